@@ -1,0 +1,185 @@
+use std::fmt;
+
+/// A TLS named group by its IANA code point. Open: an unknown code point is a value like any other.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Group(pub u16);
+
+/// What a group's security rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GroupKind {
+    /// Elliptic curves or finite fields only: recorded traffic falls to a quantum computer.
+    Classical,
+    /// ML-KEM and an elliptic curve: both must fall (draft-ietf-tls-ecdhe-mlkem).
+    Hybrid,
+    /// ML-KEM alone (draft-ietf-tls-mlkem).
+    PostQuantum,
+    /// A code point this build does not know.
+    Unknown,
+}
+
+struct Facts {
+    group: Group,
+    name: &'static str,
+    kind: GroupKind,
+    client_share: u16,
+    server_share: u16,
+}
+
+const FACTS: [Facts; 9] = {
+    const fn facts(
+        group: Group,
+        name: &'static str,
+        kind: GroupKind,
+        client_share: u16,
+        server_share: u16,
+    ) -> Facts {
+        Facts { group, name, kind, client_share, server_share }
+    }
+    use GroupKind::{Classical, Hybrid, PostQuantum};
+    [
+        facts(Group::X25519MLKEM768, "X25519MLKEM768", Hybrid, 1216, 1120),
+        facts(Group::SECP256R1MLKEM768, "SecP256r1MLKEM768", Hybrid, 1249, 1153),
+        facts(Group::SECP384R1MLKEM1024, "SecP384r1MLKEM1024", Hybrid, 1665, 1665),
+        facts(Group::MLKEM768, "MLKEM768", PostQuantum, 1184, 1088),
+        facts(Group::MLKEM1024, "MLKEM1024", PostQuantum, 1568, 1568),
+        facts(Group::X25519, "X25519", Classical, 32, 32),
+        facts(Group::SECP256R1, "secp256r1", Classical, 65, 65),
+        facts(Group::SECP384R1, "secp384r1", Classical, 97, 97),
+        facts(Group::SECP521R1, "secp521r1", Classical, 133, 133),
+    ]
+};
+
+impl Group {
+    /// secp256r1 (NIST P-256).
+    pub const SECP256R1: Self = Self(0x0017);
+    /// secp384r1 (NIST P-384).
+    pub const SECP384R1: Self = Self(0x0018);
+    /// secp521r1 (NIST P-521). Named for reports; no provider here offers it alone.
+    pub const SECP521R1: Self = Self(0x0019);
+    /// X25519.
+    pub const X25519: Self = Self(0x001d);
+    /// ML-KEM-768 alone.
+    pub const MLKEM768: Self = Self(0x0201);
+    /// ML-KEM-1024 alone.
+    pub const MLKEM1024: Self = Self(0x0202);
+    /// P-256 with ML-KEM-768.
+    pub const SECP256R1MLKEM768: Self = Self(0x11eb);
+    /// X25519 with ML-KEM-768: the default of hybriq.
+    pub const X25519MLKEM768: Self = Self(0x11ec);
+    /// P-384 with ML-KEM-1024.
+    pub const SECP384R1MLKEM1024: Self = Self(0x11ed);
+
+    /// The eight groups hybriq negotiates, strongest preference first.
+    pub const ALL: [Self; 8] = [
+        Self::X25519MLKEM768,
+        Self::SECP256R1MLKEM768,
+        Self::SECP384R1MLKEM1024,
+        Self::MLKEM768,
+        Self::MLKEM1024,
+        Self::X25519,
+        Self::SECP256R1,
+        Self::SECP384R1,
+    ];
+
+    fn facts(self) -> Option<&'static Facts> {
+        FACTS.iter().find(|facts| facts.group == self)
+    }
+
+    /// The IANA name, or `None` for an unknown code point.
+    pub fn name(self) -> Option<&'static str> {
+        self.facts().map(|facts| facts.name)
+    }
+
+    /// The group of an IANA name, whatever its case.
+    pub fn from_name(name: &str) -> Option<Self> {
+        FACTS
+            .iter()
+            .find(|facts| facts.name.eq_ignore_ascii_case(name))
+            .map(|facts| facts.group)
+    }
+
+    /// What its security rests on.
+    pub fn kind(self) -> GroupKind {
+        self.facts().map_or(GroupKind::Unknown, |facts| facts.kind)
+    }
+
+    /// Whether recorded traffic stays secret against a quantum computer.
+    pub fn is_post_quantum(self) -> bool {
+        matches!(self.kind(), GroupKind::Hybrid | GroupKind::PostQuantum)
+    }
+
+    /// Bytes of the client's and of the server's key share.
+    pub fn share_sizes(self) -> Option<(usize, usize)> {
+        self.facts()
+            .map(|facts| (facts.client_share.into(), facts.server_share.into()))
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "group {:#06x}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Which key-exchange groups an endpoint offers and accepts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum KeyExchange {
+    /// X25519MLKEM768 first, the other hybrids and the classical groups behind it.
+    ///
+    /// A server asks for a post-quantum share by HelloRetryRequest when the client supports one
+    /// but sent only a classical share. A classical-only peer still connects.
+    #[default]
+    PreferPostQuantum,
+    /// Hybrids and pure ML-KEM only. A peer without any is refused with an error of its own.
+    RequirePostQuantum,
+    /// X25519, secp256r1 and secp384r1 only.
+    OnlyClassical,
+    /// Exactly these groups, first preference first.
+    Exactly(Vec<Group>),
+}
+
+impl KeyExchange {
+    /// The groups of the policy in order of preference.
+    pub fn groups(&self) -> Vec<Group> {
+        match self {
+            Self::PreferPostQuantum => vec![
+                Group::X25519MLKEM768,
+                Group::SECP256R1MLKEM768,
+                Group::SECP384R1MLKEM1024,
+                Group::X25519,
+                Group::SECP256R1,
+                Group::SECP384R1,
+            ],
+            Self::RequirePostQuantum => vec![
+                Group::X25519MLKEM768,
+                Group::SECP256R1MLKEM768,
+                Group::SECP384R1MLKEM1024,
+                Group::MLKEM1024,
+                Group::MLKEM768,
+            ],
+            Self::OnlyClassical => vec![Group::X25519, Group::SECP256R1, Group::SECP384R1],
+            Self::Exactly(groups) => groups.clone(),
+        }
+    }
+
+    /// Whether every group of the policy is post-quantum, so that a classical peer is refused.
+    pub fn requires_post_quantum(&self) -> bool {
+        match self {
+            Self::PreferPostQuantum | Self::OnlyClassical => false,
+            Self::RequirePostQuantum => true,
+            Self::Exactly(groups) => {
+                !groups.is_empty() && groups.iter().all(|group| group.is_post_quantum())
+            }
+        }
+    }
+}

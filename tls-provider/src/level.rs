@@ -1,0 +1,76 @@
+use std::ops::{Index, IndexMut};
+
+/// Which end of the connection something belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The end that sends the ClientHello.
+    Client,
+    /// The end that answers it.
+    Server,
+}
+
+impl Side {
+    /// The other end.
+    pub const fn peer(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+
+    /// Whether this is the client.
+    pub const fn is_client(self) -> bool {
+        matches!(self, Self::Client)
+    }
+
+    /// Whether this is the server.
+    pub const fn is_server(self) -> bool {
+        matches!(self, Self::Server)
+    }
+}
+
+/// An encryption level (RFC 9001 §2.1), in the order a handshake reaches them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Initial packets: ClientHello, HelloRetryRequest, ServerHello.
+    Initial,
+    /// 0-RTT packets. Carries no CRYPTO frames.
+    ZeroRtt,
+    /// Handshake packets: the rest of the handshake.
+    Handshake,
+    /// 1-RTT packets: session tickets.
+    OneRtt,
+}
+
+/// One value for each level that carries handshake bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerLevel<T> {
+    /// The value of [`Level::Initial`].
+    pub initial: T,
+    /// The value of [`Level::Handshake`].
+    pub handshake: T,
+    /// The value of [`Level::OneRtt`] (and [`Level::ZeroRtt`], which shares its number space).
+    pub one_rtt: T,
+}
+
+impl<T> Index<Level> for PerLevel<T> {
+    type Output = T;
+
+    fn index(&self, level: Level) -> &T {
+        match level {
+            Level::Initial => &self.initial,
+            Level::Handshake => &self.handshake,
+            Level::ZeroRtt | Level::OneRtt => &self.one_rtt,
+        }
+    }
+}
+
+impl<T> IndexMut<Level> for PerLevel<T> {
+    fn index_mut(&mut self, level: Level) -> &mut T {
+        match level {
+            Level::Initial => &mut self.initial,
+            Level::Handshake => &mut self.handshake,
+            Level::ZeroRtt | Level::OneRtt => &mut self.one_rtt,
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The TLS 1.3 seam of hybriq.
+//!
+//! A [`Provider`] makes one [`Session`] per handshake. [`Session::drive`] is the only call that
+//! changes state: handshake bytes of each encryption level go in, handshake bytes and **traffic
+//! secrets** come out. Packet keys, header protection, key update and everything else of RFC 9001
+//! belong to the transport, so both providers share one implementation of it, and a session can
+//! run on any thread.
+//!
+//! Two providers are built by default: [`rustls`] (the default choice) and [`s2n`]. Both offer
+//! X25519MLKEM768 first unless a [`KeyExchange`] policy says otherwise.
+
+mod error;
+mod group;
+mod hello;
+mod level;
+mod negotiated;
+mod options;
+mod secret;
+mod session;
+
+#[cfg(feature = "rustls")]
+pub mod rustls;
+#[cfg(all(unix, feature = "s2n-tls"))]
+pub mod s2n;
+
+pub use error::{Alert, ConfigError, Error};
+pub use group::{Group, GroupKind, KeyExchange};
+pub use hello::{ClientHello, HelloError};
+pub use level::{Level, PerLevel, Side};
+pub use negotiated::{Negotiated, SignatureScheme};
+pub use options::{Backend, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Trust};
+pub use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+pub use secret::{Secret, Suite};
+pub use session::{Flight, Provider, Session, Start, Status};

@@ -1,0 +1,87 @@
+use std::task::Waker;
+
+use arrayvec::ArrayVec;
+use bytes::BytesMut;
+
+use crate::{
+    CertificateDer, ClientHello, ConfigError, Error, KeyExchange, Negotiated, PerLevel, Secret,
+    Side,
+};
+
+/// What a session starts from.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// Our transport parameters, encoded (RFC 9000 §18).
+    pub params: &'a [u8],
+    /// Client: the name to verify and to send as SNI. A literal IP address is verified and not sent.
+    pub server_name: Option<&'a str>,
+    /// Server: what the transport already read from the ClientHello, so that a provider can choose
+    /// its groups from it. A provider must also work without.
+    pub client_hello: Option<&'a ClientHello>,
+    /// Client: resume from what the provider remembers of this server, if anything.
+    pub resume: bool,
+}
+
+/// Everything one [`Session::drive`] call produced.
+#[derive(Debug, Default)]
+pub struct Flight {
+    /// Handshake bytes to send, appended per level.
+    pub crypto: PerLevel<BytesMut>,
+    /// Traffic secrets, in the order they became usable.
+    pub secrets: ArrayVec<Secret, 5>,
+    /// The exporter secret (RFC 8446 §7.5), once.
+    pub exporter: Option<Secret>,
+}
+
+/// How far a session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Waits for bytes of the peer.
+    NeedsPeer,
+    /// Waits for work elsewhere; the waker is called when `drive` should be called again.
+    Offloaded,
+    /// The handshake is complete (RFC 9001 §4.1.1). A client may still be fed session tickets.
+    Complete,
+}
+
+/// Makes sessions: one configuration, any number of handshakes.
+pub trait Provider: Send + Sync {
+    /// A short name for reports: `rustls`, `s2n-tls`.
+    fn name(&self) -> &'static str;
+
+    /// Whether 0-RTT works with it.
+    fn supports_early_data(&self) -> bool;
+
+    /// The policy it was built with, which the transport enforces as well.
+    fn key_exchange(&self) -> &KeyExchange;
+
+    /// Starts a handshake.
+    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError>;
+}
+
+/// One handshake.
+///
+/// The transport drops it as soon as nothing needs it: a server's at completion, a client's after
+/// the session ticket came or when the connection ends.
+pub trait Session: Send {
+    /// Feeds what arrived, in order, and collects what to send.
+    ///
+    /// `rx` holds contiguous handshake bytes of each level; what was consumed is removed from the
+    /// front. Bytes left at a level below the current one are the peer's fault (RFC 9001 §4.1.3).
+    fn drive(
+        &mut self,
+        rx: &mut PerLevel<BytesMut>,
+        tx: &mut Flight,
+        waker: &Waker,
+    ) -> Result<Status, Error>;
+
+    /// The peer's transport parameters as soon as they were parsed. Authenticated at
+    /// [`Status::Complete`].
+    fn peer_params(&self) -> Option<&[u8]>;
+
+    /// What was negotiated so far.
+    fn negotiated(&self) -> Negotiated;
+
+    /// The peer's certificates, its own first. Empty when resumed or not asked for.
+    fn peer_certificates(&self) -> Vec<CertificateDer<'static>>;
+}

@@ -1,0 +1,5 @@
+//! Configuration: plain owned values with setters by value.
+
+mod transport;
+
+pub use transport::TransportConfig;

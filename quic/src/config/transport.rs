@@ -1,0 +1,113 @@
+use std::time::Duration;
+
+/// What a connection allows and how it behaves, TLS aside. Start from [`TransportConfig::new`].
+#[derive(Clone, Debug)]
+pub struct TransportConfig {
+    pub(crate) receive_window: u64,
+    pub(crate) stream_receive_window: u64,
+    pub(crate) send_buffer: u64,
+    pub(crate) max_bidi_streams: u64,
+    pub(crate) max_uni_streams: u64,
+    pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) handshake_timeout: Duration,
+    pub(crate) max_ack_delay: Duration,
+    pub(crate) initial_rtt: Duration,
+    pub(crate) datagram_size: u16,
+}
+
+impl Default for TransportConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl TransportConfig {
+    /// Defaults for servers and clients on the Internet.
+    pub const fn new() -> Self {
+        Self {
+            receive_window: 15 * 1024 * 1024,
+            stream_receive_window: 6 * 1024 * 1024,
+            send_buffer: 1024 * 1024,
+            max_bidi_streams: 100,
+            max_uni_streams: 100,
+            idle_timeout: Some(Duration::from_secs(30)),
+            handshake_timeout: Duration::from_secs(10),
+            max_ack_delay: Duration::from_millis(25),
+            initial_rtt: Duration::from_millis(333),
+            datagram_size: 1200,
+        }
+    }
+
+    /// Bytes the peer may have under way or unread on all streams together. Default 15 MiB.
+    #[must_use]
+    pub const fn receive_window(mut self, bytes: u64) -> Self {
+        self.receive_window = bytes;
+        self
+    }
+
+    /// Bytes the peer may have under way or unread on one stream. Default 6 MiB.
+    #[must_use]
+    pub const fn stream_receive_window(mut self, bytes: u64) -> Self {
+        self.stream_receive_window = bytes;
+        self
+    }
+
+    /// Bytes held for sending per stream until they are acknowledged; a writer waits beyond it.
+    /// Default 1 MiB.
+    #[must_use]
+    pub const fn send_buffer(mut self, bytes: u64) -> Self {
+        self.send_buffer = bytes;
+        self
+    }
+
+    /// Bidirectional streams the peer may have open at once. Default 100.
+    #[must_use]
+    pub const fn max_bidi_streams(mut self, count: u64) -> Self {
+        self.max_bidi_streams = count;
+        self
+    }
+
+    /// Unidirectional streams the peer may have open at once. Default 100.
+    #[must_use]
+    pub const fn max_uni_streams(mut self, count: u64) -> Self {
+        self.max_uni_streams = count;
+        self
+    }
+
+    /// How long nothing may come before the connection is given up; the smaller of both ends'
+    /// counts (RFC 9000 §10.1). `None`: never. Default 30 s.
+    #[must_use]
+    pub const fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.idle_timeout = timeout;
+        self
+    }
+
+    /// How long a handshake may take. Default 10 s.
+    #[must_use]
+    pub const fn handshake_timeout(mut self, timeout: Duration) -> Self {
+        self.handshake_timeout = timeout;
+        self
+    }
+
+    /// How long an acknowledgement may wait for company. Default 25 ms.
+    #[must_use]
+    pub const fn max_ack_delay(mut self, delay: Duration) -> Self {
+        self.max_ack_delay = delay;
+        self
+    }
+
+    /// The round trip assumed before one was measured (RFC 9002 §6.2.2). Default 333 ms.
+    #[must_use]
+    pub const fn initial_rtt(mut self, rtt: Duration) -> Self {
+        self.initial_rtt = rtt;
+        self
+    }
+
+    /// Bytes of the UDP payloads sent after the handshake, 1200 to 65527. Default 1200, which every
+    /// path carries; the first flight always keeps to it.
+    #[must_use]
+    pub const fn datagram_size(mut self, bytes: u16) -> Self {
+        self.datagram_size = if bytes < 1200 { 1200 } else { bytes };
+        self
+    }
+}

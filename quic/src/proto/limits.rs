@@ -1,0 +1,61 @@
+//! Every bound on what a peer can make us hold or do, in one place. Each has a test that reaches it.
+
+use std::time::Duration;
+
+/// Bytes of a connection id at most (RFC 9000 §17.2).
+pub const MAX_CID_LEN: usize = 20;
+
+/// Bytes of the connection ids we issue.
+pub const LOCAL_CID_LEN: usize = 8;
+
+/// Bytes every datagram with an Initial packet must have (RFC 9000 §14.1), and the datagram size
+/// that every path must carry.
+pub const MIN_DATAGRAM: usize = 1200;
+
+/// What may be sent per byte received before the peer's address is validated (RFC 9000 §8.1).
+pub const AMPLIFICATION_FACTOR: u64 = 3;
+
+/// Bytes of CRYPTO data held per level before TLS consumed them, gaps included.
+pub const CRYPTO_BUFFER: usize = 64 * 1024;
+
+/// Separate pieces a CRYPTO stream may be in.
+pub const CRYPTO_PIECES: usize = 64;
+
+/// Separate pieces the received part of one stream may be in.
+pub const STREAM_PIECES: usize = 1024;
+
+/// Ranges of received packet numbers kept per space; the oldest are forgotten.
+pub const ACK_RANGES: usize = 64;
+
+/// Connection ids we let the peer give us (our active_connection_id_limit).
+pub const PEER_CIDS: usize = 4;
+
+/// Connection ids we give the peer at most, whatever its limit.
+pub const LOCAL_CIDS: usize = 4;
+
+/// RETIRE_CONNECTION_ID frames that may wait to be acknowledged.
+pub const PENDING_RETIREMENTS: usize = 4 * PEER_CIDS;
+
+/// PATH_RESPONSE frames that may wait; the oldest gives way.
+pub const PATH_RESPONSES: usize = 3;
+
+/// Partial ClientHellos held by one worker.
+pub const PARTIAL_HELLOS: usize = 4096;
+
+/// Bytes of CRYPTO data one partial ClientHello may hold (RFC 9000 §7.5 asks for 4096).
+pub const PARTIAL_HELLO_BYTES: usize = 4096;
+
+/// How long a partial ClientHello is kept without news.
+pub const PARTIAL_HELLO_LIFETIME: Duration = Duration::from_secs(5);
+
+/// How long the acknowledgement of a partial ClientHello waits for the rest.
+pub const PARTIAL_HELLO_ACK_DELAY: Duration = Duration::from_millis(1);
+
+/// Incoming connections that wait for the application's decision.
+pub const WAITING_INCOMING: usize = 4096;
+
+/// Bytes of a close reason kept and sent.
+pub const CLOSE_REASON: usize = 256;
+
+/// Undecryptable packets kept until their keys come.
+pub const UNDECRYPTABLE_PACKETS: usize = 4;

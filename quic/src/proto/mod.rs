@@ -1,0 +1,21 @@
+//! The protocol without I/O: no runtime, no sockets, no clock, no randomness of its own.
+//!
+//! `use` points one way: `wire ← frame ← packet ← owners ← connection ← endpoint`. Owners
+//! (`streams`, `recovery`, `space`, `cids`, `handshake`, …) never import each other nor
+//! `connection`; only `connection` composes them.
+
+pub mod cids;
+pub mod congestion;
+pub mod connection;
+pub mod endpoint;
+pub mod error;
+pub mod frame;
+pub mod handshake;
+pub mod limits;
+pub mod packet;
+pub mod params;
+pub mod path;
+pub mod recovery;
+pub mod space;
+pub mod streams;
+pub mod wire;

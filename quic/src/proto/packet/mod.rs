@@ -1,0 +1,21 @@
+//! Packets (RFC 9000 §17, RFC 9001 §5): headers, numbers, protection.
+
+mod cid;
+
+pub use cid::Cid;
+
+/// A packet-number space (RFC 9000 §12.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Space {
+    /// Initial packets.
+    Initial,
+    /// Handshake packets.
+    Handshake,
+    /// 0-RTT and 1-RTT packets.
+    Data,
+}
+
+impl Space {
+    /// All of them, in the order a handshake reaches them.
+    pub const ALL: [Self; 3] = [Self::Initial, Self::Handshake, Self::Data];
+}

@@ -1,0 +1,5 @@
+//! Streams (RFC 9000 §2 to §4): both state machines, buffers, credit.
+
+mod id;
+
+pub use id::{Direction, StreamId};

@@ -1,0 +1,104 @@
+use std::fmt;
+
+use super::{Eof, Reader, Writer};
+
+/// An integer of at most 62 bits in QUIC's variable-length form (RFC 9000 §16).
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VarInt(u64);
+
+impl VarInt {
+    /// The largest value, 2^62 - 1.
+    pub const MAX: Self = Self((1 << 62) - 1);
+    /// Zero.
+    pub const ZERO: Self = Self(0);
+
+    /// A value of at most 32 bits, which always fits.
+    pub const fn from_u32(value: u32) -> Self {
+        Self(value as u64)
+    }
+
+    /// The value, if it has at most 62 bits.
+    pub const fn new(value: u64) -> Option<Self> {
+        if value <= Self::MAX.0 { Some(Self(value)) } else { None }
+    }
+
+    /// The value, or [`VarInt::MAX`] if it is larger.
+    pub const fn saturating(value: u64) -> Self {
+        if value <= Self::MAX.0 { Self(value) } else { Self::MAX }
+    }
+
+    /// The plain integer.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// Bytes of its shortest form: 1, 2, 4 or 8.
+    pub const fn size(self) -> usize {
+        match self.0 {
+            0..0x40 => 1,
+            0x40..0x4000 => 2,
+            0x4000..0x4000_0000 => 4,
+            _ => 8,
+        }
+    }
+
+    /// Reads one, in any of its forms (RFC 9000 does not ask for the shortest).
+    #[inline]
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Eof> {
+        let first = reader.u8()?;
+        let low = u64::from(first & 0x3f);
+        let value = match first >> 6 {
+            0 => low,
+            1 => low << 8 | u64::from(reader.u8()?),
+            2 => {
+                let [a, b, c] = reader.array()?;
+                low << 24 | u64::from(u32::from_be_bytes([0, a, b, c]))
+            }
+            _ => {
+                let [a, b, c, d, e, f, g] = reader.array()?;
+                low << 56 | u64::from_be_bytes([0, a, b, c, d, e, f, g])
+            }
+        };
+        Ok(Self(value))
+    }
+
+    /// Writes the shortest form. The writer must have [`VarInt::size`] bytes left.
+    #[inline]
+    pub fn encode(self, writer: &mut Writer<'_>) {
+        match self.size() {
+            1 => writer.put(&[self.0 as u8]),
+            2 => writer.put(&(self.0 as u16 | 0x4000).to_be_bytes()),
+            4 => writer.put(&(self.0 as u32 | 0x8000_0000).to_be_bytes()),
+            _ => writer.put(&(self.0 | 0xc000_0000_0000_0000).to_be_bytes()),
+        }
+    }
+
+    /// Writes a value below 2^14 in two bytes, for a length that is known only afterwards.
+    pub fn encode_two_bytes(value: u16) -> [u8; 2] {
+        ((value & 0x3fff) | 0x4000).to_be_bytes()
+    }
+}
+
+impl fmt::Debug for VarInt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for VarInt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<u32> for VarInt {
+    fn from(value: u32) -> Self {
+        Self::from_u32(value)
+    }
+}
+
+impl From<VarInt> for u64 {
+    fn from(value: VarInt) -> Self {
+        value.0
+    }
+}

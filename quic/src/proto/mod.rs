@@ -15,6 +15,7 @@ pub mod limits;
 pub mod packet;
 pub mod params;
 pub mod path;
+pub mod random;
 pub mod recovery;
 pub mod space;
 pub mod streams;

@@ -2,4 +2,7 @@
 
 mod id;
 
+#[doc(hidden)]
+pub struct Streams;
+
 pub use id::{Direction, StreamId};

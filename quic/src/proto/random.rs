@@ -1,0 +1,50 @@
+//! Randomness as an argument.
+
+use aws_lc_rs::rand::SecureRandom as _;
+
+/// Where the core gets its unpredictable bytes: connection ids, tokens, challenges.
+pub trait Random: Send {
+    /// Fills the buffer.
+    fn fill(&mut self, bytes: &mut [u8]);
+}
+
+/// The system's generator, drawn in blocks so that an id costs no call of its own.
+pub struct SystemRandom {
+    block: [u8; 512],
+    used: usize,
+}
+
+impl SystemRandom {
+    /// An empty block: the first use draws one.
+    pub const fn new() -> Self {
+        Self { block: [0; 512], used: 512 }
+    }
+}
+
+impl Default for SystemRandom {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Random for SystemRandom {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        let system = aws_lc_rs::rand::SystemRandom::new();
+        let from = self.used;
+        match self.block.get_mut(from..from + bytes.len()) {
+            Some(source) => {
+                bytes.copy_from_slice(source);
+                source.fill(0);
+                self.used += bytes.len();
+            }
+            None if bytes.len() > self.block.len() => {
+                system.fill(bytes).expect("the system's random generator works");
+            }
+            None => {
+                system.fill(&mut self.block).expect("the system's random generator works");
+                self.used = 0;
+                self.fill(bytes);
+            }
+        }
+    }
+}

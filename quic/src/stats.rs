@@ -1,0 +1,33 @@
+//! Counters of a connection.
+
+use std::time::Duration;
+
+/// What a connection did so far. Bytes are UDP payload bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectionStats {
+    /// Datagrams sent.
+    pub datagrams_sent: u64,
+    /// Bytes sent.
+    pub bytes_sent: u64,
+    /// Datagrams received.
+    pub datagrams_received: u64,
+    /// Bytes received.
+    pub bytes_received: u64,
+    /// Datagrams, or packets in them, that were dropped: undecryptable, duplicate, malformed.
+    pub packets_dropped: u64,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received and accepted.
+    pub packets_received: u64,
+    /// Packets declared lost.
+    pub packets_lost: u64,
+    /// Probe timeouts.
+    pub ptos: u64,
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+    /// Congestion window in bytes.
+    pub congestion_window: u64,
+    /// Bytes sent and neither acknowledged nor lost.
+    pub bytes_in_flight: u64,
+}

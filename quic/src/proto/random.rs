@@ -2,6 +2,8 @@
 
 use aws_lc_rs::rand::SecureRandom as _;
 
+const BLOCK: usize = 512;
+
 /// Where the core gets its unpredictable bytes: connection ids, tokens, challenges.
 pub trait Random: Send {
     /// Fills the buffer.
@@ -10,14 +12,14 @@ pub trait Random: Send {
 
 /// The system's generator, drawn in blocks so that an id costs no call of its own.
 pub struct SystemRandom {
-    block: [u8; 512],
+    block: [u8; BLOCK],
     used: usize,
 }
 
 impl SystemRandom {
     /// An empty block: the first use draws one.
     pub const fn new() -> Self {
-        Self { block: [0; 512], used: 512 }
+        Self { block: [0; BLOCK], used: BLOCK }
     }
 }
 
@@ -37,7 +39,7 @@ impl Random for SystemRandom {
                 source.fill(0);
                 self.used += bytes.len();
             }
-            None if bytes.len() > self.block.len() => {
+            None if bytes.len() > BLOCK => {
                 system.fill(bytes).expect("the system's random generator works");
             }
             None => {

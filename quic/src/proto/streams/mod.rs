@@ -3,6 +3,7 @@
 mod id;
 
 #[doc(hidden)]
+#[derive(Debug)]
 pub struct Streams;
 
 pub use id::{Direction, StreamId};

@@ -60,6 +60,14 @@ pub enum Peek<'a> {
 }
 
 impl<'a> Peek<'a> {
+    /// The version of a long header, 0 for version negotiation. `None`: a short header.
+    pub const fn version(&self) -> Option<u32> {
+        match *self {
+            Self::Long { version, .. } => Some(version),
+            Self::Short { .. } => None,
+        }
+    }
+
     /// The destination connection id.
     pub const fn dcid(&self) -> &'a [u8] {
         match *self {
@@ -75,6 +83,11 @@ pub fn peek(datagram: &[u8], local_cid_len: usize) -> Option<Peek<'_>> {
     let mut reader = Reader::new(datagram);
     let first = reader.u8().ok()?;
     peek_behind(first, &mut reader, local_cid_len).ok()
+}
+
+/// Whether a datagram starts with an Initial packet of a version we speak.
+pub fn is_initial(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & (LONG | FIXED | TYPE_MASK) == LONG | FIXED)
 }
 
 #[inline]

@@ -271,6 +271,12 @@ impl<R> Recovery<R> {
         }
     }
 
+    /// Notes a packet number that was used without a record: nothing is to be done if that packet
+    /// is lost, and its acknowledgement is no news.
+    pub fn on_number_used(&mut self, space: Space, pn: u64) {
+        self.spaces[space as usize].sent.use_number(pn);
+    }
+
     /// Notes a packet number left out on purpose: its acknowledgement closes the connection.
     pub fn on_number_skipped(&mut self, space: Space, pn: u64) {
         self.spaces[space as usize].sent.skip(pn);

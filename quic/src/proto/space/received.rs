@@ -59,7 +59,7 @@ enum Pending {
 ///
 /// At most [`limits::ACK_RANGES`] ranges are kept; when one more is needed the oldest is forgotten,
 /// and everything up to its end counts as a duplicate from then on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Received {
     /// Disjoint, not adjacent, smallest first: the newest is at the end, where a push is cheap.
     ranges: SmallVec<[Range; INLINE_RANGES]>,

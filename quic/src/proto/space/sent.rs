@@ -98,6 +98,12 @@ impl<R> SentPackets<R> {
         self.push(pn, State::Skipped);
     }
 
+    /// Notes a number whose packet leaves no trace here.
+    pub fn use_number(&mut self, pn: u64) {
+        debug_assert!(pn >= self.next, "packet number {pn} was used before");
+        self.next = self.next.max(pn + 1);
+    }
+
     #[inline]
     fn push(&mut self, pn: u64, state: State<R>) {
         self.entries.push_back(Entry { pn, state });

@@ -105,7 +105,7 @@ impl Encode for ConnectionClose<'_> {
 }
 
 /// At most `len` bytes, without a UTF-8 character cut in two.
-fn cut(reason: &[u8], len: usize) -> &[u8] {
+pub(super) fn cut(reason: &[u8], len: usize) -> &[u8] {
     let Some((head, tail)) = reason.split_at_checked(len) else {
         return reason;
     };

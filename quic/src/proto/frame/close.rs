@@ -7,7 +7,7 @@ use crate::proto::{
 pub(super) const TYPE_TRANSPORT: u64 = 0x1c;
 pub(super) const TYPE_APPLICATION: u64 = 0x1d;
 
-/// CONNECTION_CLOSE (RFC 9000 §19.19).
+/// `CONNECTION_CLOSE` (RFC 9000 §19.19).
 ///
 /// When it is written, its reason is cut to [`limits::CLOSE_REASON`] bytes, and
 /// [`FrameWriter::close`](super::FrameWriter::close) cuts it to what fits.

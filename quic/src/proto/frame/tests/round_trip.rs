@@ -20,7 +20,7 @@ pub(super) fn integer() -> impl Strategy<Value = u64> {
 }
 
 /// Encodes a frame, reads it back, and tries to read it with its end cut off.
-fn check<'a, F: Encode + Copy>(frame: F, expected: &Frame<'a>) {
+fn check<F: Encode + Copy>(frame: F, expected: &Frame<'_>) {
     let bytes = encoded(&frame);
     assert_eq!(decoded(&bytes).as_ref(), Ok(expected));
     assert_eq!(expected.is_ack_eliciting(), F::ACK_ELICITING);

@@ -223,7 +223,7 @@ impl Fields {
         datagram_len: usize,
         mut reader: Reader<'_>,
     ) -> Result<Self, DropReason> {
-        let position = |reader: &Reader<'_>| datagram_len.saturating_sub(reader.remaining());
+        let position = |reader: &Reader<'_>| datagram_len - reader.remaining();
         let token_len = if kind == Kind::Initial {
             reader.prefixed()?.len()
         } else {
@@ -237,7 +237,7 @@ impl Fields {
             version,
             dcid,
             scid,
-            token: token_end.saturating_sub(token_len)..token_end,
+            token: token_end - token_len..token_end,
             pn_offset,
             len: pn_offset
                 .checked_add(payload_len)

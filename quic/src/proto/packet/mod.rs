@@ -4,10 +4,7 @@
 //! protection, [`Unprotected::open`] decrypts. Out: [`PacketBuilder`] writes the header, lends the
 //! space behind it to a [`FrameWriter`](super::frame::FrameWriter), then encrypts in place.
 
-#![cfg_attr(
-    not(test),
-    warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)
-)]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod builder;
 mod cid;

@@ -28,6 +28,14 @@ pub struct SentPacket<R> {
     pub record: R,
 }
 
+impl<R> SentPacket<R> {
+    /// Its share of the bytes in flight.
+    #[inline]
+    pub fn bytes_in_flight(&self) -> u64 {
+        if self.in_flight { self.size.into() } else { 0 }
+    }
+}
+
 #[derive(Debug)]
 enum State<R> {
     /// Waits for its acknowledgement.

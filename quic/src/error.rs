@@ -84,7 +84,11 @@ impl ConnectionError {
     pub fn is_clean(&self) -> bool {
         matches!(
             self,
-            Self::Application { code: 0, .. } | Self::Transport { code: Code::NO_ERROR, .. }
+            Self::Application { code: 0, .. }
+                | Self::Transport {
+                    code: Code::NO_ERROR,
+                    ..
+                }
         )
     }
 }

@@ -1,6 +1,6 @@
 //! Which group comes out, and by how many round trips (the tables of the design's TLS notes).
 
-use hybriq_tls::{ConfigError, Group, KeyExchange, PerLevel, Side};
+use hybriq_tls::{ClientHello, ConfigError, Group, KeyExchange, PerLevel, Side};
 
 use crate::support::{
     CONTENDERS, Contender, HOST, Pair, Slices, exactly, options, options_for, pairings,
@@ -367,4 +367,21 @@ fn s2n_tls_refuses_lists_without_a_named_policy() {
         .err()
         .expect("an ECDSA certificate");
     assert!(error.to_string().contains("cnsa_2"), "{error}");
+}
+
+#[test]
+fn a_classical_server_leaves_the_next_first_flight_post_quantum() {
+    for (client, server) in pairings() {
+        let (client_options, server_options) =
+            options_for(KeyExchange::PreferPostQuantum, list(&[P384]));
+        let client = (client.client)(&client_options).expect("a client");
+        let server = (server.server)(&server_options).expect("a server");
+        Pair::new(&*client, &*server).complete();
+        let mut pair = Pair::new(&*client, &*server);
+        pair.client.drive().expect("a ClientHello");
+        let (hello, _) = ClientHello::parse(&pair.client.outbox.crypto.initial)
+            .expect("well-formed")
+            .expect("whole");
+        assert_eq!(hello.key_shares().first(), Some(&(X25519MLKEM768, 1216)));
+    }
 }

@@ -28,6 +28,7 @@ pub use group::{Group, GroupKind, KeyExchange};
 pub use hello::{ClientHello, HelloError};
 pub use level::{Level, PerLevel, Side};
 pub use negotiated::{Negotiated, SignatureScheme};
+pub use options::{Backend, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Trust};
 
 pub use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 pub use secret::{Secret, Suite};

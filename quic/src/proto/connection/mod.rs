@@ -17,7 +17,8 @@ pub enum Event {
     HandshakeConfirmed,
     /// The connection is over for the application. Comes once, last.
     Closed(ConnectionError),
-    // Stream(StreamEvent) is added with the streams owner.
+    /// Something about streams.
+    Stream(super::streams::StreamEvent),
 }
 
 /// One connection.
@@ -81,6 +82,11 @@ impl Connection {
 
     /// The peer's address.
     pub fn remote_address(&self) -> SocketAddr {
+        todo!()
+    }
+
+    /// The peer's certificates, its own first.
+    pub fn peer_certificates(&self) -> Vec<hybriq_tls::CertificateDer<'static>> {
         todo!()
     }
 

@@ -162,7 +162,7 @@ impl Connection {
     /// The peer's certificates, its own first. Empty when the session was resumed or the peer
     /// showed none.
     pub fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
-        self.handle.lock().core.peer_certificates()
+        self.handle.lock().core.peer_certificates().to_vec()
     }
 
     /// What it did so far.

@@ -180,7 +180,8 @@ impl RecvStream {
         self.end = End::Failed(ReadError::Stopped);
         let mut state = self.handle.lock();
         if state.closed.is_none() {
-            state.core.streams().stop(self.id, wire_code(code));
+            // It may have ended meanwhile: nothing is left to stop then.
+            let _ = state.core.streams().stop(self.id, wire_code(code));
             drop(state);
             self.handle.touch();
         }

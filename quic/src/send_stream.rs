@@ -12,8 +12,8 @@ use tokio::io::AsyncWrite;
 use crate::{
     connection::wire_code,
     error::{ConnectionError, WriteError},
-    proto::streams::{self, StreamId, Streams},
-    worker::{Handle, SendSide, State, set_waker},
+    proto::streams::{self, ClosedStream, StreamId, Streams},
+    worker::{Handle, set_waker},
 };
 
 /// Copied into the connection under one lock at most.
@@ -159,7 +159,7 @@ impl SendStream {
 
     /// Ends the stream after what was written. Has no effect when it was finished or reset before.
     pub fn finish(&mut self) {
-        self.end_with(End::Finished, |streams, id| streams.finish(id));
+        self.end_with(End::Finished, Streams::finish);
     }
 
     /// Abandons the stream with the application's code: what was written may not arrive. Has no
@@ -168,21 +168,23 @@ impl SendStream {
         self.end_with(End::Reset, |streams, id| streams.reset(id, wire_code(code)));
     }
 
-    fn end_with(&mut self, end: End, act: impl FnOnce(&mut Streams, StreamId)) {
+    fn end_with(&mut self, end: End, act: impl FnOnce(&mut Streams, StreamId) -> Result<(), ClosedStream>) {
         if self.end != End::Open {
             return;
         }
         self.end = end;
         let mut state = self.handle.lock();
         if state.closed.is_none() {
-            act(state.core.streams(), self.id);
+            // The peer may have stopped it: nothing is left to end then.
+            let _ = act(state.core.streams(), self.id);
             drop(state);
             self.handle.touch();
         }
     }
 
     /// Waits until the peer needs nothing more of this stream: `Some` is the code of its
-    /// STOP_SENDING, `None` means that the stream was finished and everything was acknowledged.
+    /// STOP_SENDING, `None` means that everything and the end of the stream were acknowledged, or
+    /// its reset.
     ///
     /// # Errors
     /// The connection is over.
@@ -195,30 +197,17 @@ impl SendStream {
 
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, ConnectionError>> {
         let mut state = self.handle.lock();
-        let State {
-            core,
-            closed,
-            sends,
-            ..
-        } = &mut *state;
-        let side: &mut SendSide = sends.entry(self.id).or_default();
-        if side.acknowledged {
+        let streams = state.core.streams();
+        if let Some(code) = streams.stop_code(self.id) {
+            return Poll::Ready(Ok(Some(code)));
+        }
+        if streams.is_send_acknowledged(self.id) {
             return Poll::Ready(Ok(None));
         }
-        if let Some(code) = side.stopped {
-            return Poll::Ready(Ok(Some(code)));
-        }
-        if let Some(error) = closed {
+        if let Some(error) = &state.closed {
             return Poll::Ready(Err(error.clone()));
         }
-        // The peer may have stopped the stream before it was accepted here.
-        if self.end == End::Open
-            && let Err(streams::WriteError::Stopped(code)) = core.streams().write(self.id, &[])
-        {
-            side.stopped = Some(code);
-            return Poll::Ready(Ok(Some(code)));
-        }
-        set_waker(&mut side.watcher, cx);
+        set_waker(&mut state.sends.entry(self.id).or_default().watcher, cx);
         Poll::Pending
     }
 

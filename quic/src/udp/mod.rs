@@ -14,7 +14,7 @@ use tokio::{io::Interest, net::UdpSocket};
 
 use crate::{
     error::EndpointError,
-    proto::endpoint::{Ecn, Transmit},
+    proto::{endpoint::Transmit, space::Ecn},
 };
 
 pub(crate) use buffers::Buffers;

@@ -52,17 +52,13 @@ pub(crate) struct State {
     pub(crate) recvs: HashMap<StreamId, Option<Waker>>,
 }
 
-/// What is known of a send stream that has a handle.
+/// Who waits on a send stream.
 #[derive(Default)]
 pub(crate) struct SendSide {
     /// Who writes.
     pub(crate) writer: Option<Waker>,
     /// Who waits for the stream's end.
     pub(crate) watcher: Option<Waker>,
-    /// The code of the peer's STOP_SENDING.
-    pub(crate) stopped: Option<u64>,
-    /// Whether the peer has everything.
-    pub(crate) acknowledged: bool,
 }
 
 impl Cell {
@@ -203,18 +199,14 @@ impl State {
             StreamEvent::Writable(id) => {
                 wakes.extend(self.sends.get_mut(&id).and_then(|side| side.writer.take()));
             }
-            StreamEvent::Stopped { id, code } => {
+            StreamEvent::Stopped { id, .. } => {
                 if let Some(side) = self.sends.get_mut(&id) {
-                    side.stopped = Some(code);
                     wakes.extend(side.writer.take());
                     wakes.extend(side.watcher.take());
                 }
             }
             StreamEvent::Acknowledged(id) => {
-                if let Some(side) = self.sends.get_mut(&id) {
-                    side.acknowledged = true;
-                    wakes.extend(side.watcher.take());
-                }
+                wakes.extend(self.sends.get_mut(&id).and_then(|side| side.watcher.take()));
             }
         }
     }

@@ -1,12 +1,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hybriq_tls::ConfigError;
 
 use super::{Attempt, Command, Worker, cell::Cell, touch};
 use crate::{
     error::ConnectError,
-    proto::{connection::Connection, endpoint::Slot},
+    proto::{
+        connection::Connection,
+        endpoint::{AcceptError, Slot},
+    },
 };
 
 impl Worker {
@@ -49,7 +51,7 @@ impl Worker {
                     let started = self
                         .endpoint
                         .connect(self.now, &setup, remote, &server_name);
-                    self.on_started(started, attempt);
+                    self.on_started(started.map_err(ConnectError::Tls), attempt);
                 }
             }
             Command::Accept {
@@ -59,7 +61,7 @@ impl Worker {
             } => {
                 if self.is_wanted(&attempt) {
                     let started = self.endpoint.accept(self.now, incoming, setup.as_ref());
-                    self.on_started(started, attempt);
+                    self.on_started(started.map_err(ConnectError::from), attempt);
                 } else {
                     self.endpoint.refuse(self.now, incoming);
                 }
@@ -83,7 +85,7 @@ impl Worker {
 
     fn on_started(
         &mut self,
-        started: Result<(Slot, Connection), ConfigError>,
+        started: Result<(Slot, Connection), ConnectError>,
         attempt: Arc<Attempt>,
     ) {
         match started {
@@ -96,7 +98,7 @@ impl Worker {
                 }
             }
             Err(error) => {
-                attempt.on_over(Err(error.into()), &mut self.wakes);
+                attempt.on_over(Err(error), &mut self.wakes);
                 self.shared.on_ended(&mut self.wakes);
             }
         }
@@ -110,6 +112,15 @@ impl Worker {
                 .lock()
                 .close(code, reason.clone(), &mut self.wakes);
             touch(&mut self.touched, entry);
+        }
+    }
+}
+
+impl From<AcceptError> for ConnectError {
+    fn from(error: AcceptError) -> Self {
+        match error {
+            AcceptError::Tls(error) => Self::Tls(error),
+            AcceptError::Refused(error) => Self::Connection(error),
         }
     }
 }

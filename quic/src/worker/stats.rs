@@ -28,6 +28,8 @@ pub struct EndpointStats {
     pub datagrams_dropped: u64,
     /// Partial ClientHellos held now.
     pub partial_hellos: u64,
+    /// Complete ClientHellos that wait for a decision now.
+    pub waiting_incoming: u64,
     /// ClientHellos refused before any public-key work because they offered no post-quantum group.
     pub key_exchange_refused: u64,
     /// Version Negotiation packets sent.
@@ -40,6 +42,7 @@ impl EndpointStats {
     /// Takes over what the protocol counts.
     pub(super) fn with(mut self, core: proto::endpoint::EndpointStats) -> Self {
         self.connections = core.connections;
+        self.waiting_incoming = core.waiting_incoming;
         self.partial_hellos = core.partial_hellos;
         self.key_exchange_refused = core.key_exchange_refused;
         self.version_negotiations = core.version_negotiations;
@@ -60,6 +63,7 @@ impl AddAssign for EndpointStats {
         self.send_errors += other.send_errors;
         self.receive_errors += other.receive_errors;
         self.datagrams_dropped += other.datagrams_dropped;
+        self.waiting_incoming += other.waiting_incoming;
         self.partial_hellos += other.partial_hellos;
         self.key_exchange_refused += other.key_exchange_refused;
         self.version_negotiations += other.version_negotiations;

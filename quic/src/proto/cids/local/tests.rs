@@ -51,8 +51,9 @@ impl World {
 }
 
 fn cid(random: u8) -> Cid {
-    let [a, b, c, d, e, f, g] = [random; 7];
-    Cid::from([WORKER, a, b, c, d, e, f, g])
+    let mut bytes = [random; 8];
+    bytes[0] = WORKER;
+    Cid::from(bytes)
 }
 
 fn sent(sequences: impl IntoIterator<Item = u64>) -> Sent {

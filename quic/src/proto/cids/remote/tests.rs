@@ -160,6 +160,19 @@ fn a_late_copy_of_an_id_we_left_is_not_taken_for_a_new_one() {
 }
 
 #[test]
+fn a_copy_older_than_memory_is_not_taken_for_a_new_one() {
+    let mut remote = remote();
+    for sequence in 1..100 {
+        offer(&mut remote, sequence, 0).unwrap();
+        assert!(remote.rotate());
+        let frames = sent(write(&mut remote));
+        remote.on_acked(&frames);
+    }
+    offer(&mut remote, 1, 0).unwrap();
+    assert!(!remote.rotate() && !remote.has_pending());
+}
+
+#[test]
 fn a_lost_retirement_is_sent_again_until_it_is_acknowledged() {
     let mut remote = remote();
     offer(&mut remote, 1, 1).unwrap();

@@ -33,7 +33,7 @@ fn the_first_sample_replaces_the_guess_and_ignores_the_delay() {
 fn later_samples_are_averaged_without_the_peers_delay() {
     let rtt = sampled(&[(100, 0), (200, 20)]);
     // 7/8 * 100 + 1/8 * 180; 3/4 * 50 + 1/4 * |100 - 180|
-    assert_eq!(rtt.smoothed(), Duration::from_micros(110_000));
+    assert_eq!(rtt.smoothed(), ms(110));
     assert_eq!(rtt.variance(), Duration::from_micros(57_500));
     assert_eq!(rtt.min(), ms(100));
 }

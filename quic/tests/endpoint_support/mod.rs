@@ -2,13 +2,13 @@
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex, OnceLock},
+    net::{Ipv4Addr, SocketAddr},
+    sync::OnceLock,
     time::Duration,
 };
 
 use hybriq::{
-    Backend, ClientConfig, Connection, Endpoint, Identity, Incoming, ServerConfig, Trust,
+    ClientConfig, Connection, Endpoint, Identity, ServerConfig, Trust,
     tls::{CertificateDer, PrivateKeyDer},
 };
 
@@ -30,7 +30,9 @@ pub fn server_config() -> ServerConfig {
 
 pub fn client_config() -> ClientConfig {
     let root = CertificateDer::from(certificate().0.clone());
-    ClientConfig::new().alpn(["test"]).trust(Trust::roots_der([root]))
+    ClientConfig::new()
+        .alpn(["test"])
+        .trust(Trust::roots_der([root]))
 }
 
 pub fn server(address: &str) -> Endpoint {
@@ -55,14 +57,52 @@ impl Pair {
     }
 
     pub async fn of(server_endpoint: Endpoint, client_endpoint: Endpoint) -> Self {
-        let connecting = client_endpoint.connect(server_endpoint.local_address(), "localhost");
-        let incoming = server_endpoint.accept().await.unwrap();
-        let (server, client) = tokio::join!(incoming.accept(), connecting);
-        Self { server: server.unwrap(), client: client.unwrap(), server_endpoint, client_endpoint }
+        let address = reachable(&server_endpoint);
+        let connecting = client_endpoint.connect(address, "localhost");
+        let (server, client) = soon(async {
+            let accept = async { server_endpoint.accept().await.unwrap().accept().await };
+            tokio::join!(accept, connecting)
+        })
+        .await;
+        Self {
+            server: server.unwrap(),
+            client: client.unwrap(),
+            server_endpoint,
+            client_endpoint,
+        }
     }
+
+    /// Sends a message over a new stream and reads it back, echoed by the server.
+    pub async fn echo(&self, message: &[u8]) -> Vec<u8> {
+        let serve = async {
+            let (mut send, mut recv) = self.server.accept_bidi().await.unwrap().unwrap();
+            tokio::io::copy(&mut recv, &mut send).await.unwrap();
+            send.finish();
+        };
+        let ask = async {
+            let (mut send, mut recv) = self.client.open_bidi().await.unwrap();
+            let write = async {
+                send.write_all(message).await.unwrap();
+                send.finish();
+            };
+            tokio::join!(write, recv.read_to_end(1 << 28)).1.unwrap()
+        };
+        soon(async { tokio::join!(serve, ask).1 }).await
+    }
+}
+
+/// Where an endpoint can be reached that may be bound to all addresses: over IPv4 then.
+pub fn reachable(endpoint: &Endpoint) -> SocketAddr {
+    let mut address = endpoint.local_address();
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    address
 }
 
 /// Fails a test that hangs. Nothing is measured with it.
 pub async fn soon<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), future).await.expect("it takes too long")
+    tokio::time::timeout(Duration::from_secs(20), future)
+        .await
+        .expect("it takes too long")
 }

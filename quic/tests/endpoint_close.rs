@@ -227,7 +227,11 @@ async fn a_configuration_can_be_chosen_per_client() {
 
 #[tokio::test]
 async fn giving_up_a_handshake_leaves_nothing_behind() {
-    let (server, client) = (server("127.0.0.1:0"), client());
+    // Without a measured round trip the closing period is three times the one assumed.
+    let transport = TransportConfig::new().initial_rtt(Duration::from_millis(5));
+    let config = server_config().transport(transport.clone());
+    let server = Endpoint::server("127.0.0.1:0", config).unwrap();
+    let client = Endpoint::client(client_config().transport(transport)).unwrap();
     let connecting = client.connect(server.local_address(), "localhost");
     let incoming = soon(server.accept()).await.unwrap();
     drop(connecting);

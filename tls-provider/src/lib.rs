@@ -9,26 +9,34 @@
 //! Two providers are built by default: [`rustls`] (the default choice) and [`s2n`]. Both offer
 //! X25519MLKEM768 first unless a [`KeyExchange`] policy says otherwise.
 
+#![cfg_attr(
+    not(any(feature = "rustls", all(unix, feature = "s2n-tls"))),
+    allow(dead_code, reason = "options and helpers wait for a provider")
+)]
+
+mod accepting;
+mod admission;
 mod error;
 mod group;
 mod hello;
 mod level;
+mod message;
 mod negotiated;
 mod options;
 mod secret;
 mod session;
 
-
-// pub mod rustls;
-
-// pub mod s2n;
+#[cfg(feature = "rustls")]
+pub mod rustls;
+#[cfg(all(unix, feature = "s2n-tls"))]
+pub mod s2n;
 
 pub use error::{Alert, ConfigError, Error};
 pub use group::{Group, GroupKind, KeyExchange};
 pub use hello::{ClientHello, HelloError};
 pub use level::{Level, PerLevel, Side};
 pub use negotiated::{Negotiated, SignatureScheme};
-
+pub use options::{Backend, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Trust};
 pub use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 pub use secret::{Secret, Suite};
 pub use session::{Flight, Provider, Session, Start, Status};

@@ -55,6 +55,12 @@ pub trait Provider: Send + Sync {
     /// The policy it was built with, which the transport enforces as well.
     fn key_exchange(&self) -> &KeyExchange;
 
+    /// The policy for a client that asks for this server name, where a server has several.
+    fn key_exchange_for(&self, server_name: Option<&str>) -> &KeyExchange {
+        let _ = server_name;
+        self.key_exchange()
+    }
+
     /// Starts a handshake.
     fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError>;
 }
@@ -82,6 +88,10 @@ pub trait Session: Send {
     /// What was negotiated so far.
     fn negotiated(&self) -> Negotiated;
 
-    /// The peer's certificates, its own first. Empty when resumed or not asked for.
+    /// The peer's certificates, its own first. Empty where none were asked for.
+    ///
+    /// s2n-tls gives the chain it verified, root included, and none of an unverified peer or of a
+    /// resumed connection. rustls gives the chain the peer sent, on a resumed connection the one of
+    /// the first handshake.
     fn peer_certificates(&self) -> Vec<CertificateDer<'static>>;
 }

@@ -54,8 +54,14 @@ pub const PARTIAL_HELLO_ACK_DELAY: Duration = Duration::from_millis(1);
 /// Incoming connections that wait for the application's decision.
 pub const WAITING_INCOMING: usize = 4096;
 
+/// Datagrams that wait to be sent and belong to no connection.
+pub const WAITING_ANSWERS: usize = 256;
+
 /// Bytes of a close reason kept and sent.
 pub const CLOSE_REASON: usize = 256;
 
 /// Undecryptable packets kept until their keys come.
 pub const UNDECRYPTABLE_PACKETS: usize = 4;
+
+/// Transport parameters of ids we don't know that are read; more are an error.
+pub const UNKNOWN_PARAMS: usize = 64;

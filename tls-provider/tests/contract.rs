@@ -1,0 +1,16 @@
+//! What every provider promises, over all pairings of the providers in `support::CONTENDERS`.
+
+#[path = "contract/bytes.rs"]
+mod bytes;
+#[path = "contract/groups.rs"]
+mod groups;
+#[path = "contract/identity.rs"]
+mod identity;
+#[path = "contract/key_log.rs"]
+mod key_log;
+#[path = "contract/negotiation.rs"]
+mod negotiation;
+#[path = "contract/resumption.rs"]
+mod resumption;
+#[path = "contract/support.rs"]
+mod support;

@@ -5,6 +5,8 @@ mod error;
 mod handshake;
 #[doc(hidden)]
 pub mod proto;
+#[doc(hidden)]
+pub mod sim;
 mod stats;
 
 pub use error::{By, ConnectError, ConnectionError};

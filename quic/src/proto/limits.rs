@@ -59,3 +59,6 @@ pub const CLOSE_REASON: usize = 256;
 
 /// Undecryptable packets kept until their keys come.
 pub const UNDECRYPTABLE_PACKETS: usize = 4;
+
+/// Transport parameters of ids we don't know that are read; more are an error.
+pub const UNKNOWN_PARAMS: usize = 64;

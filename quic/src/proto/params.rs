@@ -1,8 +1,24 @@
 //! Transport parameters (RFC 9000 §18).
 
-use std::time::Duration;
+#![cfg_attr(
+    not(test),
+    warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)
+)]
 
-use super::packet::Cid;
+use std::{borrow::Cow, time::Duration};
+
+use arrayvec::ArrayVec;
+use hybriq_tls::Side;
+
+use super::{
+    error::{Code, TransportError},
+    limits,
+    packet::Cid,
+    wire::{Eof, Reader, VarInt},
+};
+
+#[cfg(test)]
+mod tests;
 
 /// The transport parameters of one end, with the defaults of RFC 9000 §18.2 for absent ones.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,4 +55,339 @@ pub struct Params {
     pub disable_active_migration: bool,
     /// Connection ids it keeps of ours.
     pub active_connection_id_limit: u64,
+}
+
+/// The ids of RFC 9000 §18.2.
+mod id {
+    pub(super) const ORIGINAL_DCID: u64 = 0x00;
+    pub(super) const MAX_IDLE_TIMEOUT: u64 = 0x01;
+    pub(super) const STATELESS_RESET_TOKEN: u64 = 0x02;
+    pub(super) const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
+    pub(super) const INITIAL_MAX_DATA: u64 = 0x04;
+    pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
+    pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_REMOTE: u64 = 0x06;
+    pub(super) const INITIAL_MAX_STREAM_DATA_UNI: u64 = 0x07;
+    pub(super) const INITIAL_MAX_STREAMS_BIDI: u64 = 0x08;
+    pub(super) const INITIAL_MAX_STREAMS_UNI: u64 = 0x09;
+    pub(super) const ACK_DELAY_EXPONENT: u64 = 0x0a;
+    pub(super) const MAX_ACK_DELAY: u64 = 0x0b;
+    pub(super) const DISABLE_ACTIVE_MIGRATION: u64 = 0x0c;
+    pub(super) const PREFERRED_ADDRESS: u64 = 0x0d;
+    pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
+    pub(super) const INITIAL_SCID: u64 = 0x0f;
+    pub(super) const RETRY_SCID: u64 = 0x10;
+    pub(super) const LAST: u64 = RETRY_SCID;
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            original_dcid: None,
+            retry_scid: None,
+            initial_scid: None,
+            stateless_reset_token: None,
+            max_idle_timeout: Duration::ZERO,
+            max_udp_payload_size: 65_527,
+            initial_max_data: 0,
+            initial_max_stream_data_bidi_local: 0,
+            initial_max_stream_data_bidi_remote: 0,
+            initial_max_stream_data_uni: 0,
+            initial_max_streams_bidi: 0,
+            initial_max_streams_uni: 0,
+            ack_delay_exponent: 3,
+            max_ack_delay: Duration::from_millis(25),
+            disable_active_migration: false,
+            active_connection_id_limit: 2,
+        }
+    }
+}
+
+impl Params {
+    /// Appends the parameters as `side` sends them. What has its default value is left out, and so
+    /// is what a client must not send.
+    ///
+    /// One parameter more is of no meaning, so that peers keep ignoring what they don't know
+    /// (RFC 9000 §18.1). What it looks like follows from the random bytes of `initial_scid`.
+    pub fn encode(&self, side: Side, out: &mut Vec<u8>) {
+        let default = Self::default();
+        for (&(id, value), (_, default)) in self.integers().iter().zip(default.integers()) {
+            if value != default {
+                put_integer(out, id, value);
+            }
+        }
+        if self.disable_active_migration {
+            put(out, id::DISABLE_ACTIVE_MIGRATION, &[]);
+        }
+        if let Some(cid) = &self.initial_scid {
+            put(out, id::INITIAL_SCID, cid.as_bytes());
+        }
+        if side.is_server() {
+            self.encode_server_only(out);
+        }
+        let random = self.initial_scid.as_ref().map_or(&[][..], Cid::as_bytes);
+        let (random, _) = random.split_at(random.len().min(4));
+        let number = random
+            .iter()
+            .fold(0, |number, byte| number << 8 | u64::from(*byte));
+        put(out, number.wrapping_mul(31).wrapping_add(27), random);
+    }
+
+    fn encode_server_only(&self, out: &mut Vec<u8>) {
+        if let Some(cid) = &self.original_dcid {
+            put(out, id::ORIGINAL_DCID, cid.as_bytes());
+        }
+        if let Some(cid) = &self.retry_scid {
+            put(out, id::RETRY_SCID, cid.as_bytes());
+        }
+        if let Some(token) = &self.stateless_reset_token {
+            put(out, id::STATELESS_RESET_TOKEN, token);
+        }
+    }
+
+    /// The parameters that are one integer each.
+    fn integers(&self) -> [(u64, u64); 11] {
+        [
+            (id::MAX_IDLE_TIMEOUT, millis(self.max_idle_timeout)),
+            (id::MAX_UDP_PAYLOAD_SIZE, self.max_udp_payload_size),
+            (id::INITIAL_MAX_DATA, self.initial_max_data),
+            (
+                id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL,
+                self.initial_max_stream_data_bidi_local,
+            ),
+            (
+                id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE,
+                self.initial_max_stream_data_bidi_remote,
+            ),
+            (
+                id::INITIAL_MAX_STREAM_DATA_UNI,
+                self.initial_max_stream_data_uni,
+            ),
+            (id::INITIAL_MAX_STREAMS_BIDI, self.initial_max_streams_bidi),
+            (id::INITIAL_MAX_STREAMS_UNI, self.initial_max_streams_uni),
+            (id::ACK_DELAY_EXPONENT, u64::from(self.ack_delay_exponent)),
+            (id::MAX_ACK_DELAY, millis(self.max_ack_delay)),
+            (
+                id::ACTIVE_CONNECTION_ID_LIMIT,
+                self.active_connection_id_limit,
+            ),
+        ]
+    }
+
+    /// Reads the parameters that `from` sent.
+    ///
+    /// A preferred address is checked and left unused. Whether the connection ids are there and
+    /// right (RFC 9000 §7.3) is for those to see who know them.
+    ///
+    /// # Errors
+    /// TRANSPORT_PARAMETER_ERROR for a value that is malformed or out of range, a parameter that
+    /// comes twice or that a client must not send, and for more than
+    /// [`UNKNOWN_PARAMS`](limits::UNKNOWN_PARAMS) that we don't know.
+    pub fn decode(bytes: &[u8], from: Side) -> Result<Self, TransportError> {
+        let mut params = Self::default();
+        let mut seen = Seen::default();
+        let mut reader = Reader::new(bytes);
+        while !reader.is_empty() {
+            let cut = |Eof| error("transport parameters are cut short");
+            let id = reader.varint().map_err(cut)?;
+            let value = reader.prefixed().map_err(cut)?;
+            seen.insert(id)?;
+            if from.is_client() && is_server_only(id) {
+                return Err(error(format!("client sent {}", name(id))));
+            }
+            params
+                .set(id, value)
+                .map_err(|rule| error(format!("{} {}", name(id), rule.0)))?;
+        }
+        Ok(params)
+    }
+
+    fn set(&mut self, id: u64, value: &[u8]) -> Result<(), Rule> {
+        match id {
+            id::ORIGINAL_DCID => self.original_dcid = Some(cid(value)?),
+            id::MAX_IDLE_TIMEOUT => {
+                self.max_idle_timeout = Duration::from_millis(integer(value)?);
+            }
+            id::STATELESS_RESET_TOKEN => {
+                self.stateless_reset_token =
+                    Some(value.try_into().map_err(|_| Rule("is not 16 bytes long"))?);
+            }
+            id::MAX_UDP_PAYLOAD_SIZE => {
+                let least = limits::MIN_DATAGRAM as u64;
+                self.max_udp_payload_size = within(least.., value, "is below 1200")?;
+            }
+            id::INITIAL_MAX_DATA => self.initial_max_data = integer(value)?,
+            id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL => {
+                self.initial_max_stream_data_bidi_local = integer(value)?;
+            }
+            id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE => {
+                self.initial_max_stream_data_bidi_remote = integer(value)?;
+            }
+            id::INITIAL_MAX_STREAM_DATA_UNI => self.initial_max_stream_data_uni = integer(value)?,
+            id::INITIAL_MAX_STREAMS_BIDI => {
+                self.initial_max_streams_bidi = within(..=1 << 60, value, "is above 2^60")?;
+            }
+            id::INITIAL_MAX_STREAMS_UNI => {
+                self.initial_max_streams_uni = within(..=1 << 60, value, "is above 2^60")?;
+            }
+            id::ACK_DELAY_EXPONENT => {
+                self.ack_delay_exponent = within(..=20, value, "is above 20")? as u8;
+            }
+            id::MAX_ACK_DELAY => {
+                let delay = within(..1 << 14, value, "is 2^14 or more")?;
+                self.max_ack_delay = Duration::from_millis(delay);
+            }
+            id::DISABLE_ACTIVE_MIGRATION if value.is_empty() => {
+                self.disable_active_migration = true;
+            }
+            id::DISABLE_ACTIVE_MIGRATION => return Err(Rule("is not empty")),
+            id::PREFERRED_ADDRESS => check_preferred_address(value)?,
+            id::ACTIVE_CONNECTION_ID_LIMIT => {
+                self.active_connection_id_limit = within(2.., value, "is below 2")?;
+            }
+            id::INITIAL_SCID => self.initial_scid = Some(cid(value)?),
+            id::RETRY_SCID => self.retry_scid = Some(cid(value)?),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The rule a value breaks, as the end of a sentence that starts with its name.
+struct Rule(&'static str);
+
+impl From<Eof> for Rule {
+    fn from(Eof: Eof) -> Self {
+        Self("ends early")
+    }
+}
+
+/// Which parameters came already.
+#[derive(Default)]
+struct Seen {
+    known: u32,
+    unknown: ArrayVec<u64, { limits::UNKNOWN_PARAMS }>,
+}
+
+impl Seen {
+    fn insert(&mut self, id: u64) -> Result<(), TransportError> {
+        let is_new = if id <= id::LAST {
+            let bit = 1 << id;
+            let is_new = self.known & bit == 0;
+            self.known |= bit;
+            is_new
+        } else {
+            let is_new = !self.unknown.contains(&id);
+            let too_many = |_| error("too many unknown transport parameters");
+            self.unknown.try_push(id).map_err(too_many)?;
+            is_new
+        };
+        if is_new {
+            Ok(())
+        } else {
+            Err(error(format!("{} came twice", name(id))))
+        }
+    }
+}
+
+fn error(reason: impl Into<Cow<'static, str>>) -> TransportError {
+    TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason)
+}
+
+/// A value that is one variable-length integer, in any of its forms.
+fn integer(value: &[u8]) -> Result<u64, Rule> {
+    let mut reader = Reader::new(value);
+    let integer = reader.varint()?;
+    if reader.is_empty() {
+        Ok(integer)
+    } else {
+        Err(Rule("is longer than its integer"))
+    }
+}
+
+fn within(
+    range: impl std::ops::RangeBounds<u64>,
+    value: &[u8],
+    rule: &'static str,
+) -> Result<u64, Rule> {
+    let integer = integer(value)?;
+    if range.contains(&integer) {
+        Ok(integer)
+    } else {
+        Err(Rule(rule))
+    }
+}
+
+fn cid(value: &[u8]) -> Result<Cid, Rule> {
+    Cid::new(value).ok_or(Rule("is longer than 20 bytes"))
+}
+
+/// Two addresses with their ports, a connection id that is not empty, its stateless reset token.
+fn check_preferred_address(value: &[u8]) -> Result<(), Rule> {
+    let mut reader = Reader::new(value);
+    reader.bytes(4 + 2 + 16 + 2)?;
+    let len = usize::from(reader.u8()?);
+    if cid(reader.bytes(len)?)?.is_empty() {
+        return Err(Rule("has an empty connection id"));
+    }
+    reader.bytes(16)?;
+    if reader.is_empty() {
+        Ok(())
+    } else {
+        Err(Rule("is too long"))
+    }
+}
+
+const fn is_server_only(id: u64) -> bool {
+    matches!(
+        id,
+        id::ORIGINAL_DCID | id::STATELESS_RESET_TOKEN | id::PREFERRED_ADDRESS | id::RETRY_SCID
+    )
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn put(out: &mut Vec<u8>, id: u64, value: &[u8]) {
+    put_varint(out, id);
+    put_varint(out, value.len() as u64);
+    out.extend_from_slice(value);
+}
+
+fn put_integer(out: &mut Vec<u8>, id: u64, value: u64) {
+    let value = VarInt::saturating(value);
+    put_varint(out, id);
+    put_varint(out, value.size() as u64);
+    put_varint(out, value.get());
+}
+
+fn put_varint(out: &mut Vec<u8>, value: u64) {
+    let mut buffer = [0; 8];
+    let mut writer = super::wire::Writer::new(&mut buffer);
+    writer.varint(value);
+    out.extend_from_slice(writer.written());
+}
+
+/// What RFC 9000 calls the parameter.
+fn name(id: u64) -> Cow<'static, str> {
+    Cow::Borrowed(match id {
+        id::ORIGINAL_DCID => "original_destination_connection_id",
+        id::MAX_IDLE_TIMEOUT => "max_idle_timeout",
+        id::STATELESS_RESET_TOKEN => "stateless_reset_token",
+        id::MAX_UDP_PAYLOAD_SIZE => "max_udp_payload_size",
+        id::INITIAL_MAX_DATA => "initial_max_data",
+        id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL => "initial_max_stream_data_bidi_local",
+        id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE => "initial_max_stream_data_bidi_remote",
+        id::INITIAL_MAX_STREAM_DATA_UNI => "initial_max_stream_data_uni",
+        id::INITIAL_MAX_STREAMS_BIDI => "initial_max_streams_bidi",
+        id::INITIAL_MAX_STREAMS_UNI => "initial_max_streams_uni",
+        id::ACK_DELAY_EXPONENT => "ack_delay_exponent",
+        id::MAX_ACK_DELAY => "max_ack_delay",
+        id::DISABLE_ACTIVE_MIGRATION => "disable_active_migration",
+        id::PREFERRED_ADDRESS => "preferred_address",
+        id::ACTIVE_CONNECTION_ID_LIMIT => "active_connection_id_limit",
+        id::INITIAL_SCID => "initial_source_connection_id",
+        id::RETRY_SCID => "retry_source_connection_id",
+        _ => return Cow::Owned(format!("transport parameter {id:#x}")),
+    })
 }

@@ -1,12 +1,45 @@
-//! One connection: composes the owners.
+//! One connection: composes the owners and knows none of their secrets.
+//!
+//! A datagram comes in through `receive`, its frames go to their owners through the one `match`
+//! in `dispatch`; `transmit` builds datagrams from the ordered list in `schedule`; `delivery`
+//! tells the owners what was acknowledged and what was lost.
 
-use std::{net::SocketAddr, time::Instant};
+mod close;
+mod delivery;
+mod dispatch;
+mod establish;
+mod receive;
+mod schedule;
+mod spaces;
+mod state;
+mod timers;
+mod transmit;
+
+#[cfg(test)]
+mod tests;
+
+use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use hybriq_tls::Side;
+use hybriq_tls::{CertificateDer, Side};
 
-use super::endpoint::{Arrival, Transmit};
-use crate::{error::ConnectionError, handshake::Handshake, stats::ConnectionStats};
+pub use self::establish::{ClientStart, ServerStart};
+use self::{
+    close::Close, delivery::Carried, receive::Early, spaces::Spaces, state::State, timers::Timers,
+};
+use super::{
+    cids,
+    handshake::{self, Handshake},
+    packet::Cid,
+    params::Params,
+    path::Path,
+    recovery::{Outcome, Recovery},
+    streams::{StreamEvent, Streams},
+};
+use crate::{
+    config::TransportConfig, error::ConnectionError, handshake::Handshake as Agreement,
+    stats::ConnectionStats,
+};
 
 /// Something the application may want to know.
 #[derive(Debug, PartialEq)]
@@ -15,9 +48,21 @@ pub enum Event {
     HandshakeComplete,
     /// The handshake is confirmed (RFC 9001 §4.1.2).
     HandshakeConfirmed,
+    /// A stream has news.
+    Stream(StreamEvent),
     /// The connection is over for the application. Comes once, last.
     Closed(ConnectionError),
-    // Stream(StreamEvent) is added with the streams owner.
+}
+
+/// What a connection wants from its endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// That many more connection ids to give to the peer.
+    Cids(usize),
+    /// This connection id of ours is no longer in use.
+    Retired(Cid),
+    /// Nothing any more: it is drained.
+    Drained,
 }
 
 /// One connection.
@@ -25,72 +70,139 @@ pub enum Event {
 /// After every call that may have changed something, call [`super::endpoint::Endpoint::service`],
 /// drain [`Connection::poll_event`] and [`Connection::poll_transmit`], and look at
 /// [`Connection::next_timeout`] again.
-pub struct Connection {}
+pub struct Connection {
+    side: Side,
+    config: Arc<TransportConfig>,
+    state: State,
+    path: Path,
+    spaces: Spaces,
+    recovery: Recovery<Carried>,
+    handshake: Handshake,
+    agreement: Option<Agreement>,
+    local_cids: cids::Local,
+    peer_cids: cids::Remote,
+    original_dcid: Cid,
+    peer_params: Option<Params>,
+    streams: Streams,
+    close: Close,
+    timers: Timers,
+    early: Early,
+    events: VecDeque<Event>,
+    outcome: Outcome<Carried>,
+    stats: ConnectionStats,
+    token: Bytes,
+}
 
 impl Connection {
-    /// Takes a datagram that was routed here.
-    pub fn on_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
-        todo!()
-    }
-
-    /// When [`Connection::on_timeout`] wants to be called.
-    pub fn next_timeout(&self) -> Option<Instant> {
-        todo!()
-    }
-
-    /// Handles what is due.
-    pub fn on_timeout(&mut self, now: Instant) {
-        todo!()
-    }
-
-    /// Fills `out` with up to `max_datagrams` datagrams for one destination, all but the last of
-    /// one size. `None`: nothing to send now.
-    pub fn poll_transmit(
-        &mut self,
-        now: Instant,
-        out: &mut [u8],
-        max_datagrams: usize,
-    ) -> Option<Transmit> {
-        todo!()
-    }
-
     /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
-        todo!()
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        if let Some(event) = self.streams.poll_event() {
+            return Some(Event::Stream(event));
+        }
+        self.close.take_event().map(Event::Closed)
     }
 
-    /// Closes it with the application's code (RFC 9000 §10.2).
-    pub fn close(&mut self, now: Instant, code: u64, reason: Bytes) {
-        todo!()
+    /// What the endpoint has to do for this connection.
+    pub(crate) fn poll_need(&mut self) -> Option<Need> {
+        if let Some(cid) = self.local_cids.poll_retired() {
+            return Some(Need::Retired(cid));
+        }
+        if self.state.is_drained() {
+            return Some(Need::Drained);
+        }
+        let wanted = self.local_cids.wanted();
+        (wanted > 0 && self.state.is_confirmed()).then_some(Need::Cids(wanted))
+    }
+
+    /// Gives the peer one more connection id of ours.
+    pub(crate) fn issue_cid(&mut self, cid: Cid, reset_token: [u8; 16]) {
+        self.local_cids.issue(cid, reset_token);
+    }
+
+    /// The connection ids of ours that are in use.
+    pub(crate) fn local_cids(&self) -> impl Iterator<Item = Cid> + '_ {
+        self.local_cids.active()
     }
 
     /// The streams: open, accept, read, write. The caller transmits afterwards.
-    pub fn streams(&mut self) -> &mut super::streams::Streams {
-        todo!()
+    pub fn streams(&mut self) -> &mut Streams {
+        &mut self.streams
     }
 
     /// The outcome of the handshake, once it is complete.
-    pub fn handshake(&self) -> Option<&Handshake> {
-        todo!()
+    pub fn handshake(&self) -> Option<&Agreement> {
+        self.agreement.as_ref()
+    }
+
+    /// The peer's certificates, its own first; empty before the handshake is complete, on
+    /// resumption, and where none was asked for.
+    pub fn peer_certificates(&self) -> &[CertificateDer<'static>] {
+        self.handshake.peer_certificates()
     }
 
     /// Which end we are.
     pub fn side(&self) -> Side {
-        todo!()
+        self.side
     }
 
     /// The peer's address.
     pub fn remote_address(&self) -> SocketAddr {
-        todo!()
+        self.path.remote()
     }
 
     /// Counters.
     pub fn stats(&self) -> ConnectionStats {
-        todo!()
+        ConnectionStats {
+            packets_lost: self.recovery.packets_lost(),
+            ptos: self.recovery.ptos(),
+            rtt: self.recovery.rtt().smoothed(),
+            congestion_window: self.recovery.congestion_window(),
+            bytes_in_flight: self.recovery.bytes_in_flight(),
+            ..self.stats
+        }
     }
 
     /// Whether it was closed, by anybody.
     pub fn is_closed(&self) -> bool {
-        todo!()
+        self.state.is_closed()
+    }
+
+    /// Starts a key update (RFC 9001 §6), if the last one is over.
+    ///
+    /// Returns whether one was started.
+    pub fn update_keys(&mut self) -> bool {
+        let confirmed = self.state.is_confirmed();
+        match self.handshake.keys_mut().one_rtt_mut() {
+            Some(keys) if confirmed && keys.may_update() => {
+                keys.update();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// How often the 1-RTT keys were updated, by either end.
+    pub fn key_updates(&self) -> u64 {
+        self.handshake.keys().one_rtt().map_or(0, handshake::OneRtt::updates)
+    }
+
+    fn fail(&mut self, now: Instant, failure: handshake::Failure) {
+        match failure {
+            handshake::Failure::Transport(error) => self.close_by_transport(now, error),
+            handshake::Failure::KeyExchange(reason) => self.close_by_policy(now, reason),
+        }
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("side", &self.side)
+            .field("remote", &self.path.remote())
+            .field("state", &self.state)
+            .finish_non_exhaustive()
     }
 }

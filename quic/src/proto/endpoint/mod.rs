@@ -1,67 +1,39 @@
 //! One worker's share of an endpoint, without I/O: routes datagrams to connections by their ids,
 //! gathers partial ClientHellos, answers what needs no connection.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-    time::Instant,
+mod answers;
+mod hello_table;
+mod hellos;
+mod routing;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+use std::{net::SocketAddr, time::Instant};
+
+use hybriq_tls::ConfigError;
+use slab::Slab;
+
+pub use self::{
+    hello_table::Incoming,
+    types::{Arrival, EndpointStats, Setup, Slot, Transmit},
 };
+use self::{
+    answers::Answers,
+    hello_table::HelloTable,
+    routing::{Routing, Target},
+};
+use super::{
+    connection::{ClientStart, Connection, Need, ServerStart},
+    error::{Code, TransportError},
+    limits,
+    packet::{Cid, header},
+    random::Random,
+};
+use crate::error::{By, ConnectionError};
 
-use hybriq_tls::{ClientHello, ConfigError, Provider};
-
-use super::{connection::Connection, random::Random};
-use crate::config::TransportConfig;
-
-/// Names a connection within its worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Slot(pub u32);
-
-/// The ECN codepoint of an IP packet (RFC 3168).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ecn {
-    /// ECT(0).
-    Ect0,
-    /// ECT(1).
-    Ect1,
-    /// Congestion experienced.
-    Ce,
-}
-
-/// How a datagram came.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival {
-    /// Where it came from.
-    pub remote: SocketAddr,
-    /// Which of our addresses it came to, if the socket tells.
-    pub local_ip: Option<IpAddr>,
-    /// Its ECN codepoint; `None` is Not-ECT.
-    pub ecn: Option<Ecn>,
-}
-
-/// Datagrams to send: `size` bytes from the start of the buffer that was passed in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transmit {
-    /// Where to.
-    pub remote: SocketAddr,
-    /// From which of our addresses; `None` lets the system choose.
-    pub local_ip: Option<IpAddr>,
-    /// The ECN codepoint to set.
-    pub ecn: Option<Ecn>,
-    /// Bytes in all.
-    pub size: usize,
-    /// When several datagrams follow one another: bytes of each but the last, which may be
-    /// shorter (a GSO train).
-    pub segment_size: Option<usize>,
-}
-
-/// What connections of one kind share: a TLS provider and the transport's configuration.
-#[derive(Clone)]
-pub struct Setup {
-    /// Makes the TLS sessions.
-    pub provider: Arc<dyn Provider>,
-    /// Everything else.
-    pub transport: Arc<TransportConfig>,
-}
+pub use super::space::Ecn;
 
 /// What became of a datagram.
 #[derive(Debug)]
@@ -70,7 +42,7 @@ pub enum Routed {
     Connection(Slot),
     /// It completed a ClientHello: somebody wants to connect.
     Incoming(Incoming),
-    /// It belongs to the worker with this index.
+    /// It belongs to the worker with this index, if there is one.
     Foreign(u8),
     /// Nothing is left to do; there may be something to transmit.
     Consumed,
@@ -78,58 +50,132 @@ pub enum Routed {
     Dropped,
 }
 
-/// A complete ClientHello of somebody who wants to connect. Nothing was spent on it yet.
-///
-/// Pass it to [`Endpoint::accept`], [`Endpoint::refuse`] or [`Endpoint::ignore`].
+/// Why an incoming connection was not accepted after all.
+#[derive(Debug, thiserror::Error)]
+pub enum AcceptError {
+    /// The TLS configuration cannot be used.
+    #[error(transparent)]
+    Tls(#[from] ConfigError),
+    /// The client was refused, and told so.
+    #[error(transparent)]
+    Refused(ConnectionError),
+}
+
+/// What the endpoint remembers of a connection beside its ids.
 #[derive(Debug)]
-pub struct Incoming {}
-
-impl Incoming {
-    /// What the ClientHello says.
-    pub fn client_hello(&self) -> &ClientHello {
-        todo!()
-    }
-
-    /// Where it came from. Not validated yet.
-    pub fn remote_address(&self) -> SocketAddr {
-        todo!()
-    }
-
-    /// Which of our addresses it came to, if the socket tells.
-    pub fn local_ip(&self) -> Option<IpAddr> {
-        todo!()
-    }
+struct Entry {
+    initial: Option<(Cid, SocketAddr)>,
 }
 
-/// Counters of one worker. Bytes are UDP payload bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EndpointStats {
-    /// Datagrams that belonged to no connection and were useless.
-    pub datagrams_dropped: u64,
-    /// Partial ClientHellos held now.
-    pub partial_hellos: u64,
-    /// Connections now.
-    pub connections: u64,
-    /// ClientHellos refused before any public-key work because they offered no post-quantum group.
-    pub key_exchange_refused: u64,
-    /// Version Negotiation packets sent.
-    pub version_negotiations: u64,
-}
+/// The reason a client without ML-KEM reads when the policy is to require it.
+pub(crate) const POST_QUANTUM_REQUIRED: &str = "a post-quantum key exchange is required";
 
 /// One worker's share of an endpoint.
-pub struct Endpoint {}
+pub struct Endpoint {
+    worker: u8,
+    random: Box<dyn Random>,
+    server: Option<Setup>,
+    routing: Routing,
+    connections: Slab<Entry>,
+    hellos: HelloTable,
+    waiting: usize,
+    answers: Answers,
+    stats: EndpointStats,
+}
 
 impl Endpoint {
     /// Starts empty. `worker` is written into the connection ids we issue. Without `server` every
     /// ClientHello is dropped.
-    pub fn new(worker: u8, random: Box<dyn Random>, server: Option<Setup>) -> Self {
-        todo!()
+    pub fn new(worker: u8, mut random: Box<dyn Random>, server: Option<Setup>) -> Self {
+        let mut key = [0; 16];
+        random.fill(&mut key);
+        Self {
+            worker,
+            random,
+            server,
+            routing: Routing::new(key),
+            connections: Slab::new(),
+            hellos: HelloTable::default(),
+            waiting: 0,
+            answers: Answers::default(),
+            stats: EndpointStats::default(),
+        }
     }
 
     /// Routes one datagram.
     pub fn on_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Routed {
-        todo!()
+        let routed = self.route(now, arrival, datagram);
+        if matches!(routed, Routed::Dropped) {
+            self.stats.datagrams_dropped += 1;
+        }
+        routed
+    }
+
+    fn route(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Routed {
+        let Ok(seen) = header::peek(datagram, limits::LOCAL_CID_LEN) else {
+            return Routed::Dropped;
+        };
+        match seen {
+            header::Peek::Short { dcid } => match self.routing.find(&dcid) {
+                Some(Target::Connection(slot)) => Routed::Connection(slot),
+                Some(_) => Routed::Dropped,
+                None => self.elsewhere(&dcid),
+            },
+            header::Peek::Long { dcid, initial } => {
+                match self.routing.find_initial(&dcid, arrival.remote) {
+                    Some(Target::Connection(slot)) => Routed::Connection(slot),
+                    Some(Target::Hello(place)) if initial => {
+                        self.on_more_hello(now, arrival, place, datagram)
+                    }
+                    Some(_) => Routed::Consumed,
+                    None if initial && self.may_be_ours(&dcid, datagram.len()) => {
+                        self.on_first_hello(now, arrival, datagram)
+                    }
+                    None => self.elsewhere(&dcid),
+                }
+            }
+            header::Peek::UnknownVersion => self.on_unknown_version(arrival, datagram),
+        }
+    }
+
+    /// Whether an Initial packet may start a connection (RFC 9000 §7.2, §14.1).
+    fn may_be_ours(&self, dcid: &Cid, len: usize) -> bool {
+        self.server.is_some() && dcid.len() >= 8 && len >= limits::MIN_DATAGRAM
+    }
+
+    /// An id of ours that this worker does not know may be another worker's.
+    fn elsewhere(&self, dcid: &Cid) -> Routed {
+        match dcid.as_bytes().first() {
+            Some(&worker) if worker != self.worker && dcid.len() == limits::LOCAL_CID_LEN => {
+                Routed::Foreign(worker)
+            }
+            _ => Routed::Dropped,
+        }
+    }
+
+    fn on_unknown_version(&mut self, arrival: &Arrival, datagram: &[u8]) -> Routed {
+        if self.server.is_none() || datagram.len() < limits::MIN_DATAGRAM {
+            return Routed::Dropped;
+        }
+        let mut unused = [0];
+        self.random.fill(&mut unused);
+        if !self.answers.version_negotiation(arrival, datagram, unused[0]) {
+            return Routed::Dropped;
+        }
+        self.stats.version_negotiations += 1;
+        Routed::Consumed
+    }
+
+    fn new_cid(&mut self) -> Cid {
+        let mut bytes = [0; limits::LOCAL_CID_LEN];
+        loop {
+            self.random.fill(&mut bytes);
+            bytes[0] = self.worker;
+            let cid = Cid::from(bytes);
+            if self.routing.find(&cid).is_none() {
+                return cid;
+            }
+        }
     }
 
     /// Starts a connection.
@@ -140,53 +186,168 @@ impl Endpoint {
         remote: SocketAddr,
         server_name: &str,
     ) -> Result<(Slot, Connection), ConfigError> {
-        todo!()
+        let local_cid = self.new_cid();
+        let mut dcid = [0; limits::LOCAL_CID_LEN];
+        self.random.fill(&mut dcid);
+        let connection = Connection::client(ClientStart {
+            now,
+            setup,
+            remote,
+            server_name,
+            local_cid,
+            initial_dcid: Cid::from(dcid),
+        })?;
+        let slot = self.insert(Entry { initial: None });
+        self.routing.insert(local_cid, Target::Connection(slot));
+        Ok((slot, connection))
+    }
+
+    fn insert(&mut self, entry: Entry) -> Slot {
+        Slot(self.connections.insert(entry) as u32)
     }
 
     /// Accepts, with a setup of its own or else the endpoint's.
+    ///
+    /// A client that offers no post-quantum group is refused here if the setup requires one, before
+    /// any public-key work.
     pub fn accept(
         &mut self,
         now: Instant,
         incoming: Incoming,
         setup: Option<&Setup>,
-    ) -> Result<(Slot, Connection), ConfigError> {
-        todo!()
+    ) -> Result<(Slot, Connection), AcceptError> {
+        let Some(setup) = setup.or(self.server.as_ref()).cloned() else {
+            self.refuse(now, incoming);
+            return Err(AcceptError::Refused(refused_locally()));
+        };
+        self.waiting = self.waiting.saturating_sub(1);
+        let Incoming { hello, client_hello } = incoming;
+        let policy = setup.provider.key_exchange_for(client_hello.server_name());
+        if policy.requires_post_quantum() && !client_hello.offers_post_quantum() {
+            self.stats.key_exchange_refused += 1;
+            self.reject(&hello, &key_exchange_error());
+            return Err(AcceptError::Refused(ConnectionError::KeyExchangeRefused {
+                by: By::Local,
+                reason: "the client offered no post-quantum group".into(),
+            }));
+        }
+        let (dcid, remote, local_cid) = (hello.dcid, hello.remote, hello.local_cid);
+        let start = ServerStart {
+            now,
+            setup: &setup,
+            hello: hello.begun(),
+            client_hello: &client_hello,
+        };
+        let connection = match Connection::server(start) {
+            Ok(connection) => connection,
+            Err(error) => {
+                self.reject(&hello, &TransportError::new(Code::INTERNAL_ERROR, ""));
+                return Err(error.into());
+            }
+        };
+        let slot = self.insert(Entry { initial: Some((dcid, remote)) });
+        self.routing.insert(local_cid, Target::Connection(slot));
+        self.routing.insert_initial(dcid, remote, Target::Connection(slot));
+        Ok((slot, connection))
     }
 
     /// Refuses with CONNECTION_REFUSED; the answer comes out of [`Endpoint::poll_transmit`].
-    pub fn refuse(&mut self, now: Instant, incoming: Incoming) {
-        todo!()
+    pub fn refuse(&mut self, _now: Instant, incoming: Incoming) {
+        self.waiting = self.waiting.saturating_sub(1);
+        let error = TransportError::new(Code::CONNECTION_REFUSED, "");
+        self.reject(&incoming.hello, &error);
     }
 
     /// Forgets it without an answer.
     pub fn ignore(&mut self, incoming: Incoming) {
-        todo!()
+        self.waiting = self.waiting.saturating_sub(1);
+        self.forget_routes(&incoming.hello);
     }
 
     /// Does what a connection asks of its endpoint: issue and retire connection ids, forget a
     /// drained connection. To be called whenever the connection was touched. When it returns
     /// `false` the connection is drained, its slot is free and it may be dropped.
     pub fn service(&mut self, slot: Slot, connection: &mut Connection) -> bool {
-        todo!()
+        while let Some(need) = connection.poll_need() {
+            match need {
+                Need::Cids(count) => {
+                    for _ in 0..count {
+                        let cid = self.new_cid();
+                        let mut reset_token = [0; 16];
+                        self.random.fill(&mut reset_token);
+                        self.routing.insert(cid, Target::Connection(slot));
+                        connection.issue_cid(cid, reset_token);
+                    }
+                }
+                Need::Retired(cid) => self.routing.remove(&cid),
+                Need::Drained => {
+                    self.forget(slot, connection);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn forget(&mut self, slot: Slot, connection: &Connection) {
+        for cid in connection.local_cids() {
+            self.routing.remove(&cid);
+        }
+        if let Some(entry) = self.connections.try_remove(slot.0 as usize) {
+            if let Some((dcid, remote)) = entry.initial {
+                self.routing.remove_initial(&dcid, remote);
+            }
+        }
+        if self.connections.is_empty() {
+            self.connections.shrink_to_fit();
+        }
     }
 
     /// A datagram that belongs to no connection, if one is due.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<Transmit> {
-        todo!()
+        if let Some(transmit) = self.answers.poll(out) {
+            return Some(transmit);
+        }
+        self.acknowledge_partial_hello(now, out)
     }
 
     /// When [`Endpoint::on_timeout`] wants to be called.
     pub fn next_timeout(&self) -> Option<Instant> {
-        todo!()
+        self.hellos.next_timeout()
     }
 
-    /// Handles what is due.
+    /// Handles what is due. [`Endpoint::poll_transmit`] may have something to send afterwards.
     pub fn on_timeout(&mut self, now: Instant) {
-        todo!()
+        while let Some(hello) = self.hellos.pop_expired(now) {
+            self.forget_routes(&hello);
+        }
     }
 
     /// Counters.
     pub fn stats(&self) -> EndpointStats {
-        todo!()
+        EndpointStats {
+            partial_hellos: self.hellos.len() as u64,
+            waiting_incoming: self.waiting as u64,
+            connections: self.connections.len() as u64,
+            ..self.stats
+        }
     }
 }
+
+fn key_exchange_error() -> TransportError {
+    TransportError::new(
+        Code::crypto(hybriq_tls::Alert::HANDSHAKE_FAILURE.0),
+        POST_QUANTUM_REQUIRED,
+    )
+    .in_frame(0x06)
+}
+
+fn refused_locally() -> ConnectionError {
+    ConnectionError::Transport {
+        by: By::Local,
+        code: Code::CONNECTION_REFUSED,
+        frame: 0,
+        reason: bytes::Bytes::from_static(b"this endpoint accepts no connections"),
+    }
+}
+

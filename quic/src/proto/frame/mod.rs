@@ -1,9 +1,15 @@
 //! Frames (RFC 9000 §19): one family a file, each with its struct, its encoding and its decoding.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)
+)]
+
 mod ack;
 mod cid;
 mod close;
 mod crypto;
+mod decode;
 mod flow;
 mod path;
 mod stream;
@@ -13,7 +19,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use ack::{Ack, AckRanges, EcnCounts};
+pub use ack::{Ack, AckEncoder, AckRanges, EcnCounts};
 pub use cid::{NewConnectionId, RetireConnectionId};
 pub use close::ConnectionClose;
 pub use crypto::Crypto;
@@ -24,6 +30,11 @@ pub use path::{PathChallenge, PathResponse};
 pub use stream::{ResetStream, StopSending, Stream};
 pub use token::NewToken;
 pub use writer::{Encode, FrameWriter};
+
+use decode::{DecodeError, check_end};
+use writer::fields;
+
+use super::packet::Kind;
 
 /// A frame as it came in; payloads borrow the datagram.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,4 +79,75 @@ pub enum Frame<'a> {
     ConnectionClose(ConnectionClose<'a>),
     /// HANDSHAKE_DONE (0x1e).
     HandshakeDone,
+}
+
+/// The type of PADDING, which fills a packet (RFC 9000 §19.1).
+const TYPE_PADDING: u64 = 0x00;
+/// The type of PING (RFC 9000 §19.2).
+const TYPE_PING: u64 = 0x01;
+/// The type of HANDSHAKE_DONE (RFC 9000 §19.20).
+const TYPE_HANDSHAKE_DONE: u64 = 0x1e;
+
+impl Frame<'_> {
+    /// The type on the wire; of STREAM without the bit that says whether it had a length.
+    pub const fn frame_type(&self) -> u64 {
+        match self {
+            Self::Padding(_) => TYPE_PADDING,
+            Self::Ping => TYPE_PING,
+            Self::Ack(Ack { ecn: None, .. }) => ack::TYPE,
+            Self::Ack(_) => ack::TYPE_ECN,
+            Self::ResetStream(_) => stream::TYPE_RESET,
+            Self::StopSending(_) => stream::TYPE_STOP,
+            Self::Crypto(_) => crypto::TYPE,
+            Self::NewToken(_) => token::TYPE,
+            Self::Stream(frame) => frame.frame_type(),
+            Self::MaxData(_) => flow::TYPE_MAX_DATA,
+            Self::MaxStreamData(_) => flow::TYPE_MAX_STREAM_DATA,
+            Self::MaxStreams(frame) => frame.frame_type(),
+            Self::DataBlocked(_) => flow::TYPE_DATA_BLOCKED,
+            Self::StreamDataBlocked(_) => flow::TYPE_STREAM_DATA_BLOCKED,
+            Self::StreamsBlocked(frame) => frame.frame_type(),
+            Self::NewConnectionId(_) => cid::TYPE_NEW,
+            Self::RetireConnectionId(_) => cid::TYPE_RETIRE,
+            Self::PathChallenge(_) => path::TYPE_CHALLENGE,
+            Self::PathResponse(_) => path::TYPE_RESPONSE,
+            Self::ConnectionClose(frame) => frame.frame_type(),
+            Self::HandshakeDone => TYPE_HANDSHAKE_DONE,
+        }
+    }
+
+    /// Whether a packet that carries it must be acknowledged (RFC 9000 §13.2).
+    pub const fn is_ack_eliciting(&self) -> bool {
+        !matches!(
+            self,
+            Self::Padding(_) | Self::Ack(_) | Self::ConnectionClose(_)
+        )
+    }
+
+    /// Whether packets of that kind may carry it (RFC 9000 §12.4, table 3).
+    pub const fn allowed_in(&self, kind: Kind) -> bool {
+        match self {
+            Self::Padding(_)
+            | Self::Ping
+            | Self::ConnectionClose(ConnectionClose::Transport { .. }) => true,
+            Self::Ack(_) | Self::Crypto(_) => !matches!(kind, Kind::ZeroRtt),
+            // The table marks RETIRE_CONNECTION_ID for 0-RTT, but §12.5 forbids it there.
+            Self::NewToken(_)
+            | Self::RetireConnectionId(_)
+            | Self::PathResponse(_)
+            | Self::HandshakeDone => matches!(kind, Kind::OneRtt),
+            Self::ConnectionClose(ConnectionClose::Application { .. })
+            | Self::ResetStream(_)
+            | Self::StopSending(_)
+            | Self::Stream(_)
+            | Self::MaxData(_)
+            | Self::MaxStreamData(_)
+            | Self::MaxStreams(_)
+            | Self::DataBlocked(_)
+            | Self::StreamDataBlocked(_)
+            | Self::StreamsBlocked(_)
+            | Self::NewConnectionId(_)
+            | Self::PathChallenge(_) => matches!(kind, Kind::ZeroRtt | Kind::OneRtt),
+        }
+    }
 }

@@ -1,1 +1,224 @@
-//! To be written.
+//! The handshake: CRYPTO bytes in and out of the TLS session, and the keys of each level.
+
+mod crypto_stream;
+mod keys;
+
+#[cfg(test)]
+mod tests;
+
+use std::task::Waker;
+
+use hybriq_tls::{
+    CertificateDer, Flight, KeyExchange, Level, Negotiated, PerLevel, Session, Side, Status,
+};
+
+pub use crypto_stream::Sent;
+pub use keys::{Keys, OneRtt};
+
+use self::crypto_stream::CryptoStream;
+use super::{
+    error::{Code, TransportError},
+    frame::{Crypto, FrameWriter},
+};
+
+/// What a call of [`Handshake::drive`] changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The handshake became complete (RFC 9001 §4.1.1).
+    pub completed: bool,
+    /// The peer's transport parameters became known.
+    pub params: bool,
+}
+
+/// Why a handshake ends here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The peer, or what it sent, is at fault.
+    Transport(TransportError),
+    /// The peer chose a classical group although post-quantum is required.
+    KeyExchange(String),
+}
+
+impl From<TransportError> for Failure {
+    fn from(error: TransportError) -> Self {
+        Self::Transport(error)
+    }
+}
+
+/// The TLS session with its CRYPTO streams and keys.
+pub struct Handshake {
+    side: Side,
+    session: Option<Box<dyn Session>>,
+    streams: PerLevel<CryptoStream>,
+    flight: Flight,
+    keys: Keys,
+    requires_post_quantum: bool,
+    complete: bool,
+    params_seen: bool,
+    peer_certificates: Vec<CertificateDer<'static>>,
+}
+
+impl Handshake {
+    /// Starts with the Initial keys.
+    pub fn new(
+        side: Side,
+        session: Box<dyn Session>,
+        policy: &KeyExchange,
+        initial: super::packet::KeyPair,
+    ) -> Self {
+        Self {
+            side,
+            session: Some(session),
+            streams: PerLevel::default(),
+            flight: Flight::default(),
+            keys: Keys::new(initial),
+            requires_post_quantum: policy.requires_post_quantum(),
+            complete: false,
+            params_seen: false,
+            peer_certificates: Vec::new(),
+        }
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// The keys, to update or discard.
+    pub fn keys_mut(&mut self) -> &mut Keys {
+        &mut self.keys
+    }
+
+    /// Whether TLS is complete (RFC 9001 §4.1.1).
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// The peer's certificates, its own first; known at completion.
+    pub fn peer_certificates(&self) -> &[CertificateDer<'static>] {
+        &self.peer_certificates
+    }
+
+    /// The peer's transport parameters, while the session lives.
+    pub fn peer_params(&self) -> Option<&[u8]> {
+        self.session.as_ref()?.peer_params()
+    }
+
+    /// What was negotiated so far, while the session lives.
+    pub fn negotiated(&self) -> Negotiated {
+        self.session.as_ref().map(|session| session.negotiated()).unwrap_or_default()
+    }
+
+    /// Takes CRYPTO data of one level (RFC 9001 §4.1.3).
+    pub fn on_frame(&mut self, level: Level, frame: &Crypto<'_>) -> Result<(), TransportError> {
+        if self.session.is_none() && level == Level::OneRtt {
+            return match self.side {
+                Side::Client => Ok(()),
+                Side::Server => Err(TransportError::new(
+                    Code::crypto(hybriq_tls::Alert::UNEXPECTED_MESSAGE.0),
+                    "CRYPTO in a 1-RTT packet: a client has no TLS message to send there",
+                )),
+            };
+        }
+        self.streams[level].receive(frame)
+    }
+
+    /// Whether TLS has bytes to read.
+    pub fn has_input(&self) -> bool {
+        self.session.is_some()
+            && (self.streams.initial.has_input()
+                || self.streams.handshake.has_input()
+                || self.streams.one_rtt.has_input())
+    }
+
+    /// Feeds TLS what arrived, queues what it answers, installs new keys.
+    pub fn drive(&mut self, waker: &Waker) -> Result<Progress, Failure> {
+        let Some(session) = self.session.as_mut() else {
+            return Ok(Progress::default());
+        };
+        let mut input = PerLevel {
+            initial: self.streams.initial.take_input(),
+            handshake: self.streams.handshake.take_input(),
+            one_rtt: self.streams.one_rtt.take_input(),
+        };
+        let had_ticket_bytes = !input.one_rtt.is_empty();
+        let driven = session.drive(&mut input, &mut self.flight, waker);
+        let status = driven.map_err(|error| {
+            TransportError::new(Code::crypto(error.alert.0), error.detail).in_frame(0x06)
+        })?;
+        if self.requires_post_quantum {
+            if let Some(group) = session.negotiated().group.filter(|group| !group.is_post_quantum())
+            {
+                return Err(Failure::KeyExchange(format!(
+                    "{group} was chosen, a post-quantum group is required"
+                )));
+            }
+        }
+        let mut progress = Progress::default();
+        if !self.params_seen && session.peer_params().is_some() {
+            self.params_seen = true;
+            progress.params = true;
+        }
+        if status == Status::Complete && !self.complete {
+            self.complete = true;
+            self.peer_certificates = session.peer_certificates();
+            progress.completed = true;
+        }
+        let ticket_came = had_ticket_bytes && input.one_rtt.is_empty();
+        self.streams.initial.put_back(input.initial);
+        self.streams.handshake.put_back(input.handshake);
+        self.streams.one_rtt.put_back(input.one_rtt);
+        self.collect_flight();
+        if ticket_came && self.complete {
+            self.session = None;
+        }
+        Ok(progress)
+    }
+
+    fn collect_flight(&mut self) {
+        for level in [Level::Initial, Level::Handshake, Level::OneRtt] {
+            let bytes = self.flight.crypto[level].split().freeze();
+            if !bytes.is_empty() {
+                self.streams[level].send(bytes);
+            }
+        }
+        self.flight.exporter = None;
+        for secret in self.flight.secrets.drain(..) {
+            self.keys.install(self.side, &secret);
+        }
+    }
+
+    /// Drops the TLS object once nothing needs it: a server's at completion.
+    pub fn release(&mut self) {
+        if self.side.is_server() && self.complete {
+            self.session = None;
+        }
+    }
+
+    /// Drops everything of a level whose keys are gone.
+    pub fn discard(&mut self, level: Level) {
+        self.keys.discard(level);
+        self.streams[level] = CryptoStream::default();
+    }
+
+    /// Whether CRYPTO data of a level waits to be sent.
+    pub fn has_pending(&self, level: Level) -> bool {
+        self.streams[level].has_pending()
+    }
+
+    /// Writes CRYPTO frames of a level.
+    pub fn write_frames(&mut self, level: Level, out: &mut FrameWriter<'_>, sent: &mut Sent) {
+        let even = self.side.is_client() && level == Level::Initial;
+        self.streams[level].write_frames(out, sent, even);
+    }
+
+    /// Counts CRYPTO data as received by the peer.
+    pub fn on_acked(&mut self, level: Level, sent: &Sent) {
+        self.streams[level].on_acked(sent);
+    }
+
+    /// Queues CRYPTO data again.
+    pub fn on_lost(&mut self, level: Level, sent: &Sent) {
+        self.streams[level].on_lost(sent);
+    }
+}

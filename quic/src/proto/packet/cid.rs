@@ -11,7 +11,10 @@ pub struct Cid {
 
 impl Cid {
     /// The connection id of no bytes.
-    pub const EMPTY: Self = Self { len: 0, bytes: [0; limits::MAX_CID_LEN] };
+    pub const EMPTY: Self = Self {
+        len: 0,
+        bytes: [0; limits::MAX_CID_LEN],
+    };
 
     /// Copies a connection id; `None` if it has more than 20 bytes.
     pub fn new(bytes: &[u8]) -> Option<Self> {

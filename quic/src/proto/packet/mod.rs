@@ -1,21 +1,39 @@
 //! Packets (RFC 9000 §17, RFC 9001 §5): headers, numbers, protection.
+//!
+//! In: [`decode`] splits a datagram into packets, [`Protected::unprotect`] removes header
+//! protection, [`Unprotected::open`] decrypts. Out: [`PacketBuilder`] writes the header, lends the
+//! space behind it to a [`FrameWriter`](super::frame::FrameWriter), then encrypts in place.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)
+)]
+
+mod builder;
 mod cid;
+mod header;
+mod keys;
+mod kind;
+pub mod number;
+mod protected;
+mod protection;
+mod retry;
+mod version;
+mod version_negotiation;
 
+#[cfg(test)]
+mod tests;
+
+pub use builder::{Header, PacketBuilder};
 pub use cid::Cid;
-
-/// A packet-number space (RFC 9000 §12.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Space {
-    /// Initial packets.
-    Initial,
-    /// Handshake packets.
-    Handshake,
-    /// 0-RTT and 1-RTT packets.
-    Data,
-}
-
-impl Space {
-    /// All of them, in the order a handshake reaches them.
-    pub const ALL: [Self; 3] = [Self::Initial, Self::Handshake, Self::Data];
-}
+pub use header::{Decoded, DropReason, Peek, decode, peek};
+pub use keys::{DirectionKeys, KeyPair, initial_direction, initial_keys, next_packet_key};
+pub use kind::{KeyPhase, Kind, Space};
+pub use protected::{OpenError, Protected, Unprotected};
+pub use protection::{
+    HeaderKey, PacketKey, SAMPLE_LEN, SealError, TAG_LEN, Undecryptable, confidentiality_limit,
+    integrity_limit,
+};
+pub use retry::Retry;
+pub use version::{SUPPORTED_VERSIONS, VERSION_1};
+pub use version_negotiation::VersionNegotiation;

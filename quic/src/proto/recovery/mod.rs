@@ -1,1 +1,516 @@
-//! To be written.
+//! Loss detection and its timers (RFC 9002), generic over the record of what a packet carried.
+
+mod loss;
+mod persistent;
+mod pto;
+mod rtt;
+
+use std::{
+    ops::RangeInclusive,
+    time::{Duration, Instant},
+};
+
+use hybriq_tls::Side;
+
+pub use self::rtt::Rtt;
+use super::{
+    congestion::{self, Controller, Usage},
+    error::{Code, TransportError},
+    packet::Space,
+    space::{SentPacket, SentPackets},
+};
+
+#[cfg(test)]
+mod tests;
+
+/// Packets in a row that ask for no acknowledgement, until one should ask (RFC 9000 §13.2.4).
+const SILENT_PACKETS: u16 = 32;
+
+/// How far the handshake is, as loss detection needs to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handshake {
+    /// There are no Handshake keys yet.
+    InitialOnly,
+    /// Handshake packets can be sent.
+    Keys,
+    /// It is confirmed (RFC 9001 §4.1.2).
+    Confirmed,
+}
+
+/// Whether the anti-amplification limit forbids to send (RFC 9000 §8.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amplification {
+    /// Something may be sent.
+    Open,
+    /// Nothing may be sent until more is received: timers would fire in vain.
+    Blocked,
+}
+
+/// What the rest of the connection knows and loss detection depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// How far the handshake is.
+    pub handshake: Handshake,
+    /// The peer's `max_ack_delay`; its default while the parameters are unknown.
+    pub peer_max_ack_delay: Duration,
+    /// Whether the path may be used.
+    pub amplification: Amplification,
+}
+
+/// An ACK frame in terms of time and plain numbers.
+#[derive(Clone, Debug)]
+pub struct Ack<I> {
+    /// The space of the packet it came in.
+    pub space: Space,
+    /// The largest number acknowledged.
+    pub largest: u64,
+    /// The delay the peer states, scaled by its exponent.
+    pub delay: Duration,
+    /// All ranges acknowledged.
+    pub ranges: I,
+}
+
+/// A packet whose fate is known.
+#[derive(Clone, Debug)]
+pub struct Settled<R> {
+    /// Its number.
+    pub pn: u64,
+    /// The packet.
+    pub packet: SentPacket<R>,
+}
+
+/// What an ACK or a timeout brought about. Reused by the caller, who drains the lists.
+#[derive(Debug)]
+pub struct Outcome<R> {
+    /// Packets acknowledged for the first time.
+    pub acked: Vec<Settled<R>>,
+    /// Packets declared lost, oldest first.
+    pub lost: Vec<Settled<R>>,
+    /// The largest number in any ACK frame of ours that is now known to have arrived.
+    pub largest_acked_ack: Option<u64>,
+    /// Whether an ack-eliciting packet was acknowledged.
+    pub progress: bool,
+    /// Whether the losses amount to persistent congestion (RFC 9002 §7.6).
+    pub persistent_congestion: bool,
+}
+
+impl<R> Default for Outcome<R> {
+    fn default() -> Self {
+        Self {
+            acked: Vec::new(),
+            lost: Vec::new(),
+            largest_acked_ack: None,
+            progress: false,
+            persistent_congestion: false,
+        }
+    }
+}
+
+impl<R> Outcome<R> {
+    /// Empties it and keeps its memory.
+    pub fn clear(&mut self) {
+        self.acked.clear();
+        self.lost.clear();
+        self.largest_acked_ack = None;
+        self.progress = false;
+        self.persistent_congestion = false;
+    }
+}
+
+/// What a timeout was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timeout {
+    /// Packets may have been lost by time; see the outcome.
+    Lost,
+    /// Ack-eliciting packets should leave in this space, at most [`Recovery::probes`] of them
+    /// without regard to the congestion window. Everything outstanding in the Initial and Handshake
+    /// spaces ([`Recovery::outstanding`]) should be sent again with them.
+    Probe(Space),
+}
+
+#[derive(Debug)]
+struct SpaceState<R> {
+    sent: SentPackets<R>,
+    largest_acked: Option<u64>,
+    /// When the next packet is lost by time.
+    loss_time: Option<Instant>,
+    /// When the last ack-eliciting packet left, or a probe was asked for.
+    last_eliciting_sent: Option<Instant>,
+    eliciting_in_flight: u32,
+    /// Packets in a row that asked for no acknowledgement.
+    silent: u16,
+    probes: u8,
+}
+
+impl<R> SpaceState<R> {
+    fn new() -> Self {
+        Self {
+            sent: SentPackets::default(),
+            largest_acked: None,
+            loss_time: None,
+            last_eliciting_sent: None,
+            eliciting_in_flight: 0,
+            silent: 0,
+            probes: 0,
+        }
+    }
+
+    /// Takes everything out of flight and stops the timers.
+    fn clear(&mut self, mut taken: impl FnMut(u64, SentPacket<R>)) -> u64 {
+        let mut bytes = 0;
+        self.sent.take_all(|pn, packet| {
+            bytes += if packet.in_flight {
+                u64::from(packet.size)
+            } else {
+                0
+            };
+            taken(pn, packet);
+        });
+        self.loss_time = None;
+        self.last_eliciting_sent = None;
+        self.eliciting_in_flight = 0;
+        self.silent = 0;
+        self.probes = 0;
+        bytes
+    }
+}
+
+/// Loss detection of one path: what is in flight in each space, when it counts as lost, when to
+/// probe (RFC 9002).
+///
+/// Each record given to [`Recovery::on_packet_sent`] comes back once, acknowledged or lost, unless
+/// its space is discarded. Records of packets that are not in flight, ACK frames alone, may be
+/// dropped.
+#[derive(Debug)]
+pub struct Recovery<R> {
+    side: Side,
+    spaces: [SpaceState<R>; 3],
+    rtt: Rtt,
+    controller: Box<dyn Controller>,
+    datagram_size: u16,
+    bytes_in_flight: u64,
+    /// When there was last no room for another datagram in the window.
+    window_full_at: Option<Instant>,
+    pto_count: u32,
+    /// Where the timer starts that keeps a client from a deadlock.
+    timer_base: Instant,
+    /// Whether a Handshake packet was acknowledged.
+    handshake_acked: bool,
+    packets_sent: u64,
+    packets_lost: u64,
+}
+
+/// What [`Recovery`] starts with.
+#[derive(Debug)]
+pub struct Config {
+    /// Our end.
+    pub side: Side,
+    /// The round trip to assume (RFC 9002 §6.2.2).
+    pub initial_rtt: Duration,
+    /// Bytes of a full datagram.
+    pub datagram_size: u16,
+    /// Says how much may be in flight.
+    pub controller: Box<dyn Controller>,
+}
+
+impl<R> Recovery<R> {
+    /// Nothing sent, nothing measured.
+    pub fn new(now: Instant, config: Config) -> Self {
+        Self {
+            side: config.side,
+            spaces: [SpaceState::new(), SpaceState::new(), SpaceState::new()],
+            rtt: Rtt::new(config.initial_rtt),
+            controller: config.controller,
+            datagram_size: config.datagram_size,
+            bytes_in_flight: 0,
+            window_full_at: None,
+            pto_count: 0,
+            timer_base: now,
+            handshake_acked: false,
+            packets_sent: 0,
+            packets_lost: 0,
+        }
+    }
+
+    fn space(&self, space: Space) -> &SpaceState<R> {
+        &self.spaces[space as usize]
+    }
+
+    /// Notes a packet that left. Numbers of a space only grow.
+    #[inline]
+    pub fn on_packet_sent(&mut self, space: Space, pn: u64, packet: SentPacket<R>) {
+        let (now, bytes) = (packet.time_sent, u64::from(packet.size));
+        let state = &mut self.spaces[space as usize];
+        self.packets_sent += 1;
+        if packet.ack_eliciting {
+            state.last_eliciting_sent = Some(now);
+            state.eliciting_in_flight += 1;
+            state.silent = 0;
+            state.probes = state.probes.saturating_sub(1);
+            self.timer_base = now;
+        } else {
+            state.silent = state.silent.saturating_add(1);
+        }
+        let in_flight = packet.in_flight;
+        debug_assert!(
+            in_flight || !packet.ack_eliciting,
+            "ack-eliciting packets are in flight"
+        );
+        state.sent.insert(pn, packet);
+        if in_flight {
+            self.bytes_in_flight += bytes;
+            if !self.can_send(self.datagram_size.into()) {
+                self.window_full_at = Some(now);
+            }
+            let bytes_in_flight = self.bytes_in_flight;
+            self.controller.on_sent(&congestion::Sent {
+                now,
+                bytes,
+                bytes_in_flight,
+            });
+        }
+    }
+
+    /// Notes a packet number left out on purpose: its acknowledgement closes the connection.
+    pub fn on_number_skipped(&mut self, space: Space, pn: u64) {
+        self.spaces[space as usize].sent.skip(pn);
+    }
+
+    /// Takes an ACK frame (RFC 9002 §A.7).
+    ///
+    /// # Errors
+    /// PROTOCOL_VIOLATION if it acknowledges a packet that was not sent (RFC 9000 §13.1).
+    pub fn on_ack<I>(
+        &mut self,
+        now: Instant,
+        ack: Ack<I>,
+        context: &Context,
+        outcome: &mut Outcome<R>,
+    ) -> Result<(), TransportError>
+    where
+        I: Iterator<Item = RangeInclusive<u64>> + Clone,
+    {
+        let state = &mut self.spaces[ack.space as usize];
+        state.check_ack(&ack)?;
+        state.largest_acked = state.largest_acked.max(Some(ack.largest));
+        let first_new = outcome.acked.len();
+        let newly = state.take_acked(ack.ranges, outcome);
+        self.bytes_in_flight -= newly.bytes;
+        if outcome.acked.len() == first_new {
+            return Ok(());
+        }
+        if let Some((pn, time_sent)) = newly.newest
+            && pn == ack.largest
+            && newly.eliciting
+        {
+            let sample = now.saturating_duration_since(time_sent);
+            let delay = match (ack.space, context.handshake) {
+                (Space::Initial, _) => Duration::ZERO,
+                (_, Handshake::Confirmed) => ack.delay.min(context.peer_max_ack_delay),
+                _ => ack.delay,
+            };
+            self.rtt.on_sample(now, sample, delay);
+        }
+        self.handshake_acked |= ack.space == Space::Handshake;
+        outcome.progress |= newly.eliciting;
+        self.detect_lost(now, ack.space, context, outcome);
+        self.grow_window(now, outcome.acked.split_at(first_new).1);
+        // A client resets its backoff only once the server can answer freely (RFC 9002 §6.2.1).
+        if self.peer_validated_address(context) {
+            self.pto_count = 0;
+        }
+        self.timer_base = self.timer_base.max(now);
+        Ok(())
+    }
+
+    fn grow_window(&mut self, now: Instant, acked: &[Settled<R>]) {
+        for packet in acked
+            .iter()
+            .map(|acked| &acked.packet)
+            .filter(|packet| packet.in_flight)
+        {
+            // Only a packet in whose time the window was full tells that more would fit (§7.8).
+            let was_full = self
+                .window_full_at
+                .is_some_and(|full| packet.time_sent <= full);
+            self.controller.on_acked(&congestion::Acked {
+                now,
+                time_sent: packet.time_sent,
+                bytes: packet.size.into(),
+                usage: if was_full {
+                    Usage::Full
+                } else {
+                    Usage::Underused
+                },
+            });
+        }
+    }
+
+    /// Forgets a space whose keys are discarded (RFC 9002 §6.4).
+    pub fn discard_space(&mut self, space: Space) {
+        self.bytes_in_flight -= self.spaces[space as usize].clear(|_, _| {});
+        self.pto_count = 0;
+    }
+
+    /// Takes everything of a space out of flight and hands it over as lost, without a sign of
+    /// congestion: for 0-RTT that was rejected.
+    pub fn abandon_space(&mut self, space: Space, outcome: &mut Outcome<R>) {
+        self.bytes_in_flight -= self.spaces[space as usize]
+            .clear(|pn, packet| outcome.lost.push(Settled { pn, packet }));
+    }
+
+    /// Starts over after a Retry: all that was sent is handed over to be sent again. What the Retry
+    /// took is a better guess of the round trip than the configured one (RFC 9002 §6.3).
+    pub fn on_retry(&mut self, now: Instant, outcome: &mut Outcome<R>) {
+        let first = self
+            .space(Space::Initial)
+            .sent
+            .iter()
+            .next()
+            .map(|(_, first)| first.time_sent);
+        if let (0, None, Some(first)) = (self.pto_count, self.rtt.first_sample(), first) {
+            self.rtt = Rtt::new(now.saturating_duration_since(first));
+        }
+        for space in Space::ALL {
+            self.abandon_space(space, outcome);
+        }
+        self.pto_count = 0;
+        self.timer_base = now;
+    }
+
+    /// What the outstanding packets of a space carried, oldest first: to be sent again on a probe
+    /// timeout, although it may still arrive (RFC 9002 §6.2.4).
+    pub fn outstanding(&self, space: Space) -> impl Iterator<Item = &R> {
+        self.space(space)
+            .sent
+            .iter()
+            .map(|(_, packet)| &packet.record)
+    }
+
+    /// Whether so many bytes more may be in flight. Probes and packets that are not in flight need
+    /// not ask.
+    #[inline]
+    pub fn can_send(&self, bytes: u64) -> bool {
+        self.bytes_in_flight.saturating_add(bytes) <= self.controller.window()
+            && !self.spaces.iter().any(|space| space.sent.is_full())
+    }
+
+    /// Ack-eliciting packets of a space that may leave whatever the window says.
+    pub fn probes(&self, space: Space) -> u8 {
+        self.space(space).probes
+    }
+
+    /// Whether a packet that carries only an ACK should carry a PING too. Without an acknowledgement
+    /// of our acknowledgements their ranges would never be forgotten (RFC 9000 §13.2.4).
+    pub fn needs_ping(&self, space: Space) -> bool {
+        let state = self.space(space);
+        state.silent >= SILENT_PACKETS && state.eliciting_in_flight == 0
+    }
+
+    /// The datagram size of the path changed.
+    pub fn on_datagram_size(&mut self, bytes: u16) {
+        self.datagram_size = bytes;
+        self.controller.on_datagram_size(bytes);
+    }
+
+    /// The number of the next packet in a space.
+    pub fn next_number(&self, space: Space) -> u64 {
+        self.space(space).sent.next_number()
+    }
+
+    /// The largest number the peer acknowledged in a space.
+    pub fn largest_acked(&self, space: Space) -> Option<u64> {
+        self.space(space).largest_acked
+    }
+
+    /// Whether an ack-eliciting packet of a space waits for its acknowledgement.
+    pub fn has_eliciting_in_flight(&self, space: Space) -> bool {
+        self.space(space).eliciting_in_flight > 0
+    }
+
+    /// The round trip.
+    pub const fn rtt(&self) -> &Rtt {
+        &self.rtt
+    }
+
+    /// Bytes that may be in flight.
+    pub fn window(&self) -> u64 {
+        self.controller.window()
+    }
+
+    /// Bytes that are in flight in all spaces.
+    pub const fn bytes_in_flight(&self) -> u64 {
+        self.bytes_in_flight
+    }
+
+    /// Packets sent.
+    pub const fn packets_sent(&self) -> u64 {
+        self.packets_sent
+    }
+
+    /// Packets declared lost.
+    pub const fn packets_lost(&self) -> u64 {
+        self.packets_lost
+    }
+
+    /// Probe timeouts since the last progress.
+    pub const fn pto_count(&self) -> u32 {
+        self.pto_count
+    }
+}
+
+/// What the newly acknowledged packets of one ACK amount to.
+#[derive(Debug, Default)]
+struct Newly {
+    bytes: u64,
+    eliciting: bool,
+    newest: Option<(u64, Instant)>,
+}
+
+impl<R> SpaceState<R> {
+    fn check_ack<I>(&self, ack: &Ack<I>) -> Result<(), TransportError>
+    where
+        I: Iterator<Item = RangeInclusive<u64>> + Clone,
+    {
+        let violation = |reason| TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(2);
+        if !self.sent.was_sent(ack.largest) {
+            return Err(violation("ACK of a packet that was never sent"));
+        }
+        if self.sent.remembers_skipped()
+            && ack
+                .ranges
+                .clone()
+                .any(|range| self.sent.has_skipped(*range.start(), *range.end()))
+        {
+            return Err(violation("ACK of a packet number that was skipped"));
+        }
+        Ok(())
+    }
+
+    /// Takes the acknowledged packets. The work is bound by what is in flight.
+    fn take_acked(
+        &mut self,
+        ranges: impl Iterator<Item = RangeInclusive<u64>>,
+        outcome: &mut Outcome<R>,
+    ) -> Newly {
+        let mut newly = Newly::default();
+        let mut eliciting = 0;
+        for range in ranges {
+            self.sent
+                .take_range(*range.start(), *range.end(), |pn, packet| {
+                    newly.bytes += if packet.in_flight {
+                        u64::from(packet.size)
+                    } else {
+                        0
+                    };
+                    newly.newest = newly.newest.max(Some((pn, packet.time_sent)));
+                    eliciting += u32::from(packet.ack_eliciting);
+                    outcome.largest_acked_ack = outcome.largest_acked_ack.max(packet.largest_acked);
+                    outcome.acked.push(Settled { pn, packet });
+                });
+        }
+        self.eliciting_in_flight -= eliciting;
+        newly.eliciting = eliciting > 0;
+        newly
+    }
+}

@@ -1,1 +1,8 @@
-//! To be written.
+//! Packet-number spaces (RFC 9000 §12.3): what came in and must be acknowledged, what went out and
+//! waits for its acknowledgement.
+
+mod received;
+mod sent;
+
+pub use received::{AckEliciting, Ecn, Received};
+pub use sent::{ACK_ONLY_PACKETS, SENT_PACKETS, SentPacket, SentPackets};

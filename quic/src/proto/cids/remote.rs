@@ -1,0 +1,303 @@
+use arrayvec::ArrayVec;
+
+use super::Sent;
+use crate::proto::{
+    error::{Code, TransportError},
+    frame::{FrameWriter, NewConnectionId, RetireConnectionId},
+    limits,
+    packet::Cid,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// The type of NEW_CONNECTION_ID (RFC 9000 §19.15).
+const NEW_CONNECTION_ID: u64 = 0x18;
+
+/// An id the peer gave us and we did not retire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    sequence: u64,
+    cid: Cid,
+    /// Of the first id only a server tells one, in its transport parameters.
+    reset_token: Option<[u8; 16]>,
+}
+
+/// A retirement that the peer has not acknowledged yet.
+#[derive(Clone, Copy, Debug)]
+struct Retirement {
+    sequence: u64,
+    is_sent: bool,
+}
+
+/// The connection ids the peer issued: one we use, at most [`limits::PEER_CIDS`] in all.
+#[derive(Debug)]
+pub struct Remote {
+    active: Entry,
+    /// In the order of sequence numbers.
+    spare: ArrayVec<Entry, { limits::PEER_CIDS }>,
+    seen: Seen,
+    retire_prior_to: u64,
+    /// In the order of sequence numbers.
+    retirements: ArrayVec<Retirement, { limits::PENDING_RETIREMENTS }>,
+}
+
+impl Remote {
+    /// Starts with sequence number 0: the SCID of the peer's first packet, or on a client its random
+    /// choice until then.
+    pub fn new(cid: Cid) -> Self {
+        Self {
+            active: Entry {
+                sequence: 0,
+                cid,
+                reset_token: None,
+            },
+            spare: ArrayVec::new(),
+            seen: Seen {
+                largest: 0,
+                window: 1,
+            },
+            retire_prior_to: 0,
+            retirements: ArrayVec::new(),
+        }
+    }
+
+    /// Replaces a client's first choice by the SCID of the server's Retry or first Initial
+    /// (RFC 9000 §7.2).
+    pub const fn set_first(&mut self, cid: Cid) {
+        debug_assert!(self.active.sequence == 0, "the handshake uses the first id");
+        self.active.cid = cid;
+    }
+
+    /// Learns the stateless reset token of the first id, from the server's transport parameters.
+    pub fn set_first_reset_token(&mut self, token: [u8; 16]) {
+        if self.active.sequence == 0 {
+            self.active.reset_token = Some(token);
+        }
+    }
+
+    /// The id to send to.
+    #[inline]
+    pub const fn active(&self) -> &Cid {
+        &self.active.cid
+    }
+
+    /// The token that ends the connection while the active id is used (RFC 9000 §10.3.1). It is a
+    /// secret: compare it in constant time.
+    pub const fn reset_token(&self) -> Option<&[u8; 16]> {
+        self.active.reset_token.as_ref()
+    }
+
+    /// Takes a NEW_CONNECTION_ID (RFC 9000 §5.1.1, §19.15).
+    ///
+    /// # Errors
+    /// PROTOCOL_VIOLATION if the peer uses no connection ids, or says two things of one id;
+    /// FRAME_ENCODING_ERROR if it retires itself; CONNECTION_ID_LIMIT_ERROR for more ids, or more
+    /// unacknowledged retirements, than allowed.
+    pub fn on_new_connection_id(&mut self, frame: &NewConnectionId) -> Result<(), TransportError> {
+        if self.active.cid.is_empty() {
+            return Err(violation(
+                "NEW_CONNECTION_ID from a peer with zero-length connection ids",
+            ));
+        }
+        if frame.retire_prior_to > frame.sequence {
+            return Err(error(
+                Code::FRAME_ENCODING_ERROR,
+                "NEW_CONNECTION_ID that asks to retire itself",
+            ));
+        }
+        let entry = Entry {
+            sequence: frame.sequence,
+            cid: frame.cid,
+            reset_token: Some(frame.reset_token),
+        };
+        let is_known = self.is_known(&entry)?;
+        self.retire_before(frame.retire_prior_to)?;
+        if !is_known && !self.seen.contains(entry.sequence) {
+            self.seen.insert(entry.sequence);
+            if entry.sequence < self.retire_prior_to {
+                // It was retired before it arrived (RFC 9000 §19.15).
+                self.queue_retirement(entry.sequence)?;
+            } else {
+                let place = self
+                    .spare
+                    .partition_point(|spare| spare.sequence < entry.sequence);
+                self.spare
+                    .try_insert(place, entry)
+                    .map_err(|_| too_many())?;
+            }
+        }
+        if self.active.sequence < self.retire_prior_to && !self.use_next()? {
+            return Err(violation(
+                "NEW_CONNECTION_ID that retires every connection id",
+            ));
+        }
+        if self.spare.len() >= limits::PEER_CIDS {
+            Err(too_many())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether the id is in use or spare already.
+    fn is_known(&self, entry: &Entry) -> Result<bool, TransportError> {
+        for known in self.spare.iter().chain([&self.active]) {
+            if known == entry {
+                return Ok(true);
+            }
+            if known.sequence == entry.sequence || known.cid == entry.cid {
+                return Err(violation("NEW_CONNECTION_ID contradicts an earlier one"));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Retires spare ids below a sequence number; the active one follows once there is another.
+    fn retire_before(&mut self, sequence: u64) -> Result<(), TransportError> {
+        if sequence <= self.retire_prior_to {
+            return Ok(());
+        }
+        self.retire_prior_to = sequence;
+        while let Some(spare) = self
+            .spare
+            .first()
+            .copied()
+            .filter(|old| old.sequence < sequence)
+        {
+            self.queue_retirement(spare.sequence)?;
+            self.spare.remove(0);
+        }
+        Ok(())
+    }
+
+    fn use_next(&mut self) -> Result<bool, TransportError> {
+        let Some(next) = self.spare.first().copied() else {
+            return Ok(false);
+        };
+        self.queue_retirement(self.active.sequence)?;
+        self.spare.remove(0);
+        self.active = next;
+        Ok(true)
+    }
+
+    /// Moves to a spare id and retires the active one, so that nobody can tell that both are one
+    /// connection (RFC 9000 §9.5). `false` if there is none to move to.
+    pub fn rotate(&mut self) -> bool {
+        !self.retirements.is_full() && self.use_next().unwrap_or(false)
+    }
+
+    fn queue_retirement(&mut self, sequence: u64) -> Result<(), TransportError> {
+        let place = self
+            .retirements
+            .partition_point(|pending| pending.sequence < sequence);
+        if self
+            .retirements
+            .get(place)
+            .is_some_and(|pending| pending.sequence == sequence)
+        {
+            return Ok(());
+        }
+        self.retirements
+            .try_insert(
+                place,
+                Retirement {
+                    sequence,
+                    is_sent: false,
+                },
+            )
+            .map_err(|_| error(Code::CONNECTION_ID_LIMIT_ERROR, TOO_MANY_RETIREMENTS))
+    }
+
+    /// Whether a RETIRE_CONNECTION_ID waits.
+    pub fn has_pending(&self) -> bool {
+        self.retirements.iter().any(|pending| !pending.is_sent)
+    }
+
+    /// Writes the RETIRE_CONNECTION_ID frames that wait.
+    pub fn write_frames(&mut self, out: &mut FrameWriter<'_>) -> Sent {
+        let mut sent = Sent::default();
+        for pending in self
+            .retirements
+            .iter_mut()
+            .filter(|pending| !pending.is_sent)
+        {
+            let frame = RetireConnectionId {
+                sequence: pending.sequence,
+            };
+            if !sent.has_room_for(pending.sequence) || !out.write(&frame) {
+                break;
+            }
+            pending.is_sent = true;
+            sent.insert(pending.sequence);
+        }
+        sent
+    }
+
+    /// A packet with these frames was acknowledged: the retirements are done.
+    pub fn on_acked(&mut self, sent: &Sent) {
+        for sequence in sent.iter() {
+            self.retirements
+                .retain(|pending| pending.sequence != sequence);
+        }
+    }
+
+    /// A packet with these frames was lost: they are written again, unless another copy arrived.
+    pub fn on_lost(&mut self, sent: &Sent) {
+        for sequence in sent.iter() {
+            for pending in self
+                .retirements
+                .iter_mut()
+                .filter(|old| old.sequence == sequence)
+            {
+                pending.is_sent = false;
+            }
+        }
+    }
+}
+
+/// Which sequence numbers came, as far back as a peer within its limits can repeat one. It tells a
+/// late copy of an id that was retired from a new id.
+#[derive(Debug)]
+struct Seen {
+    largest: u64,
+    /// Bit `i` stands for `largest - i`.
+    window: u64,
+}
+
+impl Seen {
+    fn contains(&self, sequence: u64) -> bool {
+        match self.largest.checked_sub(sequence) {
+            None => false,
+            Some(age) => age < u64::BITS.into() && self.window >> age & 1 == 1,
+        }
+    }
+
+    fn insert(&mut self, sequence: u64) {
+        match self.largest.checked_sub(sequence) {
+            Some(age) => self.window |= u32::try_from(age).map_or(0, |age| 1u64.unbounded_shl(age)),
+            None => {
+                let ahead = u32::try_from(sequence - self.largest).unwrap_or(u32::MAX);
+                self.window = self.window.unbounded_shl(ahead) | 1;
+                self.largest = sequence;
+            }
+        }
+    }
+}
+
+const TOO_MANY_RETIREMENTS: &str = "more connection ids to retire than RETIRE_CONNECTION_ID frames \
+                                    were acknowledged";
+
+fn error(code: Code, reason: &'static str) -> TransportError {
+    TransportError::new(code, reason).in_frame(NEW_CONNECTION_ID)
+}
+
+fn violation(reason: &'static str) -> TransportError {
+    error(Code::PROTOCOL_VIOLATION, reason)
+}
+
+fn too_many() -> TransportError {
+    error(
+        Code::CONNECTION_ID_LIMIT_ERROR,
+        "more connection ids than active_connection_id_limit",
+    )
+}

@@ -1,0 +1,141 @@
+use std::time::Instant;
+
+/// The life of a connection (RFC 9000 §10).
+///
+/// ```text
+///              TLS complete     HANDSHAKE_DONE (client), complete (server)
+/// Handshaking ─────────► Complete ─────────► Confirmed
+///      │                    │                   │
+///      ├────────────────────┴───────────────────┤ we close            the peer closes, or answers
+///      ▼                                        ▼                     ours
+///   Closing ──────────────────────────────────────────► Draining
+///      │ 3 PTO                                              │ 3 PTO, or the end of our close
+///      ▼                                                    ▼
+///   Drained ◄───────────────────────────────────────────────┘   (also: idle timeout, reset)
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State(Inner);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inner {
+    Handshaking,
+    Complete,
+    Confirmed,
+    Closing { until: Instant },
+    Draining { until: Instant },
+    Drained,
+}
+
+impl State {
+    pub(super) const fn new() -> Self {
+        Self(Inner::Handshaking)
+    }
+
+    pub(super) const fn is_handshaking(self) -> bool {
+        matches!(self.0, Inner::Handshaking)
+    }
+
+    pub(super) const fn is_confirmed(self) -> bool {
+        matches!(self.0, Inner::Confirmed)
+    }
+
+    /// Whether packets are still exchanged in earnest.
+    pub(super) const fn is_open(self) -> bool {
+        matches!(self.0, Inner::Handshaking | Inner::Complete | Inner::Confirmed)
+    }
+
+    pub(super) const fn is_closed(self) -> bool {
+        !self.is_open()
+    }
+
+    pub(super) const fn is_closing(self) -> bool {
+        matches!(self.0, Inner::Closing { .. })
+    }
+
+    pub(super) const fn is_drained(self) -> bool {
+        matches!(self.0, Inner::Drained)
+    }
+
+    /// When the closing or draining period ends.
+    pub(super) const fn ends(self) -> Option<Instant> {
+        match self.0 {
+            Inner::Closing { until } | Inner::Draining { until } => Some(until),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn on_complete(&mut self) {
+        if self.is_handshaking() {
+            self.0 = Inner::Complete;
+        }
+    }
+
+    pub(super) const fn on_confirmed(&mut self) {
+        if matches!(self.0, Inner::Complete) {
+            self.0 = Inner::Confirmed;
+        }
+    }
+
+    pub(super) const fn on_local_close(&mut self, until: Instant) {
+        if self.is_open() {
+            self.0 = Inner::Closing { until };
+        }
+    }
+
+    /// The peer closed: nothing may be sent any more (RFC 9000 §10.2.2).
+    pub(super) const fn on_peer_close(&mut self, until: Instant) {
+        match self.0 {
+            Inner::Closing { until } => self.0 = Inner::Draining { until },
+            Inner::Draining { .. } | Inner::Drained => {}
+            _ => self.0 = Inner::Draining { until },
+        }
+    }
+
+    pub(super) const fn on_end(&mut self) {
+        self.0 = Inner::Drained;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::State;
+
+    fn at(ms: u64) -> Instant {
+        #[expect(clippy::disallowed_methods, reason = "a base for virtual time")]
+        let base = Instant::now();
+        base + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn the_handshake_is_completed_before_it_is_confirmed() {
+        let mut state = State::new();
+        state.on_confirmed();
+        assert!(state.is_handshaking());
+        state.on_complete();
+        assert!(!state.is_handshaking() && !state.is_confirmed());
+        state.on_confirmed();
+        assert!(state.is_confirmed());
+        state.on_complete();
+        assert!(state.is_confirmed());
+    }
+
+    #[test]
+    fn a_close_of_the_peer_ends_our_sending_but_not_before_our_time() {
+        let (first, second) = (at(10), at(20));
+        let mut state = State::new();
+        state.on_local_close(first);
+        assert!(state.is_closing());
+        state.on_local_close(second);
+        assert_eq!(state.ends(), Some(first), "closing twice does not prolong it");
+        state.on_peer_close(second);
+        assert!(!state.is_closing() && state.is_closed());
+        assert_eq!(state.ends(), Some(first));
+        state.on_end();
+        assert!(state.is_drained());
+        state.on_peer_close(second);
+        state.on_local_close(second);
+        assert!(state.is_drained(), "nothing revives a drained connection");
+    }
+}

@@ -1,0 +1,254 @@
+//! How ClientHellos grow: the part of the endpoint that opens Initial packets itself.
+
+use std::time::Instant;
+
+use hybriq_tls::{ClientHello, Side};
+
+use super::{
+    Arrival, Endpoint, Incoming, Routed, Transmit,
+    hello_table::{Crypto, Hello},
+    routing::Target,
+};
+use crate::proto::{
+    error::{Code, TransportError},
+    frame::Frame,
+    limits,
+    packet::{self, Kind, Space, header},
+    space::{AckEliciting, Received},
+    wire::Reader,
+};
+
+/// What an Initial packet did to a ClientHello.
+enum Grown {
+    Partial,
+    Whole(ClientHello),
+    /// Nothing in the datagram could be used.
+    Useless,
+    /// The client gave up.
+    Closed,
+    Failed(TransportError),
+}
+
+impl Endpoint {
+    pub(super) fn on_first_hello(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &mut [u8],
+    ) -> Routed {
+        let Some(mut hello) = self.new_hello(now, arrival, datagram) else {
+            return Routed::Dropped;
+        };
+        match hello.grow(now, arrival, datagram) {
+            Grown::Useless | Grown::Closed => Routed::Dropped,
+            Grown::Whole(client_hello) => {
+                self.insert_routes(&hello, Target::Waiting);
+                self.offer(hello, client_hello)
+            }
+            Grown::Failed(error) => {
+                self.reject(&hello, &error);
+                Routed::Consumed
+            }
+            Grown::Partial => {
+                let (dcid, remote, local_cid) = (hello.dcid, hello.remote, hello.local_cid);
+                let (place, evicted) = self.hellos.insert(hello);
+                if let Some(evicted) = evicted {
+                    self.forget_routes(&evicted);
+                }
+                self.routing.insert(local_cid, Target::Hello(place));
+                self.routing.insert_initial(dcid, remote, Target::Hello(place));
+                self.hellos.schedule_ack(place, now + limits::PARTIAL_HELLO_ACK_DELAY);
+                Routed::Consumed
+            }
+        }
+    }
+
+    pub(super) fn on_more_hello(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        place: usize,
+        datagram: &mut [u8],
+    ) -> Routed {
+        let Some(hello) = self.hellos.get_mut(place).filter(|hello| hello.remote == arrival.remote)
+        else {
+            return Routed::Dropped;
+        };
+        let grown = hello.grow(now, arrival, datagram);
+        match grown {
+            Grown::Useless => return Routed::Dropped,
+            Grown::Partial => {
+                self.hellos.schedule_ack(place, now + limits::PARTIAL_HELLO_ACK_DELAY);
+                return Routed::Consumed;
+            }
+            Grown::Whole(_) | Grown::Closed | Grown::Failed(_) => {}
+        }
+        let Some(hello) = self.hellos.remove(place) else {
+            return Routed::Dropped;
+        };
+        match grown {
+            Grown::Whole(client_hello) => {
+                self.insert_routes(&hello, Target::Waiting);
+                self.offer(hello, client_hello)
+            }
+            Grown::Failed(error) => {
+                self.reject(&hello, &error);
+                Routed::Consumed
+            }
+            _ => {
+                self.forget_routes(&hello);
+                Routed::Consumed
+            }
+        }
+    }
+
+    /// Hands a whole ClientHello to the application, unless too many wait for it already.
+    fn offer(&mut self, hello: Hello, client_hello: ClientHello) -> Routed {
+        if self.waiting >= limits::WAITING_INCOMING {
+            self.forget_routes(&hello);
+            return Routed::Dropped;
+        }
+        self.waiting += 1;
+        Routed::Incoming(Incoming { hello: Box::new(hello), client_hello })
+    }
+
+    fn new_hello(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &mut [u8],
+    ) -> Option<Hello> {
+        let (decoded, _) = header::decode(datagram, limits::LOCAL_CID_LEN).ok()?;
+        let header::Decoded::Protected(packet) = decoded else {
+            return None;
+        };
+        let (dcid, peer_cid) = (packet.dcid, packet.scid);
+        let keys = packet::initial_keys(packet::VERSION_1, &dcid, Side::Server);
+        Some(Hello {
+            remote: arrival.remote,
+            local_ip: arrival.local_ip,
+            dcid,
+            peer_cid,
+            local_cid: self.new_cid(),
+            keys: Box::new(keys.peer),
+            received: Received::new(Space::Initial),
+            next_pn: 0,
+            bytes_received: 0,
+            bytes_sent: 0,
+            crypto: Crypto::default(),
+            ack_at: None,
+            expires: now + limits::PARTIAL_HELLO_LIFETIME,
+        })
+    }
+
+    fn insert_routes(&mut self, hello: &Hello, target: Target) {
+        self.routing.insert(hello.local_cid, target);
+        self.routing.insert_initial(hello.dcid, hello.remote, target);
+    }
+
+    pub(super) fn forget_routes(&mut self, hello: &Hello) {
+        self.routing.remove(&hello.local_cid);
+        self.routing.remove_initial(&hello.dcid, hello.remote);
+    }
+
+    /// Tells the client that nothing will come of it, and forgets it.
+    pub(super) fn reject(&mut self, hello: &Hello, error: &TransportError) {
+        self.forget_routes(hello);
+        self.answers.close(hello, error);
+    }
+
+    /// Acknowledges a partial ClientHello whose other part did not come in time. The datagram is
+    /// not padded: before validation every byte is taken from the server's answer.
+    pub(super) fn acknowledge_partial_hello(
+        &mut self,
+        now: Instant,
+        out: &mut [u8],
+    ) -> Option<Transmit> {
+        self.hellos.poll_ack(now)?.acknowledge(now, out)
+    }
+}
+
+impl Hello {
+    fn grow(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Grown {
+        self.bytes_received += datagram.len() as u64;
+        let mut useful = false;
+        let mut rest = datagram;
+        while !rest.is_empty() {
+            let Ok((decoded, next)) = header::decode(rest, limits::LOCAL_CID_LEN) else {
+                break;
+            };
+            rest = next;
+            let header::Decoded::Protected(packet) = decoded else {
+                break;
+            };
+            let ours = packet.dcid == self.dcid || packet.dcid == self.local_cid;
+            if packet.kind != Kind::Initial || !ours || packet.scid != self.peer_cid {
+                continue;
+            }
+            let largest = self.received.largest();
+            let Ok(packet) = packet.unprotect(&self.keys.header, largest) else {
+                continue;
+            };
+            let pn = packet.pn;
+            let Ok(opened) = packet.open(&self.keys.packet) else {
+                continue;
+            };
+            if self.received.is_duplicate(pn) {
+                continue;
+            }
+            useful = true;
+            match self.take_frames(opened.payload) {
+                Ok(Some(eliciting)) => self.received.on_packet(now, pn, eliciting, arrival.ecn),
+                Ok(None) => return Grown::Closed,
+                Err(error) => return Grown::Failed(error),
+            }
+        }
+        if !useful {
+            return Grown::Useless;
+        }
+        match ClientHello::parse(self.crypto.contiguous()) {
+            Ok(Some((client_hello, _))) => Grown::Whole(client_hello),
+            Ok(None) => Grown::Partial,
+            Err(error) => Grown::Failed(
+                TransportError::new(Code::crypto(error.alert().0), error.to_string()).in_frame(0x06),
+            ),
+        }
+    }
+
+    /// Takes the CRYPTO frames of one packet; `None` if the client closed.
+    fn take_frames(&mut self, payload: &[u8]) -> Result<Option<AckEliciting>, TransportError> {
+        let mut reader = Reader::new(payload);
+        let mut eliciting = AckEliciting::No;
+        if reader.is_empty() {
+            return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "packet without frames"));
+        }
+        while !reader.is_empty() {
+            let frame = Frame::decode(&mut reader)?;
+            if frame.is_ack_eliciting() {
+                eliciting = AckEliciting::Yes;
+            }
+            match frame {
+                Frame::Padding(_) | Frame::Ping => {}
+                Frame::Crypto(crypto) => {
+                    self.crypto.insert(crypto.offset, crypto.data).map_err(|_| {
+                        TransportError::new(
+                            Code::CRYPTO_BUFFER_EXCEEDED,
+                            "ClientHello larger than 4096 bytes, or in too many pieces",
+                        )
+                        .in_frame(0x06)
+                    })?;
+                }
+                Frame::Ack(_) => {}
+                Frame::ConnectionClose(_) => return Ok(None),
+                frame => {
+                    return Err(TransportError::new(
+                        Code::PROTOCOL_VIOLATION,
+                        "frame not allowed in an Initial packet",
+                    )
+                    .in_frame(frame.frame_type()));
+                }
+            }
+        }
+        Ok(Some(eliciting))
+    }
+}

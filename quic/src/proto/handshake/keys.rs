@@ -1,0 +1,265 @@
+use std::time::Instant;
+
+use hybriq_tls::{Level, Secret, Side};
+
+use crate::proto::packet::{DirectionKeys, HeaderKey, KeyPair, PacketKey, next_secret};
+
+/// The keys of every level that is in use.
+pub struct Keys {
+    initial: Option<Box<KeyPair>>,
+    handshake: Half,
+    one_rtt: Half,
+    one_rtt_ready: Option<Box<OneRtt>>,
+    handshake_ready: Option<Box<KeyPair>>,
+    discarded_handshake: bool,
+}
+
+/// Secrets of a level come one direction at a time.
+#[derive(Default)]
+struct Half {
+    local: Option<Secret>,
+    peer: Option<Secret>,
+}
+
+impl Half {
+    fn insert(&mut self, side: Side, secret: &Secret) -> Option<(Secret, Secret)> {
+        if secret.writer() == side {
+            self.local = Some(secret.clone());
+        } else {
+            self.peer = Some(secret.clone());
+        }
+        match (self.local.take(), self.peer.take()) {
+            (Some(local), Some(peer)) => Some((local, peer)),
+            (local, peer) => {
+                *self = Self { local, peer };
+                None
+            }
+        }
+    }
+}
+
+impl Keys {
+    pub(super) fn new(initial: KeyPair) -> Self {
+        Self {
+            initial: Some(Box::new(initial)),
+            handshake: Half::default(),
+            one_rtt: Half::default(),
+            one_rtt_ready: None,
+            handshake_ready: None,
+            discarded_handshake: false,
+        }
+    }
+
+    pub(super) fn install(&mut self, side: Side, secret: &Secret) {
+        match secret.level() {
+            Level::Handshake => {
+                if let Some((local, peer)) = self.handshake.insert(side, secret) {
+                    self.handshake_ready = Some(Box::new(KeyPair {
+                        local: DirectionKeys::from_secret(&local),
+                        peer: DirectionKeys::from_secret(&peer),
+                    }));
+                }
+            }
+            Level::OneRtt => {
+                if let Some((local, peer)) = self.one_rtt.insert(side, secret) {
+                    self.one_rtt_ready = Some(Box::new(OneRtt::new(local, peer)));
+                }
+            }
+            Level::Initial | Level::ZeroRtt => {}
+        }
+    }
+
+    /// Replaces the Initial keys: a Retry changes the connection id they come from.
+    pub fn replace_initial(&mut self, keys: KeyPair) {
+        self.initial = Some(Box::new(keys));
+    }
+
+    /// The Initial keys, until they are discarded.
+    pub fn initial(&self) -> Option<&KeyPair> {
+        self.initial.as_deref()
+    }
+
+    /// The Handshake keys, while they are in use.
+    pub fn handshake(&self) -> Option<&KeyPair> {
+        self.handshake_ready.as_deref()
+    }
+
+    /// Whether the Handshake keys came and went.
+    pub fn handshake_discarded(&self) -> bool {
+        self.discarded_handshake
+    }
+
+    /// The 1-RTT keys, once both secrets are known.
+    pub fn one_rtt(&self) -> Option<&OneRtt> {
+        self.one_rtt_ready.as_deref()
+    }
+
+    /// The 1-RTT keys, to update.
+    pub fn one_rtt_mut(&mut self) -> Option<&mut OneRtt> {
+        self.one_rtt_ready.as_deref_mut()
+    }
+
+    pub(super) fn discard(&mut self, level: Level) {
+        match level {
+            Level::Initial => self.initial = None,
+            Level::Handshake => {
+                self.handshake = Half::default();
+                self.handshake_ready = None;
+                self.discarded_handshake = true;
+            }
+            Level::ZeroRtt | Level::OneRtt => {}
+        }
+    }
+}
+
+/// 1-RTT keys with their updates (RFC 9001 §6).
+///
+/// ```text
+///            our update, or a packet of the other phase opens with the next key
+///   phase p ──────────────────────────────────────────────────────────────────► phase !p
+///            the old opening key stays for packets that were overtaken
+/// ```
+pub struct OneRtt {
+    local_secret: Secret,
+    peer_secret: Secret,
+    local: DirectionKeys,
+    peer: DirectionKeys,
+    next_peer: PacketKey,
+    previous_peer: Option<PacketKey>,
+    previous_expires: Option<Instant>,
+    phase: bool,
+    phase_opened_at: Option<u64>,
+    sealed: u64,
+    failed: u64,
+    updates: u64,
+}
+
+/// Which key opens a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// The key of the current phase.
+    Current,
+    /// The key before the last update.
+    Previous,
+    /// The key of an update by the peer.
+    Next,
+}
+
+impl OneRtt {
+    fn new(local_secret: Secret, peer_secret: Secret) -> Self {
+        let next = next_secret(&peer_secret);
+        Self {
+            local: DirectionKeys::from_secret(&local_secret),
+            peer: DirectionKeys::from_secret(&peer_secret),
+            next_peer: PacketKey::from_secret(&next),
+            local_secret,
+            peer_secret,
+            previous_peer: None,
+            previous_expires: None,
+            phase: false,
+            phase_opened_at: None,
+            sealed: 0,
+            failed: 0,
+            updates: 0,
+        }
+    }
+
+    /// The keys we seal with.
+    pub fn local(&self) -> &DirectionKeys {
+        &self.local
+    }
+
+    /// The peer's header protection, which no update changes.
+    pub fn peer_header(&self) -> &HeaderKey {
+        &self.peer.header
+    }
+
+    /// The key phase bit of packets we send.
+    pub fn phase(&self) -> bool {
+        self.phase
+    }
+
+    /// How often the keys were updated.
+    pub fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// Which key a packet wants, by its phase bit and its number.
+    pub fn choose(&self, phase: bool, pn: u64) -> Opening {
+        if phase == self.phase {
+            return Opening::Current;
+        }
+        let overtaken = self.phase_opened_at.is_none_or(|first| pn < first);
+        if self.previous_peer.is_some() && overtaken { Opening::Previous } else { Opening::Next }
+    }
+
+    /// The key chosen.
+    pub fn opening(&self, which: Opening) -> &PacketKey {
+        match which {
+            Opening::Current => &self.peer.packet,
+            Opening::Previous => self.previous_peer.as_ref().unwrap_or(&self.peer.packet),
+            Opening::Next => &self.next_peer,
+        }
+    }
+
+    /// Notes a packet that was opened; follows the peer's update. `keep_until` is when the keys
+    /// before it are dropped: three times the PTO from now (RFC 9001 §6.5).
+    pub fn on_opened(&mut self, which: Opening, pn: u64, keep_until: Instant) {
+        match which {
+            Opening::Current => {
+                if self.phase_opened_at.is_none_or(|first| pn < first) {
+                    self.phase_opened_at = Some(pn);
+                    if self.previous_peer.is_some() && self.previous_expires.is_none() {
+                        self.previous_expires = Some(keep_until);
+                    }
+                }
+            }
+            Opening::Previous => {}
+            Opening::Next => {
+                self.update();
+                self.phase_opened_at = Some(pn);
+                self.previous_expires = Some(keep_until);
+            }
+        }
+    }
+
+    /// Starts an update: both directions move to the next keys.
+    pub fn update(&mut self) {
+        self.local_secret = next_secret(&self.local_secret);
+        self.peer_secret = next_secret(&self.peer_secret);
+        self.local.packet = PacketKey::from_secret(&self.local_secret);
+        let following = PacketKey::from_secret(&next_secret(&self.peer_secret));
+        let current = std::mem::replace(&mut self.next_peer, following);
+        self.previous_peer = Some(std::mem::replace(&mut self.peer.packet, current));
+        self.previous_expires = None;
+        self.phase = !self.phase;
+        self.phase_opened_at = None;
+        self.sealed = 0;
+        self.updates += 1;
+    }
+
+    /// Whether an update of ours may start: the last one was followed by the peer.
+    pub fn may_update(&self) -> bool {
+        self.phase_opened_at.is_some() && self.previous_peer.is_none()
+    }
+
+    /// Counts a packet sealed; says whether the keys are due for an update (RFC 9001 §6.6).
+    pub fn on_sealed(&mut self) -> bool {
+        self.sealed += 1;
+        self.sealed >= self.local_secret.suite().confidentiality_limit() / 2
+    }
+
+    /// Counts a packet that did not open; says whether the connection must end (RFC 9001 §6.6).
+    pub fn on_failed(&mut self) -> bool {
+        self.failed += 1;
+        self.failed >= self.peer_secret.suite().integrity_limit()
+    }
+
+    /// Drops the keys before the last update when their time is over.
+    pub fn expire(&mut self, now: Instant) {
+        if self.previous_expires.is_some_and(|at| at <= now) {
+            self.previous_peer = None;
+            self.previous_expires = None;
+        }
+    }
+}

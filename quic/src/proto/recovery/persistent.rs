@@ -1,0 +1,52 @@
+use std::time::{Duration, Instant};
+
+/// How many probe timeouts without a sign of life make congestion persistent (RFC 9002 §7.6.1).
+pub(super) const THRESHOLD: u32 = 3;
+
+/// Looks for persistent congestion in packets that are declared lost together (RFC 9002 §7.6.2).
+///
+/// A run of consecutive packet numbers, all lost, whose ack-eliciting ends were sent further apart
+/// than `duration`. Only packets sent after the first RTT sample count. A number missing from the
+/// run was acknowledged (or never recorded) and ends it.
+#[derive(Debug)]
+pub(super) struct Run {
+    duration: Duration,
+    /// Packets sent before do not count. `None`: there is no RTT sample yet.
+    since: Option<Instant>,
+    start: Option<Instant>,
+    last_pn: Option<u64>,
+    found: bool,
+}
+
+impl Run {
+    pub(super) const fn new(since: Option<Instant>, duration: Duration) -> Self {
+        Self {
+            duration,
+            since,
+            start: None,
+            last_pn: None,
+            found: false,
+        }
+    }
+
+    /// The next lost packet, in the order of numbers; `eliciting_at` is when it was sent if it was
+    /// ack-eliciting.
+    pub(super) fn on_lost(&mut self, pn: u64, eliciting_at: Option<Instant>) {
+        if self.last_pn.is_some_and(|last| last + 1 != pn) {
+            self.start = None;
+        }
+        self.last_pn = Some(pn);
+        let (Some(since), Some(at)) = (self.since, eliciting_at) else {
+            return;
+        };
+        if at <= since {
+            return;
+        }
+        let start = *self.start.get_or_insert(at);
+        self.found |= at.saturating_duration_since(start) > self.duration;
+    }
+
+    pub(super) const fn is_persistent(&self) -> bool {
+        self.found
+    }
+}

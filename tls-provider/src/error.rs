@@ -39,7 +39,10 @@ pub struct Error {
 impl Error {
     /// An error with its alert and a sentence for the log.
     pub fn new(alert: Alert, detail: impl Into<String>) -> Self {
-        Self { alert, detail: detail.into() }
+        Self {
+            alert,
+            detail: detail.into(),
+        }
     }
 }
 
@@ -63,6 +66,14 @@ pub enum ConfigError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A file could not be opened for writing.
+    #[error("cannot write {path}: {source}; check the directory and its permissions")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A PEM file holds no usable certificate or key.
     #[error("{path} holds no {wanted}; expected PEM (-----BEGIN {label}-----)")]
     Pem {
@@ -79,6 +90,9 @@ pub enum ConfigError {
     /// The trusted roots cannot be used.
     #[error("the trusted root certificates are unusable: {0}")]
     Roots(String),
+    /// A name that is no TLS library known here.
+    #[error("there is no TLS library `{0}`; use `rustls` or `s2n-tls`")]
+    UnknownBackend(String),
     /// The provider cannot do this key-exchange policy.
     #[error("{provider} cannot do {wanted}: {hint}")]
     KeyExchange {

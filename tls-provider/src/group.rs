@@ -34,13 +34,31 @@ const FACTS: [Facts; 9] = {
         client_share: u16,
         server_share: u16,
     ) -> Facts {
-        Facts { group, name, kind, client_share, server_share }
+        Facts {
+            group,
+            name,
+            kind,
+            client_share,
+            server_share,
+        }
     }
     use GroupKind::{Classical, Hybrid, PostQuantum};
     [
         facts(Group::X25519MLKEM768, "X25519MLKEM768", Hybrid, 1216, 1120),
-        facts(Group::SECP256R1MLKEM768, "SecP256r1MLKEM768", Hybrid, 1249, 1153),
-        facts(Group::SECP384R1MLKEM1024, "SecP384r1MLKEM1024", Hybrid, 1665, 1665),
+        facts(
+            Group::SECP256R1MLKEM768,
+            "SecP256r1MLKEM768",
+            Hybrid,
+            1249,
+            1153,
+        ),
+        facts(
+            Group::SECP384R1MLKEM1024,
+            "SecP384r1MLKEM1024",
+            Hybrid,
+            1665,
+            1665,
+        ),
         facts(Group::MLKEM768, "MLKEM768", PostQuantum, 1184, 1088),
         facts(Group::MLKEM1024, "MLKEM1024", PostQuantum, 1568, 1568),
         facts(Group::X25519, "X25519", Classical, 32, 32),

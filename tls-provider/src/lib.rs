@@ -9,10 +9,12 @@
 //! Two providers are built by default: [`rustls`] (the default choice) and [`s2n`]. Both offer
 //! X25519MLKEM768 first unless a [`KeyExchange`] policy says otherwise.
 
+mod admission;
 mod error;
 mod group;
 mod hello;
 mod level;
+mod message;
 mod negotiated;
 mod options;
 mod secret;

@@ -55,6 +55,12 @@ pub trait Provider: Send + Sync {
     /// The policy it was built with, which the transport enforces as well.
     fn key_exchange(&self) -> &KeyExchange;
 
+    /// The policy for a client that asks for this server name, where a server has several.
+    fn key_exchange_for(&self, server_name: Option<&str>) -> &KeyExchange {
+        let _ = server_name;
+        self.key_exchange()
+    }
+
     /// Starts a handshake.
     fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError>;
 }

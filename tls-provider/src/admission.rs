@@ -1,0 +1,104 @@
+//! What a server decides from the raw ClientHello, before a TLS object or any public-key work.
+
+use std::collections::HashMap;
+
+use bytes::BytesMut;
+
+use crate::{Alert, ClientHello, ConfigError, Error, Group, KeyExchange};
+
+#[cfg(test)]
+mod tests;
+
+/// One value for clients that ask for a certain server name, one for all others.
+pub(crate) struct ByServerName<T> {
+    default: T,
+    names: HashMap<String, T>,
+}
+
+impl<T> ByServerName<T> {
+    /// Builds the value of each policy.
+    pub(crate) fn build(
+        default: &KeyExchange,
+        names: &[(String, KeyExchange)],
+        mut make: impl FnMut(&KeyExchange) -> Result<T, ConfigError>,
+    ) -> Result<Self, ConfigError> {
+        let default = make(default)?;
+        let names = names
+            .iter()
+            .map(|(name, policy)| Ok((name.to_ascii_lowercase(), make(policy)?)))
+            .collect::<Result<_, ConfigError>>()?;
+        Ok(Self { default, names })
+    }
+
+    pub(crate) fn default(&self) -> &T {
+        &self.default
+    }
+
+    pub(crate) fn get(&self, server_name: Option<&str>) -> &T {
+        match server_name {
+            Some(name) if !self.names.is_empty() => self
+                .names
+                .get(&name.to_ascii_lowercase())
+                .unwrap_or(&self.default),
+            _ => &self.default,
+        }
+    }
+}
+
+/// The ClientHello at the front of the Initial bytes, once it is whole. Removes nothing.
+pub(crate) fn client_hello(initial: &BytesMut) -> Result<Option<ClientHello>, Error> {
+    Ok(ClientHello::parse(initial)?.map(|(hello, _)| hello))
+}
+
+/// Refuses what can never become a QUIC connection here.
+pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> {
+    if !hello.supports_tls13() {
+        return Err(Error::new(Alert(70), "the client does not speak TLS 1.3"));
+    }
+    if hello.transport_params().is_none() {
+        return Err(Error::new(
+            Alert::MISSING_EXTENSION,
+            "the ClientHello has no quic_transport_parameters",
+        ));
+    }
+    // A client that offers protocols to a server without any is a mismatch as well, which is how
+    // rustls reads RFC 9001 §8.1.
+    let offered = hello.alpn().next().is_some();
+    let common = hello
+        .alpn()
+        .any(|theirs| alpn.iter().any(|ours| ours == theirs));
+    if !common && (offered || !alpn.is_empty()) {
+        return Err(Error::new(
+            Alert::NO_APPLICATION_PROTOCOL,
+            "no application protocol in common with the client",
+        ));
+    }
+    Ok(())
+}
+
+/// The group of `ours`, in order of preference, that the handshake should end with.
+///
+/// Where our first mutual choice is post-quantum, nothing classical is chosen. Among groups of that
+/// kind one with a key share wins, because asking for another costs a round trip; without any, the
+/// first is asked for by HelloRetryRequest.
+pub(crate) fn choose_group(ours: &[Group], hello: &ClientHello) -> Result<Group, Error> {
+    let mut mutual = ours
+        .iter()
+        .copied()
+        .filter(|group| hello.groups().contains(group));
+    let Some(first) = mutual.next() else {
+        return Err(Error::new(
+            Alert::HANDSHAKE_FAILURE,
+            format!(
+                "no key-exchange group in common: the client supports {:?}",
+                hello.groups()
+            ),
+        ));
+    };
+    let has_share = |group: Group| hello.key_shares().iter().any(|(share, _)| *share == group);
+    let with_share = std::iter::once(first)
+        .chain(mutual)
+        .filter(|group| group.is_post_quantum() == first.is_post_quantum())
+        .find(|group| has_share(*group));
+    Ok(with_share.unwrap_or(first))
+}

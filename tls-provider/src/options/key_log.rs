@@ -1,0 +1,108 @@
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use zeroize::Zeroizing;
+
+use crate::ConfigError;
+
+/// Where the secrets of sessions are logged, so that a packet capture can be read
+/// (NSS key log format, RFC 9850).
+///
+/// # Security
+/// Whoever reads the log reads the connections.
+#[derive(Clone, Default)]
+pub enum KeyLog {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// To the file that `SSLKEYLOGFILE` names when the provider is built, if it names one.
+    Environment,
+    /// Appended to this file.
+    File(PathBuf),
+    /// To a function, one line a call and without a line end.
+    Callback(Arc<dyn Fn(&str) + Send + Sync>),
+}
+
+impl fmt::Debug for KeyLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("Off"),
+            Self::Environment => f.write_str("Environment"),
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            Self::Callback(_) => f.write_str("Callback"),
+        }
+    }
+}
+
+impl KeyLog {
+    /// Opens it. `None` logs nothing and costs nothing.
+    pub(crate) fn open(&self) -> Result<Option<Arc<KeyLogSink>>, ConfigError> {
+        let sink = match self {
+            Self::Off => return Ok(None),
+            Self::Environment => match std::env::var_os("SSLKEYLOGFILE") {
+                Some(path) if !path.is_empty() => KeyLogSink::append(Path::new(&path))?,
+                _ => return Ok(None),
+            },
+            Self::File(path) => KeyLogSink::append(path)?,
+            Self::Callback(callback) => KeyLogSink::Callback(callback.clone()),
+        };
+        Ok(Some(Arc::new(sink)))
+    }
+}
+
+/// An open key log.
+pub(crate) enum KeyLogSink {
+    File(Mutex<File>),
+    Callback(Arc<dyn Fn(&str) + Send + Sync>),
+}
+
+impl fmt::Debug for KeyLogSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyLogSink")
+    }
+}
+
+impl KeyLogSink {
+    fn append(path: &Path) -> Result<Self, ConfigError> {
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path).map_err(|source| ConfigError::Write {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self::File(Mutex::new(file)))
+    }
+
+    /// Writes one line. A log that cannot be written does not end the handshake.
+    pub(crate) fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        let hex_len = 2 * (client_random.len() + secret.len());
+        let mut line = Zeroizing::new(String::with_capacity(label.len() + hex_len + 3));
+        line.push_str(label);
+        for field in [client_random, secret] {
+            line.push(' ');
+            push_hex(&mut line, field);
+        }
+        match self {
+            Self::Callback(callback) => callback(&line),
+            Self::File(file) => {
+                line.push('\n');
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                // One write a line, so that processes may share the file.
+                let _ = file.write_all(line.as_bytes());
+            }
+        }
+    }
+}
+
+fn push_hex(line: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        for nibble in [byte >> 4, byte & 15] {
+            line.extend(char::from_digit(nibble.into(), 16));
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What rustls tells only through shared configuration, brought back to the session that runs.
+//!
+//! Key log, verifier and signing key are called synchronously inside `read_hs` and `new`, so a
+//! thread-local collects what they see and the session empties it right after the call.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use ::rustls::KeyLog;
+use ::rustls::sign::{Signer, SigningKey};
+use ::rustls::{SignatureAlgorithm, SignatureScheme};
+use arrayvec::ArrayVec;
+use rustls_pki_types::SubjectPublicKeyInfoDer;
+use zeroize::Zeroizing;
+
+use crate::options::KeyLogSink;
+use crate::{Level, Side};
+
+/// What one secret is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Traffic(Level, Side),
+    Exporter,
+}
+
+/// A secret whose cipher suite is not known yet.
+pub(super) struct RawSecret {
+    pub(super) purpose: Purpose,
+    bytes: Zeroizing<[u8; 48]>,
+    len: usize,
+}
+
+impl RawSecret {
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// Everything seen since the last [`take`].
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) secrets: ArrayVec<RawSecret, 6>,
+    pub(super) scheme: Option<u16>,
+}
+
+thread_local! {
+    static SEEN: RefCell<Seen> = const {
+        RefCell::new(Seen { secrets: ArrayVec::new_const(), scheme: None })
+    };
+}
+
+/// Empties the collection of this thread.
+pub(super) fn take() -> Seen {
+    SEEN.with_borrow_mut(std::mem::take)
+}
+
+/// Notes how the server signed.
+pub(super) fn note_scheme(scheme: SignatureScheme) {
+    SEEN.with_borrow_mut(|seen| seen.scheme = Some(scheme.into()));
+}
+
+/// The key log that feeds the transport, with the user's behind it.
+#[derive(Debug)]
+pub(super) struct Capture {
+    pub(super) user: Option<Arc<KeyLogSink>>,
+}
+
+impl KeyLog for Capture {
+    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        if let Some(user) = &self.user {
+            user.log(label, client_random, secret);
+        }
+        let purpose = match label {
+            "CLIENT_EARLY_TRAFFIC_SECRET" => Purpose::Traffic(Level::ZeroRtt, Side::Client),
+            "CLIENT_HANDSHAKE_TRAFFIC_SECRET" => Purpose::Traffic(Level::Handshake, Side::Client),
+            "SERVER_HANDSHAKE_TRAFFIC_SECRET" => Purpose::Traffic(Level::Handshake, Side::Server),
+            "CLIENT_TRAFFIC_SECRET_0" => Purpose::Traffic(Level::OneRtt, Side::Client),
+            "SERVER_TRAFFIC_SECRET_0" => Purpose::Traffic(Level::OneRtt, Side::Server),
+            "EXPORTER_SECRET" => Purpose::Exporter,
+            _ => return,
+        };
+        let mut bytes = Zeroizing::new([0; 48]);
+        let Some(room) = bytes.get_mut(..secret.len()) else {
+            return;
+        };
+        room.copy_from_slice(secret);
+        let raw = RawSecret {
+            purpose,
+            bytes,
+            len: secret.len(),
+        };
+        // One handshake has six secrets at most; a seventh would show as a missing one.
+        SEEN.with_borrow_mut(|seen| {
+            let _ = seen.secrets.try_push(raw);
+        });
+    }
+}
+
+/// A signing key that notes the scheme it is asked for.
+#[derive(Debug)]
+pub(super) struct NotedKey(pub(super) Arc<dyn SigningKey>);
+
+impl SigningKey for NotedKey {
+    fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
+        let signer = self.0.choose_scheme(offered)?;
+        note_scheme(signer.scheme());
+        Some(signer)
+    }
+
+    fn public_key(&self) -> Option<SubjectPublicKeyInfoDer<'_>> {
+        self.0.public_key()
+    }
+
+    fn algorithm(&self) -> SignatureAlgorithm {
+        self.0.algorithm()
+    }
+}

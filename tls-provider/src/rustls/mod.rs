@@ -1,0 +1,38 @@
+//! The rustls 0.23 provider.
+//!
+//! rustls reports every traffic secret through its public key log. That hook feeds the transport;
+//! the user's key log is chained behind it, and the cipher suites carry a QUIC algorithm that
+//! builds no keys, because nobody would use them.
+//!
+//! rustls 0.23 follows the client's order of groups. A server here reads the ClientHello first and
+//! starts rustls with the one group the policy asks for, so that rustls sends the
+//! HelloRetryRequest that the policy needs.
+
+mod capture;
+mod client;
+mod groups;
+mod server;
+mod session;
+mod suites;
+mod verify;
+
+pub use client::Client;
+pub use server::Server;
+
+use crate::{ConfigError, Side};
+
+const NAME: &str = "rustls";
+
+fn unsupported(detail: impl Into<String>) -> ConfigError {
+    ConfigError::Unsupported {
+        provider: NAME,
+        detail: detail.into(),
+    }
+}
+
+fn wrong_side(side: Side) -> ConfigError {
+    unsupported(match side {
+        Side::Client => "built from ServerOptions; a client session needs ClientOptions",
+        Side::Server => "built from ClientOptions; a server session needs ServerOptions",
+    })
+}

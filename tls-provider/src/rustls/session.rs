@@ -1,0 +1,267 @@
+use std::sync::Arc;
+use std::task::Waker;
+
+use ::rustls::HandshakeKind;
+use ::rustls::quic::{Connection, KeyChange};
+use bytes::BytesMut;
+
+use super::capture::{self, Purpose};
+use super::server::Shared;
+use crate::{
+    Alert, CertificateDer, ClientHello, Error, Flight, Level, Negotiated, PerLevel, Secret,
+    Session, Side, SignatureScheme, Status, Suite, admission, message,
+};
+
+/// A server's session. It holds no TLS object until the ClientHello is whole and acceptable.
+pub(super) struct Accepting {
+    state: State,
+}
+
+enum State {
+    Waiting {
+        shared: Arc<Shared>,
+        params: Vec<u8>,
+    },
+    Running(Box<Running>),
+    Refused(Error),
+}
+
+impl Accepting {
+    pub(super) fn new(shared: &Arc<Shared>, params: &[u8], hello: Option<&ClientHello>) -> Self {
+        let params = params.to_vec();
+        let state = match hello {
+            Some(hello) => State::of(shared.start(hello, params)),
+            None => State::Waiting {
+                shared: shared.clone(),
+                params,
+            },
+        };
+        Self { state }
+    }
+
+    fn running(&self) -> Option<&Running> {
+        match &self.state {
+            State::Running(running) => Some(running),
+            _ => None,
+        }
+    }
+}
+
+impl State {
+    fn of(started: Result<Running, Error>) -> Self {
+        started.map_or_else(Self::Refused, |running| Self::Running(Box::new(running)))
+    }
+}
+
+impl Session for Accepting {
+    fn drive(
+        &mut self,
+        rx: &mut PerLevel<BytesMut>,
+        tx: &mut Flight,
+        waker: &Waker,
+    ) -> Result<Status, Error> {
+        if let State::Waiting { shared, params } = &mut self.state {
+            let Some(hello) = admission::client_hello(&rx.initial)? else {
+                return Ok(Status::NeedsPeer);
+            };
+            self.state = State::of(shared.start(&hello, std::mem::take(params)));
+        }
+        match &mut self.state {
+            State::Waiting { .. } => Ok(Status::NeedsPeer),
+            State::Running(running) => running.drive(rx, tx, waker),
+            State::Refused(error) => Err(error.clone()),
+        }
+    }
+
+    fn peer_params(&self) -> Option<&[u8]> {
+        self.running()?.peer_params()
+    }
+
+    fn negotiated(&self) -> Negotiated {
+        self.running().map(Running::negotiated).unwrap_or_default()
+    }
+
+    fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
+        self.running()
+            .map(Running::peer_certificates)
+            .unwrap_or_default()
+    }
+}
+
+/// One rustls connection and the levels it has reached.
+pub(super) struct Running {
+    tls: Connection,
+    side: Side,
+    write_level: Level,
+    handshake_keys: bool,
+    scratch: Vec<u8>,
+    server_name: Option<String>,
+    hello_retry: bool,
+    scheme: Option<SignatureScheme>,
+}
+
+impl Running {
+    pub(super) fn new(tls: Connection, side: Side, server_name: Option<String>) -> Self {
+        Self {
+            tls,
+            side,
+            write_level: Level::Initial,
+            handshake_keys: false,
+            scratch: Vec::new(),
+            server_name,
+            hello_retry: false,
+            scheme: None,
+        }
+    }
+
+    fn read_level(&self) -> Level {
+        if !self.tls.is_handshaking() {
+            Level::OneRtt
+        } else if self.handshake_keys {
+            Level::Handshake
+        } else {
+            Level::Initial
+        }
+    }
+
+    fn suite(&self) -> Option<Suite> {
+        let suite = self.tls.negotiated_cipher_suite()?;
+        Suite::from_iana(suite.suite().into())
+    }
+
+    /// Moves everything rustls wants to send to its level.
+    fn collect_writes(&mut self, tx: &mut Flight) {
+        loop {
+            self.scratch.clear();
+            let change = self.tls.write_hs(&mut self.scratch);
+            if self.side.is_server() && self.write_level == Level::Initial {
+                self.hello_retry |= message::is_hello_retry(&self.scratch);
+            }
+            tx.crypto[self.write_level].extend_from_slice(&self.scratch);
+            match change {
+                Some(KeyChange::Handshake { .. }) => {
+                    self.handshake_keys = true;
+                    self.write_level = Level::Handshake;
+                }
+                Some(KeyChange::OneRtt { .. }) => self.write_level = Level::OneRtt,
+                None if self.scratch.is_empty() => return,
+                None => {}
+            }
+        }
+    }
+
+    fn collect_secrets(&mut self, tx: &mut Flight) -> Result<(), Error> {
+        let seen = capture::take();
+        if let Some(scheme) = seen.scheme {
+            self.scheme = Some(SignatureScheme(scheme));
+        }
+        if seen.secrets.is_empty() {
+            return Ok(());
+        }
+        let internal = |what| Error::new(Alert::INTERNAL_ERROR, what);
+        let suite = self
+            .suite()
+            .ok_or_else(|| internal("secrets before a cipher suite"))?;
+        for raw in &seen.secrets {
+            let (level, writer) = match raw.purpose {
+                Purpose::Traffic(level, writer) => (level, writer),
+                Purpose::Exporter => (Level::OneRtt, self.side),
+            };
+            let secret = Secret::new(level, writer, suite, raw.as_bytes())
+                .ok_or_else(|| internal("a secret of impossible length"))?;
+            match raw.purpose {
+                Purpose::Exporter => tx.exporter = Some(secret),
+                Purpose::Traffic(..) => tx
+                    .secrets
+                    .try_push(secret)
+                    .map_err(|_| internal("secrets of an earlier call were not taken"))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, message: &[u8], tx: &mut Flight) -> Result<(), Error> {
+        if self.side.is_client() && !self.hello_retry {
+            self.hello_retry = message::is_hello_retry(message);
+        }
+        capture::take();
+        self.tls
+            .read_hs(message)
+            .map_err(|error| self.failure(&error))?;
+        // rustls marks queued messages only relative to the next key change: drained late, the
+        // client's Finished would leave in Initial packets.
+        self.collect_writes(tx);
+        self.collect_secrets(tx)
+    }
+
+    fn failure(&self, error: &::rustls::Error) -> Error {
+        use ::rustls::Error as Tls;
+        let alert = match (self.tls.alert(), error) {
+            (Some(alert), _) => Alert(alert.into()),
+            (
+                None,
+                Tls::InappropriateMessage { .. } | Tls::InappropriateHandshakeMessage { .. },
+            ) => Alert::UNEXPECTED_MESSAGE,
+            // rustls names no alert for some malformed input.
+            (None, _) => Alert::DECODE_ERROR,
+        };
+        Error::new(alert, error.to_string())
+    }
+}
+
+impl Session for Running {
+    fn drive(
+        &mut self,
+        rx: &mut PerLevel<BytesMut>,
+        tx: &mut Flight,
+        _: &Waker,
+    ) -> Result<Status, Error> {
+        if self.side.is_client() && self.write_level == Level::Initial {
+            self.collect_writes(tx);
+        }
+        loop {
+            let level = self.read_level();
+            message::refuse_left_over(rx, level)?;
+            match message::take(&mut rx[level])? {
+                Some(message) => self.read(&message, tx)?,
+                None => break,
+            }
+        }
+        Ok(if self.tls.is_handshaking() {
+            Status::NeedsPeer
+        } else {
+            Status::Complete
+        })
+    }
+
+    fn peer_params(&self) -> Option<&[u8]> {
+        self.tls.quic_transport_parameters()
+    }
+
+    fn negotiated(&self) -> Negotiated {
+        let server_name = match &self.tls {
+            Connection::Client(_) => self.server_name.clone(),
+            Connection::Server(server) => server.server_name().map(str::to_owned),
+        };
+        Negotiated {
+            group: self
+                .tls
+                .negotiated_key_exchange_group()
+                .map(|group| crate::Group(group.name().into())),
+            hello_retry: self.hello_retry,
+            suite: self.suite(),
+            signature_scheme: self.scheme,
+            alpn: self.tls.alpn_protocol().map(<[u8]>::to_vec),
+            server_name,
+            resumed: self.tls.handshake_kind() == Some(HandshakeKind::Resumed),
+            early_data: false,
+        }
+    }
+
+    fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
+        self.tls
+            .peer_certificates()
+            .map(<[_]>::to_vec)
+            .unwrap_or_default()
+    }
+}

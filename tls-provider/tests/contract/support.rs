@@ -1,0 +1,348 @@
+//! Certificates, the list of providers under test, and two sessions joined back to back.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use bytes::{Buf, BytesMut};
+use hybriq_tls::{
+    Backend, CertificateDer, ClientHello, ClientOptions, ConfigError, Error, Flight, Group,
+    Identity, KeyExchange, Level, PerLevel, PrivateKeyDer, Provider, Secret, ServerOptions,
+    Session, Side, Start, Status, Trust,
+};
+use rcgen::{
+    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+};
+
+pub(crate) const HOST: &str = "example.test";
+pub(crate) const ALPN: [&str; 1] = ["h3"];
+pub(crate) const CLIENT_PARAMS: &[u8] = &[0x01, 0x04, 0x80, 0x00, 0xea, 0x60];
+pub(crate) const SERVER_PARAMS: &[u8] =
+    &[0x04, 0x04, 0x80, 0x10, 0x00, 0x00, 0x08, 0x02, 0x40, 0x64];
+
+/// A TLS library under contract. Put a third-party provider into [`CONTENDERS`] to run the suite
+/// over it, alone and crossed with the others.
+pub(crate) struct Contender {
+    pub(crate) name: &'static str,
+    pub(crate) client: fn(&ClientOptions) -> Result<Arc<dyn Provider>, ConfigError>,
+    pub(crate) server: fn(&ServerOptions) -> Result<Arc<dyn Provider>, ConfigError>,
+}
+
+pub(crate) const CONTENDERS: &[Contender] = &[
+    #[cfg(feature = "rustls")]
+    Contender {
+        name: "rustls",
+        client: |options| Backend::Rustls.client(options),
+        server: |options| Backend::Rustls.server(options),
+    },
+];
+
+/// Every contender as client with every contender as server.
+pub(crate) fn pairings() -> impl Iterator<Item = (&'static Contender, &'static Contender)> {
+    CONTENDERS
+        .iter()
+        .flat_map(|client| CONTENDERS.iter().map(move |server| (client, server)))
+}
+
+/// A certificate authority.
+pub(crate) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pub(crate) certificate: CertificateDer<'static>,
+}
+
+impl Authority {
+    pub(crate) fn new(name: &str) -> Self {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("a key");
+        let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, name);
+        params.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
+        let certificate = params.self_signed(&key).expect("a root").der().clone();
+        Self {
+            issuer: Issuer::new(params, key),
+            certificate,
+        }
+    }
+
+    pub(crate) fn issue(&self, names: &[&str]) -> Identity {
+        let (chain, key) = self.issue_der(names);
+        Identity::from_der(vec![chain], key)
+    }
+
+    pub(crate) fn issue_der(
+        &self,
+        names: &[&str],
+    ) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+        let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("a key");
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).expect("parameters");
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        let certificate = params.signed_by(&key, &self.issuer).expect("a leaf");
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        (certificate.der().clone(), key)
+    }
+
+    pub(crate) fn trust(&self) -> Trust {
+        Trust::roots_der([self.certificate.clone()])
+    }
+}
+
+/// Options of both ends that connect as they are.
+pub(crate) fn options() -> (ClientOptions, ServerOptions) {
+    let authority = Authority::new("root");
+    (
+        ClientOptions::new().alpn(ALPN).trust(authority.trust()),
+        ServerOptions::new(authority.issue(&[HOST])).alpn(ALPN),
+    )
+}
+
+/// The same with one policy at each end.
+pub(crate) fn options_for(
+    client: KeyExchange,
+    server: KeyExchange,
+) -> (ClientOptions, ServerOptions) {
+    let (client_options, server_options) = options();
+    (
+        client_options.key_exchange(client),
+        server_options.key_exchange(server),
+    )
+}
+
+pub(crate) fn exactly(group: Group) -> KeyExchange {
+    KeyExchange::Exactly(vec![group])
+}
+
+/// How handshake bytes travel between the two ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Slices {
+    Whole,
+    /// At most this many bytes of each level reach the other end at a time.
+    Of(usize),
+}
+
+/// One end and everything it has said so far.
+pub(crate) struct End {
+    pub(crate) session: Box<dyn Session>,
+    pub(crate) status: Status,
+    pub(crate) secrets: Vec<Secret>,
+    pub(crate) exporter: Option<Secret>,
+    pub(crate) inbox: PerLevel<BytesMut>,
+    pub(crate) outbox: Flight,
+    /// Bytes sent at each level.
+    pub(crate) sent: PerLevel<usize>,
+}
+
+impl End {
+    pub(crate) fn new(session: Box<dyn Session>) -> Self {
+        Self {
+            session,
+            status: Status::NeedsPeer,
+            secrets: Vec::new(),
+            exporter: None,
+            inbox: PerLevel::default(),
+            outbox: Flight::default(),
+            sent: PerLevel::default(),
+        }
+    }
+
+    pub(crate) fn drive(&mut self) -> Result<Status, Error> {
+        let before = LEVELS.map(|level| self.outbox.crypto[level].len());
+        let driven = self
+            .session
+            .drive(&mut self.inbox, &mut self.outbox, Waker::noop());
+        for (level, before) in LEVELS.into_iter().zip(before) {
+            self.sent[level] += self.outbox.crypto[level].len() - before;
+        }
+        self.secrets.extend(self.outbox.secrets.drain(..));
+        if let Some(exporter) = self.outbox.exporter.take() {
+            assert!(self.exporter.is_none(), "the exporter secret came twice");
+            self.exporter = Some(exporter);
+        }
+        self.status = driven?;
+        Ok(self.status)
+    }
+
+    /// Moves what this end has to say into the other's inbox; false when there is nothing.
+    fn send_to(&mut self, other: &mut Self, slices: Slices) -> bool {
+        let mut moved = false;
+        for level in LEVELS {
+            let from = &mut self.outbox.crypto[level];
+            let len = match slices {
+                Slices::Whole => from.len(),
+                Slices::Of(len) => from.len().min(len),
+            };
+            if len > 0 {
+                other.inbox[level].extend_from_slice(&from[..len]);
+                from.advance(len);
+                moved = true;
+                // Nothing of a later level passes what is still on its way.
+                if !from.is_empty() {
+                    break;
+                }
+            }
+        }
+        moved
+    }
+
+    pub(crate) fn secret(&self, level: Level, writer: Side) -> Option<&Secret> {
+        let mut found = self
+            .secrets
+            .iter()
+            .filter(|secret| secret.level() == level && secret.writer() == writer);
+        let first = found.next();
+        assert!(
+            found.next().is_none(),
+            "two secrets for {level:?} of the {writer:?}"
+        );
+        first
+    }
+}
+
+pub(crate) const LEVELS: [Level; 3] = [Level::Initial, Level::Handshake, Level::OneRtt];
+
+/// Both ends of one handshake.
+pub(crate) struct Pair {
+    pub(crate) client: End,
+    pub(crate) server: End,
+}
+
+/// Where a handshake failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) side: Side,
+    pub(crate) error: Error,
+}
+
+impl Failure {
+    #[track_caller]
+    pub(crate) fn assert(&self, side: Side, alert: u8) {
+        assert_eq!(
+            (self.side, self.error.alert.0),
+            (side, alert),
+            "{}",
+            self.error
+        );
+    }
+}
+
+pub(crate) fn client_start(name: &str) -> Start<'_> {
+    Start {
+        params: CLIENT_PARAMS,
+        server_name: Some(name),
+        client_hello: None,
+        resume: true,
+    }
+}
+
+pub(crate) fn server_start(hello: Option<&ClientHello>) -> Start<'_> {
+    Start {
+        params: SERVER_PARAMS,
+        server_name: None,
+        client_hello: hello,
+        resume: false,
+    }
+}
+
+impl Pair {
+    pub(crate) fn new(client: &dyn Provider, server: &dyn Provider) -> Self {
+        Self::named(client, server, HOST)
+    }
+
+    pub(crate) fn named(client: &dyn Provider, server: &dyn Provider, name: &str) -> Self {
+        let client = client
+            .session(Side::Client, client_start(name))
+            .expect("a client session");
+        let server = server
+            .session(Side::Server, server_start(None))
+            .expect("a server session");
+        Self {
+            client: End::new(client),
+            server: End::new(server),
+        }
+    }
+
+    /// The providers of both contenders with these options, joined.
+    pub(crate) fn of(
+        (client, server): (&Contender, &Contender),
+        (client_options, server_options): &(ClientOptions, ServerOptions),
+    ) -> Self {
+        let client = (client.client)(client_options).expect("a client provider");
+        let server = (server.server)(server_options).expect("a server provider");
+        Self::new(&*client, &*server)
+    }
+
+    /// Runs both ends until neither has anything to say.
+    pub(crate) fn run(&mut self, slices: Slices) -> Result<(), Failure> {
+        let fail = |side| move |error| Failure { side, error };
+        loop {
+            self.client.drive().map_err(fail(Side::Client))?;
+            let mut moved = self.client.send_to(&mut self.server, slices);
+            self.server.drive().map_err(fail(Side::Server))?;
+            moved |= self.server.send_to(&mut self.client, slices);
+            if !moved {
+                return Ok(());
+            }
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn complete(mut self) -> Self {
+        if let Err(failure) = self.run(Slices::Whole) {
+            panic!("{:?}: {}", failure.side, failure.error);
+        }
+        self.assert_agree();
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn fail(mut self) -> Failure {
+        self.run(Slices::Whole)
+            .expect_err("the handshake should fail")
+    }
+
+    /// Both ends are done and hold the same secrets.
+    #[track_caller]
+    pub(crate) fn assert_agree(&self) {
+        assert_eq!(self.client.status, Status::Complete, "client");
+        assert_eq!(self.server.status, Status::Complete, "server");
+        for level in [Level::Handshake, Level::OneRtt] {
+            for writer in [Side::Client, Side::Server] {
+                let client = self
+                    .client
+                    .secret(level, writer)
+                    .expect("the client's secret");
+                let server = self
+                    .server
+                    .secret(level, writer)
+                    .expect("the server's secret");
+                assert_eq!(
+                    client.as_bytes(),
+                    server.as_bytes(),
+                    "{level:?} of the {writer:?}"
+                );
+                assert_eq!(client.suite(), server.suite());
+            }
+        }
+        assert_eq!(self.client.secrets.len(), 4);
+        assert_eq!(self.server.secrets.len(), 4);
+        let exporters = [&self.client.exporter, &self.server.exporter]
+            .map(|secret| secret.as_ref().expect("an exporter secret").as_bytes());
+        assert_eq!(exporters[0], exporters[1]);
+        assert_eq!(self.client.session.peer_params(), Some(SERVER_PARAMS));
+        assert_eq!(self.server.session.peer_params(), Some(CLIENT_PARAMS));
+        for end in [&self.client, &self.server] {
+            for level in LEVELS {
+                assert!(end.inbox[level].is_empty(), "unread bytes at {level:?}");
+            }
+        }
+    }
+}

@@ -20,17 +20,17 @@ mod options;
 mod secret;
 mod session;
 
-
-// pub mod rustls;
-
-// pub mod s2n;
+#[cfg(feature = "rustls")]
+pub mod rustls;
+#[cfg(all(unix, feature = "s2n-tls"))]
+pub mod s2n;
 
 pub use error::{Alert, ConfigError, Error};
 pub use group::{Group, GroupKind, KeyExchange};
 pub use hello::{ClientHello, HelloError};
 pub use level::{Level, PerLevel, Side};
 pub use negotiated::{Negotiated, SignatureScheme};
-
+pub use options::{Backend, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Trust};
 pub use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 pub use secret::{Secret, Suite};
 pub use session::{Flight, Provider, Session, Start, Status};

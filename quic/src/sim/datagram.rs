@@ -1,8 +1,9 @@
 use std::{fmt, net::SocketAddr, ops::Range};
 
 use crate::proto::{
-    endpoint::Ecn,
+
     packet::Cid,
+    space::Ecn,
     wire::{Eof, Reader},
 };
 

@@ -11,7 +11,7 @@ use crate::{
     ConnectionError, ConnectionStats, Handshake,
     proto::{
         connection::{Connection, Event},
-        endpoint::{Arrival, Endpoint, EndpointStats, Incoming, Routed, Setup, Slot, Transmit},
+        endpoint::{AcceptError, Arrival, Endpoint, EndpointStats, Incoming, Routed, Setup, Slot, Transmit},
     },
 };
 
@@ -139,6 +139,7 @@ pub struct Host {
     endpoint: Endpoint,
     peers: Vec<Peer>,
     slots: BTreeMap<Slot, usize>,
+    refused: Vec<ConnectionError>,
     policy: Policy,
     outgoing: Vec<Datagram>,
     buffer: Vec<u8>,
@@ -151,6 +152,7 @@ impl Host {
             endpoint: Endpoint::new(0, Box::new(SeededRandom::new(seed)), server),
             peers: Vec::new(),
             slots: BTreeMap::new(),
+            refused: Vec::new(),
             policy: Box::new(|_| Answer::Accept(None, Box::new(Echo::new()))),
             outgoing: Vec::new(),
             buffer: vec![0; 65_536],
@@ -165,6 +167,11 @@ impl Host {
     /// Every connection it ever had, oldest first.
     pub fn peers(&self) -> &[Peer] {
         &self.peers
+    }
+
+    /// Why those were refused whom it would have accepted.
+    pub fn refused(&self) -> &[ConnectionError] {
+        &self.refused
     }
 
     /// Its endpoint's counters.
@@ -212,8 +219,8 @@ impl Host {
                 Ok(())
             }
             Routed::Incoming(incoming) => self.answer(clock, incoming),
-            Routed::Foreign(worker) => Err(format!("a datagram was routed to worker {worker}")),
-            Routed::Consumed | Routed::Dropped => Ok(()),
+            // What is another worker's is nobody's here.
+            Routed::Foreign(_) | Routed::Consumed | Routed::Dropped => Ok(()),
         }
     }
 
@@ -223,15 +230,15 @@ impl Host {
         let now = clock.instant();
         if self.endpoint.next_timeout().is_some_and(|at| at <= now) {
             self.endpoint.on_timeout(now);
-            if self.endpoint.next_timeout().is_some_and(|at| at <= now) {
-                return Err("the endpoint's timer is still due after it was handled".to_owned());
-            }
         }
         for (slot, index) in self.slots.clone() {
             self.turn_connection(clock, slot, index)?;
         }
         while let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.buffer) {
             self.queue(&transmit)?;
+        }
+        if self.endpoint.next_timeout().is_some_and(|at| at <= now) {
+            return Err("the endpoint's timer is still due after it was handled".to_owned());
         }
         Ok(())
     }
@@ -302,9 +309,11 @@ impl Host {
             Answer::Refuse => self.endpoint.refuse(clock.instant(), incoming),
             Answer::Ignore => self.endpoint.ignore(incoming),
             Answer::Accept(setup, app) => {
-                let accepted = self.endpoint.accept(clock.instant(), incoming, setup.as_ref());
-                let (slot, connection) = accepted.map_err(|error| error.to_string())?;
-                self.adopt(clock, slot, connection, app);
+                match self.endpoint.accept(clock.instant(), incoming, setup.as_ref()) {
+                    Ok((slot, connection)) => self.adopt(clock, slot, connection, app),
+                    Err(AcceptError::Refused(reason)) => self.refused.push(reason),
+                    Err(error) => return Err(error.to_string()),
+                }
             }
         }
         Ok(())

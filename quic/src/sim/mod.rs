@@ -20,6 +20,7 @@ pub mod adversary;
 mod app;
 mod datagram;
 mod host;
+mod initial;
 mod ledger;
 mod network;
 mod node;
@@ -35,6 +36,7 @@ use std::time::Duration;
 pub use app::{App, Ask, Echo, Idle, Progress};
 pub use datagram::{Datagram, Header, PacketKind, packets};
 pub use host::{Answer, Host, Peer};
+pub use initial::{Initial, InitialFrame, Recut, build_initial, join, open_initials};
 pub use network::Network;
 pub use node::{
     Bandwidth, Corrupt, Delay, DelayNth, DropIf, DropNth, Duplicate, Hop, Jitter, Loss, Mtu, Node,

@@ -2,7 +2,7 @@ use std::{fmt, net::SocketAddr, time::Duration};
 
 use hybriq_tls::Side;
 
-use super::{Datagram, Header, PacketKind};
+use super::{Datagram, Header, Initial, PacketKind, open_initials};
 
 /// Where on its way a datagram was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,23 @@ impl Trace {
         self.records
             .iter()
             .filter(move |record| record.stage == Stage::Arrived && record.toward == at)
+    }
+
+    /// The Initial packets that an end sent to or from a client, opened.
+    pub fn initials(&self, writer: Side, client: SocketAddr) -> Vec<(Duration, Initial)> {
+        let of_client = || self.records.iter().filter(|record| record.client == client);
+        let first = of_client().find(|record| record.has(PacketKind::Initial));
+        let Some(dcid) = first.and_then(|record| record.packets.first()).map(|first| first.dcid)
+        else {
+            return Vec::new();
+        };
+        of_client()
+            .filter(|record| record.stage == Stage::Sent && record.toward == writer.peer())
+            .flat_map(|record| {
+                let initials = open_initials(&record.payload, &dcid, writer);
+                initials.into_iter().map(|initial| (record.at, initial))
+            })
+            .collect()
     }
 
     /// Datagrams sent both ways.

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use bytes::BytesMut;
-
 use crate::{Alert, ClientHello, ConfigError, Error, Group, KeyExchange};
 
 #[cfg(test)]
@@ -43,11 +41,6 @@ impl<T> ByServerName<T> {
             _ => &self.default,
         }
     }
-}
-
-/// The ClientHello at the front of the Initial bytes, once it is whole. Removes nothing.
-pub(crate) fn client_hello(initial: &BytesMut) -> Result<Option<ClientHello>, Error> {
-    Ok(ClientHello::parse(initial)?.map(|(hello, _)| hello))
 }
 
 /// Refuses what can never become a QUIC connection here.

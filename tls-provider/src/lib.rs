@@ -9,6 +9,7 @@
 //! Two providers are built by default: [`rustls`] (the default choice) and [`s2n`]. Both offer
 //! X25519MLKEM768 first unless a [`KeyExchange`] policy says otherwise.
 
+mod accepting;
 mod admission;
 mod error;
 mod group;

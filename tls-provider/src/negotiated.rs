@@ -28,6 +28,23 @@ impl SignatureScheme {
     }
 }
 
+impl SignatureScheme {
+    /// The scheme of an IANA name, whatever its case.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [
+            0x0403, 0x0503, 0x0603, 0x0804, 0x0805, 0x0806, 0x0807, 0x0809, 0x080a, 0x080b, 0x0904,
+            0x0905, 0x0906,
+        ]
+        .into_iter()
+        .map(Self)
+        .find(|scheme| {
+            scheme
+                .name()
+                .is_some_and(|known| known.eq_ignore_ascii_case(name))
+        })
+    }
+}
+
 impl fmt::Display for SignatureScheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {

@@ -24,11 +24,12 @@ fn defaults_negotiate_a_hybrid_group_and_equal_secrets() {
 #[test]
 fn every_group_both_have_works_alone() {
     for (client, server) in pairings() {
-        for group in Group::ALL {
+        let both = client
+            .groups
+            .iter()
+            .filter(|group| server.groups.contains(group));
+        for group in both.copied() {
             let options = options_for(exactly(group), exactly(group));
-            if (client.client)(&options.0).is_err() || (server.server)(&options.1).is_err() {
-                continue;
-            }
             let pair = Pair::of((client, server), &options).complete();
             assert_eq!(pair.client.session.negotiated().group, Some(group));
             assert_eq!(pair.server.session.negotiated().group, Some(group));

@@ -13,8 +13,9 @@ use ::rustls::{ServerConfig, version};
 use rustls_pki_types::ServerName;
 
 use super::capture::{self, Capture, NotedKey};
-use super::session::{Accepting, Running};
+use super::session::Running;
 use super::{NAME, groups, suites, unsupported, verify, wrong_side};
+use crate::accepting::{Accepting, Answer};
 use crate::admission::{self, ByServerName};
 use crate::{
     Alert, ClientHello, ConfigError, Error, Group, Identity, KeyExchange, Provider, ServerOptions,
@@ -27,7 +28,7 @@ pub struct Server {
 }
 
 /// What sessions need that have seen no ClientHello yet.
-pub(super) struct Shared {
+struct Shared {
     policies: ByServerName<Policy>,
     alpn: Vec<Vec<u8>>,
 }
@@ -140,17 +141,12 @@ impl Provider for Server {
         if side.is_client() {
             return Err(wrong_side(side));
         }
-        Ok(Box::new(Accepting::new(
-            &self.shared,
-            start.params,
-            start.client_hello,
-        )))
+        Ok(Box::new(Accepting::new(self.shared.clone(), start)))
     }
 }
 
-impl Shared {
-    /// The rustls connection that answers this ClientHello.
-    pub(super) fn start(&self, hello: &ClientHello, params: Vec<u8>) -> Result<Running, Error> {
+impl Answer for Shared {
+    fn answer(&self, hello: &ClientHello, params: &[u8]) -> Result<Box<dyn Session>, Error> {
         admission::check(hello, &self.alpn)?;
         let policy = self.policies.get(hello.server_name());
         let group = admission::choose_group(&policy.groups, hello)?;
@@ -161,9 +157,13 @@ impl Shared {
             .find_map(|(candidate, config)| (*candidate == group).then(|| config.clone()))
             .ok_or_else(|| Error::new(Alert::INTERNAL_ERROR, "a group without configuration"))?;
         capture::take();
-        let tls = ServerConnection::new(config, Version::V1, params)
+        let tls = ServerConnection::new(config, Version::V1, params.to_vec())
             .map_err(|error| Error::new(Alert::INTERNAL_ERROR, error.to_string()))?;
-        Ok(Running::new(Connection::Server(tls), Side::Server, None))
+        Ok(Box::new(Running::new(
+            Connection::Server(tls),
+            Side::Server,
+            None,
+        )))
     }
 }
 

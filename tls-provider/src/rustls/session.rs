@@ -1,4 +1,3 @@
-use std::sync::Arc;
 use std::task::Waker;
 
 use ::rustls::HandshakeKind;
@@ -6,87 +5,10 @@ use ::rustls::quic::{Connection, KeyChange};
 use bytes::BytesMut;
 
 use super::capture::{self, Purpose};
-use super::server::Shared;
 use crate::{
-    Alert, CertificateDer, ClientHello, Error, Flight, Level, Negotiated, PerLevel, Secret,
-    Session, Side, SignatureScheme, Status, Suite, admission, message,
+    Alert, CertificateDer, Error, Flight, Level, Negotiated, PerLevel, Secret, Session, Side,
+    SignatureScheme, Status, Suite, message,
 };
-
-/// A server's session. It holds no TLS object until the ClientHello is whole and acceptable.
-pub(super) struct Accepting {
-    state: State,
-}
-
-enum State {
-    Waiting {
-        shared: Arc<Shared>,
-        params: Vec<u8>,
-    },
-    Running(Box<Running>),
-    Refused(Error),
-}
-
-impl Accepting {
-    pub(super) fn new(shared: &Arc<Shared>, params: &[u8], hello: Option<&ClientHello>) -> Self {
-        let params = params.to_vec();
-        let state = match hello {
-            Some(hello) => State::of(shared.start(hello, params)),
-            None => State::Waiting {
-                shared: shared.clone(),
-                params,
-            },
-        };
-        Self { state }
-    }
-
-    fn running(&self) -> Option<&Running> {
-        match &self.state {
-            State::Running(running) => Some(running),
-            _ => None,
-        }
-    }
-}
-
-impl State {
-    fn of(started: Result<Running, Error>) -> Self {
-        started.map_or_else(Self::Refused, |running| Self::Running(Box::new(running)))
-    }
-}
-
-impl Session for Accepting {
-    fn drive(
-        &mut self,
-        rx: &mut PerLevel<BytesMut>,
-        tx: &mut Flight,
-        waker: &Waker,
-    ) -> Result<Status, Error> {
-        if let State::Waiting { shared, params } = &mut self.state {
-            let Some(hello) = admission::client_hello(&rx.initial)? else {
-                return Ok(Status::NeedsPeer);
-            };
-            self.state = State::of(shared.start(&hello, std::mem::take(params)));
-        }
-        match &mut self.state {
-            State::Waiting { .. } => Ok(Status::NeedsPeer),
-            State::Running(running) => running.drive(rx, tx, waker),
-            State::Refused(error) => Err(error.clone()),
-        }
-    }
-
-    fn peer_params(&self) -> Option<&[u8]> {
-        self.running()?.peer_params()
-    }
-
-    fn negotiated(&self) -> Negotiated {
-        self.running().map(Running::negotiated).unwrap_or_default()
-    }
-
-    fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
-        self.running()
-            .map(Running::peer_certificates)
-            .unwrap_or_default()
-    }
-}
 
 /// One rustls connection and the levels it has reached.
 pub(super) struct Running {

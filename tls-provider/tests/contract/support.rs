@@ -24,6 +24,8 @@ pub(crate) const SERVER_PARAMS: &[u8] =
 /// over it, alone and crossed with the others.
 pub(crate) struct Contender {
     pub(crate) name: &'static str,
+    /// The groups it does alone, with a certificate of ECDSA over P-256.
+    pub(crate) groups: &'static [Group],
     pub(crate) client: fn(&ClientOptions) -> Result<Arc<dyn Provider>, ConfigError>,
     pub(crate) server: fn(&ServerOptions) -> Result<Arc<dyn Provider>, ConfigError>,
 }
@@ -32,8 +34,16 @@ pub(crate) const CONTENDERS: &[Contender] = &[
     #[cfg(feature = "rustls")]
     Contender {
         name: "rustls",
+        groups: &Group::ALL,
         client: |options| Backend::Rustls.client(options),
         server: |options| Backend::Rustls.server(options),
+    },
+    #[cfg(all(unix, feature = "s2n-tls"))]
+    Contender {
+        name: "s2n-tls",
+        groups: &[Group::SECP384R1],
+        client: |options| Backend::S2nTls.client(options),
+        server: |options| Backend::S2nTls.server(options),
     },
 ];
 

@@ -1,44 +1,43 @@
-use std::ops::{Index, IndexMut};
+use std::{
+    ops::{Index, IndexMut},
+    time::Duration,
+};
 
 use hybriq_tls::Level;
 
 use crate::proto::{packet::Space, space::Received};
 
-/// What each packet-number space keeps: what came in, the next number out, probes owed.
-#[derive(Debug, Default)]
-pub(super) struct Spaces {
-    initial: PacketSpace,
-    handshake: PacketSpace,
-    data: PacketSpace,
-}
+/// What came in, in each packet-number space. What went out is in the recovery.
+#[derive(Debug)]
+pub(super) struct Spaces([Received; 3]);
 
-#[derive(Debug, Default)]
-pub(super) struct PacketSpace {
-    pub(super) received: Received,
-    pub(super) next_pn: u64,
-    pub(super) largest_acked: Option<u64>,
-    /// Datagrams that may be sent whatever the congestion window says (RFC 9002 §6.2.4).
-    pub(super) probes: u8,
+impl Spaces {
+    /// `initial` is what was received before the connection existed.
+    pub(super) fn new(initial: Received, max_ack_delay: Duration) -> Self {
+        Self([initial, Received::immediate(), Received::delayed(max_ack_delay)])
+    }
 }
 
 impl Index<Space> for Spaces {
-    type Output = PacketSpace;
+    type Output = Received;
 
-    fn index(&self, space: Space) -> &PacketSpace {
+    fn index(&self, space: Space) -> &Received {
+        let [initial, handshake, data] = &self.0;
         match space {
-            Space::Initial => &self.initial,
-            Space::Handshake => &self.handshake,
-            Space::Data => &self.data,
+            Space::Initial => initial,
+            Space::Handshake => handshake,
+            Space::Data => data,
         }
     }
 }
 
 impl IndexMut<Space> for Spaces {
-    fn index_mut(&mut self, space: Space) -> &mut PacketSpace {
+    fn index_mut(&mut self, space: Space) -> &mut Received {
+        let [initial, handshake, data] = &mut self.0;
         match space {
-            Space::Initial => &mut self.initial,
-            Space::Handshake => &mut self.handshake,
-            Space::Data => &mut self.data,
+            Space::Initial => initial,
+            Space::Handshake => handshake,
+            Space::Data => data,
         }
     }
 }

@@ -1,11 +1,11 @@
 use arrayvec::ArrayVec;
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 
 use crate::proto::{
     error::{Code, TransportError},
     frame::{Crypto, FrameWriter},
     limits,
-    streams::{Reassembler, SendBuffer},
+    streams::{Exceeded, Reassembler, SendBuffer},
 };
 
 /// The CRYPTO frames of one packet.
@@ -19,41 +19,62 @@ impl Sent {
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
+
+    fn ranges(&self) -> impl Iterator<Item = std::ops::Range<u64>> + '_ {
+        self.frames.iter().map(|&(offset, len)| {
+            let offset = u64::from(offset);
+            offset..offset + u64::from(len)
+        })
+    }
 }
 
 /// CRYPTO data of one level, both ways (RFC 9000 §19.6).
-#[derive(Default)]
 pub(super) struct CryptoStream {
     received: Reassembler,
     input: BytesMut,
     sending: SendBuffer,
 }
 
+impl Default for CryptoStream {
+    fn default() -> Self {
+        Self {
+            received: Reassembler::new(limits::CRYPTO_BUFFER as u64, limits::CRYPTO_PIECES),
+            input: BytesMut::new(),
+            sending: SendBuffer::new(),
+        }
+    }
+}
+
 /// Bytes a packet of the first flight needs beside its CRYPTO data: the long header with both
-/// connection ids and a short token, the frame header and the tag.
-const FIRST_FLIGHT_OVERHEAD: usize = 80;
+/// connection ids, the frame header and the tag.
+const FIRST_FLIGHT_OVERHEAD: usize = 64;
 
 impl CryptoStream {
+    /// Takes a frame. What TLS has not consumed counts against the bound as well.
     pub(super) fn receive(&mut self, frame: &Crypto<'_>) -> Result<(), TransportError> {
         let end = frame.offset.saturating_add(frame.data.len() as u64);
-        let held_from = self.received.offset().saturating_sub(self.input.len() as u64);
-        let exceeded = |why: &'static str| {
-            TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, why).in_frame(0x06)
+        let held_from = self.received.consumed().saturating_sub(self.input.len() as u64);
+        let taken = if end.saturating_sub(held_from) > limits::CRYPTO_BUFFER as u64 {
+            Err(Exceeded::Bytes)
+        } else {
+            self.received.insert(frame.offset, frame.data)
         };
-        if end > held_from.saturating_add(limits::CRYPTO_BUFFER as u64) {
-            return Err(exceeded("CRYPTO data beyond the buffer"));
-        }
-        self.received
-            .insert(frame.offset, frame.data)
-            .map_err(|_| exceeded("CRYPTO data in too many pieces"))?;
-        if self.received.pieces() > limits::CRYPTO_PIECES {
-            return Err(exceeded("CRYPTO data in too many pieces"));
-        }
-        Ok(())
+        taken.map_err(|exceeded| {
+            let why = match exceeded {
+                Exceeded::Bytes => "CRYPTO data beyond the buffer of 64 KiB",
+                Exceeded::Pieces => "CRYPTO data in too many pieces",
+            };
+            TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, why).in_frame(0x06)
+        })
     }
 
     pub(super) fn has_input(&self) -> bool {
         self.received.readable() > 0
+    }
+
+    /// Whether anything came that TLS has not consumed, behind a gap or before it.
+    pub(super) fn has_leftover(&self) -> bool {
+        !self.input.is_empty() || self.has_input()
     }
 
     /// Everything contiguous that TLS has not consumed.
@@ -67,7 +88,7 @@ impl CryptoStream {
 
     /// What TLS left for later.
     pub(super) fn put_back(&mut self, input: BytesMut) {
-        self.input = input;
+        self.input = if input.has_remaining() { input } else { BytesMut::new() };
     }
 
     pub(super) fn send(&mut self, bytes: Bytes) {
@@ -75,43 +96,53 @@ impl CryptoStream {
     }
 
     pub(super) fn has_pending(&self) -> bool {
-        self.sending.has_pending()
+        self.sending.pending().is_some()
     }
 
-    /// `even` spreads what is pending evenly over the datagrams it needs, so that a ClientHello in
-    /// two datagrams looks the same whichever one comes first.
+    /// Bytes sent that the peer has not acknowledged are to be sent again, all of them: a probe
+    /// that repeats half a ClientHello helps nobody.
+    pub(super) fn send_again(&mut self) {
+        self.sending.retransmit_all();
+    }
+
+    /// `even` spreads what is pending over the datagrams it needs, so that a ClientHello in two
+    /// datagrams leaves room for frames in both.
     pub(super) fn write_frames(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent, even: bool) {
-        let mut budget = usize::MAX;
-        if even {
-            let pending = self.sending.pending_len();
-            let capacity = limits::MIN_DATAGRAM - FIRST_FLIGHT_OVERHEAD;
-            budget = pending.div_ceil(pending.div_ceil(capacity).max(1));
-        }
+        let mut budget = if even { self.even_share() } else { usize::MAX };
         while budget > 0 && !sent.frames.is_full() {
-            let Some((offset, len)) = self.sending.next_pending() else {
+            let Some(range) = self.sending.pending() else {
                 return;
             };
-            let wanted = len.min(budget);
-            let sending = &self.sending;
-            let Some(written) = out.crypto(offset, wanted, |target| sending.fill(offset, target))
-            else {
+            let wanted = ((range.end - range.start) as usize).min(budget).min(u16::MAX.into());
+            let sending = &mut self.sending;
+            let fill = |target: &mut [u8]| sending.fill(range.start, target);
+            let Some(written) = out.crypto(range.start, wanted, fill) else {
                 return;
             };
-            self.sending.on_sent(offset, written);
-            sent.frames.push((offset as u32, written as u16));
+            self.sending.on_sent(range.start..range.start + written as u64);
+            sent.frames.push((range.start as u32, written as u16));
             budget -= written;
         }
     }
 
+    fn even_share(&self) -> usize {
+        let pending = self
+            .sending
+            .pending()
+            .map_or(0, |range| (range.end - range.start).max(self.sending.unsent()) as usize);
+        let capacity = limits::MIN_DATAGRAM - FIRST_FLIGHT_OVERHEAD;
+        pending.div_ceil(pending.div_ceil(capacity).max(1))
+    }
+
     pub(super) fn on_acked(&mut self, sent: &Sent) {
-        for &(offset, len) in &sent.frames {
-            self.sending.on_acked(offset.into(), len.into());
+        for range in sent.ranges() {
+            self.sending.on_acked(range);
         }
     }
 
     pub(super) fn on_lost(&mut self, sent: &Sent) {
-        for &(offset, len) in &sent.frames {
-            self.sending.on_lost(offset.into(), len.into());
+        for range in sent.ranges() {
+            self.sending.on_lost(range);
         }
     }
 }

@@ -2,7 +2,10 @@ use std::time::Instant;
 
 use hybriq_tls::{Level, Secret, Side};
 
-use crate::proto::packet::{DirectionKeys, HeaderKey, KeyPair, PacketKey, next_secret};
+use crate::proto::packet::{
+    DirectionKeys, HeaderKey, KeyPair, KeyPhase, PacketKey, confidentiality_limit, integrity_limit,
+    next_packet_key,
+};
 
 /// The keys of every level that is in use.
 pub struct Keys {
@@ -120,14 +123,16 @@ impl Keys {
 ///            the old opening key stays for packets that were overtaken
 /// ```
 pub struct OneRtt {
+    /// The secret of the keys we seal with.
     local_secret: Secret,
-    peer_secret: Secret,
+    /// The secret of `next_peer`.
+    next_peer_secret: Secret,
     local: DirectionKeys,
     peer: DirectionKeys,
     next_peer: PacketKey,
     previous_peer: Option<PacketKey>,
     previous_expires: Option<Instant>,
-    phase: bool,
+    phase: KeyPhase,
     phase_opened_at: Option<u64>,
     sealed: u64,
     failed: u64,
@@ -147,16 +152,16 @@ pub enum Opening {
 
 impl OneRtt {
     fn new(local_secret: Secret, peer_secret: Secret) -> Self {
-        let next = next_secret(&peer_secret);
+        let mut next_peer_secret = peer_secret.clone();
         Self {
             local: DirectionKeys::from_secret(&local_secret),
             peer: DirectionKeys::from_secret(&peer_secret),
-            next_peer: PacketKey::from_secret(&next),
+            next_peer: next_packet_key(&mut next_peer_secret),
             local_secret,
-            peer_secret,
+            next_peer_secret,
             previous_peer: None,
             previous_expires: None,
-            phase: false,
+            phase: KeyPhase::Zero,
             phase_opened_at: None,
             sealed: 0,
             failed: 0,
@@ -175,7 +180,7 @@ impl OneRtt {
     }
 
     /// The key phase bit of packets we send.
-    pub fn phase(&self) -> bool {
+    pub fn phase(&self) -> KeyPhase {
         self.phase
     }
 
@@ -185,7 +190,7 @@ impl OneRtt {
     }
 
     /// Which key a packet wants, by its phase bit and its number.
-    pub fn choose(&self, phase: bool, pn: u64) -> Opening {
+    pub fn choose(&self, phase: KeyPhase, pn: u64) -> Opening {
         if phase == self.phase {
             return Opening::Current;
         }
@@ -225,14 +230,12 @@ impl OneRtt {
 
     /// Starts an update: both directions move to the next keys.
     pub fn update(&mut self) {
-        self.local_secret = next_secret(&self.local_secret);
-        self.peer_secret = next_secret(&self.peer_secret);
-        self.local.packet = PacketKey::from_secret(&self.local_secret);
-        let following = PacketKey::from_secret(&next_secret(&self.peer_secret));
+        self.local.packet = next_packet_key(&mut self.local_secret);
+        let following = next_packet_key(&mut self.next_peer_secret);
         let current = std::mem::replace(&mut self.next_peer, following);
         self.previous_peer = Some(std::mem::replace(&mut self.peer.packet, current));
         self.previous_expires = None;
-        self.phase = !self.phase;
+        self.phase = self.phase.toggled();
         self.phase_opened_at = None;
         self.sealed = 0;
         self.updates += 1;
@@ -246,13 +249,13 @@ impl OneRtt {
     /// Counts a packet sealed; says whether the keys are due for an update (RFC 9001 §6.6).
     pub fn on_sealed(&mut self) -> bool {
         self.sealed += 1;
-        self.sealed >= self.local_secret.suite().confidentiality_limit() / 2
+        self.sealed >= confidentiality_limit(self.local_secret.suite()) / 2
     }
 
     /// Counts a packet that did not open; says whether the connection must end (RFC 9001 §6.6).
     pub fn on_failed(&mut self) -> bool {
         self.failed += 1;
-        self.failed >= self.peer_secret.suite().integrity_limit()
+        self.failed >= integrity_limit(self.local_secret.suite())
     }
 
     /// Drops the keys before the last update when their time is over.

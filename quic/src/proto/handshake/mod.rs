@@ -55,6 +55,7 @@ pub struct Handshake {
     requires_post_quantum: bool,
     complete: bool,
     params_seen: bool,
+    done_owed: bool,
     peer_certificates: Vec<CertificateDer<'static>>,
 }
 
@@ -75,6 +76,7 @@ impl Handshake {
             requires_post_quantum: policy.requires_post_quantum(),
             complete: false,
             params_seen: false,
+            done_owed: false,
             peer_certificates: Vec::new(),
         }
     }
@@ -212,9 +214,31 @@ impl Handshake {
         self.streams[level].write_frames(out, sent, even);
     }
 
+    /// A server owes HANDSHAKE_DONE, for the first time or again (RFC 9000 §19.20).
+    pub fn owe_done(&mut self) {
+        self.done_owed = true;
+    }
+
+    /// Whether HANDSHAKE_DONE waits to be sent.
+    pub fn owes_done(&self) -> bool {
+        self.done_owed
+    }
+
+    /// Writes HANDSHAKE_DONE if it is owed; says whether it did.
+    pub fn write_done(&mut self, out: &mut FrameWriter<'_>) -> bool {
+        let written = self.done_owed && out.handshake_done();
+        self.done_owed &= !written;
+        written
+    }
+
     /// Counts CRYPTO data as received by the peer.
     pub fn on_acked(&mut self, level: Level, sent: &Sent) {
         self.streams[level].on_acked(sent);
+    }
+
+    /// Queues everything of a level again that the peer has not acknowledged.
+    pub fn send_again(&mut self, level: Level) {
+        self.streams[level].send_again();
     }
 
     /// Queues CRYPTO data again.

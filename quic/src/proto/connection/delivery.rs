@@ -1,0 +1,78 @@
+//! What a packet carried, and who is told whether it arrived.
+
+use super::{Connection, spaces::level};
+use crate::proto::{
+    cids, handshake,
+    packet::Space,
+    recovery::Outcome,
+    streams,
+};
+
+/// What one packet carried. Most carry only stream data; the rest is boxed, so that a record stays
+/// small.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    pub(super) streams: streams::Sent,
+    pub(super) control: Option<Box<Control>>,
+}
+
+/// The frames that are rare once the handshake is over.
+#[derive(Debug)]
+pub(super) struct Control {
+    pub(super) space: Space,
+    pub(super) crypto: handshake::Sent,
+    pub(super) local_cids: cids::Sent,
+    pub(super) peer_cids: cids::Sent,
+    pub(super) handshake_done: bool,
+}
+
+impl Control {
+    pub(super) fn new(space: Space) -> Self {
+        Self {
+            space,
+            crypto: handshake::Sent::default(),
+            local_cids: cids::Sent::default(),
+            peer_cids: cids::Sent::default(),
+            handshake_done: false,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.crypto.is_empty()
+            && self.local_cids.is_empty()
+            && self.peer_cids.is_empty()
+            && !self.handshake_done
+    }
+}
+
+impl Connection {
+    /// Tells the owners the fate of their frames, field by field, and empties the outcome.
+    /// `space` is the one of the ACK frame that settled them.
+    pub(super) fn settle(&mut self, space: Space, outcome: &mut Outcome<Carried>) {
+        for settled in outcome.acked.drain(..) {
+            let carried = settled.packet.record;
+            self.streams.on_acked(&carried.streams);
+            if let Some(control) = carried.control {
+                self.handshake.on_acked(level(control.space), &control.crypto);
+                self.local_cids.on_acked(&control.local_cids);
+                self.peer_cids.on_acked(&control.peer_cids);
+            }
+        }
+        for settled in outcome.lost.drain(..) {
+            let carried = settled.packet.record;
+            self.streams.on_lost(&carried.streams);
+            if let Some(control) = carried.control {
+                self.handshake.on_lost(level(control.space), &control.crypto);
+                self.local_cids.on_lost(&control.local_cids);
+                self.peer_cids.on_lost(&control.peer_cids);
+                if control.handshake_done {
+                    self.handshake.owe_done();
+                }
+            }
+        }
+        if let Some(largest) = outcome.largest_acked_ack {
+            self.spaces[space].on_ack_of_ack(largest);
+        }
+        outcome.clear();
+    }
+}

@@ -1,0 +1,83 @@
+//! Every frame to its owner: one `match`.
+
+use std::time::{Duration, Instant};
+
+use super::{Connection, spaces::level};
+use crate::proto::{
+    error::{Code, TransportError},
+    frame::{Ack, Frame},
+    packet::{Cid, Space},
+    recovery,
+};
+
+impl Connection {
+    pub(super) fn dispatch(
+        &mut self,
+        now: Instant,
+        space: Space,
+        dcid: &Cid,
+        frame: Frame<'_>,
+    ) -> Result<(), TransportError> {
+        match frame {
+            Frame::Padding(_) | Frame::Ping => Ok(()),
+            Frame::Ack(ack) => self.on_ack(now, space, &ack),
+            Frame::Crypto(crypto) => self.handshake.on_frame(level(space), &crypto),
+            Frame::Stream(stream) => self.streams.on_stream(&stream),
+            Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset),
+            Frame::StopSending(stop) => self.streams.on_stop_sending(&stop),
+            Frame::MaxData(max) => self.streams.on_max_data(&max),
+            Frame::MaxStreamData(max) => self.streams.on_max_stream_data(&max),
+            Frame::MaxStreams(max) => self.streams.on_max_streams(&max),
+            Frame::DataBlocked(blocked) => self.streams.on_data_blocked(&blocked),
+            Frame::StreamDataBlocked(blocked) => self.streams.on_stream_data_blocked(&blocked),
+            Frame::StreamsBlocked(blocked) => self.streams.on_streams_blocked(&blocked),
+            Frame::NewConnectionId(new) => self.peer_cids.on_new_connection_id(&new),
+            Frame::RetireConnectionId(retire) => {
+                self.local_cids.on_retire_connection_id(&retire, dcid)
+            }
+            Frame::PathChallenge(challenge) => {
+                self.path.on_challenge(&challenge);
+                Ok(())
+            }
+            Frame::PathResponse(_) => Ok(()),
+            Frame::NewToken(_) => self.only_from_server(0x07, "NEW_TOKEN"),
+            Frame::HandshakeDone => {
+                self.only_from_server(0x1e, "HANDSHAKE_DONE")?;
+                self.on_confirmed();
+                Ok(())
+            }
+            Frame::ConnectionClose(close) => {
+                self.on_peer_close(now, &close);
+                Ok(())
+            }
+        }
+    }
+
+    fn only_from_server(&self, frame: u64, name: &str) -> Result<(), TransportError> {
+        if self.side.is_client() {
+            return Ok(());
+        }
+        let reason = format!("{name} from a client");
+        Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(frame))
+    }
+
+    fn on_ack(&mut self, now: Instant, space: Space, ack: &Ack<'_>) -> Result<(), TransportError> {
+        let delay = match space {
+            Space::Data => {
+                let exponent =
+                    self.peer_params.as_ref().map_or(3, |params| params.ack_delay_exponent);
+                let micros = ack.delay.checked_mul(1 << exponent.min(20)).unwrap_or(u64::MAX);
+                Duration::from_micros(micros)
+            }
+            Space::Initial | Space::Handshake => Duration::ZERO,
+        };
+        let context = self.recovery_context();
+        let ack =
+            recovery::Ack { space, largest: ack.largest, delay, ranges: ack.ranges() };
+        let mut outcome = std::mem::take(&mut self.outcome);
+        let checked = self.recovery.on_ack(now, ack, &context, &mut outcome);
+        self.settle(space, &mut outcome);
+        self.outcome = outcome;
+        checked
+    }
+}

@@ -1,0 +1,335 @@
+//! How a connection starts: as a client with nothing, as a server from a whole ClientHello.
+
+use std::{
+    collections::VecDeque,
+    net::{IpAddr, SocketAddr},
+    task::Waker,
+    time::{Duration, Instant},
+};
+
+use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
+
+use super::{
+    Connection, Event, close::Close, receive::Early, spaces::Spaces, state::State, timers::Timers,
+};
+use crate::{
+    config::TransportConfig,
+    handshake::Handshake as Agreement,
+    proto::{
+        cids,
+        congestion::NewReno,
+        endpoint::Setup,
+        error::{Code, TransportError},
+        frame::Crypto,
+        handshake::{Failure, Handshake},
+        limits,
+        packet::{self, Cid, KeyPair, VERSION_1},
+        params::Params,
+        path::Path,
+        recovery::{self, Outcome, Recovery},
+        space::Received,
+        streams::{Limits, PeerLimits, Streams},
+    },
+    stats::ConnectionStats,
+};
+
+/// What a client connection starts from.
+pub struct ClientStart<'a> {
+    /// The time.
+    pub now: Instant,
+    /// TLS and configuration.
+    pub setup: &'a Setup,
+    /// The server's address.
+    pub remote: SocketAddr,
+    /// The name to verify.
+    pub server_name: &'a str,
+    /// The first connection id of ours.
+    pub local_cid: Cid,
+    /// The id to call the server by until it says its own: at least 8 random bytes.
+    pub initial_dcid: Cid,
+}
+
+/// What a server connection starts from: a whole ClientHello, and what was done until it was whole.
+pub struct ServerStart<'a> {
+    /// The time.
+    pub now: Instant,
+    /// TLS and configuration.
+    pub setup: &'a Setup,
+    /// What the ClientHello says.
+    pub client_hello: &'a ClientHello,
+    /// Its bytes.
+    pub crypto: &'a [u8],
+    /// The Initial packets it came in.
+    pub received: Received,
+    /// Initial packets that were sent already: acknowledgements.
+    pub packets_sent: u64,
+    /// The bytes of all datagrams received and sent.
+    pub credit: (u64, u64),
+    /// The client's address, and ours if it is known.
+    pub addresses: (SocketAddr, Option<IpAddr>),
+    /// The id the client chose for us, its own id, and ours.
+    pub cids: [Cid; 3],
+}
+
+impl Connection {
+    /// Starts a handshake as a client; the ClientHello waits to be transmitted.
+    ///
+    /// # Errors
+    /// The TLS configuration cannot be used, or the server name is none.
+    pub fn client(start: ClientStart<'_>) -> Result<Self, ConfigError> {
+        let ClientStart { now, setup, remote, server_name, local_cid, initial_dcid } = start;
+        let mut params = Vec::with_capacity(128);
+        local_params(&setup.transport, local_cid, None).encode(Side::Client, &mut params);
+        let session = setup.provider.session(
+            Side::Client,
+            Start {
+                params: &params,
+                server_name: Some(server_name),
+                client_hello: None,
+                resume: true,
+            },
+        )?;
+        let mut connection = Self::new(Parts {
+            now,
+            side: Side::Client,
+            setup,
+            policy: setup.provider.key_exchange(),
+            session,
+            path: Path::validated(remote, None, limits::MIN_DATAGRAM as u16),
+            initial: packet::initial_keys(VERSION_1, &initial_dcid, Side::Client),
+            received: Received::immediate(),
+            local_cid,
+            peer_cid: initial_dcid,
+            original_dcid: initial_dcid,
+        });
+        connection.advance_handshake(now);
+        Ok(connection)
+    }
+
+    /// Takes over a whole ClientHello as a server; the answer waits to be transmitted.
+    ///
+    /// # Errors
+    /// The TLS configuration cannot be used.
+    pub fn server(start: ServerStart<'_>) -> Result<Self, ConfigError> {
+        let ServerStart { now, setup, client_hello, addresses: (remote, local), .. } = start;
+        let [original_dcid, peer_cid, local_cid] = start.cids;
+        let mut params = Vec::with_capacity(192);
+        local_params(&setup.transport, local_cid, Some(original_dcid))
+            .encode(Side::Server, &mut params);
+        let session = setup.provider.session(
+            Side::Server,
+            Start {
+                params: &params,
+                server_name: None,
+                client_hello: Some(client_hello),
+                resume: true,
+            },
+        )?;
+        let mut path = Path::new(remote, local, limits::MIN_DATAGRAM as u16);
+        path.on_received(start.credit.0);
+        path.on_sent(start.credit.1);
+        let mut connection = Self::new(Parts {
+            now,
+            side: Side::Server,
+            setup,
+            policy: setup.provider.key_exchange_for(client_hello.server_name()),
+            session,
+            path,
+            initial: packet::initial_keys(VERSION_1, &original_dcid, Side::Server),
+            received: start.received,
+            local_cid,
+            peer_cid,
+            original_dcid,
+        });
+        for pn in 0..start.packets_sent {
+            connection.recovery.on_number_used(packet::Space::Initial, pn);
+        }
+        let hello = Crypto { offset: 0, data: start.crypto };
+        match connection.handshake.on_frame(hybriq_tls::Level::Initial, &hello) {
+            Ok(()) => connection.advance_handshake(now),
+            Err(error) => connection.close_by_transport(now, error),
+        }
+        Ok(connection)
+    }
+
+    fn new(parts: Parts<'_>) -> Self {
+        let Parts { now, side, setup, path, .. } = parts;
+        let config = setup.transport.clone();
+        let recovery = Recovery::new(
+            now,
+            recovery::Config {
+                side,
+                initial_rtt: config.initial_rtt,
+                datagram_size: path.datagram_size(),
+                controller: Box::new(NewReno::new(path.datagram_size())),
+            },
+        );
+        let limits = Limits {
+            receive_window: config.receive_window,
+            stream_receive_window: config.stream_receive_window,
+            send_buffer: config.send_buffer,
+            max_bidi: config.max_bidi_streams,
+            max_uni: config.max_uni_streams,
+        };
+        Self {
+            side,
+            state: State::new(),
+            path,
+            spaces: Spaces::new(parts.received, config.max_ack_delay),
+            recovery,
+            handshake: Handshake::new(side, parts.session, parts.policy, parts.initial),
+            agreement: None,
+            local_cids: cids::Local::new(worker_of(&parts.local_cid), parts.local_cid),
+            peer_cids: cids::Remote::new(parts.peer_cid),
+            original_dcid: parts.original_dcid,
+            peer_params: None,
+            streams: Streams::new(side, limits),
+            close: Close::default(),
+            timers: Timers::new(now, &config),
+            early: Early::default(),
+            events: VecDeque::new(),
+            outcome: Outcome::default(),
+            stats: ConnectionStats::default(),
+            config,
+        }
+    }
+
+    /// Lets TLS read what came and takes up what it says.
+    pub(super) fn advance_handshake(&mut self, now: Instant) {
+        let progress = match self.handshake.drive(Waker::noop()) {
+            Ok(progress) => progress,
+            Err(failure) => return self.fail(now, failure),
+        };
+        if progress.params {
+            if let Err(error) = self.learn_params() {
+                return self.close_by_transport(now, error);
+            }
+        }
+        if progress.completed {
+            self.on_complete(now);
+        }
+    }
+
+    fn on_complete(&mut self, now: Instant) {
+        if self.peer_params.is_none() {
+            let missing = Code::crypto(hybriq_tls::Alert::MISSING_EXTENSION.0);
+            let error = TransportError::new(missing, "no transport parameters");
+            return self.fail(now, Failure::Transport(error));
+        }
+        self.agreement = Agreement::new(self.handshake.negotiated());
+        if self.agreement.is_none() {
+            let error = TransportError::new(
+                Code::INTERNAL_ERROR,
+                "the TLS provider does not tell the key-exchange group",
+            );
+            return self.close_by_transport(now, error);
+        }
+        self.state.on_complete();
+        self.timers.on_complete();
+        self.events.push_back(Event::HandshakeComplete);
+        if self.side.is_server() {
+            self.handshake.release();
+            self.handshake.owe_done();
+            self.on_confirmed();
+        }
+    }
+
+    /// The handshake is confirmed: nothing is sent in the spaces before any more.
+    pub(super) fn on_confirmed(&mut self) {
+        if self.state.is_confirmed() {
+            return;
+        }
+        self.state.on_confirmed();
+        self.discard(packet::Space::Initial);
+        self.discard(packet::Space::Handshake);
+        self.events.push_back(Event::HandshakeConfirmed);
+        let peer_limit =
+            self.peer_params.as_ref().map_or(u64::MAX, |params| params.max_udp_payload_size);
+        let size = u64::from(self.config.datagram_size).min(peer_limit) as u16;
+        if size > self.path.datagram_size() {
+            self.path.set_datagram_size(size);
+            self.recovery.on_datagram_size(size);
+        }
+    }
+
+    fn learn_params(&mut self) -> Result<(), TransportError> {
+        let Some(bytes) = self.handshake.peer_params() else {
+            return Ok(());
+        };
+        let params = Params::decode(bytes, self.side.peer())?;
+        self.check_cids(&params)?;
+        self.streams.set_peer_limits(PeerLimits {
+            max_data: params.initial_max_data,
+            bidi_local: params.initial_max_stream_data_bidi_local,
+            bidi_remote: params.initial_max_stream_data_bidi_remote,
+            uni: params.initial_max_stream_data_uni,
+            max_bidi: params.initial_max_streams_bidi,
+            max_uni: params.initial_max_streams_uni,
+        });
+        self.local_cids.set_peer_limit(params.active_connection_id_limit);
+        if let Some(token) = params.stateless_reset_token {
+            self.peer_cids.set_first_reset_token(token);
+        }
+        self.timers.set_peer_idle_timeout(params.max_idle_timeout);
+        self.peer_params = Some(params);
+        Ok(())
+    }
+
+    /// Both ends must have seen the same connection ids (RFC 9000 §7.3).
+    fn check_cids(&self, params: &Params) -> Result<(), TransportError> {
+        let wrong = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
+        if params.initial_scid.as_ref() != Some(self.peer_cids.active()) {
+            return wrong("initial_source_connection_id is not the one of the Initial packets");
+        }
+        if self.side.is_client() && params.original_dcid != Some(self.original_dcid) {
+            return wrong("original_destination_connection_id is not the one that was used");
+        }
+        if self.side.is_client() && params.retry_scid.is_some() {
+            return wrong("retry_source_connection_id although there was no Retry");
+        }
+        Ok(())
+    }
+}
+
+struct Parts<'a> {
+    now: Instant,
+    side: Side,
+    setup: &'a Setup,
+    policy: &'a KeyExchange,
+    session: Box<dyn Session>,
+    path: Path,
+    initial: KeyPair,
+    received: Received,
+    local_cid: Cid,
+    peer_cid: Cid,
+    original_dcid: Cid,
+}
+
+/// What we tell the peer about ourselves.
+fn local_params(
+    config: &TransportConfig,
+    local_cid: Cid,
+    original_dcid: Option<Cid>,
+) -> Params {
+    Params {
+        original_dcid,
+        initial_scid: Some(local_cid),
+        max_idle_timeout: config.idle_timeout.unwrap_or(Duration::ZERO),
+        initial_max_data: config.receive_window,
+        initial_max_stream_data_bidi_local: config.stream_receive_window,
+        initial_max_stream_data_bidi_remote: config.stream_receive_window,
+        initial_max_stream_data_uni: config.stream_receive_window,
+        initial_max_streams_bidi: config.max_bidi_streams,
+        initial_max_streams_uni: config.max_uni_streams,
+        max_ack_delay: config.max_ack_delay,
+        disable_active_migration: true,
+        active_connection_id_limit: limits::PEER_CIDS as u64,
+        ..Params::default()
+    }
+}
+
+
+/// The worker's index is the first byte of every id of ours.
+fn worker_of(cid: &Cid) -> u8 {
+    cid.as_bytes().first().copied().unwrap_or_default()
+}

@@ -1,0 +1,307 @@
+//! From a datagram to frames: order, keys, duplicates.
+
+use std::time::Instant;
+
+use super::{Connection, spaces::level};
+use crate::proto::{
+    endpoint::Arrival,
+    error::{Code, TransportError},
+    frame::Frame,
+    limits,
+    packet::{self, Decoded, Kind, OpenError, Protected, Space},
+    recovery,
+    space::{AckEliciting, Ecn},
+    wire::Reader,
+};
+
+/// Packets that came before their keys, kept until those come (RFC 9001 §4.1.4).
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    packets: Vec<(Kind, Box<[u8]>, Option<Ecn>)>,
+}
+
+impl Early {
+    fn keep(&mut self, kind: Kind, bytes: &[u8], ecn: Option<Ecn>) -> bool {
+        let room = self.packets.len() < limits::UNDECRYPTABLE_PACKETS;
+        if room {
+            self.packets.push((kind, bytes.into(), ecn));
+        }
+        room
+    }
+}
+
+/// What became of a packet.
+enum Fate {
+    Accepted,
+    Dropped,
+    Kept,
+}
+
+impl Connection {
+    /// Takes a datagram that was routed here.
+    pub fn on_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+        if arrival.remote != self.path.peer() {
+            self.stats.packets_dropped += 1;
+            return;
+        }
+        self.stats.datagrams_received += 1;
+        self.stats.bytes_received += datagram.len() as u64;
+        self.path.on_received(datagram.len() as u64);
+        if let Some(local) = arrival.local_ip {
+            self.path.set_local(local);
+        }
+        if self.state.is_closing() {
+            self.close.on_datagram();
+            return;
+        }
+        self.take_packets(now, arrival.ecn, datagram);
+        self.replay_early(now);
+    }
+
+    fn take_packets(&mut self, now: Instant, ecn: Option<Ecn>, datagram: &mut [u8]) {
+        let mut rest = datagram;
+        while !rest.is_empty() && self.state.is_open() {
+            let Ok((decoded, next)) = packet::decode(rest, limits::LOCAL_CID_LEN) else {
+                self.stats.packets_dropped += 1;
+                return;
+            };
+            rest = next;
+            let fate = match decoded {
+                Decoded::Protected(packet) => self.take_packet(now, ecn, packet),
+                Decoded::VersionNegotiation(packet) => {
+                    let ours = packet.versions().any(|version| version == packet::VERSION_1);
+                    let meant = packet.scid == self.peer_cids.active().as_bytes()
+                        && self.local_cids.active().any(|cid| cid.as_bytes() == packet.dcid);
+                    if meant && !ours {
+                        self.on_version_negotiation(now);
+                    }
+                    Fate::Dropped
+                }
+                Decoded::Retry(_) | Decoded::UnknownVersion { .. } => Fate::Dropped,
+            };
+            match fate {
+                Fate::Accepted => self.stats.packets_received += 1,
+                Fate::Dropped => self.stats.packets_dropped += 1,
+                Fate::Kept => {}
+            }
+        }
+    }
+
+    /// Packets that waited for keys get another chance once the keys are there.
+    fn replay_early(&mut self, now: Instant) {
+        if self.early.packets.is_empty() {
+            return;
+        }
+        let (ready, waiting) = std::mem::take(&mut self.early.packets)
+            .into_iter()
+            .partition(|(kind, ..)| !self.waits_for_keys(*kind));
+        self.early.packets = waiting;
+        for (_, mut bytes, ecn) in ready {
+            self.take_packets(now, ecn, &mut bytes);
+        }
+    }
+
+    /// Whether keys for such packets will come but have not. 1-RTT packets wait for the end of the
+    /// handshake (RFC 9001 §5.7).
+    fn waits_for_keys(&self, kind: Kind) -> bool {
+        let keys = self.handshake.keys();
+        match kind {
+            Kind::Initial | Kind::ZeroRtt => false,
+            Kind::Handshake => keys.handshake().is_none() && !keys.handshake_discarded(),
+            Kind::OneRtt => keys.one_rtt().is_none() || !self.handshake.is_complete(),
+        }
+    }
+
+    fn take_packet(&mut self, now: Instant, ecn: Option<Ecn>, packet: Protected<'_>) -> Fate {
+        if !self.is_addressed_to_us(&packet) {
+            return Fate::Dropped;
+        }
+        let kind = packet.kind;
+        if self.waits_for_keys(kind) {
+            let kept = self.early.keep(kind, packet.bytes, ecn);
+            return if kept { Fate::Kept } else { Fate::Dropped };
+        }
+        let (dcid, scid) = (packet.dcid, packet.scid);
+        let largest = self.spaces[kind.space()].largest().map(|(pn, _)| pn);
+        let opened = match kind {
+            Kind::OneRtt => self.open_one_rtt(now, packet, largest),
+            _ => self.open_long(packet, largest),
+        };
+        let (pn, payload) = match opened {
+            Some(Ok(opened)) => opened,
+            Some(Err(error)) => {
+                self.close_by_transport(now, error);
+                return Fate::Dropped;
+            }
+            None => return Fate::Dropped,
+        };
+        if self.spaces[kind.space()].is_duplicate(pn) {
+            return Fate::Dropped;
+        }
+        self.on_authentic(kind, &scid);
+        match self.take_frames(now, kind, &dcid, payload) {
+            Ok(eliciting) => {
+                self.spaces[kind.space()].on_packet(now, pn, eliciting, ecn);
+                self.timers.on_received(now, self.pto(Space::Data));
+                if self.handshake.has_input() {
+                    self.advance_handshake(now);
+                }
+            }
+            Err(error) => self.close_by_transport(now, error),
+        }
+        Fate::Accepted
+    }
+
+    fn is_addressed_to_us(&self, packet: &Protected<'_>) -> bool {
+        let ours = self.local_cids.active().any(|cid| cid == packet.dcid);
+        let first = self.side.is_server()
+            && packet.kind == Kind::Initial
+            && packet.dcid == self.original_dcid;
+        let same_peer = packet.kind == Kind::OneRtt
+            || packet.scid == *self.peer_cids.active()
+            || (self.side.is_client() && self.awaits_first_packet());
+        (ours || first) && same_peer
+    }
+
+    /// Whether a client has not heard of the server, whose own id is in its first packet.
+    fn awaits_first_packet(&self) -> bool {
+        self.spaces[Space::Initial].largest().is_none() && self.handshake.keys().initial().is_some()
+    }
+
+    /// Opens a packet with a long header. `None`: drop it.
+    #[expect(clippy::type_complexity, reason = "number and payload, an error, or neither")]
+    fn open_long<'p>(
+        &self,
+        packet: Protected<'p>,
+        largest: Option<u64>,
+    ) -> Option<Result<(u64, &'p mut [u8]), TransportError>> {
+        let keys = match packet.kind {
+            Kind::Initial => self.handshake.keys().initial(),
+            Kind::Handshake => self.handshake.keys().handshake(),
+            Kind::ZeroRtt | Kind::OneRtt => None,
+        }?;
+        let packet = packet.unprotect(&keys.peer.header, largest).ok()?;
+        let pn = packet.pn;
+        match packet.open(&keys.peer.packet) {
+            Ok(payload) => Some(Ok((pn, payload))),
+            Err(OpenError::Undecryptable) => None,
+            Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
+        }
+    }
+
+    /// Opens a 1-RTT packet and follows the peer's key updates (RFC 9001 §6).
+    #[expect(clippy::type_complexity, reason = "number and payload, an error, or neither")]
+    fn open_one_rtt<'p>(
+        &mut self,
+        now: Instant,
+        packet: Protected<'p>,
+        largest: Option<u64>,
+    ) -> Option<Result<(u64, &'p mut [u8]), TransportError>> {
+        let keep_until = now + 3 * self.pto(Space::Data);
+        let keys = self.handshake.keys_mut().one_rtt_mut()?;
+        keys.expire(now);
+        let packet = packet.unprotect(keys.peer_header(), largest).ok()?;
+        let pn = packet.pn;
+        let which = keys.choose(packet.key_phase, pn);
+        match packet.open(keys.opening(which)) {
+            Ok(payload) => {
+                keys.on_opened(which, pn, keep_until);
+                Some(Ok((pn, payload)))
+            }
+            Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
+            Err(OpenError::Undecryptable) => keys.on_failed().then(|| {
+                Err(TransportError::new(
+                    Code::AEAD_LIMIT_REACHED,
+                    "too many packets failed authentication",
+                ))
+            }),
+        }
+    }
+
+    /// What an authentic packet proves by itself.
+    fn on_authentic(&mut self, kind: Kind, scid: &packet::Cid) {
+        match kind {
+            Kind::Initial if self.side.is_client() && self.awaits_first_packet() => {
+                self.peer_cids.set_first(*scid);
+            }
+            Kind::Handshake if self.side.is_server() => {
+                self.path.on_validated();
+                self.discard(Space::Initial);
+            }
+            _ => {}
+        }
+    }
+
+    fn take_frames(
+        &mut self,
+        now: Instant,
+        kind: Kind,
+        dcid: &packet::Cid,
+        payload: &[u8],
+    ) -> Result<AckEliciting, TransportError> {
+        let mut reader = Reader::new(payload);
+        if reader.is_empty() {
+            return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "packet without frames"));
+        }
+        let mut eliciting = AckEliciting::No;
+        while !reader.is_empty() && self.state.is_open() {
+            let frame = Frame::decode(&mut reader)?;
+            if !frame.allowed_in(kind) {
+                let why = "frame not allowed in this type of packet";
+                return Err(TransportError::new(Code::PROTOCOL_VIOLATION, why)
+                    .in_frame(frame.frame_type()));
+            }
+            if frame.is_ack_eliciting() {
+                eliciting = AckEliciting::Yes;
+            }
+            self.dispatch(now, kind.space(), dcid, frame)?;
+        }
+        Ok(eliciting)
+    }
+
+    /// Drops the keys of a space and everything that belongs to it.
+    pub(super) fn discard(&mut self, space: Space) {
+        let keys = self.handshake.keys();
+        let gone = match space {
+            Space::Initial => keys.initial().is_none(),
+            Space::Handshake => keys.handshake_discarded(),
+            Space::Data => true,
+        };
+        if !gone {
+            self.handshake.discard(level(space));
+            self.recovery.discard_space(space);
+        }
+    }
+
+    /// What loss detection has to know of the rest.
+    pub(super) fn recovery_context(&self) -> recovery::Context {
+        let handshake = if self.state.is_confirmed() {
+            recovery::Handshake::Confirmed
+        } else if self.handshake.keys().handshake().is_some() {
+            recovery::Handshake::Keys
+        } else {
+            recovery::Handshake::InitialOnly
+        };
+        let blocked = !self.path.may_send(limits::MIN_DATAGRAM as u64);
+        recovery::Context {
+            handshake,
+            peer_max_ack_delay: self
+                .peer_params
+                .as_ref()
+                .map_or(std::time::Duration::from_millis(25), |params| params.max_ack_delay),
+            amplification: if blocked {
+                recovery::Amplification::Blocked
+            } else {
+                recovery::Amplification::Open
+            },
+        }
+    }
+
+    pub(super) fn pto(&self, space: Space) -> std::time::Duration {
+        self.recovery.pto(space, &self.recovery_context())
+    }
+}
+
+fn reserved_bits() -> TransportError {
+    TransportError::new(Code::PROTOCOL_VIOLATION, "reserved bits of a packet header are set")
+}

@@ -1,0 +1,109 @@
+//! What a packet is filled with, in order of priority.
+
+use std::time::Instant;
+
+use super::{
+    Connection,
+    delivery::{Carried, Control},
+    spaces::level,
+};
+use crate::proto::{frame::FrameWriter, packet::Space};
+
+/// What a space wants to send now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Wish {
+    Nothing,
+    /// An acknowledgement that is due; it elicits none and needs no window.
+    Ack,
+    /// Frames that the peer must acknowledge.
+    Frames,
+}
+
+/// Our ACK delay exponent, the default (RFC 9000 §18.2).
+const ACK_DELAY_EXPONENT: u32 = 3;
+
+impl Connection {
+    /// What a space wants to send, as far as keys and congestion window allow.
+    pub(super) fn wish(&self, space: Space, now: Instant) -> Wish {
+        if !self.has_keys(space) {
+            return Wish::Nothing;
+        }
+        let probing = self.recovery.probes(space) > 0;
+        if probing {
+            return Wish::Frames;
+        }
+        if self.has_frames(space) && self.recovery.can_send(self.path.datagram_size().into()) {
+            return Wish::Frames;
+        }
+        if self.spaces[space].is_ack_due(now) { Wish::Ack } else { Wish::Nothing }
+    }
+
+    fn has_keys(&self, space: Space) -> bool {
+        let keys = self.handshake.keys();
+        match space {
+            Space::Initial => keys.initial().is_some(),
+            Space::Handshake => keys.handshake().is_some(),
+            Space::Data => keys.one_rtt().is_some() && self.may_use_one_rtt(),
+        }
+    }
+
+    /// A server may send 1-RTT packets right after its Finished, a client once TLS is complete.
+    fn may_use_one_rtt(&self) -> bool {
+        self.side.is_server() || self.handshake.is_complete()
+    }
+
+    fn has_frames(&self, space: Space) -> bool {
+        self.handshake.has_pending(level(space))
+            || (space == Space::Data
+                && (self.handshake.owes_done()
+                    || self.path.has_pending()
+                    || self.local_cids.has_pending()
+                    || self.peer_cids.has_pending()
+                    || self.streams.has_pending()))
+    }
+
+    /// Fills one packet. Earlier lines win: the order below is the priority.
+    pub(super) fn write_frames(
+        &mut self,
+        space: Space,
+        wish: Wish,
+        now: Instant,
+        out: &mut FrameWriter<'_>,
+    ) -> Carried {
+        let mut control = Control::new(space);
+        let mut carried = Carried::default();
+        self.write_ack(space, now, out);
+        if wish == Wish::Frames {
+            self.handshake.write_frames(level(space), out, &mut control.crypto);
+            if space == Space::Data {
+                control.handshake_done = self.handshake.write_done(out);
+                self.path.write_frames(out);
+                control.local_cids = self.local_cids.write_frames(out);
+                control.peer_cids = self.peer_cids.write_frames(out);
+                self.streams.write_frames(out, &mut carried.streams);
+            }
+        }
+        let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
+        if !out.is_ack_eliciting() && (probing || self.recovery.needs_ping(space)) {
+            out.ping();
+        }
+        if !control.is_empty() {
+            carried.control = Some(Box::new(control));
+        }
+        carried
+    }
+
+    fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
+        let received = &mut self.spaces[space];
+        if !received.is_ack_pending() {
+            return;
+        }
+        let delay = match space {
+            Space::Data => received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT,
+            Space::Initial | Space::Handshake => 0,
+        };
+        if out.ack(delay as u64, received.ranges(), received.ecn_counts()).is_some() {
+            received.on_ack_sent();
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! When something is due, and what is done then.
+
+use std::time::{Duration, Instant};
+
+use super::Connection;
+use crate::{
+    config::TransportConfig,
+    proto::{packet::Space, recovery::Timeout},
+};
+
+/// The timers that belong to no owner: idle timeout (RFC 9000 §10.1) and the handshake's time.
+#[derive(Debug)]
+pub(super) struct Timers {
+    /// Ours and the peer's idle timeout, the smaller one.
+    idle_timeout: Option<Duration>,
+    idle_at: Option<Instant>,
+    /// Whether something ack-eliciting was sent since the last packet came.
+    sent_since_received: bool,
+    handshake_until: Option<Instant>,
+}
+
+impl Timers {
+    pub(super) fn new(now: Instant, config: &TransportConfig) -> Self {
+        Self {
+            idle_timeout: config.idle_timeout,
+            idle_at: config.idle_timeout.map(|timeout| now + timeout),
+            sent_since_received: false,
+            handshake_until: Some(now + config.handshake_timeout),
+        }
+    }
+
+    /// The peer's max_idle_timeout; zero is none.
+    pub(super) fn set_peer_idle_timeout(&mut self, timeout: Duration) {
+        if !timeout.is_zero() {
+            let ours = self.idle_timeout.unwrap_or(timeout);
+            self.idle_timeout = Some(ours.min(timeout));
+        }
+    }
+
+    pub(super) fn on_complete(&mut self) {
+        self.handshake_until = None;
+    }
+
+    pub(super) fn on_received(&mut self, now: Instant, pto: Duration) {
+        self.sent_since_received = false;
+        self.restart(now, pto);
+    }
+
+    /// The first ack-eliciting packet after one came shows that we are not idle.
+    pub(super) fn on_sent(&mut self, now: Instant, pto: Duration) {
+        if !self.sent_since_received {
+            self.sent_since_received = true;
+            self.restart(now, pto);
+        }
+    }
+
+    /// Not less than three PTO, so that there is time to repair losses (RFC 9000 §10.1).
+    fn restart(&mut self, now: Instant, pto: Duration) {
+        self.idle_at = self.idle_timeout.map(|timeout| now + timeout.max(3 * pto));
+    }
+
+    fn gives_up_at(&self) -> Option<Instant> {
+        [self.idle_at, self.handshake_until].into_iter().flatten().min()
+    }
+}
+
+impl Connection {
+    /// When [`Connection::on_timeout`] wants to be called.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        if self.state.is_closed() {
+            return self.state.ends();
+        }
+        let [initial, handshake, data] =
+            Space::ALL.map(|space| self.spaces[space].next_timeout());
+        let loss = self.recovery.next_timeout(&self.recovery_context());
+        [self.timers.gives_up_at(), loss, initial, handshake, data].into_iter().flatten().min()
+    }
+
+    /// Handles what is due. There may be something to transmit afterwards.
+    pub fn on_timeout(&mut self, now: Instant) {
+        if self.state.is_closed() {
+            if self.state.ends().is_some_and(|end| end <= now) {
+                self.state.on_end();
+            }
+            return;
+        }
+        if self.timers.gives_up_at().is_some_and(|at| at <= now) {
+            self.time_out();
+            return;
+        }
+        for space in Space::ALL {
+            self.spaces[space].on_timeout(now);
+        }
+        let context = self.recovery_context();
+        let mut outcome = std::mem::take(&mut self.outcome);
+        let due = self.recovery.on_timeout(now, &context, &mut outcome);
+        self.settle(Space::Data, &mut outcome);
+        self.outcome = outcome;
+        if let Some(Timeout::Probe(space)) = due {
+            self.stats.ptos += 1;
+            self.probe(space);
+        }
+    }
+
+    /// Queues what a probe should carry: in the handshake the whole flight of every level, because
+    /// one lost datagram makes the others useless (RFC 9002 §6.2.4).
+    fn probe(&mut self, space: Space) {
+        if space == Space::Data {
+            self.probe_data();
+            return;
+        }
+        for space in [Space::Initial, Space::Handshake] {
+            self.handshake.send_again(super::spaces::level(space));
+        }
+    }
+
+    /// After the handshake a probe repeats the oldest data under way, if there is nothing new.
+    fn probe_data(&mut self) {
+        let oldest = self.recovery.outstanding(Space::Data).find(|carried| !carried.is_empty());
+        if let Some(carried) = oldest {
+            if !self.streams.has_pending() {
+                self.streams.on_lost(&carried.streams);
+            }
+            if let Some(control) = &carried.control {
+                let level = super::spaces::level(control.space);
+                self.handshake.on_lost(level, &control.crypto);
+                self.local_cids.on_lost(&control.local_cids);
+                self.peer_cids.on_lost(&control.peer_cids);
+                if control.handshake_done {
+                    self.handshake.owe_done();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! From frames to datagrams: coalescing, padding, and what may leave now.
+
+use std::time::Instant;
+
+use super::{Connection, schedule::Wish};
+use crate::proto::{
+    endpoint::Transmit,
+    packet::{Header, Kind, PacketBuilder, Space, VERSION_1},
+    space::SentPacket,
+};
+
+/// A datagram's rest too small to be worth a further packet.
+const MIN_PACKET: usize = 64;
+
+/// How a packet ends its datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Padding {
+    /// It need not.
+    None,
+    /// The datagram must be full (RFC 9000 §14.1), and this packet fills it up.
+    Fill,
+    /// The datagram must be full, and another packet is to follow if there is room.
+    FillUnlessMoreFits,
+}
+
+impl Connection {
+    /// Fills `out` with up to `max_datagrams` datagrams for one destination, all but the last of
+    /// one size. `None`: nothing to send now.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        out: &mut [u8],
+        max_datagrams: usize,
+    ) -> Option<Transmit> {
+        if self.state.is_closed() {
+            return self.transmit_close(out);
+        }
+        let mut size = 0;
+        let mut segment = None;
+        for _ in 0..max_datagrams {
+            let limit = segment.unwrap_or(usize::from(self.path.datagram_size()));
+            let Some(buffer) = out.get_mut(size..size + limit) else {
+                break;
+            };
+            let written = self.write_datagram(now, buffer);
+            size += written;
+            if written > 0 {
+                self.stats.datagrams_sent += 1;
+                segment = segment.or(Some(written));
+            }
+            if written < limit {
+                break;
+            }
+        }
+        self.transmit_of(size, segment)
+    }
+
+    pub(super) fn transmit_of(&mut self, size: usize, segment: Option<usize>) -> Option<Transmit> {
+        let segment = segment?;
+        self.stats.bytes_sent += size as u64;
+        Some(Transmit {
+            remote: self.path.peer(),
+            local_ip: self.path.local(),
+            ecn: None,
+            size,
+            segment_size: (size > segment).then_some(segment),
+        })
+    }
+
+    /// Writes one datagram, coalescing what the spaces want to send (RFC 9000 §12.2).
+    fn write_datagram(&mut self, now: Instant, buffer: &mut [u8]) -> usize {
+        let wishes = Space::ALL.map(|space| self.wish(space, now));
+        let [initial, ..] = wishes;
+        let must_fill = initial == Wish::Frames || (initial == Wish::Ack && self.side.is_client());
+        let room = usize::try_from(self.path.credit()).unwrap_or(usize::MAX).min(buffer.len());
+        if room < buffer.len() && (must_fill || room < MIN_PACKET) {
+            return 0;
+        }
+        let mut written = 0;
+        for (index, space) in Space::ALL.into_iter().enumerate() {
+            // Sending a Handshake packet discards the Initial keys, so look again.
+            let wish = wishes[index];
+            let Some(rest) = buffer.get_mut(written..room).filter(|_| wish != Wish::Nothing) else {
+                continue;
+            };
+            let follows = wishes.iter().skip(index + 1).any(|wish| *wish != Wish::Nothing);
+            let padding = match (must_fill, follows) {
+                (false, _) => Padding::None,
+                (true, false) => Padding::Fill,
+                (true, true) => Padding::FillUnlessMoreFits,
+            };
+            if !rest.is_empty() {
+                written += self.write_packet(now, space, wish, (rest, padding));
+            }
+        }
+        self.path.on_sent(written as u64);
+        written
+    }
+
+    fn write_packet(
+        &mut self,
+        now: Instant,
+        space: Space,
+        wish: Wish,
+        (buffer, padding): (&mut [u8], Padding),
+    ) -> usize {
+        let room = buffer.len();
+        let pn = self.recovery.next_number(space);
+        let largest_acked = self.recovery.largest_acked(space);
+        let header = self.header(space);
+        let Some(mut packet) = PacketBuilder::begin(buffer, &header, pn, largest_acked) else {
+            return 0;
+        };
+        let acked_up_to = self.spaces[space].largest().map(|(pn, _)| pn);
+        let acks = self.spaces[space].is_ack_pending();
+        let mut frames = packet.frames();
+        let carried = self.write_frames(space, wish, now, &mut frames);
+        let (len, ack_eliciting) = (frames.len(), frames.is_ack_eliciting());
+        let size_now = len + packet.overhead();
+        let pad_to = match padding {
+            Padding::Fill => room,
+            Padding::FillUnlessMoreFits if room - size_now.min(room) < MIN_PACKET => room,
+            _ => 0,
+        };
+        if len == 0 && pad_to == 0 {
+            return 0;
+        }
+        let Some(keys) = self.sealing_keys(space) else {
+            return 0;
+        };
+        let size = packet.finish_padded(len, pad_to, keys);
+        self.stats.packets_sent += 1;
+        self.recovery.on_packet_sent(
+            space,
+            pn,
+            SentPacket {
+                time_sent: now,
+                size: size as u16,
+                ack_eliciting,
+                in_flight: ack_eliciting || pad_to > size_now,
+                largest_acked: acked_up_to.filter(|_| acks),
+                record: carried,
+            },
+        );
+        self.on_packet_sent(now, space, ack_eliciting);
+        size
+    }
+
+    fn on_packet_sent(&mut self, now: Instant, space: Space, ack_eliciting: bool) {
+        if ack_eliciting {
+            let pto = self.pto(Space::Data);
+            self.timers.on_sent(now, pto);
+        }
+        match space {
+            Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
+            Space::Data => {
+                let confirmed = self.state.is_confirmed();
+                if let Some(keys) = self.handshake.keys_mut().one_rtt_mut() {
+                    if keys.on_sealed() && confirmed && keys.may_update() {
+                        keys.update();
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn header(&self, space: Space) -> Header<'static> {
+        let dcid = *self.peer_cids.active();
+        let kind = match space {
+            Space::Initial => Kind::Initial,
+            Space::Handshake => Kind::Handshake,
+            Space::Data => {
+                let phase = self.handshake.keys().one_rtt().map(crate::proto::handshake::OneRtt::phase);
+                return Header::Short { dcid, spin: false, key_phase: phase.unwrap_or_default() };
+            }
+        };
+        let scid = self.local_cids.active().next().unwrap_or(crate::proto::packet::Cid::EMPTY);
+        Header::Long { kind, version: VERSION_1, dcid, scid, token: &[] }
+    }
+
+    pub(super) fn sealing_keys(&self, space: Space) -> Option<&crate::proto::packet::DirectionKeys> {
+        let keys = self.handshake.keys();
+        match space {
+            Space::Initial => keys.initial().map(|keys| &keys.local),
+            Space::Handshake => keys.handshake().map(|keys| &keys.local),
+            Space::Data => keys.one_rtt().map(crate::proto::handshake::OneRtt::local),
+        }
+    }
+}
+

@@ -1,0 +1,87 @@
+use std::sync::Arc;
+use std::task::Waker;
+
+use bytes::BytesMut;
+
+use crate::{
+    CertificateDer, ClientHello, Error, Flight, Negotiated, PerLevel, Session, Start, Status,
+};
+
+/// Starts the TLS library for one ClientHello, or refuses it.
+pub(crate) trait Answer: Send + Sync {
+    fn answer(&self, hello: &ClientHello, params: &[u8]) -> Result<Box<dyn Session>, Error>;
+}
+
+/// A server's session that holds no TLS object until the ClientHello is whole and acceptable.
+pub(crate) struct Accepting(State);
+
+enum State {
+    Waiting {
+        answer: Arc<dyn Answer>,
+        params: Vec<u8>,
+    },
+    Running(Box<dyn Session>),
+    Refused(Error),
+}
+
+impl Accepting {
+    pub(crate) fn new(answer: Arc<dyn Answer>, start: Start<'_>) -> Self {
+        Self(match start.client_hello {
+            Some(hello) => State::of(answer.answer(hello, start.params)),
+            None => State::Waiting {
+                answer,
+                params: start.params.to_vec(),
+            },
+        })
+    }
+
+    fn running(&self) -> Option<&dyn Session> {
+        match &self.0 {
+            State::Running(session) => Some(&**session),
+            State::Waiting { .. } | State::Refused(_) => None,
+        }
+    }
+}
+
+impl State {
+    fn of(answer: Result<Box<dyn Session>, Error>) -> Self {
+        answer.map_or_else(Self::Refused, Self::Running)
+    }
+}
+
+impl Session for Accepting {
+    fn drive(
+        &mut self,
+        rx: &mut PerLevel<BytesMut>,
+        tx: &mut Flight,
+        waker: &Waker,
+    ) -> Result<Status, Error> {
+        if let State::Waiting { answer, params } = &self.0 {
+            let next = match ClientHello::parse(&rx.initial) {
+                Ok(None) => return Ok(Status::NeedsPeer),
+                Ok(Some((hello, _))) => State::of(answer.answer(&hello, params)),
+                Err(error) => State::Refused(error.into()),
+            };
+            self.0 = next;
+        }
+        match &mut self.0 {
+            State::Running(session) => session.drive(rx, tx, waker),
+            State::Refused(error) => Err(error.clone()),
+            State::Waiting { .. } => Ok(Status::NeedsPeer),
+        }
+    }
+
+    fn peer_params(&self) -> Option<&[u8]> {
+        self.running()?.peer_params()
+    }
+
+    fn negotiated(&self) -> Negotiated {
+        self.running().map(Session::negotiated).unwrap_or_default()
+    }
+
+    fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
+        self.running()
+            .map(Session::peer_certificates)
+            .unwrap_or_default()
+    }
+}

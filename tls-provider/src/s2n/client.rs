@@ -1,0 +1,129 @@
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustls_pki_types::ServerName;
+use s2n_tls::callbacks::VerifyHostNameCallback;
+use s2n_tls::config::Config;
+use s2n_tls::connection::Connection;
+use s2n_tls::enums::{ClientAuthType, Mode};
+use s2n_tls::error::Error as S2nError;
+
+use super::config::{self, Roots};
+use super::session::{Peer, Running};
+use super::tickets::Tickets;
+use super::{NAME, policy, reason, session, unsupported};
+use crate::options::KeyLogSink;
+use crate::{ClientOptions, ConfigError, KeyExchange, Provider, Session, Side, Start};
+
+/// A client's side of s2n-tls.
+pub struct Client {
+    key_exchange: KeyExchange,
+    config: Config,
+    alpn: Arc<[Vec<u8>]>,
+    key_log: Option<Arc<KeyLogSink>>,
+    tickets: Option<Arc<Tickets>>,
+}
+
+impl Client {
+    /// Builds the configuration once; sessions share it.
+    ///
+    /// # Errors
+    /// Says which option cannot be used.
+    pub fn new(options: &ClientOptions) -> Result<Self, ConfigError> {
+        let policy = policy::find(&options.key_exchange, options.suites.as_deref())?;
+        let mut builder = config::builder(policy, &options.alpn)?;
+        Roots::new(options.trust.anchors()?).apply(&mut builder)?;
+        if let Some(identity) = &options.identity {
+            config::add_chain(&mut builder, &config::chain(identity)?, policy)?;
+        }
+        // A client without a certificate answers a server that asks with an empty list.
+        builder
+            .set_client_auth_type(ClientAuthType::Optional)
+            .and_then(|builder| builder.enable_session_tickets(!options.no_resumption))
+            .map_err(|error| unsupported(reason(&error)))?;
+        let config = builder
+            .build()
+            .map_err(|error| unsupported(reason(&error)))?;
+        Ok(Self {
+            key_exchange: options.key_exchange.clone(),
+            config,
+            alpn: options.alpn.clone().into(),
+            key_log: options.key_log.open()?,
+            tickets: (!options.no_resumption).then(Arc::default),
+        })
+    }
+
+    fn connect(&self, name: &ServerName<'_>, params: &[u8]) -> Result<Connection, S2nError> {
+        let mut connection = session::connection(Mode::Client, self.config.clone(), params)?;
+        match name {
+            ServerName::DnsName(name) => drop(connection.set_server_name(name.as_ref())?),
+            // RFC 6066 §3: an address is no server name.
+            ServerName::IpAddress(address) => {
+                connection.set_verify_host_callback(Address(IpAddr::from(*address)))?;
+            }
+            _ => {}
+        }
+        Ok(connection)
+    }
+}
+
+impl Provider for Client {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn supports_early_data(&self) -> bool {
+        false
+    }
+
+    fn key_exchange(&self) -> &KeyExchange {
+        &self.key_exchange
+    }
+
+    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+        if side.is_server() {
+            return Err(unsupported(
+                "built from ClientOptions; a server session needs ServerOptions",
+            ));
+        }
+        let name = start
+            .server_name
+            .ok_or_else(|| unsupported("a client session needs the name of the server"))?;
+        let server = ServerName::try_from(name)
+            .map_err(|_| unsupported(format!("`{name}` is no DNS name and no IP address")))?;
+        let connect = || {
+            self.connect(&server, start.params)
+                .map_err(|error| unsupported(reason(&error)))
+        };
+        let mut connection = connect()?;
+        let tickets = self.tickets.as_ref().filter(|_| start.resume);
+        let ticket = tickets.and_then(|tickets| tickets.get(name, Instant::now()));
+        if ticket.is_some_and(|ticket| connection.set_session_ticket(&ticket).is_err()) {
+            // Half a ticket may have been taken over.
+            connection = connect()?;
+        }
+        let peer = Peer {
+            server_name: matches!(server, ServerName::DnsName(_)).then(|| name.to_owned()),
+            tickets: self
+                .tickets
+                .clone()
+                .map(|tickets| (tickets, name.to_owned())),
+        };
+        Ok(Box::new(Running::client(
+            connection,
+            self.alpn.clone(),
+            self.key_log.clone(),
+            peer,
+        )))
+    }
+}
+
+/// Accepts a certificate for an address.
+struct Address(IpAddr);
+
+impl VerifyHostNameCallback for Address {
+    fn verify_host_name(&self, name: &str) -> bool {
+        name.parse() == Ok(self.0)
+    }
+}

@@ -1,0 +1,117 @@
+use std::sync::Arc;
+
+use s2n_tls::callbacks::VerifyHostNameCallback;
+use s2n_tls::cert_chain::{self, CertificateChain};
+use s2n_tls::config::Builder;
+use s2n_tls::error::Error as S2nError;
+use s2n_tls::security;
+
+use super::policy::Policy;
+use super::{pem, reason, unsupported};
+use crate::options::Anchors;
+use crate::{CertificateDer, ConfigError, Identity};
+
+/// What both sides have in common: QUIC, a policy, the application protocols, no trust yet.
+pub(super) fn builder(policy: &Policy, alpn: &[Vec<u8>]) -> Result<Builder, ConfigError> {
+    let build = || -> Result<Builder, S2nError> {
+        let mut builder = Builder::new();
+        builder.with_system_certs(false)?;
+        builder.enable_quic()?;
+        builder.set_security_policy(&security::Policy::from_version(policy.name)?)?;
+        builder.set_application_protocol_preference(alpn)?;
+        Ok(builder)
+    };
+    build().map_err(|error| unsupported(format!("policy `{}`: {}", policy.name, reason(&error))))
+}
+
+/// Certificate and key as s2n-tls holds them.
+pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, ConfigError> {
+    let key = pem::key(identity)
+        .ok_or_else(|| ConfigError::Identity("a private key of unknown format".to_owned()))?;
+    let load = || -> Result<CertificateChain<'static>, S2nError> {
+        let mut builder = cert_chain::Builder::new()?;
+        builder.load_pem(
+            pem::chain(identity.certificates()).as_bytes(),
+            key.as_bytes(),
+        )?;
+        builder.build()
+    };
+    load().map_err(|error| ConfigError::Identity(reason(&error)))
+}
+
+/// Adds a certificate. s2n-tls keeps the chain alive and shares it.
+pub(super) fn add_chain(
+    builder: &mut Builder,
+    chain: &CertificateChain<'static>,
+    policy: &Policy,
+) -> Result<(), ConfigError> {
+    builder
+        .load_chain(chain.clone())
+        .map(drop)
+        .map_err(|error| {
+            ConfigError::Identity(format!(
+                "{} under the policy `{}`",
+                reason(&error),
+                policy.name
+            ))
+        })
+}
+
+/// The trusted roots in the form s2n-tls reads.
+#[derive(Clone)]
+pub(super) enum Roots {
+    Pem(Arc<[String]>),
+    Anyone,
+}
+
+impl Roots {
+    pub(super) fn new(anchors: Anchors) -> Self {
+        match anchors {
+            Anchors::Anyone => Self::Anyone,
+            Anchors::Roots(roots) => Self::Pem(
+                roots
+                    .iter()
+                    .map(|root| pem::chain(&[CertificateDer::from(&**root)]))
+                    .collect(),
+            ),
+        }
+    }
+
+    /// System stores hold a few certificates that no library reads, so only a store without any
+    /// readable one is an error.
+    pub(super) fn apply(&self, builder: &mut Builder) -> Result<(), ConfigError> {
+        match self {
+            Self::Anyone => accept_anyone(builder),
+            Self::Pem(roots) => {
+                let added = roots
+                    .iter()
+                    .filter(|pem| builder.trust_pem(pem.as_bytes()).is_ok());
+                match added.count() {
+                    0 => Err(ConfigError::Roots(format!(
+                        "none of {} certificates can be read",
+                        roots.len()
+                    ))),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "s2n-tls marks this call unsafe as a warning")]
+fn accept_anyone(builder: &mut Builder) -> Result<(), ConfigError> {
+    // SAFETY: no memory is at stake. The user asked for this by a method that says dangerous, and
+    // the handshake signature is still verified.
+    unsafe { builder.disable_x509_verification() }
+        .map(drop)
+        .map_err(|error| ConfigError::Roots(reason(&error)))
+}
+
+/// A server does not know the names of its clients: their chain alone decides.
+pub(super) struct AnyName;
+
+impl VerifyHostNameCallback for AnyName {
+    fn verify_host_name(&self, _: &str) -> bool {
+        true
+    }
+}

@@ -1,0 +1,38 @@
+use s2n_tls::error::{Error as S2nError, ErrorType};
+
+use crate::{Alert, Error};
+
+/// The alert the RFCs ask for. s2n-tls names none for many errors, 80 for some that are the peer's
+/// fault, and the same one for an unknown authority and for a wrong name.
+pub(super) fn of(error: &S2nError) -> Error {
+    let alert = match error.name() {
+        "S2N_ERR_STUFFER_OUT_OF_DATA" | "S2N_ERR_SAFETY" => Alert::DECODE_ERROR,
+        "S2N_ERR_INVALID_SUPPORTED_GROUP_STATE"
+        | "S2N_ERR_ECDHE_UNSUPPORTED_CURVE"
+        | "S2N_ERR_CIPHER_NOT_SUPPORTED"
+        | "S2N_ERR_INVALID_SIGNATURE_SCHEME"
+        | "S2N_ERR_INVALID_SIGNATURE_ALGORITHM" => Alert::HANDSHAKE_FAILURE,
+        "S2N_ERR_CERT_UNTRUSTED" => Alert::UNKNOWN_CA,
+        "S2N_ERR_CERT_INVALID_HOSTNAME" | "S2N_ERR_CERT_INTENT_INVALID" => Alert::BAD_CERTIFICATE,
+        "S2N_ERR_VERIFY_SIGNATURE" | "S2N_ERR_BAD_FINISHED" | "S2N_ERR_BAD_PSK_BINDER" => Alert(51),
+        "S2N_ERR_BAD_KEY_SHARE"
+        | "S2N_ERR_PQ_CRYPTO"
+        | "S2N_ERR_ECDHE_INVALID_PUBLIC_KEY"
+        | "S2N_ERR_ECDHE_SHARED_SECRET"
+        | "S2N_ERR_INVALID_HELLO_RETRY"
+        | "S2N_ERR_DUPLICATE_EXTENSION" => Alert::ILLEGAL_PARAMETER,
+        "S2N_ERR_UNSUPPORTED_EXTENSION" => Alert(110),
+        "S2N_ERR_PROTOCOL_VERSION_UNSUPPORTED" => Alert(70),
+        "S2N_ERR_UNSUPPORTED_WITH_QUIC" => Alert::UNEXPECTED_MESSAGE,
+        "S2N_ERR_NO_APPLICATION_PROTOCOL" => Alert::NO_APPLICATION_PROTOCOL,
+        _ => error.alert().map_or_else(|| by_kind(error), Alert),
+    };
+    Error::new(alert, super::reason(error))
+}
+
+fn by_kind(error: &S2nError) -> Alert {
+    match error.kind() {
+        ErrorType::ProtocolError | ErrorType::Alert => Alert::DECODE_ERROR,
+        _ => Alert::INTERNAL_ERROR,
+    }
+}

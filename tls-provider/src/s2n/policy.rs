@@ -1,0 +1,178 @@
+//! Which named policy of s2n-tls stands for which key-exchange policy.
+//!
+//! s2n-tls 0.3.47 takes no list of groups, only the name of one of its policies, so an exact list
+//! works where a policy has exactly that list in that order (post-quantum groups always come
+//! before classical ones). Two of the general policies are wider than rustls':
+//!
+//! - [`KeyExchange::PreferPostQuantum`] is `default_pq`, the only general policy with ML-DSA
+//!   signatures and without SHA-1. It prefers secp256r1 to X25519 among the classical groups and
+//!   offers secp521r1 last.
+//! - [`KeyExchange::RequirePostQuantum`] is `test_pq_only`. In spite of its name it is an ordinary
+//!   TLS 1.3 policy, and the only one of hybrid groups alone; a policy with classical groups would
+//!   send a classical share and could be answered with it. It lacks MLKEM768, which s2n-tls does
+//!   not have at all.
+
+use super::NAME;
+use crate::{ConfigError, Group, KeyExchange, Suite};
+
+#[cfg(test)]
+mod tests;
+
+/// A named policy as far as TLS 1.3 sees it.
+#[derive(Debug)]
+pub(super) struct Policy {
+    pub(super) name: &'static str,
+    pub(super) groups: &'static [Group],
+    pub(super) suites: &'static [Suite],
+    /// What its certificates must be, where that is special.
+    pub(super) remark: &'static str,
+}
+
+const ALL_SUITES: &[Suite] = &crate::options::DEFAULT_SUITES;
+const AES256: &[Suite] = &[Suite::Aes256GcmSha384];
+
+const fn policy(name: &'static str, groups: &'static [Group]) -> Policy {
+    Policy {
+        name,
+        groups,
+        suites: ALL_SUITES,
+        remark: "",
+    }
+}
+
+const fn cnsa(name: &'static str, groups: &'static [Group], remark: &'static str) -> Policy {
+    Policy {
+        name,
+        groups,
+        suites: AES256,
+        remark,
+    }
+}
+
+const X25519MLKEM768: Group = Group::X25519MLKEM768;
+const P256MLKEM768: Group = Group::SECP256R1MLKEM768;
+const P384MLKEM1024: Group = Group::SECP384R1MLKEM1024;
+const MLKEM1024: Group = Group::MLKEM1024;
+const X25519: Group = Group::X25519;
+const P256: Group = Group::SECP256R1;
+const P384: Group = Group::SECP384R1;
+const P521: Group = Group::SECP521R1;
+
+const PREFER: Policy = policy(
+    "default_pq",
+    &[
+        X25519MLKEM768,
+        P256MLKEM768,
+        P384MLKEM1024,
+        P256,
+        X25519,
+        P384,
+        P521,
+    ],
+);
+const REQUIRE: Policy = policy(
+    "test_pq_only",
+    &[X25519MLKEM768, P256MLKEM768, P384MLKEM1024, MLKEM1024],
+);
+const CLASSICAL: Policy = policy("CloudFront-TLS-1-3-2025-no-pq", &[X25519, P256, P384]);
+
+/// Every list of groups that a policy means exactly.
+pub(super) const POLICIES: [Policy; 14] = [
+    PREFER,
+    REQUIRE,
+    CLASSICAL,
+    policy(
+        "CloudFront-TLS-1-2-2021-PQ",
+        &[
+            X25519MLKEM768,
+            P256MLKEM768,
+            P384MLKEM1024,
+            X25519,
+            P256,
+            P384,
+        ],
+    ),
+    policy(
+        "CloudFront-Upstream-TLS-1-3-2025-PQ",
+        &[
+            X25519MLKEM768,
+            P256MLKEM768,
+            P384MLKEM1024,
+            P256,
+            X25519,
+            P384,
+        ],
+    ),
+    policy(
+        "ELBSecurityPolicy-TLS13-1-3-PQ-2025-09",
+        &[
+            X25519MLKEM768,
+            P256MLKEM768,
+            P384MLKEM1024,
+            X25519,
+            P256,
+            P384,
+            P521,
+        ],
+    ),
+    policy(
+        "AWS-CRT-SDK-TLSv1.3-2025-PQ",
+        &[
+            X25519MLKEM768,
+            P256MLKEM768,
+            P384MLKEM1024,
+            MLKEM1024,
+            P256,
+            X25519,
+            P384,
+        ],
+    ),
+    policy(
+        "CloudFront-TLS-1-3-2025",
+        &[X25519MLKEM768, P256MLKEM768, X25519, P256, P384],
+    ),
+    policy("CloudFront-Upstream-TLS-1-3-2025", &[P256, X25519, P384]),
+    policy("20240603", &[X25519, P256, P384, P521]),
+    policy("default_tls13", &[P256, X25519, P384, P521]),
+    cnsa("20250414", &[P384], ""),
+    cnsa("20260720", &[MLKEM1024, P384], ""),
+    cnsa("cnsa_2", &[MLKEM1024], " with ML-DSA-87 certificates only"),
+];
+
+/// The policy for these groups and suites.
+pub(super) fn find(
+    key_exchange: &KeyExchange,
+    suites: Option<&[Suite]>,
+) -> Result<&'static Policy, ConfigError> {
+    let found = match key_exchange {
+        KeyExchange::PreferPostQuantum => Some(&POLICIES[0]),
+        KeyExchange::RequirePostQuantum => Some(&POLICIES[1]),
+        KeyExchange::OnlyClassical => Some(&POLICIES[2]),
+        KeyExchange::Exactly(groups) => POLICIES.iter().find(|policy| policy.groups == groups),
+    };
+    let policy = found.ok_or_else(|| ConfigError::KeyExchange {
+        provider: NAME,
+        wanted: format!("{key_exchange:?}"),
+        hint: hint(),
+    })?;
+    match suites {
+        Some(suites) if suites != policy.suites => Err(super::unsupported(format!(
+            "its policy `{}` has the cipher suites {:?} in this order; ask for these or for none, \
+             or use rustls",
+            policy.name, policy.suites
+        ))),
+        _ => Ok(policy),
+    }
+}
+
+fn hint() -> String {
+    let lists: Vec<String> = POLICIES
+        .iter()
+        .map(|policy| format!("{:?}{}", policy.groups, policy.remark))
+        .collect();
+    format!(
+        "it has no list of groups of its own; use rustls, PreferPostQuantum, RequirePostQuantum, \
+         OnlyClassical, or exactly one of {}",
+        lists.join(", ")
+    )
+}

@@ -1,0 +1,321 @@
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use s2n_tls::config::Config;
+use s2n_tls::connection::Connection;
+use s2n_tls::enums::{Blinding, Mode};
+use s2n_tls::error::Error as S2nError;
+
+use super::failure;
+use super::io::{self, Io};
+use super::tickets::Tickets;
+use crate::options::KeyLogSink;
+use crate::{
+    Alert, CertificateDer, ClientHello, Error, Flight, Group, Level, Negotiated, PerLevel, Secret,
+    Session, Side, SignatureScheme, Status, Suite, message,
+};
+
+/// Where the random of a ClientHello stands.
+const RANDOM: std::ops::Range<usize> = 6..38;
+
+/// A connection in QUIC mode that reads from and writes to our buffers.
+pub(super) fn connection(
+    mode: Mode,
+    config: Config,
+    params: &[u8],
+) -> Result<Connection, S2nError> {
+    let mut connection = Connection::new(mode);
+    connection.set_config(config)?;
+    connection.enable_quic()?;
+    // s2n-tls would sleep for seconds after a failure; a datagram transport has no use for it.
+    connection.set_blinding(Blinding::SelfService)?;
+    connection.set_quic_transport_parameters(params)?;
+    io::install(&mut connection)?;
+    Ok(connection)
+}
+
+/// What a client knows of its server.
+#[derive(Default)]
+pub(super) struct Peer {
+    pub(super) server_name: Option<String>,
+    /// Where its tickets go, and under which name.
+    pub(super) tickets: Option<(Arc<Tickets>, String)>,
+}
+
+/// One s2n-tls connection and the levels it has reached.
+pub(super) struct Running {
+    connection: Connection,
+    io: Io,
+    side: Side,
+    alpn: Arc<[Vec<u8>]>,
+    key_log: Option<Arc<KeyLogSink>>,
+    client_random: [u8; 32],
+    peer: Peer,
+    peer_params: Option<Vec<u8>>,
+    suite: Option<Suite>,
+    started: bool,
+    complete: bool,
+    failed: Option<Error>,
+}
+
+impl Running {
+    pub(super) fn client(
+        connection: Connection,
+        alpn: Arc<[Vec<u8>]>,
+        key_log: Option<Arc<KeyLogSink>>,
+        peer: Peer,
+    ) -> Self {
+        Self {
+            connection,
+            io: Io::new(Side::Client),
+            side: Side::Client,
+            alpn,
+            key_log,
+            client_random: [0; 32],
+            peer,
+            peer_params: None,
+            suite: None,
+            started: false,
+            complete: false,
+            failed: None,
+        }
+    }
+
+    pub(super) fn server(
+        connection: Connection,
+        alpn: Arc<[Vec<u8>]>,
+        key_log: Option<Arc<KeyLogSink>>,
+        hello: &ClientHello,
+    ) -> Self {
+        Self {
+            io: Io::new(Side::Server),
+            side: Side::Server,
+            client_random: hello.random().try_into().unwrap_or_default(),
+            started: true,
+            ..Self::client(connection, alpn, key_log, Peer::default())
+        }
+    }
+
+    fn read_level(&self) -> Level {
+        if self.complete {
+            Level::OneRtt
+        } else {
+            self.io.read_level()
+        }
+    }
+
+    /// Lets s2n-tls read the staged message and write its answer.
+    fn advance(&mut self) -> Result<(), Error> {
+        if self.complete {
+            return self.read_ticket();
+        }
+        let connection = &mut self.connection;
+        let polled = io::with(&mut self.io, || connection.poll_negotiate().map_ok(drop));
+        match polled {
+            Poll::Pending => {}
+            Poll::Ready(Err(error)) => return Err(failure::of(&error)),
+            Poll::Ready(Ok(())) => self.complete = true,
+        }
+        if !self.io.message.is_empty() {
+            return Err(Error::new(
+                Alert::INTERNAL_ERROR,
+                "s2n-tls left a message unread",
+            ));
+        }
+        if self.peer_params.is_none() {
+            let params = self
+                .connection
+                .quic_transport_parameters()
+                .unwrap_or_default();
+            self.peer_params = (!params.is_empty()).then(|| params.to_vec());
+        }
+        if self.complete {
+            self.check_complete()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// What s2n-tls lets pass and RFC 9001 §8 does not.
+    fn check_complete(&self) -> Result<(), Error> {
+        if self.peer_params.is_none() {
+            return Err(Error::new(
+                Alert::MISSING_EXTENSION,
+                "no quic_transport_parameters",
+            ));
+        }
+        match self.connection.application_protocol() {
+            None if self.alpn.is_empty() => Ok(()),
+            None => Err(Error::new(
+                Alert::NO_APPLICATION_PROTOCOL,
+                "the peer chose no application protocol",
+            )),
+            Some(chosen) if self.alpn.iter().any(|ours| ours == chosen) => Ok(()),
+            Some(_) => Err(Error::new(
+                Alert::ILLEGAL_PARAMETER,
+                "the peer chose an application protocol that was not offered",
+            )),
+        }
+    }
+
+    fn read_ticket(&mut self) -> Result<(), Error> {
+        if self.side.is_server() {
+            return Err(Error::new(
+                Alert::UNEXPECTED_MESSAGE,
+                "a handshake message of the client after its Finished",
+            ));
+        }
+        // NewSessionTicket begins with its lifetime in seconds (RFC 8446 §4.6.1).
+        let lifetime = self
+            .io
+            .message
+            .get(4..8)
+            .and_then(|bytes| bytes.try_into().ok());
+        let lifetime = Duration::from_secs(u32::from_be_bytes(lifetime.unwrap_or_default()).into());
+        let connection = &mut self.connection;
+        io::with(&mut self.io, || {
+            connection.quic_process_post_handshake_message().map(drop)
+        })
+        .map_err(|error| failure::of(&error))?;
+        self.io.message.clear();
+        if let Some((tickets, name)) = &self.peer.tickets {
+            let mut state = vec![0; self.connection.session_ticket_length().unwrap_or_default()];
+            if self
+                .connection
+                .session_ticket(&mut state)
+                .is_ok_and(|len| len == state.len())
+            {
+                tickets.insert(name, state, lifetime, Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    fn log_secrets(&self) {
+        let Some(key_log) = &self.key_log else { return };
+        for secret in &self.io.secrets {
+            key_log.log(label(secret), &self.client_random, secret.as_bytes());
+        }
+        if let Some(exporter) = &self.io.exporter {
+            key_log.log("EXPORTER_SECRET", &self.client_random, exporter.as_bytes());
+        }
+    }
+
+    fn collect_secrets(&mut self, tx: &mut Flight) -> Result<(), Error> {
+        self.log_secrets();
+        for secret in self.io.secrets.drain(..) {
+            self.suite = Some(secret.suite());
+            tx.secrets.try_push(secret).map_err(|_| {
+                Error::new(
+                    Alert::INTERNAL_ERROR,
+                    "secrets of an earlier call were not taken",
+                )
+            })?;
+        }
+        if let Some(exporter) = self.io.exporter.take() {
+            tx.exporter = Some(exporter);
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, rx: &mut PerLevel<BytesMut>, tx: &mut Flight) -> Result<(), Error> {
+        if !self.started {
+            self.started = true;
+            let before = self.io.crypto.initial.len();
+            self.advance()?;
+            let hello = self.io.crypto.initial.get(before..).unwrap_or_default();
+            if let Some(random) = hello.get(RANDOM) {
+                self.client_random = random.try_into().unwrap_or_default();
+            }
+        }
+        loop {
+            let level = self.read_level();
+            message::refuse_left_over(rx, level)?;
+            let Some(next) = message::take(&mut rx[level])? else {
+                break;
+            };
+            self.io.message = next;
+            self.advance()?;
+            self.collect_secrets(tx)?;
+        }
+        Ok(())
+    }
+}
+
+fn label(secret: &Secret) -> &'static str {
+    match (secret.level(), secret.writer()) {
+        (Level::Handshake, Side::Client) => "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
+        (Level::Handshake, Side::Server) => "SERVER_HANDSHAKE_TRAFFIC_SECRET",
+        (_, Side::Client) => "CLIENT_TRAFFIC_SECRET_0",
+        (_, Side::Server) => "SERVER_TRAFFIC_SECRET_0",
+    }
+}
+
+impl Session for Running {
+    fn drive(
+        &mut self,
+        rx: &mut PerLevel<BytesMut>,
+        tx: &mut Flight,
+        _: &Waker,
+    ) -> Result<Status, Error> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        std::mem::swap(&mut self.io.crypto, &mut tx.crypto);
+        let ran = self.run(rx, tx);
+        std::mem::swap(&mut self.io.crypto, &mut tx.crypto);
+        if let Err(error) = ran {
+            self.failed = Some(error.clone());
+            return Err(error);
+        }
+        Ok(if self.complete {
+            Status::Complete
+        } else {
+            Status::NeedsPeer
+        })
+    }
+
+    fn peer_params(&self) -> Option<&[u8]> {
+        self.peer_params.as_deref()
+    }
+
+    fn negotiated(&self) -> Negotiated {
+        let connection = &self.connection;
+        let resumed = connection.resumed();
+        let scheme = connection
+            .signature_scheme()
+            .filter(|_| self.complete && !resumed);
+        let server_name = match self.side {
+            Side::Client => self.peer.server_name.clone(),
+            Side::Server => connection.server_name().map(str::to_owned),
+        };
+        Negotiated {
+            group: connection
+                .selected_key_exchange_group()
+                .and_then(Group::from_name),
+            hello_retry: connection
+                .handshake_type()
+                .is_ok_and(|kind| kind.contains("HELLO_RETRY_REQUEST")),
+            suite: self.suite,
+            signature_scheme: scheme.and_then(SignatureScheme::from_name),
+            alpn: connection.application_protocol().map(<[u8]>::to_vec),
+            server_name,
+            resumed,
+            early_data: false,
+        }
+    }
+
+    fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
+        let Ok(chain) = self.connection.peer_cert_chain() else {
+            return Vec::new();
+        };
+        chain
+            .iter()
+            .filter_map(|certificate| {
+                Some(CertificateDer::from(certificate.ok()?.der().ok()?.to_vec()))
+            })
+            .collect()
+    }
+}

@@ -91,7 +91,7 @@ fn open(packet: &mut [u8], keys: &DirectionKeys) -> Option<Initial> {
             Frame::Padding(len) => InitialFrame::Padding(len),
             Frame::Ack(ack) => InitialFrame::Ack(ack.ranges().collect()),
             Frame::ConnectionClose(ConnectionClose::Transport { code, .. }) => {
-                InitialFrame::Close(code.0)
+                InitialFrame::Close(code)
             }
             frame => InitialFrame::Other(frame.frame_type()),
         });

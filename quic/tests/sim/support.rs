@@ -181,3 +181,16 @@ pub fn resumed_exchange() -> World {
     world.run(LIMIT);
     world
 }
+
+/// A client that offers another protocol.
+pub fn client_with_alpn(protocol: &str) -> Setup {
+    let options = client_options().alpn([protocol]);
+    setup(Backend::Rustls.client(&options).unwrap(), transport())
+}
+
+/// A client that trusts somebody else.
+pub fn distrusting_client() -> Setup {
+    let other = certificate(vec!["localhost".into()]).root;
+    let options = client_options().trust(Trust::roots_der([other]));
+    setup(Backend::Rustls.client(&options).unwrap(), transport())
+}

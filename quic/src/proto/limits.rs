@@ -54,6 +54,9 @@ pub const PARTIAL_HELLO_ACK_DELAY: Duration = Duration::from_millis(1);
 /// Incoming connections that wait for the application's decision.
 pub const WAITING_INCOMING: usize = 4096;
 
+/// Datagrams that wait to be sent and belong to no connection.
+pub const WAITING_ANSWERS: usize = 256;
+
 /// Bytes of a close reason kept and sent.
 pub const CLOSE_REASON: usize = 256;
 

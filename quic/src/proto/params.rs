@@ -1,9 +1,6 @@
 //! Transport parameters (RFC 9000 §18).
 
-#![cfg_attr(
-    not(test),
-    warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)
-)]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::{borrow::Cow, time::Duration};
 
@@ -179,7 +176,7 @@ impl Params {
     /// right (RFC 9000 §7.3) is for those to see who know them.
     ///
     /// # Errors
-    /// TRANSPORT_PARAMETER_ERROR for a value that is malformed or out of range, a parameter that
+    /// `TRANSPORT_PARAMETER_ERROR` for a value that is malformed or out of range, a parameter that
     /// comes twice or that a client must not send, and for more than
     /// [`UNKNOWN_PARAMS`](limits::UNKNOWN_PARAMS) that we don't know.
     pub fn decode(bytes: &[u8], from: Side) -> Result<Self, TransportError> {

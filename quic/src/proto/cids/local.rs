@@ -94,7 +94,12 @@ impl Local {
 
     /// How many ids are to be issued.
     pub fn missing(&self) -> usize {
-        let room = self.events.remaining_capacity();
+        // Each needs room for two events, and each active one keeps room for its end.
+        let room = self
+            .events
+            .remaining_capacity()
+            .saturating_sub(self.active.len())
+            / 2;
         self.limit.saturating_sub(self.active.len()).min(room)
     }
 

@@ -255,8 +255,8 @@ impl Remote {
     }
 }
 
-/// Which sequence numbers came, as far back as a peer within its limits can repeat one. It tells a
-/// late copy of an id that was retired from a new id.
+/// Which sequence numbers came: tells a late copy of an id that was retired from a new id. Older
+/// than the window nothing can be new, with so few ids active at a time.
 #[derive(Debug)]
 struct Seen {
     largest: u64,
@@ -266,20 +266,18 @@ struct Seen {
 
 impl Seen {
     fn contains(&self, sequence: u64) -> bool {
-        match self.largest.checked_sub(sequence) {
-            None => false,
-            Some(age) => age < u64::BITS.into() && self.window >> age & 1 == 1,
-        }
+        self.largest
+            .checked_sub(sequence)
+            .is_some_and(|age| age >= u64::BITS.into() || self.window >> age & 1 == 1)
     }
 
     fn insert(&mut self, sequence: u64) {
-        match self.largest.checked_sub(sequence) {
-            Some(age) => self.window |= u32::try_from(age).map_or(0, |age| 1u64.unbounded_shl(age)),
-            None => {
-                let ahead = u32::try_from(sequence - self.largest).unwrap_or(u32::MAX);
-                self.window = self.window.unbounded_shl(ahead) | 1;
-                self.largest = sequence;
-            }
+        if let Some(age) = self.largest.checked_sub(sequence) {
+            self.window |= 1u64.unbounded_shl(u32::try_from(age).unwrap_or(u32::MAX));
+        } else {
+            let ahead = u32::try_from(sequence - self.largest).unwrap_or(u32::MAX);
+            self.window = self.window.unbounded_shl(ahead) | 1;
+            self.largest = sequence;
         }
     }
 }

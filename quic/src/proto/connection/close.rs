@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::{Connection, Event};
+use super::Connection;
 use crate::{
     error::{By, ConnectionError},
     proto::{
@@ -193,10 +193,6 @@ impl Connection {
         self.stats.packets_sent += 1;
         size
     }
-
-    pub(super) fn forget_event_queue(&mut self) {
-        self.events.retain(|event| !matches!(event, Event::Stream(_)));
-    }
 }
 
 /// An application's close says nothing of the application before the handshake is over
@@ -221,7 +217,7 @@ fn write_close_frame(error: &ConnectionError, space: Space, out: &mut FrameWrite
         },
         _ => ConnectionClose::Transport { code: Code::NO_ERROR.0, frame: 0, reason: &[] },
     };
-    out.write(&frame);
+    out.close(&frame);
 }
 
 fn bounded(reason: &[u8]) -> Bytes {

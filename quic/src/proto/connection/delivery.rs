@@ -16,6 +16,12 @@ pub(super) struct Carried {
     pub(super) control: Option<Box<Control>>,
 }
 
+impl Carried {
+    pub(super) fn is_empty(&self) -> bool {
+        self.streams.is_empty() && self.control.is_none()
+    }
+}
+
 /// The frames that are rare once the handshake is over.
 #[derive(Debug)]
 pub(super) struct Control {

@@ -20,7 +20,6 @@ mod tests;
 
 use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Instant};
 
-use bytes::Bytes;
 use hybriq_tls::{CertificateDer, Side};
 
 pub use self::establish::{ClientStart, ServerStart};
@@ -28,7 +27,7 @@ use self::{
     close::Close, delivery::Carried, receive::Early, spaces::Spaces, state::State, timers::Timers,
 };
 use super::{
-    cids,
+    cids::{self, CidEvent},
     handshake::{self, Handshake},
     packet::Cid,
     params::Params,
@@ -57,9 +56,11 @@ pub enum Event {
 /// What a connection wants from its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// That many more connection ids to give to the peer.
-    Cids(usize),
-    /// This connection id of ours is no longer in use.
+    /// More connection ids to give to the peer: [`Connection::issue_cids`].
+    Cids,
+    /// Packets with this connection id belong here.
+    Issued(Cid),
+    /// They do no longer.
     Retired(Cid),
     /// Nothing any more: it is drained.
     Drained,
@@ -90,7 +91,6 @@ pub struct Connection {
     events: VecDeque<Event>,
     outcome: Outcome<Carried>,
     stats: ConnectionStats,
-    token: Bytes,
 }
 
 impl Connection {
@@ -107,19 +107,26 @@ impl Connection {
 
     /// What the endpoint has to do for this connection.
     pub(crate) fn poll_need(&mut self) -> Option<Need> {
-        if let Some(cid) = self.local_cids.poll_retired() {
-            return Some(Need::Retired(cid));
+        match self.local_cids.poll_event() {
+            Some(CidEvent::Issued(cid)) => return Some(Need::Issued(cid)),
+            Some(CidEvent::Retired(cid)) => return Some(Need::Retired(cid)),
+            None => {}
         }
         if self.state.is_drained() {
             return Some(Need::Drained);
         }
-        let wanted = self.local_cids.wanted();
-        (wanted > 0 && self.state.is_confirmed()).then_some(Need::Cids(wanted))
+        (self.state.is_confirmed() && self.local_cids.missing() > 0).then_some(Need::Cids)
     }
 
-    /// Gives the peer one more connection id of ours.
-    pub(crate) fn issue_cid(&mut self, cid: Cid, reset_token: [u8; 16]) {
-        self.local_cids.issue(cid, reset_token);
+    /// Gives the peer the connection ids it still may have, made from random bytes.
+    pub(crate) fn issue_cids(&mut self, random: impl FnMut(&mut [u8])) {
+        let random = std::cell::RefCell::new(random);
+        let token = |_: &Cid| {
+            let mut token = [0; 16];
+            (random.borrow_mut())(&mut token);
+            token
+        };
+        self.local_cids.issue(|bytes| (random.borrow_mut())(bytes), token);
     }
 
     /// The connection ids of ours that are in use.
@@ -150,16 +157,15 @@ impl Connection {
 
     /// The peer's address.
     pub fn remote_address(&self) -> SocketAddr {
-        self.path.remote()
+        self.path.peer()
     }
 
     /// Counters.
     pub fn stats(&self) -> ConnectionStats {
         ConnectionStats {
             packets_lost: self.recovery.packets_lost(),
-            ptos: self.recovery.ptos(),
             rtt: self.recovery.rtt().smoothed(),
-            congestion_window: self.recovery.congestion_window(),
+            congestion_window: self.recovery.window(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
             ..self.stats
         }
@@ -201,7 +207,7 @@ impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection")
             .field("side", &self.side)
-            .field("remote", &self.path.remote())
+            .field("remote", &self.path.peer())
             .field("state", &self.state)
             .finish_non_exhaustive()
     }

@@ -117,19 +117,20 @@ impl Connection {
     /// After the handshake a probe repeats the oldest data under way, if there is nothing new.
     fn probe_data(&mut self) {
         let oldest = self.recovery.outstanding(Space::Data).find(|carried| !carried.is_empty());
-        if let Some(carried) = oldest {
-            if !self.streams.has_pending() {
-                self.streams.on_lost(&carried.streams);
-            }
-            if let Some(control) = &carried.control {
-                let level = super::spaces::level(control.space);
-                self.handshake.on_lost(level, &control.crypto);
-                self.local_cids.on_lost(&control.local_cids);
-                self.peer_cids.on_lost(&control.peer_cids);
-                if control.handshake_done {
-                    self.handshake.owe_done();
-                }
-            }
+        let Some(carried) = oldest else {
+            return;
+        };
+        if !self.streams.has_pending() {
+            self.streams.on_lost(&carried.streams);
+        }
+        let Some(control) = &carried.control else {
+            return;
+        };
+        self.handshake.on_lost(super::spaces::level(control.space), &control.crypto);
+        self.local_cids.on_lost(&control.local_cids);
+        self.peer_cids.on_lost(&control.peer_cids);
+        if control.handshake_done {
+            self.handshake.owe_done();
         }
     }
 }

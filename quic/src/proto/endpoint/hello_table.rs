@@ -10,7 +10,7 @@ use crate::proto::{
     limits,
     packet::{Cid, DirectionKeys},
     space::Received,
-    streams::Reassembler,
+    streams::reassembler::Reassembler,
 };
 
 /// A ClientHello on its way, whole or in part.
@@ -35,10 +35,16 @@ pub(super) struct Hello {
 }
 
 /// The CRYPTO data of a ClientHello.
-#[derive(Default)]
 pub(super) struct Crypto {
     pieces: Reassembler,
     start: Vec<u8>,
+}
+
+impl Default for Crypto {
+    fn default() -> Self {
+        let bytes = limits::PARTIAL_HELLO_BYTES as u64;
+        Self { pieces: Reassembler::new(bytes, limits::CRYPTO_PIECES), start: Vec::new() }
+    }
 }
 
 /// Why CRYPTO data was not taken.
@@ -51,9 +57,6 @@ impl Crypto {
             return Err(Exceeded);
         }
         self.pieces.insert(offset, data).map_err(|_| Exceeded)?;
-        if self.pieces.pieces() > limits::CRYPTO_PIECES {
-            return Err(Exceeded);
-        }
         while let Some(chunk) = self.pieces.read_chunk(limits::PARTIAL_HELLO_BYTES) {
             self.start.extend_from_slice(&chunk);
         }

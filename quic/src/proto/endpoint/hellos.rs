@@ -13,7 +13,7 @@ use crate::proto::{
     error::{Code, TransportError},
     frame::Frame,
     limits,
-    packet::{self, Kind, Space, header},
+    packet::{self, Decoded, Kind},
     space::{AckEliciting, Received},
     wire::Reader,
 };
@@ -118,20 +118,20 @@ impl Endpoint {
         arrival: &Arrival,
         datagram: &mut [u8],
     ) -> Option<Hello> {
-        let (decoded, _) = header::decode(datagram, limits::LOCAL_CID_LEN).ok()?;
-        let header::Decoded::Protected(packet) = decoded else {
+        let (decoded, _) = packet::decode(datagram, limits::LOCAL_CID_LEN).ok()?;
+        let Decoded::Protected(packet) = decoded else {
             return None;
         };
         let (dcid, peer_cid) = (packet.dcid, packet.scid);
-        let keys = packet::initial_keys(packet::VERSION_1, &dcid, Side::Server);
+        let keys = packet::initial_direction(packet::VERSION_1, &dcid, Side::Client);
         Some(Hello {
             remote: arrival.remote,
             local_ip: arrival.local_ip,
             dcid,
             peer_cid,
             local_cid: self.new_cid(),
-            keys: Box::new(keys.peer),
-            received: Received::new(Space::Initial),
+            keys: Box::new(keys),
+            received: Received::immediate(),
             next_pn: 0,
             bytes_received: 0,
             bytes_sent: 0,
@@ -174,30 +174,30 @@ impl Hello {
         let mut useful = false;
         let mut rest = datagram;
         while !rest.is_empty() {
-            let Ok((decoded, next)) = header::decode(rest, limits::LOCAL_CID_LEN) else {
+            let Ok((decoded, next)) = packet::decode(rest, limits::LOCAL_CID_LEN) else {
                 break;
             };
             rest = next;
-            let header::Decoded::Protected(packet) = decoded else {
+            let Decoded::Protected(packet) = decoded else {
                 break;
             };
             let ours = packet.dcid == self.dcid || packet.dcid == self.local_cid;
             if packet.kind != Kind::Initial || !ours || packet.scid != self.peer_cid {
                 continue;
             }
-            let largest = self.received.largest();
+            let largest = self.received.largest().map(|(pn, _)| pn);
             let Ok(packet) = packet.unprotect(&self.keys.header, largest) else {
                 continue;
             };
             let pn = packet.pn;
-            let Ok(opened) = packet.open(&self.keys.packet) else {
+            let Ok(payload) = packet.open(&self.keys.packet) else {
                 continue;
             };
             if self.received.is_duplicate(pn) {
                 continue;
             }
             useful = true;
-            match self.take_frames(opened.payload) {
+            match self.take_frames(payload) {
                 Ok(Some(eliciting)) => self.received.on_packet(now, pn, eliciting, arrival.ecn),
                 Ok(None) => return Grown::Closed,
                 Err(error) => return Grown::Failed(error),

@@ -28,12 +28,12 @@ use super::{
     connection::{ClientStart, Connection, Need, ServerStart},
     error::{Code, TransportError},
     limits,
-    packet::{Cid, header},
+    packet::{self, Cid},
     random::Random,
 };
 use crate::error::{By, ConnectionError};
 
-pub use super::space::Ecn;
+
 
 /// What became of a datagram.
 #[derive(Debug)]
@@ -112,29 +112,42 @@ impl Endpoint {
     }
 
     fn route(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Routed {
-        let Ok(seen) = header::peek(datagram, limits::LOCAL_CID_LEN) else {
+        let Some(seen) = packet::peek(datagram, limits::LOCAL_CID_LEN) else {
             return Routed::Dropped;
         };
-        match seen {
-            header::Peek::Short { dcid } => match self.routing.find(&dcid) {
+        let (version, Some(dcid)) = (seen.version(), Cid::new(seen.dcid())) else {
+            // Only other versions may have longer ids (RFC 8999 §5.3).
+            return self.on_unknown_version(arrival, datagram);
+        };
+        match version {
+            None => match self.routing.find(&dcid) {
                 Some(Target::Connection(slot)) => Routed::Connection(slot),
                 Some(_) => Routed::Dropped,
                 None => self.elsewhere(&dcid),
             },
-            header::Peek::Long { dcid, initial } => {
-                match self.routing.find_initial(&dcid, arrival.remote) {
-                    Some(Target::Connection(slot)) => Routed::Connection(slot),
-                    Some(Target::Hello(place)) if initial => {
-                        self.on_more_hello(now, arrival, place, datagram)
-                    }
-                    Some(_) => Routed::Consumed,
-                    None if initial && self.may_be_ours(&dcid, datagram.len()) => {
-                        self.on_first_hello(now, arrival, datagram)
-                    }
-                    None => self.elsewhere(&dcid),
-                }
+            Some(0 | packet::VERSION_1) => self.route_long(now, arrival, datagram, &dcid),
+            Some(_) => self.on_unknown_version(arrival, datagram),
+        }
+    }
+
+    fn route_long(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &mut [u8],
+        dcid: &Cid,
+    ) -> Routed {
+        let initial = packet::is_initial(datagram);
+        match self.routing.find_initial(dcid, arrival.remote) {
+            Some(Target::Connection(slot)) => Routed::Connection(slot),
+            Some(Target::Hello(place)) if initial => {
+                self.on_more_hello(now, arrival, place, datagram)
             }
-            header::Peek::UnknownVersion => self.on_unknown_version(arrival, datagram),
+            Some(_) => Routed::Consumed,
+            None if initial && self.may_be_ours(dcid, datagram.len()) => {
+                self.on_first_hello(now, arrival, datagram)
+            }
+            None => self.elsewhere(dcid),
         }
     }
 
@@ -157,9 +170,10 @@ impl Endpoint {
         if self.server.is_none() || datagram.len() < limits::MIN_DATAGRAM {
             return Routed::Dropped;
         }
-        let mut unused = [0];
-        self.random.fill(&mut unused);
-        if !self.answers.version_negotiation(arrival, datagram, unused[0]) {
+        let mut random = [0; 4];
+        self.random.fill(&mut random);
+        let random = u32::from_be_bytes(random);
+        if !self.answers.version_negotiation(arrival, datagram, random) {
             return Routed::Dropped;
         }
         self.stats.version_negotiations += 1;
@@ -235,8 +249,13 @@ impl Endpoint {
         let start = ServerStart {
             now,
             setup: &setup,
-            hello: hello.begun(),
             client_hello: &client_hello,
+            crypto: hello.crypto.contiguous(),
+            received: hello.received.clone(),
+            packets_sent: hello.next_pn,
+            credit: (hello.bytes_received, hello.bytes_sent),
+            addresses: (remote, hello.local_ip),
+            cids: [dcid, hello.peer_cid, local_cid],
         };
         let connection = match Connection::server(start) {
             Ok(connection) => connection,
@@ -270,15 +289,11 @@ impl Endpoint {
     pub fn service(&mut self, slot: Slot, connection: &mut Connection) -> bool {
         while let Some(need) = connection.poll_need() {
             match need {
-                Need::Cids(count) => {
-                    for _ in 0..count {
-                        let cid = self.new_cid();
-                        let mut reset_token = [0; 16];
-                        self.random.fill(&mut reset_token);
-                        self.routing.insert(cid, Target::Connection(slot));
-                        connection.issue_cid(cid, reset_token);
-                    }
+                Need::Cids => {
+                    let random = &mut self.random;
+                    connection.issue_cids(|bytes| random.fill(bytes));
                 }
+                Need::Issued(cid) => self.routing.insert(cid, Target::Connection(slot)),
                 Need::Retired(cid) => self.routing.remove(&cid),
                 Need::Drained => {
                     self.forget(slot, connection);

@@ -7,7 +7,7 @@ use crate::proto::{
 pub(super) const TYPE_NEW: u64 = 0x18;
 pub(super) const TYPE_RETIRE: u64 = 0x19;
 
-/// NEW_CONNECTION_ID (RFC 9000 §19.15).
+/// `NEW_CONNECTION_ID` (RFC 9000 §19.15).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NewConnectionId {
     /// The number of the connection id.
@@ -63,7 +63,7 @@ impl Encode for NewConnectionId {
     }
 }
 
-/// RETIRE_CONNECTION_ID (RFC 9000 §19.16).
+/// `RETIRE_CONNECTION_ID` (RFC 9000 §19.16).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetireConnectionId {
     /// The number of the connection id.
@@ -77,7 +77,7 @@ impl RetireConnectionId {
         })
     }
 
-    const fn fields(&self) -> [u64; 2] {
+    const fn fields(self) -> [u64; 2] {
         [TYPE_RETIRE, self.sequence]
     }
 }

@@ -7,7 +7,7 @@ use crate::proto::{
 pub(super) const TYPE_TRANSPORT: u64 = 0x1c;
 pub(super) const TYPE_APPLICATION: u64 = 0x1d;
 
-/// CONNECTION_CLOSE (RFC 9000 §19.19).
+/// `CONNECTION_CLOSE` (RFC 9000 §19.19).
 ///
 /// When it is written, its reason is cut to [`limits::CLOSE_REASON`] bytes, and
 /// [`FrameWriter::close`](super::FrameWriter::close) cuts it to what fits.
@@ -105,7 +105,7 @@ impl Encode for ConnectionClose<'_> {
 }
 
 /// At most `len` bytes, without a UTF-8 character cut in two.
-fn cut(reason: &[u8], len: usize) -> &[u8] {
+pub(super) fn cut(reason: &[u8], len: usize) -> &[u8] {
     let Some((head, tail)) = reason.split_at_checked(len) else {
         return reason;
     };

@@ -16,7 +16,7 @@ pub(super) const TYPE_STREAMS_BLOCKED_UNI: u64 = 0x17;
 /// Streams of one kind that can exist: beyond it an id would not fit its 62 bits.
 const MAX_STREAM_COUNT: u64 = 1 << 60;
 
-/// MAX_DATA (RFC 9000 §19.9).
+/// `MAX_DATA` (RFC 9000 §19.9).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MaxData {
     /// Bytes the peer may send on all streams together.
@@ -30,12 +30,12 @@ impl MaxData {
         })
     }
 
-    const fn fields(&self) -> [u64; 2] {
+    const fn fields(self) -> [u64; 2] {
         [TYPE_MAX_DATA, self.max]
     }
 }
 
-/// MAX_STREAM_DATA (RFC 9000 §19.10).
+/// `MAX_STREAM_DATA` (RFC 9000 §19.10).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MaxStreamData {
     /// The stream.
@@ -52,12 +52,12 @@ impl MaxStreamData {
         })
     }
 
-    const fn fields(&self) -> [u64; 3] {
+    const fn fields(self) -> [u64; 3] {
         [TYPE_MAX_STREAM_DATA, self.id.0, self.max]
     }
 }
 
-/// MAX_STREAMS (RFC 9000 §19.11).
+/// `MAX_STREAMS` (RFC 9000 §19.11).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MaxStreams {
     /// Which streams.
@@ -82,12 +82,12 @@ impl MaxStreams {
         }
     }
 
-    const fn fields(&self) -> [u64; 2] {
+    const fn fields(self) -> [u64; 2] {
         [self.frame_type(), self.max]
     }
 }
 
-/// DATA_BLOCKED (RFC 9000 §19.12).
+/// `DATA_BLOCKED` (RFC 9000 §19.12).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DataBlocked {
     /// The limit that blocks.
@@ -101,12 +101,12 @@ impl DataBlocked {
         })
     }
 
-    const fn fields(&self) -> [u64; 2] {
+    const fn fields(self) -> [u64; 2] {
         [TYPE_DATA_BLOCKED, self.limit]
     }
 }
 
-/// STREAM_DATA_BLOCKED (RFC 9000 §19.13).
+/// `STREAM_DATA_BLOCKED` (RFC 9000 §19.13).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StreamDataBlocked {
     /// The stream.
@@ -123,12 +123,12 @@ impl StreamDataBlocked {
         })
     }
 
-    const fn fields(&self) -> [u64; 3] {
+    const fn fields(self) -> [u64; 3] {
         [TYPE_STREAM_DATA_BLOCKED, self.id.0, self.limit]
     }
 }
 
-/// STREAMS_BLOCKED (RFC 9000 §19.14).
+/// `STREAMS_BLOCKED` (RFC 9000 §19.14).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StreamsBlocked {
     /// Which streams.
@@ -153,7 +153,7 @@ impl StreamsBlocked {
         }
     }
 
-    const fn fields(&self) -> [u64; 2] {
+    const fn fields(self) -> [u64; 2] {
         [self.frame_type(), self.limit]
     }
 }

@@ -1,9 +1,6 @@
 //! Frames (RFC 9000 §19): one family a file, each with its struct, its encoding and its decoding.
 
-#![cfg_attr(
-    not(test),
-    warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)
-)]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod ack;
 mod cid;
@@ -45,39 +42,39 @@ pub enum Frame<'a> {
     Ping,
     /// ACK (0x02, 0x03).
     Ack(Ack<'a>),
-    /// RESET_STREAM (0x04).
+    /// `RESET_STREAM` (0x04).
     ResetStream(ResetStream),
-    /// STOP_SENDING (0x05).
+    /// `STOP_SENDING` (0x05).
     StopSending(StopSending),
     /// CRYPTO (0x06).
     Crypto(Crypto<'a>),
-    /// NEW_TOKEN (0x07).
+    /// `NEW_TOKEN` (0x07).
     NewToken(NewToken<'a>),
     /// STREAM (0x08 to 0x0f).
     Stream(Stream<'a>),
-    /// MAX_DATA (0x10).
+    /// `MAX_DATA` (0x10).
     MaxData(MaxData),
-    /// MAX_STREAM_DATA (0x11).
+    /// `MAX_STREAM_DATA` (0x11).
     MaxStreamData(MaxStreamData),
-    /// MAX_STREAMS (0x12, 0x13).
+    /// `MAX_STREAMS` (0x12, 0x13).
     MaxStreams(MaxStreams),
-    /// DATA_BLOCKED (0x14).
+    /// `DATA_BLOCKED` (0x14).
     DataBlocked(DataBlocked),
-    /// STREAM_DATA_BLOCKED (0x15).
+    /// `STREAM_DATA_BLOCKED` (0x15).
     StreamDataBlocked(StreamDataBlocked),
-    /// STREAMS_BLOCKED (0x16, 0x17).
+    /// `STREAMS_BLOCKED` (0x16, 0x17).
     StreamsBlocked(StreamsBlocked),
-    /// NEW_CONNECTION_ID (0x18).
+    /// `NEW_CONNECTION_ID` (0x18).
     NewConnectionId(NewConnectionId),
-    /// RETIRE_CONNECTION_ID (0x19).
+    /// `RETIRE_CONNECTION_ID` (0x19).
     RetireConnectionId(RetireConnectionId),
-    /// PATH_CHALLENGE (0x1a).
+    /// `PATH_CHALLENGE` (0x1a).
     PathChallenge(PathChallenge),
-    /// PATH_RESPONSE (0x1b).
+    /// `PATH_RESPONSE` (0x1b).
     PathResponse(PathResponse),
-    /// CONNECTION_CLOSE (0x1c, 0x1d).
+    /// `CONNECTION_CLOSE` (0x1c, 0x1d).
     ConnectionClose(ConnectionClose<'a>),
-    /// HANDSHAKE_DONE (0x1e).
+    /// `HANDSHAKE_DONE` (0x1e).
     HandshakeDone,
 }
 
@@ -85,7 +82,7 @@ pub enum Frame<'a> {
 const TYPE_PADDING: u64 = 0x00;
 /// The type of PING (RFC 9000 §19.2).
 const TYPE_PING: u64 = 0x01;
-/// The type of HANDSHAKE_DONE (RFC 9000 §19.20).
+/// The type of `HANDSHAKE_DONE` (RFC 9000 §19.20).
 const TYPE_HANDSHAKE_DONE: u64 = 0x1e;
 
 impl Frame<'_> {

@@ -4,7 +4,7 @@ use crate::proto::wire::{Reader, Writer};
 pub(super) const TYPE_CHALLENGE: u64 = 0x1a;
 pub(super) const TYPE_RESPONSE: u64 = 0x1b;
 
-/// PATH_CHALLENGE (RFC 9000 §19.17).
+/// `PATH_CHALLENGE` (RFC 9000 §19.17).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathChallenge(pub [u8; 8]);
 
@@ -25,7 +25,7 @@ impl Encode for PathChallenge {
     }
 }
 
-/// PATH_RESPONSE (RFC 9000 §19.18).
+/// `PATH_RESPONSE` (RFC 9000 §19.18).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathResponse(pub [u8; 8]);
 

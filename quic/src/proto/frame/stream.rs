@@ -102,7 +102,7 @@ const fn frame_type(offset: u64, fin: bool) -> u64 {
     TYPE | if offset == 0 { 0 } else { OFF } | if fin { FIN } else { 0 }
 }
 
-/// RESET_STREAM (RFC 9000 §19.4).
+/// `RESET_STREAM` (RFC 9000 §19.4).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ResetStream {
     /// The stream.
@@ -123,12 +123,12 @@ impl ResetStream {
         })
     }
 
-    const fn fields(&self) -> [u64; 4] {
+    const fn fields(self) -> [u64; 4] {
         [TYPE_RESET, self.id.0, self.code, self.final_size]
     }
 }
 
-/// STOP_SENDING (RFC 9000 §19.5).
+/// `STOP_SENDING` (RFC 9000 §19.5).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StopSending {
     /// The stream.
@@ -145,7 +145,7 @@ impl StopSending {
         })
     }
 
-    const fn fields(&self) -> [u64; 3] {
+    const fn fields(self) -> [u64; 3] {
         [TYPE_STOP, self.id.0, self.code]
     }
 }

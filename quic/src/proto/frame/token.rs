@@ -3,7 +3,7 @@ use crate::proto::wire::{Reader, VarInt, Writer};
 
 pub(super) const TYPE: u64 = 0x07;
 
-/// NEW_TOKEN (RFC 9000 §19.7).
+/// `NEW_TOKEN` (RFC 9000 §19.7).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NewToken<'a> {
     /// The token, never empty.

@@ -154,12 +154,12 @@ impl<'a> FrameWriter<'a> {
         true
     }
 
-    /// Writes one HANDSHAKE_DONE (RFC 9000 §19.20).
+    /// Writes one `HANDSHAKE_DONE` (RFC 9000 §19.20).
     pub fn handshake_done(&mut self) -> bool {
         self.bare(TYPE_HANDSHAKE_DONE)
     }
 
-    /// Writes a CONNECTION_CLOSE, its reason cut to [`CLOSE_REASON`](crate::proto::limits) and to
+    /// Writes a `CONNECTION_CLOSE`, its reason cut to [`CLOSE_REASON`](crate::proto::limits) and to
     /// what fits.
     pub fn close(&mut self, frame: &ConnectionClose<'_>) -> bool {
         frame

@@ -5,7 +5,10 @@ use crate::proto::{
     error::{Code, TransportError},
     frame::{Crypto, FrameWriter},
     limits,
-    streams::{Exceeded, Reassembler, SendBuffer},
+    streams::{
+        reassembler::{Exceeded, Reassembler},
+        send_buffer::SendBuffer,
+    },
 };
 
 /// The CRYPTO frames of one packet.

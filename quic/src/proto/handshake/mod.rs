@@ -91,6 +91,11 @@ impl Handshake {
         &mut self.keys
     }
 
+    /// Whether a classical group is to be refused.
+    pub fn requires_post_quantum(&self) -> bool {
+        self.requires_post_quantum
+    }
+
     /// Whether TLS is complete (RFC 9001 §4.1.1).
     pub fn is_complete(&self) -> bool {
         self.complete

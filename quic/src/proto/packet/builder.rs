@@ -48,33 +48,30 @@ pub enum Header<'a> {
 impl Header<'_> {
     /// Bytes it takes with a packet number of `pn_len` bytes.
     fn size(&self, pn_len: usize) -> usize {
-        let size = match self {
-            Self::Long {
-                kind,
-                dcid,
-                scid,
-                token,
-                ..
-            } => {
-                let token = match kind {
-                    Kind::Initial => VarInt::saturating(token.len() as u64)
-                        .size()
-                        .saturating_add(token.len()),
-                    _ => 0,
-                };
-                // First byte, version, both lengths of connection ids, length.
-                token
-                    .saturating_add(1 + 4 + 1 + 1 + 2)
-                    .saturating_add(dcid.len() + scid.len())
+        pn_len
+            + match self {
+                Self::Long {
+                    kind,
+                    dcid,
+                    scid,
+                    token,
+                    ..
+                } => {
+                    // First byte, version, both lengths of connection ids, length.
+                    let fixed = 1 + 4 + 1 + 1 + 2 + dcid.len() + scid.len();
+                    let token_len = VarInt::saturating(token.len() as u64);
+                    match kind {
+                        Kind::Initial => fixed + token_len.size() + token.len(),
+                        _ => fixed,
+                    }
+                }
+                Self::Short { dcid, .. } => 1 + dcid.len(),
             }
-            Self::Short { dcid, .. } => dcid.len().saturating_add(1),
-        };
-        size.saturating_add(pn_len)
     }
 
     /// Writes it up to the packet number; the length stays zero.
     fn encode(&self, pn_len: usize, writer: &mut Writer<'_>) {
-        let pn_bits = (pn_len as u8).wrapping_sub(1);
+        let pn_bits = pn_len as u8 - 1;
         match self {
             Self::Long {
                 kind,
@@ -158,7 +155,7 @@ impl<'a> PacketBuilder<'a> {
         }
         let mut writer = Writer::new(buffer);
         header.encode(pn_len, &mut writer);
-        writer.put(pn.to_be_bytes().get(8_usize.checked_sub(pn_len)?..)?);
+        writer.put(pn.to_be_bytes().get(8 - pn_len..)?);
         debug_assert_eq!(
             writer.len(),
             header_len,
@@ -186,7 +183,7 @@ impl<'a> PacketBuilder<'a> {
 
     /// Bytes of the packet beside its frames: the header and the tag.
     pub const fn overhead(&self) -> usize {
-        self.header_len.saturating_add(TAG_LEN)
+        self.header_len + TAG_LEN
     }
 
     /// Encrypts the packet and hides its header. Says how many bytes of the buffer it takes.
@@ -205,7 +202,7 @@ impl<'a> PacketBuilder<'a> {
         keys: &DirectionKeys,
     ) -> usize {
         let payload_len = self.pad(frames_len, pad_to);
-        let packet_len = self.overhead().saturating_add(payload_len);
+        let packet_len = self.overhead() + payload_len;
         self.write_length(payload_len);
         if self.protect(payload_len, keys).is_some() {
             packet_len
@@ -239,7 +236,7 @@ impl<'a> PacketBuilder<'a> {
             .pn_len
             .saturating_add(payload_len)
             .saturating_add(TAG_LEN);
-        let pn_offset = self.header_len.saturating_sub(self.pn_len);
+        let pn_offset = self.header_len - self.pn_len;
         let before_pn = self.buffer.get_mut(..pn_offset).unwrap_or_default();
         if before_pn.first().is_some_and(|first| first & LONG != 0)
             && let Some(field) = before_pn.last_chunk_mut::<2>()
@@ -254,8 +251,8 @@ impl<'a> PacketBuilder<'a> {
         let tag = behind.first_chunk_mut::<TAG_LEN>()?;
         keys.packet.seal(self.pn, header, payload, tag).ok()?;
 
-        let pn_offset = self.header_len.checked_sub(self.pn_len)?;
-        let sample_at = pn_offset.checked_add(BEFORE_SAMPLE)?;
+        let pn_offset = self.header_len - self.pn_len;
+        let sample_at = pn_offset + BEFORE_SAMPLE;
         let sample: [u8; SAMPLE_LEN] = *self.buffer.get(sample_at..)?.first_chunk()?;
         let (first, behind) = self.buffer.split_first_mut()?;
         let pn = behind

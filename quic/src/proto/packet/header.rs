@@ -60,6 +60,14 @@ pub enum Peek<'a> {
 }
 
 impl<'a> Peek<'a> {
+    /// The version of a long header, 0 for version negotiation. `None`: a short header.
+    pub const fn version(&self) -> Option<u32> {
+        match *self {
+            Self::Long { version, .. } => Some(version),
+            Self::Short { .. } => None,
+        }
+    }
+
     /// The destination connection id.
     pub const fn dcid(&self) -> &'a [u8] {
         match *self {
@@ -75,6 +83,11 @@ pub fn peek(datagram: &[u8], local_cid_len: usize) -> Option<Peek<'_>> {
     let mut reader = Reader::new(datagram);
     let first = reader.u8().ok()?;
     peek_behind(first, &mut reader, local_cid_len).ok()
+}
+
+/// Whether a datagram starts with an Initial packet of a version we speak.
+pub fn is_initial(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & (LONG | FIXED | TYPE_MASK) == LONG | FIXED)
 }
 
 #[inline]
@@ -210,7 +223,7 @@ impl Fields {
         datagram_len: usize,
         mut reader: Reader<'_>,
     ) -> Result<Self, DropReason> {
-        let position = |reader: &Reader<'_>| datagram_len.saturating_sub(reader.remaining());
+        let position = |reader: &Reader<'_>| datagram_len - reader.remaining();
         let token_len = if kind == Kind::Initial {
             reader.prefixed()?.len()
         } else {
@@ -224,7 +237,7 @@ impl Fields {
             version,
             dcid,
             scid,
-            token: token_end.saturating_sub(token_len)..token_end,
+            token: token_end - token_len..token_end,
             pn_offset,
             len: pn_offset
                 .checked_add(payload_len)

@@ -7,6 +7,9 @@ use super::{
     version::{Constants, constants},
 };
 
+#[cfg(test)]
+mod tests;
+
 /// The keys of one direction at one level.
 #[derive(Debug)]
 pub struct DirectionKeys {
@@ -148,7 +151,7 @@ impl Expander {
         }
         let len = (out.len() as u16).to_be_bytes();
         let prefix = b"tls13 ";
-        let label_len = [prefix.len().saturating_add(label.len()) as u8];
+        let label_len = [(prefix.len() + label.len()) as u8];
         let info: [&[u8]; 5] = [&len, &label_len, prefix, label, &[0]];
         self.prk
             .expand(&info, Len(out.len()))

@@ -4,10 +4,7 @@
 //! protection, [`Unprotected::open`] decrypts. Out: [`PacketBuilder`] writes the header, lends the
 //! space behind it to a [`FrameWriter`](super::frame::FrameWriter), then encrypts in place.
 
-#![cfg_attr(
-    not(test),
-    warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)
-)]
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod builder;
 mod cid;
@@ -26,7 +23,7 @@ mod tests;
 
 pub use builder::{Header, PacketBuilder};
 pub use cid::Cid;
-pub use header::{Decoded, DropReason, Peek, decode, peek};
+pub use header::{Decoded, DropReason, Peek, decode, is_initial, peek};
 pub use keys::{DirectionKeys, KeyPair, initial_direction, initial_keys, next_packet_key};
 pub use kind::{KeyPhase, Kind, Space};
 pub use protected::{OpenError, Protected, Unprotected};

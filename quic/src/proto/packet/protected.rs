@@ -77,7 +77,7 @@ impl<'a> Protected<'a> {
             } else {
                 KeyPhase::One
             },
-            header_len: pn_offset.saturating_add(pn_len),
+            header_len: pn_offset + pn_len,
             reserved_bits_ok: *first & reserved == 0,
             bytes,
         })
@@ -106,7 +106,7 @@ pub enum OpenError {
     /// It was not sealed with that key: drop the packet, and count it (RFC 9001 §6.6).
     #[error("packet failed to decrypt")]
     Undecryptable,
-    /// The peer set reserved bits: PROTOCOL_VIOLATION (RFC 9000 §17.2, §17.3.1). Known only now
+    /// The peer set reserved bits: `PROTOCOL_VIOLATION` (RFC 9000 §17.2, §17.3.1). Known only now
     /// that the header proved to be authentic.
     #[error("reserved bits of the header are set")]
     ReservedBits,

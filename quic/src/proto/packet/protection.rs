@@ -163,10 +163,9 @@ impl HeaderKey {
     ) -> (u32, usize) {
         let [first_mask, pn_mask @ ..] = self.mask(sample);
         *first ^= first_mask & protected_bits(*first);
-        let len = usize::from(*first & PN_LEN_MASK).saturating_add(1);
+        let len = usize::from(*first & PN_LEN_MASK) + 1;
         xor(pn.split_at_mut(len).0, &pn_mask);
-        let unused_bits = 32_u32.saturating_sub(8 * len as u32);
-        (u32::from_be_bytes(*pn) >> unused_bits, len)
+        (u32::from_be_bytes(*pn) >> (32 - 8 * len), len)
     }
 }
 

@@ -49,9 +49,7 @@ impl<'a> Retry<'a> {
     ///
     /// `unused` are four random bits, which take the place of what other long headers have there.
     pub fn encode(&self, original_dcid: &Cid, unused: u8, buffer: &mut [u8]) -> Option<usize> {
-        let len = 7_usize
-            .checked_add(self.dcid.len() + self.scid.len())?
-            .checked_add(self.token.len())?;
+        let len = 1 + 4 + 1 + self.dcid.len() + 1 + self.scid.len() + self.token.len();
         let (packet, behind) = buffer.split_at_mut_checked(len)?;
         let mut writer = Writer::new(packet);
         writer.put(&[LONG | FIXED | TYPE_RETRY | unused & 0x0f]);
@@ -63,7 +61,7 @@ impl<'a> Retry<'a> {
         writer.put(self.token);
         let tag = integrity_tag(self.version, original_dcid, packet)?;
         *behind.first_chunk_mut()? = tag;
-        len.checked_add(TAG_LEN)
+        Some(len + TAG_LEN)
     }
 }
 

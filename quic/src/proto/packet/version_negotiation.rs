@@ -37,9 +37,9 @@ impl<'a> VersionNegotiation<'a> {
     /// Of the random bits some go where nothing is defined, and some make a version that nobody
     /// speaks, so that clients keep ignoring what they don't know (RFC 9000 §6.3).
     pub fn encode(&self, random: u32, buffer: &mut [u8]) -> Option<usize> {
-        let cids = self.dcid.len().checked_add(self.scid.len())?;
-        let versions = 4 * (SUPPORTED_VERSIONS.len() + 1);
-        let packet = buffer.get_mut(..cids.checked_add(7 + versions)?)?;
+        let header_len = 1 + 4 + 1 + self.dcid.len() + 1 + self.scid.len();
+        let versions_len = 4 * (1 + SUPPORTED_VERSIONS.len());
+        let packet = buffer.get_mut(..header_len + versions_len)?;
         let mut writer = Writer::new(packet);
         writer.put(&[LONG | FIXED | random as u8 & 0x3f]);
         writer.put(&[0; 4]);

@@ -49,7 +49,7 @@ impl<R> Recovery<R> {
                 count += 1;
                 eliciting += u32::from(packet.ack_eliciting);
                 if packet.in_flight {
-                    bytes += u64::from(packet.size);
+                    bytes += packet.bytes_in_flight();
                     last_sent = last_sent.max(Some(packet.time_sent));
                 }
                 outcome.lost.push(Settled { pn, packet });

@@ -1,9 +1,11 @@
 //! Loss detection and its timers (RFC 9002), generic over the record of what a packet carried.
 
 mod loss;
+mod outcome;
 mod persistent;
 mod pto;
 mod rtt;
+mod state;
 
 use std::{
     ops::RangeInclusive,
@@ -12,12 +14,16 @@ use std::{
 
 use hybriq_tls::Side;
 
-pub use self::rtt::Rtt;
+use self::state::SpaceState;
+pub use self::{
+    outcome::{Outcome, Settled},
+    rtt::Rtt,
+};
 use super::{
     congestion::{self, Controller, Usage},
-    error::{Code, TransportError},
+    error::TransportError,
     packet::Space,
-    space::{SentPacket, SentPackets},
+    space::SentPacket,
 };
 
 #[cfg(test)]
@@ -70,53 +76,6 @@ pub struct Ack<I> {
     pub ranges: I,
 }
 
-/// A packet whose fate is known.
-#[derive(Clone, Debug)]
-pub struct Settled<R> {
-    /// Its number.
-    pub pn: u64,
-    /// The packet.
-    pub packet: SentPacket<R>,
-}
-
-/// What an ACK or a timeout brought about. Reused by the caller, who drains the lists.
-#[derive(Debug)]
-pub struct Outcome<R> {
-    /// Packets acknowledged for the first time.
-    pub acked: Vec<Settled<R>>,
-    /// Packets declared lost, oldest first.
-    pub lost: Vec<Settled<R>>,
-    /// The largest number in any ACK frame of ours that is now known to have arrived.
-    pub largest_acked_ack: Option<u64>,
-    /// Whether an ack-eliciting packet was acknowledged.
-    pub progress: bool,
-    /// Whether the losses amount to persistent congestion (RFC 9002 §7.6).
-    pub persistent_congestion: bool,
-}
-
-impl<R> Default for Outcome<R> {
-    fn default() -> Self {
-        Self {
-            acked: Vec::new(),
-            lost: Vec::new(),
-            largest_acked_ack: None,
-            progress: false,
-            persistent_congestion: false,
-        }
-    }
-}
-
-impl<R> Outcome<R> {
-    /// Empties it and keeps its memory.
-    pub fn clear(&mut self) {
-        self.acked.clear();
-        self.lost.clear();
-        self.largest_acked_ack = None;
-        self.progress = false;
-        self.persistent_congestion = false;
-    }
-}
-
 /// What a timeout was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timeout {
@@ -126,53 +85,6 @@ pub enum Timeout {
     /// without regard to the congestion window. Everything outstanding in the Initial and Handshake
     /// spaces ([`Recovery::outstanding`]) should be sent again with them.
     Probe(Space),
-}
-
-#[derive(Debug)]
-struct SpaceState<R> {
-    sent: SentPackets<R>,
-    largest_acked: Option<u64>,
-    /// When the next packet is lost by time.
-    loss_time: Option<Instant>,
-    /// When the last ack-eliciting packet left, or a probe was asked for.
-    last_eliciting_sent: Option<Instant>,
-    eliciting_in_flight: u32,
-    /// Packets in a row that asked for no acknowledgement.
-    silent: u16,
-    probes: u8,
-}
-
-impl<R> SpaceState<R> {
-    fn new() -> Self {
-        Self {
-            sent: SentPackets::default(),
-            largest_acked: None,
-            loss_time: None,
-            last_eliciting_sent: None,
-            eliciting_in_flight: 0,
-            silent: 0,
-            probes: 0,
-        }
-    }
-
-    /// Takes everything out of flight and stops the timers.
-    fn clear(&mut self, mut taken: impl FnMut(u64, SentPacket<R>)) -> u64 {
-        let mut bytes = 0;
-        self.sent.take_all(|pn, packet| {
-            bytes += if packet.in_flight {
-                u64::from(packet.size)
-            } else {
-                0
-            };
-            taken(pn, packet);
-        });
-        self.loss_time = None;
-        self.last_eliciting_sent = None;
-        self.eliciting_in_flight = 0;
-        self.silent = 0;
-        self.probes = 0;
-        bytes
-    }
 }
 
 /// Loss detection of one path: what is in flight in each space, when it counts as lost, when to
@@ -269,6 +181,12 @@ impl<R> Recovery<R> {
                 bytes_in_flight,
             });
         }
+    }
+
+    /// Notes a packet number that was used without a record: nothing is to be done if that packet
+    /// is lost, and its acknowledgement is no news.
+    pub fn on_number_used(&mut self, space: Space, pn: u64) {
+        self.spaces[space as usize].sent.use_number(pn);
     }
 
     /// Notes a packet number left out on purpose: its acknowledgement closes the connection.
@@ -456,61 +374,5 @@ impl<R> Recovery<R> {
     /// Probe timeouts since the last progress.
     pub const fn pto_count(&self) -> u32 {
         self.pto_count
-    }
-}
-
-/// What the newly acknowledged packets of one ACK amount to.
-#[derive(Debug, Default)]
-struct Newly {
-    bytes: u64,
-    eliciting: bool,
-    newest: Option<(u64, Instant)>,
-}
-
-impl<R> SpaceState<R> {
-    fn check_ack<I>(&self, ack: &Ack<I>) -> Result<(), TransportError>
-    where
-        I: Iterator<Item = RangeInclusive<u64>> + Clone,
-    {
-        let violation = |reason| TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(2);
-        if !self.sent.was_sent(ack.largest) {
-            return Err(violation("ACK of a packet that was never sent"));
-        }
-        if self.sent.remembers_skipped()
-            && ack
-                .ranges
-                .clone()
-                .any(|range| self.sent.has_skipped(*range.start(), *range.end()))
-        {
-            return Err(violation("ACK of a packet number that was skipped"));
-        }
-        Ok(())
-    }
-
-    /// Takes the acknowledged packets. The work is bound by what is in flight.
-    fn take_acked(
-        &mut self,
-        ranges: impl Iterator<Item = RangeInclusive<u64>>,
-        outcome: &mut Outcome<R>,
-    ) -> Newly {
-        let mut newly = Newly::default();
-        let mut eliciting = 0;
-        for range in ranges {
-            self.sent
-                .take_range(*range.start(), *range.end(), |pn, packet| {
-                    newly.bytes += if packet.in_flight {
-                        u64::from(packet.size)
-                    } else {
-                        0
-                    };
-                    newly.newest = newly.newest.max(Some((pn, packet.time_sent)));
-                    eliciting += u32::from(packet.ack_eliciting);
-                    outcome.largest_acked_ack = outcome.largest_acked_ack.max(packet.largest_acked);
-                    outcome.acked.push(Settled { pn, packet });
-                });
-        }
-        self.eliciting_in_flight -= eliciting;
-        newly.eliciting = eliciting > 0;
-        newly
     }
 }

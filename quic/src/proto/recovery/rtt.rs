@@ -17,12 +17,13 @@ pub struct Rtt {
 }
 
 impl Rtt {
-    /// Before anything was measured: a guess (RFC 9002 §6.2.2).
-    pub const fn new(initial: Duration) -> Self {
+    /// Before anything was measured: a guess (RFC 9002 §6.2.2), taken as a minute at most.
+    pub fn new(initial: Duration) -> Self {
+        let initial = initial.min(Duration::from_mins(1));
         Self {
             latest: initial,
             smoothed: initial,
-            variance: Duration::from_nanos(initial.as_nanos() as u64 / 2),
+            variance: initial / 2,
             min: initial,
             first_sample: None,
         }

@@ -16,6 +16,9 @@ const INLINE_RANGES: usize = 6;
 /// Ack-eliciting packets that may wait for one acknowledgement (RFC 9000 §13.2.2).
 const ACK_THRESHOLD: u8 = 2;
 
+/// The longest `max_ack_delay` that can be told to a peer (RFC 9000 §18.2).
+const MAX_ACK_DELAY: Duration = Duration::from_millis((1 << 14) - 1);
+
 /// Whether a packet asks for an acknowledgement (RFC 9000 §13.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckEliciting {
@@ -59,7 +62,7 @@ enum Pending {
 ///
 /// At most [`limits::ACK_RANGES`] ranges are kept; when one more is needed the oldest is forgotten,
 /// and everything up to its end counts as a duplicate from then on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Received {
     /// Disjoint, not adjacent, smallest first: the newest is at the end, where a push is cheap.
     ranges: SmallVec<[Range; INLINE_RANGES]>,
@@ -86,7 +89,7 @@ impl Received {
 
     /// For the Data space: the acknowledgement waits for a second packet, at most `max_ack_delay`.
     pub fn delayed(max_ack_delay: Duration) -> Self {
-        Self::new(max_ack_delay, ACK_THRESHOLD)
+        Self::new(max_ack_delay.min(MAX_ACK_DELAY), ACK_THRESHOLD)
     }
 
     fn new(max_delay: Duration, threshold: u8) -> Self {

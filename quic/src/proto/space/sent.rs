@@ -28,6 +28,14 @@ pub struct SentPacket<R> {
     pub record: R,
 }
 
+impl<R> SentPacket<R> {
+    /// Its share of the bytes in flight.
+    #[inline]
+    pub fn bytes_in_flight(&self) -> u64 {
+        if self.in_flight { self.size.into() } else { 0 }
+    }
+}
+
 #[derive(Debug)]
 enum State<R> {
     /// Waits for its acknowledgement.
@@ -96,6 +104,12 @@ impl<R> SentPackets<R> {
         self.next = self.next.max(pn + 1);
         self.skipped += 1;
         self.push(pn, State::Skipped);
+    }
+
+    /// Notes a number whose packet leaves no trace here.
+    pub fn use_number(&mut self, pn: u64) {
+        debug_assert!(pn >= self.next, "packet number {pn} was used before");
+        self.next = self.next.max(pn + 1);
     }
 
     #[inline]

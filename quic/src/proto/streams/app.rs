@@ -1,6 +1,8 @@
 use bytes::Bytes;
 
-use super::{ClosedStream, Direction, ReadError, StreamEvent, StreamId, Streams, WriteError};
+use super::{
+    ClosedStream, Direction, ReadError, StreamEvent, StreamId, Streams, WriteError, send::Send,
+};
 
 /// The application's side.
 impl Streams {
@@ -9,71 +11,109 @@ impl Streams {
     /// `None` at the peer's limit: it is told (STREAMS_BLOCKED), and
     /// [`StreamEvent::Available`] follows when the limit rises.
     pub fn open(&mut self, direction: Direction) -> Option<StreamId> {
-        todo!("{direction:?}")
+        let index = self.local.of_mut(direction).open()?;
+        let id = StreamId::new(self.side, direction, index);
+        self.create(id);
+        Some(id)
     }
 
     /// The next stream the peer opened, in the order of their numbers.
     pub fn accept(&mut self, direction: Direction) -> Option<StreamId> {
-        todo!("{direction:?}")
+        let index = self.peer.of_mut(direction).accept()?;
+        let id = StreamId::new(self.side.peer(), direction, index);
+        if !self.recvs.contains(id) {
+            self.create(id);
+        }
+        Some(id)
     }
 
     /// Copies a prefix of the data, as much as the send buffer takes.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
-        todo!("{id} {data:?}")
+        let send = self.sends.get_mut(id).ok_or(WriteError::Closed)?;
+        let written = send.write(data, self.limits.send_buffer)?;
+        self.schedule.update_send(id, send);
+        Ok(written)
     }
 
     /// Takes a prefix of the chunk without copying, as much as the send buffer takes.
     pub fn write_chunk(&mut self, id: StreamId, chunk: &mut Bytes) -> Result<usize, WriteError> {
-        todo!("{id} {chunk:?}")
+        let send = self.sends.get_mut(id).ok_or(WriteError::Closed)?;
+        let written = send.write_chunk(chunk, self.limits.send_buffer)?;
+        self.schedule.update_send(id, send);
+        Ok(written)
     }
 
     /// Ends the sending part behind what was written.
     pub fn finish(&mut self, id: StreamId) -> Result<(), ClosedStream> {
-        todo!("{id}")
+        let result = self.sends.get_mut(id).ok_or(ClosedStream)?.finish();
+        self.settle_send(id);
+        result
     }
 
     /// Gives the sending part up (RESET_STREAM); what was not delivered is dropped.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
-        todo!("{id} {code}")
+        let result = self.sends.get_mut(id).ok_or(ClosedStream)?.reset(code);
+        if result.is_ok() {
+            self.on_aborted(id);
+        }
+        self.settle_send(id);
+        result
     }
 
     /// Reads in order. `Ok(0)` for a buffer with room is the end of the stream, told once.
     pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<usize, ReadError> {
-        todo!("{id} {buffer:?}")
+        let recv = self.recvs.get_mut(id).ok_or(ReadError::Closed)?;
+        let result = recv.read(buffer, &mut self.receive_credit);
+        self.settle_recv(id);
+        result
     }
 
     /// Takes up to `max` bytes without copying. `None` is the end of the stream, told once.
     pub fn read_chunk(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
-        todo!("{id} {max}")
+        let recv = self.recvs.get_mut(id).ok_or(ReadError::Closed)?;
+        let result = recv.read_chunk(max, &mut self.receive_credit);
+        self.settle_recv(id);
+        result
     }
 
     /// Asks the peer to stop sending (STOP_SENDING); what arrives from now on is dropped.
     pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
-        todo!("{id} {code}")
+        let recv = self.recvs.get_mut(id).ok_or(ClosedStream)?;
+        if recv.stop(code, &mut self.receive_credit)? {
+            self.schedule.stop(id, recv);
+        }
+        self.settle_recv(id);
+        Ok(())
     }
 
     /// The application has let go of the sending part. Unfinished, it is reset with code 0.
     pub fn forget_send(&mut self, id: StreamId) {
-        todo!("{id}")
+        if let Some(send) = self.sends.get_mut(id) {
+            if send.release() {
+                self.on_aborted(id);
+            }
+            self.settle_send(id);
+        }
     }
 
     /// The application has let go of the receiving part. Unread, it is stopped with code 0.
     pub fn forget_recv(&mut self, id: StreamId) {
-        todo!("{id}")
+        // Closed is fine: there is nothing left to stop then.
+        let _ = self.stop(id, 0);
     }
 
     /// Whether the peer has all data and the end, or the reset.
     pub fn is_send_acknowledged(&self, id: StreamId) -> bool {
-        todo!("{id}")
+        self.sends.get(id).is_none_or(Send::is_terminal)
     }
 
     /// The code with which the peer stopped the sending part, while the stream is held.
     pub fn stop_code(&self, id: StreamId) -> Option<u64> {
-        todo!("{id}")
+        self.sends.get(id)?.stop_code()
     }
 
     /// The next event.
     pub fn poll_event(&mut self) -> Option<StreamEvent> {
-        todo!()
+        self.events.pop_front()
     }
 }

@@ -23,12 +23,20 @@ impl StreamId {
 
     /// Who opened it.
     pub const fn initiator(self) -> Side {
-        if self.0 & 1 == 0 { Side::Client } else { Side::Server }
+        if self.0 & 1 == 0 {
+            Side::Client
+        } else {
+            Side::Server
+        }
     }
 
     /// Whether it carries data both ways.
     pub const fn direction(self) -> Direction {
-        if self.0 & 2 == 0 { Direction::Bidi } else { Direction::Uni }
+        if self.0 & 2 == 0 {
+            Direction::Bidi
+        } else {
+            Direction::Uni
+        }
     }
 
     /// Its place among the streams of its initiator and direction, from 0.
@@ -39,7 +47,13 @@ impl StreamId {
 
 impl fmt::Debug for StreamId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {:?} stream {}", self.initiator(), self.direction(), self.index())
+        write!(
+            f,
+            "{:?} {:?} stream {}",
+            self.initiator(),
+            self.direction(),
+            self.index()
+        )
     }
 }
 

@@ -1,19 +1,47 @@
 //! Streams (RFC 9000 §2 to §4): both state machines, buffers, credit.
+//!
+//! The two halves of a stream live apart: a [`send::Send`] where we send, a [`recv::Recv`] where
+//! we receive, each in a table by stream id. A half goes as soon as both its peer and its
+//! application are done with it, and nothing remains; a stream that the peer opened gives its
+//! place back (MAX_STREAMS) when both are gone.
 
 mod app;
+mod delivery;
 mod error;
 mod event;
+mod flow;
 mod id;
 mod incoming;
+mod marks;
+mod opening;
+mod outgoing;
+mod queue;
+pub(crate) mod range_set;
+pub(crate) mod reassembler;
+mod recv;
+mod schedule;
+mod send;
+pub(crate) mod send_buffer;
 mod sent;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
 
 pub use error::{ClosedStream, ReadError, WriteError};
 pub use event::StreamEvent;
+use flow::{ReceiveCredit, SendCredit};
 use hybriq_tls::Side;
 pub use id::{Direction, StreamId};
+use marks::Mark;
+use opening::{LocalStreams, PeerStreams, PerDirection};
+use recv::Recv;
+use schedule::Schedule;
+use send::Send;
 pub use sent::Sent;
-
-use crate::proto::frame::FrameWriter;
+use table::Table;
 
 /// What we allow the peer, and hold for our own application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,41 +75,165 @@ pub struct PeerLimits {
     pub max_uni: u64,
 }
 
+/// What the streams of a connection carried so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Streams opened here.
+    pub opened: u64,
+    /// Streams the peer opened.
+    pub opened_by_peer: u64,
+    /// Bytes sent for the first time.
+    pub bytes_sent: u64,
+    /// Bytes sent again.
+    pub bytes_resent: u64,
+    /// Bytes received, gaps included, repetitions not.
+    pub bytes_received: u64,
+}
+
 /// All streams of a connection.
 #[derive(Debug)]
 pub struct Streams {
-    limits: Limits,
     side: Side,
+    limits: Limits,
+    peer_limits: PeerLimits,
+    sends: Table<Send>,
+    recvs: Table<Recv>,
+    local: PerDirection<LocalStreams>,
+    peer: PerDirection<PeerStreams>,
+    send_credit: SendCredit,
+    receive_credit: ReceiveCredit,
+    schedule: Schedule,
+    events: VecDeque<StreamEvent>,
+    bytes_resent: u64,
 }
 
 impl Streams {
     /// No streams yet; nothing may be opened before [`Streams::set_peer_limits`].
     pub fn new(side: Side, limits: Limits) -> Self {
-        Self { limits, side }
+        Self {
+            side,
+            limits,
+            peer_limits: PeerLimits::default(),
+            sends: Table::new(),
+            recvs: Table::new(),
+            local: PerDirection::default(),
+            peer: PerDirection {
+                bidi: PeerStreams::new(limits.max_bidi),
+                uni: PeerStreams::new(limits.max_uni),
+            },
+            send_credit: SendCredit::default(),
+            receive_credit: ReceiveCredit::new(limits.receive_window),
+            schedule: Schedule::default(),
+            events: VecDeque::new(),
+            bytes_resent: 0,
+        }
     }
 
     /// Takes what the peer's transport parameters allow. Limits never shrink.
     pub fn set_peer_limits(&mut self, limits: PeerLimits) {
-        todo!("{limits:?}")
+        self.peer_limits = limits;
+        self.send_credit.raise(limits.max_data);
+        self.raise_streams(Direction::Bidi, limits.max_bidi);
+        self.raise_streams(Direction::Uni, limits.max_uni);
+        for (id, send) in self.sends.iter_mut() {
+            if send.raise_limit(initial_limit(self.side, &limits, id)) {
+                self.schedule.update_send(id, send);
+            }
+        }
     }
 
-    /// Whether [`Streams::write_frames`] would write something into an empty packet.
-    pub fn has_pending(&self) -> bool {
-        todo!()
+    fn raise_streams(&mut self, direction: Direction, max: u64) {
+        if self.local.of_mut(direction).raise_limit(max) {
+            self.events.push_back(StreamEvent::Available(direction));
+        }
     }
 
-    /// Fills the packet: credit and control frames, then what was lost, then new data.
-    pub fn write_frames(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent) {
-        todo!("{out:?} {sent:?}")
+    /// What the streams carried so far.
+    pub fn totals(&self) -> Totals {
+        let (local, peer) = (&self.local, &self.peer);
+        Totals {
+            opened: local.bidi.credit.used() + local.uni.credit.used(),
+            opened_by_peer: peer.bidi.credit.received() + peer.uni.credit.received(),
+            bytes_sent: self.send_credit.used(),
+            bytes_resent: self.bytes_resent,
+            bytes_received: self.receive_credit.received(),
+        }
     }
 
-    /// A packet was acknowledged.
-    pub fn on_acked(&mut self, sent: &Sent) {
-        todo!("{sent:?}")
+    /// Whether we have the sending part of such a stream.
+    fn may_send(&self, id: StreamId) -> bool {
+        id.direction() == Direction::Bidi || id.initiator() == self.side
     }
 
-    /// A packet was lost.
-    pub fn on_lost(&mut self, sent: &Sent) {
-        todo!("{sent:?}")
+    /// Whether we have the receiving part of such a stream.
+    fn may_receive(&self, id: StreamId) -> bool {
+        id.direction() == Direction::Bidi || id.initiator() != self.side
+    }
+
+    /// Makes the halves that we have of a new stream.
+    fn create(&mut self, id: StreamId) {
+        if self.may_send(id) {
+            let limit = initial_limit(self.side, &self.peer_limits, id);
+            self.sends.insert(id, Send::new(limit));
+        }
+        if self.may_receive(id) {
+            self.recvs
+                .insert(id, Recv::new(self.limits.stream_receive_window));
+        }
+    }
+
+    /// Acts on what became of a sending part: queues what it has to send, or lets it go.
+    fn settle_send(&mut self, id: StreamId) {
+        let Some(send) = self.sends.get_mut(id) else {
+            return;
+        };
+        if !send.is_spent() {
+            return self.schedule.update_send(id, send);
+        }
+        let marks = send.marks;
+        self.sends.remove(id);
+        self.schedule.abandon(marks, &self.sends);
+        self.on_half_closed(id);
+    }
+
+    /// Queues the reset of a sending part that was just given up, in place of its data.
+    fn on_aborted(&mut self, id: StreamId) {
+        let Some(send) = self.sends.get_mut(id) else {
+            return;
+        };
+        let marks = send.marks;
+        send.marks.clear(Mark::InFree);
+        send.marks.clear(Mark::InFresh);
+        self.schedule.reset(id, send);
+        self.schedule.abandon(marks, &self.sends);
+    }
+
+    /// Acts on what became of a receiving part: queues a new limit, or lets it go.
+    fn settle_recv(&mut self, id: StreamId) {
+        let Some(recv) = self.recvs.get_mut(id) else {
+            return;
+        };
+        if !recv.is_spent() {
+            return self.schedule.update_recv(id, recv);
+        }
+        self.recvs.remove(id);
+        self.on_half_closed(id);
+    }
+
+    /// The peer may open another stream for each that is gone (RFC 9000 §4.6).
+    fn on_half_closed(&mut self, id: StreamId) {
+        let gone = !self.sends.contains(id) && !self.recvs.contains(id);
+        if gone && id.initiator() != self.side {
+            self.peer.of_mut(id.direction()).credit.consume(1);
+        }
+    }
+}
+
+/// What the peer takes at first on a stream that we may send on.
+fn initial_limit(side: Side, limits: &PeerLimits, id: StreamId) -> u64 {
+    match (id.direction(), id.initiator() == side) {
+        (Direction::Bidi, true) => limits.bidi_remote,
+        (Direction::Bidi, false) => limits.bidi_local,
+        (Direction::Uni, _) => limits.uni,
     }
 }

@@ -29,7 +29,12 @@ impl Sent {
 /// One frame. Credit frames carry their value, so that only the newest is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SentFrame {
-    Stream { id: StreamId, offset: u64, len: u32, end: End },
+    Stream {
+        id: StreamId,
+        offset: u64,
+        len: u32,
+        end: End,
+    },
     ResetStream(StreamId),
     StopSending(StreamId),
     MaxData(u64),

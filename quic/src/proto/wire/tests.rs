@@ -10,7 +10,10 @@ fn encoded(value: u64) -> Vec<u8> {
 #[test]
 fn the_sample_values_of_rfc_9000_appendix_a_1_decode() {
     for (bytes, value) in [
-        (&[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c][..], 151_288_809_941_952_652),
+        (
+            &[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c][..],
+            151_288_809_941_952_652,
+        ),
         (&[0x9d, 0x7f, 0x3e, 0x7d], 494_878_333),
         (&[0x7b, 0xbd], 15_293),
         (&[0x25], 37),
@@ -18,7 +21,11 @@ fn the_sample_values_of_rfc_9000_appendix_a_1_decode() {
         assert_eq!(Reader::new(bytes).varint(), Ok(value));
         assert_eq!(encoded(value), bytes);
     }
-    assert_eq!(Reader::new(&[0x40, 0x25]).varint(), Ok(37), "a longer form than needed is allowed");
+    assert_eq!(
+        Reader::new(&[0x40, 0x25]).varint(),
+        Ok(37),
+        "a longer form than needed is allowed"
+    );
 }
 
 #[test]

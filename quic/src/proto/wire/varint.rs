@@ -19,12 +19,20 @@ impl VarInt {
 
     /// The value, if it has at most 62 bits.
     pub const fn new(value: u64) -> Option<Self> {
-        if value <= Self::MAX.0 { Some(Self(value)) } else { None }
+        if value <= Self::MAX.0 {
+            Some(Self(value))
+        } else {
+            None
+        }
     }
 
     /// The value, or [`VarInt::MAX`] if it is larger.
     pub const fn saturating(value: u64) -> Self {
-        if value <= Self::MAX.0 { Self(value) } else { Self::MAX }
+        if value <= Self::MAX.0 {
+            Self(value)
+        } else {
+            Self::MAX
+        }
     }
 
     /// The plain integer.
@@ -55,8 +63,9 @@ impl VarInt {
                 low << 24 | u64::from(u32::from_be_bytes([0, a, b, c]))
             }
             _ => {
-                let [a, b, c, d, e, f, g] = reader.array()?;
-                low << 56 | u64::from_be_bytes([0, a, b, c, d, e, f, g])
+                let mut bytes = [0; 8];
+                bytes[1..].copy_from_slice(reader.bytes(7)?);
+                low << 56 | u64::from_be_bytes(bytes)
             }
         };
         Ok(Self(value))

@@ -1,0 +1,101 @@
+use std::{ops::RangeInclusive, time::Instant};
+
+use super::{Ack, Outcome, Settled};
+use crate::proto::{
+    error::{Code, TransportError},
+    space::{SentPacket, SentPackets},
+};
+
+/// What loss detection knows of one packet-number space.
+#[derive(Debug)]
+pub(super) struct SpaceState<R> {
+    pub(super) sent: SentPackets<R>,
+    pub(super) largest_acked: Option<u64>,
+    /// When the next packet is lost by time.
+    pub(super) loss_time: Option<Instant>,
+    /// When the last ack-eliciting packet left, or a probe was asked for.
+    pub(super) last_eliciting_sent: Option<Instant>,
+    pub(super) eliciting_in_flight: u32,
+    /// Packets in a row that asked for no acknowledgement.
+    pub(super) silent: u16,
+    pub(super) probes: u8,
+}
+
+impl<R> SpaceState<R> {
+    pub(super) fn new() -> Self {
+        Self {
+            sent: SentPackets::default(),
+            largest_acked: None,
+            loss_time: None,
+            last_eliciting_sent: None,
+            eliciting_in_flight: 0,
+            silent: 0,
+            probes: 0,
+        }
+    }
+
+    /// Takes everything out of flight and stops the timers.
+    pub(super) fn clear(&mut self, mut taken: impl FnMut(u64, SentPacket<R>)) -> u64 {
+        let mut bytes = 0;
+        self.sent.take_all(|pn, packet| {
+            bytes += packet.bytes_in_flight();
+            taken(pn, packet);
+        });
+        self.loss_time = None;
+        self.last_eliciting_sent = None;
+        self.eliciting_in_flight = 0;
+        self.silent = 0;
+        self.probes = 0;
+        bytes
+    }
+
+    pub(super) fn check_ack<I>(&self, ack: &Ack<I>) -> Result<(), TransportError>
+    where
+        I: Iterator<Item = RangeInclusive<u64>> + Clone,
+    {
+        let violation = |reason| TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(2);
+        if !self.sent.was_sent(ack.largest) {
+            return Err(violation("ACK of a packet that was never sent"));
+        }
+        if self.sent.remembers_skipped()
+            && ack
+                .ranges
+                .clone()
+                .any(|range| self.sent.has_skipped(*range.start(), *range.end()))
+        {
+            return Err(violation("ACK of a packet number that was skipped"));
+        }
+        Ok(())
+    }
+
+    /// Takes the acknowledged packets. The work is bound by what is in flight.
+    pub(super) fn take_acked(
+        &mut self,
+        ranges: impl Iterator<Item = RangeInclusive<u64>>,
+        outcome: &mut Outcome<R>,
+    ) -> Newly {
+        let mut newly = Newly::default();
+        let mut eliciting = 0;
+        for range in ranges {
+            self.sent
+                .take_range(*range.start(), *range.end(), |pn, packet| {
+                    newly.bytes += packet.bytes_in_flight();
+                    newly.newest = newly.newest.max(Some((pn, packet.time_sent)));
+                    eliciting += u32::from(packet.ack_eliciting);
+                    outcome.largest_acked_ack = outcome.largest_acked_ack.max(packet.largest_acked);
+                    outcome.acked.push(Settled { pn, packet });
+                });
+        }
+        self.eliciting_in_flight -= eliciting;
+        newly.eliciting = eliciting > 0;
+        newly
+    }
+}
+
+/// What the newly acknowledged packets of one ACK amount to.
+#[derive(Debug, Default)]
+pub(super) struct Newly {
+    pub(super) bytes: u64,
+    pub(super) eliciting: bool,
+    pub(super) newest: Option<(u64, Instant)>,
+}

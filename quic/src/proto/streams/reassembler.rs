@@ -1,0 +1,313 @@
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// Received bytes are gathered in chunks of at most this size.
+const MAX_CHUNK: usize = 32 * 1024;
+/// Neighbouring chunks that are smaller together become one.
+const SMALL: usize = 2048;
+
+/// Puts a byte stream together from pieces in any order, overlapping and repeated.
+///
+/// Data that continues what is there is appended to the last chunk: one copy in, one copy (or none,
+/// by chunk) out. Data ahead of a gap forms runs of its own; runs that meet are joined. Bytes that
+/// arrive twice are not compared, the first stay.
+#[derive(Debug)]
+pub(crate) struct Reassembler {
+    /// Bytes read so far: where `ready` starts.
+    consumed: u64,
+    ready: Run,
+    /// Runs behind gaps, by their offset. They neither touch nor overlap.
+    ahead: BTreeMap<u64, Run>,
+    max_bytes: u64,
+    max_pieces: usize,
+}
+
+/// A bound of the reassembler would be exceeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exceeded {
+    /// The data reaches too far beyond what was read.
+    Bytes,
+    /// There are too many gaps.
+    Pieces,
+}
+
+/// Bytes without a gap.
+#[derive(Debug, Default)]
+struct Run {
+    /// Bytes held.
+    len: usize,
+    /// Bytes the next chunk should have room for.
+    next_chunk: usize,
+    full: VecDeque<BytesMut>,
+    tail: BytesMut,
+}
+
+impl Reassembler {
+    /// Nothing received. Data may reach `max_bytes` beyond what was read and be in `max_pieces`
+    /// separate pieces.
+    pub(crate) fn new(max_bytes: u64, max_pieces: usize) -> Self {
+        let ready = Run::default();
+        Self {
+            consumed: 0,
+            ready,
+            ahead: BTreeMap::new(),
+            max_bytes,
+            max_pieces,
+        }
+    }
+
+    /// Bytes read so far.
+    pub(crate) const fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// Bytes that can be read now.
+    pub(crate) const fn readable(&self) -> usize {
+        self.ready.len
+    }
+
+    /// The offset behind the bytes that can be read: where the first gap starts.
+    pub(crate) const fn contiguous_end(&self) -> u64 {
+        self.consumed + self.ready.len as u64
+    }
+
+    /// Takes data in. After an error nothing of it is held.
+    #[inline]
+    pub(crate) fn insert(&mut self, offset: u64, data: &[u8]) -> Result<(), Exceeded> {
+        let end = offset.saturating_add(data.len() as u64);
+        if end.saturating_sub(self.consumed) > self.max_bytes {
+            return Err(Exceeded::Bytes);
+        }
+        if offset == self.contiguous_end() && self.ahead.is_empty() {
+            self.ready.append(data);
+            return Ok(());
+        }
+        self.insert_slow(offset, data)
+    }
+
+    fn insert_slow(&mut self, offset: u64, data: &[u8]) -> Result<(), Exceeded> {
+        let (mut offset, mut data) = behind(self.contiguous_end(), offset, data);
+        if self.needs_new_run(offset, data) && self.ahead.len() >= self.max_pieces {
+            return Err(Exceeded::Pieces);
+        }
+        loop {
+            (offset, data) = behind(self.held_until(offset), offset, data);
+            if data.is_empty() {
+                return Ok(());
+            }
+            self.insert_piece(offset, data);
+        }
+    }
+
+    /// The end of the run that holds the offset; something lower if none does.
+    fn held_until(&self, offset: u64) -> u64 {
+        let ahead = self.run_at(offset).map_or(0, |(start, run)| run.end(start));
+        ahead.max(self.contiguous_end())
+    }
+
+    /// Whether the data would stand alone: only then is there one more piece afterwards.
+    fn needs_new_run(&self, offset: u64, data: &[u8]) -> bool {
+        let end = offset + data.len() as u64;
+        let touches = self
+            .run_at(end)
+            .is_some_and(|(start, run)| run.end(start) >= offset);
+        !data.is_empty() && offset > self.contiguous_end() && !touches
+    }
+
+    /// The run ahead that starts at or before the offset.
+    fn run_at(&self, offset: u64) -> Option<(u64, &Run)> {
+        self.ahead
+            .range(..=offset)
+            .next_back()
+            .map(|(&start, run)| (start, run))
+    }
+
+    /// Holds the data up to the next run, and joins the two if they meet. The offset is in a gap.
+    fn insert_piece(&mut self, offset: u64, data: &[u8]) {
+        let next = self.ahead.range(offset..).next().map(|(&start, _)| start);
+        let gap = next.map_or(u64::MAX, |next| next - offset);
+        let len = gap.min(data.len() as u64);
+        let joined = next
+            .filter(|_| len == gap)
+            .and_then(|next| self.ahead.remove(&next));
+        let run = self.run_ending_at(offset);
+        run.append(data.split_at(len as usize).0);
+        if let Some(joined) = joined {
+            run.join(joined);
+        }
+    }
+
+    /// The run that the data at this offset continues; a new one if there is none.
+    fn run_ending_at(&mut self, offset: u64) -> &mut Run {
+        if offset == self.contiguous_end() {
+            return &mut self.ready;
+        }
+        let touching = self
+            .run_at(offset)
+            .filter(|(start, run)| run.end(*start) == offset);
+        let start = touching.map_or(offset, |(start, _)| start);
+        self.ahead.entry(start).or_default()
+    }
+
+    /// Copies out what fits, and says how much.
+    #[inline]
+    pub(crate) fn read(&mut self, target: &mut [u8]) -> usize {
+        let len = self.ready.read(target);
+        self.consumed += len as u64;
+        len
+    }
+
+    /// Takes up to `max` bytes out without copying. `None` if there is nothing to read.
+    pub(crate) fn read_chunk(&mut self, max: usize) -> Option<Bytes> {
+        let chunk = self.ready.read_chunk(max)?;
+        self.consumed += chunk.len() as u64;
+        Some(chunk)
+    }
+}
+
+/// The part of the data from `end` on.
+fn behind(end: u64, offset: u64, data: &[u8]) -> (u64, &[u8]) {
+    let skip = end.saturating_sub(offset).min(data.len() as u64);
+    (offset + skip, data.split_at(skip as usize).1)
+}
+
+impl Run {
+    fn end(&self, start: u64) -> u64 {
+        start + self.len as u64
+    }
+
+    fn room(&self) -> usize {
+        self.tail.capacity() - self.tail.len()
+    }
+
+    #[inline]
+    fn append(&mut self, mut data: &[u8]) {
+        self.len += data.len();
+        loop {
+            let room = self.room();
+            if data.len() <= room {
+                return self.tail.extend_from_slice(data);
+            }
+            let (now, later) = data.split_at(room);
+            self.tail.extend_from_slice(now);
+            data = later;
+            self.grow(data.len());
+        }
+    }
+
+    /// Makes room behind a full tail. A tail that was read empty is used again; else a chunk is
+    /// added, twice as large as the one before, so that no run holds twice what it received.
+    #[cold]
+    fn grow(&mut self, wanted: usize) {
+        if self.tail.is_empty() && self.tail.try_reclaim(wanted) {
+            return;
+        }
+        let size = self.next_chunk.max(wanted).min(MAX_CHUNK);
+        self.next_chunk = size * 2;
+        self.push_full(BytesMut::with_capacity(size));
+    }
+
+    /// Appends another run.
+    ///
+    /// Its chunks are copied while they fit in the room that is there, or are so small that they
+    /// would cost more as chunks of their own. So memory stays in proportion to the bytes held, in
+    /// whatever pieces and order they come.
+    fn join(&mut self, mut next: Self) {
+        self.len += next.len;
+        self.next_chunk = self.next_chunk.max(next.next_chunk);
+        next.full.push_back(next.tail);
+        while let Some(chunk) = next.full.front() {
+            if chunk.len() > self.room() {
+                let together = self.tail.len() + chunk.len();
+                if together > SMALL {
+                    break;
+                }
+                let mut larger = BytesMut::with_capacity(SMALL.min(together * 2));
+                larger.extend_from_slice(&self.tail);
+                self.tail = larger;
+            }
+            self.tail.extend_from_slice(chunk);
+            next.full.pop_front();
+        }
+        let Some(tail) = next.full.pop_back() else {
+            return;
+        };
+        self.push_full(tail);
+        self.append_full(next.full);
+    }
+
+    /// Makes the tail a full chunk and starts another.
+    fn push_full(&mut self, tail: BytesMut) {
+        let full = std::mem::replace(&mut self.tail, tail);
+        if !full.is_empty() {
+            self.full.push_back(full);
+        }
+    }
+
+    /// Moves chunks behind the full ones: always the shorter list, or data that comes back to front
+    /// would take quadratic time.
+    fn append_full(&mut self, mut next: VecDeque<BytesMut>) {
+        if self.full.len() >= next.len() {
+            return self.full.append(&mut next);
+        }
+        while let Some(chunk) = self.full.pop_back() {
+            next.push_front(chunk);
+        }
+        self.full = next;
+    }
+
+    #[inline]
+    fn read(&mut self, mut target: &mut [u8]) -> usize {
+        let mut total = 0;
+        while let Some(chunk) = self.front() {
+            let len = chunk.len().min(target.len());
+            if len == 0 {
+                break;
+            }
+            let (now, later) = target.split_at_mut(len);
+            chunk.copy_to_slice(now);
+            target = later;
+            total += len;
+        }
+        self.len -= total;
+        total
+    }
+
+    fn read_chunk(&mut self, max: usize) -> Option<Bytes> {
+        let chunk = self.front()?;
+        let len = chunk.len().min(max);
+        if len == 0 {
+            return None;
+        }
+        let chunk = chunk.split_to(len).freeze();
+        self.len -= chunk.len();
+        Some(chunk)
+    }
+
+    /// The chunk to read from; spent ones are dropped.
+    fn front(&mut self) -> Option<&mut BytesMut> {
+        while self.full.front().is_some_and(BytesMut::is_empty) {
+            self.full.pop_front();
+        }
+        Some(self.full.front_mut().unwrap_or(&mut self.tail))
+    }
+
+    #[cfg(test)]
+    fn capacity(&self) -> usize {
+        self.full.iter().map(BytesMut::capacity).sum::<usize>() + self.tail.capacity()
+    }
+}
+
+#[cfg(test)]
+impl Reassembler {
+    /// Bytes of memory taken for data.
+    pub(super) fn capacity(&self) -> usize {
+        self.ready.capacity() + self.ahead.values().map(Run::capacity).sum::<usize>()
+    }
+
+    /// Separate pieces behind gaps.
+    pub(super) fn pieces(&self) -> usize {
+        self.ahead.len()
+    }
+}

@@ -1,0 +1,262 @@
+use std::{collections::VecDeque, ops::Range};
+
+use bytes::Bytes;
+
+use super::range_set::RangeSet;
+
+/// Copied data is gathered in chunks of at most this size.
+const MAX_CHUNK: usize = 64 * 1024;
+/// The first chunk has at least this size.
+const MIN_CHUNK: usize = 64;
+/// Chunks below this size are copied: keeping them would cost more than that.
+const SMALL: usize = 512;
+
+/// Bytes to send in order, held until they are acknowledged.
+///
+/// Offsets are divided by two cursors: everything below `acked` is gone, everything from `next` on
+/// was never sent. Between them lie what is under way, what was acknowledged out of order and what
+/// was lost. In a bulk transfer every operation works at a cursor; a search is needed only after
+/// loss or reordering.
+#[derive(Debug, Default)]
+pub(crate) struct SendBuffer {
+    chunks: VecDeque<Chunk>,
+    /// The chunk that was read last.
+    cursor: usize,
+    acked: u64,
+    next: u64,
+    end: u64,
+    acked_ahead: RangeSet,
+    lost: RangeSet,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    start: u64,
+    data: Data,
+}
+
+#[derive(Debug)]
+enum Data {
+    /// Ours, with room to grow in its capacity.
+    Copied(Vec<u8>),
+    Shared(Bytes),
+}
+
+impl Chunk {
+    fn bytes(&self) -> &[u8] {
+        match &self.data {
+            Data::Copied(bytes) => bytes,
+            Data::Shared(bytes) => bytes,
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.start + self.bytes().len() as u64
+    }
+}
+
+impl SendBuffer {
+    /// Holds nothing.
+    pub(crate) const fn new() -> Self {
+        Self {
+            chunks: VecDeque::new(),
+            cursor: 0,
+            acked: 0,
+            next: 0,
+            end: 0,
+            acked_ahead: RangeSet::new(),
+            lost: RangeSet::new(),
+        }
+    }
+
+    /// Appends a copy of the data.
+    pub(crate) fn write(&mut self, mut data: &[u8]) {
+        while !data.is_empty() {
+            let room = self.tail_room();
+            if room == 0 {
+                self.grow(data.len());
+                continue;
+            }
+            let (now, later) = data.split_at(room.min(data.len()));
+            if let Some(Chunk {
+                data: Data::Copied(tail),
+                ..
+            }) = self.chunks.back_mut()
+            {
+                tail.extend_from_slice(now);
+            }
+            self.end += now.len() as u64;
+            data = later;
+        }
+    }
+
+    /// Appends the data itself, unless it is so small that copying it costs less.
+    pub(crate) fn push(&mut self, data: Bytes) {
+        if data.len() < SMALL {
+            return self.write(&data);
+        }
+        let start = self.end;
+        self.end += data.len() as u64;
+        self.chunks.push_back(Chunk {
+            start,
+            data: Data::Shared(data),
+        });
+    }
+
+    fn tail_room(&self) -> usize {
+        match self.chunks.back() {
+            Some(Chunk {
+                data: Data::Copied(tail),
+                ..
+            }) => tail.capacity() - tail.len(),
+            _ => 0,
+        }
+    }
+
+    /// Adds an empty chunk: what is wanted, or as much as is held already, so that many small
+    /// writes need few chunks and a short stream a small one.
+    fn grow(&mut self, wanted: usize) {
+        let held = (self.end - self.acked).min(MAX_CHUNK as u64) as usize;
+        let size = wanted.max(held).clamp(MIN_CHUNK, MAX_CHUNK);
+        let data = Data::Copied(Vec::with_capacity(size));
+        self.chunks.push_back(Chunk {
+            start: self.end,
+            data,
+        });
+    }
+
+    /// Bytes not yet acknowledged, sent or not.
+    pub(crate) const fn held(&self) -> u64 {
+        self.end - self.acked
+    }
+
+    /// Bytes never sent.
+    pub(crate) const fn unsent(&self) -> u64 {
+        self.end - self.next
+    }
+
+    /// The offset behind everything that was ever sent.
+    pub(crate) const fn next_offset(&self) -> u64 {
+        self.next
+    }
+
+    /// The offset behind everything written.
+    pub(crate) const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Whether everything written was acknowledged.
+    pub(crate) const fn is_acked(&self) -> bool {
+        self.acked == self.end
+    }
+
+    /// The lowest range that was lost and not sent again.
+    pub(crate) fn lost(&self) -> Option<Range<u64>> {
+        self.lost.first()
+    }
+
+    /// What to send next: what was lost, then what is new.
+    pub(crate) fn pending(&self) -> Option<Range<u64>> {
+        self.lost()
+            .or_else(|| (self.next < self.end).then_some(self.next..self.end))
+    }
+
+    /// Copies the bytes from `offset` on. Only held bytes may be asked for.
+    pub(crate) fn fill(&mut self, mut offset: u64, mut target: &mut [u8]) {
+        let mut index = self.find(offset);
+        while let Some(chunk) = self.chunks.get(index).filter(|_| !target.is_empty()) {
+            let skip = offset.saturating_sub(chunk.start) as usize;
+            let source = chunk.bytes().get(skip..).unwrap_or_default();
+            let len = source.len().min(target.len());
+            let (now, later) = target.split_at_mut(len);
+            now.copy_from_slice(source.split_at(len).0);
+            target = later;
+            offset += len as u64;
+            self.cursor = index;
+            index += 1;
+        }
+        debug_assert!(target.is_empty(), "asked for bytes that are not held");
+    }
+
+    /// The chunk with this offset: mostly the one read last or the next.
+    fn find(&self, offset: u64) -> usize {
+        for index in [self.cursor, self.cursor + 1] {
+            if self
+                .chunks
+                .get(index)
+                .is_some_and(|it| it.start <= offset && offset < it.end())
+            {
+                return index;
+            }
+        }
+        self.chunks.partition_point(|chunk| chunk.end() <= offset)
+    }
+
+    /// The range is under way, for the first time or again. It starts where [`Self::pending`] or
+    /// [`Self::lost`] said.
+    pub(crate) fn on_sent(&mut self, range: Range<u64>) {
+        debug_assert!(range.end <= self.end, "sent what was not written");
+        self.next = self.next.max(range.end);
+        if !self.lost.is_empty() {
+            self.lost.remove(range);
+        }
+    }
+
+    /// The peer has the range.
+    pub(crate) fn on_acked(&mut self, range: Range<u64>) {
+        debug_assert!(range.end <= self.next, "acknowledged what was not sent");
+        if !self.lost.is_empty() {
+            self.lost.remove(range.clone());
+        }
+        if range.start > self.acked {
+            return self.acked_ahead.insert(range);
+        }
+        if range.end <= self.acked {
+            return;
+        }
+        self.acked = range.end;
+        if !self.acked_ahead.is_empty() {
+            while let Some(ahead) = self.acked_ahead.first().filter(|it| it.start <= self.acked) {
+                self.acked = self.acked.max(ahead.end);
+                self.acked_ahead.remove(ahead);
+            }
+        }
+        self.release();
+    }
+
+    /// Drops the chunks that were acknowledged whole.
+    fn release(&mut self) {
+        while self
+            .chunks
+            .front()
+            .is_some_and(|front| front.end() <= self.acked)
+        {
+            self.chunks.pop_front();
+            self.cursor = self.cursor.saturating_sub(1);
+        }
+    }
+
+    /// The range was lost: what of it the peer does not have otherwise is to be sent again.
+    pub(crate) fn on_lost(&mut self, range: Range<u64>) {
+        debug_assert!(range.end <= self.next, "lost what was not sent");
+        let start = range.start.max(self.acked);
+        if start >= range.end {
+            return;
+        }
+        self.lost.insert(start..range.end);
+        for acked in self.acked_ahead.overlapping(start..range.end) {
+            self.lost.remove(acked);
+        }
+    }
+
+    /// Sends everything again that was sent and not acknowledged, as a probe does for a handshake
+    /// flight.
+    pub(crate) fn retransmit_all(&mut self) {
+        self.on_lost(self.acked..self.next);
+    }
+
+    #[cfg(test)]
+    pub(super) fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+}

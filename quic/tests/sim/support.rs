@@ -17,17 +17,17 @@ use hybriq::{
 };
 
 /// One way across the network of most scenarios.
-pub const DELAY: Duration = ms(50);
+pub(crate) const DELAY: Duration = ms(50);
 
 /// There and back, which is also the initial RTT of every setup here.
-pub const RTT: Duration = ms(100);
+pub(crate) const RTT: Duration = ms(100);
 
 /// The probe timeout before the round trip was measured, and with the first sample of it:
 /// RTT + 4 × RTT/2 (RFC 9002 §6.2.1).
-pub const PTO: Duration = ms(300);
+pub(crate) const PTO: Duration = ms(300);
 
 /// Long enough for everything.
-pub const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 struct Certificate {
     identity: Identity,
@@ -56,7 +56,7 @@ fn large() -> &'static Certificate {
 }
 
 /// Small and equal initial round trips, so that timeouts can be computed.
-pub fn transport() -> TransportConfig {
+pub(crate) fn transport() -> TransportConfig {
     TransportConfig::new().initial_rtt(RTT).handshake_timeout(Duration::from_secs(60))
 }
 
@@ -78,17 +78,17 @@ fn server_of(
 }
 
 /// A server with a policy.
-pub fn server(backend: Backend, policy: KeyExchange) -> Setup {
+pub(crate) fn server(backend: Backend, policy: KeyExchange) -> Setup {
     server_of(small(), backend, policy, transport())
 }
 
 /// A server with a transport configuration of its own.
-pub fn server_with(transport: TransportConfig) -> Setup {
+pub(crate) fn server_with(transport: TransportConfig) -> Setup {
     server_of(small(), Backend::Rustls, KeyExchange::default(), transport)
 }
 
 /// A server whose certificate is large.
-pub fn server_with_large_certificate(backend: Backend) -> Setup {
+pub(crate) fn server_with_large_certificate(backend: Backend) -> Setup {
     server_of(large(), backend, KeyExchange::default(), transport())
 }
 
@@ -100,40 +100,40 @@ fn client_options() -> ClientOptions {
 }
 
 /// A client with a policy.
-pub fn client(backend: Backend, policy: KeyExchange) -> Setup {
+pub(crate) fn client(backend: Backend, policy: KeyExchange) -> Setup {
     let options = client_options().key_exchange(policy);
     setup(backend.client(&options).unwrap(), transport())
 }
 
 /// A client with a transport configuration of its own.
-pub fn client_with(transport: TransportConfig) -> Setup {
+pub(crate) fn client_with(transport: TransportConfig) -> Setup {
     setup(Backend::Rustls.client(&client_options()).unwrap(), transport)
 }
 
 /// Exactly this group.
-pub fn only(group: Group) -> KeyExchange {
+pub(crate) fn only(group: Group) -> KeyExchange {
     KeyExchange::Exactly(vec![group])
 }
 
 /// A client and a server that agree on X25519MLKEM768.
-pub fn pair() -> (Setup, Setup) {
+pub(crate) fn pair() -> (Setup, Setup) {
     (client_with(transport()), server_with(transport()))
 }
 
 /// A world with one client.
-pub fn world(network: Network, client: &Setup, server: &Setup, app: impl App + 'static) -> World {
+pub(crate) fn world(network: Network, client: &Setup, server: &Setup, app: impl App + 'static) -> World {
     let mut world = World::new(network, server.clone());
     world.connect(client, app);
     world
 }
 
 /// The usual network, and nothing lost.
-pub fn plain(seed: u64) -> Network {
+pub(crate) fn plain(seed: u64) -> Network {
     Network::new(seed).delay(DELAY)
 }
 
 /// Runs one byte there and back to the end and checks it.
-pub fn exchange(network: Network, client: &Setup, server: &Setup) -> World {
+pub(crate) fn exchange(network: Network, client: &Setup, server: &Setup) -> World {
     let mut world = world(network, client, server, Ask::one_byte());
     world.run(LIMIT);
     check(&world);
@@ -141,7 +141,7 @@ pub fn exchange(network: Network, client: &Setup, server: &Setup) -> World {
 }
 
 /// The client got what it asked for and closed; both ends saw the same.
-pub fn check(world: &World) {
+pub(crate) fn check(world: &World) {
     let client = world.client(0);
     assert_eq!(client.progress(), Progress::Done, "{:?}", client.close_reason());
     let by_us = ConnectionError::Application { by: By::Local, code: 0, reason: "".into() };
@@ -164,12 +164,12 @@ pub fn check(world: &World) {
 }
 
 /// When the client had its answer.
-pub fn answered_after(world: &World) -> Duration {
+pub(crate) fn answered_after(world: &World) -> Duration {
     world.client(0).done_at.expect("the client got its answer")
 }
 
 /// Two connections one after the other, with tickets.
-pub fn resumed_exchange() -> World {
+pub(crate) fn resumed_exchange() -> World {
     let options = ServerOptions::new(small().identity.clone()).alpn(["sim"]);
     let server = setup(Backend::Rustls.server(&options).unwrap(), transport());
     let trust = Trust::roots_der([small().root.clone()]);
@@ -183,13 +183,13 @@ pub fn resumed_exchange() -> World {
 }
 
 /// A client that offers another protocol.
-pub fn client_with_alpn(protocol: &str) -> Setup {
+pub(crate) fn client_with_alpn(protocol: &str) -> Setup {
     let options = client_options().alpn([protocol]);
     setup(Backend::Rustls.client(&options).unwrap(), transport())
 }
 
 /// A client that trusts somebody else.
-pub fn distrusting_client() -> Setup {
+pub(crate) fn distrusting_client() -> Setup {
     let other = certificate(vec!["localhost".into()]).root;
     let options = client_options().trust(Trust::roots_der([other]));
     setup(Backend::Rustls.client(&options).unwrap(), transport())

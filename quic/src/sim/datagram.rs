@@ -94,8 +94,7 @@ fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, Cid, Cid), Eof> {
         return Ok((kind, Cid::EMPTY, Cid::EMPTY));
     }
     let version = reader.u32()?;
-    let dcid = cid(reader)?;
-    let scid = cid(reader)?;
+    let [dcid, scid] = [cid(reader)?, cid(reader)?];
     let kind = match (version, first >> 4 & 3) {
         (0, _) => PacketKind::VersionNegotiation,
         (_, 0) => PacketKind::Initial,
@@ -103,6 +102,12 @@ fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, Cid, Cid), Eof> {
         (_, 2) => PacketKind::Handshake,
         _ => PacketKind::Retry,
     };
+    // Only Version Negotiation may echo ids that are longer than ours ever are.
+    let cid = |id: &[u8]| match (Cid::new(id), kind) {
+        (None, PacketKind::VersionNegotiation) => Ok(Cid::EMPTY),
+        (cid, _) => cid.ok_or(Eof),
+    };
+    let (dcid, scid) = (cid(dcid)?, cid(scid)?);
     match kind {
         PacketKind::VersionNegotiation | PacketKind::Retry => {
             reader.take_rest();
@@ -118,7 +123,7 @@ fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, Cid, Cid), Eof> {
     Ok((kind, dcid, scid))
 }
 
-fn cid(reader: &mut Reader<'_>) -> Result<Cid, Eof> {
+fn cid<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Eof> {
     let len = reader.u8()?;
-    Cid::new(reader.bytes(len.into())?).ok_or(Eof)
+    reader.bytes(len.into())
 }

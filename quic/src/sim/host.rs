@@ -18,6 +18,12 @@ use crate::{
 /// Datagrams asked for in one call.
 const TRAIN: usize = 10;
 
+/// Timers of a connection that may be due at one instant.
+const TIMERS_AT_ONCE: usize = 8;
+
+/// Events and trains of a connection at one instant.
+const STEPS_AT_ONCE: usize = 10_000;
+
 /// What a server does with somebody who wants to connect.
 pub enum Answer {
     /// It accepts, with a setup of its own or else the endpoint's.
@@ -140,6 +146,7 @@ pub struct Host {
     peers: Vec<Peer>,
     slots: BTreeMap<Slot, usize>,
     refused: Vec<ConnectionError>,
+    foreign: u64,
     policy: Policy,
     outgoing: Vec<Datagram>,
     buffer: Vec<u8>,
@@ -153,6 +160,7 @@ impl Host {
             peers: Vec::new(),
             slots: BTreeMap::new(),
             refused: Vec::new(),
+            foreign: 0,
             policy: Box::new(|_| Answer::Accept(None, Box::new(Echo::new()))),
             outgoing: Vec::new(),
             buffer: vec![0; 65_536],
@@ -172,6 +180,11 @@ impl Host {
     /// Why those were refused whom it would have accepted.
     pub fn refused(&self) -> &[ConnectionError] {
         &self.refused
+    }
+
+    /// Datagrams that were meant for another worker, which no simulated machine has.
+    pub const fn foreign(&self) -> u64 {
+        self.foreign
     }
 
     /// Its endpoint's counters.
@@ -219,8 +232,11 @@ impl Host {
                 Ok(())
             }
             Routed::Incoming(incoming) => self.answer(clock, incoming),
-            // What is another worker's is nobody's here.
-            Routed::Foreign(_) | Routed::Consumed | Routed::Dropped => Ok(()),
+            Routed::Foreign(_) => {
+                self.foreign += 1;
+                Ok(())
+            }
+            Routed::Consumed | Routed::Dropped => Ok(()),
         }
     }
 
@@ -244,47 +260,41 @@ impl Host {
     }
 
     fn turn_connection(&mut self, clock: Clock, slot: Slot, index: usize) -> Result<(), String> {
-        let now = clock.instant();
-        let Some(connection) = self.connection(index) else { return Ok(()) };
-        if connection.next_timeout().is_some_and(|at| at <= now) {
-            connection.on_timeout(now);
+        // Handling one timer may uncover another that is due, but there is an end to it.
+        for _ in 0..TIMERS_AT_ONCE {
+            self.exhaust_connection(clock, slot, index)?;
+            let Some(connection) = self.connection(index) else { return Ok(()) };
+            if connection.next_timeout().is_none_or(|at| at > clock.instant()) {
+                return Ok(());
+            }
+            connection.on_timeout(clock.instant());
         }
-        for _ in 0..10_000 {
-            let mut idle = true;
+        Err(format!("connection {index} of {} has a timer that never rests", self.address))
+    }
+
+    /// Takes everything out of a connection that it has to say now.
+    fn exhaust_connection(&mut self, clock: Clock, slot: Slot, index: usize) -> Result<(), String> {
+        for _ in 0..STEPS_AT_ONCE {
             let Some(peer) = self.peers.get_mut(index) else { return Ok(()) };
             let Some(connection) = peer.connection.as_mut() else { return Ok(()) };
             let alive = self.endpoint.service(slot, connection);
             peer.last_stats = connection.stats();
             if let Some(event) = connection.poll_event() {
-                idle = false;
                 peer.on_event(clock, event)?;
             } else if !alive {
                 peer.connection = None;
                 peer.drained_at = Some(clock.now);
                 self.slots.remove(&slot);
                 return Ok(());
-            } else if let Some(transmit) = connection.poll_transmit(now, &mut self.buffer, TRAIN) {
-                idle = false;
+            } else if let Some(transmit) =
+                connection.poll_transmit(clock.instant(), &mut self.buffer, TRAIN)
+            {
                 self.queue(&transmit)?;
-            }
-            if idle {
-                return self.check_timer(clock, index);
+            } else {
+                return Ok(());
             }
         }
         Err("a connection has no end of events and datagrams at one instant".to_owned())
-    }
-
-    /// A timer that is due although it was handled and everything was sent would never rest.
-    fn check_timer(&self, clock: Clock, index: usize) -> Result<(), String> {
-        let connection = self.peers.get(index).and_then(|peer| peer.connection.as_ref());
-        match connection.and_then(Connection::next_timeout) {
-            Some(at) if at <= clock.instant() => Err(format!(
-                "the timer of connection {index} of {} is due at {:?} after it was handled",
-                self.address,
-                clock.since(at)
-            )),
-            _ => Ok(()),
-        }
     }
 
     /// When it wants its next turn.

@@ -196,9 +196,12 @@ impl World {
         self.fail("the world runs in circles");
     }
 
-    /// Whether every connection is drained and nothing is on the wire.
+    /// Whether every connection is drained, every partial ClientHello forgotten and nothing on the
+    /// wire.
     pub fn is_quiet(&self) -> bool {
-        self.network.is_quiet() && self.hosts().all(|host| host.live_connections() == 0)
+        self.network.is_quiet()
+            && self.hosts().all(|host| host.live_connections() == 0)
+            && self.server.stats().partial_hellos == 0
     }
 
     /// One instant: what arrives now, what is due now, and what follows from it.

@@ -21,35 +21,36 @@ use crate::support::{
     transport, world,
 };
 
-/// A real ClientHello, without the client behind it.
-fn client_hello() -> Vec<u8> {
+/// A real ClientHello without the client behind it, and the connection id that it names.
+fn client_hello() -> (Vec<u8>, Cid) {
     let (client, server) = pair();
     let mut world = world(Network::new(1), &client, &server, Idle);
     world.run_for(ms(0));
     let sent = world.trace().initials(Side::Client, world.client_host(0).address);
-    join(sent.iter().map(|(_, initial)| initial))
+    (join(sent.iter().map(|(_, initial)| initial)), sent[0].1.scid)
 }
 
 /// Somebody who builds Initial packets by hand.
 struct Forger {
     address: SocketAddr,
     dcid: Cid,
+    scid: Cid,
     number: u64,
 }
 
 impl Forger {
-    fn new(index: u32) -> Self {
+    fn new(index: u32, scid: Cid) -> Self {
         let [a, b, c, d] = index.to_be_bytes();
         Self {
             address: SocketAddr::from(([172, 16 | a, b, c], 1000 + u16::from(d))),
             dcid: Cid::from([0xf0, 1, 2, 3, a, b, c, d]),
+            scid,
             number: 0,
         }
     }
 
     fn send(&mut self, world: &mut World, frames: &[InitialFrame]) {
-        let scid = Cid::from([7; 8]);
-        let payload = build_initial(self.dcid, scid, self.number, frames);
+        let payload = build_initial(self.dcid, self.scid, self.number, frames);
         self.number += 1;
         let source = self.address;
         world.inject(
@@ -105,8 +106,8 @@ fn a_server_hello_over_two_initials_survives_the_loss_of_either() {
 #[test]
 fn too_much_crypto_data_is_crypto_buffer_exceeded() {
     let mut world = empty_world();
-    let mut forger = Forger::new(1);
-    let hello = client_hello();
+    let (hello, scid) = client_hello();
+    let mut forger = Forger::new(1, scid);
     forger.send(&mut world, &[crypto(&hello, 0, 100)]);
     forger.send(&mut world, &[InitialFrame::Crypto { offset: 70_000, data: vec![0; 10] }]);
     world.run_for(ms(10));
@@ -118,8 +119,8 @@ fn too_much_crypto_data_is_crypto_buffer_exceeded() {
 #[test]
 fn too_much_crypto_data_closes_a_connection() {
     let mut world = empty_world();
-    let mut forger = Forger::new(1);
-    let hello = client_hello();
+    let (hello, scid) = client_hello();
+    let mut forger = Forger::new(1, scid);
     let half = hello.len() / 2;
     forger.send(&mut world, &[crypto(&hello, 0, half)]);
     forger.send(&mut world, &[crypto(&hello, half, hello.len())]);
@@ -137,8 +138,8 @@ fn too_much_crypto_data_closes_a_connection() {
 #[test]
 fn a_client_hello_in_too_many_pieces_is_refused() {
     let mut world = empty_world();
-    let mut forger = Forger::new(1);
-    let hello = client_hello();
+    let (hello, scid) = client_hello();
+    let mut forger = Forger::new(1, scid);
     let pieces: Vec<_> = (1..150).map(|n| crypto(&hello, 4 * n, 4 * n + 1)).collect();
     forger.send(&mut world, &pieces);
     world.run_for(ms(10));
@@ -207,10 +208,10 @@ fn a_client_hello_may_overlap_itself() {
 /// The order of the packets, the order of the pieces in them, and slices of a single byte.
 #[test]
 fn a_client_hello_may_be_sliced_byte_by_byte() {
-    let hello = client_hello();
+    let (hello, scid) = client_hello();
     let frames: Vec<_> = (0..hello.len()).map(|at| crypto(&hello, at, at + 1)).collect();
     let mut world = empty_world();
-    let mut forger = Forger::new(1);
+    let mut forger = Forger::new(1, scid);
     for packet in frames.chunks(200) {
         assert_eq!(world.server().peers().len(), 0);
         forger.send(&mut world, packet);
@@ -221,11 +222,11 @@ fn a_client_hello_may_be_sliced_byte_by_byte() {
 
 #[test]
 fn a_client_hello_may_be_cut_at_every_byte() {
-    let hello = client_hello();
+    let (hello, scid) = client_hello();
     for cut in (1..hello.len()).filter(|cut| *cut < 1100 && hello.len() - cut < 1100) {
         for backwards in [false, true] {
             let mut world = empty_world();
-            let mut forger = Forger::new(1);
+            let mut forger = Forger::new(1, scid);
             let mut halves = [crypto(&hello, 0, cut), crypto(&hello, cut, hello.len())];
             if backwards {
                 halves.reverse();
@@ -245,9 +246,9 @@ fn a_client_hello_may_be_cut_at_every_byte() {
 
 #[test]
 fn a_hello_that_is_never_whole_is_forgotten() {
-    let hello = client_hello();
+    let (hello, scid) = client_hello();
     let mut world = empty_world();
-    Forger::new(1).send(&mut world, &[crypto(&hello, 0, 500)]);
+    Forger::new(1, scid).send(&mut world, &[crypto(&hello, 0, 500)]);
     world.run_for(ms(10));
     assert_eq!(world.server().stats().partial_hellos, 1);
     world.run_for(PARTIAL_HELLO_LIFETIME);
@@ -257,11 +258,11 @@ fn a_hello_that_is_never_whole_is_forgotten() {
 
 #[test]
 fn a_flood_of_partial_hellos_is_bounded_and_lets_honest_clients_in() {
-    let hello = client_hello();
+    let (hello, scid) = client_hello();
     let (client, server) = pair();
     let mut world = World::new(plain(1), server);
     for index in 0..PARTIAL_HELLOS as u32 + 500 {
-        Forger::new(index).send(&mut world, &[crypto(&hello, 0, 500)]);
+        Forger::new(index, scid).send(&mut world, &[crypto(&hello, 0, 500)]);
     }
     world.run_for(RTT);
     let stats = world.server().stats();
@@ -274,9 +275,9 @@ fn a_flood_of_partial_hellos_is_bounded_and_lets_honest_clients_in() {
 /// quicly #639: what is answered before validation comes out of the same allowance.
 #[test]
 fn acknowledging_a_partial_hello_again_and_again_is_bounded() {
-    let hello = client_hello();
+    let (hello, scid) = client_hello();
     let mut world = empty_world();
-    let mut forger = Forger::new(1);
+    let mut forger = Forger::new(1, scid);
     for _ in 0..200 {
         forger.send(&mut world, &[crypto(&hello, 0, 500)]);
         world.run_for(ms(2));

@@ -3,7 +3,7 @@
 use hybriq::{
     proto::packet::Cid,
     sim::{
-        Ask, DelayNth, DropNth, Initial, InitialFrame, Network, PacketKind, World, join, ms,
+        Ask, DelayNth, DropNth, Initial, InitialFrame, Network, PacketKind, Progress, World, join, ms,
     },
     tls::{Backend, Group, KeyExchange, Side},
 };
@@ -192,7 +192,9 @@ fn the_servers_acknowledgements_alone_are_not_padded() {
 #[test]
 fn a_resumed_handshake_still_exchanges_post_quantum_keys() {
     let world = crate::support::resumed_exchange();
-    let second = world.client(1).handshake.clone().unwrap();
+    let client = world.client(1);
+    assert_eq!(client.progress(), Progress::Done, "{:?}", client.close_reason());
+    let second = client.handshake.clone().unwrap();
     assert!(second.resumed, "the second connection is resumed");
     assert_eq!(second.key_exchange.group, Group::X25519MLKEM768);
 }

@@ -146,18 +146,10 @@ fn a_lost_close_is_said_again_to_who_goes_on_talking() {
     drop_next.store(true, Ordering::Relaxed);
     world.run(LIMIT);
     assert_eq!(world.accepted(0).close_reason(), Some(&reason(By::Peer, 9, "")));
-    let closes = world
-        .trace()
-        .sent(Side::Server)
-        .filter(|record| record.at >= closed_at)
-        .count();
-    let heard = world
-        .trace()
-        .arrived(Side::Client)
-        .filter(|record| record.at >= closed_at)
-        .count();
-    assert!(closes >= 2, "said once");
-    assert!(heard < 20 || closes * 2 < heard, "{closes} answers to {heard} datagrams");
+    let again = world.trace().sent(Side::Server).filter(|record| record.at > closed_at).count();
+    let heard = world.trace().arrived(Side::Client).filter(|record| record.at > closed_at).count();
+    assert!(again > 0, "said once");
+    assert!(heard > 10 && again * 2 < heard, "{again} answers to {heard} datagrams");
 }
 
 #[test]
@@ -279,7 +271,7 @@ fn no_group_in_common_is_alert_40_on_both_ends() {
 #[test]
 fn an_untrusted_certificate_ends_both_sides() {
     let server = server(Backend::Rustls, KeyExchange::default());
-    fails_with(&crate::support::distrusting_client(), &server, &[42, 46, 48]);
+    fails_with(&crate::support::distrusting_client(), &server, &[42, 46, 48, 51]);
 }
 
 #[test]

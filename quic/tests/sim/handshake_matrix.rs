@@ -170,7 +170,8 @@ fn one_lost_datagram_costs_at_most_one_pto() {
         for side in [Side::Server, Side::Client] {
             for place in 0..2 * FIRST {
                 let network = plain(0).toward(side, DropNth::new([place]));
-                let cost = answered_after(&case.run(network)).saturating_sub(lossless);
+                let world = case.run(network);
+                let cost = answered_after(&world).saturating_sub(lossless);
                 assert!(
                     cost <= bound,
                     "{}: losing datagram {place} to the {side:?} cost {cost:?}, more than {bound:?}",

@@ -136,9 +136,9 @@ fn a_lost_close_is_said_again_to_who_goes_on_talking() {
     let app = Ask::streams(1, 4 * 1024 * 1024);
     let drop_next = Arc::new(AtomicBool::new(false));
     let flag = drop_next.clone();
-    let network = plain(1).drop_if(move |_, toward| {
-        toward.is_server() && flag.swap(false, Ordering::Relaxed)
-    });
+    let network = Network::new(1)
+        .drop_if(move |_, toward| toward.is_server() && flag.swap(false, Ordering::Relaxed))
+        .delay(RTT / 2);
     let mut world = world(network, &client, &server, app);
     assert!(world.run_until(LIMIT, |world| world.client(0).stats().bytes_received > 100_000));
     let closed_at = world.now();

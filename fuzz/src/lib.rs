@@ -1,1 +1,5 @@
-//! Placeholder.
+//! bolero targets for everything a peer can send, one file each under `tests/`.
+//!
+//! `cargo test -p hybriq-fuzz` runs each with a short random budget. For a long run, take
+//! `cargo bolero test -p hybriq-fuzz --test frames every_frame` (libFuzzer) or another engine of
+//! bolero's.

@@ -1,6 +1,6 @@
 //! What can go wrong, one type per operation.
 
-use std::io;
+use std::{io, net::SocketAddr};
 
 use bytes::Bytes;
 
@@ -84,7 +84,11 @@ impl ConnectionError {
     pub fn is_clean(&self) -> bool {
         matches!(
             self,
-            Self::Application { code: 0, .. } | Self::Transport { code: Code::NO_ERROR, .. }
+            Self::Application { code: 0, .. }
+                | Self::Transport {
+                    code: Code::NO_ERROR,
+                    ..
+                }
         )
     }
 }
@@ -115,7 +119,7 @@ pub enum ConnectError {
     NoClientConfig,
     /// The address cannot be reached from this endpoint's socket.
     #[error("cannot connect to {0}: bind the endpoint to an address of the same family")]
-    Address(std::net::SocketAddr),
+    Address(SocketAddr),
     /// The server name is neither a DNS name nor an IP address.
     #[error("'{0}' is neither a DNS name nor an IP address")]
     ServerName(String),
@@ -125,4 +129,125 @@ pub enum ConnectError {
     /// The handshake failed.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
+}
+
+impl From<ConnectError> for io::Error {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Connection(error) => error.into(),
+            ConnectError::EndpointClosed => Self::new(io::ErrorKind::NotConnected, error),
+            error => Self::new(io::ErrorKind::InvalidInput, error),
+        }
+    }
+}
+
+/// Why nothing more can be read from a stream.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The peer abandoned the stream (RESET_STREAM): what came is not all there was.
+    #[error("the peer reset the stream: code {0}")]
+    Reset(u64),
+    /// The stream was stopped here.
+    #[error("the stream was stopped; read it before stopping")]
+    Stopped,
+    /// The connection is over.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// [`RecvStream::read_to_end`](crate::RecvStream::read_to_end) found more than it was allowed
+    /// to hold.
+    #[error("the stream is longer than {limit} bytes; raise the limit or read it in pieces")]
+    TooLong {
+        /// The limit that was given.
+        limit: usize,
+    },
+}
+
+impl From<ReadError> for io::Error {
+    fn from(error: ReadError) -> Self {
+        let kind = match error {
+            ReadError::Connection(error) => return error.into(),
+            ReadError::Reset(_) => io::ErrorKind::ConnectionReset,
+            ReadError::Stopped => io::ErrorKind::NotConnected,
+            ReadError::TooLong { .. } => io::ErrorKind::InvalidData,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// Why nothing more can be written to a stream.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The peer does not want to read any more (STOP_SENDING).
+    #[error("the peer stopped the stream: code {0}")]
+    Stopped(u64),
+    /// The stream was finished or reset here.
+    #[error("the stream was finished or reset; open another")]
+    Closed,
+    /// The connection is over.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+impl From<WriteError> for io::Error {
+    fn from(error: WriteError) -> Self {
+        let kind = match error {
+            WriteError::Connection(error) => return error.into(),
+            WriteError::Stopped(_) => io::ErrorKind::ConnectionReset,
+            WriteError::Closed => io::ErrorKind::BrokenPipe,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// Why an endpoint could not be made. Each says how to mend it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EndpointError {
+    /// Somebody else has the port.
+    #[error(
+        "{0} is already in use; stop the other program or choose another port (0 picks a free one)"
+    )]
+    InUse(SocketAddr),
+    /// The system does not let us have the port.
+    #[error("no permission to use {0}; choose a port above 1023 or run with more privileges")]
+    Permission(SocketAddr),
+    /// This machine does not have the address.
+    #[error("{0} is no address of this machine; use one it has, or [::] for all")]
+    NotOurs(SocketAddr),
+    /// What was given cannot be resolved to an address.
+    #[error("cannot resolve the address to bind to: {0}; expected for example [::]:4433")]
+    Address(io::Error),
+    /// The TLS configuration cannot be used.
+    #[error(transparent)]
+    Tls(#[from] hybriq_tls::ConfigError),
+    /// There is no tokio runtime to run on.
+    #[error("no tokio runtime here; make endpoints inside #[tokio::main] or Runtime::block_on")]
+    NoRuntime,
+    /// So many workers cannot be had.
+    #[error("{0} workers cannot be had yet; use 1")]
+    Workers(usize),
+    /// The system gave us no socket.
+    #[error("cannot open a UDP socket on {address}: {source}")]
+    Socket {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl From<EndpointError> for io::Error {
+    fn from(error: EndpointError) -> Self {
+        let kind = match &error {
+            EndpointError::InUse(_) => io::ErrorKind::AddrInUse,
+            EndpointError::Permission(_) => io::ErrorKind::PermissionDenied,
+            EndpointError::NotOurs(_) => io::ErrorKind::AddrNotAvailable,
+            EndpointError::Address(source) | EndpointError::Socket { source, .. } => source.kind(),
+            EndpointError::Tls(_) | EndpointError::Workers(_) => io::ErrorKind::InvalidInput,
+            EndpointError::NoRuntime => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
 }

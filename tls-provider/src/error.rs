@@ -1,6 +1,6 @@
 use std::{fmt, path::PathBuf};
 
-/// A TLS alert description (RFC 8446 §6). On the wire of QUIC it is CRYPTO_ERROR `0x0100 + alert`.
+/// A TLS alert description (RFC 8446 §6). On the wire of QUIC it is `CRYPTO_ERROR`, `0x0100 + alert`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Alert(pub u8);
 

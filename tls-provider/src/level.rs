@@ -11,6 +11,7 @@ pub enum Side {
 
 impl Side {
     /// The other end.
+    #[must_use]
     pub const fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,

@@ -9,6 +9,11 @@
 //! Two providers are built by default: [`rustls`] (the default choice) and [`s2n`]. Both offer
 //! X25519MLKEM768 first unless a [`KeyExchange`] policy says otherwise.
 
+#![cfg_attr(
+    not(any(feature = "rustls", all(unix, feature = "s2n-tls"))),
+    allow(dead_code, reason = "options and helpers wait for a provider")
+)]
+
 mod accepting;
 mod admission;
 mod error;

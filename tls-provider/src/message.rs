@@ -4,6 +4,9 @@ use bytes::BytesMut;
 
 use crate::{Alert, Error, Level, PerLevel};
 
+#[cfg(test)]
+mod tests;
+
 const HEADER_LEN: usize = 4;
 /// Longest body taken from a peer; certificate chains are the long ones.
 const MAX_BODY_LEN: usize = 64 * 1024;

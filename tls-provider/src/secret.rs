@@ -9,11 +9,11 @@ use crate::{Level, Side};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u16)]
 pub enum Suite {
-    /// TLS_AES_128_GCM_SHA256.
+    /// `TLS_AES_128_GCM_SHA256`.
     Aes128GcmSha256 = 0x1301,
-    /// TLS_AES_256_GCM_SHA384.
+    /// `TLS_AES_256_GCM_SHA384`.
     Aes256GcmSha384 = 0x1302,
-    /// TLS_CHACHA20_POLY1305_SHA256.
+    /// `TLS_CHACHA20_POLY1305_SHA256`.
     ChaCha20Poly1305Sha256 = 0x1303,
 }
 

@@ -88,6 +88,10 @@ pub trait Session: Send {
     /// What was negotiated so far.
     fn negotiated(&self) -> Negotiated;
 
-    /// The peer's certificates, its own first. Empty when resumed or not asked for.
+    /// The peer's certificates, its own first. Empty where none were asked for.
+    ///
+    /// s2n-tls gives the chain it verified, root included, and none of an unverified peer or of a
+    /// resumed connection. rustls gives the chain the peer sent, on a resumed connection the one of
+    /// the first handshake.
     fn peer_certificates(&self) -> Vec<CertificateDer<'static>>;
 }

@@ -82,7 +82,11 @@ pub struct TransportError {
 impl TransportError {
     /// An error that no particular frame caused.
     pub fn new(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, frame: 0, reason: reason.into() }
+        Self {
+            code,
+            frame: 0,
+            reason: reason.into(),
+        }
     }
 
     /// Names the frame at fault.
@@ -103,6 +107,9 @@ impl std::error::Error for TransportError {}
 
 impl From<Eof> for TransportError {
     fn from(Eof: Eof) -> Self {
-        Self::new(Code::FRAME_ENCODING_ERROR, "frame ends before its fields do")
+        Self::new(
+            Code::FRAME_ENCODING_ERROR,
+            "frame ends before its fields do",
+        )
     }
 }

@@ -19,7 +19,10 @@ pub struct SystemRandom {
 impl SystemRandom {
     /// An empty block: the first use draws one.
     pub const fn new() -> Self {
-        Self { block: [0; BLOCK], used: BLOCK }
+        Self {
+            block: [0; BLOCK],
+            used: BLOCK,
+        }
     }
 }
 
@@ -40,10 +43,14 @@ impl Random for SystemRandom {
                 self.used += bytes.len();
             }
             None if bytes.len() > BLOCK => {
-                system.fill(bytes).expect("the system's random generator works");
+                system
+                    .fill(bytes)
+                    .expect("the system's random generator works");
             }
             None => {
-                system.fill(&mut self.block).expect("the system's random generator works");
+                system
+                    .fill(&mut self.block)
+                    .expect("the system's random generator works");
                 self.used = 0;
                 self.fill(bytes);
             }

@@ -6,8 +6,7 @@ use std::{
 };
 
 use hybriq::{
-    By, ConnectionError,
-    config::TransportConfig,
+    By, ConnectionError, TransportConfig,
     proto::endpoint::Setup,
     sim::{App, Ask, Network, Progress, World, ms},
     tls::{

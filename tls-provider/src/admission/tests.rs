@@ -1,1 +1,54 @@
+use super::*;
 
+fn hello(groups: &[Group], shares: &[Group]) -> ClientHello {
+    ClientHello::of_groups(groups, shares)
+}
+
+const HYBRID: Group = Group::X25519MLKEM768;
+const HYBRID_1024: Group = Group::SECP384R1MLKEM1024;
+const X25519: Group = Group::X25519;
+const P256: Group = Group::SECP256R1;
+
+#[test]
+fn a_share_of_the_preferred_kind_wins() {
+    let ours = [HYBRID, HYBRID_1024, X25519, P256];
+    for (theirs, shares, chosen) in [
+        (&[HYBRID, X25519][..], &[HYBRID, X25519][..], HYBRID),
+        (&[HYBRID, HYBRID_1024], &[HYBRID_1024], HYBRID_1024),
+        (&[X25519, HYBRID_1024, HYBRID], &[X25519], HYBRID),
+        (&[P256, X25519], &[P256], P256),
+        (&[P256, X25519], &[], X25519),
+        (&[Group(0x6a6a), X25519], &[Group(0x6a6a)], X25519),
+    ] {
+        let found = choose_group(&ours, &hello(theirs, shares)).expect("a common group");
+        assert_eq!(found, chosen, "of {theirs:?} with shares for {shares:?}");
+    }
+}
+
+#[test]
+fn the_order_is_ours() {
+    let theirs = hello(&[HYBRID, X25519], &[HYBRID, X25519]);
+    assert_eq!(choose_group(&[X25519, HYBRID], &theirs), Ok(X25519));
+    assert_eq!(choose_group(&[HYBRID, X25519], &theirs), Ok(HYBRID));
+}
+
+#[test]
+fn no_common_group_is_alert_40() {
+    for theirs in [hello(&[P256], &[P256]), hello(&[], &[])] {
+        let error = choose_group(&[HYBRID], &theirs).expect_err("no common group");
+        assert_eq!(error.alert, Alert::HANDSHAKE_FAILURE);
+    }
+}
+
+#[test]
+fn names_are_found_whatever_their_case() {
+    let names = [("Example.Test".to_owned(), KeyExchange::OnlyClassical)];
+    let policies = ByServerName::build(&KeyExchange::default(), &names, |p| Ok(p.clone()));
+    let policies = policies.expect("policies");
+    assert_eq!(
+        policies.get(Some("eXample.test")),
+        &KeyExchange::OnlyClassical
+    );
+    assert_eq!(policies.get(Some("other.test")), policies.default());
+    assert_eq!(policies.get(None), policies.default());
+}

@@ -11,7 +11,7 @@ use rustls_pki_types::ServerName;
 use super::capture::Capture;
 use super::session::Running;
 use super::{NAME, groups, suites, unsupported, verify, wrong_side};
-use crate::{ClientOptions, ConfigError, KeyExchange, Provider, Session, Side, Start};
+use crate::{ClientOptions, ConfigError, Group, KeyExchange, Provider, Session, Side, Start};
 
 /// Server names whose tickets are remembered.
 const REMEMBERED_SERVERS: usize = 256;
@@ -60,9 +60,17 @@ impl Client {
             config.resumption = Resumption::disabled();
             fresh.resumption = Resumption::disabled();
         } else {
-            let store = Arc::new(ClientSessionMemoryCache::new(REMEMBERED_SERVERS));
-            config.resumption = Resumption::store(store.clone());
-            fresh.resumption = Resumption::store(Arc::new(WriteOnly(store)));
+            let cache = Arc::new(ClientSessionMemoryCache::new(REMEMBERED_SERVERS));
+            let first_is_post_quantum = groups.first().is_some_and(|group| group.is_post_quantum());
+            let store = |resumes| {
+                Resumption::store(Arc::new(Remembered {
+                    cache: cache.clone(),
+                    first_is_post_quantum,
+                    resumes,
+                }))
+            };
+            config.resumption = store(true);
+            fresh.resumption = store(false);
         }
         Ok(Self {
             key_exchange: options.key_exchange.clone(),
@@ -108,17 +116,27 @@ impl Provider for Client {
     }
 }
 
-/// A store that keeps tickets for other sessions.
+/// What is remembered of servers between connections.
 #[derive(Debug)]
-struct WriteOnly(Arc<ClientSessionMemoryCache>);
+struct Remembered {
+    cache: Arc<ClientSessionMemoryCache>,
+    first_is_post_quantum: bool,
+    /// Whether sessions take tickets out. All put them in.
+    resumes: bool,
+}
 
-impl ClientSessionStore for WriteOnly {
+impl ClientSessionStore for Remembered {
     fn set_kx_hint(&self, server_name: ServerName<'static>, group: NamedGroup) {
-        self.0.set_kx_hint(server_name, group);
+        self.cache.set_kx_hint(server_name, group);
     }
 
+    /// The group a server asked for last time. Such a wish is not authenticated when it is noted,
+    /// so it may save a round trip but never turns a post-quantum first flight into a classical
+    /// one.
     fn kx_hint(&self, server_name: &ServerName<'_>) -> Option<NamedGroup> {
-        self.0.kx_hint(server_name)
+        let hint = self.cache.kx_hint(server_name)?;
+        let post_quantum = Group(hint.into()).is_post_quantum();
+        (post_quantum || !self.first_is_post_quantum).then_some(hint)
     }
 
     fn set_tls12_session(&self, _: ServerName<'static>, _: Tls12ClientSessionValue) {}
@@ -130,10 +148,14 @@ impl ClientSessionStore for WriteOnly {
     fn remove_tls12_session(&self, _: &ServerName<'static>) {}
 
     fn insert_tls13_ticket(&self, name: ServerName<'static>, value: Tls13ClientSessionValue) {
-        self.0.insert_tls13_ticket(name, value);
+        self.cache.insert_tls13_ticket(name, value);
     }
 
-    fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-        None
+    fn take_tls13_ticket(&self, name: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        if self.resumes {
+            self.cache.take_tls13_ticket(name)
+        } else {
+            None
+        }
     }
 }

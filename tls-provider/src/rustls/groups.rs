@@ -7,6 +7,9 @@ use zeroize::Zeroize;
 use super::NAME;
 use crate::{ConfigError, Group, KeyExchange};
 
+#[cfg(test)]
+mod tests;
+
 /// The groups of a policy in its order, each once.
 pub(super) fn of_policy(policy: &KeyExchange) -> Result<Vec<Group>, ConfigError> {
     let mut groups: Vec<Group> = Vec::new();

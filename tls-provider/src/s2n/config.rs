@@ -13,6 +13,7 @@ use crate::{CertificateDer, ConfigError, Identity};
 
 /// What both sides have in common: QUIC, a policy, the application protocols, no trust yet.
 pub(super) fn builder(policy: &Policy, alpn: &[Vec<u8>]) -> Result<Builder, ConfigError> {
+    check_alpn(alpn)?;
     let build = || -> Result<Builder, S2nError> {
         let mut builder = Builder::new();
         builder.with_system_certs(false)?;
@@ -22,6 +23,20 @@ pub(super) fn builder(policy: &Policy, alpn: &[Vec<u8>]) -> Result<Builder, Conf
         Ok(builder)
     };
     build().map_err(|error| unsupported(format!("policy `{}`: {}", policy.name, reason(&error))))
+}
+
+/// s2n-tls reads an answer of one byte as no answer, and gives the answer out as a C string.
+fn check_alpn(alpn: &[Vec<u8>]) -> Result<(), ConfigError> {
+    if alpn
+        .iter()
+        .all(|protocol| protocol.len() > 1 && !protocol.contains(&0))
+    {
+        return Ok(());
+    }
+    Err(unsupported(
+        "its ALPN protocol names have at least two bytes and no zero byte; give other names or \
+         use rustls",
+    ))
 }
 
 /// Certificate and key as s2n-tls holds them.

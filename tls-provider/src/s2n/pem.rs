@@ -4,6 +4,9 @@ use zeroize::Zeroizing;
 
 use crate::{CertificateDer, Identity, PrivateKeyDer};
 
+#[cfg(test)]
+mod tests;
+
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const LINE_LEN: usize = 64;
 

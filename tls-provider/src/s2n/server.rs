@@ -24,9 +24,9 @@ use crate::{
 mod tests;
 
 /// A new ticket key is made this often; the one before it still opens its tickets.
-const KEY_ROTATION: Duration = Duration::from_secs(12 * 3600);
+const KEY_ROTATION: Duration = Duration::from_hours(12);
 /// How long a key may encrypt, so that there is always one that does.
-const KEY_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+const KEY_LIFETIME: Duration = Duration::from_hours(24);
 
 /// A server's side of s2n-tls.
 pub struct Server {
@@ -166,7 +166,7 @@ impl Named {
         if due(&live) {
             let previous = live.key.clone();
             // Without a new configuration the old one still does full handshakes.
-            if let Ok(next) = self.parts.make(self.policy, previous, now) {
+            if let Ok(next) = self.parts.make(self.policy, previous.as_deref(), now) {
                 *live = next;
             }
         }
@@ -208,7 +208,7 @@ impl Parts {
     fn make(
         &self,
         policy: &Policy,
-        previous: Option<Arc<TicketKey>>,
+        previous: Option<&TicketKey>,
         now: SystemTime,
     ) -> Result<Live, ConfigError> {
         let mut builder = config::builder(policy, &self.alpn)?;
@@ -227,7 +227,7 @@ impl Parts {
         } else {
             None
         };
-        let config = add_keys(builder, [previous.as_deref(), key.as_deref()])
+        let config = add_keys(builder, [previous, key.as_deref()])
             .map_err(|error| unsupported(reason(&error)))?;
         Ok(Live { config, key })
     }

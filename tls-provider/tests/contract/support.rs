@@ -58,6 +58,7 @@ pub(crate) fn pairings() -> impl Iterator<Item = (&'static Contender, &'static C
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pub(crate) certificate: CertificateDer<'static>,
+    pub(crate) pem: String,
 }
 
 impl Authority {
@@ -72,10 +73,12 @@ impl Authority {
             KeyUsagePurpose::KeyCertSign,
             KeyUsagePurpose::DigitalSignature,
         ];
-        let certificate = params.self_signed(&key).expect("a root").der().clone();
+        let root = params.self_signed(&key).expect("a root");
+        let (certificate, pem) = (root.der().clone(), root.pem());
         Self {
             issuer: Issuer::new(params, key),
             certificate,
+            pem,
         }
     }
 
@@ -88,6 +91,19 @@ impl Authority {
         &self,
         names: &[&str],
     ) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+        let (certificate, key) = self.issue_parts(names);
+        (
+            certificate.der().clone(),
+            PrivateKeyDer::Pkcs8(key.serialize_der().into()),
+        )
+    }
+
+    pub(crate) fn issue_pem(&self, names: &[&str]) -> (String, String) {
+        let (certificate, key) = self.issue_parts(names);
+        (certificate.pem(), key.serialize_pem())
+    }
+
+    fn issue_parts(&self, names: &[&str]) -> (rcgen::Certificate, KeyPair) {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("a key");
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("parameters");
@@ -96,9 +112,7 @@ impl Authority {
             ExtendedKeyUsagePurpose::ServerAuth,
             ExtendedKeyUsagePurpose::ClientAuth,
         ];
-        let certificate = params.signed_by(&key, &self.issuer).expect("a leaf");
-        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
-        (certificate.der().clone(), key)
+        (params.signed_by(&key, &self.issuer).expect("a leaf"), key)
     }
 
     pub(crate) fn trust(&self) -> Trust {
@@ -285,23 +299,46 @@ impl Pair {
         (client, server): (&Contender, &Contender),
         (client_options, server_options): &(ClientOptions, ServerOptions),
     ) -> Self {
+        println!("{} to {}", client.name, server.name);
         let client = (client.client)(client_options).expect("a client provider");
         let server = (server.server)(server_options).expect("a server provider");
         Self::new(&*client, &*server)
     }
 
+    /// The client says what it has to say, then the server. False when neither had anything.
+    pub(crate) fn turn(&mut self, slices: Slices) -> Result<bool, Failure> {
+        let fail = |side| move |error| Failure { side, error };
+        self.client.drive().map_err(fail(Side::Client))?;
+        let mut moved = self.client.send_to(&mut self.server, slices);
+        self.server.drive().map_err(fail(Side::Server))?;
+        moved |= self.server.send_to(&mut self.client, slices);
+        Ok(moved)
+    }
+
+    /// One turn in which one end gets more bytes than the other sent.
+    pub(crate) fn turn_with(
+        &mut self,
+        side: Side,
+        level: Level,
+        extra: &[u8],
+    ) -> Result<(), Failure> {
+        let fail = |side| move |error| Failure { side, error };
+        if side.is_client() {
+            self.client.inbox[level].extend_from_slice(extra);
+        }
+        self.client.drive().map_err(fail(Side::Client))?;
+        self.client.send_to(&mut self.server, Slices::Whole);
+        if side.is_server() {
+            self.server.inbox[level].extend_from_slice(extra);
+        }
+        self.server.drive().map_err(fail(Side::Server))?;
+        Ok(())
+    }
+
     /// Runs both ends until neither has anything to say.
     pub(crate) fn run(&mut self, slices: Slices) -> Result<(), Failure> {
-        let fail = |side| move |error| Failure { side, error };
-        loop {
-            self.client.drive().map_err(fail(Side::Client))?;
-            let mut moved = self.client.send_to(&mut self.server, slices);
-            self.server.drive().map_err(fail(Side::Server))?;
-            moved |= self.server.send_to(&mut self.client, slices);
-            if !moved {
-                return Ok(());
-            }
-        }
+        while self.turn(slices)? {}
+        Ok(())
     }
 
     #[track_caller]

@@ -183,7 +183,7 @@ impl Remote {
     /// Moves to a spare id and retires the active one, so that nobody can tell that both are one
     /// connection (RFC 9000 §9.5). `false` if there is none to move to.
     pub fn rotate(&mut self) -> bool {
-        !self.retirements.is_full() && self.use_next().unwrap_or(false)
+        self.use_next().unwrap_or(false)
     }
 
     fn queue_retirement(&mut self, sequence: u64) -> Result<(), TransportError> {

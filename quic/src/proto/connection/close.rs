@@ -62,7 +62,14 @@ impl Connection {
     /// Closes it with the application's code (RFC 9000 §10.2). Data not yet acknowledged may be
     /// lost.
     pub fn close(&mut self, now: Instant, code: u64, reason: Bytes) {
-        self.close_with(now, ConnectionError::Application { by: By::Local, code, reason });
+        self.close_with(
+            now,
+            ConnectionError::Application {
+                by: By::Local,
+                code,
+                reason,
+            },
+        );
     }
 
     pub(super) fn close_by_transport(&mut self, now: Instant, error: TransportError) {
@@ -71,11 +78,25 @@ impl Connection {
             std::borrow::Cow::Owned(reason) => Bytes::from(reason),
         };
         let (code, frame) = (error.code, error.frame);
-        self.close_with(now, ConnectionError::Transport { by: By::Local, code, frame, reason });
+        self.close_with(
+            now,
+            ConnectionError::Transport {
+                by: By::Local,
+                code,
+                frame,
+                reason,
+            },
+        );
     }
 
     pub(super) fn close_by_policy(&mut self, now: Instant, reason: String) {
-        self.close_with(now, ConnectionError::KeyExchangeRefused { by: By::Local, reason });
+        self.close_with(
+            now,
+            ConnectionError::KeyExchangeRefused {
+                by: By::Local,
+                reason,
+            },
+        );
     }
 
     fn close_with(&mut self, now: Instant, error: ConnectionError) {
@@ -90,16 +111,25 @@ impl Connection {
 
     pub(super) fn on_peer_close(&mut self, now: Instant, close: &ConnectionClose<'_>) {
         let error = match *close {
-            ConnectionClose::Application { code, reason } => {
-                ConnectionError::Application { by: By::Peer, code, reason: bounded(reason) }
-            }
+            ConnectionClose::Application { code, reason } => ConnectionError::Application {
+                by: By::Peer,
+                code,
+                reason: bounded(reason),
+            },
             ConnectionClose::Transport { code, reason, .. }
                 if self.state.is_handshaking() && self.is_key_exchange_refusal(code, reason) =>
             {
                 let reason = String::from_utf8_lossy(&bounded(reason)).into_owned();
-                ConnectionError::KeyExchangeRefused { by: By::Peer, reason }
+                ConnectionError::KeyExchangeRefused {
+                    by: By::Peer,
+                    reason,
+                }
             }
-            ConnectionClose::Transport { code, frame, reason } => ConnectionError::Transport {
+            ConnectionClose::Transport {
+                code,
+                frame,
+                reason,
+            } => ConnectionError::Transport {
                 by: By::Peer,
                 code: Code(code),
                 frame,
@@ -146,9 +176,14 @@ impl Connection {
         self.close.pending = false;
         let room = usize::try_from(self.path.credit()).unwrap_or(usize::MAX);
         let out = out.get_mut(..limits::MIN_DATAGRAM.min(room))?;
-        let spaces: &[Space] =
-            if self.state_was_confirmed() { &[Space::Data] } else { &Space::ALL };
-        let last = spaces.iter().rposition(|space| self.sealing_keys(*space).is_some())?;
+        let spaces: &[Space] = if self.state_was_confirmed() {
+            &[Space::Data]
+        } else {
+            &Space::ALL
+        };
+        let last = spaces
+            .iter()
+            .rposition(|space| self.sealing_keys(*space).is_some())?;
         let mut size = 0;
         let mut must_fill = false;
         for (index, &space) in spaces.iter().enumerate() {
@@ -176,7 +211,8 @@ impl Connection {
         let pn = self.recovery.next_number(space);
         let largest_acked = self.recovery.largest_acked(space);
         let header = self.header(space);
-        let (Some(keys), Some(error)) = (self.sealing_keys(space), self.close.error.as_ref()) else {
+        let (Some(keys), Some(error)) = (self.sealing_keys(space), self.close.error.as_ref())
+        else {
             return 0;
         };
         let Some(mut packet) = PacketBuilder::begin(buffer, &header, pn, largest_acked) else {
@@ -200,22 +236,36 @@ impl Connection {
 fn write_close_frame(error: &ConnectionError, space: Space, out: &mut FrameWriter<'_>) {
     let frame = match error {
         ConnectionError::Application { code, reason, .. } if space == Space::Data => {
-            ConnectionClose::Application { code: *code, reason }
+            ConnectionClose::Application {
+                code: *code,
+                reason,
+            }
         }
         ConnectionError::Application { .. } => ConnectionClose::Transport {
             code: Code::APPLICATION_ERROR.0,
             frame: 0,
             reason: &[],
         },
-        ConnectionError::Transport { code, frame, reason, .. } => {
-            ConnectionClose::Transport { code: code.0, frame: *frame, reason }
-        }
+        ConnectionError::Transport {
+            code,
+            frame,
+            reason,
+            ..
+        } => ConnectionClose::Transport {
+            code: code.0,
+            frame: *frame,
+            reason,
+        },
         ConnectionError::KeyExchangeRefused { .. } => ConnectionClose::Transport {
             code: Code::crypto(hybriq_tls::Alert::HANDSHAKE_FAILURE.0).0,
             frame: 0x06,
             reason: POST_QUANTUM_REQUIRED.as_bytes(),
         },
-        _ => ConnectionClose::Transport { code: Code::NO_ERROR.0, frame: 0, reason: &[] },
+        _ => ConnectionClose::Transport {
+            code: Code::NO_ERROR.0,
+            frame: 0,
+            reason: &[],
+        },
     };
     out.close(&frame);
 }

@@ -1,12 +1,7 @@
 //! What a packet carried, and who is told whether it arrived.
 
 use super::{Connection, spaces::level};
-use crate::proto::{
-    cids, handshake,
-    packet::Space,
-    recovery::Outcome,
-    streams,
-};
+use crate::proto::{cids, handshake, packet::Space, recovery::Outcome, streams};
 
 /// What one packet carried. Most carry only stream data; the rest is boxed, so that a record stays
 /// small.
@@ -59,7 +54,8 @@ impl Connection {
             let carried = settled.packet.record;
             self.streams.on_acked(&carried.streams);
             if let Some(control) = carried.control {
-                self.handshake.on_acked(level(control.space), &control.crypto);
+                self.handshake
+                    .on_acked(level(control.space), &control.crypto);
                 self.local_cids.on_acked(&control.local_cids);
                 self.peer_cids.on_acked(&control.peer_cids);
             }
@@ -68,7 +64,8 @@ impl Connection {
             let carried = settled.packet.record;
             self.streams.on_lost(&carried.streams);
             if let Some(control) = carried.control {
-                self.handshake.on_lost(level(control.space), &control.crypto);
+                self.handshake
+                    .on_lost(level(control.space), &control.crypto);
                 self.local_cids.on_lost(&control.local_cids);
                 self.peer_cids.on_lost(&control.peer_cids);
                 if control.handshake_done {

@@ -64,16 +64,25 @@ impl Connection {
     fn on_ack(&mut self, now: Instant, space: Space, ack: &Ack<'_>) -> Result<(), TransportError> {
         let delay = match space {
             Space::Data => {
-                let exponent =
-                    self.peer_params.as_ref().map_or(3, |params| params.ack_delay_exponent);
-                let micros = ack.delay.checked_mul(1 << exponent.min(20)).unwrap_or(u64::MAX);
+                let exponent = self
+                    .peer_params
+                    .as_ref()
+                    .map_or(3, |params| params.ack_delay_exponent);
+                let micros = ack
+                    .delay
+                    .checked_mul(1 << exponent.min(20))
+                    .unwrap_or(u64::MAX);
                 Duration::from_micros(micros)
             }
             Space::Initial | Space::Handshake => Duration::ZERO,
         };
         let context = self.recovery_context();
-        let ack =
-            recovery::Ack { space, largest: ack.largest, delay, ranges: ack.ranges() };
+        let ack = recovery::Ack {
+            space,
+            largest: ack.largest,
+            delay,
+            ranges: ack.ranges(),
+        };
         let mut outcome = std::mem::take(&mut self.outcome);
         let checked = self.recovery.on_ack(now, ack, &context, &mut outcome);
         self.settle(space, &mut outcome);

@@ -77,7 +77,14 @@ impl Connection {
     /// # Errors
     /// The TLS configuration cannot be used, or the server name is none.
     pub fn client(start: ClientStart<'_>) -> Result<Self, ConfigError> {
-        let ClientStart { now, setup, remote, server_name, local_cid, initial_dcid } = start;
+        let ClientStart {
+            now,
+            setup,
+            remote,
+            server_name,
+            local_cid,
+            initial_dcid,
+        } = start;
         let mut params = Vec::with_capacity(128);
         local_params(&setup.transport, local_cid, None).encode(Side::Client, &mut params);
         let session = setup.provider.session(
@@ -111,7 +118,13 @@ impl Connection {
     /// # Errors
     /// The TLS configuration cannot be used.
     pub fn server(start: ServerStart<'_>) -> Result<Self, ConfigError> {
-        let ServerStart { now, setup, client_hello, addresses: (remote, local), .. } = start;
+        let ServerStart {
+            now,
+            setup,
+            client_hello,
+            addresses: (remote, local),
+            ..
+        } = start;
         let [original_dcid, peer_cid, local_cid] = start.cids;
         let mut params = Vec::with_capacity(192);
         local_params(&setup.transport, local_cid, Some(original_dcid))
@@ -142,10 +155,18 @@ impl Connection {
             original_dcid,
         });
         for pn in 0..start.packets_sent {
-            connection.recovery.on_number_used(packet::Space::Initial, pn);
+            connection
+                .recovery
+                .on_number_used(packet::Space::Initial, pn);
         }
-        let hello = Crypto { offset: 0, data: start.crypto };
-        match connection.handshake.on_frame(hybriq_tls::Level::Initial, &hello) {
+        let hello = Crypto {
+            offset: 0,
+            data: start.crypto,
+        };
+        match connection
+            .handshake
+            .on_frame(hybriq_tls::Level::Initial, &hello)
+        {
             Ok(()) => connection.advance_handshake(now),
             Err(error) => connection.close_by_transport(now, error),
         }
@@ -153,7 +174,13 @@ impl Connection {
     }
 
     fn new(parts: Parts<'_>) -> Self {
-        let Parts { now, side, setup, path, .. } = parts;
+        let Parts {
+            now,
+            side,
+            setup,
+            path,
+            ..
+        } = parts;
         let config = setup.transport.clone();
         let recovery = Recovery::new(
             now,
@@ -243,8 +270,10 @@ impl Connection {
         self.discard(packet::Space::Initial);
         self.discard(packet::Space::Handshake);
         self.events.push_back(Event::HandshakeConfirmed);
-        let peer_limit =
-            self.peer_params.as_ref().map_or(u64::MAX, |params| params.max_udp_payload_size);
+        let peer_limit = self
+            .peer_params
+            .as_ref()
+            .map_or(u64::MAX, |params| params.max_udp_payload_size);
         let size = u64::from(self.config.datagram_size).min(peer_limit) as u16;
         if size > self.path.datagram_size() {
             self.path.set_datagram_size(size);
@@ -266,7 +295,8 @@ impl Connection {
             max_bidi: params.initial_max_streams_bidi,
             max_uni: params.initial_max_streams_uni,
         });
-        self.local_cids.set_peer_limit(params.active_connection_id_limit);
+        self.local_cids
+            .set_peer_limit(params.active_connection_id_limit);
         if let Some(token) = params.stateless_reset_token {
             self.peer_cids.set_first_reset_token(token);
         }
@@ -306,11 +336,7 @@ struct Parts<'a> {
 }
 
 /// What we tell the peer about ourselves.
-fn local_params(
-    config: &TransportConfig,
-    local_cid: Cid,
-    original_dcid: Option<Cid>,
-) -> Params {
+fn local_params(config: &TransportConfig, local_cid: Cid, original_dcid: Option<Cid>) -> Params {
     Params {
         original_dcid,
         initial_scid: Some(local_cid),
@@ -327,7 +353,6 @@ fn local_params(
         ..Params::default()
     }
 }
-
 
 /// The worker's index is the first byte of every id of ours.
 fn worker_of(cid: &Cid) -> u8 {

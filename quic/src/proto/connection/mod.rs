@@ -126,7 +126,8 @@ impl Connection {
             (random.borrow_mut())(&mut token);
             token
         };
-        self.local_cids.issue(|bytes| (random.borrow_mut())(bytes), token);
+        self.local_cids
+            .issue(|bytes| (random.borrow_mut())(bytes), token);
     }
 
     /// The connection ids of ours that are in use.
@@ -192,7 +193,10 @@ impl Connection {
 
     /// How often the 1-RTT keys were updated, by either end.
     pub fn key_updates(&self) -> u64 {
-        self.handshake.keys().one_rtt().map_or(0, handshake::OneRtt::updates)
+        self.handshake
+            .keys()
+            .one_rtt()
+            .map_or(0, handshake::OneRtt::updates)
     }
 
     fn fail(&mut self, now: Instant, failure: handshake::Failure) {

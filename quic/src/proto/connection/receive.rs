@@ -69,9 +69,14 @@ impl Connection {
             let fate = match decoded {
                 Decoded::Protected(packet) => self.take_packet(now, ecn, packet),
                 Decoded::VersionNegotiation(packet) => {
-                    let ours = packet.versions().any(|version| version == packet::VERSION_1);
+                    let ours = packet
+                        .versions()
+                        .any(|version| version == packet::VERSION_1);
                     let meant = packet.scid == self.peer_cids.active().as_bytes()
-                        && self.local_cids.active().any(|cid| cid.as_bytes() == packet.dcid);
+                        && self
+                            .local_cids
+                            .active()
+                            .any(|cid| cid.as_bytes() == packet.dcid);
                     if meant && !ours {
                         self.on_version_negotiation(now);
                     }
@@ -169,7 +174,10 @@ impl Connection {
     }
 
     /// Opens a packet with a long header. `None`: drop it.
-    #[expect(clippy::type_complexity, reason = "number and payload, an error, or neither")]
+    #[expect(
+        clippy::type_complexity,
+        reason = "number and payload, an error, or neither"
+    )]
     fn open_long<'p>(
         &self,
         packet: Protected<'p>,
@@ -190,7 +198,10 @@ impl Connection {
     }
 
     /// Opens a 1-RTT packet and follows the peer's key updates (RFC 9001 §6).
-    #[expect(clippy::type_complexity, reason = "number and payload, an error, or neither")]
+    #[expect(
+        clippy::type_complexity,
+        reason = "number and payload, an error, or neither"
+    )]
     fn open_one_rtt<'p>(
         &mut self,
         now: Instant,
@@ -241,15 +252,19 @@ impl Connection {
     ) -> Result<AckEliciting, TransportError> {
         let mut reader = Reader::new(payload);
         if reader.is_empty() {
-            return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "packet without frames"));
+            return Err(TransportError::new(
+                Code::PROTOCOL_VIOLATION,
+                "packet without frames",
+            ));
         }
         let mut eliciting = AckEliciting::No;
         while !reader.is_empty() && self.state.is_open() {
             let frame = Frame::decode(&mut reader)?;
             if !frame.allowed_in(kind) {
                 let why = "frame not allowed in this type of packet";
-                return Err(TransportError::new(Code::PROTOCOL_VIOLATION, why)
-                    .in_frame(frame.frame_type()));
+                return Err(
+                    TransportError::new(Code::PROTOCOL_VIOLATION, why).in_frame(frame.frame_type())
+                );
             }
             if frame.is_ack_eliciting() {
                 eliciting = AckEliciting::Yes;
@@ -288,7 +303,9 @@ impl Connection {
             peer_max_ack_delay: self
                 .peer_params
                 .as_ref()
-                .map_or(std::time::Duration::from_millis(25), |params| params.max_ack_delay),
+                .map_or(std::time::Duration::from_millis(25), |params| {
+                    params.max_ack_delay
+                }),
             amplification: if blocked {
                 recovery::Amplification::Blocked
             } else {
@@ -303,5 +320,8 @@ impl Connection {
 }
 
 fn reserved_bits() -> TransportError {
-    TransportError::new(Code::PROTOCOL_VIOLATION, "reserved bits of a packet header are set")
+    TransportError::new(
+        Code::PROTOCOL_VIOLATION,
+        "reserved bits of a packet header are set",
+    )
 }

@@ -35,7 +35,11 @@ impl Connection {
         if self.has_frames(space) && self.recovery.can_send(self.path.datagram_size().into()) {
             return Wish::Frames;
         }
-        if self.spaces[space].is_ack_due(now) { Wish::Ack } else { Wish::Nothing }
+        if self.spaces[space].is_ack_due(now) {
+            Wish::Ack
+        } else {
+            Wish::Nothing
+        }
     }
 
     fn has_keys(&self, space: Space) -> bool {
@@ -74,7 +78,8 @@ impl Connection {
         let mut carried = Carried::default();
         self.write_ack(space, now, out);
         if wish == Wish::Frames {
-            self.handshake.write_frames(level(space), out, &mut control.crypto);
+            self.handshake
+                .write_frames(level(space), out, &mut control.crypto);
             if space == Space::Data {
                 control.handshake_done = self.handshake.write_done(out);
                 self.path.write_frames(out);
@@ -102,7 +107,10 @@ impl Connection {
             Space::Data => received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT,
             Space::Initial | Space::Handshake => 0,
         };
-        if out.ack(delay as u64, received.ranges(), received.ecn_counts()).is_some() {
+        if out
+            .ack(delay as u64, received.ranges(), received.ecn_counts())
+            .is_some()
+        {
             received.on_ack_sent();
         }
     }

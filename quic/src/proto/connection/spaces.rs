@@ -14,7 +14,11 @@ pub(super) struct Spaces([Received; 3]);
 impl Spaces {
     /// `initial` is what was received before the connection existed.
     pub(super) fn new(initial: Received, max_ack_delay: Duration) -> Self {
-        Self([initial, Received::immediate(), Received::delayed(max_ack_delay)])
+        Self([
+            initial,
+            Received::immediate(),
+            Received::delayed(max_ack_delay),
+        ])
     }
 }
 

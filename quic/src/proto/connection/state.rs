@@ -41,7 +41,10 @@ impl State {
 
     /// Whether packets are still exchanged in earnest.
     pub(super) const fn is_open(self) -> bool {
-        matches!(self.0, Inner::Handshaking | Inner::Complete | Inner::Confirmed)
+        matches!(
+            self.0,
+            Inner::Handshaking | Inner::Complete | Inner::Confirmed
+        )
     }
 
     pub(super) const fn is_closed(self) -> bool {
@@ -128,7 +131,11 @@ mod tests {
         state.on_local_close(first);
         assert!(state.is_closing());
         state.on_local_close(second);
-        assert_eq!(state.ends(), Some(first), "closing twice does not prolong it");
+        assert_eq!(
+            state.ends(),
+            Some(first),
+            "closing twice does not prolong it"
+        );
         state.on_peer_close(second);
         assert!(!state.is_closing() && state.is_closed());
         assert_eq!(state.ends(), Some(first));

@@ -1,0 +1,292 @@
+//! Two connections over a perfect network: the slice from datagram to stream bytes.
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use hybriq_tls::{
+    Backend, ClientOptions, Group, Identity, KeyExchange, PrivateKeyDer, ServerOptions, Trust,
+};
+
+use super::{Connection, Event};
+use crate::{
+    config::TransportConfig,
+    error::{By, ConnectionError},
+    proto::{
+        endpoint::{Arrival, Endpoint, Routed, Setup, Slot, Transmit},
+        random::SystemRandom,
+        streams::{Direction, ReadError, StreamEvent},
+    },
+};
+
+fn client_address() -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], 50_000))
+}
+
+fn server_address() -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 2], 443))
+}
+
+fn identity() -> &'static (Identity, Trust) {
+    static IDENTITY: OnceLock<(Identity, Trust)> = OnceLock::new();
+    IDENTITY.get_or_init(|| {
+        let made = rcgen::generate_simple_self_signed(["server.test".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let certificate = made.cert.der().clone();
+        let identity = Identity::from_der(vec![certificate.clone()], key);
+        (identity, Trust::roots_der(vec![certificate]))
+    })
+}
+
+struct Side {
+    endpoint: Endpoint,
+    connection: Option<(Slot, Connection)>,
+    address: SocketAddr,
+}
+
+impl Side {
+    fn transmit(&mut self, now: Instant) -> Vec<Vec<u8>> {
+        let mut out = vec![0; 65_536];
+        let mut datagrams = Vec::new();
+        let mut split = |out: &[u8], transmit: Transmit| {
+            let size = transmit.segment_size.unwrap_or(transmit.size);
+            datagrams.extend(out[..transmit.size].chunks(size).map(<[u8]>::to_vec));
+        };
+        while let Some(transmit) = self.endpoint.poll_transmit(now, &mut out) {
+            split(&out, transmit);
+        }
+        if let Some((slot, connection)) = &mut self.connection {
+            assert!(self.endpoint.service(*slot, connection));
+            while let Some(transmit) = connection.poll_transmit(now, &mut out, 10) {
+                split(&out, transmit);
+            }
+        }
+        datagrams
+    }
+
+    fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+        let arrival = Arrival {
+            remote: from,
+            local_ip: None,
+            ecn: None,
+        };
+        match self.endpoint.on_datagram(now, &arrival, datagram) {
+            Routed::Connection(_) => {
+                let (_, connection) = self.connection.as_mut().unwrap();
+                connection.on_datagram(now, &arrival, datagram);
+            }
+            Routed::Incoming(incoming) => {
+                self.connection = Some(self.endpoint.accept(now, incoming, None).unwrap());
+            }
+            Routed::Consumed => {}
+            other => panic!("{other:?} at {}", self.address),
+        }
+    }
+
+    fn connection(&mut self) -> &mut Connection {
+        &mut self.connection.as_mut().unwrap().1
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        let connection = self.connection();
+        std::iter::from_fn(|| connection.poll_event()).collect()
+    }
+}
+
+struct Pair {
+    client: Side,
+    server: Side,
+    now: Instant,
+    datagrams: [usize; 2],
+}
+
+impl Pair {
+    fn new(client: KeyExchange, server: KeyExchange, backends: [Backend; 2]) -> Self {
+        let (identity, trust) = identity().clone();
+        let transport = Arc::new(TransportConfig::new());
+        let client_options = ClientOptions::new()
+            .alpn(["test"])
+            .trust(trust)
+            .key_exchange(client);
+        let server_options = ServerOptions::new(identity)
+            .alpn(["test"])
+            .key_exchange(server);
+        let client_setup = Setup {
+            provider: backends[0].client(&client_options).unwrap(),
+            transport: transport.clone(),
+        };
+        let server_setup = Setup {
+            provider: backends[1].server(&server_options).unwrap(),
+            transport,
+        };
+        #[expect(clippy::disallowed_methods, reason = "a base for virtual time")]
+        let now = Instant::now();
+        let mut endpoint = Endpoint::new(0, Box::new(SystemRandom::new()), None);
+        let started = endpoint.connect(now, &client_setup, server_address(), "server.test");
+        let client = Side {
+            endpoint,
+            connection: Some(started.unwrap()),
+            address: client_address(),
+        };
+        let server = Side {
+            endpoint: Endpoint::new(0, Box::new(SystemRandom::new()), Some(server_setup)),
+            connection: None,
+            address: server_address(),
+        };
+        Self {
+            client,
+            server,
+            now,
+            datagrams: [0; 2],
+        }
+    }
+
+    fn step(&mut self) -> bool {
+        self.now += Duration::from_millis(1);
+        let to_server = self.client.transmit(self.now);
+        let to_client = self.server.transmit(self.now);
+        self.now += Duration::from_millis(10);
+        for datagram in &to_server {
+            self.server
+                .receive(self.now, client_address(), &mut datagram.clone());
+        }
+        for datagram in &to_client {
+            self.client
+                .receive(self.now, server_address(), &mut datagram.clone());
+        }
+        self.datagrams[0] += to_server.len();
+        self.datagrams[1] += to_client.len();
+        !(to_server.is_empty() && to_client.is_empty())
+    }
+
+    fn run(&mut self) {
+        let mut steps = 0;
+        while self.step() {
+            steps += 1;
+            assert!(steps < 10_000, "no end");
+        }
+    }
+}
+
+const BACKENDS: [Backend; 2] = [Backend::Rustls, Backend::S2nTls];
+
+#[test]
+fn a_handshake_over_any_two_providers_agrees_on_x25519mlkem768() {
+    for client in BACKENDS {
+        for server in BACKENDS {
+            let mut pair = Pair::new(
+                KeyExchange::default(),
+                KeyExchange::default(),
+                [client, server],
+            );
+            pair.run();
+            for side in [&mut pair.client, &mut pair.server] {
+                let events = side.events();
+                assert!(
+                    events.contains(&Event::HandshakeConfirmed),
+                    "{client} {server} {events:?}"
+                );
+                let agreed = side.connection().handshake().unwrap();
+                assert_eq!(agreed.key_exchange.group, Group::X25519MLKEM768);
+                assert!(!agreed.key_exchange.hello_retry);
+                assert_eq!(agreed.alpn.as_deref(), Some(&b"test"[..]));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_byte_each_way_and_a_close_take_few_datagrams() {
+    let mut pair = Pair::new(
+        KeyExchange::default(),
+        KeyExchange::default(),
+        [Backend::Rustls; 2],
+    );
+    while !pair.client.events().contains(&Event::HandshakeComplete) {
+        assert!(pair.step());
+    }
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Bidi).unwrap();
+    assert_eq!(streams.write(id, b"?"), Ok(1));
+    streams.finish(id).unwrap();
+    assert!(pair.step());
+    assert!(
+        pair.server
+            .events()
+            .contains(&Event::Stream(StreamEvent::Opened(Direction::Bidi)))
+    );
+    let streams = pair.server.connection().streams();
+    assert_eq!(streams.accept(Direction::Bidi), Some(id));
+    let mut byte = [0; 8];
+    assert_eq!(streams.read(id, &mut byte), Ok(1));
+    assert_eq!(streams.read(id, &mut byte), Ok(0));
+    assert_eq!(streams.write(id, b"!"), Ok(1));
+    streams.finish(id).unwrap();
+    assert!(pair.step());
+    let streams = pair.client.connection().streams();
+    assert_eq!(streams.read(id, &mut byte), Ok(1));
+    assert_eq!(streams.read(id, &mut byte), Ok(0));
+    let now = pair.now;
+    pair.client
+        .connection()
+        .close(now, 7, Bytes::from_static(b"done"));
+    pair.run();
+    let closed = Event::Closed(ConnectionError::Application {
+        by: By::Peer,
+        code: 7,
+        reason: Bytes::from_static(b"done"),
+    });
+    assert!(pair.server.events().contains(&closed));
+    assert_eq!(pair.datagrams, [4, 3]);
+}
+
+#[test]
+fn a_mebibyte_arrives_whole() {
+    let mut pair = Pair::new(
+        KeyExchange::default(),
+        KeyExchange::default(),
+        [Backend::Rustls; 2],
+    );
+    while !pair.client.events().contains(&Event::HandshakeComplete) {
+        assert!(pair.step());
+    }
+    let data: Vec<u8> = (0..1_u32 << 20)
+        .map(|at| (at * 7 + at / 251) as u8)
+        .collect();
+    let id = pair
+        .client
+        .connection()
+        .streams()
+        .open(Direction::Uni)
+        .unwrap();
+    let (mut written, mut received) = (0, Vec::new());
+    let mut buffer = vec![0; 65_536];
+    for _ in 0..10_000 {
+        let streams = pair.client.connection().streams();
+        if written < data.len() {
+            written += streams.write(id, &data[written..]).unwrap_or(0);
+            if written == data.len() {
+                streams.finish(id).unwrap();
+            }
+        }
+        pair.step();
+        pair.server.events();
+        let streams = pair.server.connection().streams();
+        streams.accept(Direction::Uni);
+        loop {
+            match streams.read(id, &mut buffer) {
+                Ok(0) => {
+                    assert!(received == data);
+                    return;
+                }
+                Ok(len) => received.extend_from_slice(&buffer[..len]),
+                Err(ReadError::Blocked | ReadError::Closed) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    panic!("{} of {} bytes arrived", received.len(), data.len());
+}

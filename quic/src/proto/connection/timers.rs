@@ -60,7 +60,10 @@ impl Timers {
     }
 
     fn gives_up_at(&self) -> Option<Instant> {
-        [self.idle_at, self.handshake_until].into_iter().flatten().min()
+        [self.idle_at, self.handshake_until]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
@@ -70,10 +73,12 @@ impl Connection {
         if self.state.is_closed() {
             return self.state.ends();
         }
-        let [initial, handshake, data] =
-            Space::ALL.map(|space| self.spaces[space].next_timeout());
+        let [initial, handshake, data] = Space::ALL.map(|space| self.spaces[space].next_timeout());
         let loss = self.recovery.next_timeout(&self.recovery_context());
-        [self.timers.gives_up_at(), loss, initial, handshake, data].into_iter().flatten().min()
+        [self.timers.gives_up_at(), loss, initial, handshake, data]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Handles what is due. There may be something to transmit afterwards.
@@ -116,7 +121,10 @@ impl Connection {
 
     /// After the handshake a probe repeats the oldest data under way, if there is nothing new.
     fn probe_data(&mut self) {
-        let oldest = self.recovery.outstanding(Space::Data).find(|carried| !carried.is_empty());
+        let oldest = self
+            .recovery
+            .outstanding(Space::Data)
+            .find(|carried| !carried.is_empty());
         let Some(carried) = oldest else {
             return;
         };
@@ -126,7 +134,8 @@ impl Connection {
         let Some(control) = &carried.control else {
             return;
         };
-        self.handshake.on_lost(super::spaces::level(control.space), &control.crypto);
+        self.handshake
+            .on_lost(super::spaces::level(control.space), &control.crypto);
         self.local_cids.on_lost(&control.local_cids);
         self.peer_cids.on_lost(&control.peer_cids);
         if control.handshake_done {

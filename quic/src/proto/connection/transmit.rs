@@ -72,7 +72,9 @@ impl Connection {
         let wishes = Space::ALL.map(|space| self.wish(space, now));
         let [initial, ..] = wishes;
         let must_fill = initial == Wish::Frames || (initial == Wish::Ack && self.side.is_client());
-        let room = usize::try_from(self.path.credit()).unwrap_or(usize::MAX).min(buffer.len());
+        let room = usize::try_from(self.path.credit())
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
         if room < buffer.len() && (must_fill || room < MIN_PACKET) {
             return 0;
         }
@@ -80,10 +82,16 @@ impl Connection {
         for (index, space) in Space::ALL.into_iter().enumerate() {
             // Sending a Handshake packet discards the Initial keys, so look again.
             let wish = wishes[index];
-            let Some(rest) = buffer.get_mut(written..room).filter(|_| wish != Wish::Nothing) else {
+            let Some(rest) = buffer
+                .get_mut(written..room)
+                .filter(|_| wish != Wish::Nothing)
+            else {
                 continue;
             };
-            let follows = wishes.iter().skip(index + 1).any(|wish| *wish != Wish::Nothing);
+            let follows = wishes
+                .iter()
+                .skip(index + 1)
+                .any(|wish| *wish != Wish::Nothing);
             let padding = match (must_fill, follows) {
                 (false, _) => Padding::None,
                 (true, false) => Padding::Fill,
@@ -171,15 +179,36 @@ impl Connection {
             Space::Initial => Kind::Initial,
             Space::Handshake => Kind::Handshake,
             Space::Data => {
-                let phase = self.handshake.keys().one_rtt().map(crate::proto::handshake::OneRtt::phase);
-                return Header::Short { dcid, spin: false, key_phase: phase.unwrap_or_default() };
+                let phase = self
+                    .handshake
+                    .keys()
+                    .one_rtt()
+                    .map(crate::proto::handshake::OneRtt::phase);
+                return Header::Short {
+                    dcid,
+                    spin: false,
+                    key_phase: phase.unwrap_or_default(),
+                };
             }
         };
-        let scid = self.local_cids.active().next().unwrap_or(crate::proto::packet::Cid::EMPTY);
-        Header::Long { kind, version: VERSION_1, dcid, scid, token: &[] }
+        let scid = self
+            .local_cids
+            .active()
+            .next()
+            .unwrap_or(crate::proto::packet::Cid::EMPTY);
+        Header::Long {
+            kind,
+            version: VERSION_1,
+            dcid,
+            scid,
+            token: &[],
+        }
     }
 
-    pub(super) fn sealing_keys(&self, space: Space) -> Option<&crate::proto::packet::DirectionKeys> {
+    pub(super) fn sealing_keys(
+        &self,
+        space: Space,
+    ) -> Option<&crate::proto::packet::DirectionKeys> {
         let keys = self.handshake.keys();
         match space {
             Space::Initial => keys.initial().map(|keys| &keys.local),
@@ -188,4 +217,3 @@ impl Connection {
         }
     }
 }
-

@@ -58,7 +58,11 @@ impl Answers {
             frames.close(&frame);
         });
         if size > 0 {
-            let arrival = Arrival { remote: hello.remote, local_ip: hello.local_ip, ecn: None };
+            let arrival = Arrival {
+                remote: hello.remote,
+                local_ip: hello.local_ip,
+                ecn: None,
+            };
             self.push(&arrival, buffer.split_at(size).0);
         }
     }
@@ -74,13 +78,17 @@ impl Answers {
             size: bytes.len(),
             segment_size: None,
         };
-        self.waiting.push_back(Answer { transmit, bytes: bytes.into() });
+        self.waiting.push_back(Answer {
+            transmit,
+            bytes: bytes.into(),
+        });
         true
     }
 
     pub(super) fn poll(&mut self, out: &mut [u8]) -> Option<Transmit> {
         let answer = self.waiting.pop_front()?;
-        out.get_mut(..answer.bytes.len())?.copy_from_slice(&answer.bytes);
+        out.get_mut(..answer.bytes.len())?
+            .copy_from_slice(&answer.bytes);
         Some(answer.transmit)
     }
 }
@@ -89,7 +97,9 @@ impl Hello {
     /// Acknowledges what came, if the credit allows.
     pub(super) fn acknowledge(&mut self, now: Instant, out: &mut [u8]) -> Option<Transmit> {
         let credit = limits::AMPLIFICATION_FACTOR * self.bytes_received - self.bytes_sent;
-        let room = usize::try_from(credit).unwrap_or(usize::MAX).min(limits::MIN_DATAGRAM);
+        let room = usize::try_from(credit)
+            .unwrap_or(usize::MAX)
+            .min(limits::MIN_DATAGRAM);
         let size = self.write_initial(out.get_mut(..room)?, |frames| {
             let delay = self.received.ack_delay(now).as_micros() >> 3;
             frames.ack(delay as u64, self.received.ranges(), None);

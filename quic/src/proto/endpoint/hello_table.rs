@@ -43,7 +43,10 @@ pub(super) struct Crypto {
 impl Default for Crypto {
     fn default() -> Self {
         let bytes = limits::PARTIAL_HELLO_BYTES as u64;
-        Self { pieces: Reassembler::new(bytes, limits::CRYPTO_PIECES), start: Vec::new() }
+        Self {
+            pieces: Reassembler::new(bytes, limits::CRYPTO_PIECES),
+            start: Vec::new(),
+        }
     }
 }
 
@@ -122,8 +125,11 @@ impl HelloTable {
 
     /// Takes a place; returns it with the hello that had to give way.
     pub(super) fn insert(&mut self, hello: Hello) -> (usize, Option<Hello>) {
-        let evicted =
-            if self.hellos.len() >= limits::PARTIAL_HELLOS { self.pop_oldest() } else { None };
+        let evicted = if self.hellos.len() >= limits::PARTIAL_HELLOS {
+            self.pop_oldest()
+        } else {
+            None
+        };
         let expires = hello.expires;
         let place = self.hellos.insert(hello);
         if self.order.len() > 2 * limits::PARTIAL_HELLOS {
@@ -136,7 +142,11 @@ impl HelloTable {
 
     fn pop_oldest(&mut self) -> Option<Hello> {
         while let Some((place, expires)) = self.order.pop_front() {
-            if self.hellos.get(place).is_some_and(|hello| hello.expires == expires) {
+            if self
+                .hellos
+                .get(place)
+                .is_some_and(|hello| hello.expires == expires)
+            {
                 return self.hellos.try_remove(place);
             }
         }
@@ -173,7 +183,11 @@ impl HelloTable {
                 return None;
             }
             self.acks.pop_front();
-            if self.hellos.get(place).is_some_and(|hello| hello.ack_at == Some(at)) {
+            if self
+                .hellos
+                .get(place)
+                .is_some_and(|hello| hello.ack_at == Some(at))
+            {
                 let hello = self.hellos.get_mut(place)?;
                 hello.ack_at = None;
                 return Some(hello);
@@ -185,7 +199,10 @@ impl HelloTable {
     /// A hello whose time is over.
     pub(super) fn pop_expired(&mut self, now: Instant) -> Option<Hello> {
         while let Some(&(place, expires)) = self.order.front() {
-            let live = self.hellos.get(place).is_some_and(|hello| hello.expires == expires);
+            let live = self
+                .hellos
+                .get(place)
+                .is_some_and(|hello| hello.expires == expires);
             if live && expires > now {
                 return None;
             }

@@ -56,8 +56,10 @@ impl Endpoint {
                     self.forget_routes(&evicted);
                 }
                 self.routing.insert(local_cid, Target::Hello(place));
-                self.routing.insert_initial(dcid, remote, Target::Hello(place));
-                self.hellos.schedule_ack(place, now + limits::PARTIAL_HELLO_ACK_DELAY);
+                self.routing
+                    .insert_initial(dcid, remote, Target::Hello(place));
+                self.hellos
+                    .schedule_ack(place, now + limits::PARTIAL_HELLO_ACK_DELAY);
                 Routed::Consumed
             }
         }
@@ -70,7 +72,10 @@ impl Endpoint {
         place: usize,
         datagram: &mut [u8],
     ) -> Routed {
-        let Some(hello) = self.hellos.get_mut(place).filter(|hello| hello.remote == arrival.remote)
+        let Some(hello) = self
+            .hellos
+            .get_mut(place)
+            .filter(|hello| hello.remote == arrival.remote)
         else {
             return Routed::Dropped;
         };
@@ -78,7 +83,8 @@ impl Endpoint {
         match grown {
             Grown::Useless => return Routed::Dropped,
             Grown::Partial => {
-                self.hellos.schedule_ack(place, now + limits::PARTIAL_HELLO_ACK_DELAY);
+                self.hellos
+                    .schedule_ack(place, now + limits::PARTIAL_HELLO_ACK_DELAY);
                 return Routed::Consumed;
             }
             Grown::Whole(_) | Grown::Closed | Grown::Failed(_) => {}
@@ -109,15 +115,13 @@ impl Endpoint {
             return Routed::Dropped;
         }
         self.waiting += 1;
-        Routed::Incoming(Incoming { hello: Box::new(hello), client_hello })
+        Routed::Incoming(Incoming {
+            hello: Box::new(hello),
+            client_hello,
+        })
     }
 
-    fn new_hello(
-        &mut self,
-        now: Instant,
-        arrival: &Arrival,
-        datagram: &mut [u8],
-    ) -> Option<Hello> {
+    fn new_hello(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Option<Hello> {
         let (decoded, _) = packet::decode(datagram, limits::LOCAL_CID_LEN).ok()?;
         let Decoded::Protected(packet) = decoded else {
             return None;
@@ -143,7 +147,8 @@ impl Endpoint {
 
     fn insert_routes(&mut self, hello: &Hello, target: Target) {
         self.routing.insert(hello.local_cid, target);
-        self.routing.insert_initial(hello.dcid, hello.remote, target);
+        self.routing
+            .insert_initial(hello.dcid, hello.remote, target);
     }
 
     pub(super) fn forget_routes(&mut self, hello: &Hello) {
@@ -210,7 +215,8 @@ impl Hello {
             Ok(Some((client_hello, _))) => Grown::Whole(client_hello),
             Ok(None) => Grown::Partial,
             Err(error) => Grown::Failed(
-                TransportError::new(Code::crypto(error.alert().0), error.to_string()).in_frame(0x06),
+                TransportError::new(Code::crypto(error.alert().0), error.to_string())
+                    .in_frame(0x06),
             ),
         }
     }
@@ -220,7 +226,10 @@ impl Hello {
         let mut reader = Reader::new(payload);
         let mut eliciting = AckEliciting::No;
         if reader.is_empty() {
-            return Err(TransportError::new(Code::PROTOCOL_VIOLATION, "packet without frames"));
+            return Err(TransportError::new(
+                Code::PROTOCOL_VIOLATION,
+                "packet without frames",
+            ));
         }
         while !reader.is_empty() {
             let frame = Frame::decode(&mut reader)?;
@@ -230,13 +239,15 @@ impl Hello {
             match frame {
                 Frame::Padding(_) | Frame::Ping => {}
                 Frame::Crypto(crypto) => {
-                    self.crypto.insert(crypto.offset, crypto.data).map_err(|_| {
-                        TransportError::new(
-                            Code::CRYPTO_BUFFER_EXCEEDED,
-                            "ClientHello larger than 4096 bytes, or in too many pieces",
-                        )
-                        .in_frame(0x06)
-                    })?;
+                    self.crypto
+                        .insert(crypto.offset, crypto.data)
+                        .map_err(|_| {
+                            TransportError::new(
+                                Code::CRYPTO_BUFFER_EXCEEDED,
+                                "ClientHello larger than 4096 bytes, or in too many pieces",
+                            )
+                            .in_frame(0x06)
+                        })?;
                 }
                 Frame::Ack(_) => {}
                 Frame::ConnectionClose(_) => return Ok(None),

@@ -15,14 +15,14 @@ use std::{net::SocketAddr, time::Instant};
 use hybriq_tls::ConfigError;
 use slab::Slab;
 
-pub use self::{
-    hello_table::Incoming,
-    types::{Arrival, EndpointStats, Setup, Slot, Transmit},
-};
 use self::{
     answers::Answers,
     hello_table::HelloTable,
     routing::{Routing, Target},
+};
+pub use self::{
+    hello_table::Incoming,
+    types::{Arrival, EndpointStats, Setup, Slot, Transmit},
 };
 use super::{
     connection::{ClientStart, Connection, Need, ServerStart},
@@ -32,8 +32,6 @@ use super::{
     random::Random,
 };
 use crate::error::{By, ConnectionError};
-
-
 
 /// What became of a datagram.
 #[derive(Debug)]
@@ -235,7 +233,10 @@ impl Endpoint {
             return Err(AcceptError::Refused(refused_locally()));
         };
         self.waiting = self.waiting.saturating_sub(1);
-        let Incoming { hello, client_hello } = incoming;
+        let Incoming {
+            hello,
+            client_hello,
+        } = incoming;
         let policy = setup.provider.key_exchange_for(client_hello.server_name());
         if policy.requires_post_quantum() && !client_hello.offers_post_quantum() {
             self.stats.key_exchange_refused += 1;
@@ -264,9 +265,12 @@ impl Endpoint {
                 return Err(error.into());
             }
         };
-        let slot = self.insert(Entry { initial: Some((dcid, remote)) });
+        let slot = self.insert(Entry {
+            initial: Some((dcid, remote)),
+        });
         self.routing.insert(local_cid, Target::Connection(slot));
-        self.routing.insert_initial(dcid, remote, Target::Connection(slot));
+        self.routing
+            .insert_initial(dcid, remote, Target::Connection(slot));
         Ok((slot, connection))
     }
 
@@ -365,4 +369,3 @@ fn refused_locally() -> ConnectionError {
         reason: bytes::Bytes::from_static(b"this endpoint accepts no connections"),
     }
 }
-

@@ -56,7 +56,10 @@ impl Routing {
     }
 
     pub(super) fn find_initial(&self, cid: &Cid, remote: SocketAddr) -> Option<Target> {
-        self.issued.get(cid).or_else(|| self.initial.get(&(*cid, remote))).copied()
+        self.issued
+            .get(cid)
+            .or_else(|| self.initial.get(&(*cid, remote)))
+            .copied()
     }
 
     pub(super) fn insert(&mut self, cid: Cid, target: Target) {

@@ -56,7 +56,10 @@ impl CryptoStream {
     /// Takes a frame. What TLS has not consumed counts against the bound as well.
     pub(super) fn receive(&mut self, frame: &Crypto<'_>) -> Result<(), TransportError> {
         let end = frame.offset.saturating_add(frame.data.len() as u64);
-        let held_from = self.received.consumed().saturating_sub(self.input.len() as u64);
+        let held_from = self
+            .received
+            .consumed()
+            .saturating_sub(self.input.len() as u64);
         let taken = if end.saturating_sub(held_from) > limits::CRYPTO_BUFFER as u64 {
             Err(Exceeded::Bytes)
         } else {
@@ -91,7 +94,11 @@ impl CryptoStream {
 
     /// What TLS left for later.
     pub(super) fn put_back(&mut self, input: BytesMut) {
-        self.input = if input.has_remaining() { input } else { BytesMut::new() };
+        self.input = if input.has_remaining() {
+            input
+        } else {
+            BytesMut::new()
+        };
     }
 
     pub(super) fn send(&mut self, bytes: Bytes) {
@@ -116,23 +123,25 @@ impl CryptoStream {
             let Some(range) = self.sending.pending() else {
                 return;
             };
-            let wanted = ((range.end - range.start) as usize).min(budget).min(u16::MAX.into());
+            let wanted = ((range.end - range.start) as usize)
+                .min(budget)
+                .min(u16::MAX.into());
             let sending = &mut self.sending;
             let fill = |target: &mut [u8]| sending.fill(range.start, target);
             let Some(written) = out.crypto(range.start, wanted, fill) else {
                 return;
             };
-            self.sending.on_sent(range.start..range.start + written as u64);
+            self.sending
+                .on_sent(range.start..range.start + written as u64);
             sent.frames.push((range.start as u32, written as u16));
             budget -= written;
         }
     }
 
     fn even_share(&self) -> usize {
-        let pending = self
-            .sending
-            .pending()
-            .map_or(0, |range| (range.end - range.start).max(self.sending.unsent()) as usize);
+        let pending = self.sending.pending().map_or(0, |range| {
+            (range.end - range.start).max(self.sending.unsent()) as usize
+        });
         let capacity = limits::MIN_DATAGRAM - FIRST_FLIGHT_OVERHEAD;
         pending.div_ceil(pending.div_ceil(capacity).max(1))
     }

@@ -195,7 +195,11 @@ impl OneRtt {
             return Opening::Current;
         }
         let overtaken = self.phase_opened_at.is_none_or(|first| pn < first);
-        if self.previous_peer.is_some() && overtaken { Opening::Previous } else { Opening::Next }
+        if self.previous_peer.is_some() && overtaken {
+            Opening::Previous
+        } else {
+            Opening::Next
+        }
     }
 
     /// The key chosen.

@@ -113,7 +113,10 @@ impl Handshake {
 
     /// What was negotiated so far, while the session lives.
     pub fn negotiated(&self) -> Negotiated {
-        self.session.as_ref().map(|session| session.negotiated()).unwrap_or_default()
+        self.session
+            .as_ref()
+            .map(|session| session.negotiated())
+            .unwrap_or_default()
     }
 
     /// Takes CRYPTO data of one level (RFC 9001 §4.1.3).
@@ -154,7 +157,10 @@ impl Handshake {
             TransportError::new(Code::crypto(error.alert.0), error.detail).in_frame(0x06)
         })?;
         if self.requires_post_quantum {
-            if let Some(group) = session.negotiated().group.filter(|group| !group.is_post_quantum())
+            if let Some(group) = session
+                .negotiated()
+                .group
+                .filter(|group| !group.is_post_quantum())
             {
                 return Err(Failure::KeyExchange(format!(
                     "{group} was chosen, a post-quantum group is required"

@@ -87,7 +87,9 @@ pub fn peek(datagram: &[u8], local_cid_len: usize) -> Option<Peek<'_>> {
 
 /// Whether a datagram starts with an Initial packet of a version we speak.
 pub fn is_initial(datagram: &[u8]) -> bool {
-    datagram.first().is_some_and(|first| first & (LONG | FIXED | TYPE_MASK) == LONG | FIXED)
+    datagram
+        .first()
+        .is_some_and(|first| first & (LONG | FIXED | TYPE_MASK) == LONG | FIXED)
 }
 
 #[inline]

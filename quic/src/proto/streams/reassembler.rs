@@ -295,13 +295,17 @@ impl Run {
 
     #[cfg(test)]
     fn capacity(&self) -> usize {
-        self.full.iter().map(BytesMut::capacity).sum::<usize>() + self.tail.capacity()
+        let full = self
+            .full
+            .iter()
+            .map(|chunk| chunk.capacity() + size_of::<BytesMut>());
+        full.sum::<usize>() + self.tail.capacity()
     }
 }
 
 #[cfg(test)]
 impl Reassembler {
-    /// Bytes of memory taken for data.
+    /// Bytes of memory taken for data and its chunks.
     pub(super) fn capacity(&self) -> usize {
         self.ready.capacity() + self.ahead.values().map(Run::capacity).sum::<usize>()
     }

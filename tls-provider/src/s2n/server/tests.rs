@@ -1,1 +1,93 @@
+use std::task::Waker;
 
+use rcgen::{CertificateParams, KeyPair};
+
+use super::*;
+use crate::{Backend, ClientOptions, Flight, Identity, PerLevel, PrivateKeyDer, Status, Trust};
+
+fn identity() -> Identity {
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(vec!["example.test".to_owned()]).expect("parameters");
+    let certificate = params.self_signed(&key).expect("a certificate");
+    let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+    Identity::from_der(vec![certificate.der().clone()], key)
+}
+
+/// A handshake of `client` with `server`; whether it was resumed.
+fn resumed(client: &dyn Provider, server: &Server) -> bool {
+    let start = |server_name| Start {
+        params: &[1],
+        server_name,
+        client_hello: None,
+        resume: true,
+    };
+    let mut client = client
+        .session(Side::Client, start(Some("example.test")))
+        .expect("a session");
+    let mut server = server
+        .session(Side::Server, start(None))
+        .expect("a session");
+    let (mut to_client, mut to_server) = (PerLevel::default(), Flight::default());
+    let mut from_server = Flight::default();
+    for _ in 0..3 {
+        to_server.secrets.clear();
+        from_server.secrets.clear();
+        client
+            .drive(&mut to_client, &mut to_server, Waker::noop())
+            .expect("the client");
+        server
+            .drive(&mut to_server.crypto, &mut from_server, Waker::noop())
+            .expect("the server");
+        std::mem::swap(&mut to_client, &mut from_server.crypto);
+    }
+    let status = client.drive(&mut to_client, &mut to_server, Waker::noop());
+    assert_eq!(status, Ok(Status::Complete));
+    client.negotiated().resumed
+}
+
+/// Makes the ticket key in use older than it is.
+fn age(named: &Named, by: Duration) {
+    let mut live = named.live.write().expect("the configuration");
+    let key = live.key.as_ref().expect("a ticket key");
+    let secret = key.secret.clone();
+    live.key = Some(Arc::new(TicketKey {
+        name: key.name,
+        secret,
+        made: key.made - by,
+    }));
+}
+
+#[test]
+fn a_ticket_key_is_replaced_and_opens_its_tickets_for_a_while() {
+    let server = Server::new(&ServerOptions::new(identity())).expect("a server");
+    let options = ClientOptions::new().trust(Trust::dangerously_accept_any_certificate());
+    let client = Backend::S2nTls.client(&options).expect("a client");
+    let named = server.shared.policies.default();
+    let key = || {
+        named
+            .live
+            .read()
+            .expect("live")
+            .key
+            .as_ref()
+            .map(|key| key.name)
+    };
+    let first = key();
+
+    assert!(!resumed(&*client, &server));
+    assert!(resumed(&*client, &server));
+    assert_eq!(key(), first);
+
+    age(named, KEY_ROTATION);
+    assert!(resumed(&*client, &server), "a ticket of the previous key");
+    let second = key();
+    assert_ne!(second, first);
+
+    age(named, KEY_ROTATION);
+    assert!(
+        !resumed(&*client, &server),
+        "a ticket of a key that is gone"
+    );
+    assert_ne!(key(), second);
+    assert!(resumed(&*client, &server), "a ticket of the newest key");
+}

@@ -136,6 +136,16 @@ fn memory_of_a_burst_is_returned_by_a_small_one_but_not_by_a_like_one() {
     }
     take(&mut sent, 20_000, 20_009);
     assert!(sent.entries.capacity() < 100);
+    let small = sent.entries.capacity();
+    for pn in 20_010..20_020 {
+        sent.insert(pn, packet(pn));
+        take(&mut sent, pn, pn);
+    }
+    assert_eq!(
+        sent.entries.capacity(),
+        small,
+        "no allocation when packets come one by one"
+    );
 }
 
 #[test]

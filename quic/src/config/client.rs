@@ -1,0 +1,160 @@
+use std::sync::{Arc, OnceLock};
+
+use hybriq_tls::{
+    Backend, ClientOptions, ConfigError, Identity, KeyExchange, KeyLog, Provider, Suite, Trust,
+};
+
+use super::TransportConfig;
+use crate::proto::endpoint::Setup;
+
+/// What a client connects with. Start from [`ClientConfig::new`].
+///
+/// Clones share the TLS provider, which is built from the options once, at first use, and with it
+/// the session tickets.
+///
+/// # Examples
+/// ```no_run
+/// use hybriq::{ClientConfig, KeyExchange, Trust};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let config = ClientConfig::new()
+///     .alpn(["echo"])
+///     .trust(Trust::roots_pem_file("ca.pem")?)
+///     .key_exchange(KeyExchange::RequirePostQuantum);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ClientConfig {
+    tls: ClientOptions,
+    backend: Backend,
+    provider: Option<Arc<dyn Provider>>,
+    transport: TransportConfig,
+    built: Arc<OnceLock<Setup>>,
+}
+
+impl Default for ClientConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ClientConfig {
+    /// Post-quantum first, the default provider, the system's roots, no ALPN.
+    pub fn new() -> Self {
+        Self {
+            tls: ClientOptions::new(),
+            backend: Backend::default(),
+            provider: None,
+            transport: TransportConfig::new(),
+            built: Arc::default(),
+        }
+    }
+
+    /// The application protocols to offer, first choice first. A server that takes none of them
+    /// ends the handshake with TLS alert 120 (RFC 9001 §8.1).
+    #[must_use]
+    pub fn alpn(self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
+        self.with_tls(|tls| tls.alpn(protocols))
+    }
+
+    /// Whom to believe about the server's identity. Default: the system's roots.
+    #[must_use]
+    pub fn trust(self, trust: Trust) -> Self {
+        self.with_tls(|tls| tls.trust(trust))
+    }
+
+    /// The certificate to show a server that asks for one.
+    #[must_use]
+    pub fn identity(self, identity: Identity) -> Self {
+        self.with_tls(|tls| tls.identity(identity))
+    }
+
+    /// The key-exchange groups to offer. Default: [`KeyExchange::PreferPostQuantum`].
+    #[must_use]
+    pub fn key_exchange(self, policy: KeyExchange) -> Self {
+        self.with_tls(|tls| tls.key_exchange(policy))
+    }
+
+    /// The cipher suites to offer, first choice first.
+    #[must_use]
+    pub fn suites(self, suites: Vec<Suite>) -> Self {
+        self.with_tls(|tls| tls.suites(suites))
+    }
+
+    /// Where the connections' secrets are logged. Default: nowhere.
+    ///
+    /// # Security
+    /// Whoever reads the log reads the connections.
+    #[must_use]
+    pub fn key_log(self, key_log: KeyLog) -> Self {
+        self.with_tls(|tls| tls.key_log(key_log))
+    }
+
+    /// Remembers no session tickets, so that every handshake is a full one.
+    #[must_use]
+    pub fn without_resumption(self) -> Self {
+        self.with_tls(ClientOptions::without_resumption)
+    }
+
+    /// Which TLS library does the handshakes. Default: rustls.
+    #[must_use]
+    pub fn tls(mut self, backend: Backend) -> Self {
+        self.backend = backend;
+        self.built = Arc::default();
+        self
+    }
+
+    /// A TLS provider of one's own. It replaces every TLS option of this configuration.
+    #[must_use]
+    pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
+        self.provider = Some(provider);
+        self.built = Arc::default();
+        self
+    }
+
+    /// Everything that is not TLS.
+    #[must_use]
+    pub fn transport(mut self, transport: TransportConfig) -> Self {
+        self.transport = transport;
+        self.built = Arc::default();
+        self
+    }
+
+    fn with_tls(mut self, change: impl FnOnce(ClientOptions) -> ClientOptions) -> Self {
+        self.tls = change(self.tls);
+        self.built = Arc::default();
+        self
+    }
+
+    /// What the protocol core needs of it. Builds the TLS provider at the first call.
+    #[doc(hidden)]
+    pub fn setup(&self) -> Result<Setup, ConfigError> {
+        if let Some(setup) = self.built.get() {
+            return Ok(setup.clone());
+        }
+        let provider = match &self.provider {
+            Some(provider) => provider.clone(),
+            None => self.backend.client(&self.tls)?,
+        };
+        let setup = Setup {
+            provider,
+            transport: Arc::new(self.transport.clone()),
+        };
+        Ok(self.built.get_or_init(|| setup).clone())
+    }
+}
+
+impl std::fmt::Debug for ClientConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientConfig")
+            .field("tls", &self.tls)
+            .field("backend", &self.backend)
+            .field(
+                "provider",
+                &self.provider.as_ref().map(|provider| provider.name()),
+            )
+            .field("transport", &self.transport)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,159 @@
+use std::sync::{Arc, OnceLock};
+
+use hybriq_tls::{
+    Backend, ClientAuth, ConfigError, Identity, KeyExchange, KeyLog, Provider, ServerOptions, Suite,
+};
+
+use super::TransportConfig;
+use crate::proto::endpoint::Setup;
+
+/// What a server accepts connections with. Start from [`ServerConfig::new`].
+///
+/// Clones share the TLS provider, which is built from the options once, at first use.
+///
+/// # Examples
+/// ```no_run
+/// use hybriq::{Identity, KeyExchange, ServerConfig};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+/// let config = ServerConfig::new(identity)
+///     .alpn(["echo"])
+///     .key_exchange_for("secret.example", KeyExchange::RequirePostQuantum);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ServerConfig {
+    tls: ServerOptions,
+    backend: Backend,
+    provider: Option<Arc<dyn Provider>>,
+    transport: TransportConfig,
+    built: Arc<OnceLock<Setup>>,
+}
+
+impl ServerConfig {
+    /// Post-quantum first, the default provider, no ALPN, no client certificates.
+    pub fn new(identity: Identity) -> Self {
+        Self {
+            tls: ServerOptions::new(identity),
+            backend: Backend::default(),
+            provider: None,
+            transport: TransportConfig::new(),
+            built: Arc::default(),
+        }
+    }
+
+    /// The application protocols to accept, first choice first. A client that offers none of them
+    /// is refused with TLS alert 120 (RFC 9001 §8.1).
+    #[must_use]
+    pub fn alpn(self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
+        self.with_tls(|tls| tls.alpn(protocols))
+    }
+
+    /// The key-exchange groups to accept. Default: [`KeyExchange::PreferPostQuantum`].
+    #[must_use]
+    pub fn key_exchange(self, policy: KeyExchange) -> Self {
+        self.with_tls(|tls| tls.key_exchange(policy))
+    }
+
+    /// The key-exchange groups to accept from clients that ask for this server name.
+    #[must_use]
+    pub fn key_exchange_for(self, server_name: impl Into<String>, policy: KeyExchange) -> Self {
+        self.with_tls(|tls| tls.key_exchange_for(server_name, policy))
+    }
+
+    /// One more certificate, chosen where the client's server name matches it.
+    #[must_use]
+    pub fn add_identity(self, identity: Identity) -> Self {
+        self.with_tls(|tls| tls.add_identity(identity))
+    }
+
+    /// Whether clients show a certificate. Default: [`ClientAuth::None`].
+    #[must_use]
+    pub fn client_auth(self, client_auth: ClientAuth) -> Self {
+        self.with_tls(|tls| tls.client_auth(client_auth))
+    }
+
+    /// The cipher suites to accept, first choice first.
+    #[must_use]
+    pub fn suites(self, suites: Vec<Suite>) -> Self {
+        self.with_tls(|tls| tls.suites(suites))
+    }
+
+    /// Where the connections' secrets are logged. Default: nowhere.
+    ///
+    /// # Security
+    /// Whoever reads the log reads the connections.
+    #[must_use]
+    pub fn key_log(self, key_log: KeyLog) -> Self {
+        self.with_tls(|tls| tls.key_log(key_log))
+    }
+
+    /// Issues no session tickets, so that every handshake is a full one.
+    #[must_use]
+    pub fn without_tickets(self) -> Self {
+        self.with_tls(ServerOptions::without_tickets)
+    }
+
+    /// Which TLS library does the handshakes. Default: rustls.
+    #[must_use]
+    pub fn tls(mut self, backend: Backend) -> Self {
+        self.backend = backend;
+        self.built = Arc::default();
+        self
+    }
+
+    /// A TLS provider of one's own. It replaces every TLS option of this configuration.
+    #[must_use]
+    pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
+        self.provider = Some(provider);
+        self.built = Arc::default();
+        self
+    }
+
+    /// Everything that is not TLS.
+    #[must_use]
+    pub fn transport(mut self, transport: TransportConfig) -> Self {
+        self.transport = transport;
+        self.built = Arc::default();
+        self
+    }
+
+    fn with_tls(mut self, change: impl FnOnce(ServerOptions) -> ServerOptions) -> Self {
+        self.tls = change(self.tls);
+        self.built = Arc::default();
+        self
+    }
+
+    /// What the protocol core needs of it. Builds the TLS provider at the first call.
+    #[doc(hidden)]
+    pub fn setup(&self) -> Result<Setup, ConfigError> {
+        if let Some(setup) = self.built.get() {
+            return Ok(setup.clone());
+        }
+        let provider = match &self.provider {
+            Some(provider) => provider.clone(),
+            None => self.backend.server(&self.tls)?,
+        };
+        let setup = Setup {
+            provider,
+            transport: Arc::new(self.transport.clone()),
+        };
+        Ok(self.built.get_or_init(|| setup).clone())
+    }
+}
+
+impl std::fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerConfig")
+            .field("tls", &self.tls)
+            .field("backend", &self.backend)
+            .field(
+                "provider",
+                &self.provider.as_ref().map(|provider| provider.name()),
+            )
+            .field("transport", &self.transport)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,86 @@
+use std::{
+    fmt,
+    future::Future,
+    net::IpAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use crate::{connection::Connection, error::ConnectError, worker::Attempt};
+
+/// A handshake under way: a future of the [`Connection`].
+///
+/// # Cancel safety
+/// It may be polled, put aside and polled again. Dropping it gives the handshake up.
+#[must_use = "dropping it gives the handshake up; await it"]
+pub struct Connecting(State);
+
+enum State {
+    /// It could not even start; `None` once that was told.
+    Failed(Option<ConnectError>),
+    Started(Arc<Attempt>),
+}
+
+impl fmt::Debug for Connecting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connecting")
+    }
+}
+
+impl Connecting {
+    pub(crate) fn failed(error: ConnectError) -> Self {
+        Self(State::Failed(Some(error)))
+    }
+
+    pub(crate) fn start(request: impl FnOnce(&Arc<Attempt>)) -> Self {
+        let attempt = Attempt::new();
+        request(&attempt);
+        Self(State::Started(attempt))
+    }
+}
+
+impl Future for Connecting {
+    type Output = Result<Connection, ConnectError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            State::Failed(error) => {
+                Poll::Ready(Err(error.take().unwrap_or(ConnectError::EndpointClosed)))
+            }
+            State::Started(attempt) => attempt
+                .poll(cx)
+                .map_ok(|(handle, handshake)| Connection::new(handle, handshake)),
+        }
+    }
+}
+
+impl Drop for Connecting {
+    fn drop(&mut self) {
+        if let State::Started(attempt) = &self.0 {
+            attempt.leave();
+        }
+    }
+}
+
+/// Whether it can stand in a certificate: an IP address or a DNS name (RFC 1123 §2.1, and the
+/// underscore that names in use have).
+pub(crate) fn check_server_name(name: &str) -> Result<(), ConnectError> {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    let is_dns_name = || {
+        let name = name.strip_suffix('.').unwrap_or(name);
+        name.len() <= 253 && name.split('.').all(is_label)
+    };
+    if name.parse::<IpAddr>().is_ok() || is_dns_name() {
+        Ok(())
+    } else {
+        Err(ConnectError::ServerName(name.to_owned()))
+    }
+}

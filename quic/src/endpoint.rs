@@ -1,0 +1,321 @@
+use std::{
+    fmt,
+    net::{Ipv6Addr, SocketAddr, ToSocketAddrs},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use tokio::runtime::Handle;
+
+use crate::{
+    config::{ClientConfig, ServerConfig},
+    connecting::{Connecting, check_server_name},
+    error::{ConnectError, EndpointError},
+    incoming::Incoming,
+    proto::endpoint::Setup,
+    udp::{self, Socket},
+    worker::{EndpointStats, Link, Shared, Worker},
+};
+
+/// A UDP socket that accepts connections, starts connections, or both.
+///
+/// Clones are the same endpoint. When the last one is dropped nobody new is accepted, the
+/// connections there are live on, and the socket is closed with the last of them.
+///
+/// # Examples
+/// ```no_run
+/// use hybriq::{Endpoint, Identity, ServerConfig};
+///
+/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+/// let server = Endpoint::server("[::]:4433", ServerConfig::new(identity).alpn(["echo"]))?;
+/// while let Some(incoming) = server.accept().await {
+///     tokio::spawn(async move {
+///         let connection = incoming.accept().await?;
+///         while let Some((mut send, mut recv)) = connection.accept_bidi().await? {
+///             tokio::io::copy(&mut recv, &mut send).await?;
+///             send.finish();
+///         }
+///         Ok::<_, std::io::Error>(())
+///     });
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Endpoint {
+    shared: Arc<Shared>,
+    client: Option<Setup>,
+}
+
+impl Clone for Endpoint {
+    fn clone(&self) -> Self {
+        self.shared.on_handle_cloned();
+        Self {
+            shared: self.shared.clone(),
+            client: self.client.clone(),
+        }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.shared.on_handle_dropped();
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("local_address", &self.local_address())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// Accepts connections on an address; `[::]:4433` takes IPv6 and IPv4, port 0 picks a free one.
+    ///
+    /// Must be called inside a tokio runtime, on which it runs from then on.
+    ///
+    /// # Errors
+    /// Each [`EndpointError`] says how to mend it.
+    pub fn server(
+        address: impl ToSocketAddrs,
+        config: ServerConfig,
+    ) -> Result<Self, EndpointError> {
+        Self::builder().server(config).bind(address)
+    }
+
+    /// Starts connections from a free port, over IPv6 and IPv4.
+    ///
+    /// Must be called inside a tokio runtime, on which it runs from then on.
+    ///
+    /// # Errors
+    /// Each [`EndpointError`] says how to mend it.
+    pub fn client(config: ClientConfig) -> Result<Self, EndpointError> {
+        Self::builder()
+            .client(config)
+            .bind((Ipv6Addr::UNSPECIFIED, 0))
+    }
+
+    /// All the choices: accept and connect on one socket, another address for a client, no GSO.
+    pub fn builder() -> EndpointBuilder {
+        EndpointBuilder::default()
+    }
+
+    /// The next client that wants to connect; `None` once the endpoint is closed.
+    ///
+    /// Up to 4,096 of them wait here; those beyond are ignored until there is room, and try again
+    /// on their own. An endpoint without a server configuration never gets any.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn accept(&self) -> Option<Incoming> {
+        let (worker, incoming) = self.shared.accept().await?;
+        Some(Incoming::new(self.shared.clone(), worker, incoming))
+    }
+
+    /// Connects to a server, with the endpoint's client configuration.
+    ///
+    /// `server_name` is the name that its certificate must carry: a DNS name, or an IP address.
+    /// The handshake starts at once, not when the future is first polled. Dropping the future
+    /// gives it up.
+    ///
+    /// # Errors
+    /// The future's [`ConnectError`].
+    pub fn connect(&self, address: SocketAddr, server_name: &str) -> Connecting {
+        let setup = self.client.clone().ok_or(ConnectError::NoClientConfig);
+        self.start(setup, address, server_name)
+    }
+
+    /// Connects to a server, with a configuration of its own.
+    ///
+    /// The TLS provider is built at the first use of a configuration, which takes the time to read
+    /// certificates; keep the configuration, or clones of it, for more connections.
+    ///
+    /// # Errors
+    /// The future's [`ConnectError`].
+    #[expect(clippy::needless_pass_by_value, reason = "configurations are values")]
+    pub fn connect_with(
+        &self,
+        config: ClientConfig,
+        address: SocketAddr,
+        server_name: &str,
+    ) -> Connecting {
+        self.start(
+            config.setup().map_err(ConnectError::Tls),
+            address,
+            server_name,
+        )
+    }
+
+    fn start(
+        &self,
+        setup: Result<Setup, ConnectError>,
+        address: SocketAddr,
+        server_name: &str,
+    ) -> Connecting {
+        let checked = setup.and_then(|setup| {
+            if self.shared.is_closed() {
+                return Err(ConnectError::EndpointClosed);
+            }
+            if !udp::can_reach(self.local_address(), address) {
+                return Err(ConnectError::Address(address));
+            }
+            check_server_name(server_name)?;
+            Ok(setup)
+        });
+        match checked {
+            Ok(setup) => {
+                let remote = udp::canonical(address);
+                Connecting::start(|attempt| {
+                    self.shared
+                        .connect(setup, remote, server_name.to_owned(), attempt);
+                })
+            }
+            Err(error) => Connecting::failed(error),
+        }
+    }
+
+    /// Where the socket is bound to.
+    pub fn local_address(&self) -> SocketAddr {
+        self.shared.local_address()
+    }
+
+    /// Closes all connections with the application's code and takes no new ones: `accept` returns
+    /// `None`, `connect` fails, clients that wait are refused.
+    ///
+    /// Returns at once; [`Endpoint::idle`] waits until the peers were told. The first call counts.
+    /// `code` is at most 2^62 - 1, larger ones are lowered to it.
+    pub fn close(&self, code: u64, reason: &[u8]) {
+        self.shared.close(
+            crate::connection::wire_code(code),
+            &Bytes::copy_from_slice(reason),
+        );
+    }
+
+    /// Waits until no connection is left.
+    ///
+    /// A connection is left until it is drained: after it was closed the endpoint answers stray
+    /// packets of the peer for three times the probe timeout (RFC 9000 §10.2), so that a lost
+    /// CONNECTION_CLOSE is sent again. Ending the runtime earlier may leave the peer to its idle
+    /// timeout.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn idle(&self) {
+        self.shared.idle().await;
+    }
+
+    /// What the endpoint did so far, as of its last turn.
+    pub fn stats(&self) -> EndpointStats {
+        self.shared.stats()
+    }
+}
+
+/// Makes an [`Endpoint`]. Start from [`Endpoint::builder`].
+///
+/// # Examples
+/// ```no_run
+/// use hybriq::{ClientConfig, Endpoint, Identity, ServerConfig};
+///
+/// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+/// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+/// let both = Endpoint::builder()
+///     .server(ServerConfig::new(identity).alpn(["echo"]))
+///     .client(ClientConfig::new().alpn(["echo"]))
+///     .bind("[::]:4433")?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct EndpointBuilder {
+    server: Option<ServerConfig>,
+    client: Option<ClientConfig>,
+    workers: usize,
+    socket: udp::Options,
+}
+
+impl Default for EndpointBuilder {
+    fn default() -> Self {
+        Self {
+            server: None,
+            client: None,
+            workers: 1,
+            socket: udp::Options::default(),
+        }
+    }
+}
+
+impl EndpointBuilder {
+    /// Accepts connections with this.
+    pub fn server(mut self, config: ServerConfig) -> Self {
+        self.server = Some(config);
+        self
+    }
+
+    /// Starts connections with this.
+    pub fn client(mut self, config: ClientConfig) -> Self {
+        self.client = Some(config);
+        self
+    }
+
+    /// How many tasks and sockets share the work. Default 1, and for now nothing else.
+    pub fn workers(mut self, count: usize) -> Self {
+        self.workers = count;
+        self
+    }
+
+    /// Sends every datagram by a call of its own. For network drivers that get trains wrong, and
+    /// for packet captures on the sending machine.
+    pub fn without_gso(mut self) -> Self {
+        self.socket.gso = false;
+        self
+    }
+
+    /// Bytes the system is asked to buffer for the socket, each way. Default 8 MiB; the system has
+    /// limits of its own (on Linux `net.core.rmem_max` and `wmem_max`).
+    pub fn socket_buffers(mut self, bytes: usize) -> Self {
+        self.socket.buffer_size = bytes;
+        self
+    }
+
+    /// Opens the socket and starts to work, on the tokio runtime of the caller.
+    ///
+    /// Where the address resolves to several, the first that works is taken.
+    ///
+    /// # Errors
+    /// Each [`EndpointError`] says how to mend it.
+    pub fn bind(self, address: impl ToSocketAddrs) -> Result<Endpoint, EndpointError> {
+        let runtime = Handle::try_current().map_err(|_| EndpointError::NoRuntime)?;
+        if self.workers != 1 {
+            return Err(EndpointError::Workers(self.workers));
+        }
+        let server = self.server.as_ref().map(ServerConfig::setup).transpose()?;
+        let client = self.client.as_ref().map(ClientConfig::setup).transpose()?;
+        let socket = bind_first(address, self.socket)?;
+
+        let link = Link::new();
+        let shared = Shared::new([link.clone()].into(), socket.local_address());
+        let worker = Worker::new(0, shared.clone(), link, socket, server);
+        runtime.spawn(worker.run());
+        Ok(Endpoint { shared, client })
+    }
+}
+
+fn bind_first(address: impl ToSocketAddrs, options: udp::Options) -> Result<Socket, EndpointError> {
+    let nothing = || {
+        EndpointError::Address(std::io::Error::new(
+            std::io::ErrorKind::NotFound,
+            "the name has no addresses",
+        ))
+    };
+    let mut failed = None;
+    for address in address.to_socket_addrs().map_err(EndpointError::Address)? {
+        match Socket::bind(address, options) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => failed = Some(error),
+        }
+    }
+    Err(failed.unwrap_or_else(nothing))
+}

@@ -1,0 +1,216 @@
+use std::{
+    fmt,
+    future::poll_fn,
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::{
+    connection::wire_code,
+    error::ReadError,
+    proto::streams::{self, StreamId, Streams},
+    worker::{Handle, set_waker},
+};
+
+/// Asked for at once by [`RecvStream::read_to_end`].
+const CHUNK: usize = 64 * 1024;
+
+/// The receiving end of a stream.
+///
+/// Dropped before its end was read it tells the peer to stop sending, with code 0.
+pub struct RecvStream {
+    handle: Handle,
+    id: StreamId,
+    end: End,
+}
+
+/// How the stream ended for the reader. Told again to whoever asks again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum End {
+    Open,
+    Finished,
+    Failed(ReadError),
+}
+
+impl fmt::Debug for RecvStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RecvStream").field(&self.id).finish()
+    }
+}
+
+impl RecvStream {
+    pub(crate) fn new(handle: Handle, id: StreamId) -> Self {
+        Self {
+            handle,
+            id,
+            end: End::Open,
+        }
+    }
+
+    /// The stream's number.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Reads what there is, in order, and says how much; 0 is the end of the stream.
+    ///
+    /// What came before the connection ended can still be read.
+    ///
+    /// # Errors
+    /// The peer reset the stream, it was stopped here, or the connection is over.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has read nothing.
+    pub async fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        poll_fn(|cx| self.poll_read(cx, buffer)).await
+    }
+
+    /// Reads up to `max` bytes without copying them; `None` is the end of the stream.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has read nothing.
+    pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
+        poll_fn(|cx| self.poll_read_chunk(cx, max)).await
+    }
+
+    /// Reads the rest of the stream, which may be up to `limit` bytes.
+    ///
+    /// # Errors
+    /// [`ReadError::TooLong`] beyond the limit, else as [`read`](Self::read).
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: dropped before it is ready, what it read is lost.
+    pub async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, ReadError> {
+        let mut all = Vec::new();
+        while let Some(chunk) = self.read_chunk(CHUNK).await? {
+            if chunk.len() > limit - all.len() {
+                return Err(ReadError::TooLong { limit });
+            }
+            all.extend_from_slice(&chunk);
+        }
+        Ok(all)
+    }
+
+    /// Reads what there is; the twin of [`read`](Self::read).
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<Result<usize, ReadError>> {
+        if buffer.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let read = self.poll_with(cx, |streams, id| match streams.read(id, buffer)? {
+            0 => Ok(None),
+            count => Ok(Some(count)),
+        });
+        read.map_ok(Option::unwrap_or_default)
+    }
+
+    /// Reads a chunk; the twin of [`read_chunk`](Self::read_chunk).
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn poll_read_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+    ) -> Poll<Result<Option<Bytes>, ReadError>> {
+        if max == 0 {
+            return Poll::Ready(Ok(Some(Bytes::new())));
+        }
+        self.poll_with(cx, |streams, id| streams.read_chunk(id, max))
+    }
+
+    fn poll_with<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        read: impl FnOnce(&mut Streams, StreamId) -> Result<Option<T>, streams::ReadError>,
+    ) -> Poll<Result<Option<T>, ReadError>> {
+        match &self.end {
+            End::Open => {}
+            End::Finished => return Poll::Ready(Ok(None)),
+            End::Failed(error) => return Poll::Ready(Err(error.clone())),
+        }
+        let mut state = self.handle.lock();
+        let error = match read(state.core.streams(), self.id) {
+            Ok(read) => {
+                let alive = state.closed.is_none();
+                drop(state);
+                if read.is_none() {
+                    self.end = End::Finished;
+                }
+                if alive {
+                    // The peer may be owed more credit.
+                    self.handle.touch();
+                }
+                return Poll::Ready(Ok(read));
+            }
+            Err(streams::ReadError::Blocked) => match &state.closed {
+                Some(error) => error.clone().into(),
+                None => {
+                    set_waker(state.recvs.entry(self.id).or_default(), cx);
+                    return Poll::Pending;
+                }
+            },
+            Err(streams::ReadError::Reset(code)) => ReadError::Reset(code),
+            Err(streams::ReadError::Closed) => ReadError::Stopped,
+        };
+        drop(state);
+        self.end = End::Failed(error.clone());
+        Poll::Ready(Err(error))
+    }
+
+    /// Tells the peer not to send any more, with the application's code (STOP_SENDING), and drops
+    /// what came and was not read. Has no effect after the end.
+    pub fn stop(&mut self, code: u64) {
+        if self.end != End::Open {
+            return;
+        }
+        self.end = End::Failed(ReadError::Stopped);
+        let mut state = self.handle.lock();
+        if state.closed.is_none() {
+            // It may have ended meanwhile: nothing is left to stop then.
+            let _ = state.core.streams().stop(self.id, wire_code(code));
+            drop(state);
+            self.handle.touch();
+        }
+    }
+}
+
+impl Drop for RecvStream {
+    fn drop(&mut self) {
+        let mut state = self.handle.lock();
+        let waker = state.recvs.remove(&self.id);
+        state.core.streams().forget_recv(self.id);
+        let alive = state.closed.is_none();
+        drop(state);
+        if alive {
+            self.handle.touch();
+        }
+        // It may run code of its own when it goes.
+        drop(waker);
+    }
+}
+
+impl AsyncRead for RecvStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = RecvStream::poll_read(self.get_mut(), cx, buffer.initialize_unfilled());
+        read.map_ok(|count| buffer.advance(count))
+            .map_err(Into::into)
+    }
+}

@@ -1,0 +1,269 @@
+use std::{
+    fmt,
+    future::poll_fn,
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use tokio::io::AsyncWrite;
+
+use crate::{
+    connection::wire_code,
+    error::{ConnectionError, WriteError},
+    proto::streams::{self, ClosedStream, StreamId, Streams},
+    worker::{Handle, set_waker},
+};
+
+/// Copied into the connection under one lock at most.
+const COPY: usize = 256 * 1024;
+
+/// The sending end of a stream.
+///
+/// Dropped before [`finish`](Self::finish) it resets the stream with code 0: a peer that sees the
+/// end of a stream knows that nothing is missing. Dropped after it, what was written is still
+/// delivered, as long as the connection lives.
+pub struct SendStream {
+    handle: Handle,
+    id: StreamId,
+    end: End,
+}
+
+/// What this end did with the stream.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Open,
+    Finished,
+    Reset,
+}
+
+impl fmt::Debug for SendStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SendStream").field(&self.id).finish()
+    }
+}
+
+impl SendStream {
+    pub(crate) fn new(handle: Handle, id: StreamId) -> Self {
+        Self {
+            handle,
+            id,
+            end: End::Open,
+        }
+    }
+
+    /// The stream's number.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Writes some of the data and says how much; waits while the peer's credit or the send buffer
+    /// allow nothing.
+    ///
+    /// # Errors
+    /// The peer stopped the stream, it was finished, or the connection is over.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has written nothing.
+    pub async fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
+        poll_fn(|cx| self.poll_write(cx, data)).await
+    }
+
+    /// Writes all of the data.
+    ///
+    /// # Errors
+    /// The peer stopped the stream, it was finished, or the connection is over.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: dropped before it is ready, it may have written a part of the data.
+    pub async fn write_all(&mut self, mut data: &[u8]) -> Result<(), WriteError> {
+        while !data.is_empty() {
+            let written = self.write(data).await?;
+            data = data.get(written..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Writes all of the data without copying it.
+    ///
+    /// # Errors
+    /// The peer stopped the stream, it was finished, or the connection is over.
+    ///
+    /// # Cancel safety
+    /// Not cancel safe: dropped before it is ready, it may have written a part of the data.
+    pub async fn write_chunk(&mut self, mut data: Bytes) -> Result<(), WriteError> {
+        while !data.is_empty() {
+            poll_fn(|cx| self.poll_write_chunk(cx, &mut data)).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes some of the data and says how much; the twin of [`write`](Self::write).
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<Result<usize, WriteError>> {
+        if data.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let data = data.get(..COPY).unwrap_or(data);
+        self.poll_with(cx, |streams, id| streams.write(id, data))
+    }
+
+    /// Writes from the front of the data, without copying it, and says how much.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn poll_write_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &mut Bytes,
+    ) -> Poll<Result<usize, WriteError>> {
+        if data.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        self.poll_with(cx, |streams, id| streams.write_chunk(id, data))
+    }
+
+    fn poll_with(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: impl FnOnce(&mut Streams, StreamId) -> Result<usize, streams::WriteError>,
+    ) -> Poll<Result<usize, WriteError>> {
+        if self.end != End::Open {
+            return Poll::Ready(Err(WriteError::Closed));
+        }
+        let mut state = self.handle.lock();
+        if let Some(error) = &state.closed {
+            return Poll::Ready(Err(error.clone().into()));
+        }
+        match write(state.core.streams(), self.id) {
+            Ok(written) => {
+                drop(state);
+                self.handle.touch();
+                Poll::Ready(Ok(written))
+            }
+            Err(streams::WriteError::Blocked) => {
+                set_waker(&mut state.sends.entry(self.id).or_default().writer, cx);
+                Poll::Pending
+            }
+            Err(streams::WriteError::Stopped(code)) => Poll::Ready(Err(WriteError::Stopped(code))),
+            Err(streams::WriteError::Closed) => Poll::Ready(Err(WriteError::Closed)),
+        }
+    }
+
+    /// Ends the stream after what was written. Has no effect when it was finished or reset before.
+    pub fn finish(&mut self) {
+        self.end_with(End::Finished, Streams::finish);
+    }
+
+    /// Abandons the stream with the application's code: what was written may not arrive. Has no
+    /// effect when it was finished or reset before.
+    pub fn reset(&mut self, code: u64) {
+        self.end_with(End::Reset, |streams, id| streams.reset(id, wire_code(code)));
+    }
+
+    fn end_with(&mut self, end: End, act: impl FnOnce(&mut Streams, StreamId) -> Result<(), ClosedStream>) {
+        if self.end != End::Open {
+            return;
+        }
+        self.end = end;
+        let mut state = self.handle.lock();
+        if state.closed.is_none() {
+            // The peer may have stopped it: nothing is left to end then.
+            let _ = act(state.core.streams(), self.id);
+            drop(state);
+            self.handle.touch();
+        }
+    }
+
+    /// Waits until the peer needs nothing more of this stream: `Some` is the code of its
+    /// STOP_SENDING, `None` means that everything and the end of the stream were acknowledged, or
+    /// its reset.
+    ///
+    /// # Errors
+    /// The connection is over.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn stopped(&mut self) -> Result<Option<u64>, ConnectionError> {
+        poll_fn(|cx| self.poll_stopped(cx)).await
+    }
+
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, ConnectionError>> {
+        let mut state = self.handle.lock();
+        let streams = state.core.streams();
+        if let Some(code) = streams.stop_code(self.id) {
+            return Poll::Ready(Ok(Some(code)));
+        }
+        if streams.is_send_acknowledged(self.id) {
+            return Poll::Ready(Ok(None));
+        }
+        if let Some(error) = &state.closed {
+            return Poll::Ready(Err(error.clone()));
+        }
+        set_waker(&mut state.sends.entry(self.id).or_default().watcher, cx);
+        Poll::Pending
+    }
+
+    /// Finishes the stream, if that was not done, and waits until the peer has acknowledged all of
+    /// it. The peer's transport has it then, which does not say that its application read it.
+    ///
+    /// # Errors
+    /// The peer stopped the stream, it was reset, or the connection is over.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has finished the stream.
+    pub async fn acknowledged(&mut self) -> Result<(), WriteError> {
+        self.finish();
+        if self.end == End::Reset {
+            return Err(WriteError::Closed);
+        }
+        match self.stopped().await? {
+            None => Ok(()),
+            Some(code) => Err(WriteError::Stopped(code)),
+        }
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        let mut state = self.handle.lock();
+        let side = state.sends.remove(&self.id);
+        if state.closed.is_none() {
+            state.core.streams().forget_send(self.id);
+            drop(state);
+            self.handle.touch();
+        } else {
+            drop(state);
+        }
+        // Its wakers may run code of their own when they go.
+        drop(side);
+    }
+}
+
+impl AsyncWrite for SendStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        SendStream::poll_write(self.get_mut(), cx, data).map_err(Into::into)
+    }
+
+    /// Does nothing: what was written is on its way.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Finishes the stream.
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().finish();
+        Poll::Ready(Ok(()))
+    }
+}

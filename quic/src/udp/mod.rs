@@ -1,0 +1,173 @@
+//! The UDP socket of a worker: batches, GSO, GRO, ECN and local addresses through `quinn-udp`.
+
+mod bind;
+mod buffers;
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    task::{Context, Poll},
+};
+
+use quinn_udp::{EcnCodepoint, UdpSockRef, UdpSocketState};
+use tokio::{io::Interest, net::UdpSocket};
+
+use crate::{
+    error::EndpointError,
+    proto::{endpoint::Transmit, space::Ecn},
+};
+
+pub(crate) use buffers::Buffers;
+
+/// How a socket is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Options {
+    /// Whether one call to the system may send several datagrams.
+    pub(crate) gso: bool,
+    /// Bytes the system is asked to buffer each way.
+    pub(crate) buffer_size: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            gso: true,
+            buffer_size: 8 * 1024 * 1024,
+        }
+    }
+}
+
+/// A UDP socket. IPv4 addresses are IPv4 addresses in its interface, also on a dual-stack socket.
+pub(crate) struct Socket {
+    io: UdpSocket,
+    state: UdpSocketState,
+    local_address: SocketAddr,
+    gso: bool,
+}
+
+impl Socket {
+    /// Opens a socket. `[::]` takes IPv4 as well, and is `0.0.0.0` on machines without IPv6.
+    pub(crate) fn bind(address: SocketAddr, options: Options) -> Result<Self, EndpointError> {
+        let open = || {
+            let socket = bind::open(address)?;
+            let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+            // The system caps both at its own limits, and refuses where it does not like them.
+            let size = options.buffer_size;
+            let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), size);
+            let _ = state.set_send_buffer_size(UdpSockRef::from(&socket), size);
+            let io = UdpSocket::from_std(socket.into())?;
+            let local_address = io.local_addr()?;
+            Ok(Self {
+                io,
+                state,
+                local_address,
+                gso: options.gso,
+            })
+        };
+        open().map_err(|error| bind::explain(address, error))
+    }
+
+    /// Where it is bound to.
+    pub(crate) fn local_address(&self) -> SocketAddr {
+        canonical(self.local_address)
+    }
+
+    /// Datagrams one call may send.
+    pub(crate) fn max_datagrams(&self) -> usize {
+        if self.gso {
+            self.state.max_gso_segments().max(1)
+        } else {
+            1
+        }
+    }
+
+    /// Ready when there may be something to receive.
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.io.poll_recv_ready(cx).map(|_| ())
+    }
+
+    /// Ready when there may be room to send.
+    pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.io.poll_send_ready(cx).map(|_| ())
+    }
+
+    /// Receives a batch: how many messages were filled in. An error of kind `WouldBlock` when
+    /// there is nothing.
+    pub(crate) fn receive(&self, buffers: &mut Buffers) -> io::Result<usize> {
+        self.io.try_io(Interest::READABLE, || {
+            buffers
+                .fill(|messages, meta| self.state.recv(UdpSockRef::from(&self.io), messages, meta))
+        })
+    }
+
+    /// Sends one datagram, or several of one size. An error of kind `WouldBlock` when there is no
+    /// room.
+    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
+        let transmit = quinn_udp::Transmit {
+            destination: self.mapped(transmit.remote),
+            ecn: transmit.ecn.map(codepoint),
+            contents,
+            segment_size: transmit.segment_size,
+            src_ip: transmit.local_ip.map(|ip| self.mapped_ip(ip)),
+        };
+        self.io.try_io(Interest::WRITABLE, || {
+            self.state.try_send(UdpSockRef::from(&self.io), &transmit)
+        })
+    }
+
+    /// Writes an address the way this socket's family wants it.
+    fn mapped(&self, address: SocketAddr) -> SocketAddr {
+        match address {
+            SocketAddr::V4(v4) if self.local_address.is_ipv6() => {
+                SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port())
+            }
+            address => address,
+        }
+    }
+
+    fn mapped_ip(&self, ip: IpAddr) -> IpAddr {
+        match ip {
+            IpAddr::V4(v4) if self.local_address.is_ipv6() => v4.to_ipv6_mapped().into(),
+            ip => ip,
+        }
+    }
+}
+
+/// Whether a socket bound to `local` can reach `peer`.
+pub(crate) fn can_reach(local: SocketAddr, peer: SocketAddr) -> bool {
+    let peer = canonical(peer);
+    if peer.port() == 0 || peer.ip().is_unspecified() {
+        return false;
+    }
+    match local.ip() {
+        IpAddr::V4(_) => peer.is_ipv4(),
+        IpAddr::V6(ip) => peer.is_ipv6() || ip.is_unspecified(),
+    }
+}
+
+/// IPv4-mapped IPv6 addresses as the IPv4 addresses they are.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
+        IpAddr::V6(_) => address,
+    }
+}
+
+fn codepoint(ecn: Ecn) -> EcnCodepoint {
+    match ecn {
+        Ecn::Ect0 => EcnCodepoint::Ect0,
+        Ecn::Ect1 => EcnCodepoint::Ect1,
+        Ecn::Ce => EcnCodepoint::Ce,
+    }
+}
+
+fn ecn(codepoint: EcnCodepoint) -> Ecn {
+    match codepoint {
+        EcnCodepoint::Ect0 => Ecn::Ect0,
+        EcnCodepoint::Ect1 => Ecn::Ect1,
+        EcnCodepoint::Ce => Ecn::Ce,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+use std::{collections::VecDeque, io, ops::Range};
+
+use super::stats::EndpointStats;
+use crate::{proto::endpoint::Transmit, udp::Socket};
+
+/// The most one call can send: what fits into one IPv4 UDP datagram.
+const TRAIN: usize = 65_507;
+
+/// Gathered before it is sent. More would not stay in the cache that the encryption left it in.
+const ENOUGH: usize = 64 * 1024;
+
+/// Datagrams on their way to the socket, of any number of connections.
+///
+/// What the socket does not take stays here, so nothing is lost while it is full.
+pub(super) struct SendBatch {
+    memory: Box<[u8]>,
+    filled: usize,
+    trains: VecDeque<Train>,
+}
+
+struct Train {
+    transmit: Transmit,
+    bytes: Range<usize>,
+}
+
+/// Whether the socket took everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flushed {
+    /// It did.
+    All,
+    /// It is full.
+    Blocked,
+}
+
+impl SendBatch {
+    pub(super) fn new() -> Self {
+        Self {
+            memory: vec![0; ENOUGH + TRAIN].into_boxed_slice(),
+            filled: 0,
+            trains: VecDeque::new(),
+        }
+    }
+
+    /// Whether it is time to flush.
+    pub(super) fn is_full(&self) -> bool {
+        self.filled >= ENOUGH
+    }
+
+    /// Whether something waits for the socket.
+    pub(super) fn is_empty(&self) -> bool {
+        self.trains.is_empty()
+    }
+
+    /// Room for the next train: enough for the longest, unless it is full.
+    pub(super) fn space(&mut self) -> &mut [u8] {
+        let space = self.memory.split_at_mut(self.filled).1;
+        let len = space.len().min(TRAIN);
+        space.split_at_mut(len).0
+    }
+
+    /// Takes what was written to the start of the space.
+    pub(super) fn push(&mut self, transmit: Transmit) {
+        let end = self.memory.len().min(self.filled + transmit.size);
+        self.trains.push_back(Train {
+            transmit,
+            bytes: self.filled..end,
+        });
+        self.filled = end;
+    }
+
+    /// Sends until everything is sent or the socket is full.
+    pub(super) fn flush(&mut self, socket: &Socket, stats: &mut EndpointStats) -> Flushed {
+        while let Some(train) = self.trains.front_mut() {
+            let contents = self.memory.get(train.bytes.clone()).unwrap_or_default();
+            match socket.send(&train.transmit, contents) {
+                Ok(()) => stats.on_sent(&train.transmit, contents.len()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Flushed::Blocked;
+                }
+                Err(error) if train.transmit.segment_size.is_some() => {
+                    tracing::debug!(%error, "the system refused a train of datagrams");
+                    Self::split(&mut self.trains);
+                    continue;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, peer = %train.transmit.remote, "cannot send");
+                    stats.send_errors += 1;
+                }
+            }
+            self.trains.pop_front();
+        }
+        self.filled = 0;
+        Flushed::All
+    }
+
+    /// Makes single datagrams of the first train: some drivers refuse trains.
+    fn split(trains: &mut VecDeque<Train>) {
+        let Some(Train { transmit, bytes }) = trains.pop_front() else {
+            return;
+        };
+        let segment = transmit.segment_size.unwrap_or(transmit.size).max(1);
+        for start in bytes
+            .clone()
+            .step_by(segment)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+        {
+            let end = bytes.end.min(start + segment);
+            let transmit = Transmit {
+                size: end - start,
+                segment_size: None,
+                ..transmit
+            };
+            trains.push_front(Train {
+                transmit,
+                bytes: start..end,
+            });
+        }
+    }
+}
+
+impl EndpointStats {
+    fn on_sent(&mut self, transmit: &Transmit, bytes: usize) {
+        let segment = transmit.segment_size.unwrap_or(bytes).max(1);
+        self.send_calls += 1;
+        self.datagrams_sent += bytes.div_ceil(segment) as u64;
+        self.bytes_sent += bytes as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    task::Waker,
+};
+
+use bytes::Bytes;
+use hashbrown::HashMap;
+
+use super::{
+    link::Link,
+    waiters::{Waiters, lock, wake},
+};
+use crate::{
+    error::{By, ConnectionError},
+    handshake::Handshake,
+    proto::{
+        connection::{Connection, Event},
+        endpoint::Slot,
+        streams::{Direction, StreamEvent, StreamId},
+    },
+};
+
+/// A connection as its worker and the application's handles share it.
+pub(crate) struct Cell {
+    /// Its place in its worker's table.
+    pub(super) slot: Slot,
+    link: Arc<Link>,
+    /// Whether it already waits in the worker's queue.
+    dirty: AtomicBool,
+    handles: AtomicUsize,
+    state: Mutex<State>,
+}
+
+/// What the lock guards.
+pub(crate) struct State {
+    /// The protocol.
+    pub(crate) core: Connection,
+    /// Why it is over, once it is over for the application.
+    pub(crate) closed: Option<ConnectionError>,
+    /// What the peer is still to be told: only the worker has a clock.
+    close: Option<(u64, Bytes)>,
+    /// Who waits in [`Handle::closed`](crate::Connection::closed).
+    pub(crate) closing: Waiters,
+    opening: [Waiters; 2],
+    accepting: [Waiters; 2],
+    /// Send streams that have a handle.
+    pub(crate) sends: HashMap<StreamId, SendSide>,
+    /// Receive streams that have a handle, and who reads them.
+    pub(crate) recvs: HashMap<StreamId, Option<Waker>>,
+}
+
+/// Who waits on a send stream.
+#[derive(Default)]
+pub(crate) struct SendSide {
+    /// Who writes.
+    pub(crate) writer: Option<Waker>,
+    /// Who waits for the stream's end.
+    pub(crate) watcher: Option<Waker>,
+}
+
+impl Cell {
+    pub(super) fn new(slot: Slot, link: Arc<Link>, core: Connection) -> Arc<Self> {
+        Arc::new(Self {
+            slot,
+            link,
+            dirty: AtomicBool::new(false),
+            handles: AtomicUsize::new(0),
+            state: Mutex::new(State {
+                core,
+                closed: None,
+                close: None,
+                closing: Waiters::default(),
+                opening: Default::default(),
+                accepting: Default::default(),
+                sends: HashMap::new(),
+                recvs: HashMap::new(),
+            }),
+        })
+    }
+
+    /// What the lock guards. Never held while waiting, waking or in a system call.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// The lock itself, for [`wait_until`](super::waiters::wait_until).
+    pub(crate) fn state(&self) -> &Mutex<State> {
+        &self.state
+    }
+
+    /// Tells the worker that there may be something to send.
+    pub(crate) fn touch(self: &Arc<Self>) {
+        if !self.dirty.swap(true, Ordering::AcqRel) {
+            self.link.push_dirty(self.clone());
+        }
+    }
+
+    /// The worker looks at it from now on: later changes announce themselves again.
+    pub(super) fn clear_dirty(&self) {
+        self.dirty.store(false, Ordering::Release);
+    }
+
+    /// Closes it for the application at once; the worker tells the peer.
+    pub(crate) fn close(self: &Arc<Self>, code: u64, reason: Bytes) {
+        let mut wakes = Vec::new();
+        let first = self.lock().close(code, reason, &mut wakes);
+        wake(&mut wakes);
+        if first {
+            self.touch();
+        }
+    }
+}
+
+impl State {
+    /// Who waits to open a stream.
+    pub(crate) fn opening(&mut self, direction: Direction) -> &mut Waiters {
+        let [bidi, uni] = &mut self.opening;
+        match direction {
+            Direction::Bidi => bidi,
+            Direction::Uni => uni,
+        }
+    }
+
+    /// Who waits for the peer to open a stream.
+    pub(crate) fn accepting(&mut self, direction: Direction) -> &mut Waiters {
+        let [bidi, uni] = &mut self.accepting;
+        match direction {
+            Direction::Bidi => bidi,
+            Direction::Uni => uni,
+        }
+    }
+
+    /// Closes it, if it was open.
+    pub(super) fn close(&mut self, code: u64, reason: Bytes, wakes: &mut Vec<Waker>) -> bool {
+        if self.closed.is_some() {
+            return false;
+        }
+        self.close = Some((code, reason.clone()));
+        self.end(
+            ConnectionError::Application {
+                by: By::Local,
+                code,
+                reason,
+            },
+            wakes,
+        );
+        true
+    }
+
+    /// What the peer is still to be told.
+    pub(super) fn take_close(&mut self) -> Option<(u64, Bytes)> {
+        self.close.take()
+    }
+
+    /// It is over: everybody who waits is woken.
+    pub(super) fn end(&mut self, error: ConnectionError, wakes: &mut Vec<Waker>) {
+        self.closed.get_or_insert(error);
+        self.closing.wake_all(wakes);
+        for waiters in self.opening.iter_mut().chain(&mut self.accepting) {
+            waiters.wake_all(wakes);
+        }
+        for side in self.sends.values_mut() {
+            wakes.extend(side.writer.take());
+            wakes.extend(side.watcher.take());
+        }
+        wakes.extend(self.recvs.values_mut().filter_map(Option::take));
+    }
+
+    /// Takes the core's events: who they wake goes to `wakes`. Gives the outcome of the handshake
+    /// when it became complete.
+    pub(super) fn take_events(&mut self, wakes: &mut Vec<Waker>) -> Option<Arc<Handshake>> {
+        let mut complete = None;
+        while let Some(event) = self.core.poll_event() {
+            match event {
+                Event::HandshakeComplete => {
+                    complete = self
+                        .core
+                        .handshake()
+                        .map(|handshake| Arc::new(handshake.clone()));
+                }
+                Event::HandshakeConfirmed => {}
+                Event::Closed(error) => self.end(error, wakes),
+                Event::Stream(event) => self.on_stream_event(event, wakes),
+            }
+        }
+        complete
+    }
+
+    fn on_stream_event(&mut self, event: StreamEvent, wakes: &mut Vec<Waker>) {
+        match event {
+            StreamEvent::Opened(direction) => self.accepting(direction).wake_all(wakes),
+            StreamEvent::Available(direction) => self.opening(direction).wake_all(wakes),
+            StreamEvent::Readable(id) => {
+                wakes.extend(self.recvs.get_mut(&id).and_then(Option::take));
+            }
+            StreamEvent::Writable(id) => {
+                wakes.extend(self.sends.get_mut(&id).and_then(|side| side.writer.take()));
+            }
+            StreamEvent::Stopped { id, .. } => {
+                if let Some(side) = self.sends.get_mut(&id) {
+                    wakes.extend(side.writer.take());
+                    wakes.extend(side.watcher.take());
+                }
+            }
+            StreamEvent::Acknowledged(id) => {
+                wakes.extend(self.sends.get_mut(&id).and_then(|side| side.watcher.take()));
+            }
+        }
+    }
+}
+
+/// An application's share in a connection: the last one to go closes it with code 0.
+pub(crate) struct Handle(Arc<Cell>);
+
+impl Handle {
+    pub(super) fn new(cell: Arc<Cell>) -> Self {
+        cell.handles.fetch_add(1, Ordering::Relaxed);
+        Self(cell)
+    }
+}
+
+impl Clone for Handle {
+    fn clone(&self) -> Self {
+        Self::new(self.0.clone())
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.0.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.close(0, Bytes::new());
+        }
+    }
+}
+
+impl std::ops::Deref for Handle {
+    type Target = Arc<Cell>;
+
+    fn deref(&self) -> &Arc<Cell> {
+        &self.0
+    }
+}

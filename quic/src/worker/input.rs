@@ -1,0 +1,117 @@
+use std::sync::MutexGuard;
+
+use super::{State, Worker, touch};
+use crate::{
+    proto::endpoint::{Arrival, Routed},
+    udp::Buffers,
+};
+
+/// Batches received in one turn at most.
+const BATCHES: usize = 4;
+
+impl Worker {
+    /// Receives and processes what is there, up to a bound. Nothing is answered before: the
+    /// datagrams of one flight are answered together.
+    pub(super) fn receive(&mut self) {
+        for _ in 0..BATCHES {
+            let count = match self.socket.receive(&mut self.buffers) {
+                Ok(count) => count,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(error) => {
+                    tracing::debug!(%error, "cannot receive");
+                    self.stats.receive_errors += 1;
+                    return;
+                }
+            };
+            self.stats.receive_calls += 1;
+            self.process(count);
+            if count < Buffers::MESSAGES {
+                return;
+            }
+        }
+    }
+
+    fn process(&mut self, count: usize) {
+        // Lent out so that the messages and the rest of the worker can be borrowed at once.
+        let mut buffers = std::mem::take(&mut self.buffers);
+        for message in buffers.messages(count) {
+            self.stats.bytes_received += message.bytes.len() as u64;
+            self.process_message(&message.arrival, message.bytes, message.stride);
+        }
+        self.buffers = buffers;
+    }
+
+    /// Processes datagrams of one origin. Those that follow one another to the same connection,
+    /// usually all of them, are taken under one lock.
+    pub(super) fn process_message(&mut self, arrival: &Arrival, bytes: &mut [u8], stride: usize) {
+        let mut datagrams = bytes.chunks_mut(stride).peekable();
+        let mut next = None;
+        loop {
+            let routed = match next.take() {
+                Some(routed) => routed,
+                None => {
+                    let Some(datagram) = datagrams.peek_mut() else {
+                        return;
+                    };
+                    self.stats.datagrams_received += 1;
+                    self.endpoint.on_datagram(self.now, arrival, datagram)
+                }
+            };
+            let Some(datagram) = datagrams.next() else {
+                return;
+            };
+            let slot = match routed {
+                Routed::Connection(slot) => slot,
+                other => {
+                    self.on_unconnected(other, arrival, datagram);
+                    continue;
+                }
+            };
+            let Some(entry) = self.table.get(slot) else {
+                continue;
+            };
+            touch(&mut self.touched, entry);
+            let mut state: MutexGuard<'_, State> = entry.cell.lock();
+            state.core.on_datagram(self.now, arrival, datagram);
+            while let Some(datagram) = datagrams.peek_mut() {
+                self.stats.datagrams_received += 1;
+                match self.endpoint.on_datagram(self.now, arrival, datagram) {
+                    Routed::Connection(same) if same == slot => {
+                        state.core.on_datagram(self.now, arrival, datagram);
+                        datagrams.next();
+                    }
+                    other => {
+                        next = Some(other);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn on_unconnected(&mut self, routed: Routed, arrival: &Arrival, datagram: &[u8]) {
+        match routed {
+            Routed::Incoming(incoming) if self.closing.is_some() || self.released => {
+                self.endpoint.refuse(self.now, incoming);
+            }
+            Routed::Incoming(incoming) => {
+                let queued = self
+                    .shared
+                    .on_incoming(self.index, incoming, &mut self.wakes);
+                if let Err(incoming) = queued {
+                    self.stats.incoming_ignored += 1;
+                    self.endpoint.ignore(incoming);
+                }
+            }
+            Routed::Foreign(worker) => {
+                let handed = worker != self.index
+                    && self
+                        .shared
+                        .link(worker)
+                        .is_some_and(|link| link.push_foreign(*arrival, datagram));
+                self.stats.datagrams_dropped += u64::from(!handed);
+            }
+            Routed::Connection(_) | Routed::Consumed | Routed::Dropped => {}
+        }
+    }
+}

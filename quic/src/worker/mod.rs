@@ -1,0 +1,291 @@
+//! The loop between the socket and the core. A worker owns a socket, the routing table, the timers
+//! and all connections of its shard; there is no task and no channel per connection.
+//!
+//! One turn: receive a batch → due timers → what the application did → service every connection
+//! that was touched → wake applications → let them run → fill and send.
+
+mod attempt;
+mod batch;
+mod cell;
+mod input;
+mod link;
+mod output;
+mod requests;
+mod shared;
+mod stats;
+mod table;
+mod timers;
+mod waiters;
+
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    sync::Arc,
+    task::{Poll, Waker},
+    time::Instant,
+};
+
+use bytes::Bytes;
+
+use self::{
+    batch::SendBatch,
+    link::Requests,
+    table::Table,
+    timers::{Alarm, Timers},
+};
+use crate::{
+    error::{By, ConnectError, ConnectionError},
+    proto::{
+        endpoint::{Endpoint, Setup, Slot},
+        error::Code,
+        random::SystemRandom,
+    },
+    udp::{Buffers, Socket},
+};
+
+pub(crate) use attempt::Attempt;
+pub(crate) use cell::{Handle, SendSide, State};
+pub(crate) use link::{Command, Link};
+pub(crate) use shared::Shared;
+pub use stats::EndpointStats;
+pub(crate) use waiters::{set_waker, wait_until};
+
+/// How often in one turn applications may run before anything is sent. What they do meanwhile
+/// shares datagrams with what the protocol has to send: a reply with the acknowledgement and
+/// HANDSHAKE_DONE, a request with the client's Finished.
+const ROUNDS: usize = 3;
+
+/// One share of an endpoint.
+pub(crate) struct Worker {
+    index: u8,
+    shared: Arc<Shared>,
+    link: Arc<Link>,
+    socket: Socket,
+    buffers: Buffers,
+    batch: SendBatch,
+    endpoint: Endpoint,
+    table: Table,
+    timers: Timers,
+    alarm: Alarm,
+    /// Read at the start of a turn and whenever applications ran.
+    now: Instant,
+    touched: Vec<Slot>,
+    sending: VecDeque<Slot>,
+    requests: Requests,
+    wakes: Vec<Waker>,
+    /// What every connection is closed with, once the endpoint is.
+    closing: Option<(u64, Bytes)>,
+    /// Whether no handle of the endpoint is left.
+    released: bool,
+    stats: EndpointStats,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        index: u8,
+        shared: Arc<Shared>,
+        link: Arc<Link>,
+        socket: Socket,
+        server: Option<Setup>,
+    ) -> Self {
+        Self {
+            index,
+            shared,
+            link,
+            socket,
+            buffers: Buffers::new(),
+            batch: SendBatch::new(),
+            endpoint: Endpoint::new(index, Box::new(SystemRandom::new()), server),
+            table: Table::default(),
+            timers: Timers::default(),
+            alarm: Alarm::default(),
+            now: clock(),
+            touched: Vec::new(),
+            sending: VecDeque::new(),
+            requests: Requests::default(),
+            wakes: Vec::new(),
+            closing: None,
+            released: false,
+            stats: EndpointStats::default(),
+        }
+    }
+
+    /// Runs until the endpoint is closed or forgotten and all its connections are drained.
+    pub(crate) async fn run(mut self) {
+        loop {
+            self.turn().await;
+            if self.is_done() && self.link.try_end() {
+                return;
+            }
+            self.wait().await;
+        }
+    }
+
+    async fn turn(&mut self) {
+        self.now = clock();
+        self.receive();
+        self.on_timeouts();
+        for _ in 0..ROUNDS {
+            self.take_requests();
+            self.service();
+            if self.wakes.is_empty() {
+                break;
+            }
+            waiters::wake(&mut self.wakes);
+            tokio::task::yield_now().await;
+            self.now = clock();
+        }
+        self.take_requests();
+        self.service();
+        self.transmit();
+        waiters::wake(&mut self.wakes);
+        self.link.set_stats(self.stats.with(self.endpoint.stats()));
+    }
+
+    /// Whether nothing is left to do, now or later.
+    fn is_done(&self) -> bool {
+        (self.released || self.closing.is_some())
+            && self.table.is_empty()
+            && self.batch.is_empty()
+            && self.touched.is_empty()
+    }
+
+    /// Waits until there is something to do.
+    async fn wait(&mut self) {
+        if !self.sending.is_empty() && self.batch.is_empty() {
+            return tokio::task::yield_now().await;
+        }
+        let mut slept = false;
+        poll_fn(|cx| {
+            let ready = self.link.poll_requests(cx).is_ready()
+                || self.socket.poll_readable(cx).is_ready()
+                || (!self.batch.is_empty() && self.socket.poll_writable(cx).is_ready())
+                || self.alarm.poll(self.next_timeout(), cx).is_ready();
+            if ready {
+                return Poll::Ready(());
+            }
+            slept = true;
+            Poll::Pending
+        })
+        .await;
+        if !slept {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        match (self.timers.next(), self.endpoint.next_timeout()) {
+            (Some(connections), Some(endpoint)) => Some(connections.min(endpoint)),
+            (connections, endpoint) => connections.or(endpoint),
+        }
+    }
+
+    fn on_timeouts(&mut self) {
+        let now = self.now;
+        if self.endpoint.next_timeout().is_some_and(|at| at <= now) {
+            self.endpoint.on_timeout(now);
+        }
+        while let Some(slot) = self.timers.pop(now) {
+            let Some(entry) = self.table.get(slot) else {
+                continue;
+            };
+            if self.timers.is_due(slot, &mut entry.deadline, now) {
+                entry.cell.lock().core.on_timeout(now);
+                touch(&mut self.touched, entry);
+            }
+        }
+    }
+
+    /// Does what follows from every touched connection: tells the peer that it was closed, gives
+    /// it connection ids, takes its events.
+    fn service(&mut self) {
+        let mut touched = std::mem::take(&mut self.touched);
+        for slot in touched.drain(..) {
+            self.service_one(slot);
+        }
+        self.touched = touched;
+    }
+
+    fn service_one(&mut self, slot: Slot) {
+        let Some(entry) = self.table.get(slot) else {
+            return;
+        };
+        entry.touched = false;
+        let cell = entry.cell.clone();
+        let mut state = cell.lock();
+        if let Some((code, reason)) = state.take_close() {
+            state.core.close(self.now, code, reason);
+        }
+        let alive = self.endpoint.service(slot, &mut state.core);
+        let complete = state.take_events(&mut self.wakes);
+        if !alive {
+            state.end(ConnectionError::TimedOut, &mut self.wakes);
+        }
+        let error = state.closed.clone().filter(|_| entry.attempt.is_some());
+        drop(state);
+
+        let outcome = match (complete, error) {
+            (Some(handshake), _) => Some(Ok((Handle::new(cell), handshake))),
+            (None, error) => error.map(|error| Err(ConnectError::Connection(error))),
+        };
+        if let Some(outcome) = outcome
+            && let Some(attempt) = entry.attempt.take()
+        {
+            attempt.on_over(outcome, &mut self.wakes);
+        }
+        if !alive {
+            self.timers.remove(slot, &entry.deadline);
+            self.table.remove(slot);
+            self.shared.on_ended(&mut self.wakes);
+        } else if !entry.sending {
+            entry.sending = true;
+            self.sending.push_back(slot);
+        }
+    }
+}
+
+/// Puts a connection among those to be serviced.
+fn touch(touched: &mut Vec<Slot>, entry: &mut table::Entry) {
+    if !entry.touched {
+        entry.touched = true;
+        touched.push(entry.cell.slot);
+    }
+}
+
+/// The only clock of this crate.
+fn clock() -> Instant {
+    Instant::now()
+}
+
+/// A worker that goes, even by a panic or with its runtime, leaves nobody waiting.
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let error = ConnectionError::Transport {
+            by: By::Local,
+            code: Code::INTERNAL_ERROR,
+            frame: 0,
+            reason: Bytes::from_static(b"the endpoint's task ended"),
+        };
+        let mut wakes = std::mem::take(&mut self.wakes);
+        let waiting = self.link.end();
+        for command in waiting
+            .commands
+            .into_iter()
+            .chain(self.requests.commands.drain(..))
+        {
+            if let Command::Connect { attempt, .. } | Command::Accept { attempt, .. } = command {
+                attempt.on_over(Err(ConnectError::EndpointClosed), &mut wakes);
+                self.shared.on_ended(&mut wakes);
+            }
+        }
+        for entry in self.table.iter() {
+            entry.cell.lock().end(error.clone(), &mut wakes);
+            if let Some(attempt) = &entry.attempt {
+                attempt.on_over(Err(error.clone().into()), &mut wakes);
+            }
+            self.shared.on_ended(&mut wakes);
+        }
+        self.shared.on_worker_ended(&mut wakes);
+        waiters::wake(&mut wakes);
+    }
+}

@@ -1,0 +1,82 @@
+use super::{Worker, batch::Flushed};
+use crate::proto::endpoint::Slot;
+
+/// Trains of datagrams a connection may send in one turn before the others have theirs.
+const TRAINS: usize = 4;
+
+/// Datagrams that belong to no connection sent in one turn at most.
+const UNCONNECTED: usize = 256;
+
+/// How far a connection came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Filled {
+    /// It has nothing more to send now.
+    All,
+    /// It had its share of this turn.
+    More,
+    /// The socket is full.
+    Blocked,
+}
+
+impl Worker {
+    /// Sends what there is, connections in turn, until everybody had a share or the socket is full.
+    pub(super) fn transmit(&mut self) {
+        if self.batch.flush(&self.socket, &mut self.stats) == Flushed::Blocked {
+            return;
+        }
+        for _ in 0..UNCONNECTED {
+            let transmit = self.endpoint.poll_transmit(self.now, self.batch.space());
+            let Some(transmit) = transmit else { break };
+            self.batch.push(transmit);
+            if self.flush_if_full() == Flushed::Blocked {
+                return;
+            }
+        }
+        for _ in 0..self.sending.len() {
+            let Some(slot) = self.sending.pop_front() else {
+                break;
+            };
+            match self.fill(slot) {
+                Filled::All => {}
+                Filled::More => self.sending.push_back(slot),
+                Filled::Blocked => {
+                    self.sending.push_front(slot);
+                    return;
+                }
+            }
+        }
+        self.batch.flush(&self.socket, &mut self.stats);
+    }
+
+    fn flush_if_full(&mut self) -> Flushed {
+        if self.batch.is_full() {
+            self.batch.flush(&self.socket, &mut self.stats)
+        } else {
+            Flushed::All
+        }
+    }
+
+    fn fill(&mut self, slot: Slot) -> Filled {
+        for _ in 0..TRAINS {
+            let Some(entry) = self.table.get(slot) else {
+                return Filled::All;
+            };
+            let mut state = entry.cell.lock();
+            let max_datagrams = self.socket.max_datagrams();
+            let space = self.batch.space();
+            let transmit = state.core.poll_transmit(self.now, space, max_datagrams);
+            let wanted = state.core.next_timeout();
+            drop(state);
+            self.timers.set(slot, &mut entry.deadline, wanted);
+            let Some(transmit) = transmit else {
+                entry.sending = false;
+                return Filled::All;
+            };
+            self.batch.push(transmit);
+            if self.flush_if_full() == Flushed::Blocked {
+                return Filled::Blocked;
+            }
+        }
+        Filled::More
+    }
+}

@@ -1,0 +1,126 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Attempt, Command, Worker, cell::Cell, touch};
+use crate::{
+    error::ConnectError,
+    proto::{
+        connection::Connection,
+        endpoint::{AcceptError, Slot},
+    },
+};
+
+impl Worker {
+    /// Does what the application asked for since the last time.
+    pub(super) fn take_requests(&mut self) {
+        let mut requests = std::mem::take(&mut self.requests);
+        if self.link.take(&mut requests) {
+            for (arrival, mut datagram) in requests.foreign.drain(..) {
+                let len = datagram.len().max(1);
+                self.process_message(&arrival, &mut datagram, len);
+            }
+            for command in requests.commands.drain(..) {
+                self.on_command(command);
+            }
+            for cell in requests.dirty.drain(..) {
+                cell.clear_dirty();
+                self.on_dirty(&cell);
+            }
+        }
+        self.requests = requests;
+    }
+
+    fn on_dirty(&mut self, cell: &Arc<Cell>) {
+        if let Some(entry) = self.table.get(cell.slot)
+            && Arc::ptr_eq(&entry.cell, cell)
+        {
+            touch(&mut self.touched, entry);
+        }
+    }
+
+    fn on_command(&mut self, command: Command) {
+        match command {
+            Command::Connect {
+                setup,
+                remote,
+                server_name,
+                attempt,
+            } => {
+                if self.is_wanted(&attempt) {
+                    let started = self
+                        .endpoint
+                        .connect(self.now, &setup, remote, &server_name);
+                    self.on_started(started.map_err(ConnectError::Tls), attempt);
+                }
+            }
+            Command::Accept {
+                incoming,
+                setup,
+                attempt,
+            } => {
+                if self.is_wanted(&attempt) {
+                    let started = self.endpoint.accept(self.now, incoming, setup.as_ref());
+                    self.on_started(started.map_err(ConnectError::from), attempt);
+                } else {
+                    self.endpoint.refuse(self.now, incoming);
+                }
+            }
+            Command::Refuse(incoming) => self.endpoint.refuse(self.now, incoming),
+            Command::Ignore(incoming) => self.endpoint.ignore(incoming),
+            Command::Close(code, reason) => self.close(code, &reason),
+            Command::Release => self.released = true,
+        }
+    }
+
+    /// Whether a connection that was asked for is still to be started.
+    fn is_wanted(&mut self, attempt: &Attempt) -> bool {
+        if self.closing.is_none() && !attempt.is_left() {
+            return true;
+        }
+        attempt.on_over(Err(ConnectError::EndpointClosed), &mut self.wakes);
+        self.shared.on_ended(&mut self.wakes);
+        false
+    }
+
+    fn on_started(
+        &mut self,
+        started: Result<(Slot, Connection), ConnectError>,
+        attempt: Arc<Attempt>,
+    ) {
+        match started {
+            Ok((slot, core)) => {
+                let cell = Cell::new(slot, self.link.clone(), core);
+                attempt.on_started(&cell);
+                self.table.insert(cell, attempt);
+                if let Some(entry) = self.table.get(slot) {
+                    touch(&mut self.touched, entry);
+                }
+            }
+            Err(error) => {
+                attempt.on_over(Err(error), &mut self.wakes);
+                self.shared.on_ended(&mut self.wakes);
+            }
+        }
+    }
+
+    fn close(&mut self, code: u64, reason: &Bytes) {
+        self.closing = Some((code, reason.clone()));
+        for entry in self.table.iter_mut() {
+            entry
+                .cell
+                .lock()
+                .close(code, reason.clone(), &mut self.wakes);
+            touch(&mut self.touched, entry);
+        }
+    }
+}
+
+impl From<AcceptError> for ConnectError {
+    fn from(error: AcceptError) -> Self {
+        match error {
+            AcceptError::Tls(error) => Self::Tls(error),
+            AcceptError::Refused(error) => Self::Connection(error),
+        }
+    }
+}

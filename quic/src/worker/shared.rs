@@ -1,0 +1,256 @@
+use std::{
+    collections::VecDeque,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    task::{Poll, Waker},
+};
+
+use bytes::Bytes;
+
+use super::{
+    attempt::Attempt,
+    link::{Command, Link},
+    stats::EndpointStats,
+    waiters::{Waiters, lock, wait_until, wake},
+};
+use crate::{
+    error::ConnectError,
+    proto::{
+        endpoint::{Incoming, Setup},
+        limits,
+    },
+};
+
+/// What the handles and all workers of an endpoint share.
+pub(crate) struct Shared {
+    links: Box<[Arc<Link>]>,
+    local_address: SocketAddr,
+    closed: AtomicBool,
+    handles: AtomicUsize,
+    /// Where the next connection goes.
+    turn: AtomicUsize,
+    arrivals: Mutex<Arrivals>,
+    activity: Mutex<Activity>,
+}
+
+/// ClientHellos that wait for the application, each with its worker.
+struct Arrivals {
+    waiting: VecDeque<(u8, Incoming)>,
+    accepting: Waiters,
+    open: bool,
+}
+
+/// Connections asked for and not drained yet.
+#[derive(Default)]
+struct Activity {
+    connections: usize,
+    idle: Waiters,
+}
+
+impl Shared {
+    pub(crate) fn new(links: Box<[Arc<Link>]>, local_address: SocketAddr) -> Arc<Self> {
+        Arc::new(Self {
+            links,
+            local_address,
+            closed: AtomicBool::new(false),
+            handles: AtomicUsize::new(1),
+            turn: AtomicUsize::new(0),
+            arrivals: Mutex::new(Arrivals {
+                waiting: VecDeque::new(),
+                accepting: Waiters::default(),
+                open: true,
+            }),
+            activity: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn local_address(&self) -> SocketAddr {
+        self.local_address
+    }
+
+    pub(super) fn link(&self, worker: u8) -> Option<&Arc<Link>> {
+        self.links.get(usize::from(worker))
+    }
+
+    pub(crate) fn stats(&self) -> EndpointStats {
+        let mut sum = EndpointStats::default();
+        for link in &self.links {
+            sum += link.stats();
+        }
+        sum
+    }
+
+    /// Starts a connection on one of the workers.
+    pub(crate) fn connect(
+        &self,
+        setup: Setup,
+        remote: SocketAddr,
+        server_name: String,
+        attempt: &Arc<Attempt>,
+    ) {
+        let worker = self.turn.fetch_add(1, Ordering::Relaxed) % self.links.len().max(1);
+        let attempt = attempt.clone();
+        self.start(
+            worker as u8,
+            Command::Connect {
+                setup,
+                remote,
+                server_name,
+                attempt,
+            },
+        );
+    }
+
+    /// Accepts a connection on the worker it came to.
+    pub(crate) fn accept_incoming(
+        &self,
+        worker: u8,
+        incoming: Incoming,
+        setup: Option<Setup>,
+        attempt: &Arc<Attempt>,
+    ) {
+        self.start(
+            worker,
+            Command::Accept {
+                incoming,
+                setup,
+                attempt: attempt.clone(),
+            },
+        );
+    }
+
+    fn start(&self, worker: u8, command: Command) {
+        let closed = self.closed.load(Ordering::Acquire);
+        self.on_started();
+        let refused = match self.link(worker) {
+            Some(link) if !closed => link.push(command).err(),
+            _ => Some(command),
+        };
+        match refused {
+            Some(Command::Connect { attempt, .. } | Command::Accept { attempt, .. }) => {
+                let mut wakes = Vec::new();
+                attempt.on_over(Err(ConnectError::EndpointClosed), &mut wakes);
+                self.on_ended(&mut wakes);
+                wake(&mut wakes);
+            }
+            _ => {}
+        }
+    }
+
+    /// Hands a decision about an [`Incoming`] over. An ended worker needs none.
+    pub(crate) fn decide(&self, worker: u8, command: Command) {
+        if let Some(link) = self.link(worker) {
+            let _ = link.push(command);
+        }
+    }
+
+    fn on_started(&self) {
+        lock(&self.activity).connections += 1;
+    }
+
+    /// A connection is drained, or never came to be.
+    pub(super) fn on_ended(&self, wakes: &mut Vec<Waker>) {
+        let mut activity = lock(&self.activity);
+        activity.connections = activity.connections.saturating_sub(1);
+        if activity.connections == 0 {
+            activity.idle.wake_all(wakes);
+        }
+    }
+
+    pub(crate) async fn idle(&self) {
+        wait_until(
+            &self.activity,
+            |activity| &mut activity.idle,
+            |activity| match activity.connections {
+                0 => Poll::Ready(()),
+                _ => Poll::Pending,
+            },
+        )
+        .await;
+    }
+
+    /// The next ClientHello and its worker; `None` once the endpoint is closed.
+    pub(crate) async fn accept(&self) -> Option<(u8, Incoming)> {
+        wait_until(
+            &self.arrivals,
+            |arrivals| &mut arrivals.accepting,
+            |arrivals| match arrivals.waiting.pop_front() {
+                Some(arrival) => Poll::Ready(Some(arrival)),
+                None if arrivals.open => Poll::Pending,
+                None => Poll::Ready(None),
+            },
+        )
+        .await
+    }
+
+    /// Queues a ClientHello for the application; gives it back when too many wait.
+    pub(super) fn on_incoming(
+        &self,
+        worker: u8,
+        incoming: Incoming,
+        wakes: &mut Vec<Waker>,
+    ) -> Result<(), Incoming> {
+        let mut arrivals = lock(&self.arrivals);
+        if !arrivals.open || arrivals.waiting.len() >= limits::WAITING_INCOMING {
+            return Err(incoming);
+        }
+        arrivals.waiting.push_back((worker, incoming));
+        arrivals.accepting.wake_all(wakes);
+        Ok(())
+    }
+
+    /// Nobody accepts any more: refuses whoever waits.
+    pub(super) fn stop_accepting(&self, wakes: &mut Vec<Waker>) {
+        let waiting = {
+            let mut arrivals = lock(&self.arrivals);
+            arrivals.open = false;
+            arrivals.accepting.wake_all(wakes);
+            std::mem::take(&mut arrivals.waiting)
+        };
+        for (worker, incoming) in waiting {
+            self.decide(worker, Command::Refuse(incoming));
+        }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn close(&self, code: u64, reason: &Bytes) {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.shut();
+        for link in &self.links {
+            let _ = link.push(Command::Close(code, reason.clone()));
+        }
+    }
+
+    fn shut(&self) {
+        let mut wakes = Vec::new();
+        self.stop_accepting(&mut wakes);
+        wake(&mut wakes);
+    }
+
+    pub(crate) fn on_handle_cloned(&self) {
+        self.handles.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn on_handle_dropped(&self) {
+        if self.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.shut();
+            for link in &self.links {
+                let _ = link.push(Command::Release);
+            }
+        }
+    }
+
+    /// A worker ended: when it did so on its own, nothing works any more.
+    pub(super) fn on_worker_ended(&self, wakes: &mut Vec<Waker>) {
+        self.closed.store(true, Ordering::Release);
+        self.stop_accepting(wakes);
+    }
+}

@@ -1,0 +1,72 @@
+use std::ops::AddAssign;
+
+use crate::proto;
+
+/// What an endpoint did so far, connections aside. Bytes are UDP payload bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EndpointStats {
+    /// Connections now, those that are closing included.
+    pub connections: u64,
+    /// Datagrams received.
+    pub datagrams_received: u64,
+    /// Bytes received.
+    pub bytes_received: u64,
+    /// Datagrams sent.
+    pub datagrams_sent: u64,
+    /// Bytes sent.
+    pub bytes_sent: u64,
+    /// Calls to the system that sent something: a call may send many datagrams.
+    pub send_calls: u64,
+    /// Calls to the system that received something: a call may receive many datagrams.
+    pub receive_calls: u64,
+    /// Datagrams that the system refused to send. They are lost like any other.
+    pub send_errors: u64,
+    /// Errors of the system while receiving.
+    pub receive_errors: u64,
+    /// Datagrams received that belonged to no connection and were useless.
+    pub datagrams_dropped: u64,
+    /// Partial ClientHellos held now.
+    pub partial_hellos: u64,
+    /// Complete ClientHellos that wait for a decision now.
+    pub waiting_incoming: u64,
+    /// ClientHellos refused before any public-key work because they offered no post-quantum group.
+    pub key_exchange_refused: u64,
+    /// Version Negotiation packets sent.
+    pub version_negotiations: u64,
+    /// ClientHellos ignored because too many waited for [`Endpoint::accept`](crate::Endpoint::accept).
+    pub incoming_ignored: u64,
+}
+
+impl EndpointStats {
+    /// Takes over what the protocol counts.
+    pub(super) fn with(mut self, core: proto::endpoint::EndpointStats) -> Self {
+        self.connections = core.connections;
+        self.waiting_incoming = core.waiting_incoming;
+        self.partial_hellos = core.partial_hellos;
+        self.key_exchange_refused = core.key_exchange_refused;
+        self.version_negotiations = core.version_negotiations;
+        self.datagrams_dropped += core.datagrams_dropped;
+        self
+    }
+}
+
+impl AddAssign for EndpointStats {
+    fn add_assign(&mut self, other: Self) {
+        self.connections += other.connections;
+        self.datagrams_received += other.datagrams_received;
+        self.bytes_received += other.bytes_received;
+        self.datagrams_sent += other.datagrams_sent;
+        self.bytes_sent += other.bytes_sent;
+        self.send_calls += other.send_calls;
+        self.receive_calls += other.receive_calls;
+        self.send_errors += other.send_errors;
+        self.receive_errors += other.receive_errors;
+        self.datagrams_dropped += other.datagrams_dropped;
+        self.waiting_incoming += other.waiting_incoming;
+        self.partial_hellos += other.partial_hellos;
+        self.key_exchange_refused += other.key_exchange_refused;
+        self.version_negotiations += other.version_negotiations;
+        self.incoming_ignored += other.incoming_ignored;
+    }
+}

@@ -1,0 +1,64 @@
+use std::sync::Arc;
+
+use super::{attempt::Attempt, cell::Cell, timers::Deadline};
+use crate::proto::endpoint::Slot;
+
+/// The connections of a worker by their slots.
+#[derive(Default)]
+pub(super) struct Table {
+    entries: Vec<Option<Entry>>,
+    len: usize,
+}
+
+/// A connection and what its worker notes about it.
+pub(super) struct Entry {
+    pub(super) cell: Arc<Cell>,
+    /// Who waits for the handshake.
+    pub(super) attempt: Option<Arc<Attempt>>,
+    pub(super) deadline: Deadline,
+    /// Whether it waits to be serviced.
+    pub(super) touched: bool,
+    /// Whether it waits to transmit.
+    pub(super) sending: bool,
+}
+
+impl Table {
+    pub(super) fn get(&mut self, slot: Slot) -> Option<&mut Entry> {
+        self.entries.get_mut(slot.0 as usize)?.as_mut()
+    }
+
+    pub(super) fn insert(&mut self, cell: Arc<Cell>, attempt: Arc<Attempt>) {
+        let index = cell.slot.0 as usize;
+        if index >= self.entries.len() {
+            self.entries.resize_with(index + 1, || None);
+        }
+        let entry = Entry {
+            cell,
+            attempt: Some(attempt),
+            deadline: Deadline::default(),
+            touched: false,
+            sending: false,
+        };
+        if self.entries[index].replace(entry).is_none() {
+            self.len += 1;
+        }
+    }
+
+    pub(super) fn remove(&mut self, slot: Slot) -> Option<Entry> {
+        let removed = self.entries.get_mut(slot.0 as usize)?.take();
+        self.len -= usize::from(removed.is_some());
+        removed
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().flatten()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.entries.iter_mut().flatten()
+    }
+}

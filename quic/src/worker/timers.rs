@@ -1,0 +1,105 @@
+use std::{
+    collections::BTreeSet,
+    future::Future as _,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Instant,
+};
+
+use tokio::time::{Sleep, sleep_until};
+
+use crate::proto::endpoint::Slot;
+
+/// When which connection wants to be called: one entry per connection.
+///
+/// A deadline that moves later, which is what happens with every packet, leaves the entry where it
+/// is; it finds its new place when it comes up.
+#[derive(Default)]
+pub(super) struct Timers(BTreeSet<(Instant, Slot)>);
+
+/// A connection's part of it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Deadline {
+    wanted: Option<Instant>,
+    queued: Option<Instant>,
+}
+
+impl Timers {
+    /// Notes when the connection wants to be called.
+    pub(super) fn set(&mut self, slot: Slot, deadline: &mut Deadline, wanted: Option<Instant>) {
+        deadline.wanted = wanted;
+        let Some(wanted) = wanted else { return };
+        if let Some(queued) = deadline.queued {
+            if queued <= wanted {
+                return;
+            }
+            self.0.remove(&(queued, slot));
+        }
+        self.0.insert((wanted, slot));
+        deadline.queued = Some(wanted);
+    }
+
+    /// Forgets a connection.
+    pub(super) fn remove(&mut self, slot: Slot, deadline: &Deadline) {
+        if let Some(queued) = deadline.queued {
+            self.0.remove(&(queued, slot));
+        }
+    }
+
+    /// The next connection whose entry has come up. Ask [`Timers::is_due`] whether it meant it.
+    pub(super) fn pop(&mut self, now: Instant) -> Option<Slot> {
+        let &(at, slot) = self.0.first()?;
+        if at > now {
+            return None;
+        }
+        self.0.pop_first();
+        Some(slot)
+    }
+
+    /// Whether a connection whose entry came up is due; if not, it is queued again.
+    pub(super) fn is_due(&mut self, slot: Slot, deadline: &mut Deadline, now: Instant) -> bool {
+        deadline.queued = None;
+        match deadline.wanted {
+            Some(wanted) if wanted <= now => true,
+            wanted => {
+                self.set(slot, deadline, wanted);
+                false
+            }
+        }
+    }
+
+    /// When the next entry comes up.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.0.first().map(|&(at, _)| at)
+    }
+}
+
+/// The runtime's timer: one for everything, set anew only when the earliest deadline changes.
+#[derive(Default)]
+pub(super) struct Alarm {
+    sleep: Option<Pin<Box<Sleep>>>,
+    set: Option<Instant>,
+}
+
+impl Alarm {
+    /// Ready when `at` has come.
+    pub(super) fn poll(&mut self, at: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(at) = at else {
+            self.set = None;
+            return Poll::Pending;
+        };
+        let sleep = match &mut self.sleep {
+            Some(sleep) => sleep,
+            none => none.insert(Box::pin(sleep_until(at.into()))),
+        };
+        if self.set != Some(at) {
+            sleep.as_mut().reset(at.into());
+            self.set = Some(at);
+        }
+        let ready = sleep.as_mut().poll(cx);
+        if ready.is_ready() {
+            self.set = None;
+        }
+        ready
+    }
+}

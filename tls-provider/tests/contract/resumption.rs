@@ -1,0 +1,138 @@
+//! Session tickets.
+
+use std::sync::Arc;
+
+use hybriq_tls::{ClientOptions, Provider, ServerOptions, Side, Start, Status};
+
+use crate::support::{
+    Contender, End, HOST, Pair, Slices, client_start, options, pairings, server_start,
+};
+
+fn providers(
+    (client, server): (&Contender, &Contender),
+    options: &(ClientOptions, ServerOptions),
+) -> (Arc<dyn Provider>, Arc<dyn Provider>) {
+    let client = (client.client)(&options.0).expect("a client");
+    let server = (server.server)(&options.1).expect("a server");
+    (client, server)
+}
+
+#[track_caller]
+fn resumed(client: &dyn Provider, server: &dyn Provider) -> bool {
+    let pair = Pair::new(client, server).complete();
+    let negotiated = pair.client.session.negotiated();
+    assert_eq!(negotiated.resumed, pair.server.session.negotiated().resumed);
+    assert!(
+        negotiated.group.expect("a group").is_post_quantum(),
+        "resumption keeps the exchange"
+    );
+    assert_eq!(negotiated.signature_scheme.is_none(), negotiated.resumed);
+    assert_eq!(negotiated.alpn.as_deref(), Some(&b"h3"[..]));
+    negotiated.resumed
+}
+
+#[test]
+fn the_second_handshake_is_resumed_and_the_third() {
+    for pairing in pairings() {
+        let (client, server) = providers(pairing, &options());
+        assert!(!resumed(&*client, &*server));
+        assert!(
+            resumed(&*client, &*server),
+            "{} to {}",
+            pairing.0.name,
+            pairing.1.name
+        );
+        // rustls uses a ticket once and s2n-tls issues none on a resumed connection.
+        let third = resumed(&*client, &*server);
+        assert!(third || (pairing.0.name, pairing.1.name) == ("rustls", "s2n-tls"));
+    }
+}
+
+#[test]
+fn the_ticket_comes_with_the_completion_of_the_server() {
+    for pairing in pairings() {
+        let (client, server) = providers(pairing, &options());
+        let mut pair = Pair::new(&*client, &*server);
+        let mut turns = 0;
+        while pair.server.status != Status::Complete {
+            pair.turn(Slices::Whole).expect("a turn");
+            turns += 1;
+            assert!(turns < 5);
+        }
+        // The session can go: what it had to say is said.
+        assert!(pair.server.sent.one_rtt > 0, "no ticket");
+        let Pair { mut client, server } = pair;
+        drop(server);
+        assert_eq!(client.drive().expect("a ticket is taken"), Status::Complete);
+        assert!(client.inbox.one_rtt.is_empty());
+    }
+}
+
+#[test]
+fn a_ticket_belongs_to_a_server_name() {
+    use crate::support::{ALPN, Authority};
+    let authority = Authority::new("root");
+    let options = (
+        ClientOptions::new().alpn(ALPN).trust(authority.trust()),
+        ServerOptions::new(authority.issue(&[HOST, "other.test"])).alpn(ALPN),
+    );
+    for pairing in pairings() {
+        let (client, server) = providers(pairing, &options);
+        assert!(!resumed(&*client, &*server));
+        let other = Pair::named(&*client, &*server, "other.test").complete();
+        assert!(!other.client.session.negotiated().resumed);
+        assert!(resumed(&*client, &*server));
+    }
+}
+
+#[test]
+fn a_client_may_ask_for_a_full_handshake() {
+    for pairing in pairings() {
+        let (client, server) = providers(pairing, &options());
+        assert!(!resumed(&*client, &*server));
+        let start = Start {
+            resume: false,
+            ..client_start(HOST)
+        };
+        let session = client.session(Side::Client, start).expect("a session");
+        let answer = server
+            .session(Side::Server, server_start(None))
+            .expect("a session");
+        let pair = Pair {
+            client: End::new(session),
+            server: End::new(answer),
+        }
+        .complete();
+        assert!(!pair.client.session.negotiated().resumed);
+        assert!(resumed(&*client, &*server), "the ticket is still there");
+    }
+}
+
+#[test]
+fn resumption_can_be_switched_off_at_either_end() {
+    for pairing in pairings() {
+        let (client, server) = options();
+        for options in [
+            (client.clone().without_resumption(), server.clone()),
+            (client.clone(), server.clone().without_tickets()),
+        ] {
+            let (client, server) = providers(pairing, &options);
+            assert!(!resumed(&*client, &*server));
+            assert!(!resumed(&*client, &*server));
+        }
+        let (client, server) = providers(pairing, &(client, server.without_tickets()));
+        let pair = Pair::new(&*client, &*server).complete();
+        assert_eq!(pair.server.sent.one_rtt, 0);
+    }
+}
+
+#[test]
+fn a_ticket_of_another_server_leads_to_a_full_handshake() {
+    for pairing in pairings() {
+        let options = options();
+        let (client, server) = providers(pairing, &options);
+        let other = (pairing.1.server)(&options.1).expect("a server with other ticket keys");
+        assert!(!resumed(&*client, &*server));
+        assert!(!resumed(&*client, &*other));
+    }
+}

@@ -262,12 +262,17 @@ impl Host {
     fn turn_connection(&mut self, clock: Clock, slot: Slot, index: usize) -> Result<(), String> {
         // Handling one timer may uncover another that is due, but there is an end to it.
         for _ in 0..TIMERS_AT_ONCE {
-            self.exhaust_connection(clock, slot, index)?;
+            let now = clock.instant();
             let Some(connection) = self.connection(index) else { return Ok(()) };
-            if connection.next_timeout().is_none_or(|at| at > clock.instant()) {
+            let due = connection.next_timeout().is_some_and(|at| at <= now);
+            if due {
+                connection.on_timeout(now);
+            }
+            self.exhaust_connection(clock, slot, index)?;
+            let connection = self.connection(index);
+            if connection.and_then(|it| it.next_timeout()).is_none_or(|at| at > now) {
                 return Ok(());
             }
-            connection.on_timeout(clock.instant());
         }
         Err(format!("connection {index} of {} has a timer that never rests", self.address))
     }

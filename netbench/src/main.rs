@@ -1,2 +1,67 @@
-//! Placeholder.
-fn main() {}
+//! `netbench`: measures what a QUIC connection costs, per key-exchange group.
+//!
+//! One run starts two further processes of this binary, a server and a client, each on one thread
+//! and on a core of its own where there are two, and talks to them over pipes (`message`).
+//!
+//! ```text
+//!  coordinate ──► server process: accept, answer, count      ┐
+//!      │    └───► client process: connect, ask, time, count  ┘ loopback UDP
+//!      ▼
+//!    report: table on the terminal, JSON in a file
+//! ```
+
+mod bulk;
+mod certificate;
+mod cli;
+mod client;
+mod coordinate;
+mod groups;
+mod machine;
+mod measure;
+mod message;
+mod os;
+mod pipe;
+mod progress;
+mod report;
+mod server;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use cli::{Cli, Command};
+
+/// What a subcommand failed with: one line that says what and how to mend it.
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Run { scenario } => single_threaded(coordinate::run(scenario)),
+        Command::Serve => child(server::serve()),
+        Command::Drive => child(client::drive()),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("netbench: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a future on this thread alone: a measured process must not spread over cores.
+fn single_threaded<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(tokio::task::LocalSet::new().run_until(future))
+}
+
+/// Runs a child's part. What goes wrong there is told to the parent, who prints it.
+fn child(part: impl Future<Output = Result<(), Failure>>) -> Result<ExitCode, Failure> {
+    os::die_with_parent()?;
+    if let Err(failure) = single_threaded(part) {
+        pipe::tell(&Err::<(), String>(failure.to_string()))?;
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}

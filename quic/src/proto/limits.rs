@@ -27,6 +27,14 @@ pub const STREAM_PIECES: usize = 1024;
 /// Ranges of received packet numbers kept per space; the oldest are forgotten.
 pub const ACK_RANGES: usize = 64;
 
+/// Packets of one space that may wait for their acknowledgement; nothing more is sent beyond.
+/// At 1200 bytes they are 78 MB in flight.
+pub const SENT_PACKETS: usize = 1 << 16;
+
+/// Packets that are not in flight (ACK only) kept per space. The peer need not acknowledge them, so
+/// their number is bounded by nothing else.
+pub const ACK_ONLY_PACKETS: usize = 64;
+
 /// Connection ids we let the peer give us (our active_connection_id_limit).
 pub const PEER_CIDS: usize = 4;
 

@@ -5,4 +5,4 @@ mod received;
 mod sent;
 
 pub use received::{AckEliciting, Ecn, Received};
-pub use sent::{ACK_ONLY_PACKETS, SENT_PACKETS, SentPacket, SentPackets};
+pub use sent::{SentPacket, SentPackets};

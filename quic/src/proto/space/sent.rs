@@ -1,15 +1,9 @@
 use std::{collections::VecDeque, time::Instant};
 
+use crate::proto::limits::{ACK_ONLY_PACKETS, SENT_PACKETS};
+
 #[cfg(test)]
 mod tests;
-
-/// Packets of one space that may wait for their acknowledgement; nothing more is sent beyond.
-/// At 1200 bytes they are 78 MB in flight.
-pub const SENT_PACKETS: usize = 1 << 16;
-
-/// Packets that are not in flight (ACK only) kept per space. The peer need not acknowledge them, so
-/// their number is bounded by nothing else.
-pub const ACK_ONLY_PACKETS: usize = 64;
 
 /// A sent packet that waits for its acknowledgement.
 #[derive(Clone, Debug)]

@@ -1,0 +1,64 @@
+//! Says how the keys of each connection were agreed on. Takes post-quantum groups only with
+//! `--require`; then a classical client is refused with an error of its own.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use hybriq::{Connection, Endpoint, KeyExchange, KeyLog, ServerConfig};
+use hybriq_examples::Failure;
+
+/// A server that tells about its handshakes.
+#[derive(Parser)]
+struct Args {
+    #[command(flatten)]
+    server: hybriq_examples::Server,
+    /// Refuse clients without a post-quantum group.
+    #[arg(long)]
+    require: bool,
+    /// Write the secrets of all connections to this file, for Wireshark.
+    #[arg(long)]
+    key_log: Option<PathBuf>,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let args = Args::parse();
+    let policy = if args.require {
+        KeyExchange::RequirePostQuantum
+    } else {
+        KeyExchange::PreferPostQuantum
+    };
+    let config = ServerConfig::new(args.server.identity()?)
+        .alpn(["pq"])
+        .key_exchange(policy)
+        .key_log(args.key_log.map_or(KeyLog::Environment, KeyLog::File));
+    let server = Endpoint::server(args.server.listen, config)?;
+    println!("listening on {}", server.local_address());
+
+    while let Some(incoming) = server.accept().await {
+        let from = incoming.remote_address();
+        tokio::spawn(async move {
+            match incoming.accept().await {
+                Ok(connection) => report(&connection).await,
+                Err(error) => println!("{from}: {error}"),
+            }
+        });
+    }
+    Ok(())
+}
+
+async fn report(connection: &Connection) {
+    let from = connection.remote_address();
+    let key = connection.handshake().key_exchange;
+    let (code_point, kind) = (key.group.0, key.kind());
+    let (theirs, ours) = (key.client_share, key.server_share);
+    let retry = if key.hello_retry {
+        ", after a HelloRetryRequest"
+    } else {
+        ""
+    };
+    println!(
+        "{from}: {key} (0x{code_point:04x}, {kind:?}), shares of {theirs} B and {ours} B{retry}"
+    );
+    connection.closed().await;
+}

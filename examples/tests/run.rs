@@ -1,0 +1,205 @@
+//! Every example runs, and says what its documentation promises.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+const ECHO_SERVER: &str = env!("CARGO_BIN_EXE_echo_server");
+const ECHO_CLIENT: &str = env!("CARGO_BIN_EXE_echo_client");
+const PQ_SERVER: &str = env!("CARGO_BIN_EXE_post_quantum_server");
+const PQ_CLIENT: &str = env!("CARGO_BIN_EXE_post_quantum_client");
+
+/// A running server example, killed when dropped.
+struct Server {
+    process: Child,
+    lines: BufReader<ChildStdout>,
+    address: String,
+    ca: PathBuf,
+}
+
+impl Server {
+    /// Starts it on a free port. `name` keeps the files of tests apart.
+    fn start(program: &str, name: &str, args: &[&str]) -> Self {
+        let ca = file(&format!("{name}-ca.pem"));
+        let mut process = Command::new(program)
+            .args(["--listen", "127.0.0.1:0", "--ca"])
+            .arg(&ca)
+            .args(args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap());
+        let first = next_line(&mut lines);
+        let address = first
+            .strip_prefix("listening on ")
+            .unwrap_or_else(|| panic!("the server said: {first}"))
+            .to_owned();
+        Self {
+            process,
+            lines,
+            address,
+            ca,
+        }
+    }
+
+    fn client(&self, program: &str, args: &[&str]) -> Output {
+        Command::new(program)
+            .arg(&self.address)
+            .arg("--ca")
+            .arg(&self.ca)
+            .args(args)
+            .output()
+            .unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn next_line(lines: &mut BufReader<ChildStdout>) -> String {
+    let mut line = String::new();
+    lines.read_line(&mut line).unwrap();
+    line.trim_end().to_owned()
+}
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+fn stdout(output: &Output) -> String {
+    let (stdout, stderr) = (&output.stdout, &output.stderr);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(stderr)
+    );
+    String::from_utf8(stdout.clone()).unwrap()
+}
+
+/// The one line of a program that failed.
+fn complaint(output: &Output) -> String {
+    assert!(!output.status.success());
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    let mut lines = text
+        .lines()
+        .filter(|line| !line.starts_with("NOT FOR PRODUCTION"));
+    let line = lines.next().unwrap_or_default().to_owned();
+    assert_eq!(lines.next(), None, "more than one line: {text}");
+    line
+}
+
+#[test]
+fn the_echo_comes_back_over_a_post_quantum_connection() {
+    let server = Server::start(ECHO_SERVER, "echo", &[]);
+    for _ in 0..2 {
+        let said = stdout(&server.client(ECHO_CLIENT, &[]));
+        assert_eq!(
+            said,
+            "connected with X25519MLKEM768\nhello, post-quantum world\n"
+        );
+    }
+}
+
+#[test]
+fn a_client_that_does_not_trust_the_server_says_so() {
+    let server = Server::start(ECHO_SERVER, "stranger", &[]);
+    let other = Server::start(ECHO_SERVER, "other", &[]);
+    let output = Command::new(ECHO_CLIENT)
+        .arg(&server.address)
+        .arg("--ca")
+        .arg(&other.ca)
+        .output()
+        .unwrap();
+    assert!(!complaint(&output).is_empty());
+}
+
+#[test]
+fn both_ends_tell_the_negotiated_group() {
+    let mut server = Server::start(PQ_SERVER, "pq", &[]);
+    let said = stdout(&server.client(PQ_CLIENT, &[]));
+    assert!(
+        said.contains("group          X25519MLKEM768 (0x11ec, Hybrid)\n"),
+        "{said}"
+    );
+    assert!(said.contains("hello retry    no\n"), "{said}");
+    assert!(
+        said.contains("key shares     1216 B and 1120 B\n"),
+        "{said}"
+    );
+    let line = next_line(&mut server.lines);
+    assert!(line.contains("X25519MLKEM768 (0x11ec, Hybrid)"), "{line}");
+}
+
+#[test]
+fn a_classical_share_first_is_answered_by_a_hello_retry_request() {
+    let mut server = Server::start(PQ_SERVER, "retry", &[]);
+    let said = stdout(&server.client(PQ_CLIENT, &["--groups", "X25519,X25519MLKEM768"]));
+    assert!(said.contains("group          X25519MLKEM768"), "{said}");
+    assert!(said.contains("hello retry    yes\n"), "{said}");
+    assert!(next_line(&mut server.lines).ends_with(", after a HelloRetryRequest"));
+}
+
+#[test]
+fn a_server_that_requires_post_quantum_refuses_a_classical_client() {
+    let mut server = Server::start(PQ_SERVER, "require", &["--require"]);
+    let output = server.client(PQ_CLIENT, &["--groups", "X25519"]);
+    assert!(complaint(&output).contains("key exchange"), "{output:?}");
+    assert!(next_line(&mut server.lines).contains("key exchange"));
+    assert!(stdout(&server.client(PQ_CLIENT, &[])).contains("X25519MLKEM768"));
+}
+
+#[test]
+fn the_key_log_has_the_secrets_of_both_directions() {
+    let server = Server::start(PQ_SERVER, "keylog", &[]);
+    let log = file("keylog.txt");
+    let _ = fs::remove_file(&log);
+    let said = stdout(&server.client(PQ_CLIENT, &["--key-log", log.to_str().unwrap()]));
+    assert!(said.contains("tls.keylog_file"), "{said}");
+    let text = fs::read_to_string(&log).unwrap();
+    for label in ["CLIENT_HANDSHAKE_TRAFFIC_SECRET", "SERVER_TRAFFIC_SECRET_0"] {
+        assert!(text.contains(label), "{text}");
+    }
+}
+
+#[test]
+fn bad_input_is_told_in_one_line() {
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ca = file("bad-input-ca.pem");
+    let ca = ca.to_str().unwrap();
+    let run = |program: &str, args: &[&str]| Command::new(program).args(args).output().unwrap();
+
+    let line = complaint(&run(ECHO_SERVER, &["--listen", &address, "--ca", ca]));
+    assert!(line.contains(&address) || line.contains("in use"), "{line}");
+
+    let line = complaint(&run(
+        ECHO_SERVER,
+        &["--cert", "/no/such.pem", "--key", "/no/such.pem"],
+    ));
+    assert!(line.contains("cannot read /no/such.pem"), "{line}");
+
+    let line = complaint(&run(ECHO_CLIENT, &["--ca", "/no/such.pem"]));
+    assert!(line.contains("cannot read /no/such.pem"), "{line}");
+
+    fs::write(ca, "no certificate in here").unwrap();
+    let line = complaint(&run(ECHO_CLIENT, &["--ca", ca]));
+    assert!(line.contains("BEGIN CERTIFICATE"), "{line}");
+
+    Server::start(PQ_SERVER, "groups", &[]);
+    let made = file("groups-ca.pem");
+    let line = complaint(&run(
+        PQ_CLIENT,
+        &["--ca", made.to_str().unwrap(), "--groups", "X448"],
+    ));
+    assert!(
+        line.contains("unknown group 'X448'; valid: X25519MLKEM768"),
+        "{line}"
+    );
+}

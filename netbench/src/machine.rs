@@ -1,0 +1,117 @@
+//! What the figures were measured on.
+
+use std::fs;
+
+use serde::Serialize;
+
+use crate::os;
+
+/// The machine, as far as the figures depend on it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Machine {
+    pub(crate) cpu: String,
+    pub(crate) kernel: String,
+    /// Cores this run may use.
+    pub(crate) cores: usize,
+    /// The cores the processes are pinned to.
+    pub(crate) server_core: Option<usize>,
+    pub(crate) client_core: Option<usize>,
+}
+
+impl Machine {
+    /// Looks at this machine and chooses a core for each process where there are two.
+    pub(crate) fn detect() -> Self {
+        let allowed = os::allowed_cores().unwrap_or_default();
+        let (server_core, client_core) = two_cores(&allowed).unzip();
+        Self {
+            cpu: cpu_model().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+            kernel: read("/proc/sys/kernel/osrelease")
+                .unwrap_or_else(|| std::env::consts::OS.to_owned()),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            server_core,
+            client_core,
+        }
+    }
+}
+
+/// The first core, and the first that is not its hyper-thread; failing that, any other.
+fn two_cores(allowed: &[usize]) -> Option<(usize, usize)> {
+    let (&first, others) = allowed.split_first()?;
+    let siblings = siblings(first);
+    let second = others
+        .iter()
+        .find(|core| !siblings.contains(core))
+        .or(others.first())?;
+    Some((first, *second))
+}
+
+/// The hardware threads of one core, in the kernel's list form (`0,4` or `0-1`).
+fn siblings(core: usize) -> Vec<usize> {
+    read(&format!(
+        "/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list"
+    ))
+    .map(|list| parse_list(&list))
+    .unwrap_or_default()
+}
+
+fn parse_list(list: &str) -> Vec<usize> {
+    list.split(',')
+        .filter_map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
+        })
+        .flatten()
+        .collect()
+}
+
+fn cpu_model() -> Option<String> {
+    read("/proc/cpuinfo")?
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+        .map(|(_, model)| model.trim().to_owned())
+}
+
+/// Memory of this process that is in RAM, in KiB; 0 where the system does not tell.
+pub(crate) fn rss_kib() -> u64 {
+    let kib = |status: String| {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))?
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()
+    };
+    read("/proc/self/status").and_then(kib).unwrap_or(0)
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path)
+        .ok()
+        .map(|text| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parse_list, two_cores};
+
+    #[test]
+    fn kernel_lists_are_read() {
+        assert_eq!(parse_list("0,4"), [0, 4]);
+        assert_eq!(parse_list("2-4,9"), [2, 3, 4, 9]);
+        assert_eq!(parse_list("nonsense"), [0_usize; 0]);
+    }
+
+    #[test]
+    fn one_core_is_not_split() {
+        assert_eq!(two_cores(&[]), None);
+        assert_eq!(two_cores(&[5]), None);
+        assert!(two_cores(&[0, 1]).is_some_and(|(a, b)| a != b));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_memory_of_this_process_is_known() {
+        assert!(super::rss_kib() > 100);
+    }
+}

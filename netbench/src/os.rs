@@ -1,0 +1,130 @@
+//! What only the operating system can tell or do. The only `unsafe` of this crate.
+#![expect(
+    unsafe_code,
+    reason = "affinity, resource usage and the parent-death signal have no safe interface in std"
+)]
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+/// CPU time this process used so far, user and system.
+pub(crate) fn cpu_time() -> io::Result<Duration> {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: the pointer is valid for one `rusage`, which the call fills where it returns 0.
+    let usage = unsafe {
+        if libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        usage.assume_init()
+    };
+    Ok(duration(usage.ru_utime) + duration(usage.ru_stime))
+}
+
+fn duration(time: libc::timeval) -> Duration {
+    let micros = u32::try_from(time.tv_usec).unwrap_or(0);
+    Duration::new(time.tv_sec.unsigned_abs(), micros * 1000)
+}
+
+/// Has the kernel end this process when its parent ends, however that comes about. Where the
+/// parent was gone before, the end of standard input tells.
+#[cfg(target_os = "linux")]
+pub(crate) fn die_with_parent() -> io::Result<()> {
+    // SAFETY: PR_SET_PDEATHSIG takes one integer and touches no memory of ours.
+    let result = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    check(result)
+}
+
+/// Elsewhere the end of standard input alone tells.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn die_with_parent() -> io::Result<()> {
+    Ok(())
+}
+
+/// The cores this process may run on.
+#[cfg(target_os = "linux")]
+pub(crate) fn allowed_cores() -> io::Result<Vec<usize>> {
+    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+    // SAFETY: the pointer is valid for the size given, and all zeroes is a valid `cpu_set_t`.
+    let set = unsafe {
+        check(libc::sched_getaffinity(
+            0,
+            size_of::<libc::cpu_set_t>(),
+            set.as_mut_ptr(),
+        ))?;
+        set.assume_init()
+    };
+    let highest = libc::CPU_SETSIZE.unsigned_abs() as usize;
+    // SAFETY: every index is below CPU_SETSIZE.
+    Ok((0..highest)
+        .filter(|&core| unsafe { libc::CPU_ISSET(core, &set) })
+        .collect())
+}
+
+/// No pinning: nothing is allowed in particular.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn allowed_cores() -> io::Result<Vec<usize>> {
+    Ok(Vec::new())
+}
+
+/// Keeps this process on one core.
+#[cfg(target_os = "linux")]
+pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
+    if core >= libc::CPU_SETSIZE.unsigned_abs() as usize {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
+    // SAFETY: all zeroes is a valid `cpu_set_t`, the core is below CPU_SETSIZE, and the pointer is
+    // valid for the size given.
+    unsafe {
+        libc::CPU_SET(core, set.assume_init_mut());
+        check(libc::sched_setaffinity(
+            0,
+            size_of::<libc::cpu_set_t>(),
+            set.as_ptr(),
+        ))
+    }
+}
+
+/// No pinning elsewhere.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn pin_to_core(_: usize) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::{allowed_cores, cpu_time, pin_to_core};
+    use std::time::Duration;
+
+    #[test]
+    fn a_pinned_thread_may_run_on_that_core_alone() {
+        let core = allowed_cores().unwrap()[0];
+        std::thread::spawn(move || {
+            pin_to_core(core).unwrap();
+            assert_eq!(allowed_cores().unwrap(), [core]);
+        })
+        .join()
+        .unwrap();
+        assert!(pin_to_core(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn work_is_seen_in_the_cpu_time() {
+        let before = cpu_time().unwrap();
+        let mut value = 1_u64;
+        while cpu_time().unwrap() < before + Duration::from_millis(2) {
+            value = std::hint::black_box(value.wrapping_mul(3));
+        }
+        assert!(cpu_time().unwrap() > before);
+    }
+}

@@ -21,7 +21,11 @@ pub struct Swap {
 impl Swap {
     /// Swaps the datagram at `place` with the one behind it.
     pub const fn new(place: usize) -> Self {
-        Self { place, seen: 0, held: None }
+        Self {
+            place,
+            seen: 0,
+            held: None,
+        }
     }
 }
 
@@ -50,7 +54,11 @@ pub struct Alter<F> {
 impl<F: FnMut(&mut Datagram) + Send> Alter<F> {
     /// Changes the datagram at `place`.
     pub const fn new(place: usize, change: F) -> Self {
-        Self { place, seen: 0, change }
+        Self {
+            place,
+            seen: 0,
+            change,
+        }
     }
 }
 
@@ -95,7 +103,12 @@ pub struct Replay {
 impl Replay {
     /// Replays the datagram at `place` after `wait`.
     pub const fn new(place: usize, wait: Duration) -> Self {
-        Self { place, seen: 0, wait, source: None }
+        Self {
+            place,
+            seen: 0,
+            wait,
+            source: None,
+        }
     }
 
     /// The copy claims to come from here.
@@ -139,7 +152,10 @@ impl Node for Inject {
             let len = hop.rng.below(self.most as u64 + 1) as usize;
             let mut payload = vec![0; len];
             hop.rng.fill(&mut payload);
-            hop.forward(Datagram { payload, ..datagram.clone() });
+            hop.forward(Datagram {
+                payload,
+                ..datagram.clone()
+            });
         }
         hop.forward(datagram);
     }

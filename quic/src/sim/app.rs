@@ -73,7 +73,9 @@ impl Echo {
     }
 
     fn turn(&mut self, id: StreamId, streams: &mut Streams) {
-        let Some(held) = self.held.get_mut(&id) else { return };
+        let Some(held) = self.held.get_mut(&id) else {
+            return;
+        };
         loop {
             match streams.write(id, &held.bytes) {
                 Ok(taken) => drop(held.bytes.drain(..taken)),
@@ -122,7 +124,11 @@ impl App for Echo {
     }
 
     fn progress(&self) -> Progress {
-        if self.echoed && self.held.is_empty() { Progress::Done } else { Progress::Busy }
+        if self.echoed && self.held.is_empty() {
+            Progress::Done
+        } else {
+            Progress::Busy
+        }
     }
 }
 
@@ -170,7 +176,9 @@ impl Ask {
 
     fn open(&mut self, streams: &mut Streams) {
         while self.to_open > 0 {
-            let Some(id) = streams.open(Direction::Bidi) else { return };
+            let Some(id) = streams.open(Direction::Bidi) else {
+                return;
+            };
             self.to_open -= 1;
             self.asked.insert(id, Asked::default());
             self.write(id, streams);
@@ -179,7 +187,9 @@ impl Ask {
     }
 
     fn write(&mut self, id: StreamId, streams: &mut Streams) {
-        let Some(asked) = self.asked.get_mut(&id) else { return };
+        let Some(asked) = self.asked.get_mut(&id) else {
+            return;
+        };
         let mut chunk = [0; CHUNK];
         while asked.sent < self.bytes {
             let len = (self.bytes - asked.sent).min(CHUNK);
@@ -200,7 +210,9 @@ impl Ask {
     fn read(&mut self, id: StreamId, streams: &mut Streams) {
         let (mut buffer, mut right) = ([0; CHUNK], [0; CHUNK]);
         loop {
-            let Some(asked) = self.asked.get_mut(&id) else { return };
+            let Some(asked) = self.asked.get_mut(&id) else {
+                return;
+            };
             match streams.read(id, &mut buffer) {
                 Ok(0) => {
                     if asked.received != self.bytes {

@@ -1,7 +1,6 @@
 use std::{fmt, net::SocketAddr, ops::Range};
 
 use crate::proto::{
-
     packet::Cid,
     space::Ecn,
     wire::{Eof, Reader},
@@ -81,7 +80,12 @@ pub fn packets(datagram: &[u8]) -> Vec<Header> {
             (PacketKind::Unknown, Cid::EMPTY, Cid::EMPTY)
         };
         let range = start..datagram.len() - reader.remaining();
-        packets.push(Header { kind, dcid, scid, range });
+        packets.push(Header {
+            kind,
+            dcid,
+            scid,
+            range,
+        });
     }
     packets
 }
@@ -90,7 +94,11 @@ fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, Cid, Cid), Eof> {
     let first = reader.u8()?;
     if first & 0x80 == 0 {
         reader.take_rest();
-        let kind = if first & 0x40 == 0 { PacketKind::Unknown } else { PacketKind::OneRtt };
+        let kind = if first & 0x40 == 0 {
+            PacketKind::Unknown
+        } else {
+            PacketKind::OneRtt
+        };
         return Ok((kind, Cid::EMPTY, Cid::EMPTY));
     }
     let version = reader.u32()?;

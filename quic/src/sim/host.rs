@@ -11,7 +11,9 @@ use crate::{
     ConnectionError, ConnectionStats, Handshake,
     proto::{
         connection::{Connection, Event},
-        endpoint::{AcceptError, Arrival, Endpoint, EndpointStats, Incoming, Routed, Setup, Slot, Transmit},
+        endpoint::{
+            AcceptError, Arrival, Endpoint, EndpointStats, Incoming, Routed, Setup, Slot, Transmit,
+        },
     },
 };
 
@@ -82,7 +84,9 @@ impl Peer {
 
     /// Its counters, those of its last moment once it is drained.
     pub fn stats(&self) -> ConnectionStats {
-        self.connection.as_ref().map_or(self.last_stats, Connection::stats)
+        self.connection
+            .as_ref()
+            .map_or(self.last_stats, Connection::stats)
     }
 
     /// Why it was over.
@@ -91,9 +95,13 @@ impl Peer {
     }
 
     fn on_event(&mut self, clock: Clock, event: Event) -> Result<(), String> {
-        let Some(connection) = self.connection.as_mut() else { return Ok(()) };
+        let Some(connection) = self.connection.as_mut() else {
+            return Ok(());
+        };
         if let Some((_, reason)) = &self.closed {
-            return Err(format!("{event:?} came after the connection closed with {reason}"));
+            return Err(format!(
+                "{event:?} came after the connection closed with {reason}"
+            ));
         }
         let at = Some(clock.now);
         match &event {
@@ -209,7 +217,8 @@ impl Host {
         app: Box<dyn App>,
     ) -> Result<(), ConfigError> {
         let (slot, connection) =
-            self.endpoint.connect(clock.instant(), setup, remote, SERVER_NAME)?;
+            self.endpoint
+                .connect(clock.instant(), setup, remote, SERVER_NAME)?;
         self.adopt(clock, slot, connection, app);
         Ok(())
     }
@@ -263,25 +272,37 @@ impl Host {
         // Handling one timer may uncover another that is due, but there is an end to it.
         for _ in 0..TIMERS_AT_ONCE {
             let now = clock.instant();
-            let Some(connection) = self.connection(index) else { return Ok(()) };
+            let Some(connection) = self.connection(index) else {
+                return Ok(());
+            };
             let due = connection.next_timeout().is_some_and(|at| at <= now);
             if due {
                 connection.on_timeout(now);
             }
             self.exhaust_connection(clock, slot, index)?;
             let connection = self.connection(index);
-            if connection.and_then(|it| it.next_timeout()).is_none_or(|at| at > now) {
+            if connection
+                .and_then(|it| it.next_timeout())
+                .is_none_or(|at| at > now)
+            {
                 return Ok(());
             }
         }
-        Err(format!("connection {index} of {} has a timer that never rests", self.address))
+        Err(format!(
+            "connection {index} of {} has a timer that never rests",
+            self.address
+        ))
     }
 
     /// Takes everything out of a connection that it has to say now.
     fn exhaust_connection(&mut self, clock: Clock, slot: Slot, index: usize) -> Result<(), String> {
         for _ in 0..STEPS_AT_ONCE {
-            let Some(peer) = self.peers.get_mut(index) else { return Ok(()) };
-            let Some(connection) = peer.connection.as_mut() else { return Ok(()) };
+            let Some(peer) = self.peers.get_mut(index) else {
+                return Ok(());
+            };
+            let Some(connection) = peer.connection.as_mut() else {
+                return Ok(());
+            };
             let alive = self.endpoint.service(slot, connection);
             peer.last_stats = connection.stats();
             if let Some(event) = connection.poll_event() {
@@ -305,9 +326,16 @@ impl Host {
     /// When it wants its next turn.
     pub(super) fn next_timeout(&self, clock: Clock) -> Option<Duration> {
         let connections = self.slots.values().filter_map(|&index| {
-            self.peers.get(index)?.connection.as_ref().and_then(Connection::next_timeout)
+            self.peers
+                .get(index)?
+                .connection
+                .as_ref()
+                .and_then(Connection::next_timeout)
         });
-        connections.chain(self.endpoint.next_timeout()).min().map(|at| clock.since(at))
+        connections
+            .chain(self.endpoint.next_timeout())
+            .min()
+            .map(|at| clock.since(at))
     }
 
     pub(super) fn take_outgoing(&mut self) -> Vec<Datagram> {
@@ -324,7 +352,10 @@ impl Host {
             Answer::Refuse => self.endpoint.refuse(clock.instant(), incoming),
             Answer::Ignore => self.endpoint.ignore(incoming),
             Answer::Accept(setup, app) => {
-                match self.endpoint.accept(clock.instant(), incoming, setup.as_ref()) {
+                match self
+                    .endpoint
+                    .accept(clock.instant(), incoming, setup.as_ref())
+                {
                     Ok((slot, connection)) => self.adopt(clock, slot, connection, app),
                     Err(AcceptError::Refused(reason)) => self.refused.push(reason),
                     Err(error) => return Err(error.to_string()),
@@ -345,12 +376,13 @@ impl Host {
             transmit.local_ip.unwrap_or(self.address.ip()),
             self.address.port(),
         );
-        self.outgoing.extend(bytes.chunks(segment).map(|payload| Datagram {
-            source,
-            destination: transmit.remote,
-            ecn: transmit.ecn,
-            payload: payload.to_vec(),
-        }));
+        self.outgoing
+            .extend(bytes.chunks(segment).map(|payload| Datagram {
+                source,
+                destination: transmit.remote,
+                ecn: transmit.ecn,
+                payload: payload.to_vec(),
+            }));
         Ok(())
     }
 }

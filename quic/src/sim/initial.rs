@@ -75,7 +75,9 @@ pub fn open_initials(datagram: &[u8], first_dcid: &Cid, writer: Side) -> Vec<Ini
 
 fn open(packet: &mut [u8], keys: &DirectionKeys) -> Option<Initial> {
     let size = packet.len();
-    let (Decoded::Protected(packet), _) = decode(packet, LOCAL_CID_LEN).ok()? else { return None };
+    let (Decoded::Protected(packet), _) = decode(packet, LOCAL_CID_LEN).ok()? else {
+        return None;
+    };
     let (dcid, scid) = (packet.dcid, packet.scid);
     let packet = packet.unprotect(&keys.header, None).ok()?;
     let number = packet.pn;
@@ -84,9 +86,10 @@ fn open(packet: &mut [u8], keys: &DirectionKeys) -> Option<Initial> {
     let mut frames = Vec::new();
     while !reader.is_empty() {
         frames.push(match Frame::decode(&mut reader).ok()? {
-            Frame::Crypto(frame) => {
-                InitialFrame::Crypto { offset: frame.offset, data: frame.data.to_vec() }
-            }
+            Frame::Crypto(frame) => InitialFrame::Crypto {
+                offset: frame.offset,
+                data: frame.data.to_vec(),
+            },
             Frame::Ping => InitialFrame::Ping,
             Frame::Padding(len) => InitialFrame::Padding(len),
             Frame::Ack(ack) => InitialFrame::Ack(ack.ranges().collect()),
@@ -96,7 +99,13 @@ fn open(packet: &mut [u8], keys: &DirectionKeys) -> Option<Initial> {
             frame => InitialFrame::Other(frame.frame_type()),
         });
     }
-    Some(Initial { number, dcid, scid, size, frames })
+    Some(Initial {
+        number,
+        dcid,
+        scid,
+        size,
+        frames,
+    })
 }
 
 /// Builds a client's datagram of one Initial packet with these frames, padded to 1,200 bytes.
@@ -105,8 +114,13 @@ fn open(packet: &mut [u8], keys: &DirectionKeys) -> Option<Initial> {
 /// Where the frames do not fit, or are of a kind that cannot be built.
 pub fn build_initial(dcid: Cid, scid: Cid, number: u64, frames: &[InitialFrame]) -> Vec<u8> {
     let keys = initial_direction(VERSION_1, &dcid, Side::Client);
-    let header =
-        Header::Long { kind: Kind::Initial, version: VERSION_1, dcid, scid, token: &[] };
+    let header = Header::Long {
+        kind: Kind::Initial,
+        version: VERSION_1,
+        dcid,
+        scid,
+        token: &[],
+    };
     let mut buffer = vec![0; MIN_DATAGRAM];
     let mut packet = PacketBuilder::begin(&mut buffer, &header, number, None)
         .expect("there is room for a packet");
@@ -152,7 +166,12 @@ where
     /// Waits for the first `count` datagrams of a client. `cut` gets the ClientHello and says what
     /// is in each packet, at most `count` of them, in the order in which they are sent.
     pub const fn new(count: usize, cut: F) -> Self {
-        Self { held: Vec::new(), count, done: false, cut }
+        Self {
+            held: Vec::new(),
+            count,
+            done: false,
+            cut,
+        }
     }
 
     fn recut(&mut self) -> Option<Vec<Datagram>> {
@@ -197,7 +216,9 @@ pub fn join<'a>(initials: impl IntoIterator<Item = &'a Initial>) -> Vec<u8> {
     pieces.sort_by_key(|&(offset, _)| offset);
     let mut joined = Vec::new();
     for (offset, data) in pieces {
-        let Some(known) = (joined.len() as u64).checked_sub(offset) else { break };
+        let Some(known) = (joined.len() as u64).checked_sub(offset) else {
+            break;
+        };
         joined.extend(data.get(known as usize..).unwrap_or_default());
     }
     joined

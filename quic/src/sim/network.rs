@@ -1,4 +1,7 @@
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
 use hybriq_tls::Side;
 
@@ -33,7 +36,12 @@ struct InFlight {
 impl Network {
     /// A perfect one: nothing is lost and nothing takes time.
     pub const fn new(seed: u64) -> Self {
-        Self { seed, nodes: Vec::new(), in_flight: BTreeMap::new(), order: 0 }
+        Self {
+            seed,
+            nodes: Vec::new(),
+            in_flight: BTreeMap::new(),
+            order: 0,
+        }
     }
 
     /// The seed.
@@ -45,7 +53,10 @@ impl Network {
     #[must_use]
     pub fn node(mut self, node: impl Node + 'static) -> Self {
         let rng = Rng::nth(self.seed, self.nodes.len() as u64);
-        self.nodes.push(Placed { node: Box::new(node), rng });
+        self.nodes.push(Placed {
+            node: Box::new(node),
+            rng,
+        });
         self
     }
 
@@ -123,7 +134,14 @@ impl Network {
 
     /// Puts a datagram on the wire.
     pub fn send(&mut self, now: Duration, toward: Side, datagram: Datagram) {
-        self.put(now, InFlight { toward, passed: 0, datagram });
+        self.travel(
+            now,
+            InFlight {
+                toward,
+                passed: 0,
+                datagram,
+            },
+        );
     }
 
     /// When something happens on it next.
@@ -135,19 +153,52 @@ impl Network {
     pub fn poll_delivery(&mut self, now: Duration) -> Option<(Side, Datagram)> {
         while self.next_timeout().is_some_and(|at| at <= now) {
             let ((at, _), flight) = self.in_flight.pop_first()?;
-            let Some(index) = self.position(&flight) else {
+            if self.position(&flight).is_none() {
                 return Some((flight.toward, flight.datagram));
-            };
-            let Some(Placed { node, rng }) = self.nodes.get_mut(index) else { continue };
-            let mut out = Vec::new();
-            let mut hop = Hop { now: at, toward: flight.toward, rng, out: &mut out };
-            node.on_datagram(flight.datagram, &mut hop);
-            for (at, datagram) in out {
-                let passed = flight.passed + 1;
-                self.put(at, InFlight { toward: flight.toward, passed, datagram });
             }
+            self.travel(at, flight);
         }
         None
+    }
+
+    /// Lets a datagram pass all nodes that it comes to now, and waits for its time at the next.
+    fn travel(&mut self, now: Duration, flight: InFlight) {
+        let mut on_the_way = VecDeque::from([(now, flight)]);
+        while let Some((at, flight)) = on_the_way.pop_front() {
+            let node = self.position(&flight).filter(|_| at <= now);
+            let Some(Placed { node, rng }) = node.and_then(|index| self.nodes.get_mut(index))
+            else {
+                self.in_flight.insert((at, self.order), flight);
+                self.order += 1;
+                continue;
+            };
+            let InFlight {
+                toward,
+                passed,
+                datagram,
+            } = flight;
+            let mut out = Vec::new();
+            node.on_datagram(
+                datagram,
+                &mut Hop {
+                    now: at,
+                    toward,
+                    rng,
+                    out: &mut out,
+                },
+            );
+            let passed = passed + 1;
+            on_the_way.extend(out.into_iter().map(|(at, datagram)| {
+                (
+                    at,
+                    InFlight {
+                        toward,
+                        passed,
+                        datagram,
+                    },
+                )
+            }));
+        }
     }
 
     /// Whether nothing is under way.
@@ -158,12 +209,11 @@ impl Network {
     /// Which node a datagram comes to next; `None` at its end.
     fn position(&self, flight: &InFlight) -> Option<usize> {
         let left = self.nodes.len().checked_sub(flight.passed + 1)?;
-        Some(if flight.toward.is_server() { flight.passed } else { left })
-    }
-
-    fn put(&mut self, at: Duration, flight: InFlight) {
-        self.in_flight.insert((at, self.order), flight);
-        self.order += 1;
+        Some(if flight.toward.is_server() {
+            flight.passed
+        } else {
+            left
+        })
     }
 }
 

@@ -77,7 +77,10 @@ pub struct DropNth {
 impl DropNth {
     /// Loses these.
     pub fn new(places: impl IntoIterator<Item = usize>) -> Self {
-        Self { places: places.into_iter().collect(), seen: 0 }
+        Self {
+            places: places.into_iter().collect(),
+            seen: 0,
+        }
     }
 }
 
@@ -102,7 +105,11 @@ pub struct DelayNth {
 impl DelayNth {
     /// Holds these back for `wait`.
     pub fn new(places: impl IntoIterator<Item = usize>, wait: Duration) -> Self {
-        Self { places: places.into_iter().collect(), wait, seen: 0 }
+        Self {
+            places: places.into_iter().collect(),
+            wait,
+            seen: 0,
+        }
     }
 }
 
@@ -110,7 +117,11 @@ impl Node for DelayNth {
     fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
         let place = self.seen;
         self.seen += 1;
-        let wait = if self.places.contains(&place) { self.wait } else { Duration::ZERO };
+        let wait = if self.places.contains(&place) {
+            self.wait
+        } else {
+            Duration::ZERO
+        };
         hop.forward_after(wait, datagram);
     }
 }
@@ -132,7 +143,11 @@ pub struct Reorder(pub Chance, pub Duration);
 
 impl Node for Reorder {
     fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
-        let wait = if hop.rng.happens(self.0) { self.1 } else { Duration::ZERO };
+        let wait = if hop.rng.happens(self.0) {
+            self.1
+        } else {
+            Duration::ZERO
+        };
         hop.forward_after(wait, datagram);
     }
 }
@@ -189,7 +204,11 @@ pub struct Bandwidth {
 impl Bandwidth {
     /// An idle link.
     pub const fn new(bits_per_second: u64, queue_bytes: u64) -> Self {
-        Self { bits_per_second, queue_bytes, free_at: [Duration::ZERO; 2] }
+        Self {
+            bits_per_second,
+            queue_bytes,
+            free_at: [Duration::ZERO; 2],
+        }
     }
 
     fn time_for(&self, bytes: u64) -> Duration {
@@ -200,7 +219,11 @@ impl Bandwidth {
 impl Node for Bandwidth {
     fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
         let [to_client, to_server] = &self.free_at;
-        let free_at = if hop.toward.is_server() { *to_server } else { *to_client };
+        let free_at = if hop.toward.is_server() {
+            *to_server
+        } else {
+            *to_client
+        };
         let backlog = free_at.saturating_sub(hop.now);
         if backlog > self.time_for(self.queue_bytes) {
             return;

@@ -5,9 +5,8 @@ use std::{net::SocketAddr, time::Duration};
 use hybriq_tls::Side;
 
 use super::{
-    Datagram, Network, PacketKind, Rng, SERVER_ADDRESS, adversary,
-    ledger::Ledger,
-    ms, one_in, packets,
+    Datagram, Network, PacketKind, Rng, SERVER_ADDRESS, adversary, ledger::Ledger, ms, one_in,
+    packets,
 };
 
 const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);
@@ -19,9 +18,17 @@ fn numbered(toward: Side, number: u32, len: usize) -> Datagram {
 }
 
 fn datagram(toward: Side, payload: Vec<u8>) -> Datagram {
-    let (source, destination) =
-        if toward.is_server() { (CLIENT, SERVER_ADDRESS) } else { (SERVER_ADDRESS, CLIENT) };
-    Datagram { source, destination, ecn: None, payload }
+    let (source, destination) = if toward.is_server() {
+        (CLIENT, SERVER_ADDRESS)
+    } else {
+        (SERVER_ADDRESS, CLIENT)
+    };
+    Datagram {
+        source,
+        destination,
+        ecn: None,
+        payload,
+    }
 }
 
 /// Sends numbered datagrams of 1,000 bytes a millisecond apart; what came and when.
@@ -92,7 +99,10 @@ fn loss_follows_its_chance_and_its_seed() {
     assert!((400..600).contains(&lost(1)), "{}", lost(1));
     assert_eq!(lost(1), lost(1));
     assert_ne!(lost(1), lost(2));
-    assert_eq!(run(Network::new(1).loss(one_in(0)), Side::Server, 100).len(), 100);
+    assert_eq!(
+        run(Network::new(1).loss(one_in(0)), Side::Server, 100).len(),
+        100
+    );
     assert!(run(Network::new(1).loss(one_in(1)), Side::Server, 100).is_empty());
 }
 
@@ -108,7 +118,11 @@ fn reordering_and_jitter_lose_nothing() {
 
 #[test]
 fn a_duplicate_comes_later() {
-    let came = run(Network::new(1).duplicate(one_in(1), ms(10)), Side::Server, 1);
+    let came = run(
+        Network::new(1).duplicate(one_in(1), ms(10)),
+        Side::Server,
+        1,
+    );
     assert_eq!(came, [(ms(0), 0), (ms(10), 0)]);
 }
 
@@ -118,8 +132,12 @@ fn corruption_flips_exactly_one_bit() {
     let sent = numbered(Side::Server, 0, 100);
     network.send(ms(0), Side::Server, sent.clone());
     let (_, came) = network.poll_delivery(ms(0)).unwrap();
-    let flipped: u32 =
-        sent.payload.iter().zip(&came.payload).map(|(a, b)| (a ^ b).count_ones()).sum();
+    let flipped: u32 = sent
+        .payload
+        .iter()
+        .zip(&came.payload)
+        .map(|(a, b)| (a ^ b).count_ones())
+        .sum();
     assert_eq!(flipped, 1);
 }
 
@@ -132,7 +150,11 @@ fn what_is_larger_than_the_mtu_is_lost() {
 #[test]
 fn a_link_sends_at_its_rate() {
     // A datagram of 1,000 bytes takes 2 ms.
-    let came = run(Network::new(1).bandwidth(4_000_000, 100_000), Side::Server, 3);
+    let came = run(
+        Network::new(1).bandwidth(4_000_000, 100_000),
+        Side::Server,
+        3,
+    );
     assert_eq!(came, [(ms(2), 0), (ms(4), 1), (ms(6), 2)]);
 }
 
@@ -195,10 +217,17 @@ fn the_ledger_notices_amplification() {
     let mut ledger = Ledger::default();
     ledger.on_server_received(&datagram(Side::Server, long(0, 1, 2, 1200)));
     for _ in 0..3 {
-        ledger.on_sent(Side::Client, &datagram(Side::Client, long(0, 2, 3, 1200))).unwrap();
+        ledger
+            .on_sent(Side::Client, &datagram(Side::Client, long(0, 2, 3, 1200)))
+            .unwrap();
     }
     let more = datagram(Side::Client, long(2, 2, 3, 20));
-    assert!(ledger.on_sent(Side::Client, &more).unwrap_err().contains("not validated"));
+    assert!(
+        ledger
+            .on_sent(Side::Client, &more)
+            .unwrap_err()
+            .contains("not validated")
+    );
     ledger.on_server_received(&datagram(Side::Server, long(2, 3, 2, 40)));
     ledger.on_sent(Side::Client, &more).unwrap();
 }
@@ -213,14 +242,26 @@ fn the_ledger_notices_a_small_initial_of_a_client() {
 fn the_ledger_notices_a_second_source_connection_id() {
     let mut ledger = Ledger::default();
     ledger.on_server_received(&datagram(Side::Server, long(0, 1, 2, 1200)));
-    ledger.on_sent(Side::Client, &datagram(Side::Client, long(0, 2, 3, 60))).unwrap();
-    ledger.on_sent(Side::Client, &datagram(Side::Client, long(2, 2, 3, 60))).unwrap();
-    assert!(ledger.on_sent(Side::Client, &datagram(Side::Client, long(2, 2, 4, 60))).is_err());
+    ledger
+        .on_sent(Side::Client, &datagram(Side::Client, long(0, 2, 3, 60)))
+        .unwrap();
+    ledger
+        .on_sent(Side::Client, &datagram(Side::Client, long(2, 2, 3, 60)))
+        .unwrap();
+    assert!(
+        ledger
+            .on_sent(Side::Client, &datagram(Side::Client, long(2, 2, 4, 60)))
+            .is_err()
+    );
 }
 
 #[test]
 fn the_ledger_notices_bytes_that_are_no_packet() {
     let mut bytes = long(0, 1, 2, 1200);
     bytes.extend([0; 7]);
-    assert!(Ledger::default().on_sent(Side::Server, &datagram(Side::Server, bytes)).is_err());
+    assert!(
+        Ledger::default()
+            .on_sent(Side::Server, &datagram(Side::Server, bytes))
+            .is_err()
+    );
 }

@@ -43,8 +43,16 @@ impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.at.as_secs_f64() * 1e3;
         let arrow = if self.toward.is_server() { "->" } else { "<-" };
-        let stage = if self.stage == Stage::Sent { "sent" } else { "arrived" };
-        write!(f, "{millis:12.3} ms  {} {arrow} {stage:<7} {:>5} B ", self.client, self.size)?;
+        let stage = if self.stage == Stage::Sent {
+            "sent"
+        } else {
+            "arrived"
+        };
+        write!(
+            f,
+            "{millis:12.3} ms  {} {arrow} {stage:<7} {:>5} B ",
+            self.client, self.size
+        )?;
         for packet in &self.packets {
             write!(f, " {}({})", packet.kind, packet.range.len())?;
         }
@@ -62,8 +70,15 @@ impl Trace {
     const SHOWN: usize = 60;
 
     pub(super) fn push(&mut self, at: Duration, stage: Stage, toward: Side, datagram: &Datagram) {
-        let client = if toward.is_server() { datagram.source } else { datagram.destination };
-        let long = datagram.payload.first().is_some_and(|first| first & 0x80 != 0);
+        let client = if toward.is_server() {
+            datagram.source
+        } else {
+            datagram.destination
+        };
+        let long = datagram
+            .payload
+            .first()
+            .is_some_and(|first| first & 0x80 != 0);
         self.records.push(Record {
             at,
             stage,
@@ -71,7 +86,11 @@ impl Trace {
             client,
             size: datagram.payload.len(),
             packets: datagram.packets(),
-            payload: if long { datagram.payload.clone() } else { Vec::new() },
+            payload: if long {
+                datagram.payload.clone()
+            } else {
+                Vec::new()
+            },
         });
     }
 
@@ -98,7 +117,9 @@ impl Trace {
     pub fn initials(&self, writer: Side, client: SocketAddr) -> Vec<(Duration, Initial)> {
         let of_client = || self.records.iter().filter(|record| record.client == client);
         let first = of_client().find(|record| record.has(PacketKind::Initial));
-        let Some(dcid) = first.and_then(|record| record.packets.first()).map(|first| first.dcid)
+        let Some(dcid) = first
+            .and_then(|record| record.packets.first())
+            .map(|first| first.dcid)
         else {
             return Vec::new();
         };
@@ -113,7 +134,10 @@ impl Trace {
 
     /// Datagrams sent both ways.
     pub fn datagrams(&self) -> usize {
-        self.records.iter().filter(|record| record.stage == Stage::Sent).count()
+        self.records
+            .iter()
+            .filter(|record| record.stage == Stage::Sent)
+            .count()
     }
 }
 

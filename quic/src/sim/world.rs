@@ -7,9 +7,7 @@ use std::{
 use bytes::Bytes;
 use hybriq_tls::Side;
 
-use super::{
-    App, Datagram, Host, Network, Peer, Trace, host::Clock, ledger::Ledger, trace::Stage,
-};
+use super::{App, Datagram, Host, Network, Peer, Trace, host::Clock, ledger::Ledger, trace::Stage};
 use crate::proto::{connection::Connection, endpoint::Setup};
 
 /// Where the server of every world is.
@@ -38,7 +36,10 @@ impl World {
     pub fn new(network: Network, server: Setup) -> Self {
         let server = Host::new(SERVER_ADDRESS, network.seed() ^ 0x5e7e7, Some(server));
         Self {
-            clock: Clock { base: Instant::now(), now: Duration::ZERO },
+            clock: Clock {
+                base: Instant::now(),
+                now: Duration::ZERO,
+            },
             network,
             server,
             clients: Vec::new(),
@@ -88,7 +89,10 @@ impl World {
     /// # Panics
     /// Where there is none.
     pub fn client(&self, index: usize) -> &Peer {
-        self.clients[index].peers().first().expect("a client machine has a connection")
+        self.clients[index]
+            .peers()
+            .first()
+            .expect("a client machine has a connection")
     }
 
     /// The machine of the client with this index.
@@ -113,7 +117,9 @@ impl World {
     /// # Panics
     /// Where there is none, or it is drained.
     pub fn client_connection(&mut self, index: usize) -> &mut Connection {
-        self.clients[index].connection(0).expect("the client's connection is not drained")
+        self.clients[index]
+            .connection(0)
+            .expect("the client's connection is not drained")
     }
 
     /// The server's end of a connection, likewise.
@@ -121,7 +127,9 @@ impl World {
     /// # Panics
     /// Where there is none, or it is drained.
     pub fn accepted_connection(&mut self, index: usize) -> &mut Connection {
-        self.server.connection(index).expect("the server's connection is not drained")
+        self.server
+            .connection(index)
+            .expect("the server's connection is not drained")
     }
 
     /// Closes a client's connection with an application's code.
@@ -187,7 +195,11 @@ impl World {
                 self.clock.now = end;
                 return false;
             };
-            at_once = if next > self.clock.now { 0 } else { at_once + 1 };
+            at_once = if next > self.clock.now {
+                0
+            } else {
+                at_once + 1
+            };
             if at_once > Self::TURNS_AT_ONCE {
                 self.fail("time stands still");
             }
@@ -224,20 +236,26 @@ impl World {
     }
 
     fn leave(&mut self, toward: Side, datagram: Datagram) {
-        self.trace.push(self.clock.now, Stage::Sent, toward, &datagram);
+        self.trace
+            .push(self.clock.now, Stage::Sent, toward, &datagram);
         let outcome = self.ledger.on_sent(toward, &datagram);
         self.judge(outcome);
         self.network.send(self.clock.now, toward, datagram);
     }
 
     fn arrive(&mut self, side: Side, datagram: Datagram) {
-        self.trace.push(self.clock.now, Stage::Arrived, side, &datagram);
+        self.trace
+            .push(self.clock.now, Stage::Arrived, side, &datagram);
         let outcome = if side.is_server() {
             self.ledger.on_server_received(&datagram);
             self.server.on_datagram(self.clock, datagram)
         } else {
             let address = datagram.destination;
-            match self.clients.iter_mut().find(|client| client.address == address) {
+            match self
+                .clients
+                .iter_mut()
+                .find(|client| client.address == address)
+            {
                 Some(client) => client.on_datagram(self.clock, datagram),
                 // Sent to a spoofed or a left address.
                 None => Ok(()),
@@ -247,7 +265,9 @@ impl World {
     }
 
     fn next_timeout(&self) -> Option<Duration> {
-        let hosts = self.hosts().filter_map(|host| host.next_timeout(self.clock));
+        let hosts = self
+            .hosts()
+            .filter_map(|host| host.next_timeout(self.clock));
         hosts.chain(self.network.next_timeout()).min()
     }
 
@@ -262,14 +282,23 @@ impl World {
     }
 
     fn fail(&self, what: &str) -> ! {
-        panic!("{what} (seed {}, at {:?})", self.network.seed(), self.clock.now)
+        panic!(
+            "{what} (seed {}, at {:?})",
+            self.network.seed(),
+            self.clock.now
+        )
     }
 }
 
 impl Drop for World {
     fn drop(&mut self) {
         if thread::panicking() {
-            eprintln!("seed {} at {:?}:\n{}", self.network.seed(), self.clock.now, self.trace);
+            eprintln!(
+                "seed {} at {:?}:\n{}",
+                self.network.seed(),
+                self.clock.now,
+                self.trace
+            );
         }
     }
 }

@@ -14,11 +14,18 @@ use hybriq::{
 
 use crate::support::{LIMIT, PTO, RTT, check, exchange, pair, plain, world};
 
-const STRANGER: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(203, 0, 113, 7)), 7777);
+const STRANGER: SocketAddr = SocketAddr::new(
+    std::net::IpAddr::V4(std::net::Ipv4Addr::new(203, 0, 113, 7)),
+    7777,
+);
 
 fn to_server(payload: Vec<u8>) -> Datagram {
-    Datagram { source: STRANGER, destination: SERVER_ADDRESS, ecn: None, payload }
+    Datagram {
+        source: STRANGER,
+        destination: SERVER_ADDRESS,
+        ecn: None,
+        payload,
+    }
 }
 
 fn random_bytes(rng: &mut Rng, len: usize) -> Vec<u8> {
@@ -31,8 +38,13 @@ fn random_bytes(rng: &mut Rng, len: usize) -> Vec<u8> {
 fn recorded() -> Vec<Record> {
     let (client, server) = pair();
     let world = exchange(plain(1), &client, &server);
-    let sent = world.trace().sent(Side::Server).chain(world.trace().sent(Side::Client));
-    sent.filter(|record| !record.payload.is_empty()).cloned().collect()
+    let sent = world
+        .trace()
+        .sent(Side::Server)
+        .chain(world.trace().sent(Side::Client));
+    sent.filter(|record| !record.payload.is_empty())
+        .cloned()
+        .collect()
 }
 
 #[test]
@@ -52,7 +64,11 @@ fn garbage_is_dropped_and_counted() {
         assert_eq!((stats.connections, stats.partial_hellos), (0, 0));
     }
     world.run_for(ms(100));
-    assert_eq!(world.trace().sent(Side::Client).count(), 0, "garbage is not answered");
+    assert_eq!(
+        world.trace().sent(Side::Client).count(),
+        0,
+        "garbage is not answered"
+    );
 }
 
 #[test]
@@ -113,7 +129,11 @@ fn pieces_and_changes_of_real_datagrams_create_nothing() {
             // A flip in the padding of a header field may leave an intact packet behind; one in
             // the version asks for version negotiation.
             let stats = world.server().stats();
-            assert_eq!((stats.connections, stats.partial_hellos), (0, 0), "byte {at} of {record}");
+            assert_eq!(
+                (stats.connections, stats.partial_hellos),
+                (0, 0),
+                "byte {at} of {record}"
+            );
         }
         world.run_for(ms(50));
     }
@@ -128,11 +148,14 @@ fn replayed_datagrams_are_dropped() {
             let world = exchange(plain(1).toward(Side::Server, node), &client, &server);
             let node = adversary::Replay::new(place, wait);
             exchange(plain(1).toward(Side::Client, node), &client, &server);
-            let dropped =
-                world.accepted(0).stats().packets_dropped + world.server().stats().datagrams_dropped;
+            let dropped = world.accepted(0).stats().packets_dropped
+                + world.server().stats().datagrams_dropped;
             // A connection that ends counts nothing any more.
             let noticed = dropped > 0 || place > 2 || wait > RTT;
-            assert!(noticed, "the replay of datagram {place} after {wait:?} was not noticed");
+            assert!(
+                noticed,
+                "the replay of datagram {place} after {wait:?} was not noticed"
+            );
         }
     }
 }
@@ -143,8 +166,12 @@ fn replays_from_a_spoofed_address_amplify_nothing() {
     let (client, server) = pair();
     for place in 0..5 {
         let node = adversary::Replay::new(place, ms(1)).from(STRANGER);
-        let mut world =
-            world(plain(1).toward(Side::Server, node), &client, &server, Ask::one_byte());
+        let mut world = world(
+            plain(1).toward(Side::Server, node),
+            &client,
+            &server,
+            Ask::one_byte(),
+        );
         world.run(2 * LIMIT);
         assert_eq!(world.client(0).progress(), Progress::Done);
     }
@@ -160,9 +187,20 @@ fn a_client_hello_from_a_spoofed_address_amplifies_nothing() {
     let mut world = world(network, &client, &server, Idle);
     world.run(10 * LIMIT);
     let of = |records: usize| records;
-    let received: usize = world.trace().arrived(Side::Server).map(|record| record.size).sum();
-    let sent: usize = world.trace().sent(Side::Client).map(|record| of(record.size)).sum();
-    assert!(sent > 0 && sent <= 3 * received, "{sent} bytes for {received}");
+    let received: usize = world
+        .trace()
+        .arrived(Side::Server)
+        .map(|record| record.size)
+        .sum();
+    let sent: usize = world
+        .trace()
+        .sent(Side::Client)
+        .map(|record| of(record.size))
+        .sum();
+    assert!(
+        sent > 0 && sent <= 3 * received,
+        "{sent} bytes for {received}"
+    );
 }
 
 #[test]
@@ -182,11 +220,23 @@ fn datagrams_of_another_connection_are_dropped() {
     let destination = world.client_host(1).address;
     for payload in misdirected {
         let source = SERVER_ADDRESS;
-        world.inject(Side::Client, Datagram { source, destination, ecn: None, payload });
+        world.inject(
+            Side::Client,
+            Datagram {
+                source,
+                destination,
+                ecn: None,
+                payload,
+            },
+        );
     }
     world.run(LIMIT);
     for index in 0..2 {
-        assert_eq!(world.client(index).progress(), Progress::Done, "client {index}");
+        assert_eq!(
+            world.client(index).progress(),
+            Progress::Done,
+            "client {index}"
+        );
     }
     assert!(world.client_host(1).stats().datagrams_dropped > 0);
 }
@@ -205,12 +255,21 @@ fn an_unknown_version_is_answered_with_version_negotiation() {
     world.deliver(to_server(unknown_version(1200)));
     world.run_for(ms(10));
     let answers: Vec<_> = world.trace().sent(Side::Client).collect();
-    let [answer] = answers[..] else { panic!("{} answers", answers.len()) };
-    let [packet] = &answer.packets[..] else { panic!("{answer}") };
+    let [answer] = answers[..] else {
+        panic!("{} answers", answers.len())
+    };
+    let [packet] = &answer.packets[..] else {
+        panic!("{answer}")
+    };
     assert_eq!(packet.kind, PacketKind::VersionNegotiation);
     assert_eq!(packet.dcid, Cid::new(&[9, 10, 11, 12, 13]).unwrap());
     assert_eq!(packet.scid, Cid::from([1, 2, 3, 4, 5, 6, 7, 8]));
-    assert!(answer.payload.windows(4).any(|version| version == [0, 0, 0, 1]));
+    assert!(
+        answer
+            .payload
+            .windows(4)
+            .any(|version| version == [0, 0, 0, 1])
+    );
     assert_eq!(world.server().stats().version_negotiations, 1);
 }
 
@@ -236,13 +295,23 @@ fn negotiation(world: &World, versions: &[u32]) -> Datagram {
     payload.extend(ids.dcid.as_bytes());
     payload.extend(versions.iter().flat_map(|version| version.to_be_bytes()));
     let destination = world.client_host(0).address;
-    Datagram { source: SERVER_ADDRESS, destination, ecn: None, payload }
+    Datagram {
+        source: SERVER_ADDRESS,
+        destination,
+        ecn: None,
+        payload,
+    }
 }
 
 #[test]
 fn a_server_that_speaks_no_version_of_ours_ends_the_connection() {
     let (client, server) = pair();
-    let mut world = world(plain(1).toward(Side::Server, adversary::truncate(0, 0)), &client, &server, Idle);
+    let mut world = world(
+        plain(1).toward(Side::Server, adversary::truncate(0, 0)),
+        &client,
+        &server,
+        Idle,
+    );
     world.run_for(ms(0));
     let datagram = negotiation(&world, &[0x6b33_43cf, 0x1a2a_3a4a]);
     world.inject(Side::Client, datagram);
@@ -297,7 +366,12 @@ fn a_flood_of_junk_for_a_live_connection_is_counted_and_kills_nothing() {
         let mut payload = random_bytes(&mut rng, len);
         payload[0] = payload[0] & 0x3f | 0x40;
         payload[1..9].copy_from_slice(id.as_bytes());
-        world.deliver(Datagram { source, destination: SERVER_ADDRESS, ecn: None, payload });
+        world.deliver(Datagram {
+            source,
+            destination: SERVER_ADDRESS,
+            ecn: None,
+            payload,
+        });
     }
     assert_eq!(world.accepted(0).stats().packets_dropped - before, 5000);
     world.close_client(0, 0);

@@ -26,8 +26,13 @@ fn client_hello() -> (Vec<u8>, Cid) {
     let (client, server) = pair();
     let mut world = world(Network::new(1), &client, &server, Idle);
     world.run_for(ms(0));
-    let sent = world.trace().initials(Side::Client, world.client_host(0).address);
-    (join(sent.iter().map(|(_, initial)| initial)), sent[0].1.scid)
+    let sent = world
+        .trace()
+        .initials(Side::Client, world.client_host(0).address);
+    (
+        join(sent.iter().map(|(_, initial)| initial)),
+        sent[0].1.scid,
+    )
 }
 
 /// Somebody who builds Initial packets by hand.
@@ -55,7 +60,12 @@ impl Forger {
         let source = self.address;
         world.inject(
             Side::Server,
-            Datagram { source, destination: SERVER_ADDRESS, ecn: None, payload },
+            Datagram {
+                source,
+                destination: SERVER_ADDRESS,
+                ecn: None,
+                payload,
+            },
         );
     }
 
@@ -80,7 +90,10 @@ fn empty_world() -> World {
 }
 
 fn crypto(hello: &[u8], from: usize, to: usize) -> InitialFrame {
-    InitialFrame::Crypto { offset: from as u64, data: hello[from..to].to_vec() }
+    InitialFrame::Crypto {
+        offset: from as u64,
+        data: hello[from..to].to_vec(),
+    }
 }
 
 /// nginx #1616: the ServerHello spans two Initials, one is lost and never sent again.
@@ -109,10 +122,20 @@ fn too_much_crypto_data_is_crypto_buffer_exceeded() {
     let (hello, scid) = client_hello();
     let mut forger = Forger::new(1, scid);
     forger.send(&mut world, &[crypto(&hello, 0, 100)]);
-    forger.send(&mut world, &[InitialFrame::Crypto { offset: 70_000, data: vec![0; 10] }]);
+    forger.send(
+        &mut world,
+        &[InitialFrame::Crypto {
+            offset: 70_000,
+            data: vec![0; 10],
+        }],
+    );
     world.run_for(ms(10));
     assert_eq!(forger.close_codes(&world), [Code::CRYPTO_BUFFER_EXCEEDED.0]);
-    assert_eq!(world.server().stats().partial_hellos, 0, "and it is forgotten");
+    assert_eq!(
+        world.server().stats().partial_hellos,
+        0,
+        "and it is forgotten"
+    );
 }
 
 /// The same once the connection exists.
@@ -126,7 +149,13 @@ fn too_much_crypto_data_closes_a_connection() {
     forger.send(&mut world, &[crypto(&hello, half, hello.len())]);
     world.run_for(ms(10));
     assert_eq!(world.server().peers().len(), 1);
-    forger.send(&mut world, &[InitialFrame::Crypto { offset: 700_000, data: vec![0; 10] }]);
+    forger.send(
+        &mut world,
+        &[InitialFrame::Crypto {
+            offset: 700_000,
+            data: vec![0; 10],
+        }],
+    );
     world.run(LIMIT);
     let Some(ConnectionError::Transport { code, .. }) = world.accepted(0).close_reason() else {
         panic!("closed with {:?}", world.accepted(0).close_reason());
@@ -149,7 +178,11 @@ fn a_client_hello_in_too_many_pieces_is_refused() {
 /// Runs a handshake whose ClientHello is cut anew on its way.
 fn recut(cut: impl FnMut(&[u8]) -> Vec<Vec<InitialFrame>> + Send + 'static) -> World {
     let (client, server) = pair();
-    exchange(plain(1).toward(Side::Server, Recut::new(2, cut)), &client, &server)
+    exchange(
+        plain(1).toward(Side::Server, Recut::new(2, cut)),
+        &client,
+        &server,
+    )
 }
 
 /// Chrome: the first packet has the start and the end, the second one the middle.
@@ -158,7 +191,11 @@ fn a_client_hello_may_come_head_and_tail_first() {
     let world = recut(|hello| {
         let (head, tail) = (70, hello.len() - 300);
         vec![
-            vec![crypto(hello, tail, hello.len()), InitialFrame::Ping, crypto(hello, 0, head)],
+            vec![
+                crypto(hello, tail, hello.len()),
+                InitialFrame::Ping,
+                crypto(hello, 0, head),
+            ],
             vec![crypto(hello, head, tail)],
         ]
     });
@@ -185,7 +222,9 @@ fn a_client_hello_may_come_in_chaos() {
             let chaos = |frames: &[InitialFrame]| {
                 let between = [InitialFrame::Ping, InitialFrame::Padding(3)];
                 let joined = frames.iter().zip(between.iter().cycle());
-                joined.flat_map(|(frame, between)| [frame.clone(), between.clone()]).collect()
+                joined
+                    .flat_map(|(frame, between)| [frame.clone(), between.clone()])
+                    .collect()
             };
             vec![chaos(&pieces[..half]), chaos(&pieces[half..])]
         });
@@ -209,7 +248,9 @@ fn a_client_hello_may_overlap_itself() {
 #[test]
 fn a_client_hello_may_be_sliced_byte_by_byte() {
     let (hello, scid) = client_hello();
-    let frames: Vec<_> = (0..hello.len()).map(|at| crypto(&hello, at, at + 1)).collect();
+    let frames: Vec<_> = (0..hello.len())
+        .map(|at| crypto(&hello, at, at + 1))
+        .collect();
     let mut world = empty_world();
     let mut forger = Forger::new(1, scid);
     for packet in frames.chunks(200) {
@@ -217,7 +258,11 @@ fn a_client_hello_may_be_sliced_byte_by_byte() {
         forger.send(&mut world, packet);
         world.run_for(ms(1));
     }
-    assert_eq!(world.server().peers().len(), 1, "the last byte completes the ClientHello");
+    assert_eq!(
+        world.server().peers().len(),
+        1,
+        "the last byte completes the ClientHello"
+    );
 }
 
 #[test]
@@ -235,11 +280,19 @@ fn a_client_hello_may_be_cut_at_every_byte() {
             forger.send(&mut world, &[first]);
             world.run_for(ms(0));
             let stats = world.server().stats();
-            assert_eq!((stats.partial_hellos, stats.connections), (1, 0), "cut at {cut}");
+            assert_eq!(
+                (stats.partial_hellos, stats.connections),
+                (1, 0),
+                "cut at {cut}"
+            );
             forger.send(&mut world, &[second]);
             world.run_for(ms(0));
             let stats = world.server().stats();
-            assert_eq!((stats.partial_hellos, stats.connections), (0, 1), "cut at {cut}");
+            assert_eq!(
+                (stats.partial_hellos, stats.connections),
+                (0, 1),
+                "cut at {cut}"
+            );
         }
     }
 }
@@ -266,7 +319,10 @@ fn a_flood_of_partial_hellos_is_bounded_and_lets_honest_clients_in() {
     }
     world.run_for(RTT);
     let stats = world.server().stats();
-    assert_eq!((stats.partial_hellos, stats.connections), (PARTIAL_HELLOS as u64, 0));
+    assert_eq!(
+        (stats.partial_hellos, stats.connections),
+        (PARTIAL_HELLOS as u64, 0)
+    );
     world.connect(&client, Ask::one_byte());
     world.run_until(LIMIT, |world| world.client(0).done_at.is_some());
     assert_eq!(world.client(0).done_at, Some(3 * RTT));
@@ -282,7 +338,11 @@ fn acknowledging_a_partial_hello_again_and_again_is_bounded() {
         forger.send(&mut world, &[crypto(&hello, 0, 500)]);
         world.run_for(ms(2));
     }
-    let sent: usize = world.trace().sent(Side::Client).map(|record| record.size).sum();
+    let sent: usize = world
+        .trace()
+        .sent(Side::Client)
+        .map(|record| record.size)
+        .sum();
     assert!(sent < 200 * 60, "{sent} bytes of acknowledgements");
     assert_eq!(world.server().stats().partial_hellos, 1);
 }
@@ -294,13 +354,23 @@ fn the_first_flight_keeps_to_1200_bytes_whatever_the_datagram_size() {
     let transport = transport().datagram_size(1452);
     let (client, server) = (client_with(transport.clone()), server_with(transport));
     let world = world_with_one(&client, &server);
-    for record in world.trace().sent(Side::Server).chain(world.trace().sent(Side::Client)) {
+    for record in world
+        .trace()
+        .sent(Side::Server)
+        .chain(world.trace().sent(Side::Client))
+    {
         let handshake = record.packets[0].kind != hybriq::sim::PacketKind::OneRtt;
         assert!(!handshake || record.size <= 1200, "{record}");
     }
     check(&world);
     assert_eq!(
-        world.client(0).handshake.as_ref().unwrap().key_exchange.group,
+        world
+            .client(0)
+            .handshake
+            .as_ref()
+            .unwrap()
+            .key_exchange
+            .group,
         Group::X25519MLKEM768
     );
 }

@@ -3,7 +3,8 @@
 use hybriq::{
     proto::packet::Cid,
     sim::{
-        Ask, DelayNth, DropNth, Initial, InitialFrame, Network, PacketKind, Progress, World, join, ms,
+        Ask, DelayNth, DropNth, Initial, InitialFrame, Network, PacketKind, Progress, World, join,
+        ms,
     },
     tls::{Backend, Group, KeyExchange, Side},
 };
@@ -31,17 +32,31 @@ fn a_post_quantum_client_hello_leaves_in_two_full_datagrams_at_once() {
     for group in [Group::X25519MLKEM768, Group::SECP384R1MLKEM1024] {
         let (client, server) = (client(Backend::Rustls, only(group)), pair().1);
         let world = exchange(plain(1), &client, &server);
-        let first: Vec<_> =
-            world.trace().sent(Side::Server).filter(|record| record.at.is_zero()).collect();
-        assert_eq!(first.iter().map(|record| record.size).collect::<Vec<_>>(), [1200, 1200]);
+        let first: Vec<_> = world
+            .trace()
+            .sent(Side::Server)
+            .filter(|record| record.at.is_zero())
+            .collect();
+        assert_eq!(
+            first.iter().map(|record| record.size).collect::<Vec<_>>(),
+            [1200, 1200]
+        );
 
         let sent = initials(&world, Side::Client);
-        let share = |index: usize| -> usize {
-            sent[index].1.crypto().map(|(_, data)| data.len()).sum()
-        };
-        assert!(share(0).abs_diff(share(1)) <= 1, "{} and {} bytes", share(0), share(1));
+        let share =
+            |index: usize| -> usize { sent[index].1.crypto().map(|(_, data)| data.len()).sum() };
+        assert!(
+            share(0).abs_diff(share(1)) <= 1,
+            "{} and {} bytes",
+            share(0),
+            share(1)
+        );
         let len = u32::from_be_bytes(hello_of(&sent)[..4].try_into().unwrap()) & 0xff_ffff;
-        assert_eq!(share(0) + share(1), len as usize + 4, "the two carry the whole ClientHello");
+        assert_eq!(
+            share(0) + share(1),
+            len as usize + 4,
+            "the two carry the whole ClientHello"
+        );
     }
 }
 
@@ -49,7 +64,10 @@ fn a_post_quantum_client_hello_leaves_in_two_full_datagrams_at_once() {
 fn a_classical_client_hello_takes_one_datagram() {
     let client = client(Backend::Rustls, only(Group::X25519));
     let world = exchange(plain(1), &client, &pair().1);
-    let first = world.trace().sent(Side::Server).filter(|record| record.at.is_zero());
+    let first = world
+        .trace()
+        .sent(Side::Server)
+        .filter(|record| record.at.is_zero());
     assert_eq!(first.count(), 1);
 }
 
@@ -57,7 +75,10 @@ fn a_classical_client_hello_takes_one_datagram() {
 fn one_byte_there_and_back_takes_nine_datagrams_at_most() {
     for (client, server) in [
         pair(),
-        (client(Backend::S2nTls, KeyExchange::default()), server(Backend::S2nTls, KeyExchange::default())),
+        (
+            client(Backend::S2nTls, KeyExchange::default()),
+            server(Backend::S2nTls, KeyExchange::default()),
+        ),
     ] {
         let world = exchange(plain(1), &client, &server);
         let count = world.trace().datagrams();
@@ -83,7 +104,14 @@ fn a_pto_sends_both_halves_of_a_client_hello_again() {
 #[test]
 fn whatever_is_sent_again_covers_every_byte_of_the_client_hello() {
     let (client, server) = pair();
-    for lost in [vec![0], vec![1], vec![0, 1], vec![0, 1, 2], vec![1, 2], vec![0, 1, 2, 3]] {
+    for lost in [
+        vec![0],
+        vec![1],
+        vec![0, 1],
+        vec![0, 1, 2],
+        vec![1, 2],
+        vec![0, 1, 2, 3],
+    ] {
         let network = plain(1).toward(Side::Server, DropNth::new(lost.clone()));
         let world = exchange(network, &client, &server);
         let sent = initials(&world, Side::Client);
@@ -109,13 +137,26 @@ fn a_partial_client_hello_is_acknowledged_within_a_millisecond_and_not_padded() 
     let mut world = world(late_second_half(), &client, &server, Ask::one_byte());
     world.run_for(RTT / 2 + ms(10));
     let stats = world.server().stats();
-    assert_eq!((stats.partial_hellos, stats.connections), (1, 0), "no connection for half a hello");
+    assert_eq!(
+        (stats.partial_hellos, stats.connections),
+        (1, 0),
+        "no connection for half a hello"
+    );
 
     let answers: Vec<_> = world.trace().sent(Side::Client).collect();
-    let [answer] = answers[..] else { panic!("{} answers to half a ClientHello", answers.len()) };
+    let [answer] = answers[..] else {
+        panic!("{} answers to half a ClientHello", answers.len())
+    };
     let waited = answer.at - RTT / 2;
-    assert!(waited > ms(0) && waited <= ms(1), "acknowledged after {waited:?}");
-    assert!(answer.size < 100, "an acknowledgement of {} bytes", answer.size);
+    assert!(
+        waited > ms(0) && waited <= ms(1),
+        "acknowledged after {waited:?}"
+    );
+    assert!(
+        answer.size < 100,
+        "an acknowledgement of {} bytes",
+        answer.size
+    );
     let (_, ack) = &initials(&world, Side::Server)[0];
     assert_eq!(ack.frames, [InitialFrame::Ack(vec![0..=0])]);
     world.run(LIMIT);
@@ -128,7 +169,10 @@ fn a_second_half_that_comes_in_time_saves_the_acknowledgement() {
     let network = plain(1).toward(Side::Server, DelayNth::new([1], ms(1) / 2));
     let world = exchange(network, &client, &server);
     let first = &initials(&world, Side::Server)[0].1;
-    assert!(first.crypto().next().is_some(), "the first answer carries the ServerHello");
+    assert!(
+        first.crypto().next().is_some(),
+        "the first answer carries the ServerHello"
+    );
 }
 
 #[test]
@@ -142,7 +186,10 @@ fn one_source_connection_id_answers_from_the_first_acknowledgement_on() {
         .filter(|packet| packet.kind != PacketKind::OneRtt)
         .map(|packet| packet.scid)
         .collect();
-    assert!(ids.len() > 2 && ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    assert!(
+        ids.len() > 2 && ids.iter().all(|id| *id == ids[0]),
+        "{ids:?}"
+    );
 }
 
 #[test]
@@ -156,8 +203,15 @@ fn the_server_may_send_three_times_both_halves() {
             .filter(|record| record.at == RTT / 2)
             .map(|record| record.size)
             .sum();
-        assert!((3601..=7200).contains(&flight), "a first flight of {flight} bytes");
-        assert_eq!(answered_after(&world), 2 * RTT, "no round trip was lost to the limit");
+        assert!(
+            (3601..=7200).contains(&flight),
+            "a first flight of {flight} bytes"
+        );
+        assert_eq!(
+            answered_after(&world),
+            2 * RTT,
+            "no round trip was lost to the limit"
+        );
     }
 }
 
@@ -165,8 +219,11 @@ fn the_server_may_send_three_times_both_halves() {
 fn the_servers_flight_is_coalesced() {
     let (client, server) = pair();
     let world = exchange(plain(1), &client, &server);
-    let flight: Vec<_> =
-        world.trace().sent(Side::Client).filter(|record| record.at == RTT / 2).collect();
+    let flight: Vec<_> = world
+        .trace()
+        .sent(Side::Client)
+        .filter(|record| record.at == RTT / 2)
+        .collect();
     let mixed = flight
         .iter()
         .any(|record| record.has(PacketKind::Initial) && record.has(PacketKind::Handshake));
@@ -181,10 +238,15 @@ fn the_servers_acknowledgements_alone_are_not_padded() {
         let network = plain(1).toward(Side::Server, DelayNth::new([place], 2 * PTO));
         let world = exchange(network, &client, &server);
         for (at, initial) in initials(&world, Side::Server) {
-            let only_acks = initial.frames.iter().all(|frame| {
-                matches!(frame, InitialFrame::Ack(_) | InitialFrame::Padding(_))
-            });
-            assert!(!only_acks || initial.size < 200, "{} bytes at {at:?}", initial.size);
+            let only_acks = initial
+                .frames
+                .iter()
+                .all(|frame| matches!(frame, InitialFrame::Ack(_) | InitialFrame::Padding(_)));
+            assert!(
+                !only_acks || initial.size < 200,
+                "{} bytes at {at:?}",
+                initial.size
+            );
         }
     }
 }
@@ -193,7 +255,12 @@ fn the_servers_acknowledgements_alone_are_not_padded() {
 fn a_resumed_handshake_still_exchanges_post_quantum_keys() {
     let world = crate::support::resumed_exchange();
     let client = world.client(1);
-    assert_eq!(client.progress(), Progress::Done, "{:?}", client.close_reason());
+    assert_eq!(
+        client.progress(),
+        Progress::Done,
+        "{:?}",
+        client.close_reason()
+    );
     let second = client.handshake.clone().unwrap();
     assert!(second.resumed, "the second connection is resumed");
     assert_eq!(second.key_exchange.group, Group::X25519MLKEM768);

@@ -8,7 +8,9 @@ use hybriq::{
     tls::{Backend, Group, KeyExchange, Side},
 };
 
-use crate::support::{DELAY, PTO, RTT, answered_after, check, client, exchange, only, plain, server};
+use crate::support::{
+    DELAY, PTO, RTT, answered_after, check, client, exchange, only, plain, server,
+};
 
 /// Datagrams whose loss is tried in every combination.
 const FIRST: usize = 6;
@@ -24,7 +26,13 @@ struct Case {
 
 impl Case {
     fn new(name: &'static str, group: Group, client: Setup, server: Setup) -> Self {
-        Self { name, client, server, group, hello_retry: false }
+        Self {
+            name,
+            client,
+            server,
+            group,
+            hello_retry: false,
+        }
     }
 
     fn run(&self, network: Network) -> World {
@@ -39,7 +47,11 @@ impl Case {
 /// The three groups, one share each, with both providers as the server.
 fn groups() -> Vec<Case> {
     let mut cases = Vec::new();
-    for group in [Group::X25519, Group::X25519MLKEM768, Group::SECP384R1MLKEM1024] {
+    for group in [
+        Group::X25519,
+        Group::X25519MLKEM768,
+        Group::SECP384R1MLKEM1024,
+    ] {
         for backend in Backend::ALL {
             let name = group.name().unwrap();
             let client = client(Backend::Rustls, only(group));
@@ -75,7 +87,10 @@ fn hello_retries() -> Vec<Case> {
             ..Case::new(
                 "classical share first",
                 Group::X25519MLKEM768,
-                client(Backend::Rustls, KeyExchange::Exactly(classical_first.into())),
+                client(
+                    Backend::Rustls,
+                    KeyExchange::Exactly(classical_first.into()),
+                ),
                 server(backend, KeyExchange::PreferPostQuantum),
             )
         });
@@ -181,7 +196,10 @@ fn one_lost_datagram_costs_at_most_one_pto() {
             }
         }
     }
-    assert!(worst >= PTO, "nothing was lost: the worst cost was {worst:?}");
+    assert!(
+        worst >= PTO,
+        "nothing was lost: the worst cost was {worst:?}"
+    );
 }
 
 #[test]

@@ -17,8 +17,8 @@ use hybriq::{
 };
 
 use crate::support::{
-    LIMIT, PTO, RTT, client, client_with, client_with_alpn, only, pair, plain, server,
-    server_with, transport, world,
+    LIMIT, PTO, RTT, client, client_with, client_with_alpn, only, pair, plain, server, server_with,
+    transport, world,
 };
 
 /// An established connection with nothing to do.
@@ -33,7 +33,11 @@ fn established(network: Network, client: &Setup, server: &Setup) -> World {
 }
 
 fn reason(by: By, code: u64, reason: &'static str) -> ConnectionError {
-    ConnectionError::Application { by, code, reason: Bytes::from_static(reason.as_bytes()) }
+    ConnectionError::Application {
+        by,
+        code,
+        reason: Bytes::from_static(reason.as_bytes()),
+    }
 }
 
 #[test]
@@ -53,8 +57,14 @@ fn an_idle_connection_ends_on_both_sides_without_a_word() {
     let mut world = established(plain(1), &client, &server);
     let before = world.trace().datagrams();
     world.run(LIMIT);
-    assert_eq!(world.client(0).close_reason(), Some(&ConnectionError::TimedOut));
-    assert_eq!(world.accepted(0).close_reason(), Some(&ConnectionError::TimedOut));
+    assert_eq!(
+        world.client(0).close_reason(),
+        Some(&ConnectionError::TimedOut)
+    );
+    assert_eq!(
+        world.accepted(0).close_reason(),
+        Some(&ConnectionError::TimedOut)
+    );
     assert_eq!(world.trace().datagrams(), before, "nobody says anything");
     let (at, _) = world.client(0).closed.clone().unwrap();
     let expected = Duration::from_secs(5)..Duration::from_secs(6);
@@ -77,7 +87,10 @@ fn a_client_that_hears_nothing_gives_up_after_the_handshake_timeout() {
     let (_, server) = pair();
     let mut world = world(plain(1).drop_if(|_, _| true), &client, &server, Idle);
     world.run(LIMIT);
-    assert_eq!(world.client(0).closed, Some((patience, ConnectionError::TimedOut)));
+    assert_eq!(
+        world.client(0).closed,
+        Some((patience, ConnectionError::TimedOut))
+    );
     // Sent at 0, 1, 3, 7, 15 and 31 PTOs, two datagrams each.
     assert_eq!(world.trace().datagrams(), 12);
 }
@@ -88,7 +101,10 @@ fn a_client_that_vanishes_costs_the_server_at_most_three_times_what_it_sent() {
     let gone = plain(1).drop_if(|_, toward| toward.is_client());
     let mut world = world(gone, &client, &server, Idle);
     world.run(10 * LIMIT);
-    assert_eq!(world.accepted(0).close_reason(), Some(&ConnectionError::TimedOut));
+    assert_eq!(
+        world.accepted(0).close_reason(),
+        Some(&ConnectionError::TimedOut)
+    );
     assert_eq!(world.server().stats().connections, 0);
 }
 
@@ -123,10 +139,17 @@ fn a_connection_is_drained_after_three_ptos_and_says_nothing_more() {
     let closed_at = world.now();
     let before = world.trace().datagrams();
     world.run(LIMIT);
-    assert_eq!(world.trace().datagrams(), before + 1, "one CONNECTION_CLOSE, and no answer to it");
+    assert_eq!(
+        world.trace().datagrams(),
+        before + 1,
+        "one CONNECTION_CLOSE, and no answer to it"
+    );
     for peer in [world.client(0), world.accepted(0)] {
         let lingered = peer.drained_at.unwrap() - closed_at;
-        assert!(lingered > 2 * RTT && lingered < 4 * PTO, "drained after {lingered:?}");
+        assert!(
+            lingered > 2 * RTT && lingered < 4 * PTO,
+            "drained after {lingered:?}"
+        );
     }
 }
 
@@ -140,16 +163,33 @@ fn a_lost_close_is_said_again_to_who_goes_on_talking() {
         .drop_if(move |_, toward| toward.is_server() && flag.swap(false, Ordering::Relaxed))
         .delay(RTT / 2);
     let mut world = world(network, &client, &server, app);
-    assert!(world.run_until(LIMIT, |world| world.client(0).stats().bytes_received > 100_000));
+    assert!(
+        world.run_until(LIMIT, |world| world.client(0).stats().bytes_received
+            > 100_000)
+    );
     let closed_at = world.now();
     world.close_client(0, 9);
     drop_next.store(true, Ordering::Relaxed);
     world.run(LIMIT);
-    assert_eq!(world.accepted(0).close_reason(), Some(&reason(By::Peer, 9, "")));
-    let again = world.trace().sent(Side::Server).filter(|record| record.at > closed_at).count();
-    let heard = world.trace().arrived(Side::Client).filter(|record| record.at > closed_at).count();
+    assert_eq!(
+        world.accepted(0).close_reason(),
+        Some(&reason(By::Peer, 9, ""))
+    );
+    let again = world
+        .trace()
+        .sent(Side::Server)
+        .filter(|record| record.at > closed_at)
+        .count();
+    let heard = world
+        .trace()
+        .arrived(Side::Client)
+        .filter(|record| record.at > closed_at)
+        .count();
     assert!(again > 0, "said once");
-    assert!(heard > 10 && again * 2 < heard, "{again} answers to {heard} datagrams");
+    assert!(
+        heard > 10 && again * 2 < heard,
+        "{again} answers to {heard} datagrams"
+    );
 }
 
 #[test]
@@ -160,13 +200,20 @@ fn closing_during_the_handshake_tells_the_server_too() {
         world.run_for(after);
         world.close_client(0, 3);
         world.run(LIMIT);
-        assert_eq!(world.client(0).close_reason(), Some(&reason(By::Local, 3, "")));
+        assert_eq!(
+            world.client(0).close_reason(),
+            Some(&reason(By::Local, 3, ""))
+        );
         let Some(accepted) = world.server().peers().first() else {
             assert_eq!(after, ms(0), "the server never heard of it");
             continue;
         };
         match accepted.close_reason() {
-            Some(ConnectionError::Transport { by: By::Peer, code: Code::APPLICATION_ERROR, .. }) => {}
+            Some(ConnectionError::Transport {
+                by: By::Peer,
+                code: Code::APPLICATION_ERROR,
+                ..
+            }) => {}
             other => {
                 assert_eq!(after, RTT, "{other:?}");
                 assert_eq!(other, Some(&reason(By::Peer, 3, "")));
@@ -198,7 +245,10 @@ fn who_is_ignored_gives_up() {
     world.server_mut().on_incoming(|_| Answer::Ignore);
     world.connect(&client, Idle);
     world.run(LIMIT);
-    assert_eq!(world.client(0).close_reason(), Some(&ConnectionError::TimedOut));
+    assert_eq!(
+        world.client(0).close_reason(),
+        Some(&ConnectionError::TimedOut)
+    );
     assert_eq!(world.trace().sent(Side::Client).count(), 0);
     assert_eq!(world.server().stats().waiting_incoming, 0);
 }
@@ -244,7 +294,10 @@ fn fails_with(client: &Setup, server: &Setup, alerts: &[u8]) {
         let Some(ConnectionError::Transport { by, code, .. }) = end.close_reason() else {
             panic!("{:?}: {:?}", end.side, end.close_reason());
         };
-        assert!(code.alert().is_some_and(|alert| alerts.contains(&alert)), "{code}");
+        assert!(
+            code.alert().is_some_and(|alert| alerts.contains(&alert)),
+            "{code}"
+        );
         match by {
             By::Local => local += 1,
             By::Peer => peer += 1,
@@ -265,22 +318,36 @@ fn no_protocol_in_common_is_alert_120_on_both_ends() {
 #[test]
 fn no_group_in_common_is_alert_40_on_both_ends() {
     let server = server(Backend::Rustls, only(Group::X25519));
-    fails_with(&client(Backend::Rustls, only(Group::SECP256R1)), &server, &[40]);
+    fails_with(
+        &client(Backend::Rustls, only(Group::SECP256R1)),
+        &server,
+        &[40],
+    );
 }
 
 #[test]
 fn an_untrusted_certificate_ends_both_sides() {
     let server = server(Backend::Rustls, KeyExchange::default());
-    fails_with(&crate::support::distrusting_client(), &server, &[42, 46, 48, 51]);
+    fails_with(
+        &crate::support::distrusting_client(),
+        &server,
+        &[42, 46, 48, 51],
+    );
 }
 
 #[test]
 fn a_failed_handshake_fails_for_both_whatever_is_lost() {
     for mask in 0..32_u32 {
-        let places = (0..5).filter(|place| mask >> place & 1 == 1).collect::<Vec<_>>();
+        let places = (0..5)
+            .filter(|place| mask >> place & 1 == 1)
+            .collect::<Vec<_>>();
         let server = server(Backend::Rustls, KeyExchange::default());
-        let mut world =
-            world(plain(1).drop_nth(places), &client_with_alpn("other"), &server, Idle);
+        let mut world = world(
+            plain(1).drop_nth(places),
+            &client_with_alpn("other"),
+            &server,
+            Idle,
+        );
         world.run(LIMIT);
         for end in [world.client(0), world.accepted(0)] {
             assert!(

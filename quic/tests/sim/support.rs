@@ -37,7 +37,10 @@ fn certificate(names: Vec<String>) -> Certificate {
     let made = rcgen::generate_simple_self_signed(names).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let root = made.cert.der().clone();
-    Certificate { identity: Identity::from_der(vec![root.clone()], key), root }
+    Certificate {
+        identity: Identity::from_der(vec![root.clone()], key),
+        root,
+    }
 }
 
 fn small() -> &'static Certificate {
@@ -56,11 +59,16 @@ fn large() -> &'static Certificate {
 
 /// Small and equal initial round trips, so that timeouts can be computed.
 pub(crate) fn transport() -> TransportConfig {
-    TransportConfig::new().initial_rtt(RTT).handshake_timeout(Duration::from_secs(60))
+    TransportConfig::new()
+        .initial_rtt(RTT)
+        .handshake_timeout(Duration::from_secs(60))
 }
 
 fn setup(provider: Arc<dyn hybriq::tls::Provider>, transport: TransportConfig) -> Setup {
-    Setup { provider, transport: Arc::new(transport) }
+    Setup {
+        provider,
+        transport: Arc::new(transport),
+    }
 }
 
 fn server_of(
@@ -94,7 +102,10 @@ pub(crate) fn server_with_large_certificate(backend: Backend) -> Setup {
 fn client_options() -> ClientOptions {
     ClientOptions::new()
         .alpn(["sim"])
-        .trust(Trust::roots_der([small().root.clone(), large().root.clone()]))
+        .trust(Trust::roots_der([
+            small().root.clone(),
+            large().root.clone(),
+        ]))
         .without_resumption()
 }
 
@@ -106,7 +117,10 @@ pub(crate) fn client(backend: Backend, policy: KeyExchange) -> Setup {
 
 /// A client with a transport configuration of its own.
 pub(crate) fn client_with(transport: TransportConfig) -> Setup {
-    setup(Backend::Rustls.client(&client_options()).unwrap(), transport)
+    setup(
+        Backend::Rustls.client(&client_options()).unwrap(),
+        transport,
+    )
 }
 
 /// Exactly this group.
@@ -120,7 +134,12 @@ pub(crate) fn pair() -> (Setup, Setup) {
 }
 
 /// A world with one client.
-pub(crate) fn world(network: Network, client: &Setup, server: &Setup, app: impl App + 'static) -> World {
+pub(crate) fn world(
+    network: Network,
+    client: &Setup,
+    server: &Setup,
+    app: impl App + 'static,
+) -> World {
     let mut world = World::new(network, server.clone());
     world.connect(client, app);
     world
@@ -142,24 +161,48 @@ pub(crate) fn exchange(network: Network, client: &Setup, server: &Setup) -> Worl
 /// The client got what it asked for and closed; both ends saw the same.
 pub(crate) fn check(world: &World) {
     let client = world.client(0);
-    assert_eq!(client.progress(), Progress::Done, "{:?}", client.close_reason());
-    let by_us = ConnectionError::Application { by: By::Local, code: 0, reason: "".into() };
+    assert_eq!(
+        client.progress(),
+        Progress::Done,
+        "{:?}",
+        client.close_reason()
+    );
+    let by_us = ConnectionError::Application {
+        by: By::Local,
+        code: 0,
+        reason: "".into(),
+    };
     assert_eq!(client.close_reason(), Some(&by_us));
-    assert_eq!(world.server().peers().len(), 1, "the server has one connection");
+    assert_eq!(
+        world.server().peers().len(),
+        1,
+        "the server has one connection"
+    );
     let accepted = world.accepted(0);
-    let by_peer = ConnectionError::Application { by: By::Peer, code: 0, reason: "".into() };
+    let by_peer = ConnectionError::Application {
+        by: By::Peer,
+        code: 0,
+        reason: "".into(),
+    };
     match accepted.close_reason() {
         // The one datagram that said so was lost, and nothing is sent to somebody who left.
         Some(ConnectionError::TimedOut) => {}
         reason => assert_eq!(reason, Some(&by_peer)),
     }
-    let (ours, theirs) = (client.handshake.as_ref().unwrap(), accepted.handshake.as_ref().unwrap());
+    let (ours, theirs) = (
+        client.handshake.as_ref().unwrap(),
+        accepted.handshake.as_ref().unwrap(),
+    );
     assert_eq!(ours.key_exchange, theirs.key_exchange);
     assert_eq!(ours.suite, theirs.suite);
     assert_eq!(ours.alpn.as_deref(), Some(b"sim".as_slice()));
     assert_eq!(ours.alpn, theirs.alpn);
     let stats = world.server().stats();
-    assert_eq!((stats.connections, stats.partial_hellos), (0, 0), "something is left over");
+    assert_eq!(
+        (stats.connections, stats.partial_hellos),
+        (0, 0),
+        "something is left over"
+    );
 }
 
 /// When the client had its answer.

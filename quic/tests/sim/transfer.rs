@@ -48,7 +48,10 @@ fn a_mebibyte_survives_loss() {
 #[test]
 fn a_mebibyte_survives_reordering() {
     for seed in 0..3 {
-        let network = Network::new(seed).delay(ms(10)).reorder(one_in(10), ms(4)).jitter(ms(1));
+        let network = Network::new(seed)
+            .delay(ms(10))
+            .reorder(one_in(10), ms(4))
+            .jitter(ms(1));
         transfer(network, 1, MIB);
     }
 }
@@ -58,14 +61,21 @@ fn a_mebibyte_survives_duplication() {
     for seed in 0..3 {
         let network = Network::new(seed).delay(ms(10)).duplicate(one_in(5), ms(7));
         let world = transfer(network, 1, MIB);
-        assert!(world.accepted(0).stats().packets_dropped > 10, "seed {seed}");
+        assert!(
+            world.accepted(0).stats().packets_dropped > 10,
+            "seed {seed}"
+        );
     }
 }
 
 #[test]
 fn a_mebibyte_survives_corruption() {
     for seed in 0..3 {
-        let world = transfer(Network::new(seed).delay(ms(10)).corrupt(one_in(100)), 1, MIB);
+        let world = transfer(
+            Network::new(seed).delay(ms(10)).corrupt(one_in(100)),
+            1,
+            MIB,
+        );
         assert!(world.accepted(0).stats().packets_dropped > 3, "seed {seed}");
     }
 }
@@ -87,7 +97,11 @@ fn everything_at_once_and_many_streams() {
 #[test]
 fn a_link_with_a_queue_is_used_and_not_starved() {
     // A mebibyte takes 0.84 s at that rate, if both directions are used at once.
-    let world = transfer(Network::new(1).delay(ms(10)).bandwidth(10_000_000, 64_000), 1, MIB);
+    let world = transfer(
+        Network::new(1).delay(ms(10)).bandwidth(10_000_000, 64_000),
+        1,
+        MIB,
+    );
     let took = answered_after(&world);
     assert!(took > ms(840) && took < ms(2500), "{took:?}");
 }
@@ -112,7 +126,11 @@ fn streams_of_one_packet_more_or_less_are_whole() {
 
 #[test]
 fn small_windows_slow_a_transfer_and_stop_nothing() {
-    let tight = || transport().receive_window(16 * 1024).stream_receive_window(4 * 1024);
+    let tight = || {
+        transport()
+            .receive_window(16 * 1024)
+            .stream_receive_window(4 * 1024)
+    };
     for network in [plain(1), Network::new(2).delay(ms(5)).loss(one_in(20))] {
         let (client, server) = (client_with(tight()), server_with(tight()));
         let mut world = world(network, &client, &server, Ask::streams(8, 32 * 1024));
@@ -132,29 +150,49 @@ fn a_small_send_buffer_stops_nothing() {
 
 #[test]
 fn nobody_sends_more_than_an_unread_stream_may_hold() {
-    let (client, server) = (client_with(transport()), server_with(
-        transport().stream_receive_window(20_000).receive_window(1_000_000),
-    ));
+    let (client, server) = (
+        client_with(transport()),
+        server_with(
+            transport()
+                .stream_receive_window(20_000)
+                .receive_window(1_000_000),
+        ),
+    );
     let mut world = World::new(plain(1), server);
-    world.server_mut().on_incoming(|_| Answer::Accept(None, Box::new(Idle)));
+    world
+        .server_mut()
+        .on_incoming(|_| Answer::Accept(None, Box::new(Idle)));
     world.connect(&client, Ask::streams(1, MIB));
     world.run_for(Duration::from_secs(20));
     let sent = world.client(0).stats().bytes_sent;
-    assert!((20_000..40_000).contains(&sent), "{sent} bytes for a window of 20,000");
+    assert!(
+        (20_000..40_000).contains(&sent),
+        "{sent} bytes for a window of 20,000"
+    );
     assert_eq!(world.client(0).close_reason(), None);
 }
 
 #[test]
 fn nobody_sends_more_than_an_unread_connection_may_hold() {
-    let (client, server) = (client_with(transport()), server_with(
-        transport().stream_receive_window(1_000_000).receive_window(20_000),
-    ));
+    let (client, server) = (
+        client_with(transport()),
+        server_with(
+            transport()
+                .stream_receive_window(1_000_000)
+                .receive_window(20_000),
+        ),
+    );
     let mut world = World::new(plain(1), server);
-    world.server_mut().on_incoming(|_| Answer::Accept(None, Box::new(Idle)));
+    world
+        .server_mut()
+        .on_incoming(|_| Answer::Accept(None, Box::new(Idle)));
     world.connect(&client, Ask::streams(10, MIB));
     world.run_for(Duration::from_secs(20));
     let sent = world.client(0).stats().bytes_sent;
-    assert!((20_000..40_000).contains(&sent), "{sent} bytes for a window of 20,000");
+    assert!(
+        (20_000..40_000).contains(&sent),
+        "{sent} bytes for a window of 20,000"
+    );
 }
 
 /// Tells a test what it saw.
@@ -179,7 +217,10 @@ impl App for OneWay {
                 }
             }
             Event::Stream(StreamEvent::Acknowledged(id)) => {
-                self.seen.lock().unwrap().push_back(format!("{id} acknowledged"));
+                self.seen
+                    .lock()
+                    .unwrap()
+                    .push_back(format!("{id} acknowledged"));
             }
             _ => {}
         }
@@ -236,10 +277,16 @@ fn one_way(reset: Option<u64>, network: Network) -> (Vec<String>, Vec<String>) {
     let (client, server) = pair();
     let mut world = World::new(network, server);
     let seen = receiver.clone();
-    world.server_mut().on_incoming(move |_| {
-        Answer::Accept(None, Box::new(Listen { seen: seen.clone() }))
-    });
-    world.connect(&client, OneWay { reset, seen: sender.clone() });
+    world
+        .server_mut()
+        .on_incoming(move |_| Answer::Accept(None, Box::new(Listen { seen: seen.clone() })));
+    world.connect(
+        &client,
+        OneWay {
+            reset,
+            seen: sender.clone(),
+        },
+    );
     world.run_for(Duration::from_secs(5));
     let drain = |seen: Seen| seen.lock().unwrap().drain(..).collect();
     (drain(sender), drain(receiver))
@@ -258,7 +305,10 @@ fn a_unidirectional_stream_arrives_and_is_acknowledged() {
 fn a_reset_reaches_the_reader_with_its_code() {
     for lost in [vec![], vec![4], vec![5], vec![6]] {
         let (_, receiver) = one_way(Some(77), plain(1).drop_nth(lost));
-        assert_eq!(receiver.last().unwrap(), "the peer reset the stream with code 77");
+        assert_eq!(
+            receiver.last().unwrap(),
+            "the peer reset the stream with code 77"
+        );
     }
 }
 
@@ -267,7 +317,10 @@ struct Stopper;
 
 impl App for Stopper {
     fn on_event(&mut self, _: Instant, event: &Event, connection: &mut Connection) {
-        if matches!(event, Event::HandshakeComplete | Event::Stream(StreamEvent::Opened(_))) {
+        if matches!(
+            event,
+            Event::HandshakeComplete | Event::Stream(StreamEvent::Opened(_))
+        ) {
             while let Some(id) = connection.streams().accept(Direction::Bidi) {
                 connection.streams().stop(id, 55).unwrap();
             }
@@ -314,9 +367,17 @@ fn stop_sending_reaches_the_writer_with_its_code() {
     for lost in [vec![], vec![5], vec![6], vec![7, 8]] {
         let (client, server) = pair();
         let mut world = World::new(plain(1).drop_nth(lost), server);
-        world.server_mut().on_incoming(|_| Answer::Accept(None, Box::new(Stopper)));
+        world
+            .server_mut()
+            .on_incoming(|_| Answer::Accept(None, Box::new(Stopper)));
         let stopped = Arc::default();
-        world.connect(&client, Writer { id: None, stopped: Arc::clone(&stopped) });
+        world.connect(
+            &client,
+            Writer {
+                id: None,
+                stopped: Arc::clone(&stopped),
+            },
+        );
         world.run_for(Duration::from_secs(5));
         assert_eq!(*stopped.lock().unwrap(), Some(WriteError::Stopped(55)));
     }
@@ -332,7 +393,11 @@ fn many_clients_are_served_side_by_side() {
     }
     world.run(LIMIT);
     for index in 0..50 {
-        assert_eq!(world.client(index).progress(), Progress::Done, "client {index}");
+        assert_eq!(
+            world.client(index).progress(),
+            Progress::Done,
+            "client {index}"
+        );
     }
     assert_eq!(world.server().peers().len(), 50);
     assert_eq!(world.server().stats().connections, 0);

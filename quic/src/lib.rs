@@ -18,6 +18,8 @@ pub mod proto;
 mod recv_stream;
 #[cfg(feature = "tokio")]
 mod send_stream;
+#[doc(hidden)]
+pub mod sim;
 mod stats;
 #[cfg(feature = "tokio")]
 mod udp;

@@ -108,7 +108,8 @@ impl Connection {
     }
 
     /// Queues what a probe should carry: in the handshake the whole flight of every level, because
-    /// one lost datagram makes the others useless (RFC 9002 §6.2.4).
+    /// one lost datagram makes the others useless, and the oldest 1-RTT data, which has no timer of
+    /// its own before the handshake is confirmed (RFC 9002 §6.2.4).
     fn probe(&mut self, space: Space) {
         if space == Space::Data {
             self.probe_data();
@@ -117,6 +118,7 @@ impl Connection {
         for space in [Space::Initial, Space::Handshake] {
             self.handshake.send_again(super::spaces::level(space));
         }
+        self.probe_data();
     }
 
     /// After the handshake a probe repeats the oldest data under way, if there is nothing new.

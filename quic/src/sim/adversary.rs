@@ -1,0 +1,162 @@
+//! Nodes that mean harm, and make one wrong thing happen at a chosen place.
+//!
+//! They are meant for [`Network::toward`](super::Network::toward): places are counted from 0 over
+//! the datagrams that pass the node.
+
+use std::{net::SocketAddr, time::Duration};
+
+use super::{Datagram, Hop, Node};
+
+/// Holds one datagram until the next has passed: the two change places.
+///
+/// At place 0 and towards the server this swaps the halves of a ClientHello that spans two
+/// datagrams. Where no further datagram comes, the one held back is lost.
+#[derive(Clone, Debug)]
+pub struct Swap {
+    place: usize,
+    seen: usize,
+    held: Option<Datagram>,
+}
+
+impl Swap {
+    /// Swaps the datagram at `place` with the one behind it.
+    pub const fn new(place: usize) -> Self {
+        Self {
+            place,
+            seen: 0,
+            held: None,
+        }
+    }
+}
+
+impl Node for Swap {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        let place = self.seen;
+        self.seen += 1;
+        if place == self.place {
+            self.held = Some(datagram);
+            return;
+        }
+        hop.forward(datagram);
+        if let Some(held) = self.held.take() {
+            hop.forward(held);
+        }
+    }
+}
+
+/// Changes one datagram.
+pub struct Alter<F> {
+    place: usize,
+    seen: usize,
+    change: F,
+}
+
+impl<F: FnMut(&mut Datagram) + Send> Alter<F> {
+    /// Changes the datagram at `place`.
+    pub const fn new(place: usize, change: F) -> Self {
+        Self {
+            place,
+            seen: 0,
+            change,
+        }
+    }
+}
+
+impl<F: FnMut(&mut Datagram) + Send> Node for Alter<F> {
+    fn on_datagram(&mut self, mut datagram: Datagram, hop: &mut Hop<'_>) {
+        if self.seen == self.place {
+            (self.change)(&mut datagram);
+        }
+        self.seen += 1;
+        hop.forward(datagram);
+    }
+}
+
+/// Cuts the tail of the datagram at `place`.
+pub fn truncate(place: usize, to: usize) -> impl Node {
+    Alter::new(place, move |datagram| datagram.payload.truncate(to))
+}
+
+/// Flips a bit of the datagram at `place`; bits are counted from the first byte's lowest.
+pub fn flip_bit(place: usize, bit: usize) -> impl Node {
+    Alter::new(place, move |datagram| {
+        if let Some(byte) = datagram.payload.get_mut(bit / 8) {
+            *byte ^= 1 << (bit % 8);
+        }
+    })
+}
+
+/// Lets the datagram at `place` claim another origin, as a spoofer or a rebinding NAT does.
+pub fn spoof(place: usize, source: SocketAddr) -> impl Node {
+    Alter::new(place, move |datagram| datagram.source = source)
+}
+
+/// Sends a copy of one datagram again, later, and from another address if one is given.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    place: usize,
+    seen: usize,
+    wait: Duration,
+    source: Option<SocketAddr>,
+}
+
+impl Replay {
+    /// Replays the datagram at `place` after `wait`.
+    pub const fn new(place: usize, wait: Duration) -> Self {
+        Self {
+            place,
+            seen: 0,
+            wait,
+            source: None,
+        }
+    }
+
+    /// The copy claims to come from here.
+    #[must_use]
+    pub const fn from(mut self, source: SocketAddr) -> Self {
+        self.source = Some(source);
+        self
+    }
+}
+
+impl Node for Replay {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        if self.seen == self.place {
+            let mut copy = datagram.clone();
+            copy.source = self.source.unwrap_or(copy.source);
+            hop.forward_after(self.wait, copy);
+        }
+        self.seen += 1;
+        hop.forward(datagram);
+    }
+}
+
+/// Puts bytes of its own on the wire before every datagram that passes.
+#[derive(Clone, Debug)]
+pub struct Inject {
+    most: usize,
+    left: usize,
+}
+
+impl Inject {
+    /// Injects `count` datagrams of up to `most` random bytes each.
+    pub const fn new(count: usize, most: usize) -> Self {
+        Self { most, left: count }
+    }
+}
+
+impl Node for Inject {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        if self.left > 0 {
+            self.left -= 1;
+            let len = hop.rng.below(self.most as u64 + 1) as usize;
+            let mut payload = vec![0; len];
+            hop.rng.fill(&mut payload);
+            hop.forward(Datagram {
+                payload,
+                ..datagram.clone()
+            });
+        }
+        hop.forward(datagram);
+    }
+}

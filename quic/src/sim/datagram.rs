@@ -1,0 +1,137 @@
+use std::{fmt, net::SocketAddr, ops::Range};
+
+use crate::proto::{
+    packet::Cid,
+    space::Ecn,
+    wire::{Eof, Reader},
+};
+
+/// A UDP datagram on its way.
+#[derive(Clone, Debug)]
+pub struct Datagram {
+    /// Where it says it comes from.
+    pub source: SocketAddr,
+    /// Where it goes.
+    pub destination: SocketAddr,
+    /// Its ECN codepoint; `None` is Not-ECT.
+    pub ecn: Option<Ecn>,
+    /// Its bytes.
+    pub payload: Vec<u8>,
+}
+
+impl Datagram {
+    /// The packets in it, as far as an observer without keys can tell.
+    pub fn packets(&self) -> Vec<Header> {
+        packets(&self.payload)
+    }
+}
+
+/// What an observer without keys sees of a packet's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketKind {
+    /// Version Negotiation.
+    VersionNegotiation,
+    /// Initial.
+    Initial,
+    /// 0-RTT.
+    ZeroRtt,
+    /// Handshake.
+    Handshake,
+    /// Retry.
+    Retry,
+    /// 1-RTT.
+    OneRtt,
+    /// Nothing that can be read as a packet.
+    Unknown,
+}
+
+impl fmt::Display for PacketKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// What an observer without keys sees of a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Its type.
+    pub kind: PacketKind,
+    /// The destination connection id; empty for 1-RTT packets, whose id has no length on the wire.
+    pub dcid: Cid,
+    /// The source connection id; empty for 1-RTT packets.
+    pub scid: Cid,
+    /// Which bytes of the datagram it takes.
+    pub range: Range<usize>,
+}
+
+/// Reads the headers of a datagram's packets (RFC 9000 §17.2). On purpose not the core's own
+/// parser: what checks the core does not believe it.
+pub fn packets(datagram: &[u8]) -> Vec<Header> {
+    let mut packets = Vec::new();
+    let mut reader = Reader::new(datagram);
+    while !reader.is_empty() {
+        let start = datagram.len() - reader.remaining();
+        let mut attempt = reader.clone();
+        let (kind, dcid, scid) = if let Ok(header) = header(&mut attempt) {
+            reader = attempt;
+            header
+        } else {
+            reader.take_rest();
+            (PacketKind::Unknown, Cid::EMPTY, Cid::EMPTY)
+        };
+        let range = start..datagram.len() - reader.remaining();
+        packets.push(Header {
+            kind,
+            dcid,
+            scid,
+            range,
+        });
+    }
+    packets
+}
+
+fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, Cid, Cid), Eof> {
+    let first = reader.u8()?;
+    if first & 0x80 == 0 {
+        reader.take_rest();
+        let kind = if first & 0x40 == 0 {
+            PacketKind::Unknown
+        } else {
+            PacketKind::OneRtt
+        };
+        return Ok((kind, Cid::EMPTY, Cid::EMPTY));
+    }
+    let version = reader.u32()?;
+    let [dcid, scid] = [cid(reader)?, cid(reader)?];
+    let kind = match (version, first >> 4 & 3) {
+        (0, _) => PacketKind::VersionNegotiation,
+        (_, 0) => PacketKind::Initial,
+        (_, 1) => PacketKind::ZeroRtt,
+        (_, 2) => PacketKind::Handshake,
+        _ => PacketKind::Retry,
+    };
+    // Only Version Negotiation may echo ids that are longer than ours ever are.
+    let cid = |id: &[u8]| match (Cid::new(id), kind) {
+        (None, PacketKind::VersionNegotiation) => Ok(Cid::EMPTY),
+        (cid, _) => cid.ok_or(Eof),
+    };
+    let (dcid, scid) = (cid(dcid)?, cid(scid)?);
+    match kind {
+        PacketKind::VersionNegotiation | PacketKind::Retry => {
+            reader.take_rest();
+        }
+        PacketKind::Initial => {
+            reader.prefixed()?;
+            reader.prefixed()?;
+        }
+        _ => {
+            reader.prefixed()?;
+        }
+    }
+    Ok((kind, dcid, scid))
+}
+
+fn cid<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Eof> {
+    let len = reader.u8()?;
+    reader.bytes(len.into())
+}

@@ -1,0 +1,225 @@
+//! Initial packets, which anybody on the path can read and write (RFC 9001 §5.2).
+
+use std::ops::RangeInclusive;
+
+use hybriq_tls::Side;
+
+use super::{Datagram, Hop, Node, PacketKind, packets};
+use crate::proto::{
+    frame::{ConnectionClose, Frame, FrameWriter},
+    limits::{LOCAL_CID_LEN, MIN_DATAGRAM},
+    packet::{
+        Cid, Decoded, DirectionKeys, Header, Kind, PacketBuilder, VERSION_1, decode,
+        initial_direction,
+    },
+    wire::Reader,
+};
+
+/// A frame of an Initial packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InitialFrame {
+    /// CRYPTO.
+    Crypto {
+        /// Where the data starts.
+        offset: u64,
+        /// The data.
+        data: Vec<u8>,
+    },
+    /// PING.
+    Ping,
+    /// So many bytes of PADDING.
+    Padding(usize),
+    /// ACK, its ranges largest first.
+    Ack(Vec<RangeInclusive<u64>>),
+    /// CONNECTION_CLOSE with this code.
+    Close(u64),
+    /// Another frame, which does not belong there, by its type.
+    Other(u64),
+}
+
+/// An Initial packet, opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Initial {
+    /// Its number.
+    pub number: u64,
+    /// Destination connection id.
+    pub dcid: Cid,
+    /// Source connection id.
+    pub scid: Cid,
+    /// Bytes of the packet.
+    pub size: usize,
+    /// Its frames.
+    pub frames: Vec<InitialFrame>,
+}
+
+impl Initial {
+    /// The CRYPTO data it carries, each piece with its offset.
+    pub fn crypto(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        self.frames.iter().filter_map(|frame| match frame {
+            InitialFrame::Crypto { offset, data } => Some((*offset, data.as_slice())),
+            _ => None,
+        })
+    }
+}
+
+/// Opens the Initial packets of a datagram. `first_dcid` is the destination connection id of the
+/// client's first Initial, which the keys come from. What does not open is left out.
+pub fn open_initials(datagram: &[u8], first_dcid: &Cid, writer: Side) -> Vec<Initial> {
+    let keys = initial_direction(VERSION_1, first_dcid, writer);
+    packets(datagram)
+        .into_iter()
+        .filter(|packet| packet.kind == PacketKind::Initial)
+        .filter_map(|packet| open(&mut datagram.get(packet.range)?.to_vec(), &keys))
+        .collect()
+}
+
+fn open(packet: &mut [u8], keys: &DirectionKeys) -> Option<Initial> {
+    let size = packet.len();
+    let (Decoded::Protected(packet), _) = decode(packet, LOCAL_CID_LEN).ok()? else {
+        return None;
+    };
+    let (dcid, scid) = (packet.dcid, packet.scid);
+    let packet = packet.unprotect(&keys.header, None).ok()?;
+    let number = packet.pn;
+    let payload = packet.open(&keys.packet).ok()?;
+    let mut reader = Reader::new(payload);
+    let mut frames = Vec::new();
+    while !reader.is_empty() {
+        frames.push(match Frame::decode(&mut reader).ok()? {
+            Frame::Crypto(frame) => InitialFrame::Crypto {
+                offset: frame.offset,
+                data: frame.data.to_vec(),
+            },
+            Frame::Ping => InitialFrame::Ping,
+            Frame::Padding(len) => InitialFrame::Padding(len),
+            Frame::Ack(ack) => InitialFrame::Ack(ack.ranges().collect()),
+            Frame::ConnectionClose(ConnectionClose::Transport { code, .. }) => {
+                InitialFrame::Close(code)
+            }
+            frame => InitialFrame::Other(frame.frame_type()),
+        });
+    }
+    Some(Initial {
+        number,
+        dcid,
+        scid,
+        size,
+        frames,
+    })
+}
+
+/// Builds a client's datagram of one Initial packet with these frames, padded to 1,200 bytes.
+///
+/// # Panics
+/// Where the frames do not fit, or are of a kind that cannot be built.
+pub fn build_initial(dcid: Cid, scid: Cid, number: u64, frames: &[InitialFrame]) -> Vec<u8> {
+    let keys = initial_direction(VERSION_1, &dcid, Side::Client);
+    let header = Header::Long {
+        kind: Kind::Initial,
+        version: VERSION_1,
+        dcid,
+        scid,
+        token: &[],
+    };
+    let mut buffer = vec![0; MIN_DATAGRAM];
+    let mut packet = PacketBuilder::begin(&mut buffer, &header, number, None)
+        .expect("there is room for a packet");
+    let mut out = packet.frames();
+    for frame in frames {
+        write(&mut out, frame);
+    }
+    let len = out.len();
+    packet.finish_padded(len, MIN_DATAGRAM, &keys);
+    buffer
+}
+
+fn write(out: &mut FrameWriter<'_>, frame: &InitialFrame) {
+    let written = match frame {
+        InitialFrame::Crypto { offset, data } => {
+            out.crypto(*offset, data.len(), |target| target.copy_from_slice(data))
+                == Some(data.len())
+        }
+        InitialFrame::Ping => out.ping(),
+        InitialFrame::Padding(len) => {
+            out.pad(*len);
+            true
+        }
+        InitialFrame::Ack(ranges) => out.ack(0, ranges.iter().cloned(), None).is_some(),
+        InitialFrame::Close(_) | InitialFrame::Other(_) => false,
+    };
+    assert!(written, "{frame:?} cannot be written");
+}
+
+/// Takes a client's ClientHello apart and cuts it anew, as browsers do to keep middleboxes honest:
+/// the packets keep their numbers and their ids, their frames are what a closure says.
+pub struct Recut<F> {
+    held: Vec<Datagram>,
+    count: usize,
+    done: bool,
+    cut: F,
+}
+
+impl<F> Recut<F>
+where
+    F: FnMut(&[u8]) -> Vec<Vec<InitialFrame>> + Send,
+{
+    /// Waits for the first `count` datagrams of a client. `cut` gets the ClientHello and says what
+    /// is in each packet, at most `count` of them, in the order in which they are sent.
+    pub const fn new(count: usize, cut: F) -> Self {
+        Self {
+            held: Vec::new(),
+            count,
+            done: false,
+            cut,
+        }
+    }
+
+    fn recut(&mut self) -> Option<Vec<Datagram>> {
+        let first = self.held.first()?.clone();
+        let header = first.packets().into_iter().next()?;
+        let initials: Vec<_> = self
+            .held
+            .iter()
+            .flat_map(|datagram| open_initials(&datagram.payload, &header.dcid, Side::Client))
+            .collect();
+        let hello = join(&initials);
+        let packets = (self.cut)(&hello).into_iter().zip(&initials);
+        let datagrams = packets.map(|(frames, initial)| Datagram {
+            payload: build_initial(header.dcid, header.scid, initial.number, &frames),
+            ..first.clone()
+        });
+        Some(datagrams.collect())
+    }
+}
+
+impl<F> Node for Recut<F>
+where
+    F: FnMut(&[u8]) -> Vec<Vec<InitialFrame>> + Send,
+{
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        if self.done {
+            return hop.forward(datagram);
+        }
+        self.held.push(datagram);
+        if self.held.len() == self.count {
+            self.done = true;
+            for datagram in self.recut().unwrap_or_default() {
+                hop.forward(datagram);
+            }
+        }
+    }
+}
+
+/// The CRYPTO data of some packets from offset 0 up to the first gap.
+pub fn join<'a>(initials: impl IntoIterator<Item = &'a Initial>) -> Vec<u8> {
+    let mut pieces: Vec<_> = initials.into_iter().flat_map(Initial::crypto).collect();
+    pieces.sort_by_key(|&(offset, _)| offset);
+    let mut joined = Vec::new();
+    for (offset, data) in pieces {
+        let Some(known) = (joined.len() as u64).checked_sub(offset) else {
+            break;
+        };
+        joined.extend(data.get(known as usize..).unwrap_or_default());
+    }
+    joined
+}

@@ -1,0 +1,235 @@
+use std::time::Duration;
+
+use hybriq_tls::Side;
+
+use super::{Chance, Datagram, Rng};
+
+/// Something between the two ends that every datagram passes.
+pub trait Node: Send {
+    /// Takes a datagram and forwards it to `hop`: now, later, changed, more than once, or never.
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>);
+}
+
+/// Where a node stands when a datagram reaches it.
+#[derive(Debug)]
+pub struct Hop<'a> {
+    /// Virtual time since the world began.
+    pub now: Duration,
+    /// Which end the datagram travels to.
+    pub toward: Side,
+    /// The node's own generator.
+    pub rng: &'a mut Rng,
+    pub(super) out: &'a mut Vec<(Duration, Datagram)>,
+}
+
+impl Hop<'_> {
+    /// Passes a datagram on at once.
+    pub fn forward(&mut self, datagram: Datagram) {
+        self.forward_after(Duration::ZERO, datagram);
+    }
+
+    /// Passes a datagram on after a while.
+    pub fn forward_after(&mut self, wait: Duration, datagram: Datagram) {
+        self.out.push((self.now + wait, datagram));
+    }
+}
+
+/// Takes its time over every datagram.
+#[derive(Clone, Copy, Debug)]
+pub struct Delay(pub Duration);
+
+impl Node for Delay {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        hop.forward_after(self.0, datagram);
+    }
+}
+
+/// Takes up to that much time over a datagram. What is sent close together may change its order.
+#[derive(Clone, Copy, Debug)]
+pub struct Jitter(pub Duration);
+
+impl Node for Jitter {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        let wait = hop.rng.up_to(self.0);
+        hop.forward_after(wait, datagram);
+    }
+}
+
+/// Loses some datagrams.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss(pub Chance);
+
+impl Node for Loss {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        if !hop.rng.happens(self.0) {
+            hop.forward(datagram);
+        }
+    }
+}
+
+/// Loses the datagrams with these places in the order they come, counted from 0.
+#[derive(Clone, Debug)]
+pub struct DropNth {
+    places: Vec<usize>,
+    seen: usize,
+}
+
+impl DropNth {
+    /// Loses these.
+    pub fn new(places: impl IntoIterator<Item = usize>) -> Self {
+        Self {
+            places: places.into_iter().collect(),
+            seen: 0,
+        }
+    }
+}
+
+impl Node for DropNth {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        let place = self.seen;
+        self.seen += 1;
+        if !self.places.contains(&place) {
+            hop.forward(datagram);
+        }
+    }
+}
+
+/// Holds the datagrams with these places back, counted from 0.
+#[derive(Clone, Debug)]
+pub struct DelayNth {
+    places: Vec<usize>,
+    wait: Duration,
+    seen: usize,
+}
+
+impl DelayNth {
+    /// Holds these back for `wait`.
+    pub fn new(places: impl IntoIterator<Item = usize>, wait: Duration) -> Self {
+        Self {
+            places: places.into_iter().collect(),
+            wait,
+            seen: 0,
+        }
+    }
+}
+
+impl Node for DelayNth {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        let place = self.seen;
+        self.seen += 1;
+        let wait = if self.places.contains(&place) {
+            self.wait
+        } else {
+            Duration::ZERO
+        };
+        hop.forward_after(wait, datagram);
+    }
+}
+
+/// Loses the datagrams that a closure picks.
+pub struct DropIf<F>(pub F);
+
+impl<F: FnMut(&Datagram, Side) -> bool + Send> Node for DropIf<F> {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        if !(self.0)(&datagram, hop.toward) {
+            hop.forward(datagram);
+        }
+    }
+}
+
+/// Holds some datagrams back, so that later ones overtake them.
+#[derive(Clone, Copy, Debug)]
+pub struct Reorder(pub Chance, pub Duration);
+
+impl Node for Reorder {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        let wait = if hop.rng.happens(self.0) {
+            self.1
+        } else {
+            Duration::ZERO
+        };
+        hop.forward_after(wait, datagram);
+    }
+}
+
+/// Delivers some datagrams a second time, after a while.
+#[derive(Clone, Copy, Debug)]
+pub struct Duplicate(pub Chance, pub Duration);
+
+impl Node for Duplicate {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        if hop.rng.happens(self.0) {
+            hop.forward_after(self.1, datagram.clone());
+        }
+        hop.forward(datagram);
+    }
+}
+
+/// Flips one bit of some datagrams.
+#[derive(Clone, Copy, Debug)]
+pub struct Corrupt(pub Chance);
+
+impl Node for Corrupt {
+    fn on_datagram(&mut self, mut datagram: Datagram, hop: &mut Hop<'_>) {
+        if hop.rng.happens(self.0) {
+            let bit = hop.rng.below(datagram.payload.len() as u64 * 8) as usize;
+            if let Some(byte) = datagram.payload.get_mut(bit / 8) {
+                *byte ^= 1 << (bit % 8);
+            }
+        }
+        hop.forward(datagram);
+    }
+}
+
+/// Loses datagrams with more UDP payload bytes than this.
+#[derive(Clone, Copy, Debug)]
+pub struct Mtu(pub usize);
+
+impl Node for Mtu {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        if datagram.payload.len() <= self.0 {
+            hop.forward(datagram);
+        }
+    }
+}
+
+/// A link of limited rate with a queue before it, each way; what finds the queue full is lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Bandwidth {
+    bits_per_second: u64,
+    queue_bytes: u64,
+    free_at: [Duration; 2],
+}
+
+impl Bandwidth {
+    /// An idle link.
+    pub const fn new(bits_per_second: u64, queue_bytes: u64) -> Self {
+        Self {
+            bits_per_second,
+            queue_bytes,
+            free_at: [Duration::ZERO; 2],
+        }
+    }
+
+    fn time_for(&self, bytes: u64) -> Duration {
+        Duration::from_nanos(bytes * 8 * 1_000_000_000 / self.bits_per_second)
+    }
+}
+
+impl Node for Bandwidth {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        let [to_client, to_server] = &self.free_at;
+        let free_at = if hop.toward.is_server() {
+            *to_server
+        } else {
+            *to_client
+        };
+        let backlog = free_at.saturating_sub(hop.now);
+        if backlog > self.time_for(self.queue_bytes) {
+            return;
+        }
+        let wait = backlog + self.time_for(datagram.payload.len() as u64);
+        self.free_at[usize::from(hop.toward.is_server())] = hop.now + wait;
+        hop.forward_after(wait, datagram);
+    }
+}

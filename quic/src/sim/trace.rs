@@ -1,0 +1,159 @@
+use std::{fmt, net::SocketAddr, time::Duration};
+
+use hybriq_tls::Side;
+
+use super::{Datagram, Header, Initial, PacketKind, open_initials};
+
+/// Where on its way a datagram was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It left its sender.
+    Sent,
+    /// It reached the other end.
+    Arrived,
+}
+
+/// A datagram that was seen.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// When, since the world began.
+    pub at: Duration,
+    /// Where on its way.
+    pub stage: Stage,
+    /// Which end it travels to.
+    pub toward: Side,
+    /// The client's end of the path.
+    pub client: SocketAddr,
+    /// UDP payload bytes.
+    pub size: usize,
+    /// Its packets.
+    pub packets: Vec<Header>,
+    /// Its bytes, where it begins with a long header; else nothing, because a transfer is long.
+    pub payload: Vec<u8>,
+}
+
+impl Record {
+    /// Whether it carries a packet of this type.
+    pub fn has(&self, kind: PacketKind) -> bool {
+        self.packets.iter().any(|packet| packet.kind == kind)
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.at.as_secs_f64() * 1e3;
+        let arrow = if self.toward.is_server() { "->" } else { "<-" };
+        let stage = if self.stage == Stage::Sent {
+            "sent"
+        } else {
+            "arrived"
+        };
+        write!(
+            f,
+            "{millis:12.3} ms  {} {arrow} {stage:<7} {:>5} B ",
+            self.client, self.size
+        )?;
+        for packet in &self.packets {
+            write!(f, " {}({})", packet.kind, packet.range.len())?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything that was on the wire.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    records: Vec<Record>,
+}
+
+impl Trace {
+    const SHOWN: usize = 60;
+
+    pub(super) fn push(&mut self, at: Duration, stage: Stage, toward: Side, datagram: &Datagram) {
+        let client = if toward.is_server() {
+            datagram.source
+        } else {
+            datagram.destination
+        };
+        let long = datagram
+            .payload
+            .first()
+            .is_some_and(|first| first & 0x80 != 0);
+        self.records.push(Record {
+            at,
+            stage,
+            toward,
+            client,
+            size: datagram.payload.len(),
+            packets: datagram.packets(),
+            payload: if long {
+                datagram.payload.clone()
+            } else {
+                Vec::new()
+            },
+        });
+    }
+
+    /// Every record, oldest first.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// What was sent towards an end, oldest first.
+    pub fn sent(&self, toward: Side) -> impl Iterator<Item = &Record> {
+        self.records
+            .iter()
+            .filter(move |record| record.stage == Stage::Sent && record.toward == toward)
+    }
+
+    /// What reached an end, oldest first.
+    pub fn arrived(&self, at: Side) -> impl Iterator<Item = &Record> {
+        self.records
+            .iter()
+            .filter(move |record| record.stage == Stage::Arrived && record.toward == at)
+    }
+
+    /// The Initial packets that an end sent to or from a client, opened.
+    pub fn initials(&self, writer: Side, client: SocketAddr) -> Vec<(Duration, Initial)> {
+        let of_client = || self.records.iter().filter(|record| record.client == client);
+        let first = of_client().find(|record| record.has(PacketKind::Initial));
+        let Some(dcid) = first
+            .and_then(|record| record.packets.first())
+            .map(|first| first.dcid)
+        else {
+            return Vec::new();
+        };
+        of_client()
+            .filter(|record| record.stage == Stage::Sent && record.toward == writer.peer())
+            .flat_map(|record| {
+                let initials = open_initials(&record.payload, &dcid, writer);
+                initials.into_iter().map(|initial| (record.at, initial))
+            })
+            .collect()
+    }
+
+    /// Datagrams sent both ways.
+    pub fn datagrams(&self) -> usize {
+        self.records
+            .iter()
+            .filter(|record| record.stage == Stage::Sent)
+            .count()
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (head, rest) = self.records.split_at(self.records.len().min(Self::SHOWN));
+        let (left_out, tail) = rest.split_at(rest.len().saturating_sub(Self::SHOWN));
+        for record in head {
+            writeln!(f, "{record}")?;
+        }
+        if !left_out.is_empty() {
+            writeln!(f, "             … {} more …", left_out.len())?;
+        }
+        for record in tail {
+            writeln!(f, "{record}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,304 @@
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    thread,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use hybriq_tls::Side;
+
+use super::{App, Datagram, Host, Network, Peer, Trace, host::Clock, ledger::Ledger, trace::Stage};
+use crate::proto::{connection::Connection, endpoint::Setup};
+
+/// Where the server of every world is.
+pub const SERVER_ADDRESS: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4433);
+
+/// One server, its clients and the network between them, in virtual time.
+///
+/// Dropped by a panicking thread it prints its seed and what was on the wire.
+pub struct World {
+    clock: Clock,
+    network: Network,
+    server: Host,
+    clients: Vec<Host>,
+    trace: Trace,
+    ledger: Ledger,
+}
+
+impl World {
+    /// Turns after which a world is believed to run in circles.
+    const TURNS: usize = 1_000_000;
+    /// Turns that may follow one another without time passing.
+    const TURNS_AT_ONCE: usize = 1_000;
+
+    /// A world with a server and no clients yet. Its randomness comes from the network's seed.
+    pub fn new(network: Network, server: Setup) -> Self {
+        let server = Host::new(SERVER_ADDRESS, network.seed() ^ 0x5e7e7, Some(server));
+        Self {
+            clock: Clock {
+                base: Instant::now(),
+                now: Duration::ZERO,
+            },
+            network,
+            server,
+            clients: Vec::new(),
+            trace: Trace::default(),
+            ledger: Ledger::default(),
+        }
+    }
+
+    /// Adds a client machine with one connection to the server, and returns its index.
+    ///
+    /// # Panics
+    /// Where the setup cannot be used.
+    pub fn connect(&mut self, setup: &Setup, app: impl App + 'static) -> usize {
+        let index = self.clients.len();
+        let [high, low] = (index as u16).to_be_bytes();
+        let address = SocketAddr::from(([10, 0, high, low], 50_000));
+        let mut host = Host::new(address, self.network.seed() ^ (index as u64) << 32, None);
+        if let Err(error) = host.connect(self.clock, setup, SERVER_ADDRESS, Box::new(app)) {
+            self.fail(&format!("the client's setup is of no use: {error}"));
+        }
+        self.clients.push(host);
+        index
+    }
+
+    /// Virtual time since the world began.
+    pub const fn now(&self) -> Duration {
+        self.clock.now
+    }
+
+    /// The same as the instant that the core knows.
+    pub fn instant(&self) -> Instant {
+        self.clock.instant()
+    }
+
+    /// The server.
+    pub const fn server(&self) -> &Host {
+        &self.server
+    }
+
+    /// The server, to set how it answers.
+    pub const fn server_mut(&mut self) -> &mut Host {
+        &mut self.server
+    }
+
+    /// The client with this index.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn client(&self, index: usize) -> &Peer {
+        self.clients[index]
+            .peers()
+            .first()
+            .expect("a client machine has a connection")
+    }
+
+    /// The machine of the client with this index.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn client_host(&self, index: usize) -> &Host {
+        &self.clients[index]
+    }
+
+    /// The server's end of its connection with this index, in the order they were accepted.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn accepted(&self, index: usize) -> &Peer {
+        &self.server.peers()[index]
+    }
+
+    /// A client's connection, to use it from outside an [`App`]. What follows from it happens on
+    /// the next turn.
+    ///
+    /// # Panics
+    /// Where there is none, or it is drained.
+    pub fn client_connection(&mut self, index: usize) -> &mut Connection {
+        self.clients[index]
+            .connection(0)
+            .expect("the client's connection is not drained")
+    }
+
+    /// The server's end of a connection, likewise.
+    ///
+    /// # Panics
+    /// Where there is none, or it is drained.
+    pub fn accepted_connection(&mut self, index: usize) -> &mut Connection {
+        self.server
+            .connection(index)
+            .expect("the server's connection is not drained")
+    }
+
+    /// Closes a client's connection with an application's code.
+    pub fn close_client(&mut self, index: usize, code: u64) {
+        let now = self.instant();
+        self.client_connection(index).close(now, code, Bytes::new());
+    }
+
+    /// What was on the wire.
+    pub const fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// Puts a datagram on the wire at the first node.
+    pub fn inject(&mut self, toward: Side, datagram: Datagram) {
+        self.network.send(self.clock.now, toward, datagram);
+    }
+
+    /// Gives a datagram to the server as if it had just crossed the network.
+    pub fn deliver(&mut self, datagram: Datagram) {
+        self.arrive(Side::Server, datagram);
+    }
+
+    /// Moves a client to another address, as a NAT that rebinds does.
+    ///
+    /// # Panics
+    /// Where there is no such client.
+    pub fn rebind(&mut self, index: usize, address: SocketAddr) {
+        self.clients[index].address = address;
+    }
+
+    /// Runs until every connection is drained and nothing is on the wire.
+    ///
+    /// # Panics
+    /// Where that takes longer than `limit`, or a rule is broken on the way.
+    pub fn run(&mut self, limit: Duration) {
+        if !self.run_until(limit, World::is_quiet) {
+            self.fail(&format!("not every connection was drained after {limit:?}"));
+        }
+    }
+
+    /// Runs for a while.
+    ///
+    /// # Panics
+    /// Where a rule is broken on the way.
+    pub fn run_for(&mut self, span: Duration) {
+        self.run_until(span, |_| false);
+    }
+
+    /// Runs until the condition holds and says whether it does before `limit` has passed.
+    ///
+    /// # Panics
+    /// Where a rule is broken on the way.
+    pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&Self) -> bool) -> bool {
+        let end = self.clock.now + limit;
+        let mut at_once = 0;
+        for _ in 0..Self::TURNS {
+            self.turn();
+            if done(self) {
+                return true;
+            }
+            let Some(next) = self.next_timeout().filter(|&at| at <= end) else {
+                self.clock.now = end;
+                return false;
+            };
+            at_once = if next > self.clock.now {
+                0
+            } else {
+                at_once + 1
+            };
+            if at_once > Self::TURNS_AT_ONCE {
+                self.fail("time stands still");
+            }
+            self.clock.now = self.clock.now.max(next);
+        }
+        self.fail("the world runs in circles");
+    }
+
+    /// Whether every connection is drained, every partial ClientHello forgotten and nothing on the
+    /// wire.
+    pub fn is_quiet(&self) -> bool {
+        self.network.is_quiet()
+            && self.hosts().all(|host| host.live_connections() == 0)
+            && self.server.stats().partial_hellos == 0
+    }
+
+    /// One instant: what arrives now, what is due now, and what follows from it.
+    fn turn(&mut self) {
+        while let Some((side, datagram)) = self.network.poll_delivery(self.clock.now) {
+            self.arrive(side, datagram);
+        }
+        let outcome = self.server.turn(self.clock);
+        self.judge(outcome);
+        for datagram in self.server.take_outgoing() {
+            self.leave(Side::Client, datagram);
+        }
+        for index in 0..self.clients.len() {
+            let outcome = self.clients[index].turn(self.clock);
+            self.judge(outcome);
+            for datagram in self.clients[index].take_outgoing() {
+                self.leave(Side::Server, datagram);
+            }
+        }
+    }
+
+    fn leave(&mut self, toward: Side, datagram: Datagram) {
+        self.trace
+            .push(self.clock.now, Stage::Sent, toward, &datagram);
+        let outcome = self.ledger.on_sent(toward, &datagram);
+        self.judge(outcome);
+        self.network.send(self.clock.now, toward, datagram);
+    }
+
+    fn arrive(&mut self, side: Side, datagram: Datagram) {
+        self.trace
+            .push(self.clock.now, Stage::Arrived, side, &datagram);
+        let outcome = if side.is_server() {
+            self.ledger.on_server_received(&datagram);
+            self.server.on_datagram(self.clock, datagram)
+        } else {
+            let address = datagram.destination;
+            match self
+                .clients
+                .iter_mut()
+                .find(|client| client.address == address)
+            {
+                Some(client) => client.on_datagram(self.clock, datagram),
+                // Sent to a spoofed or a left address.
+                None => Ok(()),
+            }
+        };
+        self.judge(outcome);
+    }
+
+    fn next_timeout(&self) -> Option<Duration> {
+        let hosts = self
+            .hosts()
+            .filter_map(|host| host.next_timeout(self.clock));
+        hosts.chain(self.network.next_timeout()).min()
+    }
+
+    fn hosts(&self) -> impl Iterator<Item = &Host> {
+        self.clients.iter().chain([&self.server])
+    }
+
+    fn judge(&self, outcome: Result<(), String>) {
+        if let Err(broken) = outcome {
+            self.fail(&broken);
+        }
+    }
+
+    fn fail(&self, what: &str) -> ! {
+        panic!(
+            "{what} (seed {}, at {:?})",
+            self.network.seed(),
+            self.clock.now
+        )
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!(
+                "seed {} at {:?}:\n{}",
+                self.network.seed(),
+                self.clock.now,
+                self.trace
+            );
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The core over the simulated network: real TLS, virtual time, printed seeds.
+
+mod bad_input;
+mod field_bugs;
+mod first_flight;
+mod handshake_matrix;
+mod lifetime;
+mod support;
+mod transfer;

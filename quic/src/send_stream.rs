@@ -168,7 +168,11 @@ impl SendStream {
         self.end_with(End::Reset, |streams, id| streams.reset(id, wire_code(code)));
     }
 
-    fn end_with(&mut self, end: End, act: impl FnOnce(&mut Streams, StreamId) -> Result<(), ClosedStream>) {
+    fn end_with(
+        &mut self,
+        end: End,
+        act: impl FnOnce(&mut Streams, StreamId) -> Result<(), ClosedStream>,
+    ) {
         if self.end != End::Open {
             return;
         }

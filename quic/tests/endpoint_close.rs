@@ -170,9 +170,9 @@ async fn a_refused_client_is_told() {
             client.local_address().port()
         );
         if drop_it {
-            drop(incoming)
+            drop(incoming);
         } else {
-            incoming.refuse()
+            incoming.refuse();
         }
         let error = soon(connecting).await.unwrap_err();
         let ConnectError::Connection(ConnectionError::Transport { by, code, .. }) = error else {

@@ -1,1 +1,29 @@
-//! Placeholder.
+//! hybriq against other QUIC implementations, over real sockets.
+//!
+//! Every implementation is a [`Peer`]: it can serve an echo and open connections, and says what it
+//! knows of a handshake. A [`cases`] function takes two of them and checks one promise; the tests
+//! name the pairs, and [`matrix`] runs them all and draws the table.
+//!
+//! What a peer says of its own handshake is not taken on trust: a [`Witness`] sits between the two,
+//! reads their Initial packets with code of its own, and tells the groups and the
+//! HelloRetryRequest that were really on the wire.
+
+pub mod cases;
+mod certificate;
+mod echo;
+pub mod matrix;
+mod peer;
+pub mod peers;
+mod witness;
+
+pub use cases::{Case, Pair, Problem};
+pub use certificate::{Certificate, SERVER_NAME};
+pub use echo::{Bulk, Receipt, echo_stream};
+pub use peer::{
+    Answer, Connection, Failure, Groups, HANDSHAKE_FAILURE, Handshake, Peer, Reader, Role, Server,
+    Setup, Writer,
+};
+pub use witness::{ClientHello, ServerHello, Sighting, Witness};
+
+/// The application protocol of every connection here.
+pub const ALPN: &str = "hybriq-interop";

@@ -48,10 +48,21 @@ pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> 
     if !hello.supports_tls13() {
         return Err(Error::new(Alert(70), "the client does not speak TLS 1.3"));
     }
-    if hello.transport_params().is_none() {
+    // RFC 8446 §9.2 and RFC 9001 §8.2. Without a certificate of ours there is nothing to sign, but a
+    // ticket may be refused, so the schemes are required with one as well.
+    let missing = if hello.transport_params().is_none() {
+        Some("quic_transport_parameters")
+    } else if hello.signature_schemes().is_empty() {
+        Some("signature_algorithms")
+    } else if !hello.has_key_share_extension() {
+        Some("key_share")
+    } else {
+        None
+    };
+    if let Some(missing) = missing {
         return Err(Error::new(
             Alert::MISSING_EXTENSION,
-            "the ClientHello has no quic_transport_parameters",
+            format!("the ClientHello has no {missing} extension"),
         ));
     }
     // A client that offers protocols to a server without any is a mismatch as well, which is how

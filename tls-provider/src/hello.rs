@@ -40,7 +40,8 @@ pub struct ClientHello {
     numbers: Vec<u16>,
     cipher_suites: usize,
     groups: Vec<Group>,
-    key_shares: Vec<(Group, usize)>,
+    /// `None` without the extension, which is not the same as an empty one.
+    key_shares: Option<Vec<(Group, usize)>>,
     server_name: Option<Range<usize>>,
     alpn: Range<usize>,
     transport_params: Option<Range<usize>>,
@@ -115,7 +116,7 @@ impl ClientHello {
             numbers: Vec::new(),
             cipher_suites: 0,
             groups: Vec::new(),
-            key_shares: Vec::new(),
+            key_shares: None,
             server_name: None,
             alpn: 0..0,
             transport_params: None,
@@ -179,7 +180,7 @@ impl ClientHello {
                 content.finish("supported_versions")?;
                 self.tls13 = versions.numbers("supported_versions")?.contains(&TLS13);
             }
-            KEY_SHARE => self.key_shares = content.key_shares()?,
+            KEY_SHARE => self.key_shares = Some(content.key_shares()?),
             QUIC_TRANSPORT_PARAMETERS => self.transport_params = Some(content.range()),
             _ => {}
         }
@@ -224,7 +225,12 @@ impl ClientHello {
 
     /// The groups a key share came for, and the bytes of each share.
     pub fn key_shares(&self) -> &[(Group, usize)] {
-        &self.key_shares
+        self.key_shares.as_deref().unwrap_or_default()
+    }
+
+    /// Whether the `key_share` extension is there, were it empty.
+    pub(crate) fn has_key_share_extension(&self) -> bool {
+        self.key_shares.is_some()
     }
 
     /// The cipher suites by IANA value, the client's first choice first.
@@ -271,7 +277,7 @@ impl fmt::Debug for ClientHello {
             .field("len", &self.message.len())
             .field("server_name", &self.server_name())
             .field("groups", &self.groups)
-            .field("key_shares", &self.key_shares)
+            .field("key_shares", &self.key_shares())
             .field("ticket", &self.ticket)
             .finish_non_exhaustive()
     }

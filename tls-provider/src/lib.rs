@@ -11,7 +11,11 @@
 
 #![cfg_attr(
     not(any(feature = "rustls", all(unix, feature = "s2n-tls"))),
-    allow(dead_code, reason = "options and helpers wait for a provider")
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "options and helpers wait for a provider"
+    )
 )]
 
 mod accepting;

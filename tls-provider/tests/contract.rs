@@ -1,4 +1,5 @@
 //! What every provider promises, over all pairings of the providers in `support::CONTENDERS`.
+#![cfg(any(feature = "rustls", all(unix, feature = "s2n-tls")))]
 
 #[path = "contract/bytes.rs"]
 mod bytes;

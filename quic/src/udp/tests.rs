@@ -1,1 +1,161 @@
+use std::{
+    future::poll_fn,
+    io,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+};
 
+use super::{Buffers, Options, Socket, can_reach, canonical};
+use crate::proto::{
+    endpoint::{Arrival, Transmit},
+    space::Ecn,
+};
+
+fn socket(address: &str) -> Socket {
+    Socket::bind(address.parse().unwrap(), Options::default()).unwrap()
+}
+
+fn transmit(remote: SocketAddr, size: usize) -> Transmit {
+    Transmit {
+        remote,
+        local_ip: None,
+        ecn: None,
+        size,
+        segment_size: None,
+    }
+}
+
+async fn send(socket: &Socket, transmit: &Transmit, contents: &[u8]) {
+    loop {
+        match socket.send(transmit, contents) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                poll_fn(|cx| socket.poll_writable(cx)).await;
+            }
+            result => return result.unwrap(),
+        }
+    }
+}
+
+/// Receives `count` datagrams, however the system joins them.
+async fn receive(socket: &Socket, count: usize) -> Vec<(Arrival, Vec<u8>)> {
+    let mut buffers = Buffers::new();
+    let mut received = Vec::new();
+    while received.len() < count {
+        poll_fn(|cx| socket.poll_readable(cx)).await;
+        let messages = match socket.receive(&mut buffers) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            result => result.unwrap(),
+        };
+        for message in buffers.messages(messages) {
+            let datagrams = message.bytes.chunks(message.stride);
+            received.extend(datagrams.map(|datagram| (message.arrival, datagram.to_vec())));
+        }
+    }
+    received
+}
+
+#[tokio::test]
+async fn a_train_arrives_as_the_datagrams_it_was_made_of() {
+    let (one, two) = (socket("127.0.0.1:0"), socket("127.0.0.1:0"));
+    let bytes: Vec<u8> = (0..3100_u32).map(|i| (i / 1000) as u8).collect();
+    let mut train = transmit(two.local_address(), bytes.len());
+    if one.max_datagrams() >= 4 {
+        train.segment_size = Some(1000);
+        send(&one, &train, &bytes).await;
+    } else {
+        for chunk in bytes.chunks(1000) {
+            send(&one, &train, chunk).await;
+        }
+    }
+    let received = receive(&two, 4).await;
+    let sizes: Vec<_> = received
+        .iter()
+        .map(|(_, datagram)| datagram.len())
+        .collect();
+    assert_eq!(sizes, [1000, 1000, 1000, 100]);
+    for (number, (arrival, datagram)) in received.iter().enumerate() {
+        assert!(datagram.iter().all(|&byte| usize::from(byte) == number));
+        assert_eq!(arrival.remote, one.local_address());
+    }
+}
+
+#[tokio::test]
+async fn a_dual_stack_socket_speaks_ipv4_as_ipv4() {
+    let (dual, v4) = (socket("[::]:0"), socket("127.0.0.1:0"));
+    let to_dual = SocketAddr::from((Ipv4Addr::LOCALHOST, dual.local_address().port()));
+    send(&v4, &transmit(to_dual, 2), b"hi").await;
+    let (arrival, _) = receive(&dual, 1).await.remove(0);
+    assert_eq!(arrival.remote, v4.local_address());
+    assert_eq!(arrival.local_ip, Some(IpAddr::from(Ipv4Addr::LOCALHOST)));
+
+    send(&dual, &transmit(arrival.remote, 2), b"ho").await;
+    assert_eq!(receive(&v4, 1).await.remove(0).0.remote, to_dual);
+}
+
+/// Linux has all of 127.0.0.0/8.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_answer_leaves_from_the_address_that_was_asked() {
+    for server in ["[::]:0", "0.0.0.0:0"] {
+        let (server, client) = (socket(server), socket("127.0.0.1:0"));
+        let second = SocketAddr::from(([127, 0, 0, 2], server.local_address().port()));
+        send(&client, &transmit(second, 2), b"hi").await;
+        let (arrival, _) = receive(&server, 1).await.remove(0);
+        assert_eq!(arrival.local_ip, Some(second.ip()));
+
+        let answer = Transmit {
+            local_ip: arrival.local_ip,
+            ..transmit(arrival.remote, 2)
+        };
+        send(&server, &answer, b"ho").await;
+        assert_eq!(receive(&client, 1).await.remove(0).0.remote, second);
+    }
+}
+
+#[tokio::test]
+async fn ecn_codepoints_pass_both_ways() {
+    for (one, two) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::1]:0", "[::1]:0")] {
+        let (one, two) = (socket(one), socket(two));
+        for ecn in [None, Some(Ecn::Ect0), Some(Ecn::Ect1), Some(Ecn::Ce)] {
+            send(
+                &one,
+                &Transmit {
+                    ecn,
+                    ..transmit(two.local_address(), 1)
+                },
+                b"x",
+            )
+            .await;
+            assert_eq!(receive(&two, 1).await.remove(0).0.ecn, ecn);
+        }
+    }
+}
+
+#[test]
+fn mapped_addresses_are_ipv4_addresses() {
+    let address = |text: &str| text.parse::<SocketAddr>().unwrap();
+    assert_eq!(
+        canonical(address("[::ffff:192.0.2.1]:5")),
+        address("192.0.2.1:5")
+    );
+    assert_eq!(
+        canonical(address("[fe80::1%3]:5")),
+        address("[fe80::1%3]:5")
+    );
+}
+
+#[test]
+fn a_socket_reaches_its_own_family_and_both_when_it_is_open_to_all() {
+    for (local, peer, reached) in [
+        ("127.0.0.1:1", "192.0.2.1:5", true),
+        ("127.0.0.1:1", "[::ffff:192.0.2.1]:5", true),
+        ("127.0.0.1:1", "[2001:db8::1]:5", false),
+        ("[::]:1", "192.0.2.1:5", true),
+        ("[::]:1", "[2001:db8::1]:5", true),
+        ("[::1]:1", "192.0.2.1:5", false),
+        ("[::]:1", "192.0.2.1:0", false),
+        ("[::]:1", "0.0.0.0:5", false),
+    ] {
+        let (from, to) = (local.parse().unwrap(), peer.parse().unwrap());
+        assert_eq!(can_reach(from, to), reached, "{local} to {peer}");
+    }
+}

@@ -170,3 +170,6 @@ fn notify(waker: Option<Waker>, guard: std::sync::MutexGuard<'_, Requests>) {
         waker.wake();
     }
 }
+
+#[cfg(test)]
+mod tests;

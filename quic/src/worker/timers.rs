@@ -103,3 +103,6 @@ impl Alarm {
         ready
     }
 }
+
+#[cfg(test)]
+mod tests;

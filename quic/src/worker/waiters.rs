@@ -90,3 +90,6 @@ impl<T, W: Fn(&mut T) -> &mut Waiters> Drop for Place<'_, T, W> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,9 @@ pub(super) fn of(error: &S2nError) -> Error {
         | "S2N_ERR_ECDHE_SHARED_SECRET"
         | "S2N_ERR_INVALID_HELLO_RETRY"
         | "S2N_ERR_DUPLICATE_EXTENSION" => Alert::ILLEGAL_PARAMETER,
+        "S2N_ERR_SECURITY_POLICY_INCOMPATIBLE_CERT" => Alert(43),
+        // It trips over what an extension that is missing would have set.
+        "S2N_ERR_NULL" => Alert::MISSING_EXTENSION,
         "S2N_ERR_UNSUPPORTED_EXTENSION" => Alert(110),
         "S2N_ERR_PROTOCOL_VERSION_UNSUPPORTED" => Alert(70),
         "S2N_ERR_UNSUPPORTED_WITH_QUIC" => Alert::UNEXPECTED_MESSAGE,

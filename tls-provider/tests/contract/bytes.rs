@@ -5,7 +5,7 @@ use hybriq_tls::{Alert, KeyExchange, Level, PerLevel, Side, Status};
 use proptest::prelude::*;
 
 use crate::support::{
-    CONTENDERS, Contender, End, Pair, Slices, options, options_for, pairings, server_start,
+    CONTENDERS, Contender, End, Failure, Pair, Slices, options, options_for, pairings, server_start,
 };
 
 #[test]
@@ -157,16 +157,17 @@ fn late_bytes_at_a_lower_level_are_alert_10() {
 #[test]
 fn only_tickets_come_after_the_handshake() {
     for pairing in pairings() {
-        // KeyUpdate, CertificateRequest, ClientHello.
+        // KeyUpdate, CertificateRequest, EndOfEarlyData.
         for message in [
             &[24, 0, 0, 1, 0][..],
             &[13, 0, 0, 3, 0, 0, 0],
-            &[1, 0, 0, 0],
+            &[5, 0, 0, 0],
         ] {
             let mut pair = Pair::of(pairing, &options()).complete();
             for end in [&mut pair.client, &mut pair.server] {
                 end.inbox.one_rtt.extend_from_slice(message);
-                end.drive().expect_err("no such message in QUIC");
+                let error = end.drive().expect_err("no such message in QUIC");
+                assert_eq!(error.alert, Alert::UNEXPECTED_MESSAGE, "{error}");
             }
         }
     }
@@ -187,8 +188,10 @@ fn bytes_of_a_later_level_wait() {
     }
 }
 
+const CASES: u32 = 256;
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// A flipped byte anywhere ends the handshake with an error at one end and never a panic.
     #[test]
@@ -217,6 +220,10 @@ proptest! {
         let ran = pair.run(Slices::Whole);
         let done = pair.client.status == Status::Complete && pair.server.status == Status::Complete;
         prop_assert!(ran.is_err() || !done, "a corrupted handshake completed");
+        if let Err(Failure { error, .. }) = ran {
+            // The peer's fault is never reported as our own.
+            prop_assert_ne!(error.alert, Alert::INTERNAL_ERROR, "{}", error);
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn able<'a>(
     })
 }
 
-/// Runs a case over every pairing that can do it, at least `least` of the four.
+/// Runs a case over every pairing that can do it, at least `least` where there are several.
 #[track_caller]
 fn check(client: &KeyExchange, server: &KeyExchange, least: usize, group: Group, retry: bool) {
     let mut ran = 0;
@@ -49,7 +49,7 @@ fn check(client: &KeyExchange, server: &KeyExchange, least: usize, group: Group,
         ran += 1;
     }
     assert!(
-        ran >= least.min(CONTENDERS.len().pow(2)),
+        CONTENDERS.len() < 2 || ran >= least,
         "ran over {ran} pairings only"
     );
 }
@@ -277,7 +277,7 @@ fn peers_without_a_common_group_are_refused_with_alert_40_before_any_work() {
             ran += 1;
         }
         assert!(
-            ran >= least.min(CONTENDERS.len().pow(2)),
+            CONTENDERS.len() < 2 || ran >= least,
             "ran over {ran} pairings only"
         );
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use bytes::BytesMut;
 use hybriq_tls::{
-    Backend, ClientAuth, ClientOptions, ConfigError, Identity, ServerOptions, Side, Trust,
+    Alert, Backend, ClientAuth, ClientOptions, ConfigError, Identity, ServerOptions, Side, Trust,
 };
 
 use crate::support::{ALPN, Authority, CONTENDERS, HOST, Pair, Slices, options, pairings};
@@ -140,7 +140,8 @@ fn accepting_any_certificate_still_verifies_the_handshake_signature() {
             }
         }
         pair.client.inbox.handshake = before_finished;
-        pair.client.drive().expect_err("a forged signature");
+        let error = pair.client.drive().expect_err("a forged signature");
+        assert_eq!(error.alert, Alert(51), "{error}");
     }
 }
 

@@ -299,6 +299,7 @@ impl Pair {
         (client, server): (&Contender, &Contender),
         (client_options, server_options): &(ClientOptions, ServerOptions),
     ) -> Self {
+        // Shown where the test fails.
         println!("{} to {}", client.name, server.name);
         let client = (client.client)(client_options).expect("a client provider");
         let server = (server.server)(server_options).expect("a server provider");

@@ -8,7 +8,7 @@ use super::{
 impl Streams {
     /// Opens the next stream.
     ///
-    /// `None` at the peer's limit: it is told (STREAMS_BLOCKED), and
+    /// `None` at the peer's limit: it is told (`STREAMS_BLOCKED`), and
     /// [`StreamEvent::Available`] follows when the limit rises.
     pub fn open(&mut self, direction: Direction) -> Option<StreamId> {
         let index = self.local.of_mut(direction).open()?;
@@ -50,7 +50,7 @@ impl Streams {
         result
     }
 
-    /// Gives the sending part up (RESET_STREAM); what was not delivered is dropped.
+    /// Gives the sending part up (`RESET_STREAM`); what was not delivered is dropped.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let result = self.sends.get_mut(id).ok_or(ClosedStream)?.reset(code);
         if result.is_ok() {
@@ -76,7 +76,7 @@ impl Streams {
         result
     }
 
-    /// Asks the peer to stop sending (STOP_SENDING); what arrives from now on is dropped.
+    /// Asks the peer to stop sending (`STOP_SENDING`); what arrives from now on is dropped.
     pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let recv = self.recvs.get_mut(id).ok_or(ClosedStream)?;
         if recv.stop(code, &mut self.receive_credit)? {

@@ -19,10 +19,10 @@ impl Streams {
                     self.on_stream_acked(id, offset, len, end);
                 }
                 SentFrame::ResetStream(id) => {
-                    if let Some(send) = self.sends.get_mut(id) {
-                        if send.on_reset_acked() {
-                            self.on_all_acked(id);
-                        }
+                    if let Some(send) = self.sends.get_mut(id)
+                        && send.on_reset_acked()
+                    {
+                        self.on_all_acked(id);
                     }
                 }
                 SentFrame::StopSending(id) => {

@@ -21,7 +21,7 @@ impl Streams {
         Ok(())
     }
 
-    /// RESET_STREAM.
+    /// `RESET_STREAM`.
     pub fn on_reset_stream(&mut self, frame: &frame::ResetStream) -> Result<(), TransportError> {
         self.check_receiving(frame.id)?;
         let Some(recv) = self.recvs.get_mut(frame.id) else {
@@ -45,7 +45,7 @@ impl Streams {
         }
     }
 
-    /// STOP_SENDING. The stream is reset with the same code.
+    /// `STOP_SENDING`. The stream is reset with the same code.
     pub fn on_stop_sending(&mut self, frame: &frame::StopSending) -> Result<(), TransportError> {
         self.check_sending(frame.id)?;
         let Some(send) = self.sends.get_mut(frame.id) else {
@@ -61,13 +61,13 @@ impl Streams {
         Ok(())
     }
 
-    /// MAX_DATA.
+    /// `MAX_DATA`.
     pub fn on_max_data(&mut self, frame: &frame::MaxData) -> Result<(), TransportError> {
         self.send_credit.raise(frame.max);
         Ok(())
     }
 
-    /// MAX_STREAM_DATA.
+    /// `MAX_STREAM_DATA`.
     pub fn on_max_stream_data(
         &mut self,
         frame: &frame::MaxStreamData,
@@ -82,19 +82,19 @@ impl Streams {
         Ok(())
     }
 
-    /// MAX_STREAMS.
+    /// `MAX_STREAMS`.
     pub fn on_max_streams(&mut self, frame: &frame::MaxStreams) -> Result<(), TransportError> {
         self.raise_streams(frame.direction, frame.max);
         Ok(())
     }
 
-    /// DATA_BLOCKED.
+    /// `DATA_BLOCKED`.
     pub fn on_data_blocked(&mut self, frame: &frame::DataBlocked) -> Result<(), TransportError> {
         self.receive_credit.on_blocked(frame.limit);
         Ok(())
     }
 
-    /// STREAM_DATA_BLOCKED.
+    /// `STREAM_DATA_BLOCKED`.
     pub fn on_stream_data_blocked(
         &mut self,
         frame: &frame::StreamDataBlocked,
@@ -107,7 +107,7 @@ impl Streams {
         Ok(())
     }
 
-    /// STREAMS_BLOCKED.
+    /// `STREAMS_BLOCKED`.
     pub fn on_streams_blocked(
         &mut self,
         frame: &frame::StreamsBlocked,

@@ -16,9 +16,9 @@ pub(super) enum Mark {
     InFree,
     /// Queued for new data.
     InFresh,
-    /// A RESET_STREAM or STOP_SENDING is queued.
+    /// A `RESET_STREAM` or `STOP_SENDING` is queued.
     Abort,
-    /// A MAX_STREAM_DATA or STREAM_DATA_BLOCKED is queued.
+    /// A `MAX_STREAM_DATA` or `STREAM_DATA_BLOCKED` is queued.
     Credit,
 }
 

@@ -1,9 +1,9 @@
 //! Streams (RFC 9000 §2 to §4): both state machines, buffers, credit.
 //!
-//! The two halves of a stream live apart: a [`send::Send`] where we send, a [`recv::Recv`] where
+//! The two halves of a stream live apart: a `Send` where we send, a `Recv` where
 //! we receive, each in a table by stream id. A half goes as soon as both its peer and its
 //! application are done with it, and nothing remains; a stream that the peer opened gives its
-//! place back (MAX_STREAMS) when both are gone.
+//! place back (`MAX_STREAMS`) when both are gone.
 
 mod app;
 mod delivery;

@@ -57,7 +57,7 @@ impl LocalStreams {
         self.credit.raise(max) && std::mem::replace(&mut self.waiting, false)
     }
 
-    /// Whether a STREAMS_BLOCKED should be sent.
+    /// Whether a `STREAMS_BLOCKED` should be sent.
     pub(super) fn is_report_due(&self) -> bool {
         self.waiting && self.credit.is_report_due()
     }

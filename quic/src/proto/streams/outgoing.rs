@@ -41,7 +41,7 @@ impl Streams {
         self.write_controls(out, sent);
     }
 
-    /// MAX_DATA, MAX_STREAMS, STREAMS_BLOCKED.
+    /// `MAX_DATA`, `MAX_STREAMS`, `STREAMS_BLOCKED`.
     fn write_credit(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         let max = self.receive_credit.target();
         if self.receive_credit.is_due() && out.write(&MaxData { max }) {

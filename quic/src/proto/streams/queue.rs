@@ -55,6 +55,11 @@ impl Queue {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn entries(&self) -> usize {
+        self.ids.len()
+    }
+
     /// One of the waiting streams no longer is. `waits` tells the others from the stale ones.
     pub(super) fn abandon(&mut self, waits: impl Fn(StreamId) -> bool) {
         self.stale += 1;

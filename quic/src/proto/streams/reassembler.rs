@@ -260,7 +260,8 @@ impl Run {
     #[inline]
     fn read(&mut self, mut target: &mut [u8]) -> usize {
         let mut total = 0;
-        while let Some(chunk) = self.front() {
+        loop {
+            let chunk = self.front();
             let len = chunk.len().min(target.len());
             if len == 0 {
                 break;
@@ -275,7 +276,7 @@ impl Run {
     }
 
     fn read_chunk(&mut self, max: usize) -> Option<Bytes> {
-        let chunk = self.front()?;
+        let chunk = self.front();
         let len = chunk.len().min(max);
         if len == 0 {
             return None;
@@ -286,11 +287,11 @@ impl Run {
     }
 
     /// The chunk to read from; spent ones are dropped.
-    fn front(&mut self) -> Option<&mut BytesMut> {
+    fn front(&mut self) -> &mut BytesMut {
         while self.full.front().is_some_and(BytesMut::is_empty) {
             self.full.pop_front();
         }
-        Some(self.full.front_mut().unwrap_or(&mut self.tail))
+        self.full.front_mut().unwrap_or(&mut self.tail)
     }
 
     #[cfg(test)]

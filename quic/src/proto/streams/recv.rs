@@ -62,7 +62,7 @@ impl RecvState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
     Wanted,
-    /// STOP_SENDING with this code is to be sent or under way.
+    /// `STOP_SENDING` with this code is to be sent or under way.
     Asked(u64),
     /// The peer knows.
     Acked,
@@ -126,7 +126,7 @@ impl Recv {
         Ok(())
     }
 
-    /// RESET_STREAM. Data that is not read yet is dropped, unless all of it is there (RFC 9000
+    /// `RESET_STREAM`. Data that is not read yet is dropped, unless all of it is there (RFC 9000
     /// §3.2 leaves the choice).
     pub(super) fn on_reset_stream(
         &mut self,
@@ -148,7 +148,6 @@ impl Recv {
     #[inline]
     fn check_final_size(&self, end: u64, claimed: Option<u64>) -> Result<(), TransportError> {
         let reason = match (self.final_size, claimed) {
-            (None, None) => return Ok(()),
             (Some(known), _) if end > known => "data behind the final size of the stream",
             (Some(known), Some(claimed)) if claimed != known => "the final size changed",
             (None, Some(claimed)) if claimed < self.credit.received() => {
@@ -217,8 +216,10 @@ impl Recv {
     }
 
     fn check_readable(&mut self) -> Result<(), ReadError> {
+        if self.stop != Stop::Wanted {
+            return Err(ReadError::Closed);
+        }
         match self.state {
-            _ if self.stop != Stop::Wanted => Err(ReadError::Closed),
             RecvState::DataRead | RecvState::ResetRead => Err(ReadError::Closed),
             RecvState::ResetRecvd => {
                 self.state = RecvState::ResetRead;
@@ -243,7 +244,7 @@ impl Recv {
         total.consume(bytes);
     }
 
-    /// The application wants no more; whether STOP_SENDING is to be sent.
+    /// The application wants no more; whether `STOP_SENDING` is to be sent.
     pub(super) fn stop(
         &mut self,
         code: u64,
@@ -282,7 +283,7 @@ impl Recv {
         }
     }
 
-    /// The STOP_SENDING to send, if there still is one.
+    /// The `STOP_SENDING` to send, if there still is one.
     pub(super) fn stop_frame(&self, id: StreamId) -> Option<frame::StopSending> {
         match self.stop {
             Stop::Asked(code) if self.state.is_receiving() => Some(frame::StopSending { id, code }),
@@ -303,7 +304,7 @@ impl Recv {
         self.credit.is_due() && self.state == RecvState::Recv && self.stop == Stop::Wanted
     }
 
-    /// The MAX_STREAM_DATA to send, if there still is one.
+    /// The `MAX_STREAM_DATA` to send, if there still is one.
     pub(super) fn credit_frame(&self, id: StreamId) -> Option<frame::MaxStreamData> {
         let max = self.credit.target();
         self.is_credit_due()

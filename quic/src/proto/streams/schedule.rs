@@ -54,14 +54,14 @@ impl Schedule {
         }
     }
 
-    /// Queues RESET_STREAM.
+    /// Queues `RESET_STREAM`.
     pub(super) fn reset(&mut self, id: StreamId, send: &mut Send) {
         if send.marks.set(Mark::Abort) {
             self.controls.push_back(Control::ResetStream(id));
         }
     }
 
-    /// Queues STOP_SENDING.
+    /// Queues `STOP_SENDING`.
     pub(super) fn stop(&mut self, id: StreamId, recv: &mut Recv) {
         if recv.marks.set(Mark::Abort) {
             self.controls.push_back(Control::StopSending(id));

@@ -76,7 +76,7 @@ pub(super) struct Send {
     buffer: SendBuffer,
     credit: SendCredit,
     fin: Fin,
-    /// What RESET_STREAM says: code and final size.
+    /// What `RESET_STREAM` says: code and final size.
     reset: (u64, u64),
     stop_code: Option<u64>,
     pub(super) marks: Marks,
@@ -301,7 +301,7 @@ impl Send {
         }
     }
 
-    /// The RESET_STREAM to send, if there still is one.
+    /// The `RESET_STREAM` to send, if there still is one.
     pub(super) fn reset_frame(&self, id: StreamId) -> Option<frame::ResetStream> {
         let (code, final_size) = self.reset;
         (self.state == SendState::ResetSent).then_some(frame::ResetStream {
@@ -311,7 +311,7 @@ impl Send {
         })
     }
 
-    /// The STREAM_DATA_BLOCKED to send, if the stream is still blocked.
+    /// The `STREAM_DATA_BLOCKED` to send, if the stream is still blocked.
     pub(super) fn blocked_frame(&self, id: StreamId) -> Option<frame::StreamDataBlocked> {
         let limit = self.credit.limit();
         self.is_report_due()

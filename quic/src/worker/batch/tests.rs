@@ -1,1 +1,86 @@
+use std::{future::poll_fn, net::SocketAddr};
 
+use super::{ENOUGH, Flushed, SendBatch, TRAIN};
+use crate::{
+    proto::endpoint::Transmit,
+    udp::{Buffers, Options, Socket},
+    worker::EndpointStats,
+};
+
+fn socket() -> Socket {
+    Socket::bind(([127, 0, 0, 1], 0).into(), Options::default()).unwrap()
+}
+
+fn transmit(remote: SocketAddr, size: usize, segment_size: Option<usize>) -> Transmit {
+    Transmit {
+        remote,
+        local_ip: None,
+        ecn: None,
+        size,
+        segment_size,
+    }
+}
+
+async fn flush(batch: &mut SendBatch, socket: &Socket, stats: &mut EndpointStats) {
+    while batch.flush(socket, stats) == Flushed::Blocked {
+        poll_fn(|cx| socket.poll_writable(cx)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_the_socket_does_not_take_stays_and_is_sent_later() {
+    let (socket, peer) = (socket(), socket());
+    let (mut batch, mut stats) = (SendBatch::new(), EndpointStats::default());
+    batch.space()[..3].copy_from_slice(b"one");
+    batch.push(transmit(peer.local_address(), 3, None));
+    // The runtime has not seen yet that the socket is writable.
+    assert_eq!(batch.flush(&socket, &mut stats), Flushed::Blocked);
+    assert_eq!((batch.is_empty(), stats.send_calls), (false, 0));
+    batch.space()[..3].copy_from_slice(b"two");
+    batch.push(transmit(peer.local_address(), 3, None));
+    flush(&mut batch, &socket, &mut stats).await;
+    assert!(batch.is_empty());
+    assert_eq!((stats.datagrams_sent, stats.bytes_sent), (2, 6));
+
+    let (mut buffers, mut received) = (Buffers::new(), Vec::new());
+    while received.len() < 6 {
+        poll_fn(|cx| peer.poll_readable(cx)).await;
+        let Ok(count) = peer.receive(&mut buffers) else {
+            continue;
+        };
+        buffers
+            .messages(count)
+            .for_each(|message| received.extend_from_slice(message.bytes));
+    }
+    assert_eq!(received, b"onetwo");
+}
+
+#[tokio::test]
+async fn a_datagram_the_system_refuses_is_dropped_and_counted() {
+    let socket = socket();
+    let (mut batch, mut stats) = (SendBatch::new(), EndpointStats::default());
+    // No socket of one family reaches the other.
+    batch.push(transmit("[2001:db8::1]:9".parse().unwrap(), 10, None));
+    flush(&mut batch, &socket, &mut stats).await;
+    assert!(batch.is_empty());
+    assert_eq!((stats.send_errors, stats.datagrams_sent), (1, 0));
+}
+
+#[tokio::test]
+async fn a_train_the_system_refuses_is_sent_in_single_datagrams() {
+    let socket = socket();
+    let (mut batch, mut stats) = (SendBatch::new(), EndpointStats::default());
+    batch.push(transmit("[2001:db8::1]:9".parse().unwrap(), 35, Some(10)));
+    flush(&mut batch, &socket, &mut stats).await;
+    assert_eq!(stats.send_errors, 4);
+}
+
+#[test]
+fn there_is_room_for_the_longest_train_until_it_is_full() {
+    let mut batch = SendBatch::new();
+    while !batch.is_full() {
+        assert_eq!(batch.space().len(), TRAIN);
+        batch.push(transmit(([127, 0, 0, 1], 9).into(), ENOUGH / 3, None));
+    }
+    assert_eq!(batch.filled, ENOUGH / 3 * 4);
+}

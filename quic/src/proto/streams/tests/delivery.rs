@@ -127,7 +127,7 @@ fn a_lost_max_data_is_sent_again_with_the_newest_value() {
     for index in 0..2 {
         receive(
             &mut server,
-            &stream(client_uni(index), 0, &[0; 30_000], true),
+            &stream(client_uni(index), 0, &vec![0; 30_000], true),
         )
         .unwrap();
     }
@@ -141,9 +141,19 @@ fn a_lost_max_data_is_sent_again_with_the_newest_value() {
     );
     read_all(&mut server, client_uni(1));
     let later = packets(&mut server);
-    let frames: Vec<_> = later.iter().flat_map(|(payload, _)| frames(payload)).collect();
-    let streams = MaxStreams { direction: Direction::Uni, max: 12 };
-    assert_eq!(frames, [Frame::MaxStreams(streams)], "20,000 bytes are not worth a frame yet");
+    let frames: Vec<_> = later
+        .iter()
+        .flat_map(|(payload, _)| frames(payload))
+        .collect();
+    let streams = MaxStreams {
+        direction: Direction::Uni,
+        max: 12,
+    };
+    assert_eq!(
+        frames,
+        [Frame::MaxStreams(streams)],
+        "20,000 bytes are not worth a frame yet"
+    );
 }
 
 #[test]
@@ -152,7 +162,7 @@ fn an_old_max_data_is_not_sent_again() {
     for index in 0..2 {
         receive(
             &mut server,
-            &stream(client_uni(index), 0, &[0; 30_000], true),
+            &stream(client_uni(index), 0, &vec![0; 30_000], true),
         )
         .unwrap();
     }
@@ -168,8 +178,8 @@ fn a_lost_max_stream_data_is_sent_again_unless_the_size_is_known() {
     let id = client_bidi(0);
     let renewed = || {
         let (_, mut server) = pair();
-        receive(&mut server, &stream(id, 0, &[0; 20_000], false)).unwrap();
-        server.read(id, &mut [0; 15_000]).unwrap();
+        receive(&mut server, &stream(id, 0, &vec![0; 20_000], false)).unwrap();
+        server.read(id, &mut vec![0; 15_000]).unwrap();
         let (payload, sent) = packet(&mut server).unwrap();
         let frame = Frame::MaxStreamData(MaxStreamData { id, max: 55_000 });
         assert_eq!(frames(&payload), [frame]);
@@ -234,7 +244,9 @@ fn lost_reports_of_blocking_are_sent_again_only_while_blocked() {
         (client, sent)
     };
     let reports = |client: &mut Streams, sent: &[Sent]| -> Vec<String> {
-        sent.iter().for_each(|sent| client.on_lost(sent));
+        for sent in sent {
+            client.on_lost(sent);
+        }
         let again = packets(client);
         let all = again.iter().flat_map(|(payload, _)| frames(payload));
         let mut reports: Vec<_> = all

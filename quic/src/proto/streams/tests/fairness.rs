@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 
-use super::{Direction, LIMITS, Limits, StreamId, Streams, frames, packet, pair_with};
+use super::{
+    Direction, LIMITS, Limits, PACKET, StreamId, Streams, frames, packet, pair_with, send_all,
+};
 use crate::proto::frame::Frame;
 
 const WIDE: Limits = Limits {
@@ -21,7 +23,9 @@ fn open(client: &mut Streams, bytes: usize) -> StreamId {
 fn shares(client: &mut Streams, packets: usize) -> BTreeMap<StreamId, usize> {
     let mut shares = BTreeMap::new();
     for _ in 0..packets {
-        let Some((payload, _)) = packet(client) else { break };
+        let Some((payload, _)) = packet(client) else {
+            break;
+        };
         for frame in frames(&payload) {
             if let Frame::Stream(frame) = frame {
                 *shares.entry(frame.id).or_default() += frame.data.len();
@@ -54,7 +58,7 @@ fn a_short_stream_does_not_wait_for_long_ones() {
     }
     shares(&mut client, 100);
     let short = open(&mut client, 10);
-    let after = (1..).find(|_| shares(&mut client, 1).contains_key(&short));
+    let after = (1..100).find(|_| shares(&mut client, 1).contains_key(&short));
     assert!(after.is_some_and(|packets| packets <= 30), "{after:?}");
 }
 
@@ -109,4 +113,39 @@ fn streams_given_up_leave_the_queue_without_a_search() {
     }
     assert_eq!(shares, BTreeMap::from([(ids[999], 10)]));
     assert!(!client.has_pending());
+}
+
+#[test]
+fn streams_given_up_while_the_connection_is_blocked_do_not_pile_up() {
+    let (mut client, mut server) = pair_with(Limits {
+        receive_window: 5,
+        ..WIDE
+    });
+    send_all(&mut client, &mut server);
+    let first = open(&mut client, 5);
+    send_all(&mut client, &mut server);
+    for _ in 0..900 {
+        let id = open(&mut client, 10);
+        client.reset(id, 0).unwrap();
+        send_all(&mut client, &mut server);
+        assert!(!client.has_pending());
+        assert!(client.schedule.fresh.is_empty());
+        assert!(client.schedule.fresh.entries() <= 100);
+    }
+    assert_eq!((client.sends.len(), client.stop_code(first)), (1, None));
+}
+
+#[test]
+fn a_packet_is_not_filled_up_with_slivers() {
+    let (mut client, _) = pair_with(WIDE);
+    open(&mut client, PACKET - 40);
+    let other = open(&mut client, 100);
+    assert!(!shares(&mut client, 1).contains_key(&other));
+    assert_eq!(shares(&mut client, 1), BTreeMap::from([(other, 100)]));
+    open(&mut client, PACKET - 40);
+    let short = open(&mut client, 10);
+    assert!(
+        shares(&mut client, 1).contains_key(&short),
+        "what fits whole is not a sliver"
+    );
 }

@@ -9,12 +9,6 @@ use crate::proto::{
     wire::VarInt,
 };
 
-const NO_ROOM: Limits = Limits {
-    receive_window: 0,
-    stream_receive_window: 0,
-    ..LIMITS
-};
-
 fn max_data(max: u64) -> Frame<'static> {
     Frame::MaxData(MaxData { max })
 }
@@ -233,7 +227,9 @@ fn a_peer_that_waits_is_given_what_there_is() {
         let data = frames(payload)
             .into_iter()
             .filter(|frame| matches!(frame, Frame::Stream(_)));
-        data.for_each(|frame| receive(&mut server, &frame).unwrap());
+        for frame in data {
+            receive(&mut server, &frame).unwrap();
+        }
     }
     server.read(id, &mut [0; 100]).unwrap();
     assert!(!server.has_pending(), "too little to tell");
@@ -256,7 +252,7 @@ fn stopped_and_reset_streams_return_the_credit_of_the_connection() {
         let (mut client, mut server) = pair_with(limits);
         for index in 0..5 {
             let id = client.open(Direction::Uni).unwrap();
-            client.write(id, &[0; 30_000]).unwrap();
+            client.write(id, &vec![0; 30_000]).unwrap();
             send_all(&mut client, &mut server);
             assert_eq!(server.accept(Direction::Uni), Some(client_uni(index)));
             assert_eq!(server.totals().bytes_received, 30_000 * (index + 1));

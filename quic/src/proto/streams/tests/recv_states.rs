@@ -16,6 +16,9 @@ const STATES: [RecvState; 6] = [
     Receiving, SizeKnown, DataRecvd, DataRead, ResetRecvd, ResetRead,
 ];
 
+/// Something that the peer does.
+type Event = fn(&mut Half) -> Result<(), TransportError>;
+
 /// A receiving part and the credit of its connection.
 struct Half {
     recv: Recv,
@@ -184,7 +187,7 @@ fn a_stopped_stream_is_kept_until_size_and_stop_are_known() {
 
 #[test]
 fn the_final_size_cannot_change() {
-    let wrong: [(&str, fn(&mut Half) -> Result<(), TransportError>); 5] = [
+    let wrong: [(&str, Event); 5] = [
         ("data behind it", |half| half.stream(15, 10, false)),
         ("a later FIN", |half| half.stream(21, 0, true)),
         ("an earlier FIN", |half| half.stream(10, 9, true)),

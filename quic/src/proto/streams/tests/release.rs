@@ -141,3 +141,16 @@ fn tables_give_memory_back_after_many_streams() {
     }
     assert!(client.totals().opened >= 50);
 }
+
+#[test]
+fn nobody_is_told_that_a_dropped_sender_was_stopped() {
+    let (mut client, mut server) = pair();
+    let id = accepted(&mut client, &mut server);
+    client.finish(id).unwrap();
+    client.forget_send(id);
+    server.stop(id, 3).unwrap();
+    send_all(&mut server, &mut client);
+    settle(&mut client, &mut server);
+    assert_eq!(events(&mut client), []);
+    assert_eq!(client.sends.len(), 0);
+}

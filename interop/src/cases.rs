@@ -1,0 +1,386 @@
+//! The promises: each takes a client's and a server's implementation and checks one of them.
+
+use std::{fmt, io, sync::Arc, time::Duration};
+
+use hybriq::{
+    By,
+    tls::{Group, GroupKind},
+};
+use tokio::{task::JoinSet, time::timeout};
+
+use crate::{
+    Answer, Bulk, Certificate, Connection, Failure, Groups, HANDSHAKE_FAILURE, Handshake, Peer,
+    Role, Server, Setup, Sighting, Witness,
+};
+
+/// Far more than any case needs; it turns a hang into a failure.
+const PATIENCE: Duration = Duration::from_mins(1);
+const BULK: usize = 32 * 1024 * 1024;
+const STREAMS: usize = 200;
+
+/// Two implementations.
+#[derive(Clone, Copy)]
+pub struct Pair<'a> {
+    /// The one that connects.
+    pub client: &'a dyn Peer,
+    /// The one that accepts.
+    pub server: &'a dyn Peer,
+}
+
+/// One promise.
+#[derive(Clone, Copy)]
+pub struct Case {
+    /// It, as a sentence.
+    pub name: &'static str,
+    client: Groups,
+    server: Groups,
+    check: for<'a> fn(Pair<'a>, &'a Case) -> Answer<'a, Result<(), Problem>>,
+}
+
+/// Why a case failed.
+#[derive(Debug)]
+pub enum Problem {
+    /// One of the two cannot be set up as the case needs.
+    NotApplicable,
+    /// The implementation gave up.
+    Failure(&'static str, Failure),
+    /// What was seen is not what was promised.
+    Unexpected(String),
+    /// Nothing happened for a minute.
+    TimedOut,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotApplicable => f.write_str("one of the two cannot be set up that way"),
+            Self::Failure(end, failure) => write!(f, "the {end} failed: {failure}"),
+            Self::Unexpected(what) => f.write_str(what),
+            Self::TimedOut => write!(f, "nothing within {} s", PATIENCE.as_secs()),
+        }
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        Self::Unexpected(format!("the harness failed: {error}"))
+    }
+}
+
+macro_rules! cases {
+    ($($(#[doc = $doc:literal])* $name:ident: $client:ident -> $server:ident, $check:ident;)*) => {
+        $($(#[doc = $doc])*
+        pub const $name: Case = Case {
+            name: stringify!($name),
+            client: Groups::$client,
+            server: Groups::$server,
+            check: |pair, case| Box::pin($check(pair, case)),
+        };)*
+
+        /// All of them, in the order of the table.
+        pub const ALL: &[Case] = &[$($name),*];
+    };
+}
+
+cases! {
+    /// Both defaults meet in X25519MLKEM768, in one round trip.
+    AGREES_ON_X25519MLKEM768: PreferPostQuantum -> PreferPostQuantum, agrees_on_x25519mlkem768;
+    /// 32 MiB on one stream and back are the same bytes.
+    CARRIES_32_MIB_EACH_WAY: PreferPostQuantum -> PreferPostQuantum, carries_32_mib_each_way;
+    /// Twice as many streams as may be open at once, all at once.
+    CARRIES_200_STREAMS: PreferPostQuantum -> PreferPostQuantum, carries_200_streams;
+    /// A server whose only group the client sent no share for gets one by HelloRetryRequest.
+    RETRIES_FOR_SECP384R1: PreferPostQuantum -> OnlySecp384r1, retries_for_secp384r1;
+    /// A server that prefers post-quantum retries although a classical share would do.
+    RETRIES_FOR_ML_KEM_UNDER_PREFER: ClassicalShareFirst -> PreferPostQuantum, retries_for_ml_kem;
+    /// A server that requires post-quantum retries for it.
+    RETRIES_FOR_ML_KEM_UNDER_REQUIRE: ClassicalShareFirst -> RequirePostQuantum, retries_for_ml_kem;
+    /// A classical-only client is served by a server that prefers post-quantum.
+    SERVES_A_CLASSICAL_CLIENT: OnlyClassical -> PreferPostQuantum, agrees_on_a_classical_group;
+    /// A client that prefers post-quantum connects to a classical-only server.
+    CONNECTS_TO_A_CLASSICAL_SERVER: PreferPostQuantum -> OnlyClassical, agrees_on_a_classical_group;
+    /// A classical-only client is refused by a server that requires post-quantum.
+    REFUSES_A_CLASSICAL_CLIENT: OnlyClassical -> RequirePostQuantum, refuses_a_classical_client;
+    /// A client that requires post-quantum gets no connection to a classical-only server.
+    REFUSES_A_CLASSICAL_SERVER: RequirePostQuantum -> OnlyClassical, refuses_a_classical_server;
+}
+
+impl Case {
+    /// Whether both can be set up as it needs.
+    pub fn applies(&self, pair: Pair<'_>) -> bool {
+        let able = match self.name {
+            name if name == RETRIES_FOR_ML_KEM_UNDER_PREFER.name => {
+                pair.server.retries_for_post_quantum()
+            }
+            name if name == REFUSES_A_CLASSICAL_CLIENT.name => pair.server.answers_at_once(),
+            _ => true,
+        };
+        able && pair.client.supports(Role::Client, self.client)
+            && pair.server.supports(Role::Server, self.server)
+    }
+
+    /// Runs it. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// What was not as promised.
+    pub async fn run(&self, pair: Pair<'_>) -> Result<(), Problem> {
+        if !self.applies(pair) {
+            return Err(Problem::NotApplicable);
+        }
+        let check = (self.check)(pair, self);
+        timeout(PATIENCE, check)
+            .await
+            .unwrap_or(Err(Problem::TimedOut))
+    }
+
+    fn set_ups(&self) -> Result<(Setup, Setup), Problem> {
+        let certificate = Certificate::generate()
+            .map_err(|error| Problem::Unexpected(format!("no certificate: {error}")))?;
+        let client = Setup {
+            certificate: certificate.clone(),
+            groups: self.client,
+        };
+        Ok((
+            client,
+            Setup {
+                certificate,
+                groups: self.server,
+            },
+        ))
+    }
+
+    /// Connects without anybody between.
+    async fn connect(&self, pair: Pair<'_>) -> Result<(Server, Arc<dyn Connection>), Problem> {
+        let (client, server) = self.set_ups()?;
+        let mut server = pair.server.serve(&server).map_err(failed("server"))?;
+        let connection = pair
+            .client
+            .connect(&client, server.address())
+            .await
+            .map_err(failed("client"))?;
+        server.handshake().await.map_err(failed("server"))?;
+        Ok((server, connection.into()))
+    }
+
+    /// Lets the two meet before a witness and use the connection, if there is one.
+    async fn meet(&self, pair: Pair<'_>) -> Result<Meeting, Problem> {
+        let (client, server) = self.set_ups()?;
+        let mut server = pair.server.serve(&server).map_err(failed("server"))?;
+        let witness = Witness::before(server.address()).await?;
+        let (connected, accepted) = tokio::join!(
+            pair.client.connect(&client, witness.address()),
+            server.handshake()
+        );
+        let connected = match connected {
+            Ok(connection) => {
+                exchange(
+                    &*connection,
+                    Bulk {
+                        bytes: 10_000,
+                        seed: 1,
+                    },
+                )
+                .await?;
+                Ok(connection.handshake())
+            }
+            Err(failure) => Err(failure),
+        };
+        Ok(Meeting {
+            client: connected,
+            server: accepted,
+            wire: witness.sighting(),
+        })
+    }
+}
+
+/// A handshake from three points of view.
+struct Meeting {
+    client: Result<Handshake, Failure>,
+    server: Result<Handshake, Failure>,
+    wire: Sighting,
+}
+
+impl Meeting {
+    /// The group on the wire, once it is certain that neither end tells another story.
+    fn agreed(&self) -> Result<Handshake, Problem> {
+        let last = self.wire.server_hellos.last().filter(|hello| !hello.retry);
+        let Some(last) = last else {
+            return unexpected(format!("no ServerHello on the wire: {:?}", self.wire));
+        };
+        let wire = Handshake {
+            group: Some(last.group),
+            hello_retry: Some(self.wire.server_hellos.iter().any(|hello| hello.retry)),
+        };
+        let told = [("client", &self.client), ("server", &self.server)];
+        for (end, told) in told {
+            let told = told.clone().map_err(failed(end))?;
+            let group = told.group.or(wire.group);
+            let hello_retry = told.hello_retry.or(wire.hello_retry);
+            if (Handshake { group, hello_retry }) != wire {
+                return unexpected(format!(
+                    "the {end} tells {told:?}, on the wire was {wire:?}"
+                ));
+            }
+        }
+        Ok(wire)
+    }
+
+    fn expect(&self, group: Group, hello_retry: bool) -> Result<(), Problem> {
+        let agreed = self.agreed()?;
+        let expected = Handshake {
+            group: Some(group),
+            hello_retry: Some(hello_retry),
+        };
+        ensure(agreed == expected, || {
+            format!("agreed on {agreed:?}, expected {expected:?}")
+        })?;
+        let hellos = self.wire.client_hellos.len();
+        ensure(hellos == 1 + usize::from(hello_retry), || {
+            format!("{hellos} ClientHellos")
+        })
+    }
+
+    /// Both ends know the connection was refused for its key exchange, and by the server.
+    fn expect_refusal(&self, pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
+        let client = told(pair.client, case.client, HANDSHAKE_FAILURE);
+        let server = told(pair.server, case.server, pair.server.own_refusal());
+        expect_refused("client", By::Peer, &self.client, client)?;
+        expect_refused("server", By::Local, &self.server, server)?;
+        ensure(self.wire.closes.contains(&HANDSHAKE_FAILURE), || {
+            format!("closed on the wire with {:x?}", self.wire.closes)
+        })
+    }
+}
+
+/// How an end tells that the key exchange was refused.
+#[derive(Clone, Copy)]
+enum Told {
+    /// By the error for it.
+    Named,
+    /// By a transport error with this code.
+    Code(u64),
+    /// By one of the two: the other end may have said which policy it broke, or only sent an alert.
+    NamedOrCode(u64),
+}
+
+/// The policy of an end that requires post-quantum says what was missing; others see an alert.
+fn told(peer: &dyn Peer, groups: Groups, code: u64) -> Told {
+    match (peer.names_refusals(), groups) {
+        (true, Groups::RequirePostQuantum) => Told::Named,
+        (true, _) => Told::NamedOrCode(code),
+        (false, _) => Told::Code(code),
+    }
+}
+
+fn expect_refused(
+    end: &'static str,
+    by: By,
+    outcome: &Result<Handshake, Failure>,
+    told: Told,
+) -> Result<(), Problem> {
+    let right = match (outcome, told) {
+        (Err(Failure::KeyExchangeRefused { by: who, .. }), Told::Named | Told::NamedOrCode(_)) => {
+            *who == by
+        }
+        (
+            Err(Failure::Transport { by: who, code, .. }),
+            Told::Code(expected) | Told::NamedOrCode(expected),
+        ) => *who == by && *code == expected,
+        _ => false,
+    };
+    ensure(right, || {
+        format!("the {end} was to be refused, {by:?}, and has {outcome:?}")
+    })
+}
+
+async fn agrees_on_x25519mlkem768(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
+    case.meet(pair).await?.expect(Group::X25519MLKEM768, false)
+}
+
+async fn carries_32_mib_each_way(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
+    let (_server, connection) = case.connect(pair).await?;
+    exchange(
+        &*connection,
+        Bulk {
+            bytes: BULK,
+            seed: 2,
+        },
+    )
+    .await?;
+    connection.close();
+    Ok(())
+}
+
+async fn carries_200_streams(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
+    let (_server, connection) = case.connect(pair).await?;
+    let mut streams = JoinSet::new();
+    for index in 0..STREAMS {
+        let connection = Arc::clone(&connection);
+        let bulk = Bulk {
+            bytes: index * 97,
+            seed: index as u64,
+        };
+        streams.spawn(async move { exchange(&*connection, bulk).await });
+    }
+    while let Some(stream) = streams.join_next().await {
+        stream.map_err(|error| Problem::Unexpected(error.to_string()))??;
+    }
+    connection.close();
+    Ok(())
+}
+
+async fn retries_for_secp384r1(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
+    case.meet(pair).await?.expect(Group::SECP384R1, true)
+}
+
+async fn retries_for_ml_kem(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
+    let meeting = case.meet(pair).await?;
+    let first = meeting.wire.client_hellos.first();
+    ensure(
+        first.is_some_and(|hello| hello.shares == [Group::X25519]),
+        || format!("the first ClientHello was to share X25519 alone: {first:?}"),
+    )?;
+    meeting.expect(Group::X25519MLKEM768, true)
+}
+
+async fn agrees_on_a_classical_group(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
+    let meeting = case.meet(pair).await?;
+    let agreed = meeting.agreed()?;
+    let kind = agreed.group.map(Group::kind);
+    ensure(kind == Some(GroupKind::Classical), || {
+        format!("agreed on {agreed:?}")
+    })
+}
+
+async fn refuses_a_classical_client(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
+    case.meet(pair).await?.expect_refusal(pair, case)
+}
+
+async fn refuses_a_classical_server(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
+    case.meet(pair).await?.expect_refusal(pair, case)
+}
+
+async fn exchange(connection: &dyn Connection, bulk: Bulk) -> Result<(), Problem> {
+    let receipt = bulk.exchange(connection).await.map_err(failed("client"))?;
+    ensure(receipt.bytes == bulk.bytes && receipt.is_intact(), || {
+        format!("{bulk:?} came back as {receipt:?}")
+    })
+}
+
+fn failed(end: &'static str) -> impl Fn(Failure) -> Problem {
+    move |failure| Problem::Failure(end, failure)
+}
+
+fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Problem> {
+    if holds {
+        Ok(())
+    } else {
+        unexpected(otherwise())
+    }
+}
+
+fn unexpected<T>(what: String) -> Result<T, Problem> {
+    Err(Problem::Unexpected(what))
+}

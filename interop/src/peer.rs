@@ -1,0 +1,220 @@
+use std::{fmt, future::Future, net::SocketAddr, pin::Pin};
+
+use hybriq::{By, tls::Group};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::mpsc,
+    task::JoinHandle,
+};
+
+use crate::Certificate;
+
+/// What an object-safe async method returns.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// The sending half of a stream, whichever implementation it comes from.
+pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+/// The receiving half of a stream, whichever implementation it comes from.
+pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
+
+/// A QUIC implementation: a new one is a file in [`crate::peers`] with this trait in it.
+pub trait Peer: Send + Sync {
+    /// How the table calls it.
+    fn name(&self) -> &'static str;
+
+    /// Whether it can be set up that way.
+    fn supports(&self, role: Role, groups: Groups) -> bool;
+
+    /// Whether its server, under [`Groups::PreferPostQuantum`], asks by HelloRetryRequest for the
+    /// post-quantum share a client supports but did not send.
+    fn retries_for_post_quantum(&self) -> bool {
+        true
+    }
+
+    /// Whether its server answers a ClientHello in a single datagram that it has to refuse.
+    fn answers_at_once(&self) -> bool {
+        true
+    }
+
+    /// The code its server gives itself when no group is shared; the client is told
+    /// [`HANDSHAKE_FAILURE`].
+    fn own_refusal(&self) -> u64 {
+        HANDSHAKE_FAILURE
+    }
+
+    /// Whether an end that requires post-quantum tells a refused key exchange by an error of its
+    /// own, [`Failure::KeyExchangeRefused`].
+    fn names_refusals(&self) -> bool {
+        false
+    }
+
+    /// Serves an echo on a free port of the loopback interface: what a client sends on a
+    /// bidirectional stream comes back on it. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`Failure::SetUp`] where the implementation refuses the configuration.
+    fn serve(&self, setup: &Setup) -> Result<Server, Failure>;
+
+    /// Opens a connection from a socket of its own.
+    fn connect<'a>(
+        &'a self,
+        setup: &'a Setup,
+        server: SocketAddr,
+    ) -> Answer<'a, Result<Box<dyn Connection>, Failure>>;
+}
+
+/// A client's connection. Dropping it closes it.
+pub trait Connection: Send + Sync {
+    /// What the implementation tells of its handshake.
+    fn handshake(&self) -> Handshake;
+
+    /// Opens a bidirectional stream, waiting for the server's permission where it takes any.
+    fn open(&self) -> Answer<'_, Result<(Writer, Reader), Failure>>;
+
+    /// Closes with code 0.
+    fn close(&self);
+}
+
+/// Which end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It connects.
+    Client,
+    /// It accepts.
+    Server,
+}
+
+/// What both ends of a test are set up with.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Presented by the server, trusted by the client.
+    pub certificate: Certificate,
+    /// The key exchange this end wants.
+    pub groups: Groups,
+}
+
+/// The key exchanges a test can ask an implementation for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Groups {
+    /// X25519MLKEM768 first with its share, classical groups behind it.
+    PreferPostQuantum,
+    /// Post-quantum groups only.
+    RequirePostQuantum,
+    /// X25519 first, no post-quantum group.
+    OnlyClassical,
+    /// A client that lists X25519MLKEM768 behind X25519 and sends no share but X25519's.
+    ClassicalShareFirst,
+    /// secp384r1 and nothing else: nobody sends a share for it unasked.
+    OnlySecp384r1,
+}
+
+/// What an implementation tells of a handshake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handshake {
+    /// The group, where it can tell.
+    pub group: Option<Group>,
+    /// Whether there was a HelloRetryRequest, where it can tell.
+    pub hello_retry: Option<bool>,
+}
+
+/// Why there is no connection, in words all implementations share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The implementation has an error of its own for a refused key exchange, and gave it.
+    KeyExchangeRefused {
+        /// Which end refused.
+        by: By,
+        /// What it says.
+        reason: String,
+    },
+    /// A transport error or a TLS alert.
+    Transport {
+        /// Which end closed.
+        by: By,
+        /// The code of the `CONNECTION_CLOSE`.
+        code: u64,
+        /// What it says.
+        reason: String,
+    },
+    /// The configuration was not taken.
+    SetUp(String),
+    /// Anything else.
+    Other(String),
+}
+
+/// `CRYPTO_ERROR` with the alert `handshake_failure` (RFC 9001 §4.8, RFC 8446 §6.2).
+pub const HANDSHAKE_FAILURE: u64 = 0x128;
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeyExchangeRefused { by, reason } => {
+                write!(f, "key exchange refused, {by:?}: {reason}")
+            }
+            Self::Transport { by, code, reason } => {
+                write!(f, "closed with {code:#x}, {by:?}: {reason}")
+            }
+            Self::SetUp(reason) => write!(f, "set-up: {reason}"),
+            Self::Other(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl Failure {
+    /// For errors that need no closer look.
+    pub fn other(error: impl fmt::Display) -> Self {
+        Self::Other(error.to_string())
+    }
+
+    /// For errors of a configuration.
+    pub fn set_up(error: impl fmt::Display) -> Self {
+        Self::SetUp(error.to_string())
+    }
+}
+
+/// A running echo server. Dropping it stops it.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    outcomes: mpsc::UnboundedReceiver<Result<Handshake, Failure>>,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// A server that listens on `address`, reports every handshake to the sending half of
+    /// `outcomes`, and lives as long as `task`.
+    pub fn new(
+        address: SocketAddr,
+        outcomes: mpsc::UnboundedReceiver<Result<Handshake, Failure>>,
+        task: JoinHandle<()>,
+    ) -> Self {
+        Self {
+            address,
+            outcomes,
+            task,
+        }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How the next handshake ended here.
+    ///
+    /// # Errors
+    /// The handshake's failure, or that the server is gone.
+    pub async fn handshake(&mut self) -> Result<Handshake, Failure> {
+        self.outcomes
+            .recv()
+            .await
+            .unwrap_or_else(|| Err(Failure::Other("the server stopped".into())))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,244 @@
+use std::net::SocketAddr;
+
+use hybriq::{By, tls::Group};
+use s2n_quic::{
+    client::Connect,
+    connection::Handle,
+    provider::{
+        event::{self, events},
+        tls::s2n_tls as tls,
+    },
+};
+use s2n_tls::security::Policy;
+use tokio::sync::mpsc;
+
+use crate::{
+    ALPN, Answer, Connection, Failure, Groups, Handshake, Peer, Reader, Role, SERVER_NAME, Server,
+    Setup, Writer, echo_stream,
+};
+
+/// s2n-quic 1.91 on s2n-tls.
+///
+/// Its builders are classical unless the compiler is given a cfg; `config_mut` reaches the
+/// s2n-tls configuration behind them, where the policy can be named.
+#[derive(Clone, Copy, Debug)]
+pub struct S2nQuic;
+
+impl Peer for S2nQuic {
+    fn name(&self) -> &'static str {
+        "s2n-quic"
+    }
+
+    fn supports(&self, _role: Role, groups: Groups) -> bool {
+        // No policy lists a classical group before a post-quantum one.
+        groups != Groups::ClassicalShareFirst
+    }
+
+    // An error in the first datagram of a connection is dropped with the connection; the client
+    // hears nothing until it times out.
+    fn answers_at_once(&self) -> bool {
+        false
+    }
+
+    // s2n-tls runs into an internal error, which s2n-quic sends as handshake_failure.
+    fn own_refusal(&self) -> u64 {
+        0x150
+    }
+
+    fn serve(&self, setup: &Setup) -> Result<Server, Failure> {
+        let (outcomes, received) = mpsc::unbounded_channel();
+        let mut server = s2n_quic::Server::builder()
+            .with_tls(server_tls(setup).map_err(Failure::set_up)?)
+            .map_err(Failure::set_up)?
+            .with_event(Observer {
+                failures: Some(outcomes.clone()),
+            })
+            .map_err(Failure::set_up)?
+            .with_io("127.0.0.1:0")
+            .map_err(Failure::set_up)?
+            .start()
+            .map_err(Failure::set_up)?;
+        let address = server.local_addr().map_err(Failure::set_up)?;
+        let task = tokio::spawn(async move {
+            while let Some(connection) = server.accept().await {
+                let _ = outcomes.send(Ok(observed(&connection.handle())));
+                tokio::spawn(echo_connection(connection));
+            }
+        });
+        Ok(Server::new(address, received, task))
+    }
+
+    fn connect<'a>(
+        &'a self,
+        setup: &'a Setup,
+        server: SocketAddr,
+    ) -> Answer<'a, Result<Box<dyn Connection>, Failure>> {
+        Box::pin(async move {
+            let client = s2n_quic::Client::builder()
+                .with_tls(client_tls(setup).map_err(Failure::set_up)?)
+                .map_err(Failure::set_up)?
+                .with_event(Observer { failures: None })
+                .map_err(Failure::set_up)?
+                .with_io("127.0.0.1:0")
+                .map_err(Failure::set_up)?
+                .start()
+                .map_err(Failure::set_up)?;
+            let connection = client
+                .connect(Connect::new(server).with_server_name(SERVER_NAME))
+                .await
+                .map_err(failure)?;
+            let handle = connection.handle();
+            Ok(Box::new(Opened {
+                handle,
+                _client: client,
+            }) as Box<dyn Connection>)
+        })
+    }
+}
+
+async fn echo_connection(mut connection: s2n_quic::Connection) {
+    while let Ok(Some(stream)) = connection.accept_bidirectional_stream().await {
+        let (reader, writer) = stream.split();
+        tokio::spawn(echo_stream(Box::new(writer), Box::new(reader)));
+    }
+}
+
+struct Opened {
+    handle: Handle,
+    _client: s2n_quic::Client,
+}
+
+impl Connection for Opened {
+    fn handshake(&self) -> Handshake {
+        observed(&self.handle)
+    }
+
+    fn open(&self) -> Answer<'_, Result<(Writer, Reader), Failure>> {
+        let mut handle = self.handle.clone();
+        Box::pin(async move {
+            let stream = handle.open_bidirectional_stream().await.map_err(failure)?;
+            let (reader, writer) = stream.split();
+            Ok((Box::new(writer) as Writer, Box::new(reader) as Reader))
+        })
+    }
+
+    fn close(&self) {
+        self.handle.close(0u32.into());
+    }
+}
+
+fn failure(error: s2n_quic::connection::Error) -> Failure {
+    use s2n_quic::connection::Error;
+    match error {
+        Error::Transport {
+            code,
+            reason,
+            initiator,
+            ..
+        } => Failure::Transport {
+            by: if initiator.is_local() {
+                By::Local
+            } else {
+                By::Peer
+            },
+            code: code.as_u64(),
+            reason: reason.to_owned(),
+        },
+        other => Failure::other(other),
+    }
+}
+
+/// Notes the group of each connection, and reports those that end before they are established:
+/// `accept` never shows them.
+struct Observer {
+    failures: Option<mpsc::UnboundedSender<Result<Handshake, Failure>>>,
+}
+
+#[derive(Default)]
+struct Noted {
+    group: Option<Group>,
+    complete: bool,
+}
+
+impl event::Subscriber for Observer {
+    type ConnectionContext = Noted;
+
+    fn create_connection_context(
+        &mut self,
+        _meta: &event::ConnectionMeta,
+        _info: &event::ConnectionInfo,
+    ) -> Noted {
+        Noted::default()
+    }
+
+    fn on_key_exchange_group(
+        &mut self,
+        noted: &mut Noted,
+        _meta: &event::ConnectionMeta,
+        event: &events::KeyExchangeGroup,
+    ) {
+        noted.group = Group::from_name(event.chosen_group_name);
+    }
+
+    fn on_handshake_status_updated(
+        &mut self,
+        noted: &mut Noted,
+        _meta: &event::ConnectionMeta,
+        event: &events::HandshakeStatusUpdated,
+    ) {
+        noted.complete |= matches!(event.status, events::HandshakeStatus::Complete { .. });
+    }
+
+    fn on_connection_closed(
+        &mut self,
+        noted: &mut Noted,
+        _meta: &event::ConnectionMeta,
+        event: &events::ConnectionClosed,
+    ) {
+        if let Some(failures) = self.failures.as_ref().filter(|_| !noted.complete) {
+            let _ = failures.send(Err(failure(event.error)));
+        }
+    }
+}
+
+fn observed(connection: &Handle) -> Handshake {
+    let group = connection
+        .query_event_context(|noted: &Noted| noted.group)
+        .ok()
+        .flatten();
+    Handshake {
+        group,
+        hello_retry: None,
+    }
+}
+
+fn policy(groups: Groups) -> Result<Policy, s2n_tls::error::Error> {
+    Policy::from_version(match groups {
+        Groups::PreferPostQuantum | Groups::ClassicalShareFirst => "default_pq",
+        Groups::RequirePostQuantum => "test_pq_only",
+        Groups::OnlyClassical => "20240603",
+        Groups::OnlySecp384r1 => "20250414",
+    })
+}
+
+fn server_tls(setup: &Setup) -> Result<tls::Server, s2n_tls::error::Error> {
+    let certificate = &setup.certificate;
+    let mut builder = tls::Server::builder()
+        .with_application_protocols([ALPN])?
+        .with_certificate(certificate.pem(), certificate.key_pem())?;
+    builder
+        .config_mut()
+        .set_security_policy(&policy(setup.groups)?)?;
+    builder.build()
+}
+
+fn client_tls(setup: &Setup) -> Result<tls::Client, s2n_tls::error::Error> {
+    let mut builder = tls::Client::builder()
+        .with_application_protocols([ALPN])?
+        .with_empty_trust_store()?
+        .with_certificate(setup.certificate.pem())?;
+    builder
+        .config_mut()
+        .set_security_policy(&policy(setup.groups)?)?;
+    builder.build()
+}

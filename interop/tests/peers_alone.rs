@@ -1,0 +1,19 @@
+//! The other implementations among themselves: what fails here is theirs, or the harness's.
+
+mod sentences;
+
+pair!(quinn_to_quinn: Quinn => Quinn, [
+    retries_for_ml_kem_under_require,
+    refuses_a_classical_client,
+]);
+
+pair!(quinn_to_s2n_quic: Quinn => S2nQuic, [
+    retries_for_ml_kem_under_prefer,
+    retries_for_ml_kem_under_require,
+]);
+
+pair!(s2n_quic_to_quinn: S2nQuic => Quinn, [
+    refuses_a_classical_client,
+]);
+
+pair!(s2n_quic_to_s2n_quic: S2nQuic => S2nQuic, []);

@@ -1,0 +1,66 @@
+//! Names the cells of the matrix.
+
+use hybriq_interop::{Case, Pair, Peer};
+
+/// Runs one cell.
+pub(crate) async fn holds(client: &dyn Peer, server: &dyn Peer, case: Case) {
+    if let Err(problem) = case.run(Pair { client, server }).await {
+        panic!("{} → {}: {problem}", client.name(), server.name());
+    }
+}
+
+/// A module of tests for a client and a server: the promises every pair can be held to, and those
+/// of the list.
+#[macro_export]
+macro_rules! pair {
+    ($pair:ident: $client:expr => $server:expr, [$($also:ident),* $(,)?]) => {
+        mod $pair {
+            use hybriq_interop::peers::*;
+
+            $crate::sentences! { $client => $server,
+                agrees_on_x25519mlkem768: AGREES_ON_X25519MLKEM768,
+                carries_32_mib_each_way: CARRIES_32_MIB_EACH_WAY,
+                carries_200_streams: CARRIES_200_STREAMS,
+                retries_for_secp384r1: RETRIES_FOR_SECP384R1,
+                serves_a_classical_client: SERVES_A_CLASSICAL_CLIENT,
+                connects_to_a_classical_server: CONNECTS_TO_A_CLASSICAL_SERVER,
+                refuses_a_classical_server: REFUSES_A_CLASSICAL_SERVER,
+            }
+            $($crate::also! { $also, $client => $server })*
+        }
+    };
+}
+
+/// The promises some pairs cannot be held to, because one of the two cannot be set up that way.
+#[macro_export]
+macro_rules! also {
+    (refuses_a_classical_client, $client:expr => $server:expr) => {
+        $crate::sentences! { $client => $server,
+            refuses_a_classical_client: REFUSES_A_CLASSICAL_CLIENT,
+        }
+    };
+    (retries_for_ml_kem_under_prefer, $client:expr => $server:expr) => {
+        $crate::sentences! { $client => $server,
+            retries_for_ml_kem_under_prefer: RETRIES_FOR_ML_KEM_UNDER_PREFER,
+        }
+    };
+    (retries_for_ml_kem_under_require, $client:expr => $server:expr) => {
+        $crate::sentences! { $client => $server,
+            retries_for_ml_kem_under_require: RETRIES_FOR_ML_KEM_UNDER_REQUIRE,
+        }
+    };
+}
+
+/// One test per sentence.
+#[macro_export]
+macro_rules! sentences {
+    ($client:expr => $server:expr, $($sentence:ident: $case:ident,)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $sentence() {
+                let case = hybriq_interop::cases::$case;
+                $crate::sentences::holds(&$client, &$server, case).await;
+            }
+        )*
+    };
+}

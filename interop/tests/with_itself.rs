@@ -1,0 +1,23 @@
+//! hybriq with itself, its two TLS providers crossed.
+
+mod sentences;
+
+pair!(rustls_to_rustls: Hybriq(hybriq::Backend::Rustls) => Hybriq(hybriq::Backend::Rustls), [
+    retries_for_ml_kem_under_prefer,
+    retries_for_ml_kem_under_require,
+    refuses_a_classical_client,
+]);
+
+pair!(rustls_to_s2n_tls: Hybriq(hybriq::Backend::Rustls) => Hybriq(hybriq::Backend::S2nTls), [
+    retries_for_ml_kem_under_prefer,
+    retries_for_ml_kem_under_require,
+    refuses_a_classical_client,
+]);
+
+pair!(s2n_tls_to_rustls: Hybriq(hybriq::Backend::S2nTls) => Hybriq(hybriq::Backend::Rustls), [
+    refuses_a_classical_client,
+]);
+
+pair!(s2n_tls_to_s2n_tls: Hybriq(hybriq::Backend::S2nTls) => Hybriq(hybriq::Backend::S2nTls), [
+    refuses_a_classical_client,
+]);

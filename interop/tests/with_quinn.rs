@@ -1,0 +1,24 @@
+//! hybriq and quinn, both roles, both TLS providers.
+
+mod sentences;
+
+pair!(rustls_to_quinn: Hybriq(hybriq::Backend::Rustls) => Quinn, [
+    retries_for_ml_kem_under_require,
+    refuses_a_classical_client,
+]);
+
+pair!(s2n_tls_to_quinn: Hybriq(hybriq::Backend::S2nTls) => Quinn, [
+    refuses_a_classical_client,
+]);
+
+pair!(quinn_to_rustls: Quinn => Hybriq(hybriq::Backend::Rustls), [
+    retries_for_ml_kem_under_prefer,
+    retries_for_ml_kem_under_require,
+    refuses_a_classical_client,
+]);
+
+pair!(quinn_to_s2n_tls: Quinn => Hybriq(hybriq::Backend::S2nTls), [
+    retries_for_ml_kem_under_prefer,
+    retries_for_ml_kem_under_require,
+    refuses_a_classical_client,
+]);

@@ -1,0 +1,70 @@
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Wake, Waker},
+};
+
+use super::{Command, FOREIGN_DATAGRAMS, Link, Requests};
+use crate::proto::endpoint::Arrival;
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn arrival() -> Arrival {
+    Arrival {
+        remote: ([127, 0, 0, 1], 1).into(),
+        local_ip: None,
+        ecn: None,
+    }
+}
+
+#[test]
+fn a_sleeping_worker_is_woken_once() {
+    let (link, count) = (Link::new(), Arc::new(Count::default()));
+    let waker = Waker::from(count.clone());
+    assert!(
+        link.poll_requests(&Context::from_waker(&waker))
+            .is_pending()
+    );
+    for _ in 0..3 {
+        assert!(link.push(Command::Release).is_ok());
+    }
+    assert_eq!(count.0.load(Ordering::Relaxed), 1);
+    assert!(link.poll_requests(&Context::from_waker(&waker)).is_ready());
+    let mut taken = Requests::default();
+    assert!(link.take(&mut taken));
+    assert_eq!(taken.commands.len(), 3);
+    assert!(!link.take(&mut Requests::default()));
+}
+
+#[test]
+fn datagrams_handed_over_are_bounded() {
+    let link = Link::new();
+    for _ in 0..FOREIGN_DATAGRAMS {
+        assert!(link.push_foreign(arrival(), &[0x40; 30]));
+    }
+    assert!(!link.push_foreign(arrival(), &[0x40; 30]));
+    let mut taken = Requests::default();
+    assert!(link.take(&mut taken));
+    assert_eq!(taken.foreign.len(), FOREIGN_DATAGRAMS);
+    assert!(link.push_foreign(arrival(), &[0x40; 30]));
+}
+
+#[test]
+fn an_ended_worker_takes_nothing() {
+    let link = Link::new();
+    assert!(link.push(Command::Release).is_ok());
+    assert!(!link.try_end(), "something waits");
+    assert!(link.take(&mut Requests::default()));
+    assert!(link.try_end());
+    assert!(link.push(Command::Release).is_err());
+    assert!(!link.push_foreign(arrival(), &[0]));
+}

@@ -1,0 +1,108 @@
+//! Certificates, endpoints and connected pairs for tests over loopback.
+#![allow(dead_code, reason = "every test file uses a part of it")]
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::OnceLock,
+    time::Duration,
+};
+
+use hybriq::{
+    ClientConfig, Connection, Endpoint, Identity, ServerConfig, Trust,
+    tls::{CertificateDer, PrivateKeyDer},
+};
+
+/// A self-signed certificate for `localhost`, made once per process.
+fn certificate() -> &'static (Vec<u8>, Vec<u8>) {
+    static CERTIFICATE: OnceLock<(Vec<u8>, Vec<u8>)> = OnceLock::new();
+    CERTIFICATE.get_or_init(|| {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        (made.cert.der().to_vec(), made.signing_key.serialize_der())
+    })
+}
+
+pub fn server_config() -> ServerConfig {
+    let (chain, key) = certificate();
+    let chain = vec![CertificateDer::from(chain.clone())];
+    let key = PrivateKeyDer::try_from(key.clone()).unwrap();
+    ServerConfig::new(Identity::from_der(chain, key)).alpn(["test"])
+}
+
+pub fn client_config() -> ClientConfig {
+    let root = CertificateDer::from(certificate().0.clone());
+    ClientConfig::new()
+        .alpn(["test"])
+        .trust(Trust::roots_der([root]))
+}
+
+pub fn server(address: &str) -> Endpoint {
+    Endpoint::server(address, server_config()).unwrap()
+}
+
+pub fn client() -> Endpoint {
+    Endpoint::client(client_config()).unwrap()
+}
+
+/// Both ends of a connection and their endpoints.
+pub struct Pair {
+    pub server: Connection,
+    pub client: Connection,
+    pub server_endpoint: Endpoint,
+    pub client_endpoint: Endpoint,
+}
+
+impl Pair {
+    pub async fn new(address: &str) -> Self {
+        Self::of(server(address), client()).await
+    }
+
+    pub async fn of(server_endpoint: Endpoint, client_endpoint: Endpoint) -> Self {
+        let address = reachable(&server_endpoint);
+        let connecting = client_endpoint.connect(address, "localhost");
+        let (server, client) = soon(async {
+            let accept = async { server_endpoint.accept().await.unwrap().accept().await };
+            tokio::join!(accept, connecting)
+        })
+        .await;
+        Self {
+            server: server.unwrap(),
+            client: client.unwrap(),
+            server_endpoint,
+            client_endpoint,
+        }
+    }
+
+    /// Sends a message over a new stream and reads it back, echoed by the server.
+    pub async fn echo(&self, message: &[u8]) -> Vec<u8> {
+        let serve = async {
+            let (mut send, mut recv) = self.server.accept_bidi().await.unwrap().unwrap();
+            tokio::io::copy(&mut recv, &mut send).await.unwrap();
+            send.finish();
+        };
+        let ask = async {
+            let (mut send, mut recv) = self.client.open_bidi().await.unwrap();
+            let write = async {
+                send.write_all(message).await.unwrap();
+                send.finish();
+            };
+            tokio::join!(write, recv.read_to_end(1 << 28)).1.unwrap()
+        };
+        soon(async { tokio::join!(serve, ask).1 }).await
+    }
+}
+
+/// Where an endpoint can be reached that may be bound to all addresses: over IPv4 then.
+pub fn reachable(endpoint: &Endpoint) -> SocketAddr {
+    let mut address = endpoint.local_address();
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    address
+}
+
+/// Fails a test that hangs. Nothing is measured with it.
+pub async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), future)
+        .await
+        .expect("it takes too long")
+}

@@ -411,8 +411,15 @@ fn key_updates(world: &World) -> [u64; 2] {
 
 #[test]
 fn a_key_update_of_either_end_is_followed_in_the_middle_of_a_transfer() {
-    let link = |seed| Network::new(seed).bandwidth(10_000_000, 64_000).delay(ms(10));
-    for network in [link(1), link(2).loss(one_in(100)).reorder(one_in(20), ms(5))] {
+    let link = |seed| {
+        Network::new(seed)
+            .bandwidth(10_000_000, 64_000)
+            .delay(ms(10))
+    };
+    for network in [
+        link(1),
+        link(2).loss(one_in(100)).reorder(one_in(20), ms(5)),
+    ] {
         let (client, server) = pair();
         let mut world = world(network, &client, &server, Ask::streams(2, MIB));
         for count in 1..=4 {
@@ -425,9 +432,17 @@ fn a_key_update_of_either_end_is_followed_in_the_middle_of_a_transfer() {
             assert!(connection.update_keys(), "the update before is over");
             assert!(!connection.update_keys(), "the peer has not followed yet");
             let followed = |world: &World| key_updates(world) == [count; 2];
-            assert!(world.run_until(LIMIT, followed), "{:?}", key_updates(&world));
+            assert!(
+                world.run_until(LIMIT, followed),
+                "{:?}",
+                key_updates(&world)
+            );
         }
-        assert_eq!(world.client(0).progress(), Progress::Busy, "the transfer goes on");
+        assert_eq!(
+            world.client(0).progress(),
+            Progress::Busy,
+            "the transfer goes on"
+        );
         world.run(10 * LIMIT);
         check(&world);
     }

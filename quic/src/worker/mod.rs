@@ -131,6 +131,7 @@ impl Worker {
             if self.wakes.is_empty() {
                 break;
             }
+            self.publish_stats();
             waiters::wake(&mut self.wakes);
             tokio::task::yield_now().await;
             self.now = clock();
@@ -138,7 +139,12 @@ impl Worker {
         self.take_requests();
         self.service();
         self.transmit();
+        self.publish_stats();
         waiters::wake(&mut self.wakes);
+    }
+
+    /// Before anybody is woken: who waited for an end must find it counted.
+    fn publish_stats(&self) {
         self.link.set_stats(self.stats.with(self.endpoint.stats()));
     }
 

@@ -6,13 +6,13 @@ use hybriq_tls::Side;
 
 use super::{Datagram, Hop, Node, PacketKind, packets};
 use crate::proto::{
-    frame::{ConnectionClose, Frame, FrameWriter},
+    frame::{ConnectionClose, Encode, Frame, FrameWriter},
     limits::{LOCAL_CID_LEN, MIN_DATAGRAM},
     packet::{
         Cid, Decoded, DirectionKeys, Header, Kind, PacketBuilder, VERSION_1, decode,
         initial_direction,
     },
-    wire::Reader,
+    wire::{Reader, Writer},
 };
 
 /// A frame of an Initial packet.
@@ -114,23 +114,59 @@ fn open(packet: &mut [u8], keys: &DirectionKeys) -> Option<Initial> {
 /// Where the frames do not fit, or are of a kind that cannot be built.
 pub fn build_initial(dcid: Cid, scid: Cid, number: u64, frames: &[InitialFrame]) -> Vec<u8> {
     let keys = initial_direction(VERSION_1, &dcid, Side::Client);
-    let header = Header::Long {
+    seal_packet(&initial_header(dcid, scid), number, &keys, |out| {
+        for frame in frames {
+            write(out, frame);
+        }
+        MIN_DATAGRAM
+    })
+}
+
+/// The header of a client's Initial without a token.
+pub const fn initial_header(dcid: Cid, scid: Cid) -> Header<'static> {
+    Header::Long {
         kind: Kind::Initial,
         version: VERSION_1,
         dcid,
         scid,
         token: &[],
-    };
+    }
+}
+
+/// Builds one packet of any kind, for those who have the keys. `fill` writes the frames and says
+/// how many bytes the packet is padded to.
+///
+/// # Panics
+/// Where the header alone fills a datagram.
+pub fn seal_packet(
+    header: &Header<'_>,
+    number: u64,
+    keys: &DirectionKeys,
+    fill: impl FnOnce(&mut FrameWriter<'_>) -> usize,
+) -> Vec<u8> {
     let mut buffer = vec![0; MIN_DATAGRAM];
-    let mut packet = PacketBuilder::begin(&mut buffer, &header, number, None)
+    let mut packet = PacketBuilder::begin(&mut buffer, header, number, None)
         .expect("there is room for a packet");
     let mut out = packet.frames();
-    for frame in frames {
-        write(&mut out, frame);
-    }
+    let pad_to = fill(&mut out);
     let len = out.len();
-    packet.finish_padded(len, MIN_DATAGRAM, &keys);
+    let size = packet.finish_padded(len, pad_to, keys);
+    buffer.truncate(size);
     buffer
+}
+
+/// Bytes that are written as they are, whether they are frames or not.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw<'a>(pub &'a [u8]);
+
+impl Encode for Raw<'_> {
+    fn size(&self) -> usize {
+        self.0.len()
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.put(self.0);
+    }
 }
 
 fn write(out: &mut FrameWriter<'_>, frame: &InitialFrame) {

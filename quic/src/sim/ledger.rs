@@ -15,6 +15,8 @@ pub(super) struct Ledger {
     accounts: HashMap<SocketAddr, Account>,
     /// The source connection id that answers a destination connection id.
     server_cids: HashMap<(SocketAddr, Cid), Cid>,
+    /// Clients may be rejected, and begin again under the same id.
+    pub(super) hostile_clients: bool,
 }
 
 #[derive(Debug, Default)]
@@ -62,7 +64,7 @@ impl Ledger {
             if matches!(packet.kind, PacketKind::Initial | PacketKind::Handshake) {
                 let key = (datagram.destination, packet.dcid);
                 let first = *self.server_cids.entry(key).or_insert(packet.scid);
-                if first != packet.scid {
+                if first != packet.scid && !self.hostile_clients {
                     return Err(format!(
                         "the server's source connection id changed from {first} to {}",
                         packet.scid

@@ -36,7 +36,10 @@ use std::time::Duration;
 pub use app::{App, Ask, Echo, Idle, Progress};
 pub use datagram::{Datagram, Header, PacketKind, packets};
 pub use host::{Answer, Host, Peer};
-pub use initial::{Initial, InitialFrame, Recut, build_initial, join, open_initials};
+pub use initial::{
+    Initial, InitialFrame, Raw, Recut, build_initial, initial_header, join, open_initials,
+    seal_packet,
+};
 pub use network::Network;
 pub use node::{
     Bandwidth, Corrupt, Delay, DelayNth, DropIf, DropNth, Duplicate, Hop, Jitter, Loss, Mtu, Node,

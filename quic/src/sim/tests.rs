@@ -205,11 +205,20 @@ fn kinds(bytes: &[u8]) -> Vec<PacketKind> {
 #[test]
 fn coalesced_packets_are_told_apart() {
     let bytes = [long(0, 1, 2, 100), long(2, 1, 2, 50), vec![0x40; 30]].concat();
-    use PacketKind::{Handshake, Initial, OneRtt, Unknown};
-    assert_eq!(kinds(&bytes), [Initial, Handshake, OneRtt]);
+    assert_eq!(
+        kinds(&bytes),
+        [
+            PacketKind::Initial,
+            PacketKind::Handshake,
+            PacketKind::OneRtt
+        ]
+    );
     assert_eq!(packets(&bytes)[1].range, 100..150);
-    assert_eq!(kinds(&bytes[..120]), [Initial, Unknown]);
-    assert_eq!(kinds(&[0; 10]), [Unknown]);
+    assert_eq!(
+        kinds(&bytes[..120]),
+        [PacketKind::Initial, PacketKind::Unknown]
+    );
+    assert_eq!(kinds(&[0; 10]), [PacketKind::Unknown]);
 }
 
 #[test]

@@ -48,6 +48,12 @@ impl World {
         }
     }
 
+    /// Does not hold against the server what only a client that breaks rules sees: one that was
+    /// rejected may begin again under the same connection id, and is answered under another.
+    pub const fn expect_hostile_clients(&mut self) {
+        self.ledger.hostile_clients = true;
+    }
+
     /// Adds a client machine with one connection to the server, and returns its index.
     ///
     /// # Panics

@@ -145,7 +145,7 @@ fn a_connection_is_drained_after_three_ptos_and_says_nothing_more() {
         "one CONNECTION_CLOSE, and no answer to it"
     );
     for peer in [world.client(0), world.accepted(0)] {
-        let lingered = peer.drained_at.unwrap() - closed_at;
+        let lingered = peer.drained_at.unwrap().saturating_sub(closed_at);
         assert!(
             lingered > 2 * RTT && lingered < 4 * PTO,
             "drained after {lingered:?}"

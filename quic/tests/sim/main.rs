@@ -1,4 +1,8 @@
 //! The core over the simulated network: real TLS, virtual time, printed seeds.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a scenario that cannot go on has failed"
+)]
 
 mod bad_input;
 mod field_bugs;

@@ -402,3 +402,48 @@ fn many_clients_are_served_side_by_side() {
     assert_eq!(world.server().peers().len(), 50);
     assert_eq!(world.server().stats().connections, 0);
 }
+
+/// How often the keys of both ends were updated.
+fn key_updates(world: &World) -> [u64; 2] {
+    [world.client(0), world.accepted(0)]
+        .map(|peer| peer.connection.as_ref().map_or(0, Connection::key_updates))
+}
+
+#[test]
+fn a_key_update_of_either_end_is_followed_in_the_middle_of_a_transfer() {
+    let link = |seed| {
+        Network::new(seed)
+            .bandwidth(10_000_000, 64_000)
+            .delay(ms(10))
+    };
+    for network in [
+        link(1),
+        link(2).loss(one_in(100)).reorder(one_in(20), ms(5)),
+    ] {
+        let (client, server) = pair();
+        let mut world = world(network, &client, &server, Ask::streams(2, MIB));
+        for count in 1..=4 {
+            world.run_for(ms(400));
+            let connection = if count % 2 == 1 {
+                world.client_connection(0)
+            } else {
+                world.accepted_connection(0)
+            };
+            assert!(connection.update_keys(), "the update before is over");
+            assert!(!connection.update_keys(), "the peer has not followed yet");
+            let followed = |world: &World| key_updates(world) == [count; 2];
+            assert!(
+                world.run_until(LIMIT, followed),
+                "{:?}",
+                key_updates(&world)
+            );
+        }
+        assert_eq!(
+            world.client(0).progress(),
+            Progress::Busy,
+            "the transfer goes on"
+        );
+        world.run(10 * LIMIT);
+        check(&world);
+    }
+}

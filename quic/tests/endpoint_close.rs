@@ -299,6 +299,20 @@ async fn connections_outlive_their_endpoints() {
 }
 
 #[tokio::test]
+async fn who_came_before_the_endpoint_went_can_still_be_accepted() {
+    let (server, client) = (server("127.0.0.1:0"), client());
+    let connecting = client.connect(server.local_address(), "localhost");
+    let incoming = soon(server.accept()).await.unwrap();
+    drop((server, client));
+    let (server, client) = soon(async { tokio::join!(incoming.accept(), connecting) }).await;
+    client.unwrap().close(1, b"");
+    assert_eq!(
+        soon(server.unwrap().closed()).await,
+        application(By::Peer, 1, b"")
+    );
+}
+
+#[tokio::test]
 async fn an_endpoint_without_handles_gives_its_port_back() {
     let endpoint = server("127.0.0.1:0");
     let address = endpoint.local_address();

@@ -78,8 +78,8 @@ pub(crate) struct Bulk {
 
 #[derive(Args)]
 pub(crate) struct Common {
-    /// TLS provider of the server: `rustls` or `s2n-tls`. The client has the same one where it
-    /// can offer exactly the group, else rustls, so that the group is never left to chance.
+    /// TLS provider of the server: `rustls` or `s2n-tls`. The client has rustls, which can offer
+    /// exactly one group, so that the group is never left to chance.
     #[arg(long, default_value = "rustls", value_name = "PROVIDER")]
     pub(crate) tls: String,
 

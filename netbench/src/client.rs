@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use hybriq::tls::{Group, Trust};
+use hybriq::tls::{Group, Suite, Trust};
 use hybriq::{ClientConfig, Connection, ConnectionStats, Endpoint, TransportConfig};
 
 use crate::certificate::SERVER_NAME;
@@ -41,7 +41,7 @@ pub(crate) async fn drive() -> Result<(), Failure> {
     })?;
     let ToClient::Go = parent.expect().await?;
     let report = Rc::clone(&driver).phase(driver.spec.connections).await?;
-    answer(FromClient::Report(report))?;
+    answer(FromClient::Report(Box::new(report)))?;
 
     // The endpoint stays until the server has seen the last close.
     while parent.next::<ToClient>().await?.is_some() {}
@@ -73,6 +73,7 @@ struct Sample {
     handshake: Duration,
     exchange: Duration,
     hello_retry: bool,
+    suite: Suite,
     stats: ConnectionStats,
 }
 
@@ -127,27 +128,26 @@ impl Driver {
         let start = Instant::now();
         let connection = self.endpoint.connect(self.spec.server, SERVER_NAME).await?;
         let handshake = start.elapsed();
-        let hello_retry = self.check_group(&connection)?;
         self.exchange(&connection, phase).await?;
         let exchange = start.elapsed();
+        let negotiated = connection.handshake();
         connection.close(0, b"");
         connection.closed().await;
+
+        let key_exchange = negotiated.key_exchange;
+        let wanted = Group(self.spec.group);
+        if key_exchange.group != wanted {
+            return Err(
+                format!("negotiated {key_exchange} where {wanted} was to be measured").into(),
+            );
+        }
         Ok(Sample {
             handshake,
             exchange,
-            hello_retry,
+            hello_retry: key_exchange.hello_retry,
+            suite: negotiated.suite,
             stats: connection.stats(),
         })
-    }
-
-    /// Whether there was a HelloRetryRequest; an error where another group was negotiated.
-    fn check_group(&self, connection: &Connection) -> Result<bool, Failure> {
-        let key_exchange = connection.handshake().key_exchange;
-        let wanted = Group(self.spec.group);
-        if key_exchange.group == wanted {
-            return Ok(key_exchange.hello_retry);
-        }
-        Err(format!("negotiated {key_exchange} where {wanted} was to be measured").into())
     }
 
     async fn exchange(
@@ -190,6 +190,7 @@ struct Phase {
     left: u64,
     completed: u64,
     hello_retries: u64,
+    suite: Option<Suite>,
     failures: Failures,
     losses: Losses,
     traffic_before: Traffic,
@@ -208,6 +209,7 @@ impl Phase {
             left: connections,
             completed: 0,
             hello_retries: 0,
+            suite: None,
             failures: Failures::default(),
             losses: Losses::default(),
             traffic_before: Traffic::of(endpoint),
@@ -232,6 +234,7 @@ impl Phase {
             Ok(sample) => {
                 self.completed += 1;
                 self.hello_retries += u64::from(sample.hello_retry);
+                self.suite = Some(sample.suite);
                 self.losses.add(&sample.stats);
                 self.handshake.record(sample.handshake);
                 self.exchange.record(sample.exchange);
@@ -256,6 +259,9 @@ impl Phase {
             failed: self.failures.count,
             first_error: self.failures.first.clone(),
             hello_retries: self.hello_retries,
+            suite: self
+                .suite
+                .map_or_else(String::new, |suite| format!("{suite:?}")),
             traffic: Traffic::of(endpoint).since(self.traffic_before),
             losses: self.losses,
             handshake: self.handshake.latency(),

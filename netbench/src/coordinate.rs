@@ -39,11 +39,9 @@ struct Run {
 pub(crate) async fn run(scenario: Scenario) -> Result<ExitCode, Failure> {
     let run = Run::new(scenario)?;
     let mut complete = true;
-    let plans = run
-        .selection
-        .plans(run.backend, &run.certificate, |group, reason| {
-            eprintln!("netbench: {group} left out: {reason}");
-        })?;
+    let plans = run.selection.plans(run.backend, |group, reason| {
+        eprintln!("netbench: {group} left out: {reason}");
+    })?;
     let mut report = Report::new(run.work, run.concurrency, run.machine.clone());
     if let Some(path) = &run.common.json {
         report.write_json(path)?;
@@ -189,7 +187,7 @@ async fn converse(
     let FromServer::Report(seen_by_server) = server.hear().await? else {
         return Ok(None);
     };
-    Ok(Some(Row::new(plan, seen_by_server, seen_by_client)))
+    Ok(Some(Row::new(plan, seen_by_server, *seen_by_client)))
 }
 
 /// Waits for the client, and for the end of a server that speaks unasked only of its failure.

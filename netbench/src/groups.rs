@@ -2,11 +2,10 @@
 
 use std::str::FromStr;
 
-use hybriq::tls::{Backend, ClientOptions, Group, Identity, KeyExchange, ServerOptions, Trust};
+use hybriq::{Backend, Group, KeyExchange};
 use serde::{Deserialize, Serialize};
 
 use crate::Failure;
-use crate::certificate::Certificate;
 
 /// A key-exchange policy that can be told to another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,60 +64,31 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Has the server's provider accept the group, exactly where it can, and the client offer
-    /// nothing else: with the same provider where that can, else with rustls.
-    pub(crate) fn new(
-        group: Group,
-        server: Backend,
-        certificate: &Certificate,
-    ) -> Result<Self, Failure> {
-        if server == Backend::S2nTls && group == Group::MLKEM768 {
-            return Err("s2n-tls has no MLKEM768; use --tls rustls for it".into());
-        }
+    /// Has the client offer nothing but the group, which only rustls can: no policy of s2n-tls is
+    /// one group with the cipher suite and the certificate of the other rows. The server accepts
+    /// the group alone, or with s2n-tls by the narrowest policy that has it.
+    pub(crate) fn new(group: Group, server: Backend) -> Result<Self, Failure> {
         let exactly = Policy::Exactly(group.0);
+        let policy = match server {
+            Backend::Rustls => exactly,
+            Backend::S2nTls => s2n_policy(group)?,
+        };
         Ok(Self {
             group,
-            server: Tls::new(server, server_policy(group, server, certificate)?),
-            client: if client_can(server, exactly, certificate).is_ok() {
-                Tls::new(server, exactly)
-            } else {
-                client_can(Backend::Rustls, exactly, certificate)?;
-                Tls::new(Backend::Rustls, exactly)
-            },
+            server: Tls::new(server, policy),
+            client: Tls::new(Backend::Rustls, exactly),
         })
     }
 }
 
-/// The narrowest policy that the provider can do and that has the group.
-fn server_policy(
-    group: Group,
-    backend: Backend,
-    certificate: &Certificate,
-) -> Result<Policy, Failure> {
-    let wanted = Policy::Exactly(group.0);
-    let refusal = match server_can(backend, wanted, certificate) {
-        Ok(()) => return Ok(wanted),
-        Err(refusal) => refusal,
-    };
+fn s2n_policy(group: Group) -> Result<Policy, Failure> {
+    if group == Group::MLKEM768 {
+        return Err("s2n-tls has no MLKEM768; use --tls rustls for it".into());
+    }
     [Policy::PreferPostQuantum, Policy::RequirePostQuantum]
         .into_iter()
-        .filter(|policy| policy.key_exchange().groups().contains(&group))
-        .find(|&policy| server_can(backend, policy, certificate).is_ok())
-        .ok_or(refusal)
-}
-
-fn server_can(backend: Backend, policy: Policy, certificate: &Certificate) -> Result<(), Failure> {
-    let identity = Identity::from_pem(certificate.chain.as_bytes(), certificate.key.as_bytes())?;
-    backend.server(&ServerOptions::new(identity).key_exchange(policy.key_exchange()))?;
-    Ok(())
-}
-
-fn client_can(backend: Backend, policy: Policy, certificate: &Certificate) -> Result<(), Failure> {
-    let options = ClientOptions::new()
-        .trust(Trust::roots_pem(certificate.chain.as_bytes())?)
-        .key_exchange(policy.key_exchange());
-    backend.client(&options)?;
-    Ok(())
+        .find(|policy| policy.key_exchange().groups().contains(&group))
+        .ok_or_else(|| format!("no policy of s2n-tls has {group}; use --tls rustls for it").into())
 }
 
 /// Reads `--tls`.
@@ -162,18 +132,17 @@ impl Selection {
     pub(crate) fn plans(
         &self,
         server: Backend,
-        certificate: &Certificate,
         mut skipped: impl FnMut(Group, Failure),
     ) -> Result<Vec<Plan>, Failure> {
         match self {
             Self::Named(groups) => groups
                 .iter()
-                .map(|&group| Plan::new(group, server, certificate))
+                .map(|&group| Plan::new(group, server))
                 .collect(),
             Self::All => Ok(Group::ALL
                 .into_iter()
                 .filter_map(|group| {
-                    Plan::new(group, server, certificate)
+                    Plan::new(group, server)
                         .map_err(|reason| skipped(group, reason))
                         .ok()
                 })

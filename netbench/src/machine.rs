@@ -11,6 +11,8 @@ use crate::os;
 pub(crate) struct Machine {
     pub(crate) cpu: String,
     pub(crate) kernel: String,
+    /// Load average of the last minute before the run.
+    pub(crate) load: f64,
     /// Cores this run may use.
     pub(crate) cores: usize,
     /// The cores the processes are pinned to.
@@ -27,6 +29,9 @@ impl Machine {
             cpu: cpu_model().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
             kernel: read("/proc/sys/kernel/osrelease")
                 .unwrap_or_else(|| std::env::consts::OS.to_owned()),
+            load: read("/proc/loadavg")
+                .and_then(|text| text.split_whitespace().next()?.parse().ok())
+                .unwrap_or(0.0),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             server_core,
             client_core,

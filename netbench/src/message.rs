@@ -107,7 +107,7 @@ pub(crate) enum FromClient {
     },
     /// That many connections are done, or bytes in a bulk transfer.
     Progress(u64),
-    Report(ClientReport),
+    Report(Box<ClientReport>),
 }
 
 /// What the client saw of the measured phase.
@@ -117,6 +117,8 @@ pub(crate) struct ClientReport {
     pub(crate) failed: u64,
     pub(crate) first_error: Option<String>,
     pub(crate) hello_retries: u64,
+    /// The cipher suite of the last connection.
+    pub(crate) suite: String,
     /// Wall time of the whole phase.
     pub(crate) elapsed_us: f64,
     pub(crate) cpu_us: f64,

@@ -10,6 +10,9 @@ use crate::groups::Plan;
 use crate::machine::Machine;
 use crate::message::{ClientReport, ServerReport, Work};
 
+/// The load average up to which a machine counts as quiet. A run itself adds less than 2.
+const QUIET: f64 = 1.0;
+
 /// A whole run.
 #[derive(Serialize)]
 pub(crate) struct Report {
@@ -103,20 +106,20 @@ impl Report {
     }
 
     pub(crate) fn print_head(&self) {
-        let Machine {
-            cpu,
-            kernel,
-            cores,
-            server_core,
-            client_core,
-        } = &self.machine;
-        let pinned = match (server_core, client_core) {
+        let machine = &self.machine;
+        let pinned = match (machine.server_core, machine.client_core) {
             (Some(server), Some(client)) => {
                 format!("server on core {server}, client on core {client}")
             }
             _ => "not pinned: there is only one core".to_owned(),
         };
-        println!("{cpu}, {cores} cores, {kernel}; {pinned}");
+        println!(
+            "{}, {} cores, {}, load {}; {pinned}",
+            machine.cpu, machine.cores, machine.kernel, machine.load
+        );
+        if machine.load > QUIET {
+            println!("other work on this machine disturbs these figures");
+        }
         if cfg!(debug_assertions) {
             println!("debug build: these figures say nothing, use --release");
         }
@@ -228,8 +231,8 @@ impl Report {
         let mut found: Vec<(String, Vec<&str>)> = Vec::new();
         for row in &self.rows {
             let who = format!(
-                "server {} ({}), client {} (exactly the group)",
-                row.server_tls, row.server_policy, row.client_tls
+                "server {} ({}), client {} (exactly the group), {}",
+                row.server_tls, row.server_policy, row.client_tls, row.client.suite
             );
             match found.iter_mut().find(|(known, _)| *known == who) {
                 Some((_, groups)) => groups.push(&row.group),

@@ -1,9 +1,12 @@
 //! The whole instrument: small runs, and what it says about bad input.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::io::Read;
 use std::net::UdpSocket;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -95,17 +98,12 @@ fn the_server_can_have_s2n_tls() {
         .iter()
         .map(|row| row["group"].as_str().unwrap())
         .collect();
-    for group in [
-        "X25519MLKEM768",
-        "SecP256r1MLKEM768",
-        "SecP384r1MLKEM1024",
-        "X25519",
-    ] {
-        assert!(groups.contains(&group), "{groups:?}");
-    }
+    assert_eq!(groups.len(), 7, "{groups:?}");
     assert!(!groups.contains(&"MLKEM768"));
     for row in rows(&report) {
         assert_eq!(row["server_tls"], "s2n-tls");
+        assert_eq!(row["client_tls"], "rustls");
+        assert_eq!(row["client"]["suite"], "Aes128GcmSha256");
         assert_eq!(row["client"]["completed"], 20);
     }
 }
@@ -200,4 +198,37 @@ fn a_port_in_use_is_told_and_the_run_fails() {
     assert!(!output.status.success());
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains(&address) || text.contains("in use"), "{text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn no_process_outlives_a_killed_run() {
+    let mut run = Command::new(env!("CARGO_BIN_EXE_netbench"))
+        .args(["run", "request-response", "--groups", "X25519"])
+        .args(["--connections", "1000000000"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", run.id());
+    while std::fs::read_to_string(&children)
+        .unwrap()
+        .split_whitespace()
+        .count()
+        < 2
+    {
+        assert!(run.try_wait().unwrap().is_none(), "the run ended by itself");
+        std::thread::yield_now();
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+
+    // All of them share one standard error, so that it ends when the last of them has.
+    let mut stderr = run.stderr.take().unwrap();
+    let (ended, wait) = mpsc::channel();
+    std::thread::spawn(move || ended.send(stderr.read_to_end(&mut Vec::new())));
+    assert!(
+        wait.recv_timeout(Duration::from_mins(1)).is_ok(),
+        "a child still runs a minute after its parent was killed"
+    );
 }

@@ -7,7 +7,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::{connection::Connection, error::ConnectError, worker::Attempt};
+use crate::{
+    connection::Connection,
+    error::ConnectError,
+    worker::{Attempt, Promise},
+};
 
 /// A handshake under way: a future of the [`Connection`].
 ///
@@ -33,9 +37,10 @@ impl Connecting {
         Self(State::Failed(Some(error)))
     }
 
-    pub(crate) fn start(request: impl FnOnce(&Arc<Attempt>)) -> Self {
-        let attempt = Attempt::new();
-        request(&attempt);
+    /// Waits for what is promised to it by the request.
+    pub(crate) fn start(request: impl FnOnce(Promise)) -> Self {
+        let (attempt, promise) = Attempt::new();
+        request(promise);
         Self(State::Started(attempt))
     }
 }

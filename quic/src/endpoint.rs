@@ -167,9 +167,9 @@ impl Endpoint {
         match checked {
             Ok(setup) => {
                 let remote = udp::canonical(address);
-                Connecting::start(|attempt| {
+                Connecting::start(|promise| {
                     self.shared
-                        .connect(setup, remote, server_name.to_owned(), attempt);
+                        .connect(setup, remote, server_name.to_owned(), promise);
                 })
             }
             Err(error) => Connecting::failed(error),

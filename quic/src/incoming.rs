@@ -98,9 +98,9 @@ impl Incoming {
 
     fn start(mut self, setup: Option<proto::endpoint::Setup>) -> Connecting {
         match self.core.take() {
-            Some(core) => Connecting::start(|attempt| {
+            Some(core) => Connecting::start(|promise| {
                 self.shared
-                    .accept_incoming(self.worker, core, setup, attempt);
+                    .accept_incoming(self.worker, core, setup, promise);
             }),
             None => Connecting::failed(ConnectError::EndpointClosed),
         }

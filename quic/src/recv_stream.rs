@@ -159,7 +159,9 @@ impl RecvStream {
             Err(streams::ReadError::Blocked) => match &state.closed {
                 Some(error) => error.clone().into(),
                 None => {
-                    set_waker(state.recvs.entry(self.id).or_default(), cx);
+                    let replaced = set_waker(state.recvs.entry(self.id).or_default(), cx);
+                    drop(state);
+                    drop(replaced);
                     return Poll::Pending;
                 }
             },

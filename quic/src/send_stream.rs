@@ -149,7 +149,10 @@ impl SendStream {
                 Poll::Ready(Ok(written))
             }
             Err(streams::WriteError::Blocked) => {
-                set_waker(&mut state.sends.entry(self.id).or_default().writer, cx);
+                let side = state.sends.entry(self.id).or_default();
+                let replaced = set_waker(&mut side.writer, cx);
+                drop(state);
+                drop(replaced);
                 Poll::Pending
             }
             Err(streams::WriteError::Stopped(code)) => Poll::Ready(Err(WriteError::Stopped(code))),
@@ -168,7 +171,11 @@ impl SendStream {
         self.end_with(End::Reset, |streams, id| streams.reset(id, wire_code(code)));
     }
 
-    fn end_with(&mut self, end: End, act: impl FnOnce(&mut Streams, StreamId) -> Result<(), ClosedStream>) {
+    fn end_with(
+        &mut self,
+        end: End,
+        act: impl FnOnce(&mut Streams, StreamId) -> Result<(), ClosedStream>,
+    ) {
         if self.end != End::Open {
             return;
         }
@@ -207,7 +214,10 @@ impl SendStream {
         if let Some(error) = &state.closed {
             return Poll::Ready(Err(error.clone()));
         }
-        set_waker(&mut state.sends.entry(self.id).or_default().watcher, cx);
+        let side = state.sends.entry(self.id).or_default();
+        let replaced = set_waker(&mut side.watcher, cx);
+        drop(state);
+        drop(replaced);
         Poll::Pending
     }
 

@@ -34,11 +34,12 @@ enum Phase {
 }
 
 impl Attempt {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Waiting {
+    pub(crate) fn new() -> (Arc<Self>, Promise) {
+        let attempt = Arc::new(Self(Mutex::new(Waiting {
             phase: Phase::Asked,
             waker: None,
-        })))
+        })));
+        (attempt.clone(), Promise(Some(attempt)))
     }
 
     /// Nobody waits any more: an unfinished handshake is given up.
@@ -57,18 +58,43 @@ impl Attempt {
             Phase::Left => Poll::Ready(Err(ConnectError::EndpointClosed)),
             phase => {
                 waiting.phase = phase;
-                set_waker(&mut waiting.waker, cx);
+                let replaced = set_waker(&mut waiting.waker, cx);
+                drop(waiting);
+                drop(replaced);
                 Poll::Pending
             }
         }
     }
 
+    /// Hands over the outcome, gives whom to wake.
+    fn on_over(&self, outcome: Outcome) -> Option<Waker> {
+        let mut waiting = lock(&self.0);
+        if let Phase::Left = waiting.phase {
+            drop(waiting);
+            drop(outcome);
+            return None;
+        }
+        waiting.phase = Phase::Over(outcome);
+        waiting.waker.take()
+    }
+}
+
+/// The worker's side of an [`Attempt`]. Dropped unkept, it says that the endpoint is closed, so
+/// that whatever happens to a request nobody waits for ever.
+pub(crate) struct Promise(Option<Arc<Attempt>>);
+
+impl Promise {
+    /// Whether nobody waits any more.
     pub(super) fn is_left(&self) -> bool {
-        matches!(lock(&self.0).phase, Phase::Left)
+        self.0
+            .as_ref()
+            .is_none_or(|attempt| matches!(lock(&attempt.0).phase, Phase::Left))
     }
 
+    /// The handshake is under way.
     pub(super) fn on_started(&self, cell: &Arc<Cell>) {
-        let mut waiting = lock(&self.0);
+        let Some(attempt) = &self.0 else { return };
+        let mut waiting = lock(&attempt.0);
         if let Phase::Asked = waiting.phase {
             waiting.phase = Phase::Started(cell.clone());
         } else {
@@ -77,15 +103,20 @@ impl Attempt {
         }
     }
 
-    /// Hands over the outcome. Where nobody waits any more it is dropped, which closes it.
-    pub(crate) fn on_over(&self, outcome: Outcome, wakes: &mut Vec<Waker>) {
-        let mut waiting = lock(&self.0);
-        wakes.extend(waiting.waker.take());
-        if matches!(waiting.phase, Phase::Left) {
-            drop(waiting);
-            drop(outcome);
-        } else {
-            waiting.phase = Phase::Over(outcome);
+    /// The handshake is over. Where nobody waits any more the outcome is dropped, which closes it.
+    pub(super) fn keep(mut self, outcome: Outcome, wakes: &mut Vec<Waker>) {
+        if let Some(attempt) = self.0.take() {
+            wakes.extend(attempt.on_over(outcome));
+        }
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        let attempt = self.0.take();
+        let waker = attempt.and_then(|attempt| attempt.on_over(Err(ConnectError::EndpointClosed)));
+        if let Some(waker) = waker {
+            waker.wake();
         }
     }
 }

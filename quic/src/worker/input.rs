@@ -36,6 +36,7 @@ impl Worker {
         let mut buffers = std::mem::take(&mut self.buffers);
         for message in buffers.messages(count) {
             self.stats.bytes_received += message.bytes.len() as u64;
+            self.stats.datagrams_received += message.bytes.len().div_ceil(message.stride) as u64;
             self.process_message(&message.arrival, message.bytes, message.stride);
         }
         self.buffers = buffers;
@@ -53,7 +54,6 @@ impl Worker {
                     let Some(datagram) = datagrams.peek_mut() else {
                         return;
                     };
-                    self.stats.datagrams_received += 1;
                     self.endpoint.on_datagram(self.now, arrival, datagram)
                 }
             };
@@ -74,7 +74,6 @@ impl Worker {
             let mut state: MutexGuard<'_, State> = entry.cell.lock();
             state.core.on_datagram(self.now, arrival, datagram);
             while let Some(datagram) = datagrams.peek_mut() {
-                self.stats.datagrams_received += 1;
                 match self.endpoint.on_datagram(self.now, arrival, datagram) {
                     Routed::Connection(same) if same == slot => {
                         state.core.on_datagram(self.now, arrival, datagram);

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    attempt::Attempt,
+    attempt::Promise,
     cell::Cell,
     stats::EndpointStats,
     waiters::{lock, set_waker},
@@ -49,7 +49,7 @@ pub(crate) enum Command {
         /// Whom to expect there.
         server_name: String,
         /// Who waits for it.
-        attempt: Arc<Attempt>,
+        promise: Promise,
     },
     /// Accept a connection.
     Accept {
@@ -58,7 +58,7 @@ pub(crate) enum Command {
         /// What with, if not with the endpoint's own.
         setup: Option<Setup>,
         /// Who waits for it.
-        attempt: Arc<Attempt>,
+        promise: Promise,
     },
     /// Refuse a connection.
     Refuse(Incoming),
@@ -119,7 +119,9 @@ impl Link {
     pub(super) fn poll_requests(&self, cx: &Context<'_>) -> Poll<()> {
         let mut requests = lock(&self.requests);
         if requests.is_empty() {
-            set_waker(&mut requests.waker, cx);
+            let replaced = set_waker(&mut requests.waker, cx);
+            drop(requests);
+            drop(replaced);
             Poll::Pending
         } else {
             Poll::Ready(())

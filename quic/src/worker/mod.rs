@@ -43,7 +43,7 @@ use crate::{
     udp::{Buffers, Socket},
 };
 
-pub(crate) use attempt::Attempt;
+pub(crate) use attempt::{Attempt, Promise};
 pub(crate) use cell::{Handle, SendSide, State};
 pub(crate) use link::{Command, Link};
 pub(crate) use shared::Shared;
@@ -54,6 +54,10 @@ pub(crate) use waiters::{set_waker, wait_until};
 /// shares datagrams with what the protocol has to send: a reply with the acknowledgement and
 /// HANDSHAKE_DONE, a request with the client's Finished.
 const ROUNDS: usize = 3;
+
+/// Handshakes started in one turn at most: they cost more than everything else, and connections
+/// that are established come first.
+const STARTS: usize = 16;
 
 /// One share of an endpoint.
 pub(crate) struct Worker {
@@ -72,6 +76,12 @@ pub(crate) struct Worker {
     touched: Vec<Slot>,
     sending: VecDeque<Slot>,
     requests: Requests,
+    /// What the application wants and this turn's budget did not allow.
+    backlog: VecDeque<Command>,
+    /// Handshakes that may still be started in this turn.
+    starts: usize,
+    /// Connections that ended in this turn.
+    ended: usize,
     wakes: Vec<Waker>,
     /// What every connection is closed with, once the endpoint is.
     closing: Option<(u64, Bytes)>,
@@ -103,6 +113,9 @@ impl Worker {
             touched: Vec::new(),
             sending: VecDeque::new(),
             requests: Requests::default(),
+            backlog: VecDeque::new(),
+            starts: STARTS,
+            ended: 0,
             wakes: Vec::new(),
             closing: None,
             released: false,
@@ -123,6 +136,7 @@ impl Worker {
 
     async fn turn(&mut self) {
         self.now = clock();
+        self.starts = STARTS;
         self.receive();
         self.on_timeouts();
         for _ in 0..ROUNDS {
@@ -138,8 +152,17 @@ impl Worker {
         self.take_requests();
         self.service();
         self.transmit();
+        self.publish();
         waiters::wake(&mut self.wakes);
+    }
+
+    /// Tells what this turn came to: the counters first, then that nothing is left to wait for.
+    fn publish(&mut self) {
         self.link.set_stats(self.stats.with(self.endpoint.stats()));
+        if self.ended > 0 {
+            self.shared.on_ended(self.ended, &mut self.wakes);
+            self.ended = 0;
+        }
     }
 
     /// Whether nothing is left to do, now or later.
@@ -148,11 +171,13 @@ impl Worker {
             && self.table.is_empty()
             && self.batch.is_empty()
             && self.touched.is_empty()
+            && self.backlog.is_empty()
     }
 
     /// Waits until there is something to do.
     async fn wait(&mut self) {
-        if !self.sending.is_empty() && self.batch.is_empty() {
+        let may_send = !self.sending.is_empty() && self.batch.is_empty();
+        if may_send || !self.backlog.is_empty() {
             return tokio::task::yield_now().await;
         }
         let mut slept = false;
@@ -221,7 +246,7 @@ impl Worker {
         if !alive {
             state.end(ConnectionError::TimedOut, &mut self.wakes);
         }
-        let error = state.closed.clone().filter(|_| entry.attempt.is_some());
+        let error = state.closed.clone().filter(|_| entry.promise.is_some());
         drop(state);
 
         let outcome = match (complete, error) {
@@ -229,14 +254,14 @@ impl Worker {
             (None, error) => error.map(|error| Err(ConnectError::Connection(error))),
         };
         if let Some(outcome) = outcome
-            && let Some(attempt) = entry.attempt.take()
+            && let Some(promise) = entry.promise.take()
         {
-            attempt.on_over(outcome, &mut self.wakes);
+            promise.keep(outcome, &mut self.wakes);
         }
         if !alive {
             self.timers.remove(slot, &entry.deadline);
             self.table.remove(slot);
-            self.shared.on_ended(&mut self.wakes);
+            self.ended += 1;
         } else if !entry.sending {
             entry.sending = true;
             self.sending.push_back(slot);
@@ -268,23 +293,21 @@ impl Drop for Worker {
         };
         let mut wakes = std::mem::take(&mut self.wakes);
         let waiting = self.link.end();
-        for command in waiting
-            .commands
-            .into_iter()
-            .chain(self.requests.commands.drain(..))
-        {
-            if let Command::Connect { attempt, .. } | Command::Accept { attempt, .. } = command {
-                attempt.on_over(Err(ConnectError::EndpointClosed), &mut wakes);
-                self.shared.on_ended(&mut wakes);
-            }
-        }
-        for entry in self.table.iter() {
+        self.backlog.extend(waiting.commands);
+        let starts = |command: &&Command| {
+            matches!(command, Command::Connect { .. } | Command::Accept { .. })
+        };
+        self.ended += self.backlog.iter().filter(starts).count();
+        // Their promises say that the endpoint is closed.
+        self.backlog.clear();
+        for entry in self.table.iter_mut() {
             entry.cell.lock().end(error.clone(), &mut wakes);
-            if let Some(attempt) = &entry.attempt {
-                attempt.on_over(Err(error.clone().into()), &mut wakes);
+            if let Some(promise) = entry.promise.take() {
+                promise.keep(Err(error.clone().into()), &mut wakes);
             }
-            self.shared.on_ended(&mut wakes);
+            self.ended += 1;
         }
+        self.shared.on_ended(self.ended, &mut wakes);
         self.shared.on_worker_ended(&mut wakes);
         waiters::wake(&mut wakes);
     }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Attempt, Command, Worker, cell::Cell, touch};
+use super::{Command, Promise, Worker, cell::Cell, touch};
 use crate::{
     error::ConnectError,
     proto::{
@@ -12,23 +12,28 @@ use crate::{
 };
 
 impl Worker {
-    /// Does what the application asked for since the last time.
+    /// Does what the application asked for since the last time, within this turn's budget of new
+    /// handshakes.
     pub(super) fn take_requests(&mut self) {
         let mut requests = std::mem::take(&mut self.requests);
         if self.link.take(&mut requests) {
             for (arrival, mut datagram) in requests.foreign.drain(..) {
-                let len = datagram.len().max(1);
-                self.process_message(&arrival, &mut datagram, len);
+                let len = datagram.len();
+                self.process_message(&arrival, &mut datagram, len.max(1));
             }
-            for command in requests.commands.drain(..) {
-                self.on_command(command);
-            }
+            self.backlog.extend(requests.commands.drain(..));
             for cell in requests.dirty.drain(..) {
                 cell.clear_dirty();
                 self.on_dirty(&cell);
             }
         }
         self.requests = requests;
+        while self.starts > 0 {
+            let Some(command) = self.backlog.pop_front() else {
+                return;
+            };
+            self.on_command(command);
+        }
     }
 
     fn on_dirty(&mut self, cell: &Arc<Cell>) {
@@ -45,23 +50,23 @@ impl Worker {
                 setup,
                 remote,
                 server_name,
-                attempt,
+                promise,
             } => {
-                if self.is_wanted(&attempt) {
+                if self.is_wanted(&promise) {
                     let started = self
                         .endpoint
                         .connect(self.now, &setup, remote, &server_name);
-                    self.on_started(started.map_err(ConnectError::Tls), attempt);
+                    self.on_started(started.map_err(ConnectError::Tls), promise);
                 }
             }
             Command::Accept {
                 incoming,
                 setup,
-                attempt,
+                promise,
             } => {
-                if self.is_wanted(&attempt) {
+                if self.is_wanted(&promise) {
                     let started = self.endpoint.accept(self.now, incoming, setup.as_ref());
-                    self.on_started(started.map_err(ConnectError::from), attempt);
+                    self.on_started(started.map_err(ConnectError::from), promise);
                 } else {
                     self.endpoint.refuse(self.now, incoming);
                 }
@@ -74,32 +79,28 @@ impl Worker {
     }
 
     /// Whether a connection that was asked for is still to be started.
-    fn is_wanted(&mut self, attempt: &Attempt) -> bool {
-        if self.closing.is_none() && !attempt.is_left() {
-            return true;
+    fn is_wanted(&mut self, promise: &Promise) -> bool {
+        let wanted = self.closing.is_none() && !promise.is_left();
+        if !wanted {
+            self.ended += 1;
         }
-        attempt.on_over(Err(ConnectError::EndpointClosed), &mut self.wakes);
-        self.shared.on_ended(&mut self.wakes);
-        false
+        wanted
     }
 
-    fn on_started(
-        &mut self,
-        started: Result<(Slot, Connection), ConnectError>,
-        attempt: Arc<Attempt>,
-    ) {
+    fn on_started(&mut self, started: Result<(Slot, Connection), ConnectError>, promise: Promise) {
+        self.starts = self.starts.saturating_sub(1);
         match started {
             Ok((slot, core)) => {
                 let cell = Cell::new(slot, self.link.clone(), core);
-                attempt.on_started(&cell);
-                self.table.insert(cell, attempt);
+                promise.on_started(&cell);
+                self.table.insert(cell, promise);
                 if let Some(entry) = self.table.get(slot) {
                     touch(&mut self.touched, entry);
                 }
             }
             Err(error) => {
-                attempt.on_over(Err(error), &mut self.wakes);
-                self.shared.on_ended(&mut self.wakes);
+                promise.keep(Err(error), &mut self.wakes);
+                self.ended += 1;
             }
         }
     }

@@ -11,17 +11,14 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    attempt::Attempt,
+    attempt::Promise,
     link::{Command, Link},
     stats::EndpointStats,
     waiters::{Waiters, lock, wait_until, wake},
 };
-use crate::{
-    error::ConnectError,
-    proto::{
-        endpoint::{Incoming, Setup},
-        limits,
-    },
+use crate::proto::{
+    endpoint::{Incoming, Setup},
+    limits,
 };
 
 /// What the handles and all workers of an endpoint share.
@@ -89,17 +86,16 @@ impl Shared {
         setup: Setup,
         remote: SocketAddr,
         server_name: String,
-        attempt: &Arc<Attempt>,
+        promise: Promise,
     ) {
         let worker = self.turn.fetch_add(1, Ordering::Relaxed) % self.links.len().max(1);
-        let attempt = attempt.clone();
         self.start(
             worker as u8,
             Command::Connect {
                 setup,
                 remote,
                 server_name,
-                attempt,
+                promise,
             },
         );
     }
@@ -110,33 +106,27 @@ impl Shared {
         worker: u8,
         incoming: Incoming,
         setup: Option<Setup>,
-        attempt: &Arc<Attempt>,
+        promise: Promise,
     ) {
         self.start(
             worker,
             Command::Accept {
                 incoming,
                 setup,
-                attempt: attempt.clone(),
+                promise,
             },
         );
     }
 
     fn start(&self, worker: u8, command: Command) {
-        let closed = self.closed.load(Ordering::Acquire);
-        self.on_started();
-        let refused = match self.link(worker) {
-            Some(link) if !closed => link.push(command).err(),
-            _ => Some(command),
-        };
-        match refused {
-            Some(Command::Connect { attempt, .. } | Command::Accept { attempt, .. }) => {
-                let mut wakes = Vec::new();
-                attempt.on_over(Err(ConnectError::EndpointClosed), &mut wakes);
-                self.on_ended(&mut wakes);
-                wake(&mut wakes);
-            }
-            _ => {}
+        lock(&self.activity).connections += 1;
+        let taken = self
+            .link(worker)
+            .is_some_and(|link| link.push(command).is_ok());
+        if !taken {
+            let mut wakes = Vec::new();
+            self.on_ended(1, &mut wakes);
+            wake(&mut wakes);
         }
     }
 
@@ -147,14 +137,10 @@ impl Shared {
         }
     }
 
-    fn on_started(&self) {
-        lock(&self.activity).connections += 1;
-    }
-
-    /// A connection is drained, or never came to be.
-    pub(super) fn on_ended(&self, wakes: &mut Vec<Waker>) {
+    /// So many connections are drained, or never came to be.
+    pub(super) fn on_ended(&self, count: usize, wakes: &mut Vec<Waker>) {
         let mut activity = lock(&self.activity);
-        activity.connections = activity.connections.saturating_sub(1);
+        activity.connections = activity.connections.saturating_sub(count);
         if activity.connections == 0 {
             activity.idle.wake_all(wakes);
         }

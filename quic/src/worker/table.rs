@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{attempt::Attempt, cell::Cell, timers::Deadline};
+use super::{attempt::Promise, cell::Cell, timers::Deadline};
 use crate::proto::endpoint::Slot;
 
 /// The connections of a worker by their slots.
@@ -14,7 +14,7 @@ pub(super) struct Table {
 pub(super) struct Entry {
     pub(super) cell: Arc<Cell>,
     /// Who waits for the handshake.
-    pub(super) attempt: Option<Arc<Attempt>>,
+    pub(super) promise: Option<Promise>,
     pub(super) deadline: Deadline,
     /// Whether it waits to be serviced.
     pub(super) touched: bool,
@@ -27,14 +27,14 @@ impl Table {
         self.entries.get_mut(slot.0 as usize)?.as_mut()
     }
 
-    pub(super) fn insert(&mut self, cell: Arc<Cell>, attempt: Arc<Attempt>) {
+    pub(super) fn insert(&mut self, cell: Arc<Cell>, promise: Promise) {
         let index = cell.slot.0 as usize;
         if index >= self.entries.len() {
             self.entries.resize_with(index + 1, || None);
         }
         let entry = Entry {
             cell,
-            attempt: Some(attempt),
+            promise: Some(promise),
             deadline: Deadline::default(),
             touched: false,
             sending: false,
@@ -52,10 +52,6 @@ impl Table {
 
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().flatten()
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {

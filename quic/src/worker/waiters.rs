@@ -14,15 +14,18 @@ use slab::Slab;
 pub(crate) struct Waiters(Slab<Option<Waker>>);
 
 impl Waiters {
-    fn register(&mut self, key: &mut Option<usize>, cx: &Context<'_>) {
+    fn register(&mut self, key: &mut Option<usize>, cx: &Context<'_>) -> Option<Waker> {
         match key.and_then(|key| self.0.get_mut(key)) {
             Some(waker) => set_waker(waker, cx),
-            None => *key = Some(self.0.insert(Some(cx.waker().clone()))),
+            None => {
+                *key = Some(self.0.insert(Some(cx.waker().clone())));
+                None
+            }
         }
     }
 
-    fn forget(&mut self, key: usize) {
-        self.0.try_remove(key);
+    fn forget(&mut self, key: usize) -> Option<Waker> {
+        self.0.try_remove(key).flatten()
     }
 
     /// Moves every waker to `wakes`, to be called once no lock is held.
@@ -32,10 +35,14 @@ impl Waiters {
 }
 
 /// Remembers whom to wake; cheap where it is the same task as before.
-pub(crate) fn set_waker(slot: &mut Option<Waker>, cx: &Context<'_>) {
+///
+/// Gives back who was remembered before, to be dropped once no lock is held: a task may go with
+/// its last waker, and its streams with it.
+#[must_use = "drop it once no lock is held"]
+pub(crate) fn set_waker(slot: &mut Option<Waker>, cx: &Context<'_>) -> Option<Waker> {
     match slot {
-        Some(waker) => waker.clone_from(cx.waker()),
-        None => *slot = Some(cx.waker().clone()),
+        Some(waker) if waker.will_wake(cx.waker()) => None,
+        slot => slot.replace(cx.waker().clone()),
     }
 }
 
@@ -68,9 +75,12 @@ pub(crate) async fn wait_until<T, R>(
     poll_fn(|cx| {
         let mut guarded = lock(place.mutex);
         let result = attempt(&mut guarded);
+        let mut replaced = None;
         if result.is_pending() {
-            (place.waiters)(&mut guarded).register(&mut place.key, cx);
+            replaced = (place.waiters)(&mut guarded).register(&mut place.key, cx);
         }
+        drop(guarded);
+        drop(replaced);
         result
     })
     .await
@@ -86,7 +96,10 @@ struct Place<'a, T, W: Fn(&mut T) -> &mut Waiters> {
 impl<T, W: Fn(&mut T) -> &mut Waiters> Drop for Place<'_, T, W> {
     fn drop(&mut self) {
         if let Some(key) = self.key {
-            (self.waiters)(&mut lock(self.mutex)).forget(key);
+            let mut guarded = lock(self.mutex);
+            let waker = (self.waiters)(&mut guarded).forget(key);
+            drop(guarded);
+            drop(waker);
         }
     }
 }

@@ -11,6 +11,7 @@
 mod capture;
 mod client;
 mod groups;
+mod hello_retry;
 mod server;
 mod session;
 mod suites;

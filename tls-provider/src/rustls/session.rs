@@ -5,6 +5,7 @@ use ::rustls::quic::{Connection, KeyChange};
 use bytes::BytesMut;
 
 use super::capture::{self, Purpose};
+use super::hello_retry::is_hello_retry;
 use crate::{
     Alert, CertificateDer, Error, Flight, Level, Negotiated, PerLevel, Secret, Session, Side,
     SignatureScheme, Status, Suite, message,
@@ -57,7 +58,7 @@ impl Running {
             self.scratch.clear();
             let change = self.tls.write_hs(&mut self.scratch);
             if self.side.is_server() && self.write_level == Level::Initial {
-                self.hello_retry |= message::is_hello_retry(&self.scratch);
+                self.hello_retry |= is_hello_retry(&self.scratch);
             }
             tx.crypto[self.write_level].extend_from_slice(&self.scratch);
             match change {
@@ -104,7 +105,7 @@ impl Running {
 
     fn read(&mut self, message: &[u8], tx: &mut Flight) -> Result<(), Error> {
         if self.side.is_client() && !self.hello_retry {
-            self.hello_retry = message::is_hello_retry(message);
+            self.hello_retry = is_hello_retry(message);
         }
         capture::take();
         self.tls
@@ -157,11 +158,7 @@ impl Session for Running {
     }
 
     fn peer_params(&self) -> Option<&[u8]> {
-        match &self.tls {
-            // Until the server's come, a client that resumes has those of the session before.
-            Connection::Client(client) if client.is_handshaking() => None,
-            tls => tls.quic_transport_parameters(),
-        }
+        self.tls.quic_transport_parameters()
     }
 
     fn negotiated(&self) -> Negotiated {

@@ -21,7 +21,7 @@ use crate::{
 };
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 /// A new ticket key is made this often; the one before it still opens its tickets.
 const KEY_ROTATION: Duration = Duration::from_hours(12);

@@ -17,6 +17,9 @@ use crate::{
     Session, Side, SignatureScheme, Status, Suite, message,
 };
 
+#[cfg(test)]
+mod tests;
+
 /// Where the random of a ClientHello stands.
 const RANDOM: std::ops::Range<usize> = 6..38;
 

@@ -269,7 +269,12 @@ impl Connection {
             if frame.is_ack_eliciting() {
                 eliciting = AckEliciting::Yes;
             }
-            self.dispatch(now, kind.space(), dcid, frame)?;
+            let frame_type = frame.frame_type();
+            self.dispatch(now, kind.space(), dcid, frame)
+                .map_err(|error| match error.frame {
+                    0 => error.in_frame(frame_type),
+                    _ => error,
+                })?;
         }
         Ok(eliciting)
     }

@@ -5,7 +5,7 @@ use rcgen::{CertificateParams, KeyPair};
 use super::*;
 use crate::{Backend, ClientOptions, Flight, Identity, PerLevel, PrivateKeyDer, Status, Trust};
 
-fn identity() -> Identity {
+pub(in crate::s2n) fn identity() -> Identity {
     let key = KeyPair::generate().expect("a key");
     let params = CertificateParams::new(vec!["example.test".to_owned()]).expect("parameters");
     let certificate = params.self_signed(&key).expect("a certificate");

@@ -1,0 +1,16 @@
+//! rustls tells of a HelloRetryRequest only where no ticket was used.
+
+#[cfg(test)]
+mod tests;
+
+const SERVER_HELLO: u8 = 2;
+/// A ServerHello with this random is a HelloRetryRequest (RFC 8446 §4.1.3).
+const RETRY_RANDOM: [u8; 32] = [
+    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
+    0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+];
+
+/// Whether a message is a HelloRetryRequest.
+pub(super) fn is_hello_retry(message: &[u8]) -> bool {
+    message.first() == Some(&SERVER_HELLO) && message.get(6..38) == Some(&RETRY_RANDOM)
+}

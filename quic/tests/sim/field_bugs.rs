@@ -10,8 +10,8 @@ use hybriq::{
         packet::Cid,
     },
     sim::{
-        Ask, Datagram, DropNth, Idle, InitialFrame, Network, Recut, Rng, SERVER_ADDRESS, World,
-        build_initial, join, ms, open_initials,
+        Ask, Datagram, DropNth, Header, Idle, InitialFrame, Network, PacketKind, Recut, Rng,
+        SERVER_ADDRESS, World, build_initial, join, ms, open_initials,
     },
     tls::{Group, Side},
 };
@@ -112,6 +112,26 @@ fn a_server_hello_over_two_initials_survives_the_loss_of_either() {
         let network = plain(1).toward(Side::Client, DropNth::new(lost));
         let world = exchange(network, &client, &server);
         assert!(answered_after(&world) <= answered_after(&lossless) + PTO + ms(25));
+    }
+}
+
+/// A client whose request fills the window may still have to repeat its Finished: the request is
+/// neither acknowledged nor timed before that came.
+#[test]
+fn a_lost_finished_does_not_wait_behind_the_request() {
+    let (client, server) = pair();
+    for lost in 1..5 {
+        let mut seen = 0;
+        let network = plain(1).drop_if(move |datagram, toward| {
+            let finished =
+                |packet: &Header| packet.kind == PacketKind::Handshake && packet.range.len() > 60;
+            let carries = toward.is_server() && datagram.packets().iter().any(finished);
+            seen += usize::from(carries);
+            carries && seen <= lost
+        });
+        let mut world = world(network, &client, &server, Ask::streams(1, 100_000));
+        world.run(LIMIT);
+        check(&world);
     }
 }
 

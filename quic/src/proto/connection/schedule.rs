@@ -32,7 +32,8 @@ impl Connection {
         if probing {
             return Wish::Frames;
         }
-        if self.has_frames(space) && self.recovery.can_send(self.path.datagram_size().into()) {
+        let room = self.recovery.can_send(self.path.datagram_size().into());
+        if self.has_frames(space) && (room || self.has_no_timer(space)) {
             return Wish::Frames;
         }
         if self.spaces[space].is_ack_due(now) {
@@ -40,6 +41,12 @@ impl Connection {
         } else {
             Wish::Nothing
         }
+    }
+
+    /// Handshake data that was declared lost must not wait for the window: 1-RTT packets may fill
+    /// it, and nobody acknowledges or times those before the handshake is over (RFC 9002 §6.2.1).
+    fn has_no_timer(&self, space: Space) -> bool {
+        space != Space::Data && !self.recovery.has_eliciting_in_flight(space)
     }
 
     fn has_keys(&self, space: Space) -> bool {

@@ -78,7 +78,7 @@ impl Connection {
                             .active()
                             .any(|cid| cid.as_bytes() == packet.dcid);
                     if meant && !ours {
-                        self.on_version_negotiation(now);
+                        self.on_version_negotiation();
                     }
                     Fate::Dropped
                 }
@@ -174,10 +174,6 @@ impl Connection {
     }
 
     /// Opens a packet with a long header. `None`: drop it.
-    #[expect(
-        clippy::type_complexity,
-        reason = "number and payload, an error, or neither"
-    )]
     fn open_long<'p>(
         &self,
         packet: Protected<'p>,
@@ -198,10 +194,6 @@ impl Connection {
     }
 
     /// Opens a 1-RTT packet and follows the peer's key updates (RFC 9001 §6).
-    #[expect(
-        clippy::type_complexity,
-        reason = "number and payload, an error, or neither"
-    )]
     fn open_one_rtt<'p>(
         &mut self,
         now: Instant,

@@ -8,7 +8,7 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 
 use hybriq::{
     proto::{endpoint::Setup, packet::Cid},
-    sim::{Datagram, InitialFrame, Network, SERVER_ADDRESS, World, build_initial},
+    sim::{Datagram, InitialFrame, Network, SERVER_ADDRESS, World, build_initial, join},
     tls::Side,
 };
 
@@ -16,9 +16,10 @@ use hybriq::{
 fn crypto_reassembly() {
     let server = AssertUnwindSafe(support::server());
     let (origin, _) = support::world(&server);
-    let hello = support::client_hello(&origin);
     let source = origin.client_host(0).address;
-    let scid = origin.trace().initials(Side::Client, source)[0].1.scid;
+    let sent = origin.trace().initials(Side::Client, source);
+    let hello = join(sent.iter().map(|(_, initial)| initial));
+    let scid = sent[0].1.scid;
     let dcid = Cid::from([9; 8]);
     bolero::check!()
         .with_iterations(2_000)
@@ -36,12 +37,13 @@ fn crypto_reassembly() {
                 let from = usize::from(offset) % hello.len();
                 let to = (from + usize::from(len) % 1001).min(hello.len());
                 let data = hello[from..to].to_vec();
-                let frames = match data.is_empty() {
-                    true => vec![InitialFrame::Ping],
-                    false => vec![InitialFrame::Crypto {
+                let frames = if data.is_empty() {
+                    vec![InitialFrame::Ping]
+                } else {
+                    vec![InitialFrame::Crypto {
                         offset: from as u64,
                         data,
-                    }],
+                    }]
                 };
                 let payload = build_initial(dcid, scid, number as u64, &frames);
                 let destination = SERVER_ADDRESS;

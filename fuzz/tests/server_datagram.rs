@@ -9,10 +9,10 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 use hybriq::{
     proto::{
         frame::FrameWriter,
-        packet::{Cid, Header, KeyPhase, Kind, VERSION_1, initial_direction},
+        packet::{Cid, DirectionKeys, Header, KeyPhase, Kind, VERSION_1, initial_direction},
     },
     sim::{Datagram, Raw, SERVER_ADDRESS, World, initial_header, ms, seal_packet},
-    tls::{Level, Side},
+    tls::{Level, Secret, Side, Suite},
 };
 
 /// How far the handshake is when the attack begins: half of a ClientHello is yet to come, the
@@ -81,10 +81,10 @@ fn authentic_frames() {
             let fill = |out: &mut FrameWriter<'_>| {
                 out.write(&Raw(&[ty % 0x20]));
                 out.write(&Raw(fields));
-                if kind & 3 == 0 { 1200 } else { 0 }
+                if kind % 4 == 0 { 1200 } else { 0 }
             };
             let number = 100 + index as u64;
-            let keys = |label, level| support::client_keys(&log, label, level);
+            let keys = |label, level| client_keys(&log, label, level);
             let packet = match kind % 3 {
                 0 => {
                     let keys = initial_direction(VERSION_1, &first.dcid, Side::Client);
@@ -121,4 +121,20 @@ fn one_rtt(dcid: Cid) -> Header<'static> {
         spin: false,
         key_phase: KeyPhase::Zero,
     }
+}
+
+/// The keys that the client encrypts with.
+fn client_keys(log: &support::Log, label: &str, level: Level) -> Option<DirectionKeys> {
+    let lines = log.lock().unwrap();
+    let line = lines
+        .iter()
+        .find(|line| line.split(' ').next() == Some(label))?;
+    let hex = line.split(' ').nth(2)?;
+    let secret: Vec<u8> = (0..hex.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
+        .collect();
+    let suite = Suite::Aes128GcmSha256;
+    let secret = Secret::new(level, Side::Client, suite, &secret)?;
+    Some(DirectionKeys::from_secret(&secret))
 }

@@ -10,13 +10,15 @@ use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
     Answer, Bulk, Certificate, Connection, Failure, Groups, HANDSHAKE_FAILURE, Handshake, Peer,
-    Role, Server, Setup, Sighting, Witness,
+    Receipt, Role, Server, Setup, Sighting, Windows, Witness,
 };
 
 /// Far more than any case needs; it turns a hang into a failure.
 const PATIENCE: Duration = Duration::from_mins(1);
 const BULK: usize = 32 * 1024 * 1024;
 const STREAMS: usize = 200;
+/// More than narrow windows and any implementation's buffers hold.
+const LATE: usize = 8 * 1024 * 1024;
 
 /// Two implementations.
 #[derive(Clone, Copy)]
@@ -91,6 +93,9 @@ cases! {
     CARRIES_32_MIB_EACH_WAY: PreferPostQuantum -> PreferPostQuantum, carries_32_mib_each_way;
     /// Twice as many streams as may be open at once, all at once.
     CARRIES_200_STREAMS: PreferPostQuantum -> PreferPostQuantum, carries_200_streams;
+    /// Four streams, whose reader starts only when the limits of both ends have stopped them, stop
+    /// within the limits and arrive after all.
+    STOPS_AT_THE_LIMITS: PreferPostQuantum -> PreferPostQuantum, stops_at_the_limits;
     /// A server whose only group the client sent no share for gets one by HelloRetryRequest.
     RETRIES_FOR_SECP384R1: PreferPostQuantum -> OnlySecp384r1, retries_for_secp384r1;
     /// A server that prefers post-quantum retries although a classical share would do.
@@ -135,25 +140,24 @@ impl Case {
             .unwrap_or(Err(Problem::TimedOut))
     }
 
-    fn set_ups(&self) -> Result<(Setup, Setup), Problem> {
+    fn set_ups(&self, windows: Windows) -> Result<(Setup, Setup), Problem> {
         let certificate = Certificate::generate()
             .map_err(|error| Problem::Unexpected(format!("no certificate: {error}")))?;
-        let client = Setup {
+        let set_up = |groups| Setup {
             certificate: certificate.clone(),
-            groups: self.client,
+            groups,
+            windows,
         };
-        Ok((
-            client,
-            Setup {
-                certificate,
-                groups: self.server,
-            },
-        ))
+        Ok((set_up(self.client), set_up(self.server)))
     }
 
     /// Connects without anybody between.
-    async fn connect(&self, pair: Pair<'_>) -> Result<(Server, Arc<dyn Connection>), Problem> {
-        let (client, server) = self.set_ups()?;
+    async fn connect(
+        &self,
+        pair: Pair<'_>,
+        windows: Windows,
+    ) -> Result<(Server, Arc<dyn Connection>), Problem> {
+        let (client, server) = self.set_ups(windows)?;
         let mut server = pair.server.serve(&server).map_err(failed("server"))?;
         let connection = pair
             .client
@@ -166,7 +170,7 @@ impl Case {
 
     /// Lets the two meet before a witness and use the connection, if there is one.
     async fn meet(&self, pair: Pair<'_>) -> Result<Meeting, Problem> {
-        let (client, server) = self.set_ups()?;
+        let (client, server) = self.set_ups(Windows::Default)?;
         let mut server = pair.server.serve(&server).map_err(failed("server"))?;
         let witness = Witness::before(server.address()).await?;
         let (connected, accepted) = tokio::join!(
@@ -203,26 +207,24 @@ struct Meeting {
 }
 
 impl Meeting {
-    /// The group on the wire, once it is certain that neither end tells another story.
+    /// What was agreed on by the wire, once it is certain that neither end tells another story.
     fn agreed(&self) -> Result<Handshake, Problem> {
-        let last = self.wire.server_hellos.last().filter(|hello| !hello.retry);
-        let Some(last) = last else {
+        let client = self.client.clone().map_err(failed("client"))?;
+        let server = self.server.clone().map_err(failed("server"))?;
+        let hellos = &self.wire.server_hellos;
+        let Some(last) = hellos.last().filter(|hello| !hello.retry) else {
             return unexpected(format!("no ServerHello on the wire: {:?}", self.wire));
         };
         let wire = Handshake {
             group: Some(last.group),
-            hello_retry: Some(self.wire.server_hellos.iter().any(|hello| hello.retry)),
+            hello_retry: Some(hellos.iter().any(|hello| hello.retry)),
         };
-        let told = [("client", &self.client), ("server", &self.server)];
-        for (end, told) in told {
-            let told = told.clone().map_err(failed(end))?;
+        for (end, told) in [("client", client), ("server", server)] {
             let group = told.group.or(wire.group);
             let hello_retry = told.hello_retry.or(wire.hello_retry);
-            if (Handshake { group, hello_retry }) != wire {
-                return unexpected(format!(
-                    "the {end} tells {told:?}, on the wire was {wire:?}"
-                ));
-            }
+            ensure(Handshake { group, hello_retry } == wire, || {
+                format!("the {end} tells {told:?}, on the wire was {wire:?}")
+            })?;
         }
         Ok(wire)
     }
@@ -300,7 +302,7 @@ async fn agrees_on_x25519mlkem768(pair: Pair<'_>, case: &Case) -> Result<(), Pro
 }
 
 async fn carries_32_mib_each_way(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
-    let (_server, connection) = case.connect(pair).await?;
+    let (_server, connection) = case.connect(pair, Windows::Default).await?;
     exchange(
         &*connection,
         Bulk {
@@ -314,7 +316,7 @@ async fn carries_32_mib_each_way(pair: Pair<'_>, case: &Case) -> Result<(), Prob
 }
 
 async fn carries_200_streams(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
-    let (_server, connection) = case.connect(pair).await?;
+    let (_server, connection) = case.connect(pair, Windows::Default).await?;
     let mut streams = JoinSet::new();
     for index in 0..STREAMS {
         let connection = Arc::clone(&connection);
@@ -324,10 +326,28 @@ async fn carries_200_streams(pair: Pair<'_>, case: &Case) -> Result<(), Problem>
         };
         streams.spawn(async move { exchange(&*connection, bulk).await });
     }
+    all(streams).await?;
+    connection.close();
+    Ok(())
+}
+
+async fn stops_at_the_limits(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
+    let (_server, connection) = case.connect(pair, Windows::Narrow).await?;
+    let mut streams = JoinSet::new();
+    for seed in 0..4 {
+        let connection = Arc::clone(&connection);
+        let bulk = Bulk { bytes: LATE, seed };
+        streams.spawn(async move { check(bulk, bulk.exchange_late(&*connection).await) });
+    }
+    all(streams).await?;
+    connection.close();
+    Ok(())
+}
+
+async fn all(mut streams: JoinSet<Result<(), Problem>>) -> Result<(), Problem> {
     while let Some(stream) = streams.join_next().await {
         stream.map_err(|error| Problem::Unexpected(error.to_string()))??;
     }
-    connection.close();
     Ok(())
 }
 
@@ -363,7 +383,11 @@ async fn refuses_a_classical_server(pair: Pair<'_>, case: &Case) -> Result<(), P
 }
 
 async fn exchange(connection: &dyn Connection, bulk: Bulk) -> Result<(), Problem> {
-    let receipt = bulk.exchange(connection).await.map_err(failed("client"))?;
+    check(bulk, bulk.exchange(connection).await)
+}
+
+fn check(bulk: Bulk, outcome: Result<Receipt, Failure>) -> Result<(), Problem> {
+    let receipt = outcome.map_err(failed("client"))?;
     ensure(receipt.bytes == bulk.bytes && receipt.is_intact(), || {
         format!("{bulk:?} came back as {receipt:?}")
     })

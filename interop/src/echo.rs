@@ -1,11 +1,16 @@
-use std::io;
+use std::{io, time::Duration};
 
 use aws_lc_rs::digest::{Context, Digest, SHA256};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, BufReader},
+    time::timeout,
+};
 
 use crate::{Connection, Failure, Reader, Writer};
 
 const CHUNK: usize = 64 * 1024;
+/// A writer that has waited this long waits for its reader.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Sends back everything that comes, then ends the stream. What a server does with every stream.
 pub async fn echo_stream(mut writer: Writer, reader: Reader) {
@@ -43,28 +48,65 @@ impl Receipt {
 }
 
 impl Bulk {
-    fn fill(&mut self, chunk: &mut [u8]) {
-        for word in chunk.chunks_mut(8) {
-            // xorshift64*, Vigna 2016.
-            self.seed ^= self.seed >> 12;
-            self.seed ^= self.seed << 25;
-            self.seed ^= self.seed >> 27;
-            let bytes = self.seed.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes();
-            let len = word.len();
-            word.copy_from_slice(&bytes[..len]);
-        }
-    }
-
     /// Sends the bytes on a new stream while it reads what comes back.
     ///
     /// # Errors
     /// Whatever ends the stream before its end.
     pub async fn exchange(self, connection: &dyn Connection) -> Result<Receipt, Failure> {
         let (writer, reader) = connection.open().await?;
-        let (sent, received) = tokio::join!(self.send(writer), receive(reader));
+        Sender::new(self, writer).exchange(reader).await
+    }
+
+    /// Like [`Bulk::exchange`], but reads nothing until the limits of both ends have stopped the
+    /// writer. There must be more bytes than limits and buffers let through.
+    ///
+    /// # Errors
+    /// Whatever ends the stream before its end, and a writer that nothing stopped.
+    pub async fn exchange_late(self, connection: &dyn Connection) -> Result<Receipt, Failure> {
+        let (writer, reader) = connection.open().await?;
+        let mut sender = Sender::new(self, writer);
+        // No verdict depends on the pause: one that ends too early on a slow machine only makes
+        // this an ordinary exchange.
+        while let Ok(written) = timeout(PAUSE, sender.write_some()).await {
+            written.map_err(|error| write_failed(&error))?;
+            if sender.left == 0 {
+                return Err(Failure::Other("no limit stopped the writer".into()));
+            }
+        }
+        sender.exchange(reader).await
+    }
+}
+
+/// A [`Bulk`] on its way.
+struct Sender {
+    writer: Writer,
+    left: usize,
+    state: u64,
+    chunk: Vec<u8>,
+    /// Where in the chunk the bytes begin that were not written yet.
+    unwritten: usize,
+    digest: Context,
+}
+
+impl Sender {
+    fn new(bulk: Bulk, writer: Writer) -> Self {
+        Self {
+            writer,
+            left: bulk.bytes,
+            // The generator stays at 0 once it is there.
+            state: bulk.seed | 1,
+            // An odd size, so that chunks fall differently in every packet.
+            chunk: vec![0; CHUNK - 7],
+            unwritten: CHUNK - 7,
+            digest: Context::new(&SHA256),
+        }
+    }
+
+    async fn exchange(self, reader: Reader) -> Result<Receipt, Failure> {
+        let (sent, received) = tokio::join!(self.finish(), receive(reader));
         let (bytes, received) =
             received.map_err(|error| Failure::Other(format!("read: {error}")))?;
-        let sent = sent.map_err(|error| Failure::Other(format!("write: {error}")))?;
+        let sent = sent.map_err(|error| write_failed(&error))?;
         Ok(Receipt {
             bytes,
             sent,
@@ -72,21 +114,43 @@ impl Bulk {
         })
     }
 
-    async fn send(mut self, mut writer: Writer) -> io::Result<Digest> {
-        let mut digest = Context::new(&SHA256);
-        // An odd size, so that chunks fall differently in every packet. The seed must not be 0.
-        let mut chunk = vec![0; CHUNK - 7];
-        self.seed |= 1;
-        while self.bytes > 0 {
-            let len = self.bytes.min(chunk.len());
-            self.fill(&mut chunk[..len]);
-            digest.update(&chunk[..len]);
-            writer.write_all(&chunk[..len]).await?;
-            self.bytes -= len;
+    async fn finish(mut self) -> io::Result<Digest> {
+        while self.left > 0 {
+            self.write_some().await?;
         }
-        writer.shutdown().await?;
-        Ok(digest.finish())
+        self.writer.shutdown().await?;
+        Ok(self.digest.finish())
     }
+
+    /// Loses nothing when it is dropped while it waits.
+    async fn write_some(&mut self) -> io::Result<()> {
+        if self.unwritten == self.chunk.len() {
+            self.fill();
+        }
+        let chunk = &self.chunk[self.unwritten..];
+        let chunk = &chunk[..chunk.len().min(self.left)];
+        let written = self.writer.write(chunk).await?;
+        self.digest.update(&chunk[..written]);
+        self.unwritten += written;
+        self.left -= written;
+        Ok(())
+    }
+
+    fn fill(&mut self) {
+        for word in self.chunk.chunks_mut(8) {
+            // xorshift64*, Vigna 2016.
+            self.state ^= self.state >> 12;
+            self.state ^= self.state << 25;
+            self.state ^= self.state >> 27;
+            let bytes = self.state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes();
+            word.copy_from_slice(&bytes[..word.len()]);
+        }
+        self.unwritten = 0;
+    }
+}
+
+fn write_failed(error: &io::Error) -> Failure {
+    Failure::Other(format!("write: {error}"))
 }
 
 async fn receive(mut reader: Reader) -> io::Result<(usize, Digest)> {

@@ -20,8 +20,8 @@ pub use cases::{Case, Pair, Problem};
 pub use certificate::{Certificate, SERVER_NAME};
 pub use echo::{Bulk, Receipt, echo_stream};
 pub use peer::{
-    Answer, Connection, Failure, Groups, HANDSHAKE_FAILURE, Handshake, Peer, Reader, Role, Server,
-    Setup, Writer,
+    Answer, Connection, Failure, Groups, HANDSHAKE_FAILURE, Handshake, NARROW_CONNECTION,
+    NARROW_STREAM, Peer, Reader, Role, Server, Setup, Windows, Writer,
 };
 pub use witness::{ClientHello, ServerHello, Sighting, Witness};
 

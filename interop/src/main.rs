@@ -22,6 +22,10 @@ async fn main() -> ExitCode {
     let mut peers = peers::all();
     peers.retain(|one| one.name().contains(peer));
     let cases = matrix::select(case);
+    if peers.is_empty() || cases.is_empty() {
+        eprintln!("no implementation or no case is called that; run `hybriq-interop matrix`");
+        return ExitCode::FAILURE;
+    }
     match matrix::run(&peers, &cases, &mut std::io::stdout()).await {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

@@ -90,7 +90,24 @@ pub struct Setup {
     pub certificate: Certificate,
     /// The key exchange this end wants.
     pub groups: Groups,
+    /// How much it lets come in unread.
+    pub windows: Windows,
 }
+
+/// How much an end lets come in unread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Windows {
+    /// What the implementation thinks right.
+    Default,
+    /// [`NARROW_STREAM`] per stream and [`NARROW_CONNECTION`] on all together, where they can be
+    /// set.
+    Narrow,
+}
+
+/// A window that one stream fills at once.
+pub const NARROW_STREAM: u32 = 256 * 1024;
+/// A window that three streams fill before each has filled its own.
+pub const NARROW_CONNECTION: u32 = 640 * 1024;
 
 /// The key exchanges a test can ask an implementation for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

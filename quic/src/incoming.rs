@@ -18,7 +18,8 @@ use crate::{
 /// object exists and no public-key work was done.
 ///
 /// Decide with [`accept`](Self::accept), [`accept_with`](Self::accept_with),
-/// [`refuse`](Self::refuse) or [`ignore`](Self::ignore). Dropping it refuses.
+/// [`refuse`](Self::refuse) or [`ignore`](Self::ignore). Dropping it refuses. It is a handle of its
+/// endpoint, which lives on until it is decided.
 ///
 /// # Security
 /// The ClientHello is not authenticated, and the client's address is not validated: anybody may
@@ -48,6 +49,7 @@ impl fmt::Debug for Incoming {
 
 impl Incoming {
     pub(crate) fn new(shared: Arc<Shared>, worker: u8, core: proto::endpoint::Incoming) -> Self {
+        shared.on_handle_cloned();
         let facts = Facts {
             hello: core.client_hello().clone(),
             remote: core.remote_address(),
@@ -125,5 +127,6 @@ impl Drop for Incoming {
         if let Some(core) = self.core.take() {
             self.shared.decide(self.worker, Command::Refuse(core));
         }
+        self.shared.on_handle_dropped();
     }
 }

@@ -1,4 +1,117 @@
-//! An async QUIC transport whose TLS 1.3 handshake is post-quantum by default.
+//! An async QUIC transport (RFC 9000, 9001, 9002) whose TLS 1.3 handshake is post-quantum by default.
+//!
+//! An [`Endpoint`] is a UDP socket. It hands out [`Incoming`] clients and starts connections; a
+//! [`Connection`] carries streams; [`SendStream`] and [`RecvStream`] are their ends. Nothing has to
+//! be switched on for X25519MLKEM768: it is what a client offers first and what a server prefers.
+//!
+//! ```text
+//!          datagram in                                                   datagram out
+//! socket ─► endpoint ─► connection::receive ─► packet ─► frame    frame ─► packet ─► connection::transmit ─► socket
+//!          (route by    (order, limits)       (unprotect)(decode) (encode)(protect)  (what may be sent now)
+//!           CID)                                  │                  ▲
+//!                                                 ▼                  │
+//!                            connection::dispatch: one match    connection::schedule: one ordered list
+//!                                                 │                  ▲
+//!                                                 ▼                  │
+//!                        owners: handshake · acks · recovery · path · cids · streams · close
+//!                                                 │                  ▲
+//!                                                 ▼ events           │ commands
+//!                               worker (owns a socket and all connections of its shard)
+//!                                                 │                  ▲
+//!                                                 ▼                  │
+//!                              app handles: Endpoint · Connection · SendStream · RecvStream
+//! ```
+//!
+//! Everything above the worker is free of I/O: time and randomness are arguments. A worker is one
+//! task on the caller's tokio runtime; there is no task and no channel per connection. Handles
+//! share a connection with its worker behind one short lock.
+//!
+//! # A server
+//! ```no_run
+//! use hybriq::{Connection, Endpoint, Identity, ServerConfig};
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+//!     let server = Endpoint::server("[::]:4433", ServerConfig::new(identity).alpn(["echo"]))?;
+//!     while let Some(incoming) = server.accept().await {
+//!         let connecting = incoming.accept();
+//!         tokio::spawn(async move {
+//!             if let Err(error) = serve(connecting.await?).await {
+//!                 eprintln!("{error}");
+//!             }
+//!             Ok::<_, hybriq::ConnectError>(())
+//!         });
+//!     }
+//!     Ok(())
+//! }
+//!
+//! async fn serve(connection: Connection) -> std::io::Result<()> {
+//!     // `None`: the client closed cleanly.
+//!     while let Some((mut send, mut recv)) = connection.accept_bidi().await? {
+//!         tokio::io::copy(&mut recv, &mut send).await?;
+//!         send.finish();
+//!     }
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # A client
+//! ```no_run
+//! use hybriq::{ClientConfig, Endpoint};
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let client = Endpoint::client(ClientConfig::new().alpn(["echo"]))?;
+//!     let connection = client.connect("192.0.2.1:4433".parse()?, "example.com").await?;
+//!     println!("{}", connection.handshake().key_exchange); // X25519MLKEM768
+//!
+//!     let (mut send, mut recv) = connection.open_bidi().await?;
+//!     send.write_all(b"hello").await?;
+//!     send.finish();
+//!     assert_eq!(recv.read_to_end(1024).await?, b"hello");
+//!
+//!     connection.close(0, b"done");
+//!     client.idle().await; // the server was told
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Which key exchange
+//! [`KeyExchange`] is a policy per endpoint, per connection ([`Endpoint::connect_with`],
+//! [`Incoming::accept_with`]) and per server name ([`ServerConfig::key_exchange_for`]):
+//!
+//! | policy | a peer without ML-KEM |
+//! |---|---|
+//! | `PreferPostQuantum`, the default | connects; what was agreed on is in [`Connection::handshake`] |
+//! | `RequirePostQuantum` | is refused, with [`ConnectionError::KeyExchangeRefused`] |
+//! | `OnlyClassical` | connects, and nobody gets ML-KEM |
+//! | `Exactly(groups)` | depends on the list |
+//!
+//! # Which TLS library
+//! Two are built in, chosen by one line and equal in every test: [`Backend::Rustls`], the default,
+//! takes exact lists of groups and a third of the memory; [`Backend::S2nTls`] is there on unix.
+//!
+//! ```no_run
+//! use hybriq::{Backend, ClientConfig, KeyExchange};
+//!
+//! let config = ClientConfig::new()
+//!     .tls(Backend::S2nTls)
+//!     .key_exchange(KeyExchange::RequirePostQuantum);
+//! ```
+//!
+//! A provider of one's own implements [`tls::Provider`] and goes into
+//! [`ServerConfig::provider`] or [`ClientConfig::provider`].
+//!
+//! # Dropping things
+//! - A [`SendStream`] dropped unfinished resets its stream: truncation never looks like success.
+//! - A [`RecvStream`] dropped before its end tells the peer to stop.
+//! - The last handle of a connection, streams included, closes it with code 0.
+//! - The last handle of an endpoint stops accepting; its connections live on.
+//! - An [`Incoming`] dropped undecided refuses; a [`Connecting`] dropped gives up.
+//!
+//! # Features
+//! `tokio`, `rustls` and `s2n-tls`, all on by default. Without `tokio` only the core is built.
 #![deny(missing_docs)]
 
 mod config;

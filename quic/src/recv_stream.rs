@@ -156,15 +156,15 @@ impl RecvStream {
                 }
                 return Poll::Ready(Ok(read));
             }
-            Err(streams::ReadError::Blocked) => match &state.closed {
-                Some(error) => error.clone().into(),
-                None => {
+            Err(streams::ReadError::Blocked) => {
+                let Some(error) = &state.closed else {
                     let replaced = set_waker(state.recvs.entry(self.id).or_default(), cx);
                     drop(state);
                     drop(replaced);
                     return Poll::Pending;
-                }
-            },
+                };
+                error.clone().into()
+            }
             Err(streams::ReadError::Reset(code)) => ReadError::Reset(code),
             Err(streams::ReadError::Closed) => ReadError::Stopped,
         };

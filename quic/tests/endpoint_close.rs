@@ -170,9 +170,9 @@ async fn a_refused_client_is_told() {
             client.local_address().port()
         );
         if drop_it {
-            drop(incoming)
+            drop(incoming);
         } else {
-            incoming.refuse()
+            incoming.refuse();
         }
         let error = soon(connecting).await.unwrap_err();
         let ConnectError::Connection(ConnectionError::Transport { by, code, .. }) = error else {
@@ -296,6 +296,20 @@ async fn connections_outlive_their_endpoints() {
     send.finish();
     let mut recv = soon(server.accept_uni()).await.unwrap().unwrap();
     assert_eq!(soon(recv.read_to_end(100)).await.unwrap(), b"still here");
+}
+
+#[tokio::test]
+async fn who_came_before_the_endpoint_went_can_still_be_accepted() {
+    let (server, client) = (server("127.0.0.1:0"), client());
+    let connecting = client.connect(server.local_address(), "localhost");
+    let incoming = soon(server.accept()).await.unwrap();
+    drop((server, client));
+    let (server, client) = soon(async { tokio::join!(incoming.accept(), connecting) }).await;
+    client.unwrap().close(1, b"");
+    assert_eq!(
+        soon(server.unwrap().closed()).await,
+        application(By::Peer, 1, b"")
+    );
 }
 
 #[tokio::test]

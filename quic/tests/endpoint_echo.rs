@@ -3,7 +3,7 @@
 mod endpoint_support;
 
 use endpoint_support::{Pair, client_config, server, server_config, soon};
-use hybriq::{Backend, Endpoint, Group, Side};
+use hybriq::{Backend, ConnectionError, Endpoint, Group, Side};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     task::JoinSet,
@@ -225,4 +225,52 @@ async fn a_short_connection_takes_few_datagrams() {
     soon(async { tokio::join!(server.idle(), client.idle()) }).await;
     let (to, from) = (client.stats().datagrams_sent, server.stats().datagrams_sent);
     assert!(to + from <= 9, "{to} to the server and {from} back");
+}
+
+/// More than are started in one turn of a worker.
+#[tokio::test]
+async fn many_connections_start_at_once() {
+    const CONNECTIONS: usize = 60;
+    let (server, client) = (server("127.0.0.1:0"), endpoint_support::client());
+    let address = server.local_address();
+    let serving = server.clone();
+    let serve = tokio::spawn(async move {
+        let mut tasks = JoinSet::new();
+        for _ in 0..CONNECTIONS {
+            let connecting = serving.accept().await.unwrap().accept();
+            tasks.spawn(async move {
+                let connection = connecting.await.unwrap();
+                let mut send = connection.open_uni().await.unwrap();
+                send.write_all(b"welcome").await.unwrap();
+                send.finish();
+                connection.closed().await
+            });
+        }
+        assert!(tasks.join_all().await.iter().all(ConnectionError::is_clean));
+    });
+    let connecting: Vec<_> = (0..CONNECTIONS)
+        .map(|_| client.connect(address, "localhost"))
+        .collect();
+    for connecting in connecting {
+        let connection = soon(connecting).await.unwrap();
+        let mut recv = soon(connection.accept_uni()).await.unwrap().unwrap();
+        assert_eq!(soon(recv.read_to_end(100)).await.unwrap(), b"welcome");
+    }
+    soon(serve).await.unwrap();
+    soon(async { tokio::join!(client.idle(), server.idle()) }).await;
+    assert_eq!(
+        (client.stats().connections, server.stats().connections),
+        (0, 0)
+    );
+}
+
+#[test]
+fn handles_go_to_any_thread() {
+    fn anywhere<T: Send + Sync>() {}
+    anywhere::<Endpoint>();
+    anywhere::<hybriq::Incoming>();
+    anywhere::<hybriq::Connecting>();
+    anywhere::<hybriq::Connection>();
+    anywhere::<hybriq::SendStream>();
+    anywhere::<hybriq::RecvStream>();
 }

@@ -6,7 +6,7 @@ use endpoint_support::{client, client_config, server, server_config, soon};
 use hybriq::{ConnectError, Endpoint, EndpointError, Identity};
 
 fn told(endpoint: Result<Endpoint, EndpointError>) -> String {
-    let message = endpoint.unwrap_err().to_string();
+    let message = endpoint.expect_err("it cannot be made").to_string();
     assert_eq!(message.lines().count(), 1);
     message
 }

@@ -2,13 +2,13 @@ use std::net::SocketAddr;
 
 use hybriq::{
     Backend, ClientConfig, ConnectError, ConnectionError, Endpoint, Group, Identity, KeyExchange,
-    ServerConfig, Trust,
+    ServerConfig, TransportConfig, Trust,
 };
 use tokio::sync::mpsc;
 
 use crate::{
-    ALPN, Answer, Connection, Failure, Groups, Handshake, Peer, Reader, Role, SERVER_NAME, Server,
-    Setup, Writer, echo_stream,
+    ALPN, Answer, Connection, Failure, Groups, Handshake, NARROW_CONNECTION, NARROW_STREAM, Peer,
+    Reader, Role, SERVER_NAME, Server, Setup, Windows, Writer, echo_stream,
 };
 
 /// hybriq itself, on one of its TLS providers.
@@ -42,6 +42,7 @@ impl Peer for Hybriq {
         let config = ServerConfig::new(identity)
             .alpn([ALPN])
             .key_exchange(policy(setup.groups))
+            .transport(transport(setup.windows))
             .tls(self.0);
         let endpoint = Endpoint::server("127.0.0.1:0", config).map_err(Failure::set_up)?;
         let address = endpoint.local_address();
@@ -72,6 +73,7 @@ impl Peer for Hybriq {
                 .alpn([ALPN])
                 .trust(Trust::roots_der([setup.certificate.der()]))
                 .key_exchange(policy(setup.groups))
+                .transport(transport(setup.windows))
                 .tls(self.0);
             let endpoint = Endpoint::client(config).map_err(Failure::set_up)?;
             let connection = endpoint
@@ -137,6 +139,15 @@ fn failure(error: ConnectError) -> Failure {
         }
         ConnectError::Connection(error) => Failure::other(error),
         other => Failure::set_up(other),
+    }
+}
+
+fn transport(windows: Windows) -> TransportConfig {
+    match windows {
+        Windows::Default => TransportConfig::new(),
+        Windows::Narrow => TransportConfig::new()
+            .stream_receive_window(NARROW_STREAM.into())
+            .receive_window(NARROW_CONNECTION.into()),
     }
 }
 

@@ -2,7 +2,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use hybriq::By;
 use quinn::{
-    ConnectionError, Endpoint, VarInt,
+    ConnectionError, Endpoint, TransportConfig, VarInt,
     crypto::rustls::{QuicClientConfig, QuicServerConfig},
 };
 use rustls::{
@@ -13,8 +13,8 @@ use rustls::{
 use tokio::sync::mpsc;
 
 use crate::{
-    ALPN, Answer, Connection, Failure, Groups, Handshake, Peer, Reader, Role, SERVER_NAME, Server,
-    Setup, Writer, echo_stream,
+    ALPN, Answer, Connection, Failure, Groups, Handshake, NARROW_CONNECTION, NARROW_STREAM, Peer,
+    Reader, Role, SERVER_NAME, Server, Setup, Windows, Writer, echo_stream,
 };
 
 /// quinn 0.11 on rustls with aws-lc-rs.
@@ -118,6 +118,17 @@ fn failure(error: &ConnectionError) -> Failure {
     }
 }
 
+fn transport(windows: Windows) -> Arc<TransportConfig> {
+    let mut config = TransportConfig::default();
+    if windows == Windows::Narrow {
+        config
+            .stream_receive_window(NARROW_STREAM.into())
+            .receive_window(NARROW_CONNECTION.into())
+            .send_window(NARROW_CONNECTION.into());
+    }
+    Arc::new(config)
+}
+
 fn provider(groups: Groups) -> Arc<CryptoProvider> {
     use aws_lc_rs::kx_group::{SECP256R1, SECP256R1MLKEM768, SECP384R1, X25519, X25519MLKEM768};
     let kx_groups = match groups {
@@ -142,7 +153,9 @@ fn server_config(setup: &Setup) -> Result<quinn::ServerConfig, Failure> {
         .map_err(Failure::set_up)?;
     tls.alpn_protocols = vec![ALPN.into()];
     let tls = QuicServerConfig::try_from(tls).map_err(Failure::set_up)?;
-    Ok(quinn::ServerConfig::with_crypto(Arc::new(tls)))
+    let mut config = quinn::ServerConfig::with_crypto(Arc::new(tls));
+    config.transport_config(transport(setup.windows));
+    Ok(config)
 }
 
 fn client_config(setup: &Setup) -> Result<quinn::ClientConfig, Failure> {
@@ -157,5 +170,7 @@ fn client_config(setup: &Setup) -> Result<quinn::ClientConfig, Failure> {
         .with_no_client_auth();
     tls.alpn_protocols = vec![ALPN.into()];
     let tls = QuicClientConfig::try_from(tls).map_err(Failure::set_up)?;
-    Ok(quinn::ClientConfig::new(Arc::new(tls)))
+    let mut config = quinn::ClientConfig::new(Arc::new(tls));
+    config.transport_config(transport(setup.windows));
+    Ok(config)
 }

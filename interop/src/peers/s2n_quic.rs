@@ -6,6 +6,7 @@ use s2n_quic::{
     connection::Handle,
     provider::{
         event::{self, events},
+        limits::Limits,
         tls::s2n_tls as tls,
     },
 };
@@ -13,8 +14,8 @@ use s2n_tls::security::Policy;
 use tokio::sync::mpsc;
 
 use crate::{
-    ALPN, Answer, Connection, Failure, Groups, Handshake, Peer, Reader, Role, SERVER_NAME, Server,
-    Setup, Writer, echo_stream,
+    ALPN, Answer, Connection, Failure, Groups, Handshake, NARROW_CONNECTION, NARROW_STREAM, Peer,
+    Reader, Role, SERVER_NAME, Server, Setup, Windows, Writer, echo_stream,
 };
 
 /// s2n-quic 1.91 on s2n-tls.
@@ -50,6 +51,8 @@ impl Peer for S2nQuic {
         let mut server = s2n_quic::Server::builder()
             .with_tls(server_tls(setup).map_err(Failure::set_up)?)
             .map_err(Failure::set_up)?
+            .with_limits(limits(setup.windows)?)
+            .map_err(Failure::set_up)?
             .with_event(Observer {
                 failures: Some(outcomes.clone()),
             })
@@ -76,6 +79,8 @@ impl Peer for S2nQuic {
         Box::pin(async move {
             let client = s2n_quic::Client::builder()
                 .with_tls(client_tls(setup).map_err(Failure::set_up)?)
+                .map_err(Failure::set_up)?
+                .with_limits(limits(setup.windows)?)
                 .map_err(Failure::set_up)?
                 .with_event(Observer { failures: None })
                 .map_err(Failure::set_up)?
@@ -209,6 +214,21 @@ fn observed(connection: &Handle) -> Handshake {
     Handshake {
         group,
         hello_retry: None,
+    }
+}
+
+/// Narrower for the streams it opens than for the peer's, so that mixing the two up shows.
+fn limits(windows: Windows) -> Result<Limits, Failure> {
+    match windows {
+        Windows::Default => Ok(Limits::default()),
+        Windows::Narrow => Limits::default()
+            .with_data_window(NARROW_CONNECTION.into())
+            .and_then(|limits| {
+                limits.with_bidirectional_local_data_window(u64::from(NARROW_STREAM) / 2)
+            })
+            .and_then(|limits| limits.with_bidirectional_remote_data_window(NARROW_STREAM.into()))
+            .and_then(|limits| limits.with_max_send_buffer_size(NARROW_STREAM))
+            .map_err(Failure::set_up),
     }
 }
 

@@ -21,6 +21,7 @@ macro_rules! pair {
                 agrees_on_x25519mlkem768: AGREES_ON_X25519MLKEM768,
                 carries_32_mib_each_way: CARRIES_32_MIB_EACH_WAY,
                 carries_200_streams: CARRIES_200_STREAMS,
+                stops_at_the_limits: STOPS_AT_THE_LIMITS,
                 retries_for_secp384r1: RETRIES_FOR_SECP384R1,
                 serves_a_classical_client: SERVES_A_CLASSICAL_CLIENT,
                 connects_to_a_classical_server: CONNECTS_TO_A_CLASSICAL_SERVER,

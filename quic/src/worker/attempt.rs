@@ -120,3 +120,6 @@ impl Drop for Promise {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -48,14 +48,13 @@ impl Worker {
         let mut datagrams = bytes.chunks_mut(stride).peekable();
         let mut next = None;
         loop {
-            let routed = match next.take() {
-                Some(routed) => routed,
-                None => {
-                    let Some(datagram) = datagrams.peek_mut() else {
-                        return;
-                    };
-                    self.endpoint.on_datagram(self.now, arrival, datagram)
-                }
+            let routed = if let Some(routed) = next.take() {
+                routed
+            } else {
+                let Some(datagram) = datagrams.peek_mut() else {
+                    return;
+                };
+                self.endpoint.on_datagram(self.now, arrival, datagram)
             };
             let Some(datagram) = datagrams.next() else {
                 return;
@@ -94,10 +93,10 @@ impl Worker {
                 self.endpoint.refuse(self.now, incoming);
             }
             Routed::Incoming(incoming) => {
-                let queued = self
+                let beyond = self
                     .shared
                     .on_incoming(self.index, incoming, &mut self.wakes);
-                if let Err(incoming) = queued {
+                if let Some(incoming) = beyond {
                     self.stats.incoming_ignored += 1;
                     self.endpoint.ignore(incoming);
                 }

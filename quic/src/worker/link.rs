@@ -84,15 +84,16 @@ impl Link {
         })
     }
 
-    /// Hands a command over; gives it back when the worker has ended.
-    pub(crate) fn push(&self, command: Command) -> Result<(), Command> {
+    /// Hands a command over; `false` when the worker has ended, and the command was dropped.
+    pub(crate) fn push(&self, command: Command) -> bool {
         let mut requests = lock(&self.requests);
         if requests.ended {
-            return Err(command);
+            drop(requests);
+            return false;
         }
         requests.commands.push(command);
         notify(requests.waker.take(), requests);
-        Ok(())
+        true
     }
 
     pub(super) fn push_dirty(&self, cell: Arc<Cell>) {

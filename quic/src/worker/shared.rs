@@ -120,9 +120,7 @@ impl Shared {
 
     fn start(&self, worker: u8, command: Command) {
         lock(&self.activity).connections += 1;
-        let taken = self
-            .link(worker)
-            .is_some_and(|link| link.push(command).is_ok());
+        let taken = self.link(worker).is_some_and(|link| link.push(command));
         if !taken {
             let mut wakes = Vec::new();
             self.on_ended(1, &mut wakes);
@@ -133,7 +131,7 @@ impl Shared {
     /// Hands a decision about an [`Incoming`] over. An ended worker needs none.
     pub(crate) fn decide(&self, worker: u8, command: Command) {
         if let Some(link) = self.link(worker) {
-            let _ = link.push(command);
+            link.push(command);
         }
     }
 
@@ -178,14 +176,14 @@ impl Shared {
         worker: u8,
         incoming: Incoming,
         wakes: &mut Vec<Waker>,
-    ) -> Result<(), Incoming> {
+    ) -> Option<Incoming> {
         let mut arrivals = lock(&self.arrivals);
         if !arrivals.open || arrivals.waiting.len() >= limits::WAITING_INCOMING {
-            return Err(incoming);
+            return Some(incoming);
         }
         arrivals.waiting.push_back((worker, incoming));
         arrivals.accepting.wake_all(wakes);
-        Ok(())
+        None
     }
 
     /// Nobody accepts any more: refuses whoever waits.
@@ -211,7 +209,7 @@ impl Shared {
         }
         self.shut();
         for link in &self.links {
-            let _ = link.push(Command::Close(code, reason.clone()));
+            link.push(Command::Close(code, reason.clone()));
         }
     }
 
@@ -229,7 +227,7 @@ impl Shared {
         if self.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.shut();
             for link in &self.links {
-                let _ = link.push(Command::Release);
+                link.push(Command::Release);
             }
         }
     }

@@ -15,13 +15,11 @@ pub(crate) struct Waiters(Slab<Option<Waker>>);
 
 impl Waiters {
     fn register(&mut self, key: &mut Option<usize>, cx: &Context<'_>) -> Option<Waker> {
-        match key.and_then(|key| self.0.get_mut(key)) {
-            Some(waker) => set_waker(waker, cx),
-            None => {
-                *key = Some(self.0.insert(Some(cx.waker().clone())));
-                None
-            }
+        if let Some(waker) = key.and_then(|key| self.0.get_mut(key)) {
+            return set_waker(waker, cx);
         }
+        *key = Some(self.0.insert(Some(cx.waker().clone())));
+        None
     }
 
     fn forget(&mut self, key: usize) -> Option<Waker> {

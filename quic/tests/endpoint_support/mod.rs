@@ -1,5 +1,11 @@
 //! Certificates, endpoints and connected pairs for tests over loopback.
-#![allow(dead_code, reason = "every test file uses a part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "every test file uses a part of it; a failure here is a failed test"
+)]
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

@@ -130,7 +130,7 @@ fn every_way_to_agree_works_with_every_provider() {
 
 #[test]
 fn any_of_the_first_datagrams_on_the_wire_may_be_lost() {
-    for case in groups() {
+    for case in every_case() {
         for mask in 0..1 << FIRST {
             case.run(plain(mask.into()).drop_nth(places(mask)));
         }
@@ -139,7 +139,7 @@ fn any_of_the_first_datagrams_on_the_wire_may_be_lost() {
 
 #[test]
 fn any_of_the_first_datagrams_of_the_client_may_be_lost() {
-    for case in groups() {
+    for case in every_case() {
         for mask in 0..1 << FIRST {
             case.run(plain(mask.into()).toward(Side::Server, DropNth::new(places(mask))));
         }
@@ -148,27 +148,9 @@ fn any_of_the_first_datagrams_of_the_client_may_be_lost() {
 
 #[test]
 fn any_of_the_first_datagrams_of_the_server_may_be_lost() {
-    for case in groups() {
+    for case in every_case() {
         for mask in 0..1 << FIRST {
             case.run(plain(mask.into()).toward(Side::Client, DropNth::new(places(mask))));
-        }
-    }
-}
-
-#[test]
-fn a_hello_retry_survives_the_loss_of_any_datagrams() {
-    for case in hello_retries() {
-        for mask in 0..1 << FIRST {
-            case.run(plain(mask.into()).drop_nth(places(mask)));
-        }
-    }
-}
-
-#[test]
-fn an_s2n_client_survives_the_loss_of_any_datagrams() {
-    for case in s2n_clients() {
-        for mask in 0..1 << FIRST {
-            case.run(plain(mask.into()).drop_nth(places(mask)));
         }
     }
 }

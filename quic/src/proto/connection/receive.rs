@@ -21,6 +21,11 @@ pub(super) struct Early {
 }
 
 impl Early {
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
     fn keep(&mut self, kind: Kind, bytes: &[u8], ecn: Option<Ecn>) -> bool {
         let room = self.packets.len() < limits::UNDECRYPTABLE_PACKETS;
         if room {

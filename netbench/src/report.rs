@@ -148,8 +148,8 @@ impl Report {
                 "conn/s",
                 "p50 µs",
                 "p99 µs",
-                "server µs",
-                "client µs",
+                "server CPU",
+                "client CPU",
                 "B/dgrams up",
                 "B/dgrams down",
                 "retry"
@@ -212,7 +212,7 @@ impl Report {
         match self.work {
             Work::RequestResponse { .. } => {
                 println!(
-                    "p50 and p99: from connect() to handshake complete. µs of CPU, bytes and datagrams: per connection."
+                    "p50, p99: from connect() to handshake complete; CPU µs, bytes, datagrams: per connection"
                 );
                 println!(
                     "\nserver memory, MiB  {:>10}{:>15}{:>10}",
@@ -241,7 +241,10 @@ impl Report {
         }
         found
             .into_iter()
-            .map(|(who, groups)| format!("{}: {who}", groups.join(", ")))
+            .map(|(who, groups)| match groups.len() {
+                all if all == self.rows.len() => who,
+                _ => format!("{}: {who}", groups.join(", ")),
+            })
             .collect()
     }
 

@@ -118,7 +118,7 @@ impl Report {
             machine.cpu, machine.cores, machine.kernel, machine.load
         );
         if machine.load > QUIET {
-            println!("other work on this machine disturbs these figures");
+            println!("other work on this machine may disturb these figures");
         }
         if cfg!(debug_assertions) {
             println!("debug build: these figures say nothing, use --release");

@@ -113,6 +113,13 @@
 //! # Features
 //! `tokio`, `rustls` and `s2n-tls`, all on by default. Without `tokio` only the core is built.
 #![deny(missing_docs)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "tests take a base for their virtual time from the clock"
+    )
+)]
 
 mod config;
 #[cfg(feature = "tokio")]

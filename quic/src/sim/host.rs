@@ -349,7 +349,7 @@ impl Host {
 
     fn answer(&mut self, clock: Clock, incoming: Incoming) -> Result<(), String> {
         match (self.policy)(&incoming) {
-            Answer::Refuse => self.endpoint.refuse(clock.instant(), incoming),
+            Answer::Refuse => self.endpoint.refuse(incoming),
             Answer::Ignore => self.endpoint.ignore(incoming),
             Answer::Accept(setup, app) => {
                 match self

@@ -48,6 +48,8 @@ pub struct Initial {
     pub scid: Cid,
     /// Bytes of the packet.
     pub size: usize,
+    /// Bytes of the whole datagram.
+    pub datagram_size: usize,
     /// Its frames.
     pub frames: Vec<InitialFrame>,
 }
@@ -70,6 +72,10 @@ pub fn open_initials(datagram: &[u8], first_dcid: &Cid, writer: Side) -> Vec<Ini
         .into_iter()
         .filter(|packet| packet.kind == PacketKind::Initial)
         .filter_map(|packet| open(&mut datagram.get(packet.range)?.to_vec(), &keys))
+        .map(|initial| Initial {
+            datagram_size: datagram.len(),
+            ..initial
+        })
         .collect()
 }
 
@@ -104,6 +110,7 @@ fn open(packet: &mut [u8], keys: &DirectionKeys) -> Option<Initial> {
         dcid,
         scid,
         size,
+        datagram_size: size,
         frames,
     })
 }

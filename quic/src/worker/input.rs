@@ -90,7 +90,7 @@ impl Worker {
     fn on_unconnected(&mut self, routed: Routed, arrival: &Arrival, datagram: &[u8]) {
         match routed {
             Routed::Incoming(incoming) if self.closing.is_some() || self.released => {
-                self.endpoint.refuse(self.now, incoming);
+                self.endpoint.refuse(incoming);
             }
             Routed::Incoming(incoming) => {
                 let beyond = self

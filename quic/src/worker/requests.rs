@@ -68,10 +68,10 @@ impl Worker {
                     let started = self.endpoint.accept(self.now, incoming, setup.as_ref());
                     self.on_started(started.map_err(ConnectError::from), promise);
                 } else {
-                    self.endpoint.refuse(self.now, incoming);
+                    self.endpoint.refuse(incoming);
                 }
             }
-            Command::Refuse(incoming) => self.endpoint.refuse(self.now, incoming),
+            Command::Refuse(incoming) => self.endpoint.refuse(incoming),
             Command::Ignore(incoming) => self.endpoint.ignore(incoming),
             Command::Close(code, reason) => self.close(code, &reason),
             Command::Release => self.released = true,

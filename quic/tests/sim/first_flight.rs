@@ -252,6 +252,25 @@ fn the_servers_acknowledgements_alone_are_not_padded() {
 }
 
 #[test]
+fn what_the_server_wants_acknowledged_in_an_initial_fills_its_datagram() {
+    let (client, server) = pair();
+    for mask in 0..64_usize {
+        let lost = (0..6).filter(move |place| mask >> place & 1 == 1);
+        let world = exchange(plain(1).drop_nth(lost), &client, &server);
+        for (at, initial) in initials(&world, Side::Server) {
+            let eliciting = initial
+                .frames
+                .iter()
+                .any(|frame| matches!(frame, InitialFrame::Crypto { .. } | InitialFrame::Ping));
+            assert!(
+                !eliciting || initial.datagram_size >= 1200,
+                "{at:?}: {initial:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_resumed_handshake_still_exchanges_post_quantum_keys() {
     let world = crate::support::resumed_exchange();
     let client = world.client(1);

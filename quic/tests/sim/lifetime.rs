@@ -12,7 +12,7 @@ use bytes::Bytes;
 use hybriq::{
     By, ConnectionError,
     proto::{endpoint::Setup, error::Code},
-    sim::{Answer, Ask, Idle, Network, Progress, World, ms},
+    sim::{Answer, Ask, DropNth, Idle, Network, Progress, World, ms},
     tls::{Backend, Group, KeyExchange, Side},
 };
 
@@ -48,6 +48,19 @@ fn both_ends_confirm_the_handshake() {
     assert_eq!(world.accepted(0).complete_at, Some(RTT * 3 / 2));
     assert_eq!(world.accepted(0).confirmed_at, Some(RTT * 3 / 2));
     assert_eq!(world.client(0).confirmed_at, Some(RTT * 2));
+}
+
+/// The transfer goes on, so acknowledgements of later packets tell that it was lost.
+#[test]
+fn a_lost_handshake_done_is_sent_again() {
+    for place in 0..6 {
+        let (client, server) = pair();
+        let network = plain(1).toward(Side::Client, DropNth::new([place]));
+        let app = Ask::streams(4, 20_000).keep_open();
+        let mut world = world(network, &client, &server, app);
+        let confirmed = world.run_until(10 * RTT, |world| world.client(0).confirmed_at.is_some());
+        assert!(confirmed, "lost datagram {place}");
+    }
 }
 
 #[test]

@@ -158,7 +158,11 @@ impl Session for Running {
     }
 
     fn peer_params(&self) -> Option<&[u8]> {
-        self.tls.quic_transport_parameters()
+        match &self.tls {
+            // Until the server's come, a client that resumes has those of the session before.
+            Connection::Client(client) if client.is_handshaking() => None,
+            tls => tls.quic_transport_parameters(),
+        }
     }
 
     fn negotiated(&self) -> Negotiated {

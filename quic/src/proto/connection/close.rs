@@ -150,7 +150,7 @@ impl Connection {
                 || self.handshake.requires_post_quantum())
     }
 
-    pub(super) fn on_version_negotiation(&mut self, _now: Instant) {
+    pub(super) fn on_version_negotiation(&mut self) {
         if self.side.is_client() && self.awaits_server() {
             self.close.set(ConnectionError::VersionMismatch);
             self.state.on_end();

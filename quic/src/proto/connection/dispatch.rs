@@ -19,7 +19,6 @@ impl Connection {
         frame: Frame<'_>,
     ) -> Result<(), TransportError> {
         match frame {
-            Frame::Padding(_) | Frame::Ping => Ok(()),
             Frame::Ack(ack) => self.on_ack(now, space, &ack),
             Frame::Crypto(crypto) => self.handshake.on_frame(level(space), &crypto),
             Frame::Stream(stream) => self.streams.on_stream(&stream),
@@ -39,7 +38,7 @@ impl Connection {
                 self.path.on_challenge(&challenge);
                 Ok(())
             }
-            Frame::PathResponse(_) => Ok(()),
+            Frame::Padding(_) | Frame::Ping | Frame::PathResponse(_) => Ok(()),
             Frame::NewToken(_) => self.only_from_server(0x07, "NEW_TOKEN"),
             Frame::HandshakeDone => {
                 self.only_from_server(0x1e, "HANDSHAKE_DONE")?;
@@ -68,10 +67,7 @@ impl Connection {
                     .peer_params
                     .as_ref()
                     .map_or(3, |params| params.ack_delay_exponent);
-                let micros = ack
-                    .delay
-                    .checked_mul(1 << exponent.min(20))
-                    .unwrap_or(u64::MAX);
+                let micros = ack.delay.saturating_mul(1 << exponent.min(20));
                 Duration::from_micros(micros)
             }
             Space::Initial | Space::Handshake => Duration::ZERO,

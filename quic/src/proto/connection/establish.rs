@@ -76,8 +76,8 @@ impl Connection {
     ///
     /// # Errors
     /// The TLS configuration cannot be used, or the server name is none.
-    pub fn client(start: ClientStart<'_>) -> Result<Self, ConfigError> {
-        let ClientStart {
+    pub fn client(start: &ClientStart<'_>) -> Result<Self, ConfigError> {
+        let &ClientStart {
             now,
             setup,
             remote,
@@ -227,10 +227,10 @@ impl Connection {
             Ok(progress) => progress,
             Err(failure) => return self.fail(now, failure),
         };
-        if progress.params {
-            if let Err(error) = self.learn_params() {
-                return self.close_by_transport(now, error);
-            }
+        if progress.params
+            && let Err(error) = self.learn_params()
+        {
+            return self.close_by_transport(now, error);
         }
         if progress.completed {
             self.on_complete(now);

@@ -21,6 +21,11 @@ pub(super) struct Early {
 }
 
 impl Early {
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
     fn keep(&mut self, kind: Kind, bytes: &[u8], ecn: Option<Ecn>) -> bool {
         let room = self.packets.len() < limits::UNDECRYPTABLE_PACKETS;
         if room {
@@ -78,7 +83,7 @@ impl Connection {
                             .active()
                             .any(|cid| cid.as_bytes() == packet.dcid);
                     if meant && !ours {
-                        self.on_version_negotiation(now);
+                        self.on_version_negotiation();
                     }
                     Fate::Dropped
                 }
@@ -174,10 +179,6 @@ impl Connection {
     }
 
     /// Opens a packet with a long header. `None`: drop it.
-    #[expect(
-        clippy::type_complexity,
-        reason = "number and payload, an error, or neither"
-    )]
     fn open_long<'p>(
         &self,
         packet: Protected<'p>,
@@ -198,10 +199,6 @@ impl Connection {
     }
 
     /// Opens a 1-RTT packet and follows the peer's key updates (RFC 9001 §6).
-    #[expect(
-        clippy::type_complexity,
-        reason = "number and payload, an error, or neither"
-    )]
     fn open_one_rtt<'p>(
         &mut self,
         now: Instant,

@@ -17,6 +17,7 @@ use crate::{
     error::{By, ConnectionError},
     proto::{
         endpoint::{Arrival, Endpoint, Routed, Setup, Slot, Transmit},
+        limits,
         random::SystemRandom,
         streams::{Direction, ReadError, StreamEvent},
     },
@@ -289,4 +290,58 @@ fn a_mebibyte_arrives_whole() {
         }
     }
     panic!("{} of {} bytes arrived", received.len(), data.len());
+}
+
+#[test]
+fn packets_that_come_before_their_keys_wait_and_are_bounded() {
+    let mut pair = Pair::new(
+        KeyExchange::default(),
+        KeyExchange::default(),
+        [Backend::Rustls; 2],
+    );
+    pair.now += Duration::from_millis(1);
+    for datagram in pair.client.transmit(pair.now) {
+        pair.server
+            .receive(pair.now, client_address(), &mut datagram.clone());
+    }
+    let flight = pair.server.transmit(pair.now);
+    assert_eq!(flight.len(), 2, "the Handshake packet is in the second");
+    // Only the second arrives, many times: its Handshake packets have no keys yet.
+    for _ in 0..3 * limits::UNDECRYPTABLE_PACKETS {
+        pair.client
+            .receive(pair.now, server_address(), &mut flight[1].clone());
+    }
+    assert_eq!(
+        pair.client.connection().early.len(),
+        limits::UNDECRYPTABLE_PACKETS
+    );
+    pair.client
+        .receive(pair.now, server_address(), &mut flight[0].clone());
+    assert_eq!(pair.client.connection().early.len(), 0);
+    assert!(pair.client.events().contains(&Event::HandshakeComplete));
+}
+
+#[test]
+fn a_closing_connection_answers_ever_more_rarely() {
+    let mut pair = Pair::new(
+        KeyExchange::default(),
+        KeyExchange::default(),
+        [Backend::Rustls; 2],
+    );
+    pair.run();
+    let now = pair.now;
+    pair.server.connection().streams().open(Direction::Uni);
+    pair.client.connection().close(now, 1, Bytes::new());
+    assert_eq!(pair.client.transmit(now).len(), 1);
+    let mut junk = vec![0x40; 40];
+    let cid = pair.client.connection().local_cids().next().unwrap();
+    junk[1..9].copy_from_slice(cid.as_bytes());
+    let answers: usize = (0..64)
+        .map(|_| {
+            pair.client
+                .receive(now, server_address(), &mut junk.clone());
+            pair.client.transmit(now).len()
+        })
+        .sum();
+    assert_eq!(answers, 7, "after 1, 2, 4, … 64 datagrams");
 }

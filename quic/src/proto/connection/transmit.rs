@@ -163,10 +163,12 @@ impl Connection {
             Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
             Space::Data => {
                 let confirmed = self.state.is_confirmed();
-                if let Some(keys) = self.handshake.keys_mut().one_rtt_mut() {
-                    if keys.on_sealed() && confirmed && keys.may_update() {
-                        keys.update();
-                    }
+                if let Some(keys) = self.handshake.keys_mut().one_rtt_mut()
+                    && keys.on_sealed()
+                    && confirmed
+                    && keys.may_update()
+                {
+                    keys.update();
                 }
             }
             _ => {}

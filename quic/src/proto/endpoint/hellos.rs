@@ -237,7 +237,6 @@ impl Hello {
                 eliciting = AckEliciting::Yes;
             }
             match frame {
-                Frame::Padding(_) | Frame::Ping => {}
                 Frame::Crypto(crypto) => {
                     self.crypto
                         .insert(crypto.offset, crypto.data)
@@ -249,7 +248,7 @@ impl Hello {
                             .in_frame(0x06)
                         })?;
                 }
-                Frame::Ack(_) => {}
+                Frame::Padding(_) | Frame::Ping | Frame::Ack(_) => {}
                 Frame::ConnectionClose(_) => return Ok(None),
                 frame => {
                     return Err(TransportError::new(

@@ -201,7 +201,7 @@ impl Endpoint {
         let local_cid = self.new_cid();
         let mut dcid = [0; limits::LOCAL_CID_LEN];
         self.random.fill(&mut dcid);
-        let connection = Connection::client(ClientStart {
+        let connection = Connection::client(&ClientStart {
             now,
             setup,
             remote,
@@ -229,7 +229,7 @@ impl Endpoint {
         setup: Option<&Setup>,
     ) -> Result<(Slot, Connection), AcceptError> {
         let Some(setup) = setup.or(self.server.as_ref()).cloned() else {
-            self.refuse(now, incoming);
+            self.refuse(incoming);
             return Err(AcceptError::Refused(refused_locally()));
         };
         self.waiting = self.waiting.saturating_sub(1);
@@ -275,13 +275,15 @@ impl Endpoint {
     }
 
     /// Refuses with CONNECTION_REFUSED; the answer comes out of [`Endpoint::poll_transmit`].
-    pub fn refuse(&mut self, _now: Instant, incoming: Incoming) {
+    #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
+    pub fn refuse(&mut self, incoming: Incoming) {
         self.waiting = self.waiting.saturating_sub(1);
         let error = TransportError::new(Code::CONNECTION_REFUSED, "");
         self.reject(&incoming.hello, &error);
     }
 
     /// Forgets it without an answer.
+    #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
     pub fn ignore(&mut self, incoming: Incoming) {
         self.waiting = self.waiting.saturating_sub(1);
         self.forget_routes(&incoming.hello);
@@ -312,10 +314,10 @@ impl Endpoint {
         for cid in connection.local_cids() {
             self.routing.remove(&cid);
         }
-        if let Some(entry) = self.connections.try_remove(slot.0 as usize) {
-            if let Some((dcid, remote)) = entry.initial {
-                self.routing.remove_initial(&dcid, remote);
-            }
+        if let Some(entry) = self.connections.try_remove(slot.0 as usize)
+            && let Some((dcid, remote)) = entry.initial
+        {
+            self.routing.remove_initial(&dcid, remote);
         }
         if self.connections.is_empty() {
             self.connections.shrink_to_fit();

@@ -1,1 +1,125 @@
+//! The bounds of what strangers can make an endpoint hold.
 
+use std::{net::SocketAddr, sync::Arc, time::Instant};
+
+use hybriq_tls::{Backend, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Side};
+
+use super::{Arrival, Endpoint, Routed, Setup};
+use crate::{
+    config::TransportConfig,
+    proto::{limits, packet::Cid, random::SystemRandom},
+    sim::{InitialFrame, build_initial, join, open_initials},
+};
+
+fn arrival(port: u16) -> Arrival {
+    Arrival {
+        remote: SocketAddr::from(([192, 0, 2, 1], port)),
+        local_ip: None,
+        ecn: None,
+    }
+}
+
+fn server() -> Endpoint {
+    let made = rcgen::generate_simple_self_signed(["server.test".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let options = ServerOptions::new(Identity::from_der(vec![made.cert.der().clone()], key));
+    let setup = Setup {
+        provider: Backend::Rustls.server(&options.alpn(["test"])).unwrap(),
+        transport: Arc::new(TransportConfig::new()),
+    };
+    Endpoint::new(0, Box::new(SystemRandom::new()), Some(setup))
+}
+
+/// The bytes of a ClientHello, and the id its client calls itself.
+fn client_hello(now: Instant) -> (Vec<u8>, Cid) {
+    let setup = Setup {
+        provider: Backend::Rustls
+            .client(&ClientOptions::new().alpn(["test"]))
+            .unwrap(),
+        transport: Arc::new(TransportConfig::new()),
+    };
+    let mut endpoint = Endpoint::new(0, Box::new(SystemRandom::new()), None);
+    let (_, mut connection) = endpoint
+        .connect(now, &setup, arrival(443).remote, "server.test")
+        .unwrap();
+    let mut out = vec![0; 65_536];
+    let transmit = connection.poll_transmit(now, &mut out, 10).unwrap();
+    let datagrams = out[..transmit.size].chunks(transmit.segment_size.unwrap());
+    let dcid = Cid::new(&out[6..14]).unwrap();
+    let initials: Vec<_> = datagrams
+        .flat_map(|datagram| open_initials(datagram, &dcid, Side::Client))
+        .collect();
+    (join(&initials), initials[0].scid)
+}
+
+fn whole_hello(bytes: &[u8], dcid: Cid, scid: Cid) -> [Vec<u8>; 2] {
+    let (head, tail) = bytes.split_at(bytes.len() / 2);
+    let packet = |number, offset, data: &[u8]| {
+        let frame = InitialFrame::Crypto {
+            offset,
+            data: data.to_vec(),
+        };
+        build_initial(dcid, scid, number, &[frame])
+    };
+    [packet(0, 0, head), packet(1, head.len() as u64, tail)]
+}
+
+#[test]
+fn clients_that_wait_for_a_decision_are_bounded() {
+    let now = Instant::now();
+    let mut endpoint = server();
+    let (bytes, scid) = client_hello(now);
+    let mut waiting = Vec::new();
+    let mut offer = |endpoint: &mut Endpoint, index: u64| {
+        let dcid = Cid::from(index.to_be_bytes());
+        let [mut head, mut tail] = whole_hello(&bytes, dcid, scid);
+        let first = endpoint.on_datagram(now, &arrival(1), &mut head);
+        assert!(matches!(first, Routed::Consumed), "{first:?}");
+        endpoint.on_datagram(now, &arrival(1), &mut tail)
+    };
+    for index in 0..limits::WAITING_INCOMING as u64 {
+        match offer(&mut endpoint, index) {
+            Routed::Incoming(incoming) => waiting.push(incoming),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(matches!(offer(&mut endpoint, 1 << 40), Routed::Dropped));
+    assert_eq!(
+        endpoint.stats().waiting_incoming,
+        limits::WAITING_INCOMING as u64
+    );
+    assert_eq!(endpoint.stats().partial_hellos, 0);
+
+    endpoint.ignore(waiting.pop().unwrap());
+    assert!(matches!(offer(&mut endpoint, 1 << 41), Routed::Incoming(_)));
+}
+
+#[test]
+fn answers_to_strangers_are_bounded() {
+    let now = Instant::now();
+    let mut endpoint = server();
+    let mut datagram = vec![0; limits::MIN_DATAGRAM];
+    datagram[..15].copy_from_slice(&[0xc0, 9, 9, 9, 9, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0]);
+    for _ in 0..limits::WAITING_ANSWERS {
+        let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram.clone());
+        assert!(matches!(routed, Routed::Consumed), "{routed:?}");
+    }
+    let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram.clone());
+    assert!(matches!(routed, Routed::Dropped), "{routed:?}");
+    let mut out = vec![0; 2048];
+    let answers = std::iter::from_fn(|| endpoint.poll_transmit(now, &mut out));
+    assert_eq!(answers.count(), limits::WAITING_ANSWERS);
+}
+
+#[test]
+fn a_packet_with_an_id_of_another_worker_is_foreign() {
+    let now = Instant::now();
+    let mut endpoint = server();
+    let mut datagram = vec![0x40; 40];
+    datagram[1] = 3;
+    let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
+    assert!(matches!(routed, Routed::Foreign(3)), "{routed:?}");
+    datagram[1] = 0;
+    let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
+    assert!(matches!(routed, Routed::Dropped), "{routed:?}");
+}

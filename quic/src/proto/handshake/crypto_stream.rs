@@ -78,11 +78,6 @@ impl CryptoStream {
         self.received.readable() > 0
     }
 
-    /// Whether anything came that TLS has not consumed, behind a gap or before it.
-    pub(super) fn has_leftover(&self) -> bool {
-        !self.input.is_empty() || self.has_input()
-    }
-
     /// Everything contiguous that TLS has not consumed.
     pub(super) fn take_input(&mut self) -> BytesMut {
         let mut input = std::mem::take(&mut self.input);

@@ -65,7 +65,7 @@ impl Keys {
             }
             Level::OneRtt => {
                 if let Some((local, peer)) = self.one_rtt.insert(side, secret) {
-                    self.one_rtt_ready = Some(Box::new(OneRtt::new(local, peer)));
+                    self.one_rtt_ready = Some(Box::new(OneRtt::new(local, &peer)));
                 }
             }
             Level::Initial | Level::ZeroRtt => {}
@@ -151,11 +151,11 @@ pub enum Opening {
 }
 
 impl OneRtt {
-    fn new(local_secret: Secret, peer_secret: Secret) -> Self {
+    fn new(local_secret: Secret, peer_secret: &Secret) -> Self {
         let mut next_peer_secret = peer_secret.clone();
         Self {
             local: DirectionKeys::from_secret(&local_secret),
-            peer: DirectionKeys::from_secret(&peer_secret),
+            peer: DirectionKeys::from_secret(peer_secret),
             next_peer: next_packet_key(&mut next_peer_secret),
             local_secret,
             next_peer_secret,

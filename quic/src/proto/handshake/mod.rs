@@ -46,6 +46,10 @@ impl From<TransportError> for Failure {
 }
 
 /// The TLS session with its CRYPTO streams and keys.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each set once or twice in a life"
+)]
 pub struct Handshake {
     side: Side,
     session: Option<Box<dyn Session>>,
@@ -156,16 +160,15 @@ impl Handshake {
         let status = driven.map_err(|error| {
             TransportError::new(Code::crypto(error.alert.0), error.detail).in_frame(0x06)
         })?;
-        if self.requires_post_quantum {
-            if let Some(group) = session
+        if self.requires_post_quantum
+            && let Some(group) = session
                 .negotiated()
                 .group
                 .filter(|group| !group.is_post_quantum())
-            {
-                return Err(Failure::KeyExchange(format!(
-                    "{group} was chosen, a post-quantum group is required"
-                )));
-            }
+        {
+            return Err(Failure::KeyExchange(format!(
+                "{group} was chosen, a post-quantum group is required"
+            )));
         }
         let mut progress = Progress::default();
         if !self.params_seen && session.peer_params().is_some() {

@@ -9,7 +9,7 @@ use hybriq::tls::{Group, Suite, Trust};
 use hybriq::{ClientConfig, Connection, ConnectionStats, Endpoint, TransportConfig};
 
 use crate::certificate::SERVER_NAME;
-use crate::measure::{CpuClock, Durations, Failures, Losses, Traffic};
+use crate::measure::{Durations, Failures, Losses, Meter};
 use crate::message::{ClientReport, ClientSpec, FromClient, Settings, ToClient, Work};
 use crate::pipe::{FromParent, tell};
 use crate::{Failure, bulk, os};
@@ -17,13 +17,13 @@ use crate::{Failure, bulk, os};
 /// The application protocol of both ends.
 pub(crate) const ALPN: &str = "netbench";
 
-/// A phase stops early after this many failures: what fails so often only costs timeouts.
+/// A run stops early after this many failures: what fails so often only costs timeouts.
 const TOO_MANY_FAILURES: u64 = 10;
 
 /// How often progress is told.
 const PROGRESS: Duration = Duration::from_millis(100);
 
-/// Reads its specification, warms up, and on the parent's word measures.
+/// Reads its specification, then warms up and measures as often as the parent says so.
 pub(crate) async fn drive() -> Result<(), Failure> {
     let mut parent = FromParent::open()?;
     let spec: ClientSpec = parent.expect().await?;
@@ -32,19 +32,23 @@ pub(crate) async fn drive() -> Result<(), Failure> {
     }
     let driver = Rc::new(Driver::new(spec)?);
 
-    let warm = Rc::clone(&driver).phase(driver.spec.warm_up).await?;
-    if let Some(error) = warm.first_error {
-        return Err(format!("in the warm-up: {error}").into());
+    let totals = Rc::new(RefCell::new(Totals::new()?));
+    while let Some(command) = parent.next().await? {
+        match command {
+            ToClient::WarmUp { connections } => {
+                let unused = Rc::new(RefCell::new(Totals::new()?));
+                driver.round(connections, &unused).await?;
+                if let Some(error) = unused.borrow_mut().failures.first.take() {
+                    return Err(format!("in the warm-up: {error}").into());
+                }
+                answer(FromClient::Ready)?;
+            }
+            ToClient::Measure { connections } => {
+                driver.round(connections, &totals).await?;
+                answer(FromClient::Report(Box::new(totals.borrow().report())))?;
+            }
+        }
     }
-    answer(FromClient::Ready {
-        warmed_up: warm.completed,
-    })?;
-    let ToClient::Go = parent.expect().await?;
-    let report = Rc::clone(&driver).phase(driver.spec.connections).await?;
-    answer(FromClient::Report(Box::new(report)))?;
-
-    // The endpoint stays until the server has seen the last close.
-    while parent.next::<ToClient>().await?.is_some() {}
     Ok(())
 }
 
@@ -102,33 +106,37 @@ impl Driver {
     }
 
     /// Makes so many connections, `concurrency` of them at once.
-    async fn phase(self: Rc<Self>, connections: u64) -> Result<ClientReport, Failure> {
-        let phase = Rc::new(RefCell::new(Phase::start(connections, &self.endpoint)?));
+    async fn round(
+        self: &Rc<Self>,
+        connections: u64,
+        totals: &Rc<RefCell<Totals>>,
+    ) -> Result<(), Failure> {
+        totals.borrow_mut().start(connections, &self.endpoint)?;
         let lanes: Vec<_> = (0..u64::from(self.spec.concurrency).min(connections))
             .map(|_| {
-                let (driver, phase) = (Rc::clone(&self), Rc::clone(&phase));
-                tokio::task::spawn_local(async move { driver.lane(&phase).await })
+                let (driver, totals) = (Rc::clone(self), Rc::clone(totals));
+                tokio::task::spawn_local(async move { driver.lane(&totals).await })
             })
             .collect();
         for lane in lanes {
             lane.await?;
         }
-        phase.borrow().report(&self.endpoint)
+        totals.borrow_mut().meter.pause(&self.endpoint)
     }
 
     /// Makes one connection after the other until none is left to make.
-    async fn lane(&self, phase: &RefCell<Phase>) {
-        while phase.borrow_mut().take() {
-            let outcome = self.connection(phase).await;
-            phase.borrow_mut().record(outcome);
+    async fn lane(&self, totals: &RefCell<Totals>) {
+        while totals.borrow_mut().take() {
+            let outcome = self.connection(totals).await;
+            totals.borrow_mut().record(outcome);
         }
     }
 
-    async fn connection(&self, phase: &RefCell<Phase>) -> Result<Sample, Failure> {
+    async fn connection(&self, totals: &RefCell<Totals>) -> Result<Sample, Failure> {
         let start = Instant::now();
         let connection = self.endpoint.connect(self.spec.server, SERVER_NAME).await?;
         let handshake = start.elapsed();
-        self.exchange(&connection, phase).await?;
+        self.exchange(&connection, totals).await?;
         let exchange = start.elapsed();
         let negotiated = connection.handshake();
         connection.close(0, b"");
@@ -153,7 +161,7 @@ impl Driver {
     async fn exchange(
         &self,
         connection: &Connection,
-        phase: &RefCell<Phase>,
+        totals: &RefCell<Totals>,
     ) -> Result<(), Failure> {
         let (mut send, mut receive) = connection.open_bidi().await?;
         send.write_all(&self.request).await?;
@@ -164,11 +172,11 @@ impl Driver {
                 if got != response {
                     return Err(format!("a response of {got} bytes, expected {response}").into());
                 }
-                let done = phase.borrow().completed;
-                phase.borrow_mut().progress(done, Instant::now())
+                let done = totals.borrow().done_in_round;
+                totals.borrow_mut().progress(done)
             }
             Work::Bulk { bytes } => {
-                let progress = |done| phase.borrow_mut().progress(done, Instant::now());
+                let progress = |done| totals.borrow_mut().progress(done);
                 self.pattern.receive(&mut receive, bytes, progress).await
             }
         }
@@ -185,51 +193,52 @@ fn any_port(server: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, 0)
 }
 
-/// What all lanes of a phase count together.
-struct Phase {
-    left: u64,
+/// What all lanes count together, over all rounds.
+struct Totals {
+    left_in_round: u64,
+    done_in_round: u64,
+    told: Instant,
     completed: u64,
     hello_retries: u64,
     suite: Option<Suite>,
     failures: Failures,
     losses: Losses,
-    traffic_before: Traffic,
     handshake: Durations,
     exchange: Durations,
-    told: Instant,
-    ended: Instant,
-    started: Instant,
-    cpu: CpuClock,
+    meter: Meter,
 }
 
-impl Phase {
-    fn start(connections: u64, endpoint: &Endpoint) -> Result<Self, Failure> {
-        let now = Instant::now();
+impl Totals {
+    fn new() -> Result<Self, Failure> {
         Ok(Self {
-            left: connections,
+            left_in_round: 0,
+            done_in_round: 0,
+            told: Instant::now(),
             completed: 0,
             hello_retries: 0,
             suite: None,
             failures: Failures::default(),
             losses: Losses::default(),
-            traffic_before: Traffic::of(endpoint),
             handshake: Durations::new()?,
             exchange: Durations::new()?,
-            told: now,
-            ended: now,
-            started: now,
-            cpu: CpuClock::start()?,
+            meter: Meter::default(),
         })
     }
 
+    fn start(&mut self, connections: u64, endpoint: &Endpoint) -> Result<(), Failure> {
+        self.left_in_round = connections;
+        self.done_in_round = 0;
+        self.meter.start(endpoint)
+    }
+
     fn take(&mut self) -> bool {
-        let wanted = self.left > 0 && self.failures.count < TOO_MANY_FAILURES;
-        self.left -= u64::from(wanted);
+        let wanted = self.left_in_round > 0 && self.failures.count < TOO_MANY_FAILURES;
+        self.left_in_round -= u64::from(wanted);
         wanted
     }
 
     fn record(&mut self, outcome: Result<Sample, Failure>) {
-        self.ended = Instant::now();
+        self.done_in_round += 1;
         match outcome {
             Ok(sample) => {
                 self.completed += 1;
@@ -243,7 +252,8 @@ impl Phase {
         }
     }
 
-    fn progress(&mut self, done: u64, now: Instant) -> Result<(), Failure> {
+    fn progress(&mut self, done: u64) -> Result<(), Failure> {
+        let now = Instant::now();
         if now.duration_since(self.told) < PROGRESS {
             return Ok(());
         }
@@ -251,10 +261,8 @@ impl Phase {
         answer(FromClient::Progress(done))
     }
 
-    fn report(&self, endpoint: &Endpoint) -> Result<ClientReport, Failure> {
-        Ok(ClientReport {
-            cpu_us: self.cpu.elapsed_us()?,
-            elapsed_us: self.ended.duration_since(self.started).as_secs_f64() * 1e6,
+    fn report(&self) -> ClientReport {
+        ClientReport {
             completed: self.completed,
             failed: self.failures.count,
             first_error: self.failures.first.clone(),
@@ -262,10 +270,12 @@ impl Phase {
             suite: self
                 .suite
                 .map_or_else(String::new, |suite| format!("{suite:?}")),
-            traffic: Traffic::of(endpoint).since(self.traffic_before),
+            elapsed_us: self.meter.elapsed_us,
+            cpu_us: self.meter.cpu_us,
+            traffic: self.meter.traffic,
             losses: self.losses,
             handshake: self.handshake.latency(),
             exchange: self.exchange.latency(),
-        })
+        }
     }
 }

@@ -1,26 +1,27 @@
-//! A run: its processes, group after group.
+//! A run: pairs of processes, and the rounds they take turns in.
 
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 
-use hybriq::tls::Backend;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use hybriq::Backend;
 
 use crate::Failure;
 use crate::certificate::Certificate;
 use crate::cli::{Bulk, Common, RequestResponse, Scenario};
 use crate::groups::{self, Plan, Selection};
 use crate::machine::Machine;
-use crate::message::{
-    ClientSpec, FromClient, FromServer, ServerSpec, Settings, ToClient, ToServer, Work,
-};
+use crate::message::{ClientSpec, ServerSpec, Settings, Work};
+use crate::pair::{Pair, Round};
 use crate::progress::Progress;
 use crate::report::{Report, Row};
 
-/// Connections made before the measured ones.
+/// Groups take turns this often, so that what else happens on the machine, and the temperature
+/// of its cores, meet all of them alike.
+const ROUNDS: u64 = 10;
+
+/// Connections before the first round that are not counted, and before each of the others: the
+/// caches belong to another process by then.
 const WARM_UP: u64 = 50;
+const WARM_UP_AGAIN: u64 = 5;
 
 /// What to measure, whatever the scenario.
 struct Run {
@@ -34,41 +35,79 @@ struct Run {
     machine: Machine,
 }
 
-/// Runs a scenario. Rows are printed as they come, so that what was measured is seen whatever
-/// happens later.
+/// A pair and what it has measured so far. A pair that failed is gone, its last row stays.
+struct Lane {
+    pair: Option<Pair>,
+    row: Option<Row>,
+}
+
+/// Runs a scenario and prints its table. What was measured before something failed is kept.
 pub(crate) async fn run(scenario: Scenario) -> Result<ExitCode, Failure> {
     let run = Run::new(scenario)?;
-    let mut complete = true;
     let plans = run.selection.plans(run.backend, |group, reason| {
         eprintln!("netbench: {group} left out: {reason}");
     })?;
+    if plans.len() > 1 && run.common.listen.port() != 0 {
+        return Err("each group has its own server: with several, --listen takes port 0".into());
+    }
     let mut report = Report::new(run.work, run.concurrency, run.machine.clone());
-    if let Some(path) = &run.common.json {
-        report.write_json(path)?;
-    }
+    run.write_json(&report)?;
     report.print_head();
-    for plan in &plans {
-        match run.measure(plan).await {
-            Ok(row) => {
-                complete &= row.is_complete();
-                report.print_row(&row);
-                report.rows.push(row);
-            }
-            Err(failure) => {
-                complete = false;
-                eprintln!("netbench: {}: {failure}", plan.group);
-            }
+
+    let mut lanes = run.start(plans).await;
+    let progress = run.progress(lanes.len() as u64);
+    for round in rounds(run.connections) {
+        for lane in &mut lanes {
+            lane.measure(round, &progress).await;
         }
-        if let Some(path) = &run.common.json {
-            report.write_json(path)?;
-        }
+        report.rows = lanes.iter().filter_map(|lane| lane.row.clone()).collect();
+        run.write_json(&report)?;
     }
-    report.print_foot();
+    drop(progress);
+    report.print_rows();
+    let complete = lanes.iter().all(Lane::is_complete);
     Ok(if complete {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Spreads the connections over the rounds.
+fn rounds(total: u64) -> impl Iterator<Item = Round> {
+    let count = ROUNDS.min(total);
+    (0..count).map(move |index| {
+        let connections = total / count + u64::from(index < total % count);
+        let warm_up = match index {
+            0 => WARM_UP.min(total.div_ceil(10)),
+            _ => WARM_UP_AGAIN.min(connections.div_ceil(10)),
+        };
+        Round {
+            warm_up,
+            connections,
+        }
+    })
+}
+
+impl Lane {
+    async fn measure(&mut self, round: Round, progress: &Progress) {
+        let Some(pair) = &mut self.pair else {
+            return;
+        };
+        progress.name(&pair.plan.group.to_string());
+        match pair.round(round, |done| progress.set(done)).await {
+            Ok(row) => self.row = Some(row),
+            Err(failure) => {
+                progress.say(&format!("netbench: {}: {failure}", pair.plan.group));
+                self.pair = None;
+            }
+        }
+        progress.advance(round.connections);
+    }
+
+    fn is_complete(&self) -> bool {
+        self.pair.is_some() && self.row.as_ref().is_some_and(Row::is_complete)
+    }
 }
 
 impl Run {
@@ -109,152 +148,79 @@ impl Run {
         })
     }
 
-    async fn measure(&self, plan: &Plan) -> Result<Row, Failure> {
-        let (total, unit) = match self.work {
-            Work::RequestResponse { .. } => (self.connections, "connections"),
-            Work::Bulk { bytes } => (bytes, "bytes"),
-        };
-        let progress = Progress::start(&plan.group.to_string(), total, unit);
+    /// Starts a pair for each plan.
+    async fn start(&self, plans: Vec<Plan>) -> Vec<Lane> {
+        let mut lanes = Vec::new();
+        for plan in plans {
+            let group = plan.group;
+            let pair = self
+                .pair(plan)
+                .await
+                .map_err(|failure| eprintln!("netbench: {group}: {failure}"))
+                .ok();
+            lanes.push(Lane { pair, row: None });
+        }
+        lanes
+    }
+
+    async fn pair(&self, plan: Plan) -> Result<Pair, Failure> {
         let settings = Settings {
             chain: self.certificate.chain.clone(),
             work: self.work,
             datagram_size: self.common.datagram_size,
         };
-
-        let mut server = Process::start(
-            "serve",
-            &ServerSpec {
-                core: self.machine.server_core,
-                listen: self.common.listen,
-                tls: plan.server.clone(),
-                key: self.certificate.key.clone(),
-                settings: settings.clone(),
-            },
-        )
-        .await?;
-        let FromServer::Listening(address) = server.hear().await? else {
-            return Err(server.out_of_turn());
+        let server = ServerSpec {
+            core: self.machine.server_core,
+            listen: self.common.listen,
+            tls: plan.server.clone(),
+            key: self.certificate.key.clone(),
+            settings: settings.clone(),
         };
-        let mut client = Process::start(
-            "drive",
-            &ClientSpec {
-                core: self.machine.client_core,
-                server: address,
-                tls: plan.client.clone(),
-                group: plan.group.0,
-                warm_up: WARM_UP.min(self.connections.div_ceil(10)),
-                connections: self.connections,
-                concurrency: self.concurrency,
-                settings,
-            },
-        )
-        .await?;
-        let Some(row) = converse(plan, &mut server, &mut client, &progress).await? else {
-            return Err("server and client lost their place".into());
-        };
-        Ok(row)
-    }
-}
-
-/// Takes both processes through warm-up and measured phase. `None`: one spoke out of turn.
-async fn converse(
-    plan: &Plan,
-    server: &mut Process,
-    client: &mut Process,
-    progress: &Progress,
-) -> Result<Option<Row>, Failure> {
-    let warmed_up = loop {
-        match hear_client(client, server).await? {
-            FromClient::Progress(_) => {}
-            FromClient::Ready { warmed_up } => break warmed_up,
-            FromClient::Report(_) => return Ok(None),
-        }
-    };
-    server.tell(&ToServer::Mark { after: warmed_up }).await?;
-    let FromServer::Marked = server.hear().await? else {
-        return Ok(None);
-    };
-    client.tell(&ToClient::Go).await?;
-    let seen_by_client = loop {
-        match hear_client(client, server).await? {
-            FromClient::Progress(done) => progress.set(done),
-            FromClient::Report(report) => break report,
-            FromClient::Ready { .. } => return Ok(None),
-        }
-    };
-    let after = seen_by_client.completed + seen_by_client.failed;
-    server.tell(&ToServer::Report { after }).await?;
-    let FromServer::Report(seen_by_server) = server.hear().await? else {
-        return Ok(None);
-    };
-    Ok(Some(Row::new(plan, seen_by_server, *seen_by_client)))
-}
-
-/// Waits for the client, and for the end of a server that speaks unasked only of its failure.
-async fn hear_client(client: &mut Process, server: &mut Process) -> Result<FromClient, Failure> {
-    tokio::select! {
-        message = client.hear() => message,
-        unasked = server.hear::<FromServer>() => Err(match unasked {
-            Ok(_) => server.out_of_turn(),
-            Err(failure) => failure,
-        }),
-    }
-}
-
-/// A child process of this binary. Dropping it ends it.
-struct Process {
-    name: &'static str,
-    child: Child,
-    to: ChildStdin,
-    from: Lines<BufReader<ChildStdout>>,
-}
-
-impl Process {
-    async fn start<S: Serialize>(name: &'static str, spec: &S) -> Result<Self, Failure> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .arg(name)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
-        let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err("a child process without its pipes".into());
-        };
-        let mut process = Self {
-            name,
-            child,
-            to,
-            from: BufReader::new(from).lines(),
-        };
-        process.tell(spec).await?;
-        Ok(process)
+        let (group, tls) = (plan.group.0, plan.client.clone());
+        Pair::start(plan, &server, |address| ClientSpec {
+            core: self.machine.client_core,
+            server: address,
+            tls,
+            group,
+            concurrency: self.concurrency,
+            settings,
+        })
+        .await
     }
 
-    async fn tell<T: Serialize>(&mut self, message: &T) -> Result<(), Failure> {
-        let mut line = serde_json::to_vec(message)?;
-        line.push(b'\n');
-        if self.to.write_all(&line).await.is_err() {
-            // It is gone; its last line says why.
-            return Err(match self.hear::<serde_json::Value>().await {
-                Ok(_) => self.out_of_turn(),
-                Err(failure) => failure,
-            });
-        }
-        Ok(())
-    }
-
-    async fn hear<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
-        let Some(line) = self.from.next_line().await? else {
-            let status = self.child.wait().await?;
-            return Err(format!("the `{}` process ended early ({status})", self.name).into());
-        };
-        match serde_json::from_str::<Result<T, String>>(&line)? {
-            Ok(message) => Ok(message),
-            Err(failure) => Err(failure.into()),
+    fn progress(&self, groups: u64) -> Progress {
+        match self.work {
+            Work::RequestResponse { .. } => {
+                Progress::start(groups.saturating_mul(self.connections), 1, "connections")
+            }
+            Work::Bulk { bytes } => Progress::start(groups.saturating_mul(bytes), bytes, "bytes"),
         }
     }
 
-    fn out_of_turn(&self) -> Failure {
-        format!("the `{}` process spoke out of turn", self.name).into()
+    fn write_json(&self, report: &Report) -> Result<(), Failure> {
+        match &self.common.json {
+            Some(path) => report.write_json(path),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rounds;
+
+    #[test]
+    fn rounds_make_all_connections_and_no_more() {
+        for connections in [1, 2, 9, 10, 11, 999, 1000, 10_007] {
+            let rounds: Vec<_> = rounds(connections).collect();
+            assert!(rounds.len() <= 10);
+            assert!(
+                rounds
+                    .iter()
+                    .all(|round| round.connections > 0 && round.warm_up > 0)
+            );
+            let sum: u64 = rounds.iter().map(|round| round.connections).sum();
+            assert_eq!(sum, connections);
+        }
     }
 }

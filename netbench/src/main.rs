@@ -1,11 +1,12 @@
 //! `netbench`: measures what a QUIC connection costs, per key-exchange group.
 //!
-//! One run starts two further processes of this binary, a server and a client, each on one thread
-//! and on a core of its own where there are two, and talks to them over pipes (`message`).
+//! For each group a run starts two further processes of this binary, a server and a client, each on
+//! one thread and on a core of its own where there are two, and talks to them over pipes
+//! (`message`). The pairs take turns, so that a disturbance meets all groups alike.
 //!
 //! ```text
-//!  coordinate ──► server process: accept, answer, count      ┐
-//!      │    └───► client process: connect, ask, time, count  ┘ loopback UDP
+//!  coordinate ─► pair ─┬─► server process: accept, answer, count      ┐
+//!      │               └─► client process: connect, ask, time, count  ┘ loopback UDP
 //!      ▼
 //!    report: table on the terminal, JSON in a file
 //! ```
@@ -20,7 +21,9 @@ mod machine;
 mod measure;
 mod message;
 mod os;
+mod pair;
 mod pipe;
+mod process;
 mod progress;
 mod report;
 mod server;

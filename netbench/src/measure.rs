@@ -1,6 +1,7 @@
 //! Counters and histograms of one process.
 
-use std::time::Duration;
+use std::ops::AddAssign;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use hybriq::{ConnectionStats, Endpoint};
@@ -20,7 +21,7 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     /// What passed since the endpoint was made.
-    pub(crate) fn of(endpoint: &Endpoint) -> Self {
+    fn of(endpoint: &Endpoint) -> Self {
         let stats = endpoint.stats();
         Self {
             sent_datagrams: stats.datagrams_sent,
@@ -31,7 +32,7 @@ impl Traffic {
     }
 
     /// What passed since an earlier look.
-    pub(crate) fn since(self, earlier: Self) -> Self {
+    fn since(self, earlier: Self) -> Self {
         Self {
             sent_datagrams: self.sent_datagrams.saturating_sub(earlier.sent_datagrams),
             sent_bytes: self.sent_bytes.saturating_sub(earlier.sent_bytes),
@@ -40,6 +41,15 @@ impl Traffic {
                 .saturating_sub(earlier.received_datagrams),
             received_bytes: self.received_bytes.saturating_sub(earlier.received_bytes),
         }
+    }
+}
+
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, more: Self) {
+        self.sent_datagrams += more.sent_datagrams;
+        self.sent_bytes += more.sent_bytes;
+        self.received_datagrams += more.received_datagrams;
+        self.received_bytes += more.received_bytes;
     }
 }
 
@@ -99,16 +109,44 @@ impl Durations {
     }
 }
 
-/// CPU time of this process since a moment.
-pub(crate) struct CpuClock(Duration);
+/// What a process spent while it was measuring, pauses excluded.
+#[derive(Default)]
+pub(crate) struct Meter {
+    pub(crate) elapsed_us: f64,
+    pub(crate) cpu_us: f64,
+    pub(crate) traffic: Traffic,
+    running: Option<Readings>,
+}
 
-impl CpuClock {
-    pub(crate) fn start() -> Result<Self, Failure> {
-        Ok(Self(os::cpu_time()?))
+/// What the clocks and counters said when the meter was started.
+struct Readings {
+    at: Instant,
+    cpu: Duration,
+    traffic: Traffic,
+}
+
+impl Meter {
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.is_some()
     }
 
-    pub(crate) fn elapsed_us(&self) -> Result<f64, Failure> {
-        Ok(os::cpu_time()?.saturating_sub(self.0).as_secs_f64() * 1e6)
+    pub(crate) fn start(&mut self, endpoint: &Endpoint) -> Result<(), Failure> {
+        self.running = Some(Readings {
+            traffic: Traffic::of(endpoint),
+            cpu: os::cpu_time()?,
+            at: Instant::now(),
+        });
+        Ok(())
+    }
+
+    pub(crate) fn pause(&mut self, endpoint: &Endpoint) -> Result<(), Failure> {
+        let (at, cpu) = (Instant::now(), os::cpu_time()?);
+        if let Some(since) = self.running.take() {
+            self.elapsed_us += at.duration_since(since.at).as_secs_f64() * 1e6;
+            self.cpu_us += cpu.saturating_sub(since.cpu).as_secs_f64() * 1e6;
+            self.traffic += Traffic::of(endpoint).since(since.traffic);
+        }
+        Ok(())
     }
 }
 

@@ -4,15 +4,18 @@
 //!  coordinate          server                client
 //!      │── Spec ────────►│                     │
 //!      │◄── Listening ───│                     │
-//!      │── Spec ──────────────────────────────►│  warm-up
+//!      │── Spec ──────────────────────────────►│
+//!      │                                       │  and in each round:
+//!      │── WarmUp ────────────────────────────►│
 //!      │◄── Ready ─────────────────────────────│
-//!      │── Mark ────────►│                     │  once the warm-up has drained
-//!      │◄── Marked ──────│                     │
-//!      │── Go ────────────────────────────────►│  measured phase
+//!      │── Measure ─────►│                     │  once the warm-up has drained
+//!      │◄── Measuring ───│                     │
+//!      │── Measure ───────────────────────────►│
 //!      │◄── Progress*, Report ─────────────────│
-//!      │── Report ──────►│                     │  once the last connection has drained
+//!      │── Pause ───────►│                     │  once the last connection has drained
 //!      │◄── Report ──────│                     │
 //! ```
+//! Reports are of all rounds so far, warm-ups and pauses excluded.
 //! A child answers `Err` with one line instead where it cannot go on. The end of its standard
 //! input ends it.
 
@@ -52,20 +55,20 @@ pub(crate) struct ServerSpec {
 
 #[derive(Serialize, Deserialize)]
 pub(crate) enum ToServer {
-    /// Start to count, once that many connections have ended.
-    Mark { after: u64 },
-    /// Say what was counted, once that many connections have ended since.
-    Report { after: u64 },
+    /// Start to count, once that many connections have ended since the last pause.
+    Measure { after: u64 },
+    /// Stop to count and report, once that many connections have ended since the start.
+    Pause { after: u64 },
 }
 
 #[derive(Serialize, Deserialize)]
 pub(crate) enum FromServer {
     Listening(SocketAddr),
-    Marked,
+    Measuring,
     Report(ServerReport),
 }
 
-/// What the server saw of the measured phase.
+/// What the server saw of the measured rounds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ServerReport {
     /// Connections that ended cleanly.
@@ -88,29 +91,28 @@ pub(crate) struct ClientSpec {
     pub(crate) tls: Tls,
     /// Code point of the group that every connection must have negotiated.
     pub(crate) group: u16,
-    pub(crate) warm_up: u64,
-    pub(crate) connections: u64,
     pub(crate) concurrency: u32,
     pub(crate) settings: Settings,
 }
 
 #[derive(Serialize, Deserialize)]
 pub(crate) enum ToClient {
-    Go,
+    /// Make so many connections and do not count them.
+    WarmUp { connections: u64 },
+    /// Make so many connections, count them, and report.
+    Measure { connections: u64 },
 }
 
 #[derive(Serialize, Deserialize)]
 pub(crate) enum FromClient {
-    /// The warm-up is over; it made that many connections.
-    Ready {
-        warmed_up: u64,
-    },
-    /// That many connections are done, or bytes in a bulk transfer.
+    /// The warm-up is over.
+    Ready,
+    /// That many connections of this round are done, or bytes of a bulk transfer.
     Progress(u64),
     Report(Box<ClientReport>),
 }
 
-/// What the client saw of the measured phase.
+/// What the client saw of the measured rounds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ClientReport {
     pub(crate) completed: u64,
@@ -119,7 +121,7 @@ pub(crate) struct ClientReport {
     pub(crate) hello_retries: u64,
     /// The cipher suite of the last connection.
     pub(crate) suite: String,
-    /// Wall time of the whole phase.
+    /// Wall time of the measured rounds.
     pub(crate) elapsed_us: f64,
     pub(crate) cpu_us: f64,
     pub(crate) traffic: Traffic,

@@ -1,38 +1,65 @@
-//! How far a run is: a bar on a terminal, else one line a group, on standard error.
+//! How far a run is: a bar on a terminal, else one line, on standard error.
 
+use std::cell::Cell;
 use std::io::{IsTerminal, stderr};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The progress of one group.
-pub(crate) struct Progress(ProgressBar);
+/// The progress of a run.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    /// Units that rounds before this one made, and units of one connection.
+    before: Cell<u64>,
+    per_connection: u64,
+}
 
 impl Progress {
     /// Starts to show it. `unit` is what is counted: `connections`, `bytes`.
-    pub(crate) fn start(name: &str, total: u64, unit: &str) -> Self {
-        if !stderr().is_terminal() {
-            eprintln!("{name}: {total} {unit}");
-            return Self(ProgressBar::hidden());
-        }
-        // No ticking thread: it would take turns on a measured core.
-        let bar =
-            ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
-        let template = "{prefix:19} [{bar:30}] {pos}/{len} {msg} {per_sec} {eta} left";
+    pub(crate) fn start(total: u64, per_connection: u64, unit: &str) -> Self {
+        let bar = if stderr().is_terminal() {
+            // No ticking thread: it would take turns on a measured core.
+            ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10))
+        } else {
+            eprintln!("netbench: {total} {unit}");
+            ProgressBar::hidden()
+        };
+        let template = "{prefix:19} [{bar:30}] {pos}/{len} {msg}, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_prefix(name.to_owned());
         bar.set_message(unit.to_owned());
-        Self(bar)
+        Self {
+            bar,
+            before: Cell::new(0),
+            per_connection,
+        }
     }
 
+    /// Says whose turn it is.
+    pub(crate) fn name(&self, name: &str) {
+        self.bar.set_prefix(name.to_owned());
+    }
+
+    /// Units of the round so far.
     pub(crate) fn set(&self, done: u64) {
-        self.0.set_position(done);
+        self.bar.set_position(self.before.get() + done);
+    }
+
+    /// A round is over.
+    pub(crate) fn advance(&self, connections: u64) {
+        self.before
+            .set(self.before.get() + connections.saturating_mul(self.per_connection));
+        self.set(0);
+    }
+
+    /// Prints a line without disturbing the bar.
+    pub(crate) fn say(&self, line: &str) {
+        self.bar.suspend(|| eprintln!("{line}"));
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }

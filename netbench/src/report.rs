@@ -26,7 +26,7 @@ pub(crate) struct Report {
 }
 
 /// One group. Everything but latency is per connection that completed.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub(crate) struct Row {
     group: String,
     code_point: u16,
@@ -45,7 +45,7 @@ pub(crate) struct Row {
 
 /// One direction: the larger of what left one socket and what reached the other, because the last
 /// close may leave after the client has reported, and the system may drop what was sent.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 struct PerConnection {
     bytes: f64,
     datagrams: f64,
@@ -118,13 +118,12 @@ impl Report {
             machine.cpu, machine.cores, machine.kernel, machine.load
         );
         if machine.load > QUIET {
-            println!("other work on this machine disturbs these figures");
+            println!("other work on this machine may disturb these figures");
         }
         if cfg!(debug_assertions) {
             println!("debug build: these figures say nothing, use --release");
         }
-        println!("{}", self.describe());
-        println!("\n{}", self.column_heads());
+        println!("{}\n", self.describe());
     }
 
     fn describe(&self) -> String {
@@ -161,7 +160,16 @@ impl Report {
         }
     }
 
-    pub(crate) fn print_row(&self, row: &Row) {
+    /// Prints the table.
+    pub(crate) fn print_rows(&self) {
+        println!("{}", self.column_heads());
+        for row in &self.rows {
+            self.print_row(row);
+        }
+        self.print_foot();
+    }
+
+    fn print_row(&self, row: &Row) {
         println!("{}", self.format_row(row));
         for (end, failed, first) in [
             ("client", row.client.failed, &row.client.first_error),
@@ -204,7 +212,7 @@ impl Report {
         }
     }
 
-    pub(crate) fn print_foot(&self) {
+    fn print_foot(&self) {
         println!();
         for line in self.providers() {
             println!("{line}");

@@ -8,7 +8,7 @@ use hybriq::tls::Identity;
 use hybriq::{Connection, Endpoint, Incoming, RecvStream, SendStream, ServerConfig};
 use tokio::sync::Notify;
 
-use crate::measure::{CpuClock, Failures, Losses, Traffic};
+use crate::measure::{Failures, Losses, Meter};
 use crate::message::{FromServer, ServerReport, ServerSpec, ToServer, Work};
 use crate::pipe::{FromParent, tell};
 use crate::{Failure, bulk, client, machine, os};
@@ -26,19 +26,19 @@ pub(crate) async fn serve() -> Result<(), Failure> {
     let endpoint = endpoint(&spec)?;
     answer(FromServer::Listening(endpoint.local_address()))?;
 
-    let tally = Rc::new(Tally::new(endpoint.clone())?);
+    let tally = Rc::new(Tally::new(endpoint.clone()));
     let work = Rc::new(Answer::to(spec.settings.work)?);
     tokio::task::spawn_local(accept(endpoint, Rc::clone(&tally), work));
     while let Some(command) = parent.next().await? {
         match command {
-            ToServer::Mark { after } => {
+            ToServer::Measure { after } => {
                 tally.drained(after).await;
-                tally.restart()?;
-                answer(FromServer::Marked)?;
+                tally.start()?;
+                answer(FromServer::Measuring)?;
             }
-            ToServer::Report { after } => {
+            ToServer::Pause { after } => {
                 tally.drained(after).await;
-                answer(FromServer::Report(tally.report()?))?;
+                answer(FromServer::Report(tally.pause()?))?;
             }
         }
     }
@@ -117,93 +117,95 @@ impl Answer {
     }
 }
 
-/// What was counted since the last restart.
+/// What was counted so far.
 struct Tally {
     endpoint: Endpoint,
-    finished: Cell<u64>,
+    /// Connections that ended since the meter was last started or paused.
+    ended: Cell<u64>,
     progressed: Notify,
     counts: RefCell<Counts>,
 }
 
+#[derive(Default)]
 struct Counts {
     completed: u64,
     failures: Failures,
     losses: Losses,
-    traffic_before: Traffic,
-    cpu: CpuClock,
-    rss_at_start_kib: u64,
+    meter: Meter,
+    rss_at_start_kib: Option<u64>,
     rss_after_1000_kib: Option<u64>,
 }
 
-impl Counts {
-    fn start(endpoint: &Endpoint) -> Result<Self, Failure> {
-        Ok(Self {
-            completed: 0,
-            failures: Failures::default(),
-            losses: Losses::default(),
-            traffic_before: Traffic::of(endpoint),
-            rss_at_start_kib: machine::rss_kib(),
-            rss_after_1000_kib: None,
-            cpu: CpuClock::start()?,
-        })
-    }
-}
-
 impl Tally {
-    fn new(endpoint: Endpoint) -> Result<Self, Failure> {
-        Ok(Self {
-            finished: Cell::new(0),
-            progressed: Notify::new(),
-            counts: RefCell::new(Counts::start(&endpoint)?),
+    fn new(endpoint: Endpoint) -> Self {
+        Self {
             endpoint,
-        })
+            ended: Cell::new(0),
+            progressed: Notify::new(),
+            counts: RefCell::default(),
+        }
     }
 
-    fn restart(&self) -> Result<(), Failure> {
-        self.finished.set(0);
-        *self.counts.borrow_mut() = Counts::start(&self.endpoint)?;
-        Ok(())
+    fn start(&self) -> Result<(), Failure> {
+        let mut counts = self.counts.borrow_mut();
+        self.ended.set(0);
+        counts.rss_at_start_kib.get_or_insert_with(machine::rss_kib);
+        counts.meter.start(&self.endpoint)
     }
 
     fn record(&self, outcome: Result<Connection, Failure>) {
         let mut counts = self.counts.borrow_mut();
-        match outcome {
-            Ok(connection) => {
-                counts.completed += 1;
-                counts.losses.add(&connection.stats());
-            }
-            Err(failure) => counts.failures.record(&failure),
-        }
-        self.finished.set(self.finished.get() + 1);
-        if self.finished.get() == 1000 {
-            counts.rss_after_1000_kib = Some(machine::rss_kib());
-        }
+        self.ended.set(self.ended.get() + 1);
         self.progressed.notify_one();
+        if counts.meter.is_running() {
+            counts.record(outcome);
+        }
     }
 
     /// Waits until that many connections have ended, but not for ever: one that the client gave
     /// up may never have reached us.
     async fn drained(&self, connections: u64) {
-        let ended = async {
-            while self.finished.get() < connections {
+        let drained = async {
+            while self.ended.get() < connections {
                 self.progressed.notified().await;
             }
         };
-        let _ = tokio::time::timeout(DRAIN, ended).await;
+        let _ = tokio::time::timeout(DRAIN, drained).await;
     }
 
-    fn report(&self) -> Result<ServerReport, Failure> {
-        let counts = self.counts.borrow();
-        Ok(ServerReport {
-            cpu_us: counts.cpu.elapsed_us()?,
-            completed: counts.completed,
-            failed: counts.failures.count,
-            first_error: counts.failures.first.clone(),
-            traffic: Traffic::of(&self.endpoint).since(counts.traffic_before),
-            losses: counts.losses,
-            rss_at_start_kib: counts.rss_at_start_kib,
-            rss_after_1000_kib: counts.rss_after_1000_kib,
+    fn pause(&self) -> Result<ServerReport, Failure> {
+        let mut counts = self.counts.borrow_mut();
+        self.ended.set(0);
+        counts.meter.pause(&self.endpoint)?;
+        Ok(counts.report())
+    }
+}
+
+impl Counts {
+    fn record(&mut self, outcome: Result<Connection, Failure>) {
+        match outcome {
+            Ok(connection) => {
+                self.completed += 1;
+                self.losses.add(&connection.stats());
+            }
+            Err(failure) => self.failures.record(&failure),
+        }
+        if self.completed == 1000 {
+            self.rss_after_1000_kib.get_or_insert_with(machine::rss_kib);
+        }
+    }
+
+    fn report(&self) -> ServerReport {
+        ServerReport {
+            completed: self.completed,
+            failed: self.failures.count,
+            first_error: self.failures.first.clone(),
+            cpu_us: self.meter.cpu_us,
+            traffic: self.meter.traffic,
+            losses: self.losses,
+            rss_at_start_kib: self.rss_at_start_kib.unwrap_or(0),
+            rss_after_1000_kib: self.rss_after_1000_kib,
             rss_at_end_kib: machine::rss_kib(),
-        })
+        }
     }
 }

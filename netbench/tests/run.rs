@@ -178,6 +178,9 @@ fn bad_input_is_told_in_one_line() {
         "{line}"
     );
 
+    let line = complaint(&["run", "request-response", "--listen", "127.0.0.1:4433"]);
+    assert!(line.contains("--listen takes port 0"), "{line}");
+
     let by_hand = netbench(&["serve"]);
     assert!(!by_hand.status.success());
     assert!(String::from_utf8_lossy(&by_hand.stdout).contains("started by `netbench run`"));

@@ -107,22 +107,23 @@ cases! {
     /// A client that prefers post-quantum connects to a classical-only server.
     CONNECTS_TO_A_CLASSICAL_SERVER: PreferPostQuantum -> OnlyClassical, agrees_on_a_classical_group;
     /// A classical-only client is refused by a server that requires post-quantum.
-    REFUSES_A_CLASSICAL_CLIENT: OnlyClassical -> RequirePostQuantum, refuses_a_classical_client;
+    REFUSES_A_CLASSICAL_CLIENT: OnlyClassical -> RequirePostQuantum, is_refused;
     /// A client that requires post-quantum gets no connection to a classical-only server.
-    REFUSES_A_CLASSICAL_SERVER: RequirePostQuantum -> OnlyClassical, refuses_a_classical_server;
+    REFUSES_A_CLASSICAL_SERVER: RequirePostQuantum -> OnlyClassical, is_refused;
 }
 
 impl Case {
     /// Whether both can be set up as it needs.
     pub fn applies(&self, pair: Pair<'_>) -> bool {
-        let able = match self.name {
-            name if name == RETRIES_FOR_ML_KEM_UNDER_PREFER.name => {
+        let server = match (self.client, self.server) {
+            (Groups::ClassicalShareFirst, Groups::PreferPostQuantum) => {
                 pair.server.retries_for_post_quantum()
             }
-            name if name == REFUSES_A_CLASSICAL_CLIENT.name => pair.server.answers_at_once(),
+            (Groups::OnlyClassical, Groups::RequirePostQuantum) => pair.server.answers_at_once(),
             _ => true,
         };
-        able && pair.client.supports(Role::Client, self.client)
+        server
+            && pair.client.supports(Role::Client, self.client)
             && pair.server.supports(Role::Server, self.server)
     }
 
@@ -374,11 +375,7 @@ async fn agrees_on_a_classical_group(pair: Pair<'_>, case: &Case) -> Result<(), 
     })
 }
 
-async fn refuses_a_classical_client(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
-    case.meet(pair).await?.expect_refusal(pair, case)
-}
-
-async fn refuses_a_classical_server(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
+async fn is_refused(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
     case.meet(pair).await?.expect_refusal(pair, case)
 }
 

@@ -7,6 +7,7 @@
 pub mod cids;
 pub mod congestion;
 pub mod connection;
+pub mod datagram;
 pub mod endpoint;
 pub mod error;
 pub mod frame;

@@ -8,9 +8,10 @@ use super::Connection;
 use crate::{
     error::{By, ConnectionError},
     proto::{
-        endpoint::{POST_QUANTUM_REQUIRED, Transmit},
+        datagram::Transmit,
         error::{Code, TransportError},
         frame::{ConnectionClose, FrameWriter},
+        handshake::POST_QUANTUM_REQUIRED,
         limits,
         packet::{PacketBuilder, Space},
     },

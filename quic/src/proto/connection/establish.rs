@@ -10,7 +10,8 @@ use std::{
 use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 
 use super::{
-    Connection, Event, close::Close, receive::Early, spaces::Spaces, state::State, timers::Timers,
+    Connection, Event, Setup, close::Close, receive::Early, spaces::Spaces, state::State,
+    timers::Timers,
 };
 use crate::{
     config::TransportConfig,
@@ -18,7 +19,6 @@ use crate::{
     proto::{
         cids,
         congestion::NewReno,
-        endpoint::Setup,
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},

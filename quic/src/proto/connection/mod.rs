@@ -10,6 +10,7 @@ mod dispatch;
 mod establish;
 mod receive;
 mod schedule;
+mod setup;
 mod spaces;
 mod state;
 mod timers;
@@ -22,9 +23,12 @@ use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Instant};
 
 use hybriq_tls::{CertificateDer, Side};
 
-pub use self::establish::{ClientStart, ServerStart};
 use self::{
     close::Close, delivery::Carried, receive::Early, spaces::Spaces, state::State, timers::Timers,
+};
+pub use self::{
+    establish::{ClientStart, ServerStart},
+    setup::Setup,
 };
 use super::{
     cids::{self, CidEvent},

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{Connection, spaces::level};
 use crate::proto::{
-    endpoint::Arrival,
+    datagram::Arrival,
     error::{Code, TransportError},
     frame::Frame,
     limits,

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{Connection, schedule::Wish};
 use crate::proto::{
-    endpoint::Transmit,
+    datagram::Transmit,
     packet::{Header, Kind, PacketBuilder, Space, VERSION_1},
     space::SentPacket,
 };

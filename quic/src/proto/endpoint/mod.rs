@@ -22,11 +22,16 @@ use self::{
 };
 pub use self::{
     hello_table::Incoming,
-    types::{Arrival, EndpointStats, Setup, Slot, Transmit},
+    types::{EndpointStats, Slot},
+};
+pub use super::{
+    connection::Setup,
+    datagram::{Arrival, Transmit},
 };
 use super::{
     connection::{ClientStart, Connection, Need, ServerStart},
     error::{Code, TransportError},
+    handshake::POST_QUANTUM_REQUIRED,
     limits,
     packet::{self, Cid},
     random::Random,
@@ -64,9 +69,6 @@ pub enum AcceptError {
 struct Entry {
     initial: Option<(Cid, SocketAddr)>,
 }
-
-/// The reason a client without ML-KEM reads when the policy is to require it.
-pub(crate) const POST_QUANTUM_REQUIRED: &str = "a post-quantum key exchange is required";
 
 /// One worker's share of an endpoint.
 pub struct Endpoint {

@@ -1,3 +1,4 @@
+use super::Direction::{Bidi, Uni};
 use std::borrow::Cow;
 
 use super::{
@@ -8,7 +9,6 @@ use super::{
 };
 use crate::proto::{
     error::{Code, TransportError},
-    streams::Direction::{Bidi, Uni},
     wire::{Eof, Reader, VarInt},
 };
 

@@ -1,8 +1,6 @@
 use super::{DecodeError, Encode, fields};
-use crate::proto::{
-    streams::{Direction, StreamId},
-    wire::{Reader, VarInt, Writer},
-};
+use super::{Direction, StreamId};
+use crate::proto::wire::{Reader, VarInt, Writer};
 
 pub(super) const TYPE_MAX_DATA: u64 = 0x10;
 pub(super) const TYPE_MAX_STREAM_DATA: u64 = 0x11;

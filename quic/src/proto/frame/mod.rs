@@ -10,6 +10,7 @@ mod decode;
 mod flow;
 mod path;
 mod stream;
+mod stream_id;
 mod token;
 mod writer;
 
@@ -25,6 +26,7 @@ pub use flow::{
 };
 pub use path::{PathChallenge, PathResponse};
 pub use stream::{ResetStream, StopSending, Stream};
+pub use stream_id::{Direction, StreamId};
 pub use token::NewToken;
 pub use writer::{Encode, FrameWriter};
 

@@ -1,8 +1,6 @@
+use super::StreamId;
 use super::{DecodeError, Encode, check_end, fields};
-use crate::proto::{
-    streams::StreamId,
-    wire::{Reader, VarInt, Writer},
-};
+use crate::proto::wire::{Reader, VarInt, Writer};
 
 /// The lowest of the eight types; the three bits below say which fields there are.
 pub(super) const TYPE: u64 = 0x08;

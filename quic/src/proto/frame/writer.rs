@@ -1,12 +1,10 @@
+use super::StreamId;
 use std::ops::RangeInclusive;
 
 use super::{
     AckEncoder, ConnectionClose, EcnCounts, TYPE_HANDSHAKE_DONE, TYPE_PING, crypto, stream,
 };
-use crate::proto::{
-    streams::StreamId,
-    wire::{VarInt, Writer},
-};
+use crate::proto::wire::{VarInt, Writer};
 
 /// A frame that can be written.
 pub trait Encode {

@@ -21,6 +21,9 @@ use super::{
     frame::{Crypto, FrameWriter},
 };
 
+/// The reason a client without ML-KEM reads when the policy is to require it.
+pub(crate) const POST_QUANTUM_REQUIRED: &str = "a post-quantum key exchange is required";
+
 /// What a call of [`Handshake::drive`] changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {

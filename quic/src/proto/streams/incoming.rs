@@ -1,4 +1,4 @@
-use super::{StreamEvent, Streams, id::StreamId, marks::Mark, opening::Standing};
+use super::{StreamEvent, StreamId, Streams, marks::Mark, opening::Standing};
 use crate::proto::{
     error::{Code, TransportError},
     frame,

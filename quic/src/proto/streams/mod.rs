@@ -10,7 +10,6 @@ mod delivery;
 mod error;
 mod event;
 mod flow;
-mod id;
 mod incoming;
 mod marks;
 mod opening;
@@ -30,11 +29,11 @@ mod tests;
 
 use std::collections::VecDeque;
 
+pub use super::frame::{Direction, StreamId};
 pub use error::{ClosedStream, ReadError, WriteError};
 pub use event::StreamEvent;
 use flow::{ReceiveCredit, SendCredit};
 use hybriq_tls::Side;
-pub use id::{Direction, StreamId};
 use marks::Mark;
 use opening::{LocalStreams, PeerStreams, PerDirection};
 use recv::Recv;

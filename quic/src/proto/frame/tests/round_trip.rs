@@ -7,8 +7,8 @@ use crate::proto::{
         NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream, RetireConnectionId,
         StopSending, Stream, StreamDataBlocked, StreamsBlocked,
     },
+    frame::{Direction, StreamId},
     packet::{Cid, Kind},
-    streams::{Direction, StreamId},
     wire::{Reader, VarInt},
 };
 

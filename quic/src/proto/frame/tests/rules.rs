@@ -2,8 +2,8 @@ use super::{decoded, encoded};
 use crate::proto::{
     error::Code,
     frame::{ConnectionClose, Crypto, MaxStreams, Stream, StreamsBlocked},
+    frame::{Direction, StreamId},
     limits,
-    streams::{Direction, StreamId},
     wire::VarInt,
 };
 

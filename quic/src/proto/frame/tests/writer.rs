@@ -1,7 +1,7 @@
 use super::{decoded, decoded_all};
 use crate::proto::{
+    frame::StreamId,
     frame::{ConnectionClose, Crypto, Frame, FrameWriter, MaxData, Stream},
-    streams::StreamId,
 };
 
 const ID: StreamId = StreamId(4);

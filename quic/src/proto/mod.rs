@@ -4,6 +4,7 @@
 //! (`streams`, `recovery`, `space`, `cids`, `handshake`, …) never import each other nor
 //! `connection`; only `connection` composes them.
 
+mod buffer;
 pub mod cids;
 pub mod congestion;
 pub mod connection;

@@ -7,10 +7,10 @@ use hybriq_tls::ClientHello;
 use slab::Slab;
 
 use crate::proto::{
+    buffer::Reassembler,
     limits,
     packet::{Cid, DirectionKeys},
     space::Received,
-    streams::reassembler::Reassembler,
 };
 
 /// A ClientHello on its way, whole or in part.

@@ -2,13 +2,10 @@ use arrayvec::ArrayVec;
 use bytes::{Buf as _, Bytes, BytesMut};
 
 use crate::proto::{
+    buffer::{Exceeded, Reassembler, SendBuffer},
     error::{Code, TransportError},
     frame::{Crypto, FrameWriter},
     limits,
-    streams::{
-        reassembler::{Exceeded, Reassembler},
-        send_buffer::SendBuffer,
-    },
 };
 
 /// The CRYPTO frames of one packet.

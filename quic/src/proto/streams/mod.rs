@@ -15,12 +15,9 @@ mod marks;
 mod opening;
 mod outgoing;
 mod queue;
-pub(crate) mod range_set;
-pub(crate) mod reassembler;
 mod recv;
 mod schedule;
 mod send;
-pub(crate) mod send_buffer;
 mod sent;
 mod table;
 

@@ -4,9 +4,9 @@ use super::{
     ClosedStream, ReadError, StreamId,
     flow::ReceiveCredit,
     marks::{Mark, Marks},
-    reassembler::{Exceeded, Reassembler},
 };
 use crate::proto::{
+    buffer::{Exceeded, Reassembler},
     error::{Code, TransportError},
     frame, limits,
     wire::VarInt,

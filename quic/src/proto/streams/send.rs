@@ -4,10 +4,12 @@ use super::{
     ClosedStream, StreamId, WriteError,
     flow::SendCredit,
     marks::{Mark, Marks},
-    send_buffer::SendBuffer,
     sent::{End, Sent, SentFrame},
 };
-use crate::proto::frame::{self, FrameWriter};
+use crate::proto::{
+    buffer::SendBuffer,
+    frame::{self, FrameWriter},
+};
 
 /// Data is cut only where a packet has this much room for it: a sliver costs as much as a packet's
 /// worth in headers and records.

@@ -2,11 +2,8 @@ mod delivery;
 mod fairness;
 mod flow;
 mod opening;
-mod range_set;
-mod reassembler;
 mod recv_states;
 mod release;
-mod send_buffer;
 mod send_states;
 mod transfer;
 

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use crate::proto::{
+    buffer::{Exceeded, Reassembler},
     limits,
-    streams::reassembler::{Exceeded, Reassembler},
 };
 
 /// The byte of the test stream at an offset.

@@ -1,7 +1,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use crate::proto::streams::send_buffer::SendBuffer;
+use crate::proto::buffer::SendBuffer;
 
 fn byte(offset: u64) -> u8 {
     (offset ^ offset >> 8) as u8

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use crate::proto::streams::range_set::RangeSet;
+use crate::proto::buffer::range_set::RangeSet;
 
 fn ranges(set: &RangeSet) -> Vec<(u64, u64)> {
     set.overlapping(0..u64::MAX)

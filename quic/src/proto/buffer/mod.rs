@@ -1,0 +1,12 @@
+//! Byte streams in memory, shared by STREAM and CRYPTO: what came in pieces, what waits for its
+//! acknowledgement.
+
+mod range_set;
+mod reassembler;
+mod send_buffer;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use reassembler::{Exceeded, Reassembler};
+pub(crate) use send_buffer::SendBuffer;

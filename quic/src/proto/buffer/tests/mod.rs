@@ -1,0 +1,3 @@
+mod range_set;
+mod reassembler;
+mod send_buffer;

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use hybriq_tls::Side;
+
 use super::{Connection, spaces::level};
 use crate::proto::{
     endpoint::Arrival,
@@ -64,6 +66,7 @@ impl Connection {
     }
 
     fn take_packets(&mut self, now: Instant, ecn: Option<Ecn>, datagram: &mut [u8]) {
+        let datagram_len = datagram.len();
         let mut rest = datagram;
         while !rest.is_empty() && self.state.is_open() {
             let Ok((decoded, next)) = packet::decode(rest, limits::LOCAL_CID_LEN) else {
@@ -72,6 +75,9 @@ impl Connection {
             };
             rest = next;
             let fate = match decoded {
+                Decoded::Protected(packet) if self.is_forbidden(&packet, datagram_len) => {
+                    Fate::Dropped
+                }
                 Decoded::Protected(packet) => self.take_packet(now, ecn, packet),
                 Decoded::VersionNegotiation(packet) => {
                     let ours = packet
@@ -160,6 +166,16 @@ impl Connection {
             Err(error) => self.close_by_transport(now, error),
         }
         Fate::Accepted
+    }
+
+    /// Whether it is an Initial that a server must drop: in a datagram that is not full
+    /// (RFC 9000 §14.1).
+    fn is_forbidden(&self, packet: &Protected<'_>, datagram_len: usize) -> bool {
+        packet.kind == Kind::Initial
+            && match self.side {
+                Side::Server => datagram_len < limits::MIN_DATAGRAM,
+                Side::Client => false,
+            }
     }
 
     fn is_addressed_to_us(&self, packet: &Protected<'_>) -> bool {

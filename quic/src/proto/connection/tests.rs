@@ -1,5 +1,7 @@
 //! Two connections over a perfect network: the slice from datagram to stream bytes.
 
+mod forged;
+
 use std::{
     net::SocketAddr,
     sync::{Arc, OnceLock},

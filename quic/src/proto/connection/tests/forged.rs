@@ -1,0 +1,101 @@
+//! What a peer that breaks rules, or uses rare ones, can send: packets with the right keys.
+
+use super::{BACKENDS, Pair, client_address, server_address};
+use crate::proto::{
+    connection::Connection,
+    endpoint::Arrival,
+    frame::{FrameWriter, PathChallenge},
+    limits,
+    packet::{Header, PacketBuilder, Space},
+};
+
+/// A datagram of one packet as `from` would send it, with frames of the test's choice and padded
+/// to `pad_to` bytes.
+pub(super) fn forge(
+    from: &mut Connection,
+    space: Space,
+    pad_to: usize,
+    fill: impl FnOnce(&mut FrameWriter<'_>),
+) -> Vec<u8> {
+    let header = from.header(space);
+    forge_under(from, space, &header, pad_to, fill)
+}
+
+/// The same under a header of the test's choice.
+fn forge_under(
+    from: &mut Connection,
+    space: Space,
+    header: &Header<'_>,
+    pad_to: usize,
+    fill: impl FnOnce(&mut FrameWriter<'_>),
+) -> Vec<u8> {
+    let pn = from.recovery.next_number(space);
+    let mut buffer = vec![0; limits::MIN_DATAGRAM];
+    let mut packet = PacketBuilder::begin(&mut buffer, header, pn, None).unwrap();
+    let mut frames = packet.frames();
+    fill(&mut frames);
+    let len = frames.len();
+    let size = packet.finish_padded(len, pad_to, from.sealing_keys(space).unwrap());
+    from.recovery.on_number_used(space, pn);
+    buffer.truncate(size);
+    buffer
+}
+
+pub(super) fn pair() -> Pair {
+    Pair::new(
+        hybriq_tls::KeyExchange::default(),
+        hybriq_tls::KeyExchange::default(),
+        [BACKENDS[0]; 2],
+    )
+}
+
+/// A pair whose server has the whole ClientHello and has not answered yet.
+fn with_client_hello() -> Pair {
+    let mut pair = pair();
+    for datagram in pair.client.transmit(pair.now) {
+        pair.server
+            .receive(pair.now, client_address(), &mut datagram.clone());
+    }
+    pair
+}
+
+fn newest(connection: &Connection, space: Space) -> Option<u64> {
+    connection.spaces[space].largest().map(|(pn, _)| pn)
+}
+
+#[test]
+fn a_server_drops_initials_in_small_datagrams() {
+    let mut pair = with_client_hello();
+    let before = newest(pair.server.connection(), Space::Initial);
+    let ping = |out: &mut FrameWriter<'_>| assert!(out.ping());
+    let mut small = forge(
+        pair.client.connection(),
+        Space::Initial,
+        limits::MIN_DATAGRAM - 1,
+        ping,
+    );
+    pair.server.receive(pair.now, client_address(), &mut small);
+    assert_eq!(newest(pair.server.connection(), Space::Initial), before);
+    let mut full = forge(pair.client.connection(), Space::Initial, 1200, ping);
+    pair.server.receive(pair.now, client_address(), &mut full);
+    assert_ne!(newest(pair.server.connection(), Space::Initial), before);
+}
+
+#[test]
+fn a_partial_client_hello_does_not_grow_by_small_datagrams() {
+    let mut pair = pair();
+    let mut first = pair.client.transmit(pair.now).swap_remove(0);
+    pair.server.receive(pair.now, client_address(), &mut first);
+    let mut small = forge(pair.client.connection(), Space::Initial, 1199, |out| {
+        assert!(out.ping());
+    });
+    let arrival = Arrival {
+        remote: client_address(),
+        local_ip: None,
+        ecn: None,
+    };
+    let endpoint = &mut pair.server.endpoint;
+    endpoint.on_datagram(pair.now, &arrival, &mut small);
+    assert_eq!(endpoint.stats().datagrams_dropped, 1);
+}
+

@@ -168,13 +168,13 @@ impl Connection {
         Fate::Accepted
     }
 
-    /// Whether it is an Initial that a server must drop: in a datagram that is not full
-    /// (RFC 9000 §14.1).
+    /// Whether it is an Initial that must be dropped: by a server in a datagram that is not full
+    /// (RFC 9000 §14.1), by a client with a token (§17.2.2).
     fn is_forbidden(&self, packet: &Protected<'_>, datagram_len: usize) -> bool {
         packet.kind == Kind::Initial
             && match self.side {
                 Side::Server => datagram_len < limits::MIN_DATAGRAM,
-                Side::Client => false,
+                Side::Client => !packet.token().is_empty(),
             }
     }
 

@@ -99,3 +99,19 @@ fn a_partial_client_hello_does_not_grow_by_small_datagrams() {
     assert_eq!(endpoint.stats().datagrams_dropped, 1);
 }
 
+#[test]
+fn a_client_drops_initials_with_a_token() {
+    let mut pair = with_client_hello();
+    let mut header = pair.server.connection().header(Space::Initial);
+    if let Header::Long { token, .. } = &mut header {
+        *token = b"token";
+    }
+    let server = pair.server.connection();
+    let mut datagram = forge_under(server, Space::Initial, &header, 1200, |out| {
+        assert!(out.ping());
+    });
+    pair.client
+        .receive(pair.now, server_address(), &mut datagram);
+    assert_eq!(newest(pair.client.connection(), Space::Initial), None);
+}
+

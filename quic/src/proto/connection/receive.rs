@@ -67,6 +67,7 @@ impl Connection {
 
     fn take_packets(&mut self, now: Instant, ecn: Option<Ecn>, datagram: &mut [u8]) {
         let datagram_len = datagram.len();
+        let mut first_dcid = None;
         let mut rest = datagram;
         while !rest.is_empty() && self.state.is_open() {
             let Ok((decoded, next)) = packet::decode(rest, limits::LOCAL_CID_LEN) else {
@@ -76,6 +77,12 @@ impl Connection {
             rest = next;
             let fate = match decoded {
                 Decoded::Protected(packet) if self.is_forbidden(&packet, datagram_len) => {
+                    Fate::Dropped
+                }
+                // Packets of one datagram are of one connection (RFC 9000 §12.2).
+                Decoded::Protected(packet)
+                    if *first_dcid.get_or_insert(packet.dcid) != packet.dcid =>
+                {
                     Fate::Dropped
                 }
                 Decoded::Protected(packet) => self.take_packet(now, ecn, packet),

@@ -115,3 +115,25 @@ fn a_client_drops_initials_with_a_token() {
     assert_eq!(newest(pair.client.connection(), Space::Initial), None);
 }
 
+#[test]
+fn packets_behind_one_with_another_destination_id_are_ignored() {
+    let mut pair = with_client_hello();
+    for mut datagram in pair.server.transmit(pair.now) {
+        pair.client
+            .receive(pair.now, server_address(), &mut datagram);
+    }
+    let mut header = pair.client.connection().header(Space::Initial);
+    if let Header::Long { dcid, .. } = &mut header {
+        *dcid = pair.client.connection().original_dcid;
+    }
+    let ping = |out: &mut FrameWriter<'_>| assert!(out.ping());
+    let client = pair.client.connection();
+    let mut datagram = forge_under(client, Space::Initial, &header, 1150, ping);
+    datagram.extend(forge(client, Space::Handshake, 50, ping));
+    pair.server
+        .receive(pair.now, client_address(), &mut datagram);
+    let server = pair.server.connection();
+    assert!(server.spaces[Space::Initial].is_ack_pending());
+    assert_eq!(newest(server, Space::Handshake), None);
+}
+

@@ -137,3 +137,21 @@ fn packets_behind_one_with_another_destination_id_are_ignored() {
     assert_eq!(newest(server, Space::Handshake), None);
 }
 
+#[test]
+fn a_server_never_elicits_acknowledgements_by_small_initials() {
+    let mut pair = with_client_hello();
+    pair.server.transmit(pair.now);
+    for _ in 0..100 {
+        let mut datagram = forge(pair.client.connection(), Space::Initial, 1200, |out| {
+            assert!(out.ping());
+            assert!(out.ack(0, std::iter::once(0..=0), None).is_some());
+        });
+        pair.server
+            .receive(pair.now, client_address(), &mut datagram);
+        let sent = pair.server.transmit(pair.now);
+        let small = sent.iter().any(|datagram| datagram.len() < 1200);
+        let recovery = &pair.server.connection().recovery;
+        assert!(!small || !recovery.has_eliciting_in_flight(Space::Initial));
+    }
+}
+

@@ -155,3 +155,16 @@ fn a_server_never_elicits_acknowledgements_by_small_initials() {
     }
 }
 
+#[test]
+fn a_path_response_fills_its_datagram() {
+    let mut pair = pair();
+    pair.run();
+    let mut challenge = forge(pair.client.connection(), Space::Data, 0, |out| {
+        assert!(out.write(&PathChallenge([7; 8])));
+    });
+    pair.server
+        .receive(pair.now, client_address(), &mut challenge);
+    let sizes: Vec<_> = pair.server.transmit(pair.now).iter().map(Vec::len).collect();
+    assert_eq!(sizes, [1200]);
+}
+

@@ -110,16 +110,16 @@ impl Connection {
         }
     }
 
-    /// Packets that waited for keys get another chance once the keys are there.
+    /// Packets that waited for keys get another chance once the keys are there. One of them may
+    /// bring the keys of another.
     fn replay_early(&mut self, now: Instant) {
-        if self.early.packets.is_empty() {
-            return;
-        }
-        let (ready, waiting) = std::mem::take(&mut self.early.packets)
-            .into_iter()
-            .partition(|(kind, ..)| !self.waits_for_keys(*kind));
-        self.early.packets = waiting;
-        for (_, mut bytes, ecn) in ready {
+        while let Some(place) = self
+            .early
+            .packets
+            .iter()
+            .position(|(kind, ..)| !self.waits_for_keys(*kind))
+        {
+            let (_, mut bytes, ecn) = self.early.packets.remove(place);
             self.take_packets(now, ecn, &mut bytes);
         }
     }

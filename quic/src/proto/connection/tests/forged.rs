@@ -168,3 +168,19 @@ fn a_path_response_fills_its_datagram() {
     assert_eq!(sizes, [1200]);
 }
 
+#[test]
+fn packets_kept_for_later_are_taken_as_soon_as_their_keys_are_there() {
+    let mut pair = with_client_hello();
+    let flight = pair.server.transmit(pair.now);
+    let mut early = forge(pair.server.connection(), Space::Data, 0, |out| {
+        assert!(out.ping());
+    });
+    pair.client.receive(pair.now, server_address(), &mut early);
+    for datagram in flight.iter().rev() {
+        pair.client
+            .receive(pair.now, server_address(), &mut datagram.clone());
+    }
+    let client = pair.client.connection();
+    assert!(!client.state.is_handshaking());
+    assert!(newest(client, Space::Data).is_some(), "without a datagram more");
+}

@@ -1,6 +1,7 @@
 //! Two connections over a perfect network: the slice from datagram to stream bytes.
 
 mod forged;
+mod key_update;
 
 use std::{
     net::SocketAddr,

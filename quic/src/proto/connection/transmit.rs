@@ -164,11 +164,11 @@ impl Connection {
                 record: carried,
             },
         );
-        self.on_packet_sent(now, space, ack_eliciting);
+        self.on_packet_sent(now, space, pn, ack_eliciting);
         size
     }
 
-    fn on_packet_sent(&mut self, now: Instant, space: Space, ack_eliciting: bool) {
+    fn on_packet_sent(&mut self, now: Instant, space: Space, pn: u64, ack_eliciting: bool) {
         if ack_eliciting {
             let pto = self.pto(Space::Data);
             self.timers.on_sent(now, pto);
@@ -176,13 +176,9 @@ impl Connection {
         match space {
             Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
             Space::Data => {
-                let confirmed = self.state.is_confirmed();
-                if let Some(keys) = self.handshake.keys_mut().one_rtt_mut()
-                    && keys.on_sealed()
-                    && confirmed
-                    && keys.may_update()
-                {
-                    keys.update();
+                let keys = self.handshake.keys_mut().one_rtt_mut();
+                if keys.is_some_and(|keys| keys.on_sealed(pn)) {
+                    self.update_keys();
                 }
             }
             _ => {}

@@ -33,7 +33,7 @@ pub use self::{
 use super::{
     cids::{self, CidEvent},
     handshake::{self, Handshake},
-    packet::Cid,
+    packet::{self, Cid},
     params::Params,
     path::Path,
     recovery::{Outcome, Recovery},
@@ -186,8 +186,9 @@ impl Connection {
     /// Returns whether one was started.
     pub fn update_keys(&mut self) -> bool {
         let confirmed = self.state.is_confirmed();
+        let largest_acked = self.recovery.largest_acked(packet::Space::Data);
         match self.handshake.keys_mut().one_rtt_mut() {
-            Some(keys) if confirmed && keys.may_update() => {
+            Some(keys) if confirmed && keys.may_update(largest_acked) => {
                 keys.update();
                 true
             }

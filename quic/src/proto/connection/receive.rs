@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use hybriq_tls::Side;
+
 use super::{Connection, spaces::level};
 use crate::proto::{
     datagram::Arrival,
@@ -64,6 +66,8 @@ impl Connection {
     }
 
     fn take_packets(&mut self, now: Instant, ecn: Option<Ecn>, datagram: &mut [u8]) {
+        let datagram_len = datagram.len();
+        let mut first_dcid = None;
         let mut rest = datagram;
         while !rest.is_empty() && self.state.is_open() {
             let Ok((decoded, next)) = packet::decode(rest, limits::LOCAL_CID_LEN) else {
@@ -72,6 +76,15 @@ impl Connection {
             };
             rest = next;
             let fate = match decoded {
+                Decoded::Protected(packet) if self.is_forbidden(&packet, datagram_len) => {
+                    Fate::Dropped
+                }
+                // Packets of one datagram are of one connection (RFC 9000 §12.2).
+                Decoded::Protected(packet)
+                    if *first_dcid.get_or_insert(packet.dcid) != packet.dcid =>
+                {
+                    Fate::Dropped
+                }
                 Decoded::Protected(packet) => self.take_packet(now, ecn, packet),
                 Decoded::VersionNegotiation(packet) => {
                     let ours = packet
@@ -97,16 +110,16 @@ impl Connection {
         }
     }
 
-    /// Packets that waited for keys get another chance once the keys are there.
+    /// Packets that waited for keys get another chance once the keys are there. One of them may
+    /// bring the keys of another.
     fn replay_early(&mut self, now: Instant) {
-        if self.early.packets.is_empty() {
-            return;
-        }
-        let (ready, waiting) = std::mem::take(&mut self.early.packets)
-            .into_iter()
-            .partition(|(kind, ..)| !self.waits_for_keys(*kind));
-        self.early.packets = waiting;
-        for (_, mut bytes, ecn) in ready {
+        while let Some(place) = self
+            .early
+            .packets
+            .iter()
+            .position(|(kind, ..)| !self.waits_for_keys(*kind))
+        {
+            let (_, mut bytes, ecn) = self.early.packets.remove(place);
             self.take_packets(now, ecn, &mut bytes);
         }
     }
@@ -160,6 +173,16 @@ impl Connection {
             Err(error) => self.close_by_transport(now, error),
         }
         Fate::Accepted
+    }
+
+    /// Whether it is an Initial that must be dropped: by a server in a datagram that is not full
+    /// (RFC 9000 §14.1), by a client with a token (§17.2.2).
+    fn is_forbidden(&self, packet: &Protected<'_>, datagram_len: usize) -> bool {
+        packet.kind == Kind::Initial
+            && match self.side {
+                Side::Server => datagram_len < limits::MIN_DATAGRAM,
+                Side::Client => !packet.token().is_empty(),
+            }
     }
 
     fn is_addressed_to_us(&self, packet: &Protected<'_>) -> bool {

@@ -96,7 +96,10 @@ impl Connection {
             }
         }
         let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
-        if !out.is_ack_eliciting() && (probing || self.recovery.needs_ping(space)) {
+        // Not in the handshake: an Initial that elicits an acknowledgement would have to fill its
+        // datagram (RFC 9000 §14.1), and the ranges of those spaces go with their keys.
+        let silent = space == Space::Data && self.recovery.needs_ping(space);
+        if !out.is_ack_eliciting() && (probing || silent) {
             out.ping();
         }
         if !control.is_empty() {

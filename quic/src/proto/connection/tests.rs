@@ -1,5 +1,8 @@
 //! Two connections over a perfect network: the slice from datagram to stream bytes.
 
+mod forged;
+mod key_update;
+
 use std::{
     net::SocketAddr,
     sync::{Arc, OnceLock},

@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::{Connection, schedule::Wish};
 use crate::proto::{
     datagram::Transmit,
+    limits,
     packet::{Header, Kind, PacketBuilder, Space, VERSION_1},
     space::SentPacket,
 };
@@ -17,9 +18,10 @@ const MIN_PACKET: usize = 64;
 enum Padding {
     /// It need not.
     None,
-    /// The datagram must be full (RFC 9000 §14.1), and this packet fills it up.
+    /// The datagram must have 1200 bytes (RFC 9000 §8.2.2, §14.1), and this packet brings it
+    /// there.
     Fill,
-    /// The datagram must be full, and another packet is to follow if there is room.
+    /// The same, but another packet is to follow if there is room.
     FillUnlessMoreFits,
 }
 
@@ -70,14 +72,18 @@ impl Connection {
     /// Writes one datagram, coalescing what the spaces want to send (RFC 9000 §12.2).
     fn write_datagram(&mut self, now: Instant, buffer: &mut [u8]) -> usize {
         let wishes = Space::ALL.map(|space| self.wish(space, now));
-        let [initial, ..] = wishes;
-        let must_fill = initial == Wish::Frames || (initial == Wish::Ack && self.side.is_client());
+        let must_fill = self.must_fill(wishes);
         let room = usize::try_from(self.path.credit())
             .unwrap_or(usize::MAX)
             .min(buffer.len());
         if room < buffer.len() && (must_fill || room < MIN_PACKET) {
             return 0;
         }
+        let room = if must_fill {
+            room.min(limits::MIN_DATAGRAM)
+        } else {
+            room
+        };
         let mut written = 0;
         for (index, space) in Space::ALL.into_iter().enumerate() {
             // Sending a Handshake packet discards the Initial keys, so look again.
@@ -103,6 +109,14 @@ impl Connection {
         }
         self.path.on_sent(written as u64);
         written
+    }
+
+    /// Whether a datagram must have 1200 bytes: with an Initial that elicits an acknowledgement, a
+    /// client's with any Initial (RFC 9000 §14.1), and with a PATH_RESPONSE (§8.2.2).
+    fn must_fill(&self, [initial, _, data]: [Wish; 3]) -> bool {
+        initial == Wish::Frames
+            || (initial == Wish::Ack && self.side.is_client())
+            || (data == Wish::Frames && self.path.has_pending())
     }
 
     fn write_packet(
@@ -150,11 +164,11 @@ impl Connection {
                 record: carried,
             },
         );
-        self.on_packet_sent(now, space, ack_eliciting);
+        self.on_packet_sent(now, space, pn, ack_eliciting);
         size
     }
 
-    fn on_packet_sent(&mut self, now: Instant, space: Space, ack_eliciting: bool) {
+    fn on_packet_sent(&mut self, now: Instant, space: Space, pn: u64, ack_eliciting: bool) {
         if ack_eliciting {
             let pto = self.pto(Space::Data);
             self.timers.on_sent(now, pto);
@@ -162,13 +176,9 @@ impl Connection {
         match space {
             Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
             Space::Data => {
-                let confirmed = self.state.is_confirmed();
-                if let Some(keys) = self.handshake.keys_mut().one_rtt_mut()
-                    && keys.on_sealed()
-                    && confirmed
-                    && keys.may_update()
-                {
-                    keys.update();
+                let keys = self.handshake.keys_mut().one_rtt_mut();
+                if keys.is_some_and(|keys| keys.on_sealed(pn)) {
+                    self.update_keys();
                 }
             }
             _ => {}

@@ -76,6 +76,8 @@ impl Endpoint {
             .hellos
             .get_mut(place)
             .filter(|hello| hello.remote == arrival.remote)
+            // RFC 9000 §14.1: every datagram with an Initial is full, not only the first.
+            .filter(|_| datagram.len() >= limits::MIN_DATAGRAM)
         else {
             return Routed::Dropped;
         };

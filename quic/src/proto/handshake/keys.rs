@@ -134,6 +134,8 @@ pub struct OneRtt {
     previous_expires: Option<Instant>,
     phase: KeyPhase,
     phase_opened_at: Option<u64>,
+    /// The first number sealed in this phase.
+    phase_sealed_from: Option<u64>,
     sealed: u64,
     failed: u64,
     updates: u64,
@@ -163,6 +165,7 @@ impl OneRtt {
             previous_expires: None,
             phase: KeyPhase::Zero,
             phase_opened_at: None,
+            phase_sealed_from: None,
             sealed: 0,
             failed: 0,
             updates: 0,
@@ -241,17 +244,23 @@ impl OneRtt {
         self.previous_expires = None;
         self.phase = self.phase.toggled();
         self.phase_opened_at = None;
+        self.phase_sealed_from = None;
         self.sealed = 0;
         self.updates += 1;
     }
 
-    /// Whether an update of ours may start: the last one was followed by the peer.
-    pub fn may_update(&self) -> bool {
-        self.phase_opened_at.is_some() && self.previous_peer.is_none()
+    /// Whether an update of ours may start: the last one, by either end, was followed by the other,
+    /// which is known once a packet of this phase was acknowledged (RFC 9001 §6.1).
+    pub fn may_update(&self, largest_acked: Option<u64>) -> bool {
+        let acked = self
+            .phase_sealed_from
+            .is_some_and(|first| largest_acked.is_some_and(|acked| acked >= first));
+        acked && self.phase_opened_at.is_some() && self.previous_peer.is_none()
     }
 
     /// Counts a packet sealed; says whether the keys are due for an update (RFC 9001 §6.6).
-    pub fn on_sealed(&mut self) -> bool {
+    pub fn on_sealed(&mut self, pn: u64) -> bool {
+        self.phase_sealed_from.get_or_insert(pn);
         self.sealed += 1;
         self.sealed >= confidentiality_limit(self.local_secret.suite()) / 2
     }

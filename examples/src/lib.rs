@@ -1,13 +1,13 @@
 //! What the examples share: command lines, and certificates for a first try.
 //!
-//! A server without `--cert` and `--key` makes a certificate for `localhost` and writes it to a file
-//! beside the programs; a client trusts that file unless `--ca` names another. That is good for
-//! trying things out on one machine and for nothing else.
+//! A server without `--cert` and `--key` has a certificate for `localhost` that the first of them
+//! made and wrote to a file beside the programs; a client trusts that file unless `--ca` names
+//! another. That is good for trying things out on one machine and for nothing else.
 
 use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hybriq::tls::{ConfigError, Group, Identity, KeyExchange, Trust};
 
@@ -23,7 +23,8 @@ pub struct Server {
     /// PEM file with the private key.
     #[arg(long, requires = "cert")]
     pub key: Option<PathBuf>,
-    /// Where the self-made certificate is written for clients. Default: beside this program.
+    /// File of the self-made certificate, which clients trust; its key is beside it. Made where
+    /// there is none. Default: beside this program.
     #[arg(long)]
     pub ca: Option<PathBuf>,
 }
@@ -51,16 +52,18 @@ impl Server {
         if let (Some(cert), Some(key)) = (&self.cert, &self.key) {
             return Ok(Identity::from_pem_files(cert, key)?);
         }
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
-        let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
-        let path = ca_file(self.ca.as_ref())?;
-        std::fs::write(&path, &chain)
-            .map_err(|error| format!("cannot write {}: {error}; give --ca", path.display()))?;
+        let ca = ca_file(self.ca.as_ref())?;
+        let key = ca.with_extension("key");
+        // A new one each time would take away what clients of a running server trust.
+        let identity = match Identity::from_pem_files(&ca, &key) {
+            Ok(identity) => identity,
+            Err(_) => make_identity(&ca, &key)?,
+        };
         eprintln!(
-            "NOT FOR PRODUCTION: self-made certificate for localhost, written to {}; clients trust it by --ca",
-            path.display()
+            "NOT FOR PRODUCTION: self-made certificate for localhost in {}; clients trust it by --ca",
+            ca.display()
         );
-        Ok(Identity::from_pem(chain.as_bytes(), key.as_bytes())?)
+        Ok(identity)
     }
 }
 
@@ -93,6 +96,18 @@ pub fn policy(names: &[String]) -> Result<KeyExchange, Failure> {
     };
     let groups: Result<_, _> = names.iter().map(group).collect();
     Ok(KeyExchange::Exactly(groups?))
+}
+
+fn make_identity(ca: &Path, key: &Path) -> Result<Identity, Failure> {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+    for (path, text) in [
+        (key, made.signing_key.serialize_pem()),
+        (ca, made.cert.pem()),
+    ] {
+        std::fs::write(path, text)
+            .map_err(|error| format!("cannot write {}: {error}; give --ca", path.display()))?;
+    }
+    Ok(Identity::from_pem_files(ca, key)?)
 }
 
 /// Programs built together lie in one folder that nobody else writes to.

@@ -108,6 +108,15 @@ fn the_echo_comes_back_over_a_post_quantum_connection() {
 }
 
 #[test]
+fn a_second_server_leaves_the_clients_of_the_first_their_trust() {
+    let server = Server::start(ECHO_SERVER, "shared", &[]);
+    let second = Server::start(PQ_SERVER, "shared", &[]);
+    assert!(stdout(&server.client(ECHO_CLIENT, &[])).contains("hello"));
+    let said = stdout(&second.client(PQ_CLIENT, &[]));
+    assert!(said.contains("with --key-log FILE"), "{said}");
+}
+
+#[test]
 fn a_client_that_does_not_trust_the_server_says_so() {
     let server = Server::start(ECHO_SERVER, "stranger", &[]);
     let other = Server::start(ECHO_SERVER, "other", &[]);

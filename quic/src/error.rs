@@ -35,8 +35,8 @@ pub enum ConnectionError {
     /// The key exchange did not satisfy the policy: a post-quantum group was required and the peer
     /// offered or chose none.
     #[error(
-        "the {} refused the key exchange: {reason}; to talk to peers without ML-KEM choose KeyExchange::PreferPostQuantum",
-        who(*by)
+        "{} refused the key exchange: {reason}; choose a KeyExchange policy that shares a group with the peer's",
+        match by { By::Local => "this end", By::Peer => "the peer" }
     )]
     KeyExchangeRefused {
         /// Whether we or the peer did.
@@ -48,7 +48,7 @@ pub enum ConnectionError {
     #[error("reset by the peer")]
     Reset,
     /// Nothing came for the idle timeout, or the handshake took too long.
-    #[error("timed out")]
+    #[error("timed out: nothing came from the peer; check its address, and that it runs")]
     TimedOut,
     /// The peer speaks none of our versions.
     #[error("the peer supports no QUIC version of ours")]

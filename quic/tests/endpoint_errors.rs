@@ -2,8 +2,10 @@
 
 mod endpoint_support;
 
-use endpoint_support::{client, client_config, server, server_config, soon};
-use hybriq::{ConnectError, Endpoint, EndpointError, Identity};
+use std::time::Duration;
+
+use endpoint_support::{Pair, client, client_config, server, server_config, soon};
+use hybriq::{ConnectError, Endpoint, EndpointError, Identity, TransportConfig};
 
 fn told(endpoint: Result<Endpoint, EndpointError>) -> String {
     let message = endpoint.expect_err("it cannot be made").to_string();
@@ -98,4 +100,30 @@ async fn what_cannot_be_connected_to_is_an_error_at_once() {
         .await
         .unwrap_err();
     assert!(matches!(error, ConnectError::Address(_)), "{error}");
+}
+
+#[tokio::test]
+async fn values_beyond_what_quic_can_say_are_lowered() {
+    let extreme = TransportConfig::new()
+        .receive_window(u64::MAX)
+        .stream_receive_window(u64::MAX)
+        .send_buffer(0)
+        .max_bidi_streams(u64::MAX)
+        .max_uni_streams(u64::MAX)
+        .max_ack_delay(Duration::MAX)
+        .initial_rtt(Duration::MAX);
+    for forever in [Some(Duration::MAX), Some(Duration::ZERO), None] {
+        let transport = extreme
+            .clone()
+            .idle_timeout(forever)
+            .handshake_timeout(Duration::MAX);
+        let server = server_config().transport(transport.clone());
+        let client = client_config().transport(transport);
+        let pair = Pair::of(
+            Endpoint::server("127.0.0.1:0", server).unwrap(),
+            Endpoint::client(client).unwrap(),
+        )
+        .await;
+        assert_eq!(pair.echo(b"hello").await, b"hello");
+    }
 }

@@ -54,6 +54,11 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// What both libraries call a mismatch of keys.
+#[cfg(any(feature = "rustls", feature = "s2n-tls"))]
+pub(crate) const KEY_MISMATCH: &str =
+    "the key is not the one the certificate was issued for; give the two that belong together";
+
 /// Why a TLS configuration cannot be used. Each says how to mend it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

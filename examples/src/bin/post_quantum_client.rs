@@ -42,6 +42,8 @@ async fn main() -> Result<(), Failure> {
         println!("In Wireshark, capture udp port {port}; in Preferences > Protocols > TLS set the");
         println!("(Pre)-Master-Secret log filename to {path}; open the ClientHello: key_share.");
         println!("Or: tshark -i any -f 'udp port {port}' -o tls.keylog_file:{path} -V");
+    } else {
+        println!("To look at it in Wireshark, run it again with --key-log FILE.");
     }
     connection.close(0, b"seen");
     client.idle().await;

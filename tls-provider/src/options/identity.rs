@@ -41,7 +41,7 @@ impl Identity {
         key_pem.zeroize();
         let private_key = private_key.map_err(|_| ConfigError::Pem {
             path: key.as_ref().to_owned(),
-            wanted: "private key",
+            wanted: "private key without a password",
             label: "PRIVATE KEY",
         })?;
         Ok(Self::from_der(certificates, private_key))
@@ -59,7 +59,7 @@ impl Identity {
         })?;
         let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| {
             ConfigError::Identity(
-                "no private key in the PEM text; expected -----BEGIN PRIVATE KEY-----".to_owned(),
+                "no private key without a password in the PEM text; expected -----BEGIN PRIVATE KEY-----".to_owned(),
             )
         })?;
         Ok(Self::from_der(certificates, key))

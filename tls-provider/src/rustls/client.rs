@@ -10,7 +10,7 @@ use rustls_pki_types::ServerName;
 
 use super::capture::Capture;
 use super::session::Running;
-use super::{NAME, groups, suites, unsupported, verify, wrong_side};
+use super::{NAME, groups, suites, unsupported, unusable, verify, wrong_side};
 use crate::{ClientOptions, ConfigError, Group, KeyExchange, Provider, Session, Side, Start};
 
 /// Server names whose tickets are remembered.
@@ -45,7 +45,7 @@ impl Client {
                     identity.private_key().clone_key(),
                     &crypto,
                 )
-                .map_err(|error| ConfigError::Identity(error.to_string()))?;
+                .map_err(|error| unusable(&error))?;
                 let resolver = ::rustls::sign::SingleCertAndKey::from(key);
                 builder.with_client_cert_resolver(Arc::new(resolver))
             }

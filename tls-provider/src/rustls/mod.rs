@@ -31,6 +31,16 @@ fn unsupported(detail: impl Into<String>) -> ConfigError {
     }
 }
 
+/// Why a certificate and its key were refused.
+fn unusable(error: &::rustls::Error) -> ConfigError {
+    use ::rustls::Error as Tls;
+    ConfigError::Identity(match error {
+        Tls::InconsistentKeys(_) => crate::error::KEY_MISMATCH.to_owned(),
+        Tls::InvalidCertificate(why) => format!("the certificate cannot be read ({why})"),
+        error => error.to_string(),
+    })
+}
+
 fn wrong_side(side: Side) -> ConfigError {
     unsupported(match side {
         Side::Client => "built from ServerOptions; a client session needs ClientOptions",

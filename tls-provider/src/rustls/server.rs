@@ -14,7 +14,7 @@ use rustls_pki_types::ServerName;
 
 use super::capture::{self, Capture, NotedKey};
 use super::session::Running;
-use super::{NAME, groups, suites, unsupported, verify, wrong_side};
+use super::{NAME, groups, suites, unsupported, unusable, verify, wrong_side};
 use crate::accepting::{Accepting, Answer};
 use crate::admission::{self, ByServerName};
 use crate::{
@@ -185,7 +185,7 @@ impl Identities {
                 Ok(Arc::new(certified))
             })
             .collect::<Result<_, ::rustls::Error>>()
-            .map_err(|error| ConfigError::Identity(error.to_string()))?;
+            .map_err(|error| unusable(&error))?;
         Ok(Self(keys))
     }
 }

@@ -51,7 +51,12 @@ pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, Co
         )?;
         builder.build()
     };
-    load().map_err(|error| ConfigError::Identity(reason(&error)))
+    load().map_err(|error| {
+        ConfigError::Identity(match error.name() {
+            "S2N_ERR_KEY_MISMATCH" => crate::error::KEY_MISMATCH.to_owned(),
+            _ => reason(&error),
+        })
+    })
 }
 
 /// Adds a certificate. s2n-tls keeps the chain alive and shares it.

@@ -204,6 +204,11 @@ fn a_key_that_does_not_fit_its_certificate_is_refused() {
         ] {
             let error = result.err().expect("a mismatch");
             assert!(matches!(error, ConfigError::Identity(_)), "{error}");
+            let text = error.to_string();
+            assert!(
+                text.ends_with("give the two that belong together"),
+                "{text}"
+            );
         }
     }
     let nothing = Identity::from_der(Vec::new(), authority.issue_der(&[HOST]).1);

@@ -151,14 +151,10 @@ impl Connection {
     }
 
     pub(super) fn on_version_negotiation(&mut self) {
-        if self.side.is_client() && self.awaits_server() {
+        if self.awaits_server() {
             self.close.set(ConnectionError::VersionMismatch);
             self.state.on_end();
         }
-    }
-
-    fn awaits_server(&self) -> bool {
-        self.state.is_handshaking() && self.spaces[Space::Initial].largest().is_none()
     }
 
     /// Nothing came for too long: end without a word (RFC 9000 §10.1).

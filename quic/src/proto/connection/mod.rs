@@ -9,6 +9,7 @@ mod delivery;
 mod dispatch;
 mod establish;
 mod receive;
+mod retry;
 mod schedule;
 mod spaces;
 mod state;
@@ -24,7 +25,8 @@ use hybriq_tls::{CertificateDer, Side};
 
 pub use self::establish::{ClientStart, ServerStart};
 use self::{
-    close::Close, delivery::Carried, receive::Early, spaces::Spaces, state::State, timers::Timers,
+    close::Close, delivery::Carried, receive::Early, retry::Retried, spaces::Spaces, state::State,
+    timers::Timers,
 };
 use super::{
     cids::{self, CidEvent},
@@ -83,6 +85,7 @@ pub struct Connection {
     local_cids: cids::Local,
     peer_cids: cids::Remote,
     original_dcid: Cid,
+    retried: Option<Retried>,
     peer_params: Option<Params>,
     streams: Streams,
     close: Close,

@@ -100,6 +100,7 @@ impl Connection {
                     }
                     Fate::Dropped
                 }
+                Decoded::Retry(retry) if self.on_retry(now, &retry) => Fate::Accepted,
                 Decoded::Retry(_) | Decoded::UnknownVersion { .. } => Fate::Dropped,
             };
             match fate {

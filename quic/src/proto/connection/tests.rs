@@ -2,6 +2,7 @@
 
 mod forged;
 mod key_update;
+mod retry;
 
 use std::{
     net::SocketAddr,
@@ -94,6 +95,13 @@ impl Side {
         &mut self.connection.as_mut().unwrap().1
     }
 
+    fn close_reason(&mut self) -> Option<ConnectionError> {
+        self.events().into_iter().find_map(|event| match event {
+            Event::Closed(reason) => Some(reason),
+            _ => None,
+        })
+    }
+
     fn events(&mut self) -> Vec<Event> {
         let connection = self.connection();
         std::iter::from_fn(|| connection.poll_event()).collect()
@@ -171,6 +179,14 @@ impl Pair {
         while self.step() {
             steps += 1;
             assert!(steps < 10_000, "no end");
+        }
+    }
+}
+
+impl Pair {
+    fn run_until_closed(&mut self) {
+        while !self.client.connection().is_closed() {
+            assert!(self.step(), "nothing happens any more");
         }
     }
 }

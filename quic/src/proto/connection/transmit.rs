@@ -185,7 +185,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn header(&self, space: Space) -> Header<'static> {
+    pub(super) fn header(&self, space: Space) -> Header<'_> {
         let dcid = *self.peer_cids.active();
         let kind = match space {
             Space::Initial => Kind::Initial,
@@ -213,7 +213,7 @@ impl Connection {
             version: VERSION_1,
             dcid,
             scid,
-            token: &[],
+            token: self.retried.as_ref().map_or(&[], |retried| &retried.token),
         }
     }
 

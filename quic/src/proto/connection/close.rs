@@ -136,6 +136,11 @@ impl Connection {
                 reason: bounded(reason),
             },
         };
+        self.end_by_peer(now, error);
+    }
+
+    /// The peer ended it: from now on nothing is sent.
+    pub(super) fn end_by_peer(&mut self, now: Instant, error: ConnectionError) {
         self.close.set(error);
         let until = now + 3 * self.pto(Space::Data);
         self.state.on_peer_close(until);

@@ -9,6 +9,7 @@ mod delivery;
 mod dispatch;
 mod establish;
 mod receive;
+mod reset;
 mod retry;
 mod schedule;
 mod spaces;
@@ -24,6 +25,7 @@ use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Instant};
 use hybriq_tls::{CertificateDer, Side};
 
 pub use self::establish::{ClientStart, ServerStart};
+pub(crate) use self::reset::reset_tail;
 use self::{
     close::Close, delivery::Carried, receive::Early, retry::Retried, spaces::Spaces, state::State,
     timers::Timers,

@@ -2,6 +2,7 @@
 
 mod forged;
 mod key_update;
+mod reset;
 mod retry;
 
 use std::{

@@ -4,6 +4,7 @@
 mod answers;
 mod hello_table;
 mod hellos;
+mod resets;
 mod routing;
 mod types;
 
@@ -18,6 +19,7 @@ use slab::Slab;
 use self::{
     answers::Answers,
     hello_table::HelloTable,
+    resets::Resets,
     routing::{Routing, Target},
 };
 pub use self::{
@@ -25,7 +27,7 @@ pub use self::{
     types::{Arrival, EndpointStats, Setup, Slot, Transmit},
 };
 use super::{
-    connection::{ClientStart, Connection, Need, ServerStart},
+    connection::{ClientStart, Connection, Need, ServerStart, reset_tail},
     error::{Code, TransportError},
     limits,
     packet::{self, Cid},
@@ -74,6 +76,7 @@ pub struct Endpoint {
     random: Box<dyn Random>,
     server: Option<Setup>,
     routing: Routing,
+    resets: Resets,
     connections: Slab<Entry>,
     hellos: HelloTable,
     waiting: usize,
@@ -85,13 +88,18 @@ impl Endpoint {
     /// Starts empty. `worker` is written into the connection ids we issue. Without `server` every
     /// ClientHello is dropped.
     pub fn new(worker: u8, mut random: Box<dyn Random>, server: Option<Setup>) -> Self {
-        let mut key = [0; 16];
-        random.fill(&mut key);
+        let mut key = || {
+            let mut key = [0; 16];
+            random.fill(&mut key);
+            key
+        };
+        let (routing, resets) = (Routing::new(key()), Resets::new(key()));
         Self {
             worker,
             random,
             server,
-            routing: Routing::new(key),
+            routing,
+            resets,
             connections: Slab::new(),
             hellos: HelloTable::default(),
             waiting: 0,
@@ -121,7 +129,10 @@ impl Endpoint {
             None => match self.routing.find(&dcid) {
                 Some(Target::Connection(slot)) => Routed::Connection(slot),
                 Some(_) => Routed::Dropped,
-                None => self.elsewhere(&dcid),
+                None => match reset_tail(datagram).and_then(|token| self.resets.find(&token)) {
+                    Some(slot) => Routed::Connection(slot),
+                    None => self.elsewhere(&dcid),
+                },
             },
             Some(0 | packet::VERSION_1) => self.route_long(now, arrival, datagram, &dcid),
             Some(_) => self.on_unknown_version(arrival, datagram),
@@ -307,10 +318,15 @@ impl Endpoint {
                 }
             }
         }
+        // Whom a client left will start anew or not; only a client waits for somebody in vain.
+        if connection.side().is_client() {
+            self.resets.set(slot, connection.reset_token());
+        }
         true
     }
 
     fn forget(&mut self, slot: Slot, connection: &Connection) {
+        self.resets.set(slot, None);
         for cid in connection.local_cids() {
             self.routing.remove(&cid);
         }

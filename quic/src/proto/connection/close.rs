@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::Connection;
+use super::{Connection, receive::Early};
 use crate::{
     error::{By, ConnectionError},
     proto::{
@@ -13,6 +13,7 @@ use crate::{
         frame::{ConnectionClose, FrameWriter},
         limits,
         packet::{PacketBuilder, Space},
+        recovery::Outcome,
     },
 };
 
@@ -107,6 +108,18 @@ impl Connection {
         self.close.begin();
         let until = now + 3 * self.pto(Space::Data);
         self.state.on_local_close(until);
+        self.release();
+    }
+
+    /// Lets go of what only an open connection needs: closing and draining last three PTO.
+    fn release(&mut self) {
+        self.handshake.on_closed();
+        self.streams.on_closed();
+        for space in Space::ALL {
+            self.recovery.discard_space(space);
+        }
+        self.early = Early::default();
+        self.outcome = Outcome::default();
     }
 
     pub(super) fn on_peer_close(&mut self, now: Instant, close: &ConnectionClose<'_>) {
@@ -144,6 +157,7 @@ impl Connection {
         self.close.set(error);
         let until = now + 3 * self.pto(Space::Data);
         self.state.on_peer_close(until);
+        self.release();
     }
 
     /// Whether the peer found no common group: it says so in our words, or we insist on a

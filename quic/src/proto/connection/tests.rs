@@ -2,6 +2,7 @@
 
 mod forged;
 mod key_update;
+mod release;
 mod reset;
 mod retry;
 

@@ -1,6 +1,7 @@
 //! Two connections over a perfect network: the slice from datagram to stream bytes.
 
 mod forged;
+mod hostile;
 mod key_update;
 mod release;
 mod reset;
@@ -95,6 +96,12 @@ impl Side {
 
     fn connection(&mut self) -> &mut Connection {
         &mut self.connection.as_mut().unwrap().1
+    }
+
+    /// Whether the connection is not drained.
+    fn endpoint_keeps(&mut self) -> bool {
+        let (slot, connection) = self.connection.as_mut().unwrap();
+        self.endpoint.service(*slot, connection)
     }
 
     fn close_reason(&mut self) -> Option<ConnectionError> {

@@ -146,7 +146,11 @@ fn a_server_never_elicits_acknowledgements_by_small_initials() {
     let mut pair = with_client_hello();
     pair.server.transmit(pair.now);
     for _ in 0..100 {
-        let next = pair.server.connection().recovery.next_number(Space::Initial);
+        let next = pair
+            .server
+            .connection()
+            .recovery
+            .next_number(Space::Initial);
         let mut datagram = forge(pair.client.connection(), Space::Initial, 1200, |out| {
             assert!(out.ping());
             assert!(out.ack(0, std::iter::once(0..=next - 1), None).is_some());
@@ -169,7 +173,12 @@ fn a_path_response_fills_its_datagram() {
     });
     pair.server
         .receive(pair.now, client_address(), &mut challenge);
-    let sizes: Vec<_> = pair.server.transmit(pair.now).iter().map(Vec::len).collect();
+    let sizes: Vec<_> = pair
+        .server
+        .transmit(pair.now)
+        .iter()
+        .map(Vec::len)
+        .collect();
     assert_eq!(sizes, [1200]);
 }
 
@@ -187,5 +196,8 @@ fn packets_kept_for_later_are_taken_as_soon_as_their_keys_are_there() {
     }
     let client = pair.client.connection();
     assert!(!client.state.is_handshaking());
-    assert!(newest(client, Space::Data).is_some(), "without a datagram more");
+    assert!(
+        newest(client, Space::Data).is_some(),
+        "without a datagram more"
+    );
 }

@@ -61,9 +61,7 @@ fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
     let size = 300 + 10 * index;
     match rng.below(16) {
         0..=2 => {
-            let mut ranges: Vec<_> = (0..1 + rng.below(4))
-                .map(|_| rng.below(sent + 1))
-                .collect();
+            let mut ranges: Vec<_> = (0..1 + rng.below(4)).map(|_| rng.below(sent + 1)).collect();
             ranges.sort_unstable_by_key(|&pn| std::cmp::Reverse(pn));
             ranges.dedup_by(|lower, upper| *upper < *lower + 2);
             let _ = out.ack(number(rng), ranges.into_iter().map(|pn| pn..=pn), None);
@@ -77,7 +75,11 @@ fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
         6 => {
             let (code, final_size) = (number(rng), size);
             let id = theirs;
-            out.write(&ResetStream { id, code, final_size });
+            out.write(&ResetStream {
+                id,
+                code,
+                final_size,
+            });
         }
         7 => {
             let (id, code) = (ours, number(rng));
@@ -123,7 +125,13 @@ fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
 
 /// One hostile packet, and what the victim does with it and later. Says whether it goes on.
 fn attack(pair: &mut Pair, rng: &mut Rng, from_client: bool) -> bool {
-    let space = [Space::Data, Space::Data, Space::Data, Space::Handshake, Space::Initial];
+    let space = [
+        Space::Data,
+        Space::Data,
+        Space::Data,
+        Space::Handshake,
+        Space::Initial,
+    ];
     let space = space[rng.below(5) as usize];
     let (attacker, victim, address) = if from_client {
         (&mut pair.client, &mut pair.server, client_address())
@@ -164,7 +172,10 @@ fn attack(pair: &mut Pair, rng: &mut Rng, from_client: bool) -> bool {
     pair.now += Duration::from_millis(rng.below(40));
     for _ in 0..8 {
         let now = pair.now;
-        let due = victim.connection().next_timeout().is_some_and(|at| at <= now);
+        let due = victim
+            .connection()
+            .next_timeout()
+            .is_some_and(|at| at <= now);
         if !due {
             break;
         }
@@ -176,7 +187,10 @@ fn attack(pair: &mut Pair, rng: &mut Rng, from_client: bool) -> bool {
     }
     let now = pair.now;
     let next = victim.connection().next_timeout();
-    assert!(next.is_some_and(|at| at > now), "a timer in the past, or none");
+    assert!(
+        next.is_some_and(|at| at > now),
+        "a timer in the past, or none"
+    );
     true
 }
 

@@ -56,9 +56,11 @@ fn a_retry_is_answered_with_its_token_and_the_same_client_hello() {
     assert_eq!(flight.len(), 2, "at once, not after a PTO");
     assert_eq!(client_hello(&flight, &scid), before);
     assert_eq!(token_of(&mut pair), TOKEN);
-    assert!(flight.iter().all(|datagram| {
-        datagram.windows(TOKEN.len()).any(|bytes| bytes == TOKEN)
-    }));
+    assert!(
+        flight
+            .iter()
+            .all(|datagram| { datagram.windows(TOKEN.len()).any(|bytes| bytes == TOKEN) })
+    );
     // A client follows one Retry at most.
     let mut second = retry(&mut pair, Cid::from(*b"other id"));
     pair.client.receive(pair.now, server_address(), &mut second);

@@ -49,6 +49,18 @@ fn identity() -> &'static (Identity, Trust) {
     })
 }
 
+fn client_setup(policy: KeyExchange, backend: Backend) -> Setup {
+    let (_, trust) = identity().clone();
+    let options = ClientOptions::new()
+        .alpn(["test"])
+        .trust(trust)
+        .key_exchange(policy);
+    Setup {
+        provider: backend.client(&options).unwrap(),
+        transport: Arc::new(TransportConfig::new()),
+    }
+}
+
 struct Side {
     endpoint: Endpoint,
     connection: Option<(Slot, Connection)>,
@@ -126,19 +138,12 @@ struct Pair {
 
 impl Pair {
     fn new(client: KeyExchange, server: KeyExchange, backends: [Backend; 2]) -> Self {
-        let (identity, trust) = identity().clone();
+        let (identity, _) = identity().clone();
         let transport = Arc::new(TransportConfig::new());
-        let client_options = ClientOptions::new()
-            .alpn(["test"])
-            .trust(trust)
-            .key_exchange(client);
         let server_options = ServerOptions::new(identity)
             .alpn(["test"])
             .key_exchange(server);
-        let client_setup = Setup {
-            provider: backends[0].client(&client_options).unwrap(),
-            transport: transport.clone(),
-        };
+        let client_setup = client_setup(client, backends[0]);
         let server_setup = Setup {
             provider: backends[1].server(&server_options).unwrap(),
             transport,
@@ -372,4 +377,22 @@ fn a_closing_connection_answers_ever_more_rarely() {
         })
         .sum();
     assert_eq!(answers, 7, "after 1, 2, 4, … 64 datagrams");
+}
+
+#[test]
+fn a_timeout_longer_than_time_itself_is_none() {
+    let mut pair = forged::pair();
+    let setup = Setup {
+        transport: Arc::new(
+            TransportConfig::new()
+                .handshake_timeout(Duration::MAX)
+                .idle_timeout(Some(Duration::MAX)),
+        ),
+        ..client_setup(KeyExchange::default(), Backend::Rustls)
+    };
+    let endpoint = &mut pair.client.endpoint;
+    let started = endpoint.connect(pair.now, &setup, server_address(), "server.test");
+    pair.client.connection = Some(started.unwrap());
+    pair.run();
+    assert!(pair.client.connection().handshake().is_some());
 }

@@ -12,6 +12,9 @@ pub const LOCAL_CID_LEN: usize = 8;
 /// that every path must carry.
 pub const MIN_DATAGRAM: usize = 1200;
 
+/// Bytes of a stateless reset at least (RFC 9000 §10.3).
+pub const MIN_STATELESS_RESET: usize = 21;
+
 /// What may be sent per byte received before the peer's address is validated (RFC 9000 §8.1).
 pub const AMPLIFICATION_FACTOR: u64 = 3;
 

@@ -4,6 +4,8 @@
 //! (`streams`, `recovery`, `space`, `cids`, `handshake`, …) never import each other nor
 //! `connection`; only `connection` composes them.
 
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
 mod buffer;
 pub mod cids;
 pub mod congestion;

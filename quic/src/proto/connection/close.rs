@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::Connection;
+use super::{Connection, receive::Early};
 use crate::{
     error::{By, ConnectionError},
     proto::{
@@ -14,6 +14,7 @@ use crate::{
         handshake::POST_QUANTUM_REQUIRED,
         limits,
         packet::{PacketBuilder, Space},
+        recovery::Outcome,
     },
 };
 
@@ -108,6 +109,18 @@ impl Connection {
         self.close.begin();
         let until = now + 3 * self.pto(Space::Data);
         self.state.on_local_close(until);
+        self.release();
+    }
+
+    /// Lets go of what only an open connection needs: closing and draining last three PTO.
+    fn release(&mut self) {
+        self.handshake.on_closed();
+        self.streams.on_closed();
+        for space in Space::ALL {
+            self.recovery.discard_space(space);
+        }
+        self.early = Early::default();
+        self.outcome = Outcome::default();
     }
 
     pub(super) fn on_peer_close(&mut self, now: Instant, close: &ConnectionClose<'_>) {
@@ -137,9 +150,15 @@ impl Connection {
                 reason: bounded(reason),
             },
         };
+        self.end_by_peer(now, error);
+    }
+
+    /// The peer ended it: from now on nothing is sent.
+    pub(super) fn end_by_peer(&mut self, now: Instant, error: ConnectionError) {
         self.close.set(error);
         let until = now + 3 * self.pto(Space::Data);
         self.state.on_peer_close(until);
+        self.release();
     }
 
     /// Whether the peer found no common group: it says so in our words, or we insist on a
@@ -152,14 +171,10 @@ impl Connection {
     }
 
     pub(super) fn on_version_negotiation(&mut self) {
-        if self.side.is_client() && self.awaits_server() {
+        if self.awaits_server() {
             self.close.set(ConnectionError::VersionMismatch);
             self.state.on_end();
         }
-    }
-
-    fn awaits_server(&self) -> bool {
-        self.state.is_handshaking() && self.spaces[Space::Initial].largest().is_none()
     }
 
     /// Nothing came for too long: end without a word (RFC 9000 §10.1).

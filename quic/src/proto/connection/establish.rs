@@ -10,8 +10,7 @@ use std::{
 use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 
 use super::{
-    Connection, Event, Setup, close::Close, receive::Early, spaces::Spaces, state::State,
-    timers::Timers,
+    Connection, Event, Setup, close::Close, receive::Early, spaces, state::State, timers::Timers,
 };
 use crate::{
     config::TransportConfig,
@@ -202,13 +201,14 @@ impl Connection {
             side,
             state: State::new(),
             path,
-            spaces: Spaces::new(parts.received, config.max_ack_delay),
+            spaces: spaces::received(parts.received, config.max_ack_delay),
             recovery,
             handshake: Handshake::new(side, parts.session, parts.policy, parts.initial),
             agreement: None,
             local_cids: cids::Local::new(worker_of(&parts.local_cid), parts.local_cid),
             peer_cids: cids::Remote::new(parts.peer_cid),
             original_dcid: parts.original_dcid,
+            retried: None,
             peer_params: None,
             streams: Streams::new(side, limits),
             close: Close::default(),
@@ -306,7 +306,7 @@ impl Connection {
     }
 
     /// Both ends must have seen the same connection ids (RFC 9000 §7.3).
-    fn check_cids(&self, params: &Params) -> Result<(), TransportError> {
+    pub(super) fn check_cids(&self, params: &Params) -> Result<(), TransportError> {
         let wrong = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
         if params.initial_scid.as_ref() != Some(self.peer_cids.active()) {
             return wrong("initial_source_connection_id is not the one of the Initial packets");
@@ -314,8 +314,8 @@ impl Connection {
         if self.side.is_client() && params.original_dcid != Some(self.original_dcid) {
             return wrong("original_destination_connection_id is not the one that was used");
         }
-        if self.side.is_client() && params.retry_scid.is_some() {
-            return wrong("retry_source_connection_id although there was no Retry");
+        if params.retry_scid != self.retried.as_ref().map(|retried| retried.scid) {
+            return wrong("retry_source_connection_id is not the one of a Retry");
         }
         Ok(())
     }

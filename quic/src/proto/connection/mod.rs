@@ -9,6 +9,8 @@ mod delivery;
 mod dispatch;
 mod establish;
 mod receive;
+mod reset;
+mod retry;
 mod schedule;
 mod setup;
 mod spaces;
@@ -23,8 +25,9 @@ use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Instant};
 
 use hybriq_tls::{CertificateDer, Side};
 
+pub(crate) use self::reset::reset_tail;
 use self::{
-    close::Close, delivery::Carried, receive::Early, spaces::Spaces, state::State, timers::Timers,
+    close::Close, delivery::Carried, receive::Early, retry::Retried, state::State, timers::Timers,
 };
 pub use self::{
     establish::{ClientStart, ServerStart},
@@ -33,10 +36,11 @@ pub use self::{
 use super::{
     cids::{self, CidEvent},
     handshake::{self, Handshake},
-    packet::{self, Cid},
+    packet::{self, Cid, PerSpace},
     params::Params,
     path::Path,
     recovery::{Outcome, Recovery},
+    space::Received,
     streams::{StreamEvent, Streams},
 };
 use crate::{
@@ -80,13 +84,14 @@ pub struct Connection {
     config: Arc<TransportConfig>,
     state: State,
     path: Path,
-    spaces: Spaces,
+    spaces: PerSpace<Received>,
     recovery: Recovery<Carried>,
     handshake: Handshake,
     agreement: Option<Agreement>,
     local_cids: cids::Local,
     peer_cids: cids::Remote,
     original_dcid: Cid,
+    retried: Option<Retried>,
     peer_params: Option<Params>,
     streams: Streams,
     close: Close,

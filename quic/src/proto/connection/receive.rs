@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use hybriq_tls::Side;
 
-use super::{Connection, spaces::level};
+use super::{Connection, reset_tail, spaces::level};
 use crate::proto::{
     datagram::Arrival,
     error::{Code, TransportError},
@@ -61,8 +61,13 @@ impl Connection {
             self.close.on_datagram();
             return;
         }
+        let tail = reset_tail(datagram);
+        let before = self.stats.packets_received;
         self.take_packets(now, arrival.ecn, datagram);
         self.replay_early(now);
+        if self.stats.packets_received == before && self.is_reset(tail) {
+            self.on_reset(now);
+        }
     }
 
     fn take_packets(&mut self, now: Instant, ecn: Option<Ecn>, datagram: &mut [u8]) {
@@ -100,6 +105,7 @@ impl Connection {
                     }
                     Fate::Dropped
                 }
+                Decoded::Retry(retry) if self.on_retry(now, &retry) => Fate::Accepted,
                 Decoded::Retry(_) | Decoded::UnknownVersion { .. } => Fate::Dropped,
             };
             match fate {

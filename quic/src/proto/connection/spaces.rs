@@ -1,48 +1,19 @@
-use std::{
-    ops::{Index, IndexMut},
-    time::Duration,
-};
+use std::time::Duration;
 
 use hybriq_tls::Level;
 
-use crate::proto::{packet::Space, space::Received};
+use crate::proto::{
+    packet::{PerSpace, Space},
+    space::Received,
+};
 
-/// What came in, in each packet-number space. What went out is in the recovery.
-#[derive(Debug)]
-pub(super) struct Spaces([Received; 3]);
-
-impl Spaces {
-    /// `initial` is what was received before the connection existed.
-    pub(super) fn new(initial: Received, max_ack_delay: Duration) -> Self {
-        Self([
-            initial,
-            Received::immediate(),
-            Received::delayed(max_ack_delay),
-        ])
-    }
-}
-
-impl Index<Space> for Spaces {
-    type Output = Received;
-
-    fn index(&self, space: Space) -> &Received {
-        let [initial, handshake, data] = &self.0;
-        match space {
-            Space::Initial => initial,
-            Space::Handshake => handshake,
-            Space::Data => data,
-        }
-    }
-}
-
-impl IndexMut<Space> for Spaces {
-    fn index_mut(&mut self, space: Space) -> &mut Received {
-        let [initial, handshake, data] = &mut self.0;
-        match space {
-            Space::Initial => initial,
-            Space::Handshake => handshake,
-            Space::Data => data,
-        }
+/// What came in before anything did; `initial` is what was received before the connection existed.
+/// What went out is in the recovery.
+pub(super) fn received(initial: Received, max_ack_delay: Duration) -> PerSpace<Received> {
+    PerSpace {
+        initial,
+        handshake: Received::immediate(),
+        data: Received::delayed(max_ack_delay),
     }
 }
 

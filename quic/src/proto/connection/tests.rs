@@ -1,7 +1,11 @@
 //! Two connections over a perfect network: the slice from datagram to stream bytes.
 
 mod forged;
+mod hostile;
 mod key_update;
+mod release;
+mod reset;
+mod retry;
 
 use std::{
     net::SocketAddr,
@@ -43,6 +47,18 @@ fn identity() -> &'static (Identity, Trust) {
         let identity = Identity::from_der(vec![certificate.clone()], key);
         (identity, Trust::roots_der(vec![certificate]))
     })
+}
+
+fn client_setup(policy: KeyExchange, backend: Backend) -> Setup {
+    let (_, trust) = identity().clone();
+    let options = ClientOptions::new()
+        .alpn(["test"])
+        .trust(trust)
+        .key_exchange(policy);
+    Setup {
+        provider: backend.client(&options).unwrap(),
+        transport: Arc::new(TransportConfig::new()),
+    }
 }
 
 struct Side {
@@ -94,6 +110,19 @@ impl Side {
         &mut self.connection.as_mut().unwrap().1
     }
 
+    /// Whether the connection is not drained.
+    fn endpoint_keeps(&mut self) -> bool {
+        let (slot, connection) = self.connection.as_mut().unwrap();
+        self.endpoint.service(*slot, connection)
+    }
+
+    fn close_reason(&mut self) -> Option<ConnectionError> {
+        self.events().into_iter().find_map(|event| match event {
+            Event::Closed(reason) => Some(reason),
+            _ => None,
+        })
+    }
+
     fn events(&mut self) -> Vec<Event> {
         let connection = self.connection();
         std::iter::from_fn(|| connection.poll_event()).collect()
@@ -109,19 +138,12 @@ struct Pair {
 
 impl Pair {
     fn new(client: KeyExchange, server: KeyExchange, backends: [Backend; 2]) -> Self {
-        let (identity, trust) = identity().clone();
+        let (identity, _) = identity().clone();
         let transport = Arc::new(TransportConfig::new());
-        let client_options = ClientOptions::new()
-            .alpn(["test"])
-            .trust(trust)
-            .key_exchange(client);
         let server_options = ServerOptions::new(identity)
             .alpn(["test"])
             .key_exchange(server);
-        let client_setup = Setup {
-            provider: backends[0].client(&client_options).unwrap(),
-            transport: transport.clone(),
-        };
+        let client_setup = client_setup(client, backends[0]);
         let server_setup = Setup {
             provider: backends[1].server(&server_options).unwrap(),
             transport,
@@ -171,6 +193,14 @@ impl Pair {
         while self.step() {
             steps += 1;
             assert!(steps < 10_000, "no end");
+        }
+    }
+}
+
+impl Pair {
+    fn run_until_closed(&mut self) {
+        while !self.client.connection().is_closed() {
+            assert!(self.step(), "nothing happens any more");
         }
     }
 }
@@ -347,4 +377,22 @@ fn a_closing_connection_answers_ever_more_rarely() {
         })
         .sum();
     assert_eq!(answers, 7, "after 1, 2, 4, … 64 datagrams");
+}
+
+#[test]
+fn a_timeout_longer_than_time_itself_is_none() {
+    let mut pair = forged::pair();
+    let setup = Setup {
+        transport: Arc::new(
+            TransportConfig::new()
+                .handshake_timeout(Duration::MAX)
+                .idle_timeout(Some(Duration::MAX)),
+        ),
+        ..client_setup(KeyExchange::default(), Backend::Rustls)
+    };
+    let endpoint = &mut pair.client.endpoint;
+    let started = endpoint.connect(pair.now, &setup, server_address(), "server.test");
+    pair.client.connection = Some(started.unwrap());
+    pair.run();
+    assert!(pair.client.connection().handshake().is_some());
 }

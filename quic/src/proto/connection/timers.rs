@@ -23,9 +23,9 @@ impl Timers {
     pub(super) fn new(now: Instant, config: &TransportConfig) -> Self {
         Self {
             idle_timeout: config.idle_timeout,
-            idle_at: config.idle_timeout.map(|timeout| now + timeout),
+            idle_at: config.idle_timeout.and_then(|idle| now.checked_add(idle)),
             sent_since_received: false,
-            handshake_until: Some(now + config.handshake_timeout),
+            handshake_until: now.checked_add(config.handshake_timeout),
         }
     }
 
@@ -56,7 +56,9 @@ impl Timers {
 
     /// Not less than three PTO, so that there is time to repair losses (RFC 9000 §10.1).
     fn restart(&mut self, now: Instant, pto: Duration) {
-        self.idle_at = self.idle_timeout.map(|timeout| now + timeout.max(3 * pto));
+        self.idle_at = self
+            .idle_timeout
+            .and_then(|timeout| now.checked_add(timeout.max(3 * pto)));
     }
 
     fn gives_up_at(&self) -> Option<Instant> {

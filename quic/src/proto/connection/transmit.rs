@@ -6,7 +6,7 @@ use super::{Connection, schedule::Wish};
 use crate::proto::{
     datagram::Transmit,
     limits,
-    packet::{Header, Kind, PacketBuilder, Space, VERSION_1},
+    packet::{Header, Kind, PacketBuilder, PerSpace, Space, VERSION_1},
     space::SentPacket,
 };
 
@@ -71,7 +71,7 @@ impl Connection {
 
     /// Writes one datagram, coalescing what the spaces want to send (RFC 9000 §12.2).
     fn write_datagram(&mut self, now: Instant, buffer: &mut [u8]) -> usize {
-        let wishes = Space::ALL.map(|space| self.wish(space, now));
+        let wishes = PerSpace::of(|space| self.wish(space, now));
         let must_fill = self.must_fill(wishes);
         let room = usize::try_from(self.path.credit())
             .unwrap_or(usize::MAX)
@@ -85,19 +85,18 @@ impl Connection {
             room
         };
         let mut written = 0;
-        for (index, space) in Space::ALL.into_iter().enumerate() {
+        for space in Space::ALL {
             // Sending a Handshake packet discards the Initial keys, so look again.
-            let wish = wishes[index];
+            let wish = wishes[space];
             let Some(rest) = buffer
                 .get_mut(written..room)
                 .filter(|_| wish != Wish::Nothing)
             else {
                 continue;
             };
-            let follows = wishes
+            let follows = Space::ALL
                 .iter()
-                .skip(index + 1)
-                .any(|wish| *wish != Wish::Nothing);
+                .any(|later| *later > space && wishes[*later] != Wish::Nothing);
             let padding = match (must_fill, follows) {
                 (false, _) => Padding::None,
                 (true, false) => Padding::Fill,
@@ -113,10 +112,10 @@ impl Connection {
 
     /// Whether a datagram must have 1200 bytes: with an Initial that elicits an acknowledgement, a
     /// client's with any Initial (RFC 9000 §14.1), and with a PATH_RESPONSE (§8.2.2).
-    fn must_fill(&self, [initial, _, data]: [Wish; 3]) -> bool {
-        initial == Wish::Frames
-            || (initial == Wish::Ack && self.side.is_client())
-            || (data == Wish::Frames && self.path.has_pending())
+    fn must_fill(&self, wishes: PerSpace<Wish>) -> bool {
+        wishes.initial == Wish::Frames
+            || (wishes.initial == Wish::Ack && self.side.is_client())
+            || (wishes.data == Wish::Frames && self.path.has_pending())
     }
 
     fn write_packet(
@@ -185,7 +184,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn header(&self, space: Space) -> Header<'static> {
+    pub(super) fn header(&self, space: Space) -> Header<'_> {
         let dcid = *self.peer_cids.active();
         let kind = match space {
             Space::Initial => Kind::Initial,
@@ -213,7 +212,7 @@ impl Connection {
             version: VERSION_1,
             dcid,
             scid,
-            token: &[],
+            token: self.retried.as_ref().map_or(&[], |retried| &retried.token),
         }
     }
 

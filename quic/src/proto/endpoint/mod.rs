@@ -4,6 +4,7 @@
 mod answers;
 mod hello_table;
 mod hellos;
+mod resets;
 mod routing;
 mod types;
 
@@ -18,6 +19,7 @@ use slab::Slab;
 use self::{
     answers::Answers,
     hello_table::HelloTable,
+    resets::Resets,
     routing::{Routing, Target},
 };
 pub use self::{
@@ -29,7 +31,7 @@ pub use super::{
     datagram::{Arrival, Transmit},
 };
 use super::{
-    connection::{ClientStart, Connection, Need, ServerStart},
+    connection::{ClientStart, Connection, Need, ServerStart, reset_tail},
     error::{Code, TransportError},
     handshake::POST_QUANTUM_REQUIRED,
     limits,
@@ -76,6 +78,7 @@ pub struct Endpoint {
     random: Box<dyn Random>,
     server: Option<Setup>,
     routing: Routing,
+    resets: Resets,
     connections: Slab<Entry>,
     hellos: HelloTable,
     waiting: usize,
@@ -87,13 +90,18 @@ impl Endpoint {
     /// Starts empty. `worker` is written into the connection ids we issue. Without `server` every
     /// ClientHello is dropped.
     pub fn new(worker: u8, mut random: Box<dyn Random>, server: Option<Setup>) -> Self {
-        let mut key = [0; 16];
-        random.fill(&mut key);
+        let mut key = || {
+            let mut key = [0; 16];
+            random.fill(&mut key);
+            key
+        };
+        let (routing, resets) = (Routing::new(key()), Resets::new(key()));
         Self {
             worker,
             random,
             server,
-            routing: Routing::new(key),
+            routing,
+            resets,
             connections: Slab::new(),
             hellos: HelloTable::default(),
             waiting: 0,
@@ -123,7 +131,10 @@ impl Endpoint {
             None => match self.routing.find(&dcid) {
                 Some(Target::Connection(slot)) => Routed::Connection(slot),
                 Some(_) => Routed::Dropped,
-                None => self.elsewhere(&dcid),
+                None => match reset_tail(datagram).and_then(|token| self.resets.find(&token)) {
+                    Some(slot) => Routed::Connection(slot),
+                    None => self.elsewhere(&dcid),
+                },
             },
             Some(0 | packet::VERSION_1) => self.route_long(now, arrival, datagram, &dcid),
             Some(_) => self.on_unknown_version(arrival, datagram),
@@ -309,10 +320,15 @@ impl Endpoint {
                 }
             }
         }
+        // Whom a client left will start anew or not; only a client waits for somebody in vain.
+        if connection.side().is_client() {
+            self.resets.set(slot, connection.reset_token());
+        }
         true
     }
 
     fn forget(&mut self, slot: Slot, connection: &Connection) {
+        self.resets.set(slot, None);
         for cid in connection.local_cids() {
             self.routing.remove(&cid);
         }

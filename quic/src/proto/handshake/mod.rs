@@ -214,6 +214,13 @@ impl Handshake {
         }
     }
 
+    /// The connection is over: only the keys are still of use, to say so.
+    pub fn on_closed(&mut self) {
+        self.session = None;
+        self.flight = Flight::default();
+        self.streams = PerLevel::default();
+    }
+
     /// Drops everything of a level whose keys are gone.
     pub fn discard(&mut self, level: Level) {
         self.keys.discard(level);

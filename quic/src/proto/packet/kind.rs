@@ -1,3 +1,5 @@
+use std::ops::{Index, IndexMut};
+
 /// A packet-number space (RFC 9000 §12.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Space {
@@ -37,6 +39,55 @@ impl Kind {
             Self::Initial => Space::Initial,
             Self::Handshake => Space::Handshake,
             Self::ZeroRtt | Self::OneRtt => Space::Data,
+        }
+    }
+}
+
+/// One value for each packet-number space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerSpace<T> {
+    /// The value of [`Space::Initial`].
+    pub initial: T,
+    /// The value of [`Space::Handshake`].
+    pub handshake: T,
+    /// The value of [`Space::Data`].
+    pub data: T,
+}
+
+impl<T> PerSpace<T> {
+    /// The value of each space, made by a function.
+    pub fn of(mut value: impl FnMut(Space) -> T) -> Self {
+        Self {
+            initial: value(Space::Initial),
+            handshake: value(Space::Handshake),
+            data: value(Space::Data),
+        }
+    }
+
+    /// The values in the order a handshake reaches the spaces.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        [&self.initial, &self.handshake, &self.data].into_iter()
+    }
+}
+
+impl<T> Index<Space> for PerSpace<T> {
+    type Output = T;
+
+    fn index(&self, space: Space) -> &T {
+        match space {
+            Space::Initial => &self.initial,
+            Space::Handshake => &self.handshake,
+            Space::Data => &self.data,
+        }
+    }
+}
+
+impl<T> IndexMut<Space> for PerSpace<T> {
+    fn index_mut(&mut self, space: Space) -> &mut T {
+        match space {
+            Space::Initial => &mut self.initial,
+            Space::Handshake => &mut self.handshake,
+            Space::Data => &mut self.data,
         }
     }
 }

@@ -25,7 +25,7 @@ pub use builder::{Header, PacketBuilder};
 pub use cid::Cid;
 pub use header::{Decoded, DropReason, Peek, decode, is_initial, peek};
 pub use keys::{DirectionKeys, KeyPair, initial_direction, initial_keys, next_packet_key};
-pub use kind::{KeyPhase, Kind, Space};
+pub use kind::{KeyPhase, Kind, PerSpace, Space};
 pub use protected::{OpenError, Protected, Unprotected};
 pub use protection::{
     HeaderKey, PacketKey, SAMPLE_LEN, SealError, TAG_LEN, Undecryptable, confidentiality_limit,

@@ -25,7 +25,7 @@ impl<R> Recovery<R> {
             self.rtt.first_sample(),
             duration.saturating_mul(persistent::THRESHOLD),
         );
-        let state = &mut self.spaces[space as usize];
+        let state = &mut self.spaces[space];
         let Some(largest_acked) = state.largest_acked else {
             return;
         };

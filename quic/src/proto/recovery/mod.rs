@@ -22,7 +22,7 @@ pub use self::{
 use super::{
     congestion::{self, Controller, Usage},
     error::TransportError,
-    packet::Space,
+    packet::{PerSpace, Space},
     space::SentPacket,
 };
 
@@ -96,7 +96,7 @@ pub enum Timeout {
 #[derive(Debug)]
 pub struct Recovery<R> {
     side: Side,
-    spaces: [SpaceState<R>; 3],
+    spaces: PerSpace<SpaceState<R>>,
     rtt: Rtt,
     controller: Box<dyn Controller>,
     datagram_size: u16,
@@ -130,7 +130,7 @@ impl<R> Recovery<R> {
     pub fn new(now: Instant, config: Config) -> Self {
         Self {
             side: config.side,
-            spaces: [SpaceState::new(), SpaceState::new(), SpaceState::new()],
+            spaces: PerSpace::of(|_| SpaceState::new()),
             rtt: Rtt::new(config.initial_rtt),
             controller: config.controller,
             datagram_size: config.datagram_size,
@@ -145,14 +145,14 @@ impl<R> Recovery<R> {
     }
 
     fn space(&self, space: Space) -> &SpaceState<R> {
-        &self.spaces[space as usize]
+        &self.spaces[space]
     }
 
     /// Notes a packet that left. Numbers of a space only grow.
     #[inline]
     pub fn on_packet_sent(&mut self, space: Space, pn: u64, packet: SentPacket<R>) {
         let (now, bytes) = (packet.time_sent, u64::from(packet.size));
-        let state = &mut self.spaces[space as usize];
+        let state = &mut self.spaces[space];
         self.packets_sent += 1;
         if packet.ack_eliciting {
             state.last_eliciting_sent = Some(now);
@@ -186,12 +186,12 @@ impl<R> Recovery<R> {
     /// Notes a packet number that was used without a record: nothing is to be done if that packet
     /// is lost, and its acknowledgement is no news.
     pub fn on_number_used(&mut self, space: Space, pn: u64) {
-        self.spaces[space as usize].sent.use_number(pn);
+        self.spaces[space].sent.use_number(pn);
     }
 
     /// Notes a packet number left out on purpose: its acknowledgement closes the connection.
     pub fn on_number_skipped(&mut self, space: Space, pn: u64) {
-        self.spaces[space as usize].sent.skip(pn);
+        self.spaces[space].sent.skip(pn);
     }
 
     /// Takes an ACK frame (RFC 9002 §A.7).
@@ -208,7 +208,7 @@ impl<R> Recovery<R> {
     where
         I: Iterator<Item = RangeInclusive<u64>> + Clone,
     {
-        let state = &mut self.spaces[ack.space as usize];
+        let state = &mut self.spaces[ack.space];
         state.check_ack(&ack)?;
         state.largest_acked = state.largest_acked.max(Some(ack.largest));
         let first_new = outcome.acked.len();
@@ -266,15 +266,15 @@ impl<R> Recovery<R> {
 
     /// Forgets a space whose keys are discarded (RFC 9002 §6.4).
     pub fn discard_space(&mut self, space: Space) {
-        self.bytes_in_flight -= self.spaces[space as usize].clear(|_, _| {});
+        self.bytes_in_flight -= self.spaces[space].clear(|_, _| {});
         self.pto_count = 0;
     }
 
     /// Takes everything of a space out of flight and hands it over as lost, without a sign of
     /// congestion: for 0-RTT that was rejected.
     pub fn abandon_space(&mut self, space: Space, outcome: &mut Outcome<R>) {
-        self.bytes_in_flight -= self.spaces[space as usize]
-            .clear(|pn, packet| outcome.lost.push(Settled { pn, packet }));
+        self.bytes_in_flight -=
+            self.spaces[space].clear(|pn, packet| outcome.lost.push(Settled { pn, packet }));
     }
 
     /// Starts over after a Retry: all that was sent is handed over to be sent again. What the Retry

@@ -67,7 +67,7 @@ impl<R> Recovery<R> {
         // Should the probe not leave at once, the next timeout counts from here all the same: a
         // timer must never stay in the past.
         self.timer_base = now;
-        let state = &mut self.spaces[space as usize];
+        let state = &mut self.spaces[space];
         state.last_eliciting_sent = Some(now);
         state.probes = probes;
         Some(Timeout::Probe(space))

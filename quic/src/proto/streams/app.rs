@@ -112,6 +112,13 @@ impl Streams {
         self.sends.get(id)?.stop_code()
     }
 
+    /// The connection is over: nothing is sent any more. What came can still be read.
+    pub fn on_closed(&mut self) {
+        for (_, send) in self.sends.iter_mut() {
+            send.on_closed();
+        }
+    }
+
     /// The next event.
     pub fn poll_event(&mut self) -> Option<StreamEvent> {
         self.events.pop_front()

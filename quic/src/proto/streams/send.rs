@@ -181,6 +181,11 @@ impl Send {
         self.fin == Fin::Open && self.abort(0).is_ok()
     }
 
+    /// The connection is over: what waits to be sent or acknowledged goes, what is known of it stays.
+    pub(super) fn on_closed(&mut self) {
+        self.buffer = SendBuffer::new();
+    }
+
     pub(super) const fn stop_code(&self) -> Option<u64> {
         self.stop_code
     }

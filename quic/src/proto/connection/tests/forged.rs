@@ -17,21 +17,22 @@ pub(super) fn forge(
     pad_to: usize,
     fill: impl FnOnce(&mut FrameWriter<'_>),
 ) -> Vec<u8> {
-    let header = from.header(space);
-    forge_under(from, space, &header, pad_to, fill)
+    forge_under(from, space, |_| (), pad_to, fill)
 }
 
-/// The same under a header of the test's choice.
+/// The same under a header that the test changes.
 fn forge_under(
     from: &mut Connection,
     space: Space,
-    header: &Header<'_>,
+    change: impl FnOnce(&mut Header<'_>),
     pad_to: usize,
     fill: impl FnOnce(&mut FrameWriter<'_>),
 ) -> Vec<u8> {
     let pn = from.recovery.next_number(space);
+    let mut header = from.header(space);
+    change(&mut header);
     let mut buffer = vec![0; limits::MIN_DATAGRAM];
-    let mut packet = PacketBuilder::begin(&mut buffer, header, pn, None).unwrap();
+    let mut packet = PacketBuilder::begin(&mut buffer, &header, pn, None).unwrap();
     let mut frames = packet.frames();
     fill(&mut frames);
     let len = frames.len();
@@ -102,12 +103,13 @@ fn a_partial_client_hello_does_not_grow_by_small_datagrams() {
 #[test]
 fn a_client_drops_initials_with_a_token() {
     let mut pair = with_client_hello();
-    let mut header = pair.server.connection().header(Space::Initial);
-    if let Header::Long { token, .. } = &mut header {
-        *token = b"token";
-    }
+    let add_token = |header: &mut Header<'_>| {
+        if let Header::Long { token, .. } = header {
+            *token = b"token";
+        }
+    };
     let server = pair.server.connection();
-    let mut datagram = forge_under(server, Space::Initial, &header, 1200, |out| {
+    let mut datagram = forge_under(server, Space::Initial, add_token, 1200, |out| {
         assert!(out.ping());
     });
     pair.client
@@ -122,13 +124,15 @@ fn packets_behind_one_with_another_destination_id_are_ignored() {
         pair.client
             .receive(pair.now, server_address(), &mut datagram);
     }
-    let mut header = pair.client.connection().header(Space::Initial);
-    if let Header::Long { dcid, .. } = &mut header {
-        *dcid = pair.client.connection().original_dcid;
-    }
-    let ping = |out: &mut FrameWriter<'_>| assert!(out.ping());
     let client = pair.client.connection();
-    let mut datagram = forge_under(client, Space::Initial, &header, 1150, ping);
+    let original = client.original_dcid;
+    let misdirect = |header: &mut Header<'_>| {
+        if let Header::Long { dcid, .. } = header {
+            *dcid = original;
+        }
+    };
+    let ping = |out: &mut FrameWriter<'_>| assert!(out.ping());
+    let mut datagram = forge_under(client, Space::Initial, misdirect, 1150, ping);
     datagram.extend(forge(client, Space::Handshake, 50, ping));
     pair.server
         .receive(pair.now, client_address(), &mut datagram);

@@ -53,8 +53,12 @@ pub const PATH_RESPONSES: usize = 3;
 /// Partial ClientHellos held by one worker.
 pub const PARTIAL_HELLOS: usize = 4096;
 
-/// Bytes of CRYPTO data one partial ClientHello may hold (RFC 9000 §7.5 asks for 4096).
-pub const PARTIAL_HELLO_BYTES: usize = 4096;
+/// Bytes of CRYPTO data one ClientHello may have before it is whole. RFC 9000 §7.5 asks for 4096; a
+/// session ticket that holds a client's certificate chain takes more.
+pub const PARTIAL_HELLO_BYTES: usize = 16 * 1024;
+
+/// Bytes of CRYPTO data all partial ClientHellos of a worker may hold together; the oldest give way.
+pub const PARTIAL_HELLOS_BYTES: usize = PARTIAL_HELLOS * 4096;
 
 /// How long a partial ClientHello is kept without news.
 pub const PARTIAL_HELLO_LIFETIME: Duration = Duration::from_secs(5);

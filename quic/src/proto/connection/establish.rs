@@ -235,6 +235,9 @@ impl Connection {
         if progress.completed {
             self.on_complete(now);
         }
+        if !self.handshake.has_session() {
+            self.timers.await_ticket(None);
+        }
     }
 
     fn on_complete(&mut self, now: Instant) {
@@ -254,7 +257,10 @@ impl Connection {
         self.state.on_complete();
         self.timers.on_complete();
         self.events.push_back(Event::HandshakeComplete);
-        if self.side.is_server() {
+        if self.side.is_client() {
+            let until = now.checked_add(self.config.handshake_timeout);
+            self.timers.await_ticket(until);
+        } else {
             self.handshake.release();
             self.handshake.owe_done();
             self.on_confirmed();

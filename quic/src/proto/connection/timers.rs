@@ -17,6 +17,8 @@ pub(super) struct Timers {
     /// Whether something ack-eliciting was sent since the last packet came.
     sent_since_received: bool,
     handshake_until: Option<Instant>,
+    /// How long a client waits for a session ticket before it drops its TLS object.
+    tickets_until: Option<Instant>,
 }
 
 impl Timers {
@@ -26,6 +28,7 @@ impl Timers {
             idle_at: config.idle_timeout.and_then(|idle| now.checked_add(idle)),
             sent_since_received: false,
             handshake_until: now.checked_add(config.handshake_timeout),
+            tickets_until: None,
         }
     }
 
@@ -39,6 +42,10 @@ impl Timers {
 
     pub(super) fn on_complete(&mut self) {
         self.handshake_until = None;
+    }
+
+    pub(super) fn await_ticket(&mut self, until: Option<Instant>) {
+        self.tickets_until = until;
     }
 
     pub(super) fn on_received(&mut self, now: Instant, pto: Duration) {
@@ -77,8 +84,9 @@ impl Connection {
         }
         let [initial, handshake, data] = Space::ALL.map(|space| self.spaces[space].next_timeout());
         let loss = self.recovery.next_timeout(&self.recovery_context());
-        [self.timers.gives_up_at(), loss, initial, handshake, data]
-            .into_iter()
+        let own = [self.timers.gives_up_at(), self.timers.tickets_until];
+        own.into_iter()
+            .chain([loss, initial, handshake, data])
             .flatten()
             .min()
     }
@@ -94,6 +102,10 @@ impl Connection {
         if self.timers.gives_up_at().is_some_and(|at| at <= now) {
             self.time_out();
             return;
+        }
+        if self.timers.tickets_until.is_some_and(|at| at <= now) {
+            self.timers.await_ticket(None);
+            self.handshake.release();
         }
         for space in Space::ALL {
             self.spaces[space].on_timeout(now);

@@ -29,6 +29,8 @@ pub(super) struct Hello {
     pub(super) bytes_received: u64,
     pub(super) bytes_sent: u64,
     pub(super) crypto: Crypto,
+    /// What of `crypto` the table has counted.
+    pub(super) counted: usize,
     /// When the part that came is acknowledged if nothing more comes.
     pub(super) ack_at: Option<Instant>,
     pub(super) expires: Instant,
@@ -38,6 +40,8 @@ pub(super) struct Hello {
 pub(super) struct Crypto {
     pieces: Reassembler,
     start: Vec<u8>,
+    /// Bytes taken in, repeated ones too: no less than what is held.
+    taken: usize,
 }
 
 impl Default for Crypto {
@@ -46,6 +50,7 @@ impl Default for Crypto {
         Self {
             pieces: Reassembler::new(bytes, limits::CRYPTO_PIECES),
             start: Vec::new(),
+            taken: 0,
         }
     }
 }
@@ -60,6 +65,7 @@ impl Crypto {
             return Err(Exceeded);
         }
         self.pieces.insert(offset, data).map_err(|_| Exceeded)?;
+        self.taken = limits::PARTIAL_HELLO_BYTES.min(self.taken + data.len());
         while let Some(chunk) = self.pieces.read_chunk(limits::PARTIAL_HELLO_BYTES) {
             self.start.extend_from_slice(&chunk);
         }
@@ -107,11 +113,14 @@ impl std::fmt::Debug for Incoming {
     }
 }
 
-/// A fixed number of partial ClientHellos. When it is full the oldest gives way: a flood then
-/// competes with itself, and an honest client needs only one round trip's worth of time in it.
+/// Partial ClientHellos, bounded in number and in bytes. When it is full the oldest gives way: a
+/// flood then competes with itself, and an honest client needs only one round trip's worth of time
+/// in it.
 #[derive(Default)]
 pub(super) struct HelloTable {
     hellos: Slab<Hello>,
+    /// Bytes of CRYPTO data in all of them.
+    bytes: usize,
     /// Places in the order they were taken, to find the oldest. Entries may be stale.
     order: VecDeque<(usize, Instant)>,
     /// Places whose acknowledgement is due, in order.
@@ -123,13 +132,8 @@ impl HelloTable {
         self.hellos.len()
     }
 
-    /// Takes a place; returns it with the hello that had to give way.
-    pub(super) fn insert(&mut self, hello: Hello) -> (usize, Option<Hello>) {
-        let evicted = if self.hellos.len() >= limits::PARTIAL_HELLOS {
-            self.pop_oldest()
-        } else {
-            None
-        };
+    /// Takes a place. Somebody else may have to give way: [`HelloTable::pop_excess`].
+    pub(super) fn insert(&mut self, hello: Hello) -> usize {
         let expires = hello.expires;
         let place = self.hellos.insert(hello);
         if self.order.len() > 2 * limits::PARTIAL_HELLOS {
@@ -137,7 +141,23 @@ impl HelloTable {
             forget_stale(&mut self.acks, &self.hellos, |hello| hello.ack_at);
         }
         self.order.push_back((place, expires));
-        (place, evicted)
+        self.count(place);
+        place
+    }
+
+    /// Counts what a hello has grown by.
+    pub(super) fn count(&mut self, place: usize) {
+        if let Some(hello) = self.hellos.get_mut(place) {
+            self.bytes += hello.crypto.taken - hello.counted;
+            hello.counted = hello.crypto.taken;
+        }
+    }
+
+    /// The oldest hello, if there are too many or they hold too much.
+    pub(super) fn pop_excess(&mut self) -> Option<Hello> {
+        let full =
+            self.hellos.len() > limits::PARTIAL_HELLOS || self.bytes > limits::PARTIAL_HELLOS_BYTES;
+        if full { self.pop_oldest() } else { None }
     }
 
     fn pop_oldest(&mut self) -> Option<Hello> {
@@ -147,7 +167,7 @@ impl HelloTable {
                 .get(place)
                 .is_some_and(|hello| hello.expires == expires)
             {
-                return self.hellos.try_remove(place);
+                return self.remove(place);
             }
         }
         None
@@ -159,6 +179,7 @@ impl HelloTable {
 
     pub(super) fn remove(&mut self, place: usize) -> Option<Hello> {
         let removed = self.hellos.try_remove(place);
+        self.bytes -= removed.as_ref().map_or(0, |hello| hello.counted);
         if self.hellos.is_empty() {
             self.order.clear();
             self.acks.clear();

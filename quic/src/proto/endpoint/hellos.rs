@@ -51,17 +51,21 @@ impl Endpoint {
             }
             Grown::Partial => {
                 let (dcid, remote, local_cid) = (hello.dcid, hello.remote, hello.local_cid);
-                let (place, evicted) = self.hellos.insert(hello);
-                if let Some(evicted) = evicted {
-                    self.forget_routes(&evicted);
-                }
+                let place = self.hellos.insert(hello);
                 self.routing.insert(local_cid, Target::Hello(place));
                 self.routing
                     .insert_initial(dcid, remote, Target::Hello(place));
                 self.hellos
                     .schedule_ack(place, now + limits::PARTIAL_HELLO_ACK_DELAY);
+                self.evict_hellos();
                 Routed::Consumed
             }
+        }
+    }
+
+    fn evict_hellos(&mut self) {
+        while let Some(evicted) = self.hellos.pop_excess() {
+            self.forget_routes(&evicted);
         }
     }
 
@@ -85,6 +89,8 @@ impl Endpoint {
         match grown {
             Grown::Useless => return Routed::Dropped,
             Grown::Partial => {
+                self.hellos.count(place);
+                self.evict_hellos();
                 self.hellos
                     .schedule_ack(place, now + limits::PARTIAL_HELLO_ACK_DELAY);
                 return Routed::Consumed;
@@ -142,6 +148,7 @@ impl Endpoint {
             bytes_received: 0,
             bytes_sent: 0,
             crypto: Crypto::default(),
+            counted: 0,
             ack_at: None,
             expires: now + limits::PARTIAL_HELLO_LIFETIME,
         })
@@ -245,7 +252,7 @@ impl Hello {
                         .map_err(|_| {
                             TransportError::new(
                                 Code::CRYPTO_BUFFER_EXCEEDED,
-                                "ClientHello larger than 4096 bytes, or in too many pieces",
+                                "ClientHello larger than 16 KiB, or in too many pieces",
                             )
                             .in_frame(0x06)
                         })?;

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use hybriq_tls::{Backend, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Side};
 
-use super::{Arrival, Endpoint, Routed, Setup};
+use super::{Arrival, Endpoint, Routed, Setup, hello_table::Crypto};
 use crate::{
     config::TransportConfig,
     proto::{limits, packet::Cid, random::SystemRandom},
@@ -122,4 +122,36 @@ fn a_packet_with_an_id_of_another_worker_is_foreign() {
     datagram[1] = 0;
     let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
     assert!(matches!(routed, Routed::Dropped), "{routed:?}");
+}
+
+#[test]
+fn a_client_hello_holds_its_bound_and_not_a_byte_more() {
+    let mut crypto = Crypto::default();
+    assert!(crypto.insert(limits::PARTIAL_HELLO_BYTES as u64 - 1, &[0]).is_ok());
+    assert!(crypto.insert(limits::PARTIAL_HELLO_BYTES as u64, &[0]).is_err());
+}
+
+#[test]
+fn partial_hellos_are_bounded_in_bytes_too() {
+    let now = Instant::now();
+    let mut endpoint = server();
+    let piece = vec![0; 1100];
+    let frame = |offset| InitialFrame::Crypto {
+        offset,
+        data: piece.clone(),
+    };
+    let per_hello = 10 * piece.len();
+    let fit = limits::PARTIAL_HELLOS_BYTES / per_hello;
+    for index in 0..fit as u64 + 20 {
+        let dcid = Cid::from(index.to_be_bytes());
+        for number in 0..10 {
+            // Without its first byte it never becomes whole.
+            let offset = 1 + number * piece.len() as u64;
+            let mut datagram = build_initial(dcid, Cid::EMPTY, number, &[frame(offset)]);
+            let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
+            assert!(matches!(routed, Routed::Consumed), "{routed:?}");
+        }
+    }
+    let held = endpoint.stats().partial_hellos as usize;
+    assert!((fit - 1..=fit + 1).contains(&held), "{held} of {fit}");
 }

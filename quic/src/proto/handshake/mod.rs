@@ -207,11 +207,17 @@ impl Handshake {
         }
     }
 
-    /// Drops the TLS object once nothing needs it: a server's at completion.
+    /// Drops the TLS object once nothing needs it: a server's at completion, a client's when no
+    /// session ticket is expected any more.
     pub fn release(&mut self) {
-        if self.side.is_server() && self.complete {
+        if self.complete {
             self.session = None;
         }
+    }
+
+    /// Whether the TLS object is still there.
+    pub fn has_session(&self) -> bool {
+        self.session.is_some()
     }
 
     /// The connection is over: only the keys are still of use, to say so.

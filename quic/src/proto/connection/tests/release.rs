@@ -55,3 +55,32 @@ fn what_came_before_the_close_can_still_be_read() {
     let mut buffer = [0; 16];
     assert_eq!(streams.read(id, &mut buffer), Ok(10));
 }
+
+#[test]
+fn tls_objects_go_as_soon_as_nothing_needs_them() {
+    let mut pair = pair();
+    while !pair.server.has_connection() || pair.server.connection().handshake().is_none() {
+        assert!(pair.step());
+    }
+    let server = pair.server.connection();
+    assert!(!server.handshake.has_session(), "complete");
+    let client = pair.client.connection();
+    assert!(client.handshake.has_session(), "the ticket is to come");
+    pair.run();
+    assert!(!pair.client.connection().handshake.has_session());
+}
+
+#[test]
+fn a_client_does_not_wait_for_a_ticket_for_ever() {
+    let mut pair = super::Pair::without_tickets();
+    pair.run();
+    let client = pair.client.connection();
+    assert!(client.handshake.has_session());
+    let due = pair.now + std::time::Duration::from_secs(10);
+    let client = pair.client.connection();
+    while let Some(at) = client.next_timeout().filter(|at| *at <= due) {
+        client.on_timeout(at);
+    }
+    assert!(!client.is_closed());
+    assert!(!client.handshake.has_session());
+}

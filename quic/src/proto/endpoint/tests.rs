@@ -70,7 +70,7 @@ fn clients_that_wait_for_a_decision_are_bounded() {
     let mut endpoint = server();
     let (bytes, scid) = client_hello(now);
     let mut waiting = Vec::new();
-    let mut offer = |endpoint: &mut Endpoint, index: u64| {
+    let offer = |endpoint: &mut Endpoint, index: u64| {
         let dcid = Cid::from(index.to_be_bytes());
         let [mut head, mut tail] = whole_hello(&bytes, dcid, scid);
         let first = endpoint.on_datagram(now, &arrival(1), &mut head);

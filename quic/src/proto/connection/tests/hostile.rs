@@ -61,7 +61,7 @@ fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
     let size = 300 + 10 * index;
     match rng.below(16) {
         0..=2 => {
-            let mut ranges: Vec<_> = (0..1 + rng.below(4)).map(|_| rng.below(sent + 1)).collect();
+            let mut ranges: Vec<_> = (0..=rng.below(4)).map(|_| rng.below(sent + 1)).collect();
             ranges.sort_unstable_by_key(|&pn| std::cmp::Reverse(pn));
             ranges.dedup_by(|lower, upper| *upper < *lower + 2);
             let _ = out.ack(number(rng), ranges.into_iter().map(|pn| pn..=pn), None);
@@ -147,7 +147,7 @@ fn attack(pair: &mut Pair, rng: &mut Rng, from_client: bool) -> bool {
     let sent = victim.connection().recovery.next_number(space);
     let side = attacker.connection().side();
     let mut datagram = forge(attacker.connection(), space, 1200, |out| {
-        for _ in 0..1 + rng.below(4) {
+        for _ in 0..=rng.below(4) {
             match (rng.below(400), space) {
                 (0, _) => wild_frame(rng, out),
                 (_, Space::Data) => frame(rng, side, sent.saturating_sub(1), out),

@@ -320,7 +320,7 @@ impl Endpoint {
                 }
             }
         }
-        // Whom a client left will start anew or not; only a client waits for somebody in vain.
+        // Only a client looks for resets: a server whose client lost its state waits for nothing.
         if connection.side().is_client() {
             self.resets.set(slot, connection.reset_token());
         }

@@ -129,6 +129,11 @@ impl Side {
     }
 }
 
+fn server_options() -> ServerOptions {
+    let (identity, _) = identity().clone();
+    ServerOptions::new(identity).alpn(["test"])
+}
+
 struct Pair {
     client: Side,
     server: Side,
@@ -138,14 +143,24 @@ struct Pair {
 
 impl Pair {
     fn new(client: KeyExchange, server: KeyExchange, backends: [Backend; 2]) -> Self {
-        let (identity, _) = identity().clone();
+        let server_options = server_options().key_exchange(server);
+        Self::with(client, &server_options, backends)
+    }
+
+    fn without_tickets() -> Self {
+        let server_options = server_options().without_tickets();
+        Self::with(
+            KeyExchange::default(),
+            &server_options,
+            [Backend::Rustls; 2],
+        )
+    }
+
+    fn with(client: KeyExchange, server_options: &ServerOptions, backends: [Backend; 2]) -> Self {
         let transport = Arc::new(TransportConfig::new());
-        let server_options = ServerOptions::new(identity)
-            .alpn(["test"])
-            .key_exchange(server);
         let client_setup = client_setup(client, backends[0]);
         let server_setup = Setup {
-            provider: backends[1].server(&server_options).unwrap(),
+            provider: backends[1].server(server_options).unwrap(),
             transport,
         };
         #[expect(clippy::disallowed_methods, reason = "a base for virtual time")]

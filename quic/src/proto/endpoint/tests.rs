@@ -127,8 +127,16 @@ fn a_packet_with_an_id_of_another_worker_is_foreign() {
 #[test]
 fn a_client_hello_holds_its_bound_and_not_a_byte_more() {
     let mut crypto = Crypto::default();
-    assert!(crypto.insert(limits::PARTIAL_HELLO_BYTES as u64 - 1, &[0]).is_ok());
-    assert!(crypto.insert(limits::PARTIAL_HELLO_BYTES as u64, &[0]).is_err());
+    assert!(
+        crypto
+            .insert(limits::PARTIAL_HELLO_BYTES as u64 - 1, &[0])
+            .is_ok()
+    );
+    assert!(
+        crypto
+            .insert(limits::PARTIAL_HELLO_BYTES as u64, &[0])
+            .is_err()
+    );
 }
 
 #[test]

@@ -31,13 +31,15 @@ mod server;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use cli::{Cli, Command};
 
 /// What a subcommand failed with: one line that says what and how to mend it.
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
+    let outcome = match cli.command {
         Command::Run { scenario } => single_threaded(coordinate::run(scenario)),
         Command::Serve => child(server::serve()),
         Command::Drive => child(client::drive()),
@@ -48,6 +50,18 @@ fn main() -> ExitCode {
             eprintln!("netbench: {failure}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Ends the process. A value that cannot be used is told in one line, like all that a run refuses.
+fn refuse(error: &clap::Error) -> ! {
+    let text = error.to_string();
+    match text.lines().next() {
+        Some(line) if error.kind() == ErrorKind::ValueValidation => {
+            eprintln!("netbench: {}", line.trim_start_matches("error: "));
+            std::process::exit(error.exit_code())
+        }
+        _ => error.exit(),
     }
 }
 

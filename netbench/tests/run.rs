@@ -181,6 +181,21 @@ fn bad_input_is_told_in_one_line() {
     let line = complaint(&["run", "request-response", "--listen", "127.0.0.1:4433"]);
     assert!(line.contains("--listen takes port 0"), "{line}");
 
+    let run = ["run", "request-response", "--datagram-size"];
+    for size in ["1199", "65508", "65535"] {
+        let line = complaint(&[&run[..], &[size]].concat());
+        assert!(
+            line.contains("--datagram-size") && line.contains("1200..=65507"),
+            "{line}"
+        );
+    }
+
+    let line = complaint(&["run", "bulk", "--bytes", "0"]);
+    assert!(
+        line.contains("--bytes") && line.contains("at least 1 byte"),
+        "{line}"
+    );
+
     let by_hand = netbench(&["serve"]);
     assert!(!by_hand.status.success());
     assert!(String::from_utf8_lossy(&by_hand.stdout).contains("started by `netbench run`"));

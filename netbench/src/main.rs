@@ -27,6 +27,7 @@ mod process;
 mod progress;
 mod report;
 mod server;
+mod terminal;
 
 use std::process::ExitCode;
 
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("netbench: {failure}");
+            terminal::complain(&failure.to_string());
             ExitCode::FAILURE
         }
     }
@@ -58,7 +59,7 @@ fn refuse(error: &clap::Error) -> ! {
     let text = error.to_string();
     match text.lines().next() {
         Some(line) if error.kind() == ErrorKind::ValueValidation => {
-            eprintln!("netbench: {}", line.trim_start_matches("error: "));
+            terminal::complain(line.trim_start_matches("error: "));
             std::process::exit(error.exit_code())
         }
         _ => error.exit(),

@@ -5,6 +5,8 @@ use std::io::{IsTerminal, stderr};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::terminal::complain;
+
 /// The progress of a run.
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -20,7 +22,7 @@ impl Progress {
             // No ticking thread: it would take turns on a measured core.
             ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10))
         } else {
-            eprintln!("netbench: {total} {unit}");
+            complain(&format!("{total} {unit}"));
             ProgressBar::hidden()
         };
         let template = "{prefix:19} [{bar:30}] {pos}/{len} {msg}, {eta} left";
@@ -54,7 +56,7 @@ impl Progress {
 
     /// Prints a line without disturbing the bar.
     pub(crate) fn say(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        self.bar.suspend(|| complain(line));
     }
 }
 

@@ -6,6 +6,8 @@
 
 use std::error::Error;
 use std::fmt;
+use std::fs::File;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +59,9 @@ impl Server {
         // A new one each time would take away what clients of a running server trust.
         let identity = match Identity::from_pem_files(&ca, &key) {
             Ok(identity) => identity,
+            Err(error) if ca == key || ca.exists() || key.exists() => {
+                return Err(refusal(&ca, &error));
+            }
             Err(_) => make_identity(&ca, &key)?,
         };
         eprintln!(
@@ -98,13 +103,24 @@ pub fn policy(names: &[String]) -> Result<KeyExchange, Failure> {
     Ok(KeyExchange::Exactly(groups?))
 }
 
+/// Why nothing was written over files that no server example made, or not whole.
+fn refusal(ca: &Path, error: &ConfigError) -> Failure {
+    let ca = ca.display();
+    format!(
+        "--ca {ca} is no certificate that a server example made, and is not overwritten: {error}; \
+         remove it, or give the path of a new file"
+    )
+    .into()
+}
+
 fn make_identity(ca: &Path, key: &Path) -> Result<Identity, Failure> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     for (path, text) in [
         (key, made.signing_key.serialize_pem()),
         (ca, made.cert.pem()),
     ] {
-        std::fs::write(path, text)
+        File::create_new(path)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|error| format!("cannot write {}: {error}; give --ca", path.display()))?;
     }
     Ok(Identity::from_pem_files(ca, key)?)

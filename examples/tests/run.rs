@@ -21,9 +21,13 @@ struct Server {
 }
 
 impl Server {
-    /// Starts it on a free port. `name` keeps the files of tests apart.
+    /// Starts it on a free port with a new certificate. `name` keeps the files of tests apart.
     fn start(program: &str, name: &str, args: &[&str]) -> Self {
-        let ca = file(&format!("{name}-ca.pem"));
+        absent(&format!("{name}-ca.key"));
+        Self::launch(program, absent(&format!("{name}-ca.pem")), args)
+    }
+
+    fn launch(program: &str, ca: PathBuf, args: &[&str]) -> Self {
         let mut process = Command::new(program)
             .args(["--listen", "127.0.0.1:0", "--ca"])
             .arg(&ca)
@@ -73,6 +77,13 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
+/// A file that earlier runs have not left behind.
+fn absent(name: &str) -> PathBuf {
+    let path = file(name);
+    let _ = fs::remove_file(&path);
+    path
+}
+
 fn stdout(output: &Output) -> String {
     let (stdout, stderr) = (&output.stdout, &output.stderr);
     assert!(
@@ -110,10 +121,37 @@ fn the_echo_comes_back_over_a_post_quantum_connection() {
 #[test]
 fn a_second_server_leaves_the_clients_of_the_first_their_trust() {
     let server = Server::start(ECHO_SERVER, "shared", &[]);
-    let second = Server::start(PQ_SERVER, "shared", &[]);
+    let second = Server::launch(PQ_SERVER, server.ca.clone(), &[]);
     assert!(stdout(&server.client(ECHO_CLIENT, &[])).contains("hello"));
     let said = stdout(&second.client(PQ_CLIENT, &[]));
     assert!(said.contains("with --key-log FILE"), "{said}");
+}
+
+#[test]
+fn a_server_overwrites_no_file_it_did_not_make() {
+    let (notes, other_notes) = (file("notes.pem"), file("no-cert.key"));
+    let (no_key, no_cert, both) = (
+        absent("notes.key"),
+        absent("no-cert.pem"),
+        absent("both.key"),
+    );
+    fs::write(&notes, "my notes").unwrap();
+    fs::write(&other_notes, "my other notes").unwrap();
+    for ca in [&notes, &no_cert, &both] {
+        let output = Command::new(ECHO_SERVER)
+            .args(["--listen", "127.0.0.1:0", "--ca"])
+            .arg(ca)
+            .output()
+            .unwrap();
+        let line = complaint(&output);
+        assert!(line.contains("is not overwritten"), "{line}");
+        assert!(line.contains(ca.to_str().unwrap()), "{line}");
+    }
+    assert_eq!(fs::read_to_string(&notes).unwrap(), "my notes");
+    assert_eq!(fs::read_to_string(&other_notes).unwrap(), "my other notes");
+    for made in [no_key, no_cert, both] {
+        assert!(!made.exists(), "{}", made.display());
+    }
 }
 
 #[test]
@@ -165,8 +203,7 @@ fn a_server_that_requires_post_quantum_refuses_a_classical_client() {
 #[test]
 fn the_key_log_has_the_secrets_of_both_directions() {
     let server = Server::start(PQ_SERVER, "keylog", &[]);
-    let log = file("keylog.txt");
-    let _ = fs::remove_file(&log);
+    let log = absent("keylog.txt");
     let said = stdout(&server.client(PQ_CLIENT, &["--key-log", log.to_str().unwrap()]));
     assert!(said.contains("tls.keylog_file"), "{said}");
     let text = fs::read_to_string(&log).unwrap();
@@ -179,7 +216,8 @@ fn the_key_log_has_the_secrets_of_both_directions() {
 fn bad_input_is_told_in_one_line() {
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let ca = file("bad-input-ca.pem");
+    absent("bad-input-ca.key");
+    let ca = absent("bad-input-ca.pem");
     let ca = ca.to_str().unwrap();
     let run = |program: &str, args: &[&str]| Command::new(program).args(args).output().unwrap();
 

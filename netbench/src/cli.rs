@@ -65,7 +65,7 @@ pub(crate) struct RequestResponse {
 #[derive(Args)]
 pub(crate) struct Bulk {
     /// Bytes to transfer, for example `64MiB`.
-    #[arg(long, default_value = "1GiB", value_parser = size)]
+    #[arg(long, default_value = "1GiB", value_parser = transfer_size)]
     pub(crate) bytes: u64,
 
     /// The group of the handshake before it.
@@ -87,8 +87,9 @@ pub(crate) struct Common {
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
 
-    /// Bytes of the UDP payloads after the handshake, both ends. Default: the library's.
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..))]
+    /// Bytes of the UDP payloads after the handshake, both ends: 1200 to 65507, the most that UDP
+    /// over IPv4 carries. Default: the library's.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..=65507))]
     pub(crate) datagram_size: Option<u16>,
 
     /// Also writes the results to this file as JSON.
@@ -103,6 +104,13 @@ fn message_size(text: &str) -> Result<u64, String> {
     match size(text)? {
         bytes if bytes <= MAX_MESSAGE => Ok(bytes),
         _ => Err("at most 64MiB".to_owned()),
+    }
+}
+
+fn transfer_size(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err("at least 1 byte".to_owned()),
+        bytes => Ok(bytes),
     }
 }
 
@@ -126,7 +134,7 @@ fn size(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{message_size, size};
+    use super::{message_size, size, transfer_size};
 
     #[test]
     fn sizes_are_read_with_and_without_a_unit() {
@@ -139,5 +147,7 @@ mod tests {
         assert!(size("99999999999GiB").is_err());
         assert!(message_size("64MiB").is_ok());
         assert!(message_size("65MiB").is_err());
+        assert_eq!(transfer_size("1"), Ok(1));
+        assert!(transfer_size("0GiB").is_err());
     }
 }

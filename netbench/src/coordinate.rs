@@ -13,6 +13,7 @@ use crate::message::{ClientSpec, ServerSpec, Settings, Work};
 use crate::pair::{Pair, Round};
 use crate::progress::Progress;
 use crate::report::{Report, Row};
+use crate::terminal::{complain, print};
 
 /// Groups take turns this often, so that what else happens on the machine, and the temperature
 /// of its cores, meet all of them alike.
@@ -45,16 +46,15 @@ struct Lane {
 pub(crate) async fn run(scenario: Scenario) -> Result<ExitCode, Failure> {
     let run = Run::new(scenario)?;
     let plans = run.selection.plans(run.backend, |group, reason| {
-        eprintln!("netbench: {group} left out: {reason}");
+        complain(&format!("{group} left out: {reason}"));
     })?;
     if plans.len() > 1 && run.common.listen.port() != 0 {
         return Err("each group has its own server: with several, --listen takes port 0".into());
     }
     let mut report = Report::new(run.work, run.concurrency, run.machine.clone());
     run.write_json(&report)?;
-    report.print_head();
-
-    let mut lanes = run.start(plans).await;
+    let mut lanes = run.start(plans).await?;
+    print(|out| report.print_head(out))?;
     let progress = run.progress(lanes.len() as u64);
     for round in rounds(run.connections) {
         for lane in &mut lanes {
@@ -64,7 +64,10 @@ pub(crate) async fn run(scenario: Scenario) -> Result<ExitCode, Failure> {
         run.write_json(&report)?;
     }
     drop(progress);
-    report.print_rows();
+    print(|out| report.print_rows(out))?;
+    for failure in report.failures() {
+        complain(&failure);
+    }
     let complete = lanes.iter().all(Lane::is_complete);
     Ok(if complete {
         ExitCode::SUCCESS
@@ -98,7 +101,7 @@ impl Lane {
         match pair.round(round, |done| progress.set(done)).await {
             Ok(row) => self.row = Some(row),
             Err(failure) => {
-                progress.say(&format!("netbench: {}: {failure}", pair.plan.group));
+                progress.say(&format!("{}: {failure}", pair.plan.group));
                 self.pair = None;
             }
         }
@@ -148,19 +151,30 @@ impl Run {
         })
     }
 
-    /// Starts a pair for each plan.
-    async fn start(&self, plans: Vec<Plan>) -> Vec<Lane> {
-        let mut lanes = Vec::new();
+    /// Starts a pair for each plan. Where none starts, the first failure stands for all.
+    async fn start(&self, plans: Vec<Plan>) -> Result<Vec<Lane>, Failure> {
+        let (mut lanes, mut failures) = (Vec::new(), Vec::new());
         for plan in plans {
             let group = plan.group;
-            let pair = self
-                .pair(plan)
-                .await
-                .map_err(|failure| eprintln!("netbench: {group}: {failure}"))
-                .ok();
+            let pair = match self.pair(plan).await {
+                Ok(pair) => Some(pair),
+                Err(failure) => {
+                    failures.push(format!("{group}: {failure}"));
+                    None
+                }
+            };
             lanes.push(Lane { pair, row: None });
         }
-        lanes
+        if lanes.iter().all(|lane| lane.pair.is_none()) {
+            let first = failures.into_iter().next();
+            return Err(first
+                .unwrap_or_else(|| "no group to measure".to_owned())
+                .into());
+        }
+        for failure in &failures {
+            complain(failure);
+        }
+        Ok(lanes)
     }
 
     async fn pair(&self, plan: Plan) -> Result<Pair, Failure> {

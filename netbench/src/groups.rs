@@ -99,13 +99,25 @@ pub(crate) fn backend(name: &str) -> Result<Backend, Failure> {
     })
 }
 
-/// Reads `--groups`: names separated by commas, or `all`.
+/// Reads `--groups`: names separated by commas, or `all`. One named twice is measured once.
 pub(crate) fn parse(names: &str) -> Result<Selection, Failure> {
-    if names.trim().eq_ignore_ascii_case("all") {
-        return Ok(Selection::All);
+    let mut all = false;
+    let mut groups = Vec::new();
+    for name in names.split(',').map(str::trim) {
+        if name.eq_ignore_ascii_case("all") {
+            all = true;
+            continue;
+        }
+        let group = group(name)?;
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
     }
-    let groups: Result<Vec<_>, _> = names.split(',').map(|name| group(name.trim())).collect();
-    Ok(Selection::Named(groups?))
+    Ok(if all {
+        Selection::All
+    } else {
+        Selection::Named(groups)
+    })
 }
 
 fn group(name: &str) -> Result<Group, Failure> {

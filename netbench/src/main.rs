@@ -27,17 +27,20 @@ mod process;
 mod progress;
 mod report;
 mod server;
+mod terminal;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use cli::{Cli, Command};
 
 /// What a subcommand failed with: one line that says what and how to mend it.
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
+    let outcome = match cli.command {
         Command::Run { scenario } => single_threaded(coordinate::run(scenario)),
         Command::Serve => child(server::serve()),
         Command::Drive => child(client::drive()),
@@ -45,9 +48,21 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("netbench: {failure}");
+            terminal::complain(&failure.to_string());
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Ends the process. A value that cannot be used is told in one line, like all that a run refuses.
+fn refuse(error: &clap::Error) -> ! {
+    let text = error.to_string();
+    match text.lines().next() {
+        Some(line) if error.kind() == ErrorKind::ValueValidation => {
+            terminal::complain(line.trim_start_matches("error: "));
+            std::process::exit(error.exit_code())
+        }
+        _ => error.exit(),
     }
 }
 

@@ -66,6 +66,7 @@ impl Pair {
         let measure = ToClient::Measure {
             connections: round.connections,
         };
+        progress(0);
         self.client.tell(&measure).await?;
         let FromClient::Report(client) = self.hear_client(&mut progress).await? else {
             return Err(self.client.out_of_turn());

@@ -5,12 +5,16 @@ use std::io::{IsTerminal, stderr};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::terminal::complain;
+
 /// The progress of a run.
 pub(crate) struct Progress {
     bar: ProgressBar,
     /// Units that rounds before this one made, and units of one connection.
     before: Cell<u64>,
     per_connection: u64,
+    /// Whether a measured connection was under way.
+    measuring: Cell<bool>,
 }
 
 impl Progress {
@@ -20,7 +24,7 @@ impl Progress {
             // No ticking thread: it would take turns on a measured core.
             ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10))
         } else {
-            eprintln!("netbench: {total} {unit}");
+            complain(&format!("{total} {unit}"));
             ProgressBar::hidden()
         };
         let template = "{prefix:19} [{bar:30}] {pos}/{len} {msg}, {eta} left";
@@ -32,6 +36,7 @@ impl Progress {
             bar,
             before: Cell::new(0),
             per_connection,
+            measuring: Cell::new(false),
         }
     }
 
@@ -40,8 +45,12 @@ impl Progress {
         self.bar.set_prefix(name.to_owned());
     }
 
-    /// Units of the round so far.
+    /// Units of the round so far. The first call starts the clock: what the start of the processes
+    /// and the warm-up took says nothing about what is left.
     pub(crate) fn set(&self, done: u64) {
+        if !self.measuring.replace(true) {
+            self.bar.reset();
+        }
         self.bar.set_position(self.before.get() + done);
     }
 
@@ -54,12 +63,38 @@ impl Progress {
 
     /// Prints a line without disturbing the bar.
     pub(crate) fn say(&self, line: &str) {
-        self.bar.suspend(|| eprintln!("{line}"));
+        self.bar.suspend(|| complain(line));
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::Progress;
+
+    #[test]
+    fn the_clock_starts_with_the_first_measured_connection_and_once() {
+        let progress = Progress::start(10, 1, "connections");
+        while progress.bar.elapsed() < Duration::from_millis(2) {
+            std::thread::yield_now();
+        }
+        let first = Instant::now();
+        progress.set(0);
+        assert!(progress.bar.elapsed() <= first.elapsed());
+
+        let second = Instant::now();
+        while second.elapsed() < Duration::from_millis(2) {
+            std::thread::yield_now();
+        }
+        progress.set(1);
+        assert!(progress.bar.elapsed() >= second.elapsed().min(Duration::from_millis(2)));
+        assert_eq!(progress.bar.position(), 1);
     }
 }

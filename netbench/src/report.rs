@@ -1,6 +1,7 @@
 //! What was measured, as a table and as JSON.
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 
 use serde::Serialize;
@@ -84,6 +85,10 @@ impl Row {
         self.client.failed == 0 && self.server.failed == 0
     }
 
+    fn is_measured(&self) -> bool {
+        self.client.completed > 0
+    }
+
     fn gbit_per_second(&self, bytes: u64) -> f64 {
         bytes as f64 * 8.0 / 1e3 / self.client.elapsed_us.max(1.0)
     }
@@ -105,7 +110,8 @@ impl Report {
         }
     }
 
-    pub(crate) fn print_head(&self) {
+    /// Prints where and what is measured.
+    pub(crate) fn print_head(&self, out: &mut impl Write) -> io::Result<()> {
         let machine = &self.machine;
         let pinned = match (machine.server_core, machine.client_core) {
             (Some(server), Some(client)) => {
@@ -113,17 +119,18 @@ impl Report {
             }
             _ => "not pinned: there is only one core".to_owned(),
         };
-        println!(
+        writeln!(
+            out,
             "{}, {} cores, {}, load {}; {pinned}",
             machine.cpu, machine.cores, machine.kernel, machine.load
-        );
+        )?;
         if machine.load > QUIET {
-            println!("other work on this machine may disturb these figures");
+            writeln!(out, "other work on this machine may disturb these figures")?;
         }
         if cfg!(debug_assertions) {
-            println!("debug build: these figures say nothing, use --release");
+            writeln!(out, "debug build: these figures say nothing, use --release")?;
         }
-        println!("{}\n", self.describe());
+        writeln!(out, "{}\n", self.describe())
     }
 
     fn describe(&self) -> String {
@@ -139,10 +146,9 @@ impl Report {
         }
     }
 
-    fn column_heads(&self) -> String {
-        match self.work {
-            Work::RequestResponse { .. } => format!(
-                "{:<19}{:>8}{:>10}{:>10}{:>12}{:>12}{:>14}{:>14}{:>7}",
+    fn column_heads(&self) -> Vec<String> {
+        let heads: &[&str] = match self.work {
+            Work::RequestResponse { .. } => &[
                 "group",
                 "conn/s",
                 "p50 µs",
@@ -151,109 +157,96 @@ impl Report {
                 "client CPU",
                 "B/dgrams up",
                 "B/dgrams down",
-                "retry"
-            ),
-            Work::Bulk { .. } => format!(
-                "{:<19}{:>10}{:>12}{:>14}{:>14}{:>12}{:>8}",
-                "group", "Gbit/s", "seconds", "server CPU s", "client CPU s", "datagrams", "lost"
-            ),
-        }
+                "retry",
+            ],
+            Work::Bulk { .. } => &[
+                "group",
+                "Gbit/s",
+                "seconds",
+                "server CPU s",
+                "client CPU s",
+                "datagrams",
+                "lost",
+            ],
+        };
+        heads.iter().map(|&head| head.to_owned()).collect()
     }
 
-    /// Prints the table.
-    pub(crate) fn print_rows(&self) {
-        println!("{}", self.column_heads());
+    /// Prints the table and what it means, as far as anything was measured.
+    pub(crate) fn print_rows(&self, out: &mut impl Write) -> io::Result<()> {
+        let rows: Vec<&Row> = self.rows.iter().filter(|row| row.is_measured()).collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let mut table = vec![self.column_heads()];
+        table.extend(rows.iter().map(|row| self.cells(row)));
+        print_table(out, &table)?;
+        self.print_foot(out, &rows)
+    }
+
+    /// What failed at which end, a line each.
+    pub(crate) fn failures(&self) -> Vec<String> {
+        let ends = |row: &Row| {
+            [
+                ("client", row.client.failed, row.client.first_error.clone()),
+                ("server", row.server.failed, row.server.first_error.clone()),
+            ]
+        };
+        let mut lines = Vec::new();
         for row in &self.rows {
-            self.print_row(row);
-        }
-        self.print_foot();
-    }
-
-    fn print_row(&self, row: &Row) {
-        println!("{}", self.format_row(row));
-        for (end, failed, first) in [
-            ("client", row.client.failed, &row.client.first_error),
-            ("server", row.server.failed, &row.server.first_error),
-        ] {
-            if failed > 0 {
-                let first = first.as_deref().unwrap_or("unknown");
-                eprintln!(
-                    "netbench: {}: {failed} connections failed at the {end}, the first: {first}",
-                    row.group
-                );
+            for (end, failed, first) in ends(row) {
+                if failed > 0 {
+                    let first = first.as_deref().unwrap_or("unknown");
+                    lines.push(format!(
+                        "{}: {failed} connections failed at the {end}, the first: {first}",
+                        row.group
+                    ));
+                }
             }
         }
+        lines
     }
 
-    fn format_row(&self, row: &Row) -> String {
+    fn cells(&self, row: &Row) -> Vec<String> {
         match self.work {
-            Work::RequestResponse { .. } => format!(
-                "{:<19}{:>8.0}{:>10.0}{:>10.0}{:>12.1}{:>12.1}{:>14}{:>14}{:>7}",
-                row.group,
-                row.connections_per_second,
-                row.client.handshake.p50_us,
-                row.client.handshake.p99_us,
-                row.server_cpu_us,
-                row.client_cpu_us,
+            Work::RequestResponse { .. } => vec![
+                row.group.clone(),
+                format!("{:.0}", row.connections_per_second),
+                format!("{:.0}", row.client.handshake.p50_us),
+                format!("{:.0}", row.client.handshake.p99_us),
+                format!("{:.1}", row.server_cpu_us),
+                format!("{:.1}", row.client_cpu_us),
                 row.to_server.format(),
                 row.to_client.format(),
-                if row.hello_retry { "yes" } else { "no" },
-            ),
-            Work::Bulk { bytes } => format!(
-                "{:<19}{:>10.2}{:>12.3}{:>14.3}{:>14.3}{:>12.0}{:>8}",
-                row.group,
-                row.gbit_per_second(bytes),
-                row.client.elapsed_us / 1e6,
-                row.server.cpu_us / 1e6,
-                row.client.cpu_us / 1e6,
-                row.to_client.datagrams,
-                row.server.losses.packets_lost,
-            ),
+                if row.hello_retry { "yes" } else { "no" }.to_owned(),
+            ],
+            Work::Bulk { bytes } => vec![
+                row.group.clone(),
+                format!("{:.2}", row.gbit_per_second(bytes)),
+                format!("{:.3}", row.client.elapsed_us / 1e6),
+                format!("{:.3}", row.server.cpu_us / 1e6),
+                format!("{:.3}", row.client.cpu_us / 1e6),
+                format!("{:.0}", row.to_client.datagrams),
+                row.server.losses.packets_lost.to_string(),
+            ],
         }
     }
 
-    fn print_foot(&self) {
-        println!();
-        for line in self.providers() {
-            println!("{line}");
+    fn print_foot(&self, out: &mut impl Write, rows: &[&Row]) -> io::Result<()> {
+        writeln!(out)?;
+        for line in providers(rows) {
+            writeln!(out, "{line}")?;
         }
         match self.work {
             Work::RequestResponse { .. } => {
-                println!(
-                    "p50, p99: from connect() to handshake complete; CPU µs, bytes, datagrams: per connection"
-                );
-                println!(
-                    "\nserver memory, MiB  {:>10}{:>15}{:>10}",
-                    "warmed up", "after 1,000", "at end"
-                );
-                for row in &self.rows {
-                    println!("{}", format_memory(&row.group, &row.server));
-                }
+                writeln!(
+                    out,
+                    "p50, p99: from connect() to handshake complete; CPU µs, bytes, datagrams: per connection\n"
+                )?;
+                print_table(out, &memory(rows))
             }
-            Work::Bulk { .. } => println!("Every byte was compared with what was sent."),
+            Work::Bulk { .. } => writeln!(out, "Every byte was compared with what was sent."),
         }
-    }
-
-    /// Who did the handshakes: one line for each combination, with its groups.
-    fn providers(&self) -> Vec<String> {
-        let mut found: Vec<(String, Vec<&str>)> = Vec::new();
-        for row in &self.rows {
-            let who = format!(
-                "server {} ({}), client {} (exactly the group), {}",
-                row.server_tls, row.server_policy, row.client_tls, row.client.suite
-            );
-            match found.iter_mut().find(|(known, _)| *known == who) {
-                Some((_, groups)) => groups.push(&row.group),
-                None => found.push((who, vec![&row.group])),
-            }
-        }
-        found
-            .into_iter()
-            .map(|(who, groups)| match groups.len() {
-                all if all == self.rows.len() => who,
-                _ => format!("{}: {who}", groups.join(", ")),
-            })
-            .collect()
     }
 
     /// Writes the report so far; a reader never sees half of it.
@@ -279,14 +272,66 @@ impl PerConnection {
     }
 }
 
-fn format_memory(group: &str, server: &ServerReport) -> String {
-    let mib = |kib: u64| format!("{:.1}", kib as f64 / 1024.0);
-    format!(
-        "{group:<19}{:>11}{:>15}{:>10}",
-        mib(server.rss_at_start_kib),
-        server
-            .rss_after_1000_kib
-            .map_or_else(|| "-".to_owned(), mib),
-        mib(server.rss_at_end_kib),
-    )
+/// Who did the handshakes: one line for each combination, with its groups.
+fn providers(rows: &[&Row]) -> Vec<String> {
+    let mut found: Vec<(String, Vec<&str>)> = Vec::new();
+    for row in rows {
+        let who = format!(
+            "server {} ({}), client {} (exactly the group), {}",
+            row.server_tls, row.server_policy, row.client_tls, row.client.suite
+        );
+        match found.iter_mut().find(|(known, _)| *known == who) {
+            Some((_, groups)) => groups.push(&row.group),
+            None => found.push((who, vec![&row.group])),
+        }
+    }
+    found
+        .into_iter()
+        .map(|(who, groups)| match groups.len() {
+            all if all == rows.len() => who,
+            _ => format!("{}: {who}", groups.join(", ")),
+        })
+        .collect()
 }
+
+/// The table of the server's memory.
+fn memory(rows: &[&Row]) -> Vec<Vec<String>> {
+    let mib = |kib: u64| format!("{:.1}", kib as f64 / 1024.0);
+    let heads = ["server memory, MiB", "warmed up", "after 1,000", "at end"];
+    let cells = |row: &&Row| {
+        let server = &row.server;
+        vec![
+            row.group.clone(),
+            mib(server.rss_at_start_kib),
+            server
+                .rss_after_1000_kib
+                .map_or_else(|| "-".to_owned(), mib),
+            mib(server.rss_at_end_kib),
+        ]
+    };
+    let mut table = vec![heads.map(str::to_owned).to_vec()];
+    table.extend(rows.iter().map(cells));
+    table
+}
+
+/// Prints columns as wide as their widest cell: names to the left, figures to the right.
+fn print_table(out: &mut impl Write, table: &[Vec<String>]) -> io::Result<()> {
+    let width = |column: usize| {
+        let cells = table.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    for row in table {
+        for (column, cell) in row.iter().enumerate() {
+            let width = width(column);
+            match column {
+                0 => write!(out, "{cell:<width$}")?,
+                _ => write!(out, "  {cell:>width$}")?,
+            }
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

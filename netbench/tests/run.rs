@@ -27,6 +27,7 @@ fn stdout(output: &Output) -> String {
 fn complaint(args: &[&str]) -> String {
     let output = netbench(args);
     assert!(!output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(text.lines().count(), 1, "{text}");
     text
@@ -181,6 +182,21 @@ fn bad_input_is_told_in_one_line() {
     let line = complaint(&["run", "request-response", "--listen", "127.0.0.1:4433"]);
     assert!(line.contains("--listen takes port 0"), "{line}");
 
+    let run = ["run", "request-response", "--datagram-size"];
+    for size in ["1199", "65508", "65535"] {
+        let line = complaint(&[&run[..], &[size]].concat());
+        assert!(
+            line.contains("--datagram-size") && line.contains("1200..=65507"),
+            "{line}"
+        );
+    }
+
+    let line = complaint(&["run", "bulk", "--bytes", "0"]);
+    assert!(
+        line.contains("--bytes") && line.contains("at least 1 byte"),
+        "{line}"
+    );
+
     let by_hand = netbench(&["serve"]);
     assert!(!by_hand.status.success());
     assert!(String::from_utf8_lossy(&by_hand.stdout).contains("started by `netbench run`"));
@@ -190,17 +206,29 @@ fn bad_input_is_told_in_one_line() {
 fn a_port_in_use_is_told_and_the_run_fails() {
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let output = netbench(&[
-        "run",
-        "request-response",
-        "--groups",
-        "X25519",
-        "--listen",
-        &address,
-    ]);
-    assert!(!output.status.success());
+    let run = ["run", "request-response", "--listen"];
+    let line = complaint(&[&run[..], &[&address, "--groups", "X25519"]].concat());
+    assert!(line.contains(&address) || line.contains("in use"), "{line}");
+
+    // An address of another machine (RFC 5737), which every group meets.
+    let line = complaint(&[&run[..], &["192.0.2.1:0"]].concat());
+    assert!(line.contains("192.0.2.1"), "{line}");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let mut run = Command::new(env!("CARGO_BIN_EXE_netbench"))
+        .args(["run", "request-response", "--groups", "X25519"])
+        .args(["--connections", "20"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(run.stdout.take());
+    let output = run.wait_with_output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains(&address) || text.contains("in use"), "{text}");
+    assert!(output.status.success(), "{text}");
+    assert_eq!(text, "netbench: 20 connections\n");
 }
 
 #[cfg(target_os = "linux")]

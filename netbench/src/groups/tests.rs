@@ -12,6 +12,17 @@ fn names_are_read_whatever_their_case() {
 }
 
 #[test]
+fn a_group_named_twice_is_measured_once() {
+    assert_eq!(
+        parse("X25519,MLKEM768,x25519").unwrap(),
+        Selection::Named(vec![Group::X25519, Group::MLKEM768])
+    );
+    assert_eq!(parse("all,X25519").unwrap(), Selection::All);
+    assert_eq!(parse("X25519, all").unwrap(), Selection::All);
+    assert!(parse("all,X448").is_err());
+}
+
+#[test]
 fn an_unknown_group_is_refused_with_the_valid_names_on_one_line() {
     let error = parse("X25519,X448").unwrap_err().to_string();
     assert!(

@@ -128,8 +128,35 @@ impl Running {
             // rustls names no alert for some malformed input.
             (None, _) => Alert::DECODE_ERROR,
         };
-        Error::new(alert, error.to_string())
+        let detail = if is_ca_as_peer(error) {
+            ca_as_peer(self.side)
+        } else {
+            error.to_string()
+        };
+        Error::new(alert, detail)
     }
+}
+
+/// Whether the peer showed a CA certificate as its own. rustls has no variant for it, and its
+/// verifier's error is no public type, so that only its text tells.
+fn is_ca_as_peer(error: &::rustls::Error) -> bool {
+    use ::rustls::{CertificateError, Error as Tls};
+    matches!(
+        error,
+        Tls::InvalidCertificate(CertificateError::Other(why))
+            if why.to_string() == "CaUsedAsEndEntity"
+    )
+}
+
+fn ca_as_peer(side: Side) -> String {
+    let peer = match side {
+        Side::Client => "server",
+        Side::Server => "client",
+    };
+    format!(
+        "the {peer}'s certificate is a CA certificate; make it with `openssl req -x509 -addext \
+         basicConstraints=critical,CA:FALSE`, or sign a leaf with it"
+    )
 }
 
 impl Session for Running {

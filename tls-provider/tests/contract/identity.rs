@@ -34,6 +34,42 @@ fn the_system_store_does_not_know_a_test_authority() {
     }
 }
 
+#[cfg(feature = "rustls")]
+#[test]
+fn a_ca_certificate_shown_as_ones_own_is_told_with_the_remedy() {
+    let authority = Authority::new("root");
+    let (client, server) = (
+        ClientOptions::new().alpn(ALPN).trust(authority.trust()),
+        ServerOptions::new(authority.issue(&[HOST])).alpn(ALPN),
+    );
+    let shown_by_server = (
+        client.clone(),
+        ServerOptions::new(authority.as_identity()).alpn(ALPN),
+    );
+    let shown_by_client = (
+        client.identity(authority.as_identity()),
+        server.client_auth(ClientAuth::Required(authority.trust())),
+    );
+    for (options, side, whose) in [
+        (shown_by_server, Side::Client, "the server's"),
+        (shown_by_client, Side::Server, "the client's"),
+    ] {
+        let client = Backend::Rustls.client(&options.0).expect("a client");
+        let server = Backend::Rustls.server(&options.1).expect("a server");
+        let failure = Pair::new(&*client, &*server).fail();
+        assert_eq!(failure.side, side, "{}", failure.error);
+        let detail = failure.error.detail;
+        assert!(
+            detail.starts_with(&format!("{whose} certificate is a CA certificate; ")),
+            "{detail}"
+        );
+        assert!(
+            detail.contains("-addext basicConstraints=critical,CA:FALSE"),
+            "{detail}"
+        );
+    }
+}
+
 #[test]
 fn a_certificate_for_another_name_is_alert_42() {
     for (client, server) in pairings() {

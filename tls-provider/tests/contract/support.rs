@@ -57,6 +57,7 @@ pub(crate) fn pairings() -> impl Iterator<Item = (&'static Contender, &'static C
 /// A certificate authority.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
+    key: PrivateKeyDer<'static>,
     pub(crate) certificate: CertificateDer<'static>,
     pub(crate) pem: String,
 }
@@ -64,7 +65,7 @@ pub(crate) struct Authority {
 impl Authority {
     pub(crate) fn new(name: &str) -> Self {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("a key");
-        let mut params = CertificateParams::new(Vec::new()).expect("parameters");
+        let mut params = CertificateParams::new(vec![HOST.to_owned()]).expect("parameters");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params
             .distinguished_name
@@ -76,10 +77,16 @@ impl Authority {
         let root = params.self_signed(&key).expect("a root");
         let (certificate, pem) = (root.der().clone(), root.pem());
         Self {
+            key: PrivateKeyDer::Pkcs8(key.serialize_der().into()),
             issuer: Issuer::new(params, key),
             certificate,
             pem,
         }
+    }
+
+    /// Its own certificate as that of an end, as `openssl req -x509` makes it.
+    pub(crate) fn as_identity(&self) -> Identity {
+        Identity::from_der(vec![self.certificate.clone()], self.key.clone_key())
     }
 
     pub(crate) fn issue(&self, names: &[&str]) -> Identity {

@@ -86,7 +86,6 @@ impl Connection {
         };
         let mut written = 0;
         for space in Space::ALL {
-            // Sending a Handshake packet discards the Initial keys, so look again.
             let wish = wishes[space];
             let Some(rest) = buffer
                 .get_mut(written..room)

@@ -26,13 +26,24 @@ fn duration(time: libc::timeval) -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), micros * 1000)
 }
 
-/// Has the kernel end this process when its parent ends, however that comes about. Where the
-/// parent was gone before, the end of standard input tells.
+/// Has the kernel end this process when its parent ends, however that comes about. A parent that
+/// was gone before has hung up standard input; what it wrote there must not start any work.
 #[cfg(target_os = "linux")]
 pub(crate) fn die_with_parent() -> io::Result<()> {
     // SAFETY: PR_SET_PDEATHSIG takes one integer and touches no memory of ours.
     let result = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    check(result)
+    check(result)?;
+    let mut stdin = libc::pollfd {
+        fd: libc::STDIN_FILENO,
+        events: 0,
+        revents: 0,
+    };
+    // SAFETY: the pointer is to one `pollfd`, which is the count given.
+    check(unsafe { libc::poll(&raw mut stdin, 1, 0) }.min(0))?;
+    if stdin.revents & libc::POLLHUP != 0 {
+        return Err(io::Error::other("the parent is gone"));
+    }
+    Ok(())
 }
 
 /// Elsewhere the end of standard input alone tells.

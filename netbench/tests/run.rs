@@ -1,7 +1,7 @@
 //! The whole instrument: small runs, and what it says about bad input.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -229,6 +229,22 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{text}");
     assert_eq!(text, "netbench: 20 connections\n");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_child_does_not_work_for_a_parent_that_was_gone_before_it_started() {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(b"what it wrote\n").unwrap();
+    drop(writer);
+    let output = Command::new(env!("CARGO_BIN_EXE_netbench"))
+        .arg("drive")
+        .stdin(reader)
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(text, "netbench: the parent is gone\n");
 }
 
 #[cfg(target_os = "linux")]

@@ -85,6 +85,7 @@ impl Authority {
     }
 
     /// Its own certificate as that of an end, as `openssl req -x509` makes it.
+    #[cfg(feature = "rustls")]
     pub(crate) fn as_identity(&self) -> Identity {
         Identity::from_der(vec![self.certificate.clone()], self.key.clone_key())
     }

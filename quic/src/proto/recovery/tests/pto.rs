@@ -1,0 +1,222 @@
+use super::*;
+
+#[test]
+fn the_first_probe_of_a_client_comes_after_three_guessed_round_trips() {
+    let mut world = World::new(Side::Client);
+    world.send(Space::Initial, 0);
+    world.send(Space::Initial, 1);
+    assert_eq!(world.timer(), Some(ms(999)));
+    world.now = world.start + ms(999);
+    assert_eq!(world.timeout(), Some(Timeout::Probe(Space::Initial)));
+    assert_eq!(world.recovery.probes(Space::Initial), 2);
+    let again: Vec<_> = world
+        .recovery
+        .outstanding(Space::Initial)
+        .copied()
+        .collect();
+    assert_eq!(again, [0, 1], "the whole flight goes again");
+    assert!(world.lost().is_empty(), "a probe is no loss");
+    assert_eq!(world.recovery.bytes_in_flight(), 2400);
+}
+
+#[test]
+fn probes_are_counted_down_by_packets_that_ask_for_an_ack() {
+    let mut world = World::new(Side::Client);
+    world.send(Space::Initial, 0);
+    world.pass(ms(999));
+    world.timeout();
+    world.send_ack_only(Space::Initial, 1);
+    assert_eq!(world.recovery.probes(Space::Initial), 2);
+    world.send(Space::Initial, 2);
+    assert_eq!(world.recovery.probes(Space::Initial), 1);
+    world.send(Space::Initial, 3);
+    world.send(Space::Initial, 4);
+    assert_eq!(world.recovery.probes(Space::Initial), 0);
+}
+
+#[test]
+fn probe_timeouts_double_up_to_a_minute() {
+    let mut world = World::established();
+    world.send(Space::Data, 1);
+    let pto = RTT + 4 * ms(50) + MAX_ACK_DELAY;
+    assert_eq!(world.recovery.pto(Space::Data, &world.context), pto);
+    for (pn, doublings) in (2..40).zip(0..) {
+        let expected = pto.saturating_mul(1u32.checked_shl(doublings).unwrap_or(u32::MAX));
+        let at = world.recovery.next_timeout(&world.context).unwrap();
+        assert_eq!(at - world.now, expected.min(Duration::from_mins(1)));
+        world.now = at;
+        assert_eq!(world.timeout(), Some(Timeout::Probe(Space::Data)));
+        assert_eq!(world.recovery.pto_count(), doublings + 1);
+        world.send(Space::Data, pn);
+    }
+    world.pass(RTT);
+    world.ack(Space::Data, [39..=39]);
+    assert_eq!(world.recovery.pto_count(), 0);
+}
+
+#[test]
+fn a_timer_does_not_stay_in_the_past_when_probes_do_not_leave() {
+    let mut world = World::established();
+    world.send(Space::Data, 1);
+    world.pass(Duration::from_hours(1));
+    for _ in 0..30 {
+        assert_eq!(world.timeout(), Some(Timeout::Probe(Space::Data)));
+        let next = world.recovery.next_timeout(&world.context).unwrap();
+        assert!(next > world.now);
+        world.now = next;
+    }
+}
+
+#[test]
+fn a_server_does_not_probe_while_amplification_blocks_it() {
+    let mut world = World::new(Side::Server);
+    world.send(Space::Initial, 0);
+    world.send(Space::Handshake, 0);
+    world.context.amplification = Amplification::Blocked;
+    assert_eq!(world.timer(), None);
+    world.pass(ms(5000));
+    assert_eq!(world.timeout(), None);
+    assert_eq!(world.recovery.pto_count(), 0);
+    world.context.amplification = Amplification::Open;
+    assert_eq!(
+        world.timeout(),
+        Some(Timeout::Probe(Space::Initial)),
+        "overdue"
+    );
+}
+
+#[test]
+fn a_server_with_nothing_in_flight_has_no_timer() {
+    let mut world = World::new(Side::Server);
+    assert_eq!(world.timer(), None);
+    world.send(Space::Handshake, 0);
+    world.ack(Space::Handshake, [0..=0]);
+    assert_eq!(world.timer(), None);
+}
+
+#[test]
+fn a_client_with_nothing_in_flight_probes_until_the_server_can_answer() {
+    let mut world = World::new(Side::Client);
+    world.send(Space::Initial, 0);
+    world.pass(RTT);
+    world.ack(Space::Initial, [0..=0]);
+    // The server got the ClientHello but may be out of credit; 100 + 4 * 50 ms.
+    assert_eq!(world.timer(), Some(RTT + ms(300)));
+    world.pass(ms(300));
+    assert_eq!(world.timeout(), Some(Timeout::Probe(Space::Initial)));
+    assert_eq!(world.recovery.probes(Space::Initial), 1);
+    assert_eq!(world.timer(), Some(RTT + ms(300) + ms(600)));
+    world.context.handshake = Handshake::Keys;
+    world.pass(ms(600));
+    assert_eq!(world.timeout(), Some(Timeout::Probe(Space::Handshake)));
+    world.send(Space::Handshake, 0);
+    world.pass(RTT);
+    world.ack(Space::Handshake, [0..=0]);
+    assert_eq!(
+        world.timer(),
+        None,
+        "a Handshake ACK shows that the address is validated"
+    );
+}
+
+#[test]
+fn early_data_alone_in_flight_does_not_stop_the_clients_timer() {
+    let mut world = World::new(Side::Client);
+    world.send(Space::Initial, 0);
+    world.send(Space::Data, 0);
+    world.pass(RTT);
+    world.ack(Space::Initial, [0..=0]);
+    assert_eq!(world.timer(), Some(RTT + ms(300)));
+}
+
+#[test]
+fn backoff_is_kept_while_the_server_may_be_out_of_credit() {
+    let mut world = World::new(Side::Client);
+    world.send(Space::Initial, 0);
+    world.pass(ms(999));
+    world.timeout();
+    world.send(Space::Initial, 1);
+    world.ack(Space::Initial, [1..=1]);
+    assert_eq!(world.recovery.pto_count(), 1);
+    world.context.handshake = Handshake::Keys;
+    world.send(Space::Handshake, 0);
+    world.ack(Space::Handshake, [0..=0]);
+    assert_eq!(world.recovery.pto_count(), 0);
+}
+
+#[test]
+fn one_rtt_packets_arm_no_timer_before_the_handshake_is_confirmed() {
+    let mut world = World::new(Side::Server);
+    world.context.handshake = Handshake::Keys;
+    world.send(Space::Data, 0);
+    assert_eq!(world.timer(), None);
+    world.send(Space::Handshake, 0);
+    assert_eq!(world.timer(), Some(ms(999)));
+    world.context.handshake = Handshake::Confirmed;
+    world.recovery.discard_space(Space::Handshake);
+    assert_eq!(world.timer(), Some(ms(999) + MAX_ACK_DELAY));
+}
+
+#[test]
+fn the_earliest_space_is_probed() {
+    let mut world = World::new(Side::Server);
+    world.send(Space::Handshake, 0);
+    world.pass(ms(10));
+    world.send(Space::Initial, 0);
+    world.now = world.start + ms(999);
+    assert_eq!(world.timeout(), Some(Timeout::Probe(Space::Handshake)));
+    assert_eq!(world.recovery.probes(Space::Initial), 0);
+}
+
+#[test]
+fn a_discarded_space_leaves_nothing_in_flight_and_resets_the_backoff() {
+    let mut world = World::new(Side::Server);
+    world.send(Space::Initial, 0);
+    world.send(Space::Handshake, 0);
+    world.pass(ms(999));
+    world.timeout();
+    assert_eq!(world.recovery.pto_count(), 1);
+    world.recovery.discard_space(Space::Initial);
+    assert_eq!(world.recovery.bytes_in_flight(), 1200);
+    assert_eq!(world.recovery.pto_count(), 0);
+    assert_eq!(world.timer(), Some(ms(999)), "that of the Handshake space");
+    world.ack(Space::Initial, [0..=0]);
+    assert!(world.acked().is_empty());
+}
+
+#[test]
+fn a_retry_hands_everything_back_and_measures_the_path() {
+    let mut world = World::new(Side::Client);
+    world.send(Space::Initial, 0);
+    world.send(Space::Initial, 1);
+    world.send(Space::Data, 0);
+    world.pass(ms(50));
+    world.recovery.on_retry(world.now, &mut world.outcome);
+    assert_eq!(world.lost(), [0, 1, 0]);
+    assert_eq!(
+        (
+            world.recovery.bytes_in_flight(),
+            world.recovery.packets_lost()
+        ),
+        (0, 0)
+    );
+    assert_eq!(world.recovery.window(), 12_000, "no sign of congestion");
+    assert_eq!(
+        world.recovery.next_number(Space::Initial),
+        2,
+        "numbers go on"
+    );
+    world.send(Space::Initial, 2);
+    assert_eq!(world.timer(), Some(ms(50) + ms(150)));
+}
+
+#[test]
+fn a_retry_after_a_probe_measures_nothing() {
+    let mut world = World::new(Side::Client);
+    world.send(Space::Initial, 0);
+    world.pass(ms(999));
+    world.timeout();
+    world.recovery.on_retry(world.now, &mut world.outcome);
+    assert_eq!(world.recovery.rtt().smoothed(), ms(333));
+    assert_eq!(world.recovery.pto_count(), 0);
+}

@@ -121,3 +121,21 @@ fn keys_do_not_show_in_debug_output() {
         "{shown}"
     );
 }
+
+#[test]
+fn five_bits_of_a_short_header_and_four_of_a_long_one_are_hidden() {
+    for suite in SUITES {
+        let key = keys(suite).header;
+        let mut hidden = [0; 2];
+        for sample in 0..100 {
+            let sample = [sample; 16];
+            for (before, hidden) in [0x40, 0xc0].into_iter().zip(&mut hidden) {
+                let (mut first, mut pn) = (before, [0; 4]);
+                key.protect(&mut first, &mut pn, &sample);
+                assert_eq!(pn, key.mask(&sample)[1..]);
+                *hidden |= first ^ before;
+            }
+        }
+        assert_eq!(hidden, [0x1f, 0x0f], "{suite}");
+    }
+}

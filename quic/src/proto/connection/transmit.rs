@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::{Connection, schedule::Wish};
 use crate::proto::{
     datagram::Transmit,
+    error::{Code, TransportError},
     limits,
     packet::{Header, Kind, PacketBuilder, PerSpace, Space, VERSION_1},
     space::SentPacket,
@@ -176,10 +177,23 @@ impl Connection {
             Space::Data => {
                 let keys = self.handshake.keys_mut().one_rtt_mut();
                 if keys.is_some_and(|keys| keys.on_sealed(pn)) {
-                    self.update_keys();
+                    self.renew_keys(now);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Starts the update that is due, or ends the connection when there was none for too long.
+    fn renew_keys(&mut self, now: Instant) {
+        if self.update_keys() {
+            return;
+        }
+        let keys = self.handshake.keys().one_rtt();
+        if keys.is_some_and(crate::proto::handshake::OneRtt::is_spent) {
+            let reason = "the peer followed no key update before the keys were spent";
+            let error = TransportError::new(Code::AEAD_LIMIT_REACHED, reason);
+            self.close_by_transport(now, error);
         }
     }
 

@@ -7,6 +7,9 @@ use crate::proto::packet::{
     next_packet_key,
 };
 
+/// Packets of the confidentiality limit kept for CONNECTION_CLOSE and its repetitions.
+const RESERVED_FOR_CLOSING: u64 = 1 << 10;
+
 /// The keys of every level that is in use.
 pub struct Keys {
     initial: Option<Box<KeyPair>>,
@@ -263,6 +266,20 @@ impl OneRtt {
         self.phase_sealed_from.get_or_insert(pn);
         self.sealed += 1;
         self.sealed >= confidentiality_limit(self.local_secret.suite()) / 2
+    }
+
+    /// Whether the keys may seal no more, but for the few packets that close the connection
+    /// (RFC 9001 §6.6): the peer did not follow the update that was due long before.
+    pub fn is_spent(&self) -> bool {
+        let limit = confidentiality_limit(self.local_secret.suite());
+        self.sealed >= limit - RESERVED_FOR_CLOSING
+    }
+
+    /// Pretends that the keys have so many packets left.
+    #[cfg(test)]
+    pub fn leave(&mut self, packets: u64) {
+        let limit = confidentiality_limit(self.local_secret.suite());
+        self.sealed = limit - RESERVED_FOR_CLOSING - packets;
     }
 
     /// Counts a packet that did not open; says whether the connection must end (RFC 9001 §6.6).

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use super::{client_address, forged::forge, forged::pair, server_address};
-use crate::proto::{packet::Space, streams::Direction};
+use crate::proto::{error::Code, packet::Space, streams::Direction};
+use crate::{By, ConnectionError};
 
 /// RFC 9001 §6.1: not before a packet of the current phase was acknowledged.
 #[test]
@@ -36,4 +37,46 @@ fn keys_are_not_updated_again_before_the_peer_acknowledged_the_last_update() {
     pair.client
         .receive(pair.now, server_address(), &mut datagram);
     assert!(pair.client.connection().update_keys());
+}
+
+/// RFC 9001 §6.6: not one packet more than the AEAD allows.
+#[test]
+fn keys_that_are_spent_without_an_update_end_the_connection() {
+    let mut pair = pair();
+    pair.run();
+    let now = pair.now;
+    let server = pair.server.connection();
+    // The update is never followed, so there cannot be another.
+    assert!(server.update_keys());
+    server.handshake.keys_mut().one_rtt_mut().unwrap().leave(2);
+    for packets in 1..=2 {
+        assert!(!server.is_closed(), "after {} packets", packets - 1);
+        let streams = server.streams();
+        let id = streams.open(Direction::Uni).unwrap();
+        streams.finish(id).unwrap();
+        let mut out = [0; 2048];
+        assert!(server.poll_transmit(now, &mut out, 1).is_some());
+    }
+    let closed = pair.server.close_reason();
+    let Some(ConnectionError::Transport { by, code, .. }) = closed else {
+        panic!("{closed:?}")
+    };
+    assert_eq!((by, code), (By::Local, Code::AEAD_LIMIT_REACHED));
+    assert!(!pair.server.transmit(now).is_empty(), "it says so");
+}
+
+#[test]
+fn keys_that_are_due_are_updated_and_last() {
+    let mut pair = pair();
+    pair.run();
+    let now = pair.now;
+    let server = pair.server.connection();
+    server.handshake.keys_mut().one_rtt_mut().unwrap().leave(1);
+    let streams = server.streams();
+    let id = streams.open(Direction::Uni).unwrap();
+    streams.finish(id).unwrap();
+    let mut out = [0; 2048];
+    assert!(server.poll_transmit(now, &mut out, 1).is_some());
+    assert_eq!(server.key_updates(), 1);
+    assert!(!server.is_closed());
 }

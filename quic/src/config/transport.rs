@@ -46,6 +46,7 @@ pub struct TransportConfig {
     pub(crate) initial_rtt: Duration,
     pub(crate) datagram_size: u16,
     pub(crate) congestion: Congestion,
+    pub(crate) ecn: bool,
 }
 
 impl Default for TransportConfig {
@@ -69,6 +70,7 @@ impl TransportConfig {
             initial_rtt: Duration::from_millis(333),
             datagram_size: 1200,
             congestion: Congestion::Cubic,
+            ecn: true,
         }
     }
 
@@ -156,6 +158,14 @@ impl TransportConfig {
     #[must_use]
     pub fn congestion(mut self, congestion: Congestion) -> Self {
         self.congestion = congestion;
+        self
+    }
+
+    /// Marks no packet as ECN-capable (RFC 9000 §13.4). By default they are, as long as the path
+    /// and the peer show that they can make use of it. What the peer marks is reported either way.
+    #[must_use]
+    pub const fn without_ecn(mut self) -> Self {
+        self.ecn = false;
         self
     }
 }

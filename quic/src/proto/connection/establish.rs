@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    hash::{DefaultHasher, Hasher as _},
     net::{IpAddr, SocketAddr},
     task::Waker,
     time::{Duration, Instant},
@@ -24,7 +25,7 @@ use crate::{
         packet::{self, Cid, KeyPair, VERSION_1},
         params::Params,
         path::Path,
-        recovery::{self, Outcome, Recovery},
+        recovery::{self, EcnState, Outcome, Recovery},
         space::Received,
         streams::{Limits, PeerLimits, Streams},
     },
@@ -45,6 +46,8 @@ pub struct ClientStart<'a> {
     pub local_cid: Cid,
     /// The id to call the server by until it says its own: at least 8 random bytes.
     pub initial_dcid: Cid,
+    /// A secret of this connection's own.
+    pub seed: u64,
 }
 
 /// What a server connection starts from: a whole ClientHello, and what was done until it was whole.
@@ -67,6 +70,8 @@ pub struct ServerStart<'a> {
     pub addresses: (SocketAddr, Option<IpAddr>),
     /// The id the client chose for us, its own id, and ours.
     pub cids: [Cid; 3],
+    /// A secret of this connection's own.
+    pub seed: u64,
 }
 
 impl Connection {
@@ -82,6 +87,7 @@ impl Connection {
             server_name,
             local_cid,
             initial_dcid,
+            seed,
         } = start;
         let mut params = Vec::with_capacity(128);
         local_params(&setup.transport, local_cid, None).encode(Side::Client, &mut params);
@@ -106,6 +112,7 @@ impl Connection {
             local_cid,
             peer_cid: initial_dcid,
             original_dcid: initial_dcid,
+            seed,
         });
         connection.advance_handshake(now);
         Ok(connection)
@@ -151,6 +158,7 @@ impl Connection {
             local_cid,
             peer_cid,
             original_dcid,
+            seed: start.seed,
         });
         for pn in 0..start.packets_sent {
             connection
@@ -190,8 +198,14 @@ impl Connection {
                     now,
                     datagram_size: path.datagram_size(),
                     initial_rtt: config.initial_rtt,
-                    seed: 0,
+                    seed: derived(parts.seed, b"congestion"),
                 }),
+                skip_seed: Some(derived(parts.seed, b"skip")),
+                ecn: if config.ecn {
+                    EcnState::Testing
+                } else {
+                    EcnState::Disabled
+                },
             },
         );
         let limits = Limits {
@@ -343,6 +357,7 @@ struct Parts<'a> {
     local_cid: Cid,
     peer_cid: Cid,
     original_dcid: Cid,
+    seed: u64,
 }
 
 /// What we tell the peer about ourselves.
@@ -362,6 +377,14 @@ fn local_params(config: &TransportConfig, local_cid: Cid, original_dcid: Option<
         active_connection_id_limit: limits::PEER_CIDS as u64,
         ..Params::default()
     }
+}
+
+/// A secret of its own for each purpose, so that what one gives away says nothing about another.
+fn derived(seed: u64, purpose: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u64(seed);
+    hasher.write(purpose);
+    hasher.finish()
 }
 
 /// The worker's index is the first byte of every id of ours.

@@ -217,6 +217,7 @@ impl Connection {
             streams: Streams::new(side, limits),
             close: Close::default(),
             timers: Timers::new(now, &config),
+            paced_until: None,
             early: Early::default(),
             events: VecDeque::new(),
             outcome: Outcome::default(),

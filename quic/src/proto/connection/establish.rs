@@ -192,6 +192,7 @@ impl Connection {
                     initial_rtt: config.initial_rtt,
                     seed: 0,
                 }),
+                pacing: config.pacing,
             },
         );
         let limits = Limits {

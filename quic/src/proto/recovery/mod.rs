@@ -105,6 +105,7 @@ pub struct Recovery<R> {
     bytes_in_flight: u64,
     delivery: Delivery,
     pacer: Pacer,
+    pacing: Pacing,
     /// When there was last no room for another datagram in the window.
     window_full_at: Option<Instant>,
     /// Packets that were just declared lost, for the controller. Kept for its memory.
@@ -129,6 +130,17 @@ pub struct Config {
     pub datagram_size: u16,
     /// Says how much may be in flight.
     pub controller: Box<dyn Controller>,
+    /// Whether what may be in flight leaves at its time or at once.
+    pub pacing: Pacing,
+}
+
+/// Whether packets are spread over the round trip (RFC 9002 §7.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// They are.
+    On,
+    /// They leave as soon as the window allows.
+    Off,
 }
 
 impl<R> Recovery<R> {
@@ -143,6 +155,7 @@ impl<R> Recovery<R> {
             bytes_in_flight: 0,
             delivery: Delivery::new(now),
             pacer: Pacer::new(now, config.datagram_size),
+            pacing: config.pacing,
             window_full_at: None,
             lost: Vec::new(),
             pto_count: 0,
@@ -298,7 +311,7 @@ impl<R> Recovery<R> {
             let (window, phase) = (self.controller.window(), self.controller.phase());
             Some(Pacer::rate_of(window, self.rtt.smoothed(), phase))
         });
-        if let Some(rate) = rate {
+        if let (Some(rate), Pacing::On) = (rate, self.pacing) {
             self.pacer.set_rate(rate);
         }
     }

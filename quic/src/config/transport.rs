@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use crate::proto::congestion::Congestion;
+use crate::proto::{
+    congestion::Congestion,
+    recovery::{EcnState, Pacing},
+};
 
 /// Streams of one kind that a peer can be allowed (RFC 9000 §4.6).
 const MOST_STREAMS: u64 = 1 << 60;
@@ -46,7 +49,8 @@ pub struct TransportConfig {
     pub(crate) initial_rtt: Duration,
     pub(crate) datagram_size: u16,
     pub(crate) congestion: Congestion,
-    pub(crate) ecn: bool,
+    pub(crate) ecn: EcnState,
+    pub(crate) pacing: Pacing,
 }
 
 impl Default for TransportConfig {
@@ -70,7 +74,8 @@ impl TransportConfig {
             initial_rtt: Duration::from_millis(333),
             datagram_size: 1200,
             congestion: Congestion::Cubic,
-            ecn: true,
+            ecn: EcnState::Testing,
+            pacing: Pacing::On,
         }
     }
 
@@ -165,7 +170,15 @@ impl TransportConfig {
     /// and the peer show that they can make use of it. What the peer marks is reported either way.
     #[must_use]
     pub const fn without_ecn(mut self) -> Self {
-        self.ecn = false;
+        self.ecn = EcnState::Disabled;
+        self
+    }
+
+    /// Lets everything leave at once that the window allows. For measurements: queues on the way
+    /// overflow that would have carried the same data spread over the round trip.
+    #[must_use]
+    pub const fn without_pacing(mut self) -> Self {
+        self.pacing = Pacing::Off;
         self
     }
 }

@@ -25,7 +25,7 @@ use crate::{
         packet::{self, Cid, KeyPair, VERSION_1},
         params::Params,
         path::Path,
-        recovery::{self, EcnState, Outcome, Recovery},
+        recovery::{self, Outcome, Recovery},
         space::Received,
         streams::{Limits, PeerLimits, Streams},
     },
@@ -201,11 +201,8 @@ impl Connection {
                     seed: derived(parts.seed, b"congestion"),
                 }),
                 skip_seed: Some(derived(parts.seed, b"skip")),
-                ecn: if config.ecn {
-                    EcnState::Testing
-                } else {
-                    EcnState::Disabled
-                },
+                ecn: config.ecn,
+                pacing: config.pacing,
             },
         );
         let limits = Limits {
@@ -231,6 +228,7 @@ impl Connection {
             streams: Streams::new(side, limits),
             close: Close::default(),
             timers: Timers::new(now, &config),
+            paced_until: None,
             early: Early::default(),
             events: VecDeque::new(),
             outcome: Outcome::default(),

@@ -94,5 +94,6 @@ impl<R> Recovery<R> {
             lost: self.delivery.lost(),
             severity,
         });
+        self.update_pace();
     }
 }

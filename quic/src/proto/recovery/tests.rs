@@ -32,6 +32,7 @@ impl World {
             controller: Box::new(NewReno::new(1200)),
             skip_seed: None,
             ecn: EcnState::Disabled,
+            pacing: Pacing::On,
         };
         Self {
             start,

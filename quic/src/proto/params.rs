@@ -17,6 +17,9 @@ use super::{
 #[cfg(test)]
 mod tests;
 
+/// Our ACK delay exponent, the default (RFC 9000 §18.2).
+pub const ACK_DELAY_EXPONENT: u8 = 3;
+
 /// The transport parameters of one end, with the defaults of RFC 9000 §18.2 for absent ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
@@ -91,7 +94,7 @@ impl Default for Params {
             initial_max_stream_data_uni: 0,
             initial_max_streams_bidi: 0,
             initial_max_streams_uni: 0,
-            ack_delay_exponent: 3,
+            ack_delay_exponent: ACK_DELAY_EXPONENT,
             max_ack_delay: Duration::from_millis(25),
             disable_active_migration: false,
             active_connection_id_limit: 2,

@@ -7,7 +7,7 @@ use super::{
     delivery::{Carried, Control},
     spaces::level,
 };
-use crate::proto::{frame::FrameWriter, packet::Space};
+use crate::proto::{frame::FrameWriter, packet::Space, params::ACK_DELAY_EXPONENT};
 
 /// What a space wants to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,9 +18,6 @@ pub(super) enum Wish {
     /// Frames that the peer must acknowledge.
     Frames,
 }
-
-/// Our ACK delay exponent, the default (RFC 9000 §18.2).
-const ACK_DELAY_EXPONENT: u32 = 3;
 
 impl Connection {
     /// What a space wants to send, as far as keys and congestion window allow.
@@ -117,11 +114,8 @@ impl Connection {
             Space::Data => received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT,
             Space::Initial | Space::Handshake => 0,
         };
-        if out
-            .ack(delay as u64, received.ranges(), received.ecn_counts())
-            .is_some()
-        {
-            received.on_ack_sent();
+        if let Some(told) = out.ack(delay as u64, received.ranges(), received.ecn_counts()) {
+            received.on_ack_sent(told);
         }
     }
 }

@@ -4,5 +4,5 @@
 mod received;
 mod sent;
 
-pub use received::{AckEliciting, Ecn, Received};
+pub use received::{AckEliciting, AckPolicy, Ecn, Received};
 pub use sent::{SentPacket, SentPackets};

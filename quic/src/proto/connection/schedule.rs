@@ -81,18 +81,22 @@ impl Connection {
         let mut control = Control::new(space);
         let mut carried = Carried::default();
         self.write_ack(space, now, out);
+        let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
+        if probing && space == Space::Data && self.ack_frequency.can_ask() {
+            out.immediate_ack();
+        }
         if wish == Wish::Frames {
             self.handshake
                 .write_frames(level(space), out, &mut control.crypto);
             if space == Space::Data {
                 control.handshake_done = self.handshake.write_done(out);
                 self.path.write_frames(out);
+                control.ack_frequency = self.ack_frequency.write_frames(out);
                 control.local_cids = self.local_cids.write_frames(out);
                 control.peer_cids = self.peer_cids.write_frames(out);
                 self.streams.write_frames(out, &mut carried.streams);
             }
         }
-        let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
         // Not in the handshake: an Initial that elicits an acknowledgement would have to fill its
         // datagram (RFC 9000 §14.1), and the ranges of those spaces go with their keys.
         let silent = space == Space::Data && self.recovery.needs_ping(space);

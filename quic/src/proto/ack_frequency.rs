@@ -17,7 +17,7 @@ pub const MIN_ACK_DELAY: Duration = Duration::from_millis(1);
 
 /// Acknowledgements that a window of packets should bring. Between two requests it may be half or
 /// twice as many, which still lets HyStart++ see 8 samples in a round (RFC 9406 §4.3).
-const ACKS_PER_WINDOW: u64 = 16;
+const ACKS_PER_WINDOW: u64 = 24;
 
 /// Packets that one acknowledgement is for at most.
 const PACKETS_PER_ACK: u64 = 64;

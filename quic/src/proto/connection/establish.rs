@@ -17,8 +17,7 @@ use crate::{
     handshake::Handshake as Agreement,
     proto::{
         ack_frequency::AckFrequency,
-        cids,
-        congestion::NewReno,
+        cids, congestion,
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},
@@ -188,7 +187,12 @@ impl Connection {
                 side,
                 initial_rtt: config.initial_rtt,
                 datagram_size: path.datagram_size(),
-                controller: Box::new(NewReno::new(path.datagram_size())),
+                controller: config.congestion.start(&congestion::Start {
+                    now,
+                    datagram_size: path.datagram_size(),
+                    initial_rtt: config.initial_rtt,
+                    seed: 0,
+                }),
             },
         );
         let limits = Limits {
@@ -215,6 +219,7 @@ impl Connection {
             streams: Streams::new(side, limits),
             close: Close::default(),
             timers: Timers::new(now, &config),
+            paced_until: None,
             early: Early::default(),
             events: VecDeque::new(),
             outcome: Outcome::default(),

@@ -7,7 +7,7 @@ use crate::proto::{
 };
 
 /// How many packets may overtake one before it counts as lost (RFC 9002 §6.1.1).
-const PACKET_THRESHOLD: u64 = 3;
+pub(super) const PACKET_THRESHOLD: u64 = 3;
 
 impl<R> Recovery<R> {
     /// Declares lost what was sent long enough before an acknowledged packet (RFC 9002 §6.1), and

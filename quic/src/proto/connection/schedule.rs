@@ -7,7 +7,7 @@ use super::{
     delivery::{Carried, Control},
     spaces::level,
 };
-use crate::proto::{frame::FrameWriter, packet::Space};
+use crate::proto::{frame::FrameWriter, packet::Space, streams::Timing};
 
 /// What a space wants to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,7 +92,9 @@ impl Connection {
                 self.path.write_frames(out);
                 control.local_cids = self.local_cids.write_frames(out);
                 control.peer_cids = self.peer_cids.write_frames(out);
-                self.streams.write_frames(out, &mut carried.streams);
+                let rtt = self.recovery.rtt().smoothed();
+                let timing = Timing { now, rtt };
+                self.streams.write_frames(timing, out, &mut carried.streams);
             }
         }
         let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;

@@ -207,9 +207,12 @@ impl Connection {
             },
         );
         let limits = Limits {
+            initial_receive_window: config.first_receive_window(),
             receive_window: config.receive_window,
+            initial_stream_receive_window: config.first_stream_receive_window(),
             stream_receive_window: config.stream_receive_window,
             send_buffer: config.send_buffer,
+            max_send_buffer: config.max_send_buffer,
             max_bidi: config.max_bidi_streams,
             max_uni: config.max_uni_streams,
         };
@@ -371,10 +374,10 @@ fn local_params(config: &TransportConfig, local_cid: Cid, original_dcid: Option<
         original_dcid,
         initial_scid: Some(local_cid),
         max_idle_timeout: config.idle_timeout.unwrap_or(Duration::ZERO),
-        initial_max_data: config.receive_window,
-        initial_max_stream_data_bidi_local: config.stream_receive_window,
-        initial_max_stream_data_bidi_remote: config.stream_receive_window,
-        initial_max_stream_data_uni: config.stream_receive_window,
+        initial_max_data: config.first_receive_window(),
+        initial_max_stream_data_bidi_local: config.first_stream_receive_window(),
+        initial_max_stream_data_bidi_remote: config.first_stream_receive_window(),
+        initial_max_stream_data_uni: config.first_stream_receive_window(),
         initial_max_streams_bidi: config.max_bidi_streams,
         initial_max_streams_uni: config.max_uni_streams,
         max_ack_delay: config.max_ack_delay,

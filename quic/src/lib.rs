@@ -160,6 +160,7 @@ pub use hybriq_tls::{Backend, Group, Identity, KeyExchange, KeyLog, Side, Trust}
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;
 pub use proto::{
+    congestion::{self, Congestion},
     error::Code,
     streams::{Direction, StreamId},
 };

@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use crate::proto::congestion::Congestion;
+
 /// Streams of one kind that a peer can be allowed (RFC 9000 §4.6).
 const MOST_STREAMS: u64 = 1 << 60;
 
@@ -43,6 +45,7 @@ pub struct TransportConfig {
     pub(crate) max_ack_delay: Duration,
     pub(crate) initial_rtt: Duration,
     pub(crate) datagram_size: u16,
+    pub(crate) congestion: Congestion,
 }
 
 impl Default for TransportConfig {
@@ -65,6 +68,7 @@ impl TransportConfig {
             max_ack_delay: Duration::from_millis(25),
             initial_rtt: Duration::from_millis(333),
             datagram_size: 1200,
+            congestion: Congestion::Cubic,
         }
     }
 
@@ -145,6 +149,13 @@ impl TransportConfig {
             LARGEST_DATAGRAM.. => LARGEST_DATAGRAM,
             _ => bytes,
         };
+        self
+    }
+
+    /// How much may be in flight, and how fast it leaves. Default [`Congestion::default`].
+    #[must_use]
+    pub fn congestion(mut self, congestion: Congestion) -> Self {
+        self.congestion = congestion;
         self
     }
 }

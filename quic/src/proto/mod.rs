@@ -11,6 +11,8 @@ pub mod cids;
 pub mod congestion;
 pub mod connection;
 pub mod datagram;
+pub mod delivery;
+pub mod ecn;
 pub mod endpoint;
 pub mod error;
 pub mod frame;

@@ -16,8 +16,7 @@ use crate::{
     config::TransportConfig,
     handshake::Handshake as Agreement,
     proto::{
-        cids,
-        congestion::NewReno,
+        cids, congestion,
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},
@@ -187,7 +186,12 @@ impl Connection {
                 side,
                 initial_rtt: config.initial_rtt,
                 datagram_size: path.datagram_size(),
-                controller: Box::new(NewReno::new(path.datagram_size())),
+                controller: config.congestion.start(&congestion::Start {
+                    now,
+                    datagram_size: path.datagram_size(),
+                    initial_rtt: config.initial_rtt,
+                    seed: 0,
+                }),
             },
         );
         let limits = Limits {

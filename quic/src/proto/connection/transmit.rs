@@ -160,6 +160,8 @@ impl Connection {
                 ack_eliciting,
                 in_flight: ack_eliciting || pad_to > size_now,
                 largest_acked: acked_up_to.filter(|_| acks),
+                ecn: None,
+                snapshot: None,
                 record: carried,
             },
         );

@@ -2,7 +2,7 @@ use std::time::Instant;
 
 use super::{Context, Outcome, Recovery, Settled, persistent};
 use crate::proto::{
-    congestion::{self, Severity},
+    congestion::{Lost, LostPacket, Severity},
     packet::Space,
 };
 
@@ -31,7 +31,8 @@ impl<R> Recovery<R> {
         };
         let mut loss_time: Option<Instant> = None;
         let (mut bytes, mut eliciting, mut count) = (0, 0, 0);
-        let mut last_sent = None;
+        let lost = &mut self.lost;
+        lost.clear();
         state.sent.take_lost(
             largest_acked,
             |pn, packet| {
@@ -48,9 +49,13 @@ impl<R> Recovery<R> {
                 run.on_lost(pn, packet.ack_eliciting.then_some(packet.time_sent));
                 count += 1;
                 eliciting += u32::from(packet.ack_eliciting);
-                if packet.in_flight {
+                if let Some(snapshot) = packet.snapshot {
                     bytes += packet.bytes_in_flight();
-                    last_sent = last_sent.max(Some(packet.time_sent));
+                    lost.push(LostPacket {
+                        bytes: packet.size.into(),
+                        time_sent: packet.time_sent,
+                        snapshot,
+                    });
                 }
                 outcome.lost.push(Settled { pn, packet });
             },
@@ -59,8 +64,12 @@ impl<R> Recovery<R> {
         state.loss_time = loss_time;
         state.eliciting_in_flight -= eliciting;
         self.packets_lost += count;
+        let prior_in_flight = self.bytes_in_flight;
         self.bytes_in_flight -= bytes;
-        let Some(time_sent) = last_sent else { return };
+        self.delivery.on_lost(bytes);
+        let Some(newest) = self.lost.last() else {
+            return;
+        };
         let severity = if run.is_persistent() {
             outcome.persistent_congestion = true;
             self.rtt.on_persistent_congestion();
@@ -68,10 +77,15 @@ impl<R> Recovery<R> {
         } else {
             Severity::Congestion
         };
-        self.controller.on_lost(&congestion::Lost {
+        self.controller.on_lost(&Lost {
             now,
-            time_sent,
+            packets: &self.lost,
             bytes,
+            newest_sent: newest.time_sent,
+            prior_in_flight,
+            bytes_in_flight: self.bytes_in_flight,
+            delivered: self.delivery.delivered(),
+            lost: self.delivery.lost(),
             severity,
         });
     }

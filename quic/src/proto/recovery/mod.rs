@@ -20,7 +20,8 @@ pub use self::{
     rtt::Rtt,
 };
 use super::{
-    congestion::{self, Controller, Usage},
+    congestion::{self, Acked, Controller, LostPacket, RoundTrip, Usage},
+    delivery::{Delivery, Sampling},
     error::TransportError,
     packet::{PerSpace, Space},
     space::SentPacket,
@@ -101,8 +102,11 @@ pub struct Recovery<R> {
     controller: Box<dyn Controller>,
     datagram_size: u16,
     bytes_in_flight: u64,
+    delivery: Delivery,
     /// When there was last no room for another datagram in the window.
     window_full_at: Option<Instant>,
+    /// Packets that were just declared lost, for the controller. Kept for its memory.
+    lost: Vec<LostPacket>,
     pto_count: u32,
     /// Where the timer starts that keeps a client from a deadlock.
     timer_base: Instant,
@@ -135,7 +139,9 @@ impl<R> Recovery<R> {
             controller: config.controller,
             datagram_size: config.datagram_size,
             bytes_in_flight: 0,
+            delivery: Delivery::new(now),
             window_full_at: None,
+            lost: Vec::new(),
             pto_count: 0,
             timer_base: now,
             handshake_acked: false,
@@ -150,8 +156,13 @@ impl<R> Recovery<R> {
 
     /// Notes a packet that left. Numbers of a space only grow.
     #[inline]
-    pub fn on_packet_sent(&mut self, space: Space, pn: u64, packet: SentPacket<R>) {
+    pub fn on_packet_sent(&mut self, space: Space, pn: u64, mut packet: SentPacket<R>) {
         let (now, bytes) = (packet.time_sent, u64::from(packet.size));
+        let app_limited = self.delivery.is_app_limited();
+        if packet.in_flight {
+            let snapshot = self.delivery.on_sent(now, self.bytes_in_flight, bytes);
+            packet.snapshot = Some(snapshot);
+        }
         let state = &mut self.spaces[space];
         self.packets_sent += 1;
         if packet.ack_eliciting {
@@ -179,8 +190,14 @@ impl<R> Recovery<R> {
                 now,
                 bytes,
                 bytes_in_flight,
+                app_limited,
             });
         }
+    }
+
+    /// There was nothing more to send although there was room for it.
+    pub fn on_app_limited(&mut self) {
+        self.delivery.on_app_limited(self.bytes_in_flight);
     }
 
     /// Notes a packet number that was used without a record: nothing is to be done if that packet
@@ -213,26 +230,54 @@ impl<R> Recovery<R> {
         state.largest_acked = state.largest_acked.max(Some(ack.largest));
         let first_new = outcome.acked.len();
         let newly = state.take_acked(ack.ranges, outcome);
+        let prior_in_flight = self.bytes_in_flight;
         self.bytes_in_flight -= newly.bytes;
         if outcome.acked.len() == first_new {
             return Ok(());
         }
+        let mut sample = None;
         if let Some((pn, time_sent)) = newly.newest
             && pn == ack.largest
             && newly.eliciting
         {
-            let sample = now.saturating_duration_since(time_sent);
+            let latest = now.saturating_duration_since(time_sent);
             let delay = match (ack.space, context.handshake) {
                 (Space::Initial, _) => Duration::ZERO,
                 (_, Handshake::Confirmed) => ack.delay.min(context.peer_max_ack_delay),
                 _ => ack.delay,
             };
-            self.rtt.on_sample(now, sample, delay);
+            self.rtt.on_sample(now, latest, delay);
+            sample = Some(latest);
         }
         self.handshake_acked |= ack.space == Space::Handshake;
         outcome.progress |= newly.eliciting;
+        let (_, acked) = outcome.acked.split_at(first_new);
+        let (sampling, packets) = self.on_delivered(now, acked);
+        let lost_before = self.delivery.lost();
         self.detect_lost(now, ack.space, context, outcome);
-        self.grow_window(now, outcome.acked.split_at(first_new).1);
+        if let Some((_, newest_sent)) = newly.newest_in_flight {
+            let usage = self.usage(newest_sent);
+            if let Some(rate) = self.delivery.finish(&sampling, self.rtt.min()) {
+                self.controller.on_acked(&Acked {
+                    now,
+                    bytes: newly.bytes,
+                    packets,
+                    bytes_lost: self.delivery.lost() - lost_before,
+                    newest_sent,
+                    prior_in_flight,
+                    bytes_in_flight: self.bytes_in_flight,
+                    usage,
+                    rtt: RoundTrip {
+                        sample,
+                        smoothed: self.rtt.smoothed(),
+                        min: self.rtt.min(),
+                    },
+                    rate,
+                    delivered: self.delivery.delivered(),
+                    marks: 0,
+                });
+            }
+        }
         // A client resets its backoff only once the server can answer freely (RFC 9002 §6.2.1).
         if self.peer_validated_address(context) {
             self.pto_count = 0;
@@ -241,26 +286,28 @@ impl<R> Recovery<R> {
         Ok(())
     }
 
-    fn grow_window(&mut self, now: Instant, acked: &[Settled<R>]) {
-        for packet in acked
-            .iter()
-            .map(|acked| &acked.packet)
-            .filter(|packet| packet.in_flight)
-        {
-            // Only a packet in whose time the window was full tells that more would fit (§7.8).
-            let was_full = self
-                .window_full_at
-                .is_some_and(|full| packet.time_sent <= full);
-            self.controller.on_acked(&congestion::Acked {
-                now,
-                time_sent: packet.time_sent,
-                bytes: packet.size.into(),
-                usage: if was_full {
-                    Usage::Full
-                } else {
-                    Usage::Underused
-                },
-            });
+    /// Counts what was delivered, and how many packets in flight that were.
+    fn on_delivered(&mut self, now: Instant, acked: &[Settled<R>]) -> (Sampling, u64) {
+        let mut sampling = Sampling::default();
+        let mut packets = 0;
+        for Settled { pn, packet } in acked {
+            let Some(snapshot) = packet.snapshot else {
+                continue;
+            };
+            let sent = (*pn, packet.time_sent);
+            self.delivery
+                .on_acked(now, &mut sampling, sent, packet.size.into(), snapshot);
+            packets += 1;
+        }
+        (sampling, packets)
+    }
+
+    /// Only a packet in whose time the window was full tells that more would fit (RFC 9002 §7.8).
+    fn usage(&self, time_sent: Instant) -> Usage {
+        if self.window_full_at.is_some_and(|full| time_sent <= full) {
+            Usage::Full
+        } else {
+            Usage::Underused
         }
     }
 

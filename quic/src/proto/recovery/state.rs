@@ -81,6 +81,10 @@ impl<R> SpaceState<R> {
                 .take_range(*range.start(), *range.end(), |pn, packet| {
                     newly.bytes += packet.bytes_in_flight();
                     newly.newest = newly.newest.max(Some((pn, packet.time_sent)));
+                    if packet.in_flight {
+                        newly.newest_in_flight =
+                            newly.newest_in_flight.max(Some((pn, packet.time_sent)));
+                    }
                     eliciting += u32::from(packet.ack_eliciting);
                     outcome.largest_acked_ack = outcome.largest_acked_ack.max(packet.largest_acked);
                     outcome.acked.push(Settled { pn, packet });
@@ -98,4 +102,5 @@ pub(super) struct Newly {
     pub(super) bytes: u64,
     pub(super) eliciting: bool,
     pub(super) newest: Option<(u64, Instant)>,
+    pub(super) newest_in_flight: Option<(u64, Instant)>,
 }

@@ -66,6 +66,8 @@ impl World {
             ack_eliciting: true,
             in_flight: true,
             largest_acked: None,
+            ecn: None,
+            snapshot: None,
             record: pn,
         };
         change(&mut packet);

@@ -5,7 +5,7 @@ use std::{
 
 use smallvec::SmallVec;
 
-use crate::proto::{frame::EcnCounts, limits};
+use crate::proto::{ecn::Ecn, frame::EcnCounts, limits};
 
 #[cfg(test)]
 mod tests;
@@ -26,17 +26,6 @@ pub enum AckEliciting {
     Yes,
     /// It is acknowledged only in company.
     No,
-}
-
-/// The ECN mark of a received datagram (RFC 3168 §5); "not ECT" is its absence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ecn {
-    /// ECN capable, 0b01.
-    Ect1,
-    /// ECN capable, 0b10.
-    Ect0,
-    /// Congestion experienced, 0b11.
-    Ce,
 }
 
 /// Consecutive packet numbers, both ends included.

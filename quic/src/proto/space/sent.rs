@@ -1,6 +1,10 @@
 use std::{collections::VecDeque, time::Instant};
 
-use crate::proto::limits::{ACK_ONLY_PACKETS, SENT_PACKETS};
+use crate::proto::{
+    delivery::Snapshot,
+    ecn::Ecn,
+    limits::{ACK_ONLY_PACKETS, SENT_PACKETS},
+};
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +22,10 @@ pub struct SentPacket<R> {
     pub in_flight: bool,
     /// The largest number of the ACK frame it carried.
     pub largest_acked: Option<u64>,
+    /// How its datagram was marked.
+    pub ecn: Option<Ecn>,
+    /// What was known of the path's deliveries when it left; noted by loss detection.
+    pub snapshot: Option<Snapshot>,
     /// What it carried.
     pub record: R,
 }

@@ -9,6 +9,8 @@ fn packet(record: u64) -> SentPacket<u64> {
         ack_eliciting: true,
         in_flight: true,
         largest_acked: None,
+        ecn: None,
+        snapshot: None,
         record,
     }
 }

@@ -14,16 +14,17 @@ use super::{
     Connection, Event, Setup, close::Close, receive::Early, spaces, state::State, timers::Timers,
 };
 use crate::{
-    config::TransportConfig,
+    config::{self, TransportConfig},
     handshake::Handshake as Agreement,
     proto::{
+        ack_frequency::AckFrequency,
         cids, congestion,
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},
         limits,
         packet::{self, Cid, KeyPair, VERSION_1},
-        params::Params,
+        params::{ACK_DELAY_EXPONENT, Params},
         path::Path,
         recovery::{self, Outcome, Recovery},
         space::Received,
@@ -206,9 +207,12 @@ impl Connection {
             },
         );
         let limits = Limits {
+            initial_receive_window: config.first_receive_window(),
             receive_window: config.receive_window,
+            initial_stream_receive_window: config.first_stream_receive_window(),
             stream_receive_window: config.stream_receive_window,
             send_buffer: config.send_buffer,
+            max_send_buffer: config.max_send_buffer,
             max_bidi: config.max_bidi_streams,
             max_uni: config.max_uni_streams,
         };
@@ -218,6 +222,7 @@ impl Connection {
             path,
             spaces: spaces::received(parts.received, config.max_ack_delay),
             recovery,
+            ack_frequency: AckFrequency::new(config.max_ack_delay),
             handshake: Handshake::new(side, parts.session, parts.policy, parts.initial),
             agreement: None,
             local_cids: cids::Local::new(worker_of(&parts.local_cid), parts.local_cid),
@@ -323,6 +328,11 @@ impl Connection {
             self.peer_cids.set_first_reset_token(token);
         }
         self.timers.set_peer_idle_timeout(params.max_idle_timeout);
+        let requests = self.config.ack_frequency == config::AckFrequency::Adaptive;
+        self.ack_frequency.set_peer_delays(
+            params.max_ack_delay,
+            params.min_ack_delay.filter(|_| requests),
+        );
         self.peer_params = Some(params);
         Ok(())
     }
@@ -364,13 +374,15 @@ fn local_params(config: &TransportConfig, local_cid: Cid, original_dcid: Option<
         original_dcid,
         initial_scid: Some(local_cid),
         max_idle_timeout: config.idle_timeout.unwrap_or(Duration::ZERO),
-        initial_max_data: config.receive_window,
-        initial_max_stream_data_bidi_local: config.stream_receive_window,
-        initial_max_stream_data_bidi_remote: config.stream_receive_window,
-        initial_max_stream_data_uni: config.stream_receive_window,
+        initial_max_data: config.first_receive_window(),
+        initial_max_stream_data_bidi_local: config.first_stream_receive_window(),
+        initial_max_stream_data_bidi_remote: config.first_stream_receive_window(),
+        initial_max_stream_data_uni: config.first_stream_receive_window(),
         initial_max_streams_bidi: config.max_bidi_streams,
         initial_max_streams_uni: config.max_uni_streams,
         max_ack_delay: config.max_ack_delay,
+        min_ack_delay: AckFrequency::new(config.max_ack_delay).local_min_delay(),
+        ack_delay_exponent: ACK_DELAY_EXPONENT,
         disable_active_migration: true,
         active_connection_id_limit: limits::PEER_CIDS as u64,
         ..Params::default()

@@ -139,6 +139,8 @@ impl Connection {
         let acks = self.spaces[space].is_ack_pending();
         let mut frames = packet.frames();
         let carried = self.write_frames(space, wish, now, &mut frames);
+        // What did not fit was not told.
+        let acks = acks && !self.spaces[space].is_ack_pending();
         let (len, ack_eliciting) = (frames.len(), frames.is_ack_eliciting());
         let size_now = len + packet.overhead();
         let pad_to = match padding {

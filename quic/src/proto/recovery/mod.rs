@@ -528,6 +528,11 @@ impl<R> Recovery<R> {
         self.space(space).eliciting_in_flight > 0
     }
 
+    /// How far behind another a packet must be to count as lost (RFC 9002 §6.1.1).
+    pub const fn packet_threshold(&self) -> u64 {
+        self.reordering.packets()
+    }
+
     /// The round trip.
     pub const fn rtt(&self) -> &Rtt {
         &self.rtt

@@ -4,7 +4,11 @@
 //! answers with a window and, if it has one, a pacing rate. Bytes in flight, round trips and
 //! delivery rates are measured by `recovery` and handed over with each event.
 
+mod classic;
+mod cubic;
+mod hystart;
 mod new_reno;
+mod prr;
 #[cfg(test)]
 mod testing;
 
@@ -14,7 +18,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use new_reno::NewReno;
+pub use self::{
+    classic::{Avoidance, Cause, Classic},
+    cubic::{Cubic, Curve},
+    new_reno::{Additive, NewReno},
+};
 
 pub use super::{
     delivery::{RateSample, Snapshot},
@@ -265,7 +273,7 @@ impl Congestion {
     pub fn start(&self, start: &Start) -> Box<dyn Controller> {
         match self {
             Self::NewReno => Box::new(NewReno::new(start.datagram_size)),
-            Self::Cubic => Box::new(NewReno::new(start.datagram_size)),
+            Self::Cubic => Box::new(Cubic::new(start.datagram_size)),
             Self::Bbr => Box::new(NewReno::new(start.datagram_size)),
             Self::Prague => Box::new(NewReno::new(start.datagram_size)),
             Self::Custom(factory) => factory(start),

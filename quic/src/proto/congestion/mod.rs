@@ -4,6 +4,7 @@
 //! answers with a window and, if it has one, a pacing rate. Bytes in flight, round trips and
 //! delivery rates are measured by `recovery` and handed over with each event.
 
+mod bbr;
 mod classic;
 mod cubic;
 mod hystart;
@@ -19,6 +20,7 @@ use std::{
 };
 
 pub use self::{
+    bbr::Bbr,
     classic::{Avoidance, Cause, Classic},
     cubic::{Cubic, Curve},
     new_reno::{Additive, NewReno},
@@ -274,7 +276,7 @@ impl Congestion {
         match self {
             Self::NewReno => Box::new(NewReno::new(start.datagram_size)),
             Self::Cubic => Box::new(Cubic::new(start.datagram_size)),
-            Self::Bbr => Box::new(NewReno::new(start.datagram_size)),
+            Self::Bbr => Box::new(Bbr::new(start)),
             Self::Prague => Box::new(NewReno::new(start.datagram_size)),
             Self::Custom(factory) => factory(start),
         }

@@ -1,6 +1,6 @@
 use std::time::Instant;
 
-use super::{Acked, Controller, Lost, Marked, Phase, Severity, Usage, initial_window};
+use super::{Acked, Controller, Lost, Marked, Phase, Resume, Severity, Usage, initial_window};
 
 #[cfg(test)]
 mod tests;
@@ -87,6 +87,15 @@ impl Controller for NewReno {
         if !self.is_answered(marked.newest_sent) {
             self.reduce(marked.now);
         }
+    }
+
+    fn on_resume(&mut self, resume: &Resume) {
+        self.window = resume.window.max(self.minimum_window());
+        if let Some(threshold) = resume.slow_start_threshold {
+            self.slow_start_threshold = threshold;
+        }
+        self.acked = 0;
+        self.in_recovery = false;
     }
 
     fn on_datagram_size(&mut self, bytes: u16) {

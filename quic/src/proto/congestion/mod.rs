@@ -5,6 +5,7 @@
 //! delivery rates are measured by `recovery` and handed over with each event.
 
 mod new_reno;
+mod prague;
 #[cfg(test)]
 mod testing;
 
@@ -15,6 +16,7 @@ use std::{
 };
 
 pub use new_reno::NewReno;
+pub use prague::Prague;
 
 pub use super::{
     delivery::{RateSample, Snapshot},
@@ -267,7 +269,7 @@ impl Congestion {
             Self::NewReno => Box::new(NewReno::new(start.datagram_size)),
             Self::Cubic => Box::new(NewReno::new(start.datagram_size)),
             Self::Bbr => Box::new(NewReno::new(start.datagram_size)),
-            Self::Prague => Box::new(NewReno::new(start.datagram_size)),
+            Self::Prague => Box::new(Prague::new(start, Self::Cubic.start(start))),
             Self::Custom(factory) => factory(start),
         }
     }

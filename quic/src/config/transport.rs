@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::proto::congestion::Congestion;
+use crate::proto::{congestion::Congestion, recovery::Pacing};
 
 /// Streams of one kind that a peer can be allowed (RFC 9000 §4.6).
 const MOST_STREAMS: u64 = 1 << 60;
@@ -46,6 +46,7 @@ pub struct TransportConfig {
     pub(crate) initial_rtt: Duration,
     pub(crate) datagram_size: u16,
     pub(crate) congestion: Congestion,
+    pub(crate) pacing: Pacing,
 }
 
 impl Default for TransportConfig {
@@ -69,6 +70,7 @@ impl TransportConfig {
             initial_rtt: Duration::from_millis(333),
             datagram_size: 1200,
             congestion: Congestion::Cubic,
+            pacing: Pacing::On,
         }
     }
 
@@ -156,6 +158,14 @@ impl TransportConfig {
     #[must_use]
     pub fn congestion(mut self, congestion: Congestion) -> Self {
         self.congestion = congestion;
+        self
+    }
+
+    /// Lets everything leave at once that the window allows. For measurements: queues on the way
+    /// overflow that would have carried the same data spread over the round trip.
+    #[must_use]
+    pub const fn without_pacing(mut self) -> Self {
+        self.pacing = Pacing::Off;
         self
     }
 }

@@ -192,6 +192,7 @@ impl Connection {
                     initial_rtt: config.initial_rtt,
                     seed: 0,
                 }),
+                pacing: config.pacing,
             },
         );
         let limits = Limits {
@@ -217,6 +218,7 @@ impl Connection {
             streams: Streams::new(side, limits),
             close: Close::default(),
             timers: Timers::new(now, &config),
+            paced_until: None,
             early: Early::default(),
             events: VecDeque::new(),
             outcome: Outcome::default(),

@@ -96,6 +96,8 @@ pub struct Connection {
     streams: Streams,
     close: Close,
     timers: Timers,
+    /// When what waits for its time may leave.
+    paced_until: Option<Instant>,
     early: Early,
     events: VecDeque<Event>,
     outcome: Outcome<Carried>,

@@ -33,13 +33,29 @@ impl Connection {
             return Wish::Frames;
         }
         let room = self.recovery.can_send(self.path.datagram_size().into());
-        if self.has_frames(space) && (room || self.has_no_timer(space)) {
+        let paced = space == Space::Data && !self.recovery.may_send_now(now);
+        if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
             return Wish::Frames;
         }
         if self.spaces[space].is_ack_due(now) {
             Wish::Ack
         } else {
             Wish::Nothing
+        }
+    }
+
+    /// Notes why nothing more leaves now: it is not time yet (RFC 9002 §7.7), or there is nothing
+    /// although the path would take it.
+    pub(super) fn note_limit(&mut self, now: Instant) {
+        self.paced_until = None;
+        let room = self.recovery.can_send(self.path.datagram_size().into());
+        if !room || !self.has_keys(Space::Data) {
+            return;
+        }
+        if !self.has_frames(Space::Data) {
+            self.recovery.on_app_limited();
+        } else if !self.recovery.may_send_now(now) {
+            self.paced_until = Some(self.recovery.on_paced(now));
         }
     }
 

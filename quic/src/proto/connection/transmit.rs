@@ -40,7 +40,7 @@ impl Connection {
         }
         let mut size = 0;
         let mut segment = None;
-        for _ in 0..max_datagrams {
+        for _ in 0..max_datagrams.min(self.recovery.train()) {
             let limit = segment.unwrap_or(usize::from(self.path.datagram_size()));
             let Some(buffer) = out.get_mut(size..size + limit) else {
                 break;
@@ -54,6 +54,9 @@ impl Connection {
             if written < limit {
                 break;
             }
+        }
+        if segment.is_none() {
+            self.note_limit(now);
         }
         self.transmit_of(size, segment)
     }

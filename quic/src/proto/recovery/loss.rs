@@ -88,5 +88,6 @@ impl<R> Recovery<R> {
             lost: self.delivery.lost(),
             severity,
         });
+        self.update_pace();
     }
 }

@@ -2,6 +2,7 @@
 
 mod loss;
 mod outcome;
+mod pacer;
 mod persistent;
 mod pto;
 mod rtt;
@@ -14,11 +15,11 @@ use std::{
 
 use hybriq_tls::Side;
 
-use self::state::SpaceState;
 pub use self::{
     outcome::{Outcome, Settled},
     rtt::Rtt,
 };
+use self::{pacer::Pacer, state::SpaceState};
 use super::{
     congestion::{self, Acked, Controller, LostPacket, RoundTrip, Usage},
     delivery::{Delivery, Sampling},
@@ -103,6 +104,8 @@ pub struct Recovery<R> {
     datagram_size: u16,
     bytes_in_flight: u64,
     delivery: Delivery,
+    pacer: Pacer,
+    pacing: Pacing,
     /// When there was last no room for another datagram in the window.
     window_full_at: Option<Instant>,
     /// Packets that were just declared lost, for the controller. Kept for its memory.
@@ -127,6 +130,17 @@ pub struct Config {
     pub datagram_size: u16,
     /// Says how much may be in flight.
     pub controller: Box<dyn Controller>,
+    /// Whether what may be in flight leaves at its time or at once.
+    pub pacing: Pacing,
+}
+
+/// Whether packets are spread over the round trip (RFC 9002 §7.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// They are.
+    On,
+    /// They leave as soon as the window allows.
+    Off,
 }
 
 impl<R> Recovery<R> {
@@ -140,6 +154,8 @@ impl<R> Recovery<R> {
             datagram_size: config.datagram_size,
             bytes_in_flight: 0,
             delivery: Delivery::new(now),
+            pacer: Pacer::new(now, config.datagram_size),
+            pacing: config.pacing,
             window_full_at: None,
             lost: Vec::new(),
             pto_count: 0,
@@ -185,6 +201,7 @@ impl<R> Recovery<R> {
             if !self.can_send(self.datagram_size.into()) {
                 self.window_full_at = Some(now);
             }
+            self.pacer.on_sent(now, bytes);
             let bytes_in_flight = self.bytes_in_flight;
             self.controller.on_sent(&congestion::Sent {
                 now,
@@ -278,12 +295,25 @@ impl<R> Recovery<R> {
                 });
             }
         }
+        self.update_pace();
         // A client resets its backoff only once the server can answer freely (RFC 9002 §6.2.1).
         if self.peer_validated_address(context) {
             self.pto_count = 0;
         }
         self.timer_base = self.timer_base.max(now);
         Ok(())
+    }
+
+    /// Takes the rate from the controller, or from its window once a round trip was measured.
+    fn update_pace(&mut self) {
+        let rate = self.controller.pacing_rate().or_else(|| {
+            self.rtt.first_sample()?;
+            let (window, phase) = (self.controller.window(), self.controller.phase());
+            Some(Pacer::rate_of(window, self.rtt.smoothed(), phase))
+        });
+        if let (Some(rate), Pacing::On) = (rate, self.pacing) {
+            self.pacer.set_rate(rate);
+        }
     }
 
     /// Counts what was delivered, and how many packets in flight that were.
@@ -360,6 +390,30 @@ impl<R> Recovery<R> {
             && !self.spaces.iter().any(|space| space.sent.is_full())
     }
 
+    /// Whether pacing lets a datagram leave now. What is not paced need not ask.
+    #[inline]
+    pub fn may_send_now(&self, now: Instant) -> bool {
+        self.pacer.may_send(now)
+    }
+
+    /// Datagrams that may follow one another without a pause.
+    pub fn train(&self) -> usize {
+        let datagrams = self.pacer.train() / u64::from(self.datagram_size.max(1));
+        usize::try_from(datagrams).unwrap_or(usize::MAX).max(1)
+    }
+
+    /// Something waits for nothing but its time: when that comes. The window is not to blame if it
+    /// is not filled.
+    pub fn on_paced(&mut self, now: Instant) -> Instant {
+        self.window_full_at = Some(now);
+        self.pacer.release_at(now)
+    }
+
+    /// Bytes per second at which packets leave; `None` before there is a round trip to go by.
+    pub const fn pacing_rate(&self) -> Option<u64> {
+        self.pacer.rate()
+    }
+
     /// Ack-eliciting packets of a space that may leave whatever the window says.
     pub fn probes(&self, space: Space) -> u8 {
         self.space(space).probes
@@ -375,6 +429,7 @@ impl<R> Recovery<R> {
     /// The datagram size of the path changed.
     pub fn on_datagram_size(&mut self, bytes: u16) {
         self.datagram_size = bytes;
+        self.pacer.set_datagram_size(bytes);
         self.controller.on_datagram_size(bytes);
     }
 

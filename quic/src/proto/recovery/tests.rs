@@ -30,6 +30,7 @@ impl World {
             initial_rtt: ms(333),
             datagram_size: 1200,
             controller: Box::new(NewReno::new(1200)),
+            pacing: Pacing::On,
         };
         Self {
             start,

@@ -4,6 +4,7 @@
 //! answers with a window and, if it has one, a pacing rate. Bytes in flight, round trips and
 //! delivery rates are measured by `recovery` and handed over with each event.
 
+mod bbr;
 mod new_reno;
 mod prague;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use bbr::Bbr;
 pub use new_reno::NewReno;
 pub use prague::Prague;
 
@@ -268,7 +270,7 @@ impl Congestion {
         match self {
             Self::NewReno => Box::new(NewReno::new(start.datagram_size)),
             Self::Cubic => Box::new(NewReno::new(start.datagram_size)),
-            Self::Bbr => Box::new(NewReno::new(start.datagram_size)),
+            Self::Bbr => Box::new(Bbr::new(start)),
             Self::Prague => Box::new(Prague::new(start, Self::Cubic.start(start))),
             Self::Custom(factory) => factory(start),
         }

@@ -34,6 +34,7 @@ pub use self::{
     setup::Setup,
 };
 use super::{
+    ack_frequency::AckFrequency,
     cids::{self, CidEvent},
     handshake::{self, Handshake},
     packet::{self, Cid, PerSpace},
@@ -86,6 +87,7 @@ pub struct Connection {
     path: Path,
     spaces: PerSpace<Received>,
     recovery: Recovery<Carried>,
+    ack_frequency: AckFrequency,
     handshake: Handshake,
     agreement: Option<Agreement>,
     local_cids: cids::Local,

@@ -1,11 +1,13 @@
 //! Loss detection and its timers (RFC 9002), generic over the record of what a packet carried.
 
+mod ecn;
 mod loss;
 mod outcome;
 mod pacer;
 mod persistent;
 mod pto;
 mod rtt;
+mod skip;
 mod state;
 
 use std::{
@@ -16,14 +18,17 @@ use std::{
 use hybriq_tls::Side;
 
 pub use self::{
+    ecn::EcnState,
     outcome::{Outcome, Settled},
     rtt::Rtt,
 };
-use self::{pacer::Pacer, state::SpaceState};
+use self::{ecn::PathEcn, pacer::Pacer, skip::Skipper, state::SpaceState};
 use super::{
-    congestion::{self, Acked, Controller, LostPacket, RoundTrip, Usage},
+    congestion::{self, Acked, Controller, LostPacket, Marked, RoundTrip, Usage},
     delivery::{Delivery, Sampling},
+    ecn::Ecn,
     error::TransportError,
+    frame::EcnCounts,
     packet::{PerSpace, Space},
     space::SentPacket,
 };
@@ -76,6 +81,8 @@ pub struct Ack<I> {
     pub delay: Duration,
     /// All ranges acknowledged.
     pub ranges: I,
+    /// The ECN counts, if it carries them.
+    pub ecn: Option<EcnCounts>,
 }
 
 /// What a timeout was for.
@@ -99,6 +106,8 @@ pub enum Timeout {
 pub struct Recovery<R> {
     side: Side,
     spaces: PerSpace<SpaceState<R>>,
+    skipper: Skipper,
+    ecn: PathEcn,
     rtt: Rtt,
     controller: Box<dyn Controller>,
     datagram_size: u16,
@@ -117,6 +126,7 @@ pub struct Recovery<R> {
     handshake_acked: bool,
     packets_sent: u64,
     packets_lost: u64,
+    ptos: u64,
 }
 
 /// What [`Recovery`] starts with.
@@ -130,6 +140,10 @@ pub struct Config {
     pub datagram_size: u16,
     /// Says how much may be in flight.
     pub controller: Box<dyn Controller>,
+    /// A secret that says which 1-RTT packet numbers are skipped (RFC 9000 §21.4); `None`: none is.
+    pub skip_seed: Option<u64>,
+    /// Whether to begin with: [`EcnState::Testing`] or [`EcnState::Disabled`].
+    pub ecn: EcnState,
     /// Whether what may be in flight leaves at its time or at once.
     pub pacing: Pacing,
 }
@@ -149,6 +163,8 @@ impl<R> Recovery<R> {
         Self {
             side: config.side,
             spaces: PerSpace::of(|_| SpaceState::new()),
+            skipper: Skipper::new(config.skip_seed),
+            ecn: PathEcn::new(config.ecn),
             rtt: Rtt::new(config.initial_rtt),
             controller: config.controller,
             datagram_size: config.datagram_size,
@@ -163,6 +179,7 @@ impl<R> Recovery<R> {
             handshake_acked: false,
             packets_sent: 0,
             packets_lost: 0,
+            ptos: 0,
         }
     }
 
@@ -195,7 +212,12 @@ impl<R> Recovery<R> {
             in_flight || !packet.ack_eliciting,
             "ack-eliciting packets are in flight"
         );
+        self.ecn.on_sent(&mut state.ecn, packet.ecn);
         state.sent.insert(pn, packet);
+        if space == Space::Data && self.skipper.is_due(pn + 1) {
+            self.skipper.plan(pn + 1);
+            self.on_number_skipped(space, pn + 1);
+        }
         if in_flight {
             self.bytes_in_flight += bytes;
             if !self.can_send(self.datagram_size.into()) {
@@ -225,7 +247,31 @@ impl<R> Recovery<R> {
 
     /// Notes a packet number left out on purpose: its acknowledgement closes the connection.
     pub fn on_number_skipped(&mut self, space: Space, pn: u64) {
-        self.spaces[space].sent.skip(pn);
+        let state = &mut self.spaces[space];
+        state.sent.skip(pn);
+        state.skipped.push(pn);
+    }
+
+    /// How the next datagram is to be marked; `None` is Not-ECT. All datagrams of one train are
+    /// marked alike: it changes only with what comes in or is due.
+    #[inline]
+    pub fn ecn_mark(&self) -> Option<Ecn> {
+        self.ecn.is_marking().then(|| self.controller.ecn())
+    }
+
+    /// Tests anew whether marks pass: the path is another one.
+    pub const fn reset_ecn(&mut self) {
+        self.ecn.reset();
+    }
+
+    /// Whether the path carries ECN marks.
+    pub const fn ecn_state(&self) -> EcnState {
+        self.ecn.state()
+    }
+
+    /// Packets that the peer reported as marked with CE.
+    pub const fn ecn_marks(&self) -> u64 {
+        self.ecn.ce_total()
     }
 
     /// Takes an ACK frame (RFC 9002 §A.7).
@@ -244,6 +290,7 @@ impl<R> Recovery<R> {
     {
         let state = &mut self.spaces[ack.space];
         state.check_ack(&ack)?;
+        let order = ecn::Order::of(state.largest_acked, ack.largest);
         state.largest_acked = state.largest_acked.max(Some(ack.largest));
         let first_new = outcome.acked.len();
         let newly = state.take_acked(ack.ranges, outcome);
@@ -272,6 +319,16 @@ impl<R> Recovery<R> {
         let (sampling, packets) = self.on_delivered(now, acked);
         let lost_before = self.delivery.lost();
         self.detect_lost(now, ack.space, context, outcome);
+        let counted = &mut self.spaces[ack.space].ecn;
+        let marks = self.ecn.on_ack(counted, ack.ecn, newly.marked, order);
+        if let (1.., Some((_, newest_sent))) = (marks, newly.newest) {
+            self.controller.on_marked(&Marked {
+                now,
+                marks,
+                newest_sent,
+                bytes_in_flight: self.bytes_in_flight,
+            });
+        }
         if let Some((_, newest_sent)) = newly.newest_in_flight {
             let usage = self.usage(newest_sent);
             if let Some(rate) = self.delivery.finish(&sampling, self.rtt.min()) {
@@ -291,7 +348,7 @@ impl<R> Recovery<R> {
                     },
                     rate,
                     delivered: self.delivery.delivered(),
-                    marks: 0,
+                    marks,
                 });
             }
         }
@@ -343,15 +400,22 @@ impl<R> Recovery<R> {
 
     /// Forgets a space whose keys are discarded (RFC 9002 §6.4).
     pub fn discard_space(&mut self, space: Space) {
-        self.bytes_in_flight -= self.spaces[space].clear(|_, _| {});
+        let mut marked = 0;
+        self.bytes_in_flight -=
+            self.spaces[space].clear(|_, packet| marked += u64::from(packet.ecn.is_some()));
+        self.ecn.on_discarded(marked);
         self.pto_count = 0;
     }
 
     /// Takes everything of a space out of flight and hands it over as lost, without a sign of
     /// congestion: for 0-RTT that was rejected.
     pub fn abandon_space(&mut self, space: Space, outcome: &mut Outcome<R>) {
-        self.bytes_in_flight -=
-            self.spaces[space].clear(|pn, packet| outcome.lost.push(Settled { pn, packet }));
+        let mut marked = 0;
+        self.bytes_in_flight -= self.spaces[space].clear(|pn, packet| {
+            marked += u64::from(packet.ecn.is_some());
+            outcome.lost.push(Settled { pn, packet });
+        });
+        self.ecn.on_discarded(marked);
     }
 
     /// Starts over after a Retry: all that was sent is handed over to be sent again. What the Retry
@@ -448,6 +512,11 @@ impl<R> Recovery<R> {
         self.space(space).eliciting_in_flight > 0
     }
 
+    /// How far behind another a packet must be to count as lost (RFC 9002 §6.1.1).
+    pub const fn packet_threshold(&self) -> u64 {
+        loss::PACKET_THRESHOLD
+    }
+
     /// The round trip.
     pub const fn rtt(&self) -> &Rtt {
         &self.rtt
@@ -471,6 +540,11 @@ impl<R> Recovery<R> {
     /// Packets declared lost.
     pub const fn packets_lost(&self) -> u64 {
         self.packets_lost
+    }
+
+    /// Probe timeouts in all.
+    pub const fn ptos(&self) -> u64 {
+        self.ptos
     }
 
     /// Probe timeouts since the last progress.

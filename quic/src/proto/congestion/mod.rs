@@ -5,6 +5,7 @@
 //! delivery rates are measured by `recovery` and handed over with each event.
 
 mod bbr;
+pub mod careful_resume;
 mod new_reno;
 mod prague;
 #[cfg(test)]

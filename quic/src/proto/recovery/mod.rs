@@ -6,6 +6,7 @@ mod outcome;
 mod pacer;
 mod persistent;
 mod pto;
+mod resume;
 mod rtt;
 mod skip;
 mod state;
@@ -24,7 +25,9 @@ pub use self::{
 };
 use self::{ecn::PathEcn, pacer::Pacer, skip::Skipper, state::SpaceState};
 use super::{
-    congestion::{self, Acked, Controller, LostPacket, Marked, RoundTrip, Usage},
+    congestion::{
+        self, Acked, Controller, LostPacket, Marked, RoundTrip, Usage, careful_resume::Resuming,
+    },
     delivery::{Delivery, Sampling},
     ecn::Ecn,
     error::TransportError,
@@ -109,7 +112,7 @@ pub struct Recovery<R> {
     skipper: Skipper,
     ecn: PathEcn,
     rtt: Rtt,
-    controller: Box<dyn Controller>,
+    controller: Resuming,
     datagram_size: u16,
     bytes_in_flight: u64,
     delivery: Delivery,
@@ -166,7 +169,7 @@ impl<R> Recovery<R> {
             skipper: Skipper::new(config.skip_seed),
             ecn: PathEcn::new(config.ecn),
             rtt: Rtt::new(config.initial_rtt),
-            controller: config.controller,
+            controller: Resuming::new(now, config.controller, config.datagram_size),
             datagram_size: config.datagram_size,
             bytes_in_flight: 0,
             delivery: Delivery::new(now),

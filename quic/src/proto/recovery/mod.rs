@@ -8,6 +8,7 @@ mod pacer;
 mod persistent;
 mod pto;
 mod reordering;
+mod resume;
 mod rtt;
 mod skip;
 mod spurious;
@@ -30,7 +31,9 @@ use self::{
     state::SpaceState,
 };
 use super::{
-    congestion::{self, Acked, Controller, LostPacket, Marked, RoundTrip, Usage},
+    congestion::{
+        self, Acked, Controller, LostPacket, Marked, RoundTrip, Usage, careful_resume::Resuming,
+    },
     delivery::{Delivery, Sampling},
     ecn::Ecn,
     error::TransportError,
@@ -117,7 +120,7 @@ pub struct Recovery<R> {
     reordering: Reordering,
     episode: Episode,
     rtt: Rtt,
-    controller: Box<dyn Controller>,
+    controller: Resuming,
     datagram_size: u16,
     bytes_in_flight: u64,
     delivery: Delivery,
@@ -177,7 +180,7 @@ impl<R> Recovery<R> {
             reordering: Reordering::new(now),
             episode: Episode::default(),
             rtt: Rtt::new(config.initial_rtt),
-            controller: config.controller,
+            controller: Resuming::new(now, config.controller, config.datagram_size),
             datagram_size: config.datagram_size,
             bytes_in_flight: 0,
             delivery: Delivery::new(now),

@@ -162,7 +162,7 @@ pub use incoming::Incoming;
 pub use proto::{
     congestion::{self, Congestion},
     error::Code,
-    streams::{Direction, StreamId},
+    streams::{Direction, Priority, StreamId},
 };
 #[cfg(feature = "tokio")]
 pub use recv_stream::RecvStream;

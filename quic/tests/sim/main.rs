@@ -10,5 +10,6 @@ mod field_bugs;
 mod first_flight;
 mod handshake_matrix;
 mod lifetime;
+mod pacing;
 mod support;
 mod transfer;

@@ -102,6 +102,7 @@ impl Connection {
             largest: ack.largest,
             delay,
             ranges: ack.ranges(),
+            ecn: ack.ecn,
         };
         let mut outcome = std::mem::take(&mut self.outcome);
         let checked = self.recovery.on_ack(now, ack, &context, &mut outcome);

@@ -7,7 +7,9 @@ use super::{
     delivery::{Carried, Control},
     spaces::level,
 };
-use crate::proto::{frame::FrameWriter, packet::Space, params::ACK_DELAY_EXPONENT};
+use crate::proto::{
+    frame::FrameWriter, packet::Space, params::ACK_DELAY_EXPONENT, streams::Timing,
+};
 
 /// What a space wants to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,7 +112,9 @@ impl Connection {
                 control.ack_frequency = self.ack_frequency.write_frames(out);
                 control.local_cids = self.local_cids.write_frames(out);
                 control.peer_cids = self.peer_cids.write_frames(out);
-                self.streams.write_frames(out, &mut carried.streams);
+                let rtt = self.recovery.rtt().smoothed();
+                let timing = Timing { now, rtt };
+                self.streams.write_frames(timing, out, &mut carried.streams);
             }
         }
         // Not in the handshake: an Initial that elicits an acknowledgement would have to fill its

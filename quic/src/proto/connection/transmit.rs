@@ -67,7 +67,7 @@ impl Connection {
         Some(Transmit {
             remote: self.path.peer(),
             local_ip: self.path.local(),
-            ecn: None,
+            ecn: self.recovery.ecn_mark(),
             size,
             segment_size: (size > segment).then_some(segment),
         })
@@ -165,7 +165,7 @@ impl Connection {
                 ack_eliciting,
                 in_flight: ack_eliciting || pad_to > size_now,
                 largest_acked: acked_up_to.filter(|_| acks),
-                ecn: None,
+                ecn: self.recovery.ecn_mark(),
                 snapshot: None,
                 record: carried,
             },

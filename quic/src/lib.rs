@@ -146,7 +146,7 @@ mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
 
-pub use config::{ClientConfig, ServerConfig, TransportConfig};
+pub use config::{AckFrequency, ClientConfig, ServerConfig, TransportConfig};
 #[cfg(feature = "tokio")]
 pub use connecting::Connecting;
 #[cfg(feature = "tokio")]
@@ -162,7 +162,7 @@ pub use incoming::Incoming;
 pub use proto::{
     congestion::{self, Congestion},
     error::Code,
-    streams::{Direction, StreamId},
+    streams::{Direction, Priority, StreamId},
 };
 #[cfg(feature = "tokio")]
 pub use recv_stream::RecvStream;

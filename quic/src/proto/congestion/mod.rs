@@ -4,6 +4,7 @@
 //! answers with a window and, if it has one, a pacing rate. Bytes in flight, round trips and
 //! delivery rates are measured by `recovery` and handed over with each event.
 
+mod bbr;
 mod new_reno;
 #[cfg(test)]
 mod testing;
@@ -14,6 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub use bbr::Bbr;
 pub use new_reno::NewReno;
 
 pub use super::{
@@ -266,7 +268,7 @@ impl Congestion {
         match self {
             Self::NewReno => Box::new(NewReno::new(start.datagram_size)),
             Self::Cubic => Box::new(NewReno::new(start.datagram_size)),
-            Self::Bbr => Box::new(NewReno::new(start.datagram_size)),
+            Self::Bbr => Box::new(Bbr::new(start)),
             Self::Prague => Box::new(NewReno::new(start.datagram_size)),
             Self::Custom(factory) => factory(start),
         }

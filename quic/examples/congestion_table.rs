@@ -22,7 +22,7 @@ fn main() {
                         * path.duration().as_secs_f64()
                         / path.datagram_size() as f64;
                     println!(
-                        "{name} {rtt:?} {buffer:?} {loss:?}: {:.1}% retx {:.2}% mean {:?} p95 {:?}  took {took:?} ns/packet {:.0}",
+                        "{name:8} {rtt:?} {buffer:?} {loss:?}: {:.1}% retx {:.2}% mean {:?} p95 {:?}  took {took:?} ns/packet {:.0}",
                         o.goodput * 100.0,
                         o.retransmitted * 100.0,
                         o.mean_delay,

@@ -18,7 +18,10 @@ use hybriq_tls::Side;
 
 use self::{receiver::Receiver, sender::Sender};
 use super::{Datagram, Network, SERVER_ADDRESS, StandIn, host::Clock, ms};
-use crate::proto::congestion::Congestion;
+use crate::proto::{
+    congestion::Congestion,
+    recovery::{EcnState, Pacing},
+};
 
 /// Turns that may follow one another without time passing.
 const TURNS_AT_ONCE: usize = 100_000;
@@ -41,17 +44,10 @@ pub struct FlowSetup {
     pub starts_at: Duration,
     /// When it has nothing new to send any more.
     pub ends_at: Duration,
-    /// How packets leave.
+    /// Whether what the window allows leaves at its time or at once.
     pub pacing: Pacing,
-}
-
-/// How packets leave that the window allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pacing {
-    /// As the pacer says.
-    Paced,
-    /// At once.
-    Unpaced,
+    /// Whether datagrams are marked as ECN capable at first.
+    pub ecn: EcnState,
 }
 
 impl FlowSetup {
@@ -64,7 +60,8 @@ impl FlowSetup {
             max_ack_delay: ms(25),
             starts_at: Duration::ZERO,
             ends_at: Duration::MAX,
-            pacing: Pacing::Paced,
+            pacing: Pacing::On,
+            ecn: EcnState::Testing,
         }
     }
 }

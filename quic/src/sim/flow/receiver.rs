@@ -68,9 +68,9 @@ impl Receiver {
         }
         let delay = self.received.ack_delay(now).as_micros() as u64;
         let mut frames = FrameWriter::new(&mut self.buffer);
-        frames.ack(delay, self.received.ranges(), self.received.ecn_counts())?;
+        let told = frames.ack(delay, self.received.ranges(), self.received.ecn_counts())?;
         let len = frames.len();
-        self.received.on_ack_sent();
+        self.received.on_ack_sent(told);
         let label = [self.next_number, 0, 0];
         self.next_number += 1;
         let payload = self.buffer.get(..len)?.to_vec();

@@ -34,6 +34,8 @@ pub(super) struct Sender {
     /// Chunks to send again, oldest first.
     lost: VecDeque<u64>,
     next_chunk: u64,
+    /// When the pacer lets the next train leave.
+    paced_until: Option<Instant>,
     /// The largest number in an acknowledgement that asked for one itself.
     known: u64,
     sent: u64,
@@ -55,6 +57,9 @@ impl Sender {
             initial_rtt: setup.initial_rtt,
             datagram_size: setup.datagram_size,
             controller: setup.congestion.start(&start),
+            skip_seed: Some(seed),
+            ecn: setup.ecn,
+            pacing: setup.pacing,
         };
         Self {
             recovery: Recovery::new(starts_at, config),
@@ -69,6 +74,7 @@ impl Sender {
             ends_at: clock.base.checked_add(setup.ends_at),
             lost: VecDeque::new(),
             next_chunk: 0,
+            paced_until: None,
             known: NOTHING,
             sent: 0,
             retransmitted: 0,
@@ -91,6 +97,7 @@ impl Sender {
             largest: ack.largest,
             delay: Duration::from_micros(ack.delay),
             ranges: ack.ranges(),
+            ecn: ack.ecn,
         };
         let taken = self
             .recovery
@@ -139,7 +146,8 @@ impl Sender {
             return Some(self.starts_at)
                 .filter(|&start| self.ends_at.is_none_or(|end| start < end));
         }
-        self.recovery.next_timeout(&self.context)
+        let recovery = self.recovery.next_timeout(&self.context);
+        recovery.into_iter().chain(self.paced_until).min()
     }
 
     fn is_over(&self, now: Instant) -> bool {
@@ -148,18 +156,33 @@ impl Sender {
 
     /// The next datagram that may leave now.
     pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<(StandIn, Option<Ecn>)> {
-        if now < self.starts_at || (self.lost.is_empty() && self.is_over(now)) {
+        self.paced_until = None;
+        if now < self.starts_at {
             return None;
         }
         let size = u64::from(self.size);
-        if self.recovery.probes(Space::Data) == 0 && !self.recovery.can_send(size) {
+        let room = self.recovery.can_send(size);
+        if self.lost.is_empty() && self.is_over(now) {
+            if room {
+                self.recovery.on_app_limited();
+            }
             return None;
+        }
+        if self.probes() == 0 {
+            if !room {
+                return None;
+            }
+            if !self.recovery.may_send_now(now) {
+                self.paced_until = Some(self.recovery.on_paced(now));
+                return None;
+            }
         }
         let chunk = self.lost.pop_front().unwrap_or_else(|| {
             self.next_chunk += 1;
             self.next_chunk - 1
         });
         let pn = self.recovery.next_number(Space::Data);
+        let mark = self.recovery.ecn_mark();
         self.recovery.on_packet_sent(
             Space::Data,
             pn,
@@ -169,13 +192,17 @@ impl Sender {
                 ack_eliciting: true,
                 in_flight: true,
                 largest_acked: None,
-                ecn: None,
+                ecn: mark,
                 snapshot: None,
                 record: chunk,
             },
         );
         self.sent += size;
-        Some((stand_in(self.size.into(), [pn, chunk, self.known]), None))
+        Some((stand_in(self.size.into(), [pn, chunk, self.known]), mark))
+    }
+
+    fn probes(&self) -> u8 {
+        self.recovery.probes(Space::Data)
     }
 
     /// Bytes in flight are those of the packets under way.

@@ -21,12 +21,7 @@ const STAGES: [u64; 3] = [49, 60, 350];
 
 fn deliver(world: &mut World, payload: Vec<u8>) {
     let source = world.client_host(0).address;
-    world.deliver(Datagram {
-        source,
-        destination: SERVER_ADDRESS,
-        ecn: None,
-        payload,
-    });
+    world.deliver(Datagram::new(source, SERVER_ADDRESS, payload));
 }
 
 /// Whatever happened, it is over in time and nothing is left of it.

@@ -146,7 +146,7 @@ mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
 
-pub use config::{ClientConfig, ServerConfig, TransportConfig};
+pub use config::{AckFrequency, ClientConfig, ServerConfig, TransportConfig};
 #[cfg(feature = "tokio")]
 pub use connecting::Connecting;
 #[cfg(feature = "tokio")]
@@ -160,8 +160,9 @@ pub use hybriq_tls::{Backend, Group, Identity, KeyExchange, KeyLog, Side, Trust}
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;
 pub use proto::{
+    congestion::{self, Congestion},
     error::Code,
-    streams::{Direction, StreamId},
+    streams::{Direction, Priority, StreamId},
 };
 #[cfg(feature = "tokio")]
 pub use recv_stream::RecvStream;

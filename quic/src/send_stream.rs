@@ -12,7 +12,7 @@ use tokio::io::AsyncWrite;
 use crate::{
     connection::wire_code,
     error::{ConnectionError, WriteError},
-    proto::streams::{self, ClosedStream, StreamId, Streams},
+    proto::streams::{self, ClosedStream, Priority, StreamId, Streams},
     worker::{Handle, set_waker},
 };
 
@@ -28,6 +28,7 @@ pub struct SendStream {
     handle: Handle,
     id: StreamId,
     end: End,
+    priority: Priority,
 }
 
 /// What this end did with the stream.
@@ -50,6 +51,7 @@ impl SendStream {
             handle,
             id,
             end: End::Open,
+            priority: Priority::default(),
         }
     }
 
@@ -58,8 +60,41 @@ impl SendStream {
         self.id
     }
 
-    /// Writes some of the data and says how much; waits while the peer's credit or the send buffer
-    /// allow nothing.
+    /// When this stream's data goes, compared with that of the connection's other streams.
+    pub fn priority(&self) -> Priority {
+        self.priority
+    }
+
+    /// Decides when this stream's data goes, compared with that of the connection's other streams.
+    ///
+    /// Takes effect at once, for what was written before as well. May be called at any time; once
+    /// everything was delivered it changes nothing. It is not told to the peer and does not concern
+    /// what the peer sends.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(connection: hybriq::Connection) -> Result<(), Box<dyn std::error::Error>> {
+    /// use hybriq::Priority;
+    ///
+    /// let mut backup = connection.open_uni().await?;
+    /// backup.set_priority(Priority::new(7)); // only what the other streams leave
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_priority(&mut self, priority: Priority) {
+        self.priority = priority;
+        // Closed: nothing is left to be sent.
+        let _ = self
+            .handle
+            .lock()
+            .core
+            .streams()
+            .set_priority(self.id, priority);
+    }
+
+    /// Writes some of the data and says how much; waits while [as much as may wait] to be sent does.
+    ///
+    /// [as much as may wait]: crate::TransportConfig::send_buffer
     ///
     /// # Errors
     /// The peer stopped the stream, it was finished, or the connection is over.

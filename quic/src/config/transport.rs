@@ -1,5 +1,12 @@
 use std::time::Duration;
 
+use crate::proto::{
+    congestion::Congestion,
+    recovery::{EcnState, Pacing},
+};
+
+const MIB: u64 = 1024 * 1024;
+
 /// Streams of one kind that a peer can be allowed (RFC 9000 §4.6).
 const MOST_STREAMS: u64 = 1 << 60;
 
@@ -28,21 +35,39 @@ const fn streams(count: u64) -> u64 {
     }
 }
 
+/// How often acknowledgements are asked of a peer that takes such requests
+/// (draft-ietf-quic-ack-frequency). Requests of the peer are always followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AckFrequency {
+    /// Some in each round trip: fewer, the more is in flight, which saves both ends work.
+    #[default]
+    Adaptive,
+    /// Nothing is asked: most peers acknowledge every second packet (RFC 9000 §13.2.2).
+    PeerDefault,
+}
+
 /// What a connection allows and how it behaves, TLS aside. Start from [`TransportConfig::new`].
 ///
 /// Values beyond what QUIC can say are lowered to the largest that it can.
 #[derive(Clone, Debug)]
 pub struct TransportConfig {
+    pub(crate) initial_receive_window: u64,
     pub(crate) receive_window: u64,
+    pub(crate) initial_stream_receive_window: u64,
     pub(crate) stream_receive_window: u64,
     pub(crate) send_buffer: u64,
+    pub(crate) max_send_buffer: u64,
     pub(crate) max_bidi_streams: u64,
     pub(crate) max_uni_streams: u64,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) handshake_timeout: Duration,
     pub(crate) max_ack_delay: Duration,
+    pub(crate) ack_frequency: AckFrequency,
     pub(crate) initial_rtt: Duration,
     pub(crate) datagram_size: u16,
+    pub(crate) congestion: Congestion,
+    pub(crate) ecn: EcnState,
+    pub(crate) pacing: Pacing,
 }
 
 impl Default for TransportConfig {
@@ -55,39 +80,103 @@ impl TransportConfig {
     /// Defaults for servers and clients on the Internet.
     pub const fn new() -> Self {
         Self {
-            receive_window: 15 * 1024 * 1024,
-            stream_receive_window: 6 * 1024 * 1024,
-            send_buffer: 1024 * 1024,
+            initial_receive_window: 3 * MIB / 2,
+            receive_window: 24 * MIB,
+            initial_stream_receive_window: MIB,
+            stream_receive_window: 16 * MIB,
+            send_buffer: MIB,
+            max_send_buffer: 16 * MIB,
             max_bidi_streams: 100,
             max_uni_streams: 100,
             idle_timeout: Some(Duration::from_secs(30)),
             handshake_timeout: Duration::from_secs(10),
             max_ack_delay: Duration::from_millis(25),
+            ack_frequency: AckFrequency::Adaptive,
             initial_rtt: Duration::from_millis(333),
             datagram_size: 1200,
+            congestion: Congestion::Cubic,
+            ecn: EcnState::Testing,
+            pacing: Pacing::On,
         }
     }
 
-    /// Bytes the peer may have under way or unread on all streams together. Default 15 MiB.
+    /// Bytes the peer may have under way or unread on all streams together, at most. Default
+    /// 24 MiB.
+    ///
+    /// The window starts at [`initial_receive_window`](Self::initial_receive_window) and doubles
+    /// while the application reads so fast that a window lasts for less than three round trips; it
+    /// is half as large again as the largest window of a stream. An application that reads slowly
+    /// does not make it grow, so this much is held only of peers that were fast before.
+    ///
+    /// A window of 4/3 of what a path holds, its rate times its round trip, uses it to the full: the
+    /// default is enough for 1 Gbit/s over 150 ms.
     #[must_use]
     pub const fn receive_window(mut self, bytes: u64) -> Self {
         self.receive_window = bytes;
         self
     }
 
-    /// Bytes the peer may have under way or unread on one stream. Default 6 MiB.
+    /// Bytes the peer may send on all streams together before anything was read. Not more than
+    /// [`receive_window`](Self::receive_window); default 1.5 MiB.
+    ///
+    /// A peer that starts with ten packets takes six round trips to fill the default, time enough
+    /// for the window to grow before it does. It is the limit of what a peer can make a connection
+    /// hold whose data nobody reads.
+    #[must_use]
+    pub const fn initial_receive_window(mut self, bytes: u64) -> Self {
+        self.initial_receive_window = bytes;
+        self
+    }
+
+    /// Bytes the peer may have under way or unread on one stream, at most. Default 16 MiB.
+    ///
+    /// It starts at [`initial_stream_receive_window`](Self::initial_stream_receive_window) and
+    /// grows as [`receive_window`](Self::receive_window) does. The default lets one stream fill
+    /// 1 Gbit/s over 100 ms, or 200 Mbit/s over 500 ms.
     #[must_use]
     pub const fn stream_receive_window(mut self, bytes: u64) -> Self {
         self.stream_receive_window = bytes;
         self
     }
 
-    /// Bytes held for sending per stream until they are acknowledged; a writer waits beyond it.
-    /// At least 1, default 1 MiB.
+    /// Bytes the peer may send on one stream before anything of it was read. Not more than
+    /// [`stream_receive_window`](Self::stream_receive_window); default 1 MiB.
+    #[must_use]
+    pub const fn initial_stream_receive_window(mut self, bytes: u64) -> Self {
+        self.initial_stream_receive_window = bytes;
+        self
+    }
+
+    /// Bytes per stream that may wait to be sent; a writer waits beyond it. At least 1, default
+    /// 1 MiB.
+    ///
+    /// Bytes under way do not count: how many these are is for congestion control to say, and
+    /// [`max_send_buffer`](Self::max_send_buffer) bounds both together.
     #[must_use]
     pub const fn send_buffer(mut self, bytes: u64) -> Self {
         self.send_buffer = if bytes == 0 { 1 } else { bytes };
         self
+    }
+
+    /// Bytes held per stream until they are acknowledged, sent or not; a writer waits beyond it.
+    /// Not less than [`send_buffer`](Self::send_buffer); default 16 MiB.
+    ///
+    /// One stream sends no faster than this in a round trip, less what waits to be sent.
+    #[must_use]
+    pub const fn max_send_buffer(mut self, bytes: u64) -> Self {
+        self.max_send_buffer = bytes;
+        self
+    }
+
+    /// What the peer is told at first for all streams together.
+    pub(crate) fn first_receive_window(&self) -> u64 {
+        self.initial_receive_window.min(self.receive_window)
+    }
+
+    /// What the peer is told at first for each stream.
+    pub(crate) fn first_stream_receive_window(&self) -> u64 {
+        self.initial_stream_receive_window
+            .min(self.stream_receive_window)
     }
 
     /// Bidirectional streams the peer may have open at once. Default 100.
@@ -122,10 +211,18 @@ impl TransportConfig {
         self
     }
 
-    /// How long an acknowledgement may wait for company: less than 2^14 ms. Default 25 ms.
+    /// How long an acknowledgement may wait for company: less than 2^14 ms. Default 25 ms. Unless it
+    /// is below 1 ms, the peer may ask for another delay.
     #[must_use]
     pub const fn max_ack_delay(mut self, delay: Duration) -> Self {
         self.max_ack_delay = at_most(delay, LONGEST_ACK_DELAY);
+        self
+    }
+
+    /// How often the peer is asked to acknowledge. Default [`AckFrequency::Adaptive`].
+    #[must_use]
+    pub const fn ack_frequency(mut self, requests: AckFrequency) -> Self {
+        self.ack_frequency = requests;
         self
     }
 
@@ -145,6 +242,29 @@ impl TransportConfig {
             LARGEST_DATAGRAM.. => LARGEST_DATAGRAM,
             _ => bytes,
         };
+        self
+    }
+
+    /// How much may be in flight, and how fast it leaves. Default [`Congestion::default`].
+    #[must_use]
+    pub fn congestion(mut self, congestion: Congestion) -> Self {
+        self.congestion = congestion;
+        self
+    }
+
+    /// Marks no packet as ECN-capable (RFC 9000 §13.4). By default they are, as long as the path
+    /// and the peer show that they can make use of it. What the peer marks is reported either way.
+    #[must_use]
+    pub const fn without_ecn(mut self) -> Self {
+        self.ecn = EcnState::Disabled;
+        self
+    }
+
+    /// Lets everything leave at once that the window allows. For measurements: queues on the way
+    /// overflow that would have carried the same data spread over the round trip.
+    #[must_use]
+    pub const fn without_pacing(mut self) -> Self {
+        self.pacing = Pacing::Off;
         self
     }
 }

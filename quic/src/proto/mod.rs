@@ -6,11 +6,14 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+pub mod ack_frequency;
 mod buffer;
 pub mod cids;
 pub mod congestion;
 pub mod connection;
 pub mod datagram;
+pub mod delivery;
+pub mod ecn;
 pub mod endpoint;
 pub mod error;
 pub mod frame;

@@ -189,6 +189,13 @@ impl State {
         complete
     }
 
+    /// Takes the events of streams alone: those that follow from sending.
+    pub(super) fn take_stream_events(&mut self, wakes: &mut Vec<Waker>) {
+        while let Some(event) = self.core.streams().poll_event() {
+            self.on_stream_event(event, wakes);
+        }
+    }
+
     fn on_stream_event(&mut self, event: StreamEvent, wakes: &mut Vec<Waker>) {
         match event {
             StreamEvent::Opened(direction) => self.accepting(direction).wake_all(wakes),

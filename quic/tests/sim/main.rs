@@ -9,5 +9,6 @@ mod field_bugs;
 mod first_flight;
 mod handshake_matrix;
 mod lifetime;
+mod pacing;
 mod support;
 mod transfer;

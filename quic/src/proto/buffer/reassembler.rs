@@ -57,6 +57,11 @@ impl Reassembler {
         }
     }
 
+    /// Lets the data be in so many separate pieces, if that is more than before.
+    pub(crate) fn allow_pieces(&mut self, pieces: usize) {
+        self.max_pieces = self.max_pieces.max(pieces);
+    }
+
     /// Bytes read so far.
     pub(crate) const fn consumed(&self) -> u64 {
         self.consumed

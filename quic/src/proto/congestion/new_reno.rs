@@ -1,6 +1,6 @@
 use std::time::Instant;
 
-use super::{Acked, Controller, Lost, Sent, Severity, Usage};
+use super::{Acked, Controller, Lost, Marked, Phase, Severity, Usage, initial_window};
 
 #[cfg(test)]
 mod tests;
@@ -14,6 +14,7 @@ pub struct NewReno {
     slow_start_threshold: u64,
     /// Packets sent up to then belong to a loss that was already answered.
     recovery_start: Option<Instant>,
+    in_recovery: bool,
     /// Bytes acknowledged in congestion avoidance since the window grew last.
     acked: u64,
 }
@@ -24,9 +25,10 @@ impl NewReno {
         let datagram_size = u64::from(datagram_size);
         Self {
             datagram_size,
-            window: (10 * datagram_size).min((2 * datagram_size).max(14_720)),
+            window: initial_window(datagram_size),
             slow_start_threshold: u64::MAX,
             recovery_start: None,
+            in_recovery: false,
             acked: 0,
         }
     }
@@ -34,17 +36,28 @@ impl NewReno {
     const fn minimum_window(&self) -> u64 {
         2 * self.datagram_size
     }
+
+    /// Whether packets sent then belong to congestion that was already answered (RFC 9002 §7.3.2).
+    fn is_answered(&self, time_sent: Instant) -> bool {
+        self.recovery_start.is_some_and(|start| time_sent <= start)
+    }
+
+    fn reduce(&mut self, now: Instant) {
+        self.recovery_start = Some(now);
+        self.window = (self.window / 2).max(self.minimum_window());
+        self.slow_start_threshold = self.window;
+        self.acked = 0;
+        self.in_recovery = true;
+    }
 }
 
 impl Controller for NewReno {
-    fn on_sent(&mut self, _: &Sent) {}
-
     fn on_acked(&mut self, acked: &Acked) {
-        if acked.usage == Usage::Underused
-            || self
-                .recovery_start
-                .is_some_and(|start| acked.time_sent <= start)
-        {
+        if self.is_answered(acked.newest_sent) {
+            return;
+        }
+        self.in_recovery = false;
+        if acked.usage == Usage::Underused {
             return;
         }
         if self.window < self.slow_start_threshold {
@@ -58,20 +71,21 @@ impl Controller for NewReno {
         }
     }
 
-    fn on_lost(&mut self, lost: &Lost) {
-        if self
-            .recovery_start
-            .is_none_or(|start| lost.time_sent > start)
-        {
-            self.recovery_start = Some(lost.now);
-            self.window = (self.window / 2).max(self.minimum_window());
-            self.slow_start_threshold = self.window;
-            self.acked = 0;
+    fn on_lost(&mut self, lost: &Lost<'_>) {
+        if !self.is_answered(lost.newest_sent) {
+            self.reduce(lost.now);
         }
         if lost.severity == Severity::PersistentCongestion {
             self.window = self.minimum_window();
             self.recovery_start = None;
             self.acked = 0;
+            self.in_recovery = false;
+        }
+    }
+
+    fn on_marked(&mut self, marked: &Marked) {
+        if !self.is_answered(marked.newest_sent) {
+            self.reduce(marked.now);
         }
     }
 
@@ -82,5 +96,23 @@ impl Controller for NewReno {
 
     fn window(&self) -> u64 {
         self.window
+    }
+
+    fn phase(&self) -> Phase {
+        if self.in_recovery {
+            Phase::Recovery
+        } else if self.window < self.slow_start_threshold {
+            Phase::SlowStart
+        } else {
+            Phase::Avoidance
+        }
+    }
+
+    fn slow_start_threshold(&self) -> Option<u64> {
+        (self.slow_start_threshold != u64::MAX).then_some(self.slow_start_threshold)
+    }
+
+    fn name(&self) -> &'static str {
+        "NewReno"
     }
 }

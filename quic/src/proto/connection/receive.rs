@@ -331,12 +331,7 @@ impl Connection {
         let blocked = !self.path.may_send(limits::MIN_DATAGRAM as u64);
         recovery::Context {
             handshake,
-            peer_max_ack_delay: self
-                .peer_params
-                .as_ref()
-                .map_or(std::time::Duration::from_millis(25), |params| {
-                    params.max_ack_delay
-                }),
+            peer_max_ack_delay: self.ack_frequency.peer_max_delay(),
             amplification: if blocked {
                 recovery::Amplification::Blocked
             } else {

@@ -2,12 +2,12 @@ use std::time::Instant;
 
 use super::{Context, Outcome, Recovery, Settled, persistent};
 use crate::proto::{
-    congestion::{self, Severity},
+    congestion::{Lost, LostPacket, Severity},
     packet::Space,
 };
 
 /// How many packets may overtake one before it counts as lost (RFC 9002 §6.1.1).
-const PACKET_THRESHOLD: u64 = 3;
+pub(super) const PACKET_THRESHOLD: u64 = 3;
 
 impl<R> Recovery<R> {
     /// Declares lost what was sent long enough before an acknowledged packet (RFC 9002 §6.1), and
@@ -29,28 +29,38 @@ impl<R> Recovery<R> {
         let Some(largest_acked) = state.largest_acked else {
             return;
         };
-        let mut loss_time: Option<Instant> = None;
-        let (mut bytes, mut eliciting, mut count) = (0, 0, 0);
-        let mut last_sent = None;
+        let overtaken = state.skipped.overtaken_by(PACKET_THRESHOLD, largest_acked);
+        let mut loss_time = None;
+        let (mut bytes, mut eliciting, mut count, mut marked) = (0, 0, 0, 0);
+        let lost = &mut self.lost;
+        lost.clear();
         state.sent.take_lost(
             largest_acked,
             |pn, packet| {
-                if largest_acked - pn >= PACKET_THRESHOLD
+                if overtaken.is_some_and(|last| pn <= last)
                     || now.saturating_duration_since(packet.time_sent) >= delay
                 {
                     return true;
                 }
-                let at = packet.time_sent + delay;
-                loss_time = Some(loss_time.map_or(at, |earliest| earliest.min(at)));
+                loss_time = Some(packet.time_sent + delay);
                 false
             },
             |pn, packet| {
-                run.on_lost(pn, packet.ack_eliciting.then_some(packet.time_sent));
+                run.on_lost(
+                    &state.skipped,
+                    pn,
+                    packet.ack_eliciting.then_some(packet.time_sent),
+                );
                 count += 1;
+                marked += u64::from(packet.ecn.is_some());
                 eliciting += u32::from(packet.ack_eliciting);
-                if packet.in_flight {
+                if let Some(snapshot) = packet.snapshot {
                     bytes += packet.bytes_in_flight();
-                    last_sent = last_sent.max(Some(packet.time_sent));
+                    lost.push(LostPacket {
+                        bytes: packet.size.into(),
+                        time_sent: packet.time_sent,
+                        snapshot,
+                    });
                 }
                 outcome.lost.push(Settled { pn, packet });
             },
@@ -59,8 +69,13 @@ impl<R> Recovery<R> {
         state.loss_time = loss_time;
         state.eliciting_in_flight -= eliciting;
         self.packets_lost += count;
+        self.ecn.on_lost(marked);
+        let prior_in_flight = self.bytes_in_flight;
         self.bytes_in_flight -= bytes;
-        let Some(time_sent) = last_sent else { return };
+        self.delivery.on_lost(bytes);
+        let Some(newest) = self.lost.last() else {
+            return;
+        };
         let severity = if run.is_persistent() {
             outcome.persistent_congestion = true;
             self.rtt.on_persistent_congestion();
@@ -68,11 +83,17 @@ impl<R> Recovery<R> {
         } else {
             Severity::Congestion
         };
-        self.controller.on_lost(&congestion::Lost {
+        self.controller.on_lost(&Lost {
             now,
-            time_sent,
+            packets: &self.lost,
             bytes,
+            newest_sent: newest.time_sent,
+            prior_in_flight,
+            bytes_in_flight: self.bytes_in_flight,
+            delivered: self.delivery.delivered(),
+            lost: self.delivery.lost(),
             severity,
         });
+        self.update_pace();
     }
 }

@@ -1,6 +1,6 @@
 use std::{ops::RangeInclusive, time::Instant};
 
-use super::{Ack, Outcome, Settled};
+use super::{Ack, Outcome, Settled, ecn, skip::Skipped};
 use crate::proto::{
     error::{Code, TransportError},
     space::{SentPacket, SentPackets},
@@ -10,6 +10,8 @@ use crate::proto::{
 #[derive(Debug)]
 pub(super) struct SpaceState<R> {
     pub(super) sent: SentPackets<R>,
+    pub(super) skipped: Skipped,
+    pub(super) ecn: ecn::Counted,
     pub(super) largest_acked: Option<u64>,
     /// When the next packet is lost by time.
     pub(super) loss_time: Option<Instant>,
@@ -25,6 +27,8 @@ impl<R> SpaceState<R> {
     pub(super) fn new() -> Self {
         Self {
             sent: SentPackets::default(),
+            skipped: Skipped::default(),
+            ecn: ecn::Counted::default(),
             largest_acked: None,
             loss_time: None,
             last_eliciting_sent: None,
@@ -57,12 +61,7 @@ impl<R> SpaceState<R> {
         if !self.sent.was_sent(ack.largest) {
             return Err(violation("ACK of a packet that was never sent"));
         }
-        if self.sent.remembers_skipped()
-            && ack
-                .ranges
-                .clone()
-                .any(|range| self.sent.has_skipped(*range.start(), *range.end()))
-        {
+        if !self.skipped.is_empty() && ack.ranges.clone().any(|range| self.skipped.any_in(&range)) {
             return Err(violation("ACK of a packet number that was skipped"));
         }
         Ok(())
@@ -81,7 +80,12 @@ impl<R> SpaceState<R> {
                 .take_range(*range.start(), *range.end(), |pn, packet| {
                     newly.bytes += packet.bytes_in_flight();
                     newly.newest = newly.newest.max(Some((pn, packet.time_sent)));
+                    if packet.in_flight {
+                        newly.newest_in_flight =
+                            newly.newest_in_flight.max(Some((pn, packet.time_sent)));
+                    }
                     eliciting += u32::from(packet.ack_eliciting);
+                    newly.marked.add(packet.ecn);
                     outcome.largest_acked_ack = outcome.largest_acked_ack.max(packet.largest_acked);
                     outcome.acked.push(Settled { pn, packet });
                 });
@@ -98,4 +102,6 @@ pub(super) struct Newly {
     pub(super) bytes: u64,
     pub(super) eliciting: bool,
     pub(super) newest: Option<(u64, Instant)>,
+    pub(super) newest_in_flight: Option<(u64, Instant)>,
+    pub(super) marked: ecn::Marks,
 }

@@ -30,6 +30,9 @@ impl World {
             initial_rtt: ms(333),
             datagram_size: 1200,
             controller: Box::new(NewReno::new(1200)),
+            skip_seed: None,
+            ecn: EcnState::Disabled,
+            pacing: Pacing::On,
         };
         Self {
             start,
@@ -66,6 +69,8 @@ impl World {
             ack_eliciting: true,
             in_flight: true,
             largest_acked: None,
+            ecn: None,
+            snapshot: None,
             record: pn,
         };
         change(&mut packet);
@@ -96,6 +101,7 @@ impl World {
             largest,
             delay,
             ranges: ranges.into_iter(),
+            ecn: None,
         };
         self.recovery
             .on_ack(self.now, ack, &self.context, &mut self.outcome)

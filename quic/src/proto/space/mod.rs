@@ -4,5 +4,6 @@
 mod received;
 mod sent;
 
-pub use received::{AckEliciting, Ecn, Received};
+pub use super::ecn::Ecn;
+pub use received::{AckEliciting, AckPolicy, Received};
 pub use sent::{SentPacket, SentPackets};

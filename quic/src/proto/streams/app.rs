@@ -1,7 +1,8 @@
 use bytes::Bytes;
 
 use super::{
-    ClosedStream, Direction, ReadError, StreamEvent, StreamId, Streams, WriteError, send::Send,
+    ClosedStream, Direction, Priority, ReadError, StreamEvent, StreamId, Streams, WriteError,
+    send::Send,
 };
 
 /// The application's side.
@@ -30,7 +31,7 @@ impl Streams {
     /// Copies a prefix of the data, as much as the send buffer takes.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         let send = self.sends.get_mut(id).ok_or(WriteError::Closed)?;
-        let written = send.write(data, self.limits.send_buffer)?;
+        let written = send.write(data, self.limits.send_room())?;
         self.schedule.update_send(id, send);
         Ok(written)
     }
@@ -38,9 +39,25 @@ impl Streams {
     /// Takes a prefix of the chunk without copying, as much as the send buffer takes.
     pub fn write_chunk(&mut self, id: StreamId, chunk: &mut Bytes) -> Result<usize, WriteError> {
         let send = self.sends.get_mut(id).ok_or(WriteError::Closed)?;
-        let written = send.write_chunk(chunk, self.limits.send_buffer)?;
+        let written = send.write_chunk(chunk, self.limits.send_room())?;
         self.schedule.update_send(id, send);
         Ok(written)
+    }
+
+    /// Decides when the stream's data goes, compared with the other streams'. What waits already is
+    /// moved at once.
+    pub fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), ClosedStream> {
+        let send = self.sends.get_mut(id).ok_or(ClosedStream)?;
+        if send.priority != priority {
+            send.priority = priority;
+            self.schedule.on_priority(id, send);
+        }
+        Ok(())
+    }
+
+    /// When the stream's data goes; `None` if its sending part is gone or never was.
+    pub fn priority(&self, id: StreamId) -> Option<Priority> {
+        self.sends.get(id).map(|send| send.priority)
     }
 
     /// Ends the sending part behind what was written.

@@ -47,7 +47,7 @@ impl Streams {
             return;
         };
         let all = send.on_stream_acked(offset, len, end);
-        if send.wakes_writer(self.limits.send_buffer) {
+        if send.wakes_writer(self.limits.send_room()) {
             self.events.push_back(StreamEvent::Writable(id));
         }
         if all {

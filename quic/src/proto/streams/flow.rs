@@ -1,3 +1,4 @@
+use super::window::{Timing, Window};
 use crate::proto::wire::VarInt;
 
 /// What the peer lets us send, on one stream or on all of them (RFC 9000 §4.1).
@@ -69,7 +70,7 @@ impl SendCredit {
 /// peer with a window of 4/3 round trips never stalls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReceiveCredit {
-    window: u64,
+    window: Window,
     received: u64,
     consumed: u64,
     advertised: u64,
@@ -78,15 +79,19 @@ pub(super) struct ReceiveCredit {
 }
 
 impl ReceiveCredit {
-    pub(super) const fn new(window: u64) -> Self {
-        let window = VarInt::saturating(window).get();
+    pub(super) const fn new(window: Window) -> Self {
         Self {
             window,
             received: 0,
             consumed: 0,
-            advertised: window,
+            advertised: window.size(),
             urgent: false,
         }
+    }
+
+    /// Bytes the peer may have under way or unread.
+    pub(super) const fn window(&self) -> u64 {
+        self.window.size()
     }
 
     /// Bytes received, gaps included.
@@ -112,22 +117,36 @@ impl ReceiveCredit {
         );
     }
 
-    /// Consumes all that was received; how many bytes that was.
-    pub(super) const fn consume_all(&mut self) -> u64 {
-        let rest = self.received.saturating_sub(self.consumed);
-        self.consumed = self.received;
-        rest
+    /// Bytes received and not consumed.
+    pub(super) const fn unread(&self) -> u64 {
+        self.received.saturating_sub(self.consumed)
+    }
+
+    /// Consumes bytes that nobody will read.
+    pub(super) const fn discard(&mut self, bytes: u64) {
+        self.consume(bytes);
+        self.window.on_discarded(bytes);
+    }
+
+    /// A limit is about to be sent: the window grows, if the application needs that.
+    pub(super) fn tune(&mut self, timing: Timing) {
+        self.window.on_update(timing, self.received, self.consumed);
+    }
+
+    /// The window grows to so many bytes at least, within its bound.
+    pub(super) fn raise_window(&mut self, bytes: u64) {
+        self.window.raise(bytes);
     }
 
     /// The limit that could be advertised now.
     pub(super) const fn target(&self) -> u64 {
-        VarInt::saturating(self.consumed.saturating_add(self.window)).get()
+        VarInt::saturating(self.consumed.saturating_add(self.window.size())).get()
     }
 
     /// Whether a new limit should be sent.
     pub(super) const fn is_due(&self) -> bool {
         let gain = self.target().saturating_sub(self.advertised);
-        self.urgent || gain > 0 && gain >= self.window / 4
+        self.urgent || gain > 0 && gain >= self.window.size() / 4
     }
 
     /// The limit of [`Self::target`] is being sent.

@@ -12,10 +12,6 @@ pub(super) enum Mark {
     Released,
     /// The application ended this half itself and needs no more news of it.
     Ended,
-    /// Queued for what needs no credit.
-    InFree,
-    /// Queued for new data.
-    InFresh,
     /// A `RESET_STREAM` or `STOP_SENDING` is queued.
     Abort,
     /// A `MAX_STREAM_DATA` or `STREAM_DATA_BLOCKED` is queued.

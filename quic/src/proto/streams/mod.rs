@@ -14,12 +14,14 @@ mod incoming;
 mod marks;
 mod opening;
 mod outgoing;
+mod priority;
 mod queue;
 mod recv;
 mod schedule;
 mod send;
 mod sent;
 mod table;
+mod window;
 
 #[cfg(test)]
 mod tests;
@@ -31,27 +33,55 @@ pub use error::{ClosedStream, ReadError, WriteError};
 pub use event::StreamEvent;
 use flow::{ReceiveCredit, SendCredit};
 use hybriq_tls::Side;
-use marks::Mark;
 use opening::{LocalStreams, PeerStreams, PerDirection};
+pub use priority::Priority;
 use recv::Recv;
 use schedule::Schedule;
-use send::Send;
+use send::{Send, SendRoom};
 pub use sent::Sent;
 use table::Table;
+pub use window::Timing;
+use window::Window;
 
 /// What we allow the peer, and hold for our own application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes the peer may have under way or unread on all streams together.
+    /// Bytes the peer may have under way or unread on all streams together, at first.
+    pub initial_receive_window: u64,
+    /// The same, once the window has grown as far as it may.
     pub receive_window: u64,
-    /// Bytes the peer may have under way or unread on one stream.
+    /// Bytes the peer may have under way or unread on one stream, at first.
+    pub initial_stream_receive_window: u64,
+    /// The same, once the window has grown as far as it may.
     pub stream_receive_window: u64,
-    /// Bytes held per stream until they are acknowledged.
+    /// Bytes that may wait to be sent per stream.
     pub send_buffer: u64,
+    /// Bytes that may wait to be sent or acknowledged per stream.
+    pub max_send_buffer: u64,
     /// Bidirectional streams the peer may have open at once.
     pub max_bidi: u64,
     /// Unidirectional streams the peer may have open at once.
     pub max_uni: u64,
+}
+
+impl Limits {
+    const fn window(&self) -> Window {
+        Window::new(self.initial_receive_window, self.receive_window)
+    }
+
+    const fn stream_window(&self) -> Window {
+        Window::new(
+            self.initial_stream_receive_window,
+            self.stream_receive_window,
+        )
+    }
+
+    fn send_room(&self) -> SendRoom {
+        SendRoom {
+            unsent: self.send_buffer,
+            held: self.max_send_buffer.max(self.send_buffer),
+        }
+    }
 }
 
 /// What the peer's transport parameters allow us (RFC 9000 §18.2).
@@ -118,7 +148,7 @@ impl Streams {
                 uni: PeerStreams::new(limits.max_uni),
             },
             send_credit: SendCredit::default(),
-            receive_credit: ReceiveCredit::new(limits.receive_window),
+            receive_credit: ReceiveCredit::new(limits.window()),
             schedule: Schedule::default(),
             events: VecDeque::new(),
             bytes_resent: 0,
@@ -174,7 +204,7 @@ impl Streams {
         }
         if self.may_receive(id) {
             self.recvs
-                .insert(id, Recv::new(self.limits.stream_receive_window));
+                .insert(id, Recv::new(self.limits.stream_window()));
         }
     }
 
@@ -186,9 +216,8 @@ impl Streams {
         if !send.is_spent() {
             return self.schedule.update_send(id, send);
         }
-        let marks = send.marks;
+        self.schedule.leave(id, &mut send.places);
         self.sends.remove(id);
-        self.schedule.abandon(marks, &self.sends);
         self.on_half_closed(id);
     }
 
@@ -197,11 +226,8 @@ impl Streams {
         let Some(send) = self.sends.get_mut(id) else {
             return;
         };
-        let marks = send.marks;
-        send.marks.clear(Mark::InFree);
-        send.marks.clear(Mark::InFresh);
+        self.schedule.leave(id, &mut send.places);
         self.schedule.reset(id, send);
-        self.schedule.abandon(marks, &self.sends);
     }
 
     /// Acts on what became of a receiving part: queues a new limit, or lets it go.

@@ -1,6 +1,7 @@
 use super::{
     Direction,
     flow::{ReceiveCredit, SendCredit},
+    window::Window,
 };
 
 /// One value for each direction of streams.
@@ -90,7 +91,8 @@ impl PeerStreams {
     /// The peer may have `limit` streams open at once.
     pub(super) fn new(limit: u64) -> Self {
         // Stream counts end at 2^60 (§4.6); so many are never closed.
-        let credit = ReceiveCredit::new(limit.min(1 << 59));
+        let limit = limit.min(1 << 59);
+        let credit = ReceiveCredit::new(Window::new(limit, limit));
         Self {
             credit,
             accepted: 0,

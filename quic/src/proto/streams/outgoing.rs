@@ -1,9 +1,11 @@
-use super::{Direction, Sent, Streams, marks::Mark, schedule::Control, sent::SentFrame};
+use super::{
+    Direction, Sent, StreamEvent, StreamId, Streams,
+    marks::Mark,
+    schedule::{Control, Turn},
+    sent::SentFrame,
+    window::Timing,
+};
 use crate::proto::frame::{DataBlocked, Encode, FrameWriter, MaxData, MaxStreams, StreamsBlocked};
-
-/// Bytes a stream sends before the next one gets its turn: several packets, so that a receiver
-/// sees runs, and few enough that nobody waits long.
-const QUANTUM: usize = 8 * 1024;
 
 /// Filling packets.
 impl Streams {
@@ -30,23 +32,26 @@ impl Streams {
         self.send_credit.is_report_due() && !self.schedule.fresh.is_empty()
     }
 
-    /// Fills the packet: credit and control frames, then what was lost, then new data.
-    pub fn write_frames(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent) {
-        self.write_credit(out, sent);
-        self.write_controls(out, sent);
-        self.write_free(out, sent);
-        self.write_fresh(out, sent);
+    /// Fills the packet: credit and control frames, then data by priority, what was lost before
+    /// what is new.
+    pub fn write_frames(&mut self, timing: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
+        self.write_credit(timing, out, sent);
+        self.write_controls(timing, out, sent);
+        self.write_data(out, sent);
         // Only now it is known who is blocked.
         self.write_data_blocked(out, sent);
-        self.write_controls(out, sent);
+        self.write_controls(timing, out, sent);
     }
 
     /// `MAX_DATA`, `MAX_STREAMS`, `STREAMS_BLOCKED`.
-    fn write_credit(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent) {
-        let max = self.receive_credit.target();
-        if self.receive_credit.is_due() && out.write(&MaxData { max }) {
-            self.receive_credit.advertise();
-            sent.push(SentFrame::MaxData(max));
+    fn write_credit(&mut self, timing: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
+        if self.receive_credit.is_due() {
+            self.receive_credit.tune(timing);
+            let max = self.receive_credit.target();
+            if out.write(&MaxData { max }) {
+                self.receive_credit.advertise();
+                sent.push(SentFrame::MaxData(max));
+            }
         }
         for direction in [Direction::Bidi, Direction::Uni] {
             let credit = &mut self.peer.of_mut(direction).credit;
@@ -72,9 +77,9 @@ impl Streams {
         }
     }
 
-    fn write_controls(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent) {
+    fn write_controls(&mut self, timing: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         while let Some(&control) = self.schedule.controls.front() {
-            let Some(frame) = self.write_control(control, out) else {
+            let Some(frame) = self.write_control(control, timing, out) else {
                 return;
             };
             self.schedule.controls.pop_front();
@@ -86,7 +91,12 @@ impl Streams {
 
     /// Writes one control frame, unless there is no more reason for it. `None` if the packet is
     /// full.
-    fn write_control(&mut self, control: Control, out: &mut FrameWriter<'_>) -> Option<Written> {
+    fn write_control(
+        &mut self,
+        control: Control,
+        timing: Timing,
+        out: &mut FrameWriter<'_>,
+    ) -> Option<Written> {
         match control {
             Control::ResetStream(id) => {
                 let Some(send) = self.sends.get_mut(id) else {
@@ -108,6 +118,10 @@ impl Streams {
                 let Some(recv) = self.recvs.get_mut(id) else {
                     return Some(Written::Nothing);
                 };
+                if recv.is_credit_due() {
+                    let window = recv.tune(timing);
+                    self.receive_credit.raise_window(of_connection(window));
+                }
                 let frame = recv.credit_frame(id);
                 let max = frame.map_or(0, |frame| frame.max);
                 let written = Written::of(out, frame, SentFrame::MaxStreamData(id, max))?;
@@ -133,56 +147,66 @@ impl Streams {
         }
     }
 
-    /// What was lost, and lone FINs.
-    fn write_free(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent) {
-        while let Some(id) = self.schedule.free.front() {
-            let Some(send) = self
-                .sends
-                .get_mut(id)
-                .filter(|send| send.marks.has(Mark::InFree))
-            else {
-                self.schedule.free.pop_stale();
-                continue;
+    /// What was lost, lone FINs and, within the connection's limit, new data.
+    #[inline]
+    fn write_data(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent) {
+        while let Some(turn) = self.schedule.next(self.send_credit.available()) {
+            let more = match turn {
+                Turn::Free(id) => self.write_free(id, out, sent),
+                Turn::Fresh(id) => self.write_fresh(id, out, sent),
             };
-            let bytes = send.write_free(id, out, sent);
-            self.bytes_resent += bytes;
-            if send.has_free() {
-                return self.schedule.free.sent(bytes as usize, QUANTUM);
+            if more.is_none() {
+                return;
             }
-            send.marks.clear(Mark::InFree);
-            self.schedule.free.pop();
         }
     }
 
-    /// New data, within the connection's limit.
-    #[inline]
-    fn write_fresh(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent) {
-        while self.send_credit.available() > 0 {
-            let Some(id) = self.schedule.fresh.front() else {
-                return;
-            };
-            let Some(send) = self
-                .sends
-                .get_mut(id)
-                .filter(|send| send.marks.has(Mark::InFresh))
-            else {
-                self.schedule.fresh.pop_stale();
-                continue;
-            };
-            let Some(written) = send.write_fresh(id, self.send_credit.available(), out, sent)
-            else {
-                return;
-            };
-            self.send_credit.take(written);
-            if send.has_fresh() {
-                self.schedule.fresh.sent(written as usize, QUANTUM);
-            } else {
-                send.marks.clear(Mark::InFresh);
-                self.schedule.fresh.pop();
-                self.schedule.update_send(id, send);
-            }
+    /// `None` if the packet is full.
+    fn write_free(
+        &mut self,
+        id: StreamId,
+        out: &mut FrameWriter<'_>,
+        sent: &mut Sent,
+    ) -> Option<()> {
+        let send = self.sends.get_mut(id)?;
+        let bytes = send.write_free(id, out, sent);
+        self.bytes_resent += bytes;
+        if send.has_free() {
+            self.schedule.free.sent(bytes as u32);
+            return None;
         }
+        self.schedule.leave_free(id, &mut send.places);
+        Some(())
     }
+
+    /// `None` if the packet is full.
+    #[inline]
+    fn write_fresh(
+        &mut self,
+        id: StreamId,
+        out: &mut FrameWriter<'_>,
+        sent: &mut Sent,
+    ) -> Option<()> {
+        let send = self.sends.get_mut(id)?;
+        let credit = self.send_credit.available();
+        let written = send.write_fresh(id, credit, out, sent)?;
+        self.send_credit.take(written);
+        if send.has_fresh() {
+            self.schedule.fresh.sent(written as u32);
+        } else {
+            self.schedule.leave_fresh(id, &mut send.places);
+            self.schedule.update_send(id, send);
+        }
+        if send.wakes_writer(self.limits.send_room()) {
+            self.events.push_back(StreamEvent::Writable(id));
+        }
+        Some(())
+    }
+}
+
+/// The window of the connection that goes with one of a stream: room for others beside it.
+const fn of_connection(stream_window: u64) -> u64 {
+    stream_window.saturating_add(stream_window / 2)
 }
 
 /// What became of a frame that was queued.

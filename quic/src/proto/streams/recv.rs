@@ -4,6 +4,7 @@ use super::{
     ClosedStream, ReadError, StreamId,
     flow::ReceiveCredit,
     marks::{Mark, Marks},
+    window::{Timing, Window},
 };
 use crate::proto::{
     buffer::{Exceeded, Reassembler},
@@ -81,13 +82,12 @@ pub(super) struct Recv {
 }
 
 impl Recv {
-    /// The peer may send `window` bytes ahead of what is read.
-    pub(super) fn new(window: u64) -> Self {
-        let pieces = usize::try_from(window / BYTES_PER_PIECE).unwrap_or(usize::MAX);
+    /// The peer may send `window` ahead of what is read.
+    pub(super) fn new(window: Window) -> Self {
         Self {
             state: RecvState::Recv,
             // The credit bounds the bytes.
-            data: Reassembler::new(u64::MAX, pieces.max(limits::STREAM_PIECES)),
+            data: Reassembler::new(u64::MAX, pieces(window.size())),
             credit: ReceiveCredit::new(window),
             final_size: None,
             reset_code: 0,
@@ -114,7 +114,7 @@ impl Recv {
             self.state = RecvState::SizeKnown;
         }
         if self.stop != Stop::Wanted {
-            total.consume(self.credit.consume_all());
+            self.return_credit(total);
             return Ok(());
         }
         self.data
@@ -178,7 +178,13 @@ impl Recv {
     /// Drops what is held; the peer gets its credit back (RFC 9000 §4.2).
     fn discard(&mut self, total: &mut ReceiveCredit) {
         self.data = Reassembler::new(0, 0);
-        total.consume(self.credit.consume_all());
+        self.return_credit(total);
+    }
+
+    fn return_credit(&mut self, total: &mut ReceiveCredit) {
+        let unread = self.credit.unread();
+        self.credit.discard(unread);
+        total.discard(unread);
     }
 
     pub(super) fn read(
@@ -304,6 +310,14 @@ impl Recv {
         self.credit.is_due() && self.state == RecvState::Recv && self.stop == Stop::Wanted
     }
 
+    /// A limit is about to be sent: the window grows, if the application needs that. Its size.
+    pub(super) fn tune(&mut self, timing: Timing) -> u64 {
+        self.credit.tune(timing);
+        let window = self.credit.window();
+        self.data.allow_pieces(pieces(window));
+        window
+    }
+
     /// The `MAX_STREAM_DATA` to send, if there still is one.
     pub(super) fn credit_frame(&self, id: StreamId) -> Option<frame::MaxStreamData> {
         let max = self.credit.target();
@@ -328,6 +342,12 @@ impl Recv {
     pub(super) const fn state(&self) -> RecvState {
         self.state
     }
+}
+
+/// Separate pieces that data within the window may be in.
+fn pieces(window: u64) -> usize {
+    let pieces = usize::try_from(window / BYTES_PER_PIECE).unwrap_or(usize::MAX);
+    pieces.max(limits::STREAM_PIECES)
 }
 
 /// Our bound, not the peer's fault.

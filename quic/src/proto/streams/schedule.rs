@@ -2,16 +2,15 @@ use std::collections::VecDeque;
 
 use super::{
     StreamId,
-    marks::{Mark, Marks},
-    queue::Queue,
+    marks::Mark,
+    queue::{Place, Queue},
     recv::Recv,
     send::Send,
-    table::Table,
 };
 
 /// What waits to be sent, in the order of its urgency.
 ///
-/// A half of a stream is in each queue at most once; its marks say in which.
+/// A half of a stream is in each queue at most once; its marks and places say in which.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     pub(super) controls: VecDeque<Control>,
@@ -19,6 +18,20 @@ pub(super) struct Schedule {
     pub(super) free: Queue,
     /// Streams with new data that their own limit allows.
     pub(super) fresh: Queue,
+}
+
+/// Whose turn it is, and for what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    Free(StreamId),
+    Fresh(StreamId),
+}
+
+/// Where a sending part waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    free: Place,
+    fresh: Place,
 }
 
 /// A frame about one stream; its fields are taken when it is written.
@@ -31,19 +44,53 @@ pub(super) enum Control {
 }
 
 impl Schedule {
+    /// Who sends next, with so much credit for new data. Within one urgency what was lost goes
+    /// first.
+    #[inline]
+    pub(super) fn next(&self, credit: u64) -> Option<Turn> {
+        if credit > 0 && self.fresh.urgency() < self.free.urgency() {
+            self.fresh.front().map(Turn::Fresh)
+        } else {
+            self.free.front().map(Turn::Free)
+        }
+    }
+
     /// Queues whatever the sending part has become ready for.
     #[inline]
     pub(super) fn update_send(&mut self, id: StreamId, send: &mut Send) {
         if send.has_fresh() {
-            if send.marks.set(Mark::InFresh) {
-                self.fresh.push(id);
+            if send.places.fresh == Place::Nowhere {
+                send.places.fresh = self.fresh.insert(id, send.priority);
             }
         } else if send.is_report_due() && send.marks.set(Mark::Credit) {
             self.controls.push_back(Control::StreamDataBlocked(id));
         }
-        if send.has_free() && send.marks.set(Mark::InFree) {
-            self.free.push(id);
+        if send.has_free() && send.places.free == Place::Nowhere {
+            send.places.free = self.free.insert(id, send.priority);
         }
+    }
+
+    /// The sending part has nothing more for now that needs no credit.
+    pub(super) fn leave_free(&mut self, id: StreamId, places: &mut Places) {
+        self.free.remove(id, std::mem::take(&mut places.free));
+    }
+
+    /// The sending part has no new data, or may not send it.
+    #[inline]
+    pub(super) fn leave_fresh(&mut self, id: StreamId, places: &mut Places) {
+        self.fresh.remove(id, std::mem::take(&mut places.fresh));
+    }
+
+    /// The sending part has no data any more.
+    pub(super) fn leave(&mut self, id: StreamId, places: &mut Places) {
+        self.leave_free(id, places);
+        self.leave_fresh(id, places);
+    }
+
+    /// Puts the sending part where its priority says.
+    pub(super) fn on_priority(&mut self, id: StreamId, send: &mut Send) {
+        self.leave(id, &mut send.places);
+        self.update_send(id, send);
     }
 
     /// Queues a new limit if it is time for one.
@@ -65,17 +112,6 @@ impl Schedule {
     pub(super) fn stop(&mut self, id: StreamId, recv: &mut Recv) {
         if recv.marks.set(Mark::Abort) {
             self.controls.push_back(Control::StopSending(id));
-        }
-    }
-
-    /// The sending part has no data any more.
-    pub(super) fn abandon(&mut self, marks: Marks, sends: &Table<Send>) {
-        let waits = |mark| move |id| sends.get(id).is_some_and(|send| send.marks.has(mark));
-        if marks.has(Mark::InFree) {
-            self.free.abandon(waits(Mark::InFree));
-        }
-        if marks.has(Mark::InFresh) {
-            self.fresh.abandon(waits(Mark::InFresh));
         }
     }
 }

@@ -1,9 +1,10 @@
 use bytes::Bytes;
 
 use super::{
-    ClosedStream, StreamId, WriteError,
+    ClosedStream, Priority, StreamId, WriteError,
     flow::SendCredit,
     marks::{Mark, Marks},
+    schedule::Places,
     sent::{End, Sent, SentFrame},
 };
 use crate::proto::{
@@ -81,7 +82,23 @@ pub(super) struct Send {
     /// What `RESET_STREAM` says: code and final size.
     reset: (u64, u64),
     stop_code: Option<u64>,
+    pub(super) priority: Priority,
+    pub(super) places: Places,
     pub(super) marks: Marks,
+}
+
+/// What a writer may fill.
+///
+/// What counts is data that was not sent yet: it waits only for the network, and more of it would
+/// speed nothing up. What is under way is bounded by the congestion window, which a fixed bound on
+/// both together would cut short on a long fat path. The second bound holds both all the same: a
+/// peer may acknowledge everything but the oldest bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SendRoom {
+    /// Bytes that may wait to be sent.
+    pub(super) unsent: u64,
+    /// Bytes that may wait to be sent or acknowledged.
+    pub(super) held: u64,
 }
 
 impl Send {
@@ -94,12 +111,14 @@ impl Send {
             fin: Fin::Open,
             reset: (0, 0),
             stop_code: None,
+            priority: Priority::default(),
+            places: Places::default(),
             marks: Marks::default(),
         }
     }
 
-    pub(super) fn write(&mut self, data: &[u8], limit: u64) -> Result<usize, WriteError> {
-        let len = self.room(limit)?.min(data.len());
+    pub(super) fn write(&mut self, data: &[u8], room: SendRoom) -> Result<usize, WriteError> {
+        let len = self.check_room(room)?.min(data.len());
         self.buffer.write(data.split_at(len).0);
         Ok(len)
     }
@@ -107,22 +126,22 @@ impl Send {
     pub(super) fn write_chunk(
         &mut self,
         chunk: &mut Bytes,
-        limit: u64,
+        room: SendRoom,
     ) -> Result<usize, WriteError> {
-        let len = self.room(limit)?.min(chunk.len());
+        let len = self.check_room(room)?.min(chunk.len());
         self.buffer.push(chunk.split_to(len));
         Ok(len)
     }
 
     /// Bytes the buffer takes now.
-    fn room(&mut self, limit: u64) -> Result<usize, WriteError> {
+    fn check_room(&mut self, room: SendRoom) -> Result<usize, WriteError> {
         if self.marks.has(Mark::Ended) || self.fin != Fin::Open {
             return Err(WriteError::Closed);
         }
         if let Some(code) = self.stop_code {
             return Err(WriteError::Stopped(code));
         }
-        let room = limit.saturating_sub(self.buffer.held());
+        let room = self.room(room);
         if room == 0 {
             self.marks.set(Mark::Waiting);
             return Err(WriteError::Blocked);
@@ -130,11 +149,17 @@ impl Send {
         Ok(usize::try_from(room).unwrap_or(usize::MAX))
     }
 
-    /// Whether a blocked writer should try again; asks for a quarter of the buffer, so that it
+    fn room(&self, room: SendRoom) -> u64 {
+        let unsent = room.unsent.saturating_sub(self.buffer.unsent());
+        unsent.min(room.held.saturating_sub(self.buffer.held()))
+    }
+
+    /// Whether a blocked writer should try again; asks for a quarter of what may wait, so that it
     /// does not wake for every packet. True once.
-    pub(super) fn wakes_writer(&mut self, limit: u64) -> bool {
+    #[inline]
+    pub(super) fn wakes_writer(&mut self, room: SendRoom) -> bool {
         self.marks.has(Mark::Waiting)
-            && self.buffer.held() <= limit - limit.div_ceil(4)
+            && self.room(room) >= room.unsent.div_ceil(4)
             && self.marks.clear(Mark::Waiting)
     }
 

@@ -1,25 +1,16 @@
 use std::time::Duration;
 
 use super::*;
+use crate::proto::congestion::testing;
 
 const SIZE: u64 = 1200;
 
 fn acked(reno: &mut NewReno, time_sent: Instant, bytes: u64, usage: Usage) {
-    reno.on_acked(&Acked {
-        now: time_sent,
-        time_sent,
-        bytes,
-        usage,
-    });
+    reno.on_acked(&testing::acked(time_sent, bytes, usage));
 }
 
 fn lost(reno: &mut NewReno, now: Instant, time_sent: Instant, severity: Severity) {
-    reno.on_lost(&Lost {
-        now,
-        time_sent,
-        bytes: SIZE,
-        severity,
-    });
+    testing::lost(reno, now, time_sent, SIZE, severity);
 }
 
 #[test]

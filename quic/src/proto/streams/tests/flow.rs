@@ -336,8 +336,8 @@ fn each_kind_of_stream_has_its_own_first_limit() {
 }
 
 #[test]
-fn a_send_buffer_bounds_what_is_held() {
-    let (mut client, mut server) = pair_with(Limits {
+fn a_send_buffer_bounds_what_waits_to_be_sent() {
+    let (mut client, _) = pair_with(Limits {
         send_buffer: 4000,
         ..LIMITS
     });
@@ -347,9 +347,36 @@ fn a_send_buffer_bounds_what_is_held() {
     assert_eq!(client.write_chunk(id, &mut chunk), Ok(1000));
     assert_eq!(chunk.len(), 2000);
     assert_eq!(client.write_chunk(id, &mut chunk), Err(WriteError::Blocked));
-    send_all(&mut client, &mut server);
+    let sent = packets(&mut client);
     assert_eq!(events(&mut client), [StreamEvent::Writable(id)]);
     assert_eq!(client.write_chunk(id, &mut chunk), Ok(2000));
+    for (_, sent) in sent {
+        client.on_acked(&sent);
+    }
+    assert_eq!(events(&mut client), [], "nobody waits");
+}
+
+#[test]
+fn a_larger_bound_holds_what_is_under_way_as_well() {
+    let (mut client, _) = pair_with(Limits {
+        send_buffer: 4000,
+        max_send_buffer: 6000,
+        ..LIMITS
+    });
+    let id = client.open(Direction::Bidi).unwrap();
+    assert_eq!(client.write(id, &[0; 9000]), Ok(4000));
+    let sent = packets(&mut client);
+    assert_eq!(client.write(id, &[0; 9000]), Ok(2000));
+    packets(&mut client);
+    assert_eq!(client.write(id, &[0; 9000]), Err(WriteError::Blocked));
+    let (oldest, later) = sent.split_first().unwrap();
+    for (_, sent) in later {
+        client.on_acked(sent);
+    }
+    assert_eq!(events(&mut client), [], "the oldest bytes are still held");
+    client.on_acked(&oldest.1);
+    assert_eq!(events(&mut client), [StreamEvent::Writable(id)]);
+    assert_eq!(client.write(id, &[0; 9000]), Ok(4000));
 }
 
 #[test]

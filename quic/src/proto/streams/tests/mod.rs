@@ -7,9 +7,11 @@ mod release;
 mod send_states;
 mod transfer;
 
+use std::time::{Duration, Instant};
+
 use hybriq_tls::Side;
 
-use super::{Direction, Limits, PeerLimits, Sent, StreamEvent, StreamId, Streams};
+use super::{Direction, Limits, PeerLimits, Sent, StreamEvent, StreamId, Streams, Timing};
 use crate::proto::{
     error::{Code, TransportError},
     frame::{Frame, FrameWriter},
@@ -19,21 +21,26 @@ use crate::proto::{
 /// Payload bytes of a packet.
 const PACKET: usize = 1200;
 
+/// Windows that do not grow: they begin as large as they may get.
 const LIMITS: Limits = Limits {
+    initial_receive_window: u64::MAX,
     receive_window: 100_000,
+    initial_stream_receive_window: u64::MAX,
     stream_receive_window: 40_000,
     send_buffer: 1_000_000,
+    max_send_buffer: 1_000_000,
     max_bidi: 10,
     max_uni: 10,
 };
 
 /// What an end with these limits advertises.
 fn advertised(limits: Limits) -> PeerLimits {
+    let stream = limits.stream_window().size();
     PeerLimits {
-        max_data: limits.receive_window,
-        bidi_local: limits.stream_receive_window,
-        bidi_remote: limits.stream_receive_window,
-        uni: limits.stream_receive_window,
+        max_data: limits.window().size(),
+        bidi_local: stream,
+        bidi_remote: stream,
+        uni: stream,
         max_bidi: limits.max_bidi,
         max_uni: limits.max_uni,
     }
@@ -55,10 +62,17 @@ fn pair() -> (Streams, Streams) {
 
 /// One packet with what is pending; `None` if nothing is.
 fn packet(from: &mut Streams) -> Option<(Vec<u8>, Sent)> {
-    let mut buffer = vec![0; PACKET];
+    let now = Instant::now();
+    let rtt = Duration::from_millis(100);
+    packet_at(Timing { now, rtt }, PACKET, from)
+}
+
+/// One packet with what is pending at a time, of a size.
+fn packet_at(timing: Timing, size: usize, from: &mut Streams) -> Option<(Vec<u8>, Sent)> {
+    let mut buffer = vec![0; size];
     let mut out = FrameWriter::new(&mut buffer);
     let mut sent = Sent::default();
-    from.write_frames(&mut out, &mut sent);
+    from.write_frames(timing, &mut out, &mut sent);
     let len = out.len();
     buffer.truncate(len);
     assert_eq!(sent.is_empty(), len == 0, "every frame is recorded");

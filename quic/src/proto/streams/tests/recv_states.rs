@@ -8,6 +8,7 @@ use crate::proto::{
         ClosedStream, ReadError,
         flow::ReceiveCredit,
         recv::{Recv, RecvState},
+        window::Window,
     },
 };
 
@@ -15,6 +16,11 @@ const ID: StreamId = StreamId(0);
 const STATES: [RecvState; 6] = [
     Receiving, SizeKnown, DataRecvd, DataRead, ResetRecvd, ResetRead,
 ];
+
+/// A window that does not grow.
+const fn fixed(bytes: u64) -> Window {
+    Window::new(bytes, bytes)
+}
 
 /// Something that the peer does.
 type Event = fn(&mut Half) -> Result<(), TransportError>;
@@ -61,8 +67,8 @@ impl Half {
     /// The stream has bytes 0 to 10, and ends at 20 where its size is known.
     fn in_state(state: RecvState) -> Self {
         let mut half = Self {
-            recv: Recv::new(1000),
-            total: ReceiveCredit::new(1000),
+            recv: Recv::new(fixed(1000)),
+            total: ReceiveCredit::new(fixed(1000)),
         };
         half.stream(0, 10, false).unwrap();
         match state {
@@ -242,8 +248,8 @@ fn a_reader_is_woken_by_data_the_end_and_a_reset() {
 #[test]
 fn credit_is_renewed_by_reading_but_not_once_the_size_is_known() {
     let mut half = Half {
-        recv: Recv::new(1000),
-        total: ReceiveCredit::new(10_000),
+        recv: Recv::new(fixed(1000)),
+        total: ReceiveCredit::new(fixed(10_000)),
     };
     half.stream(0, 500, false).unwrap();
     half.recv.read(&mut [0; 249], &mut half.total).unwrap();

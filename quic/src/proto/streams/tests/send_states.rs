@@ -5,13 +5,17 @@ use crate::proto::{
     frame::FrameWriter,
     streams::{
         ClosedStream, WriteError,
-        send::{Send, SendState},
+        send::{Send, SendRoom, SendState},
         sent::End,
     },
 };
 
 const ID: StreamId = StreamId(0);
 const LIMIT: u64 = 1000;
+const ROOM: SendRoom = SendRoom {
+    unsent: LIMIT,
+    held: LIMIT,
+};
 
 const STATES: [SendState; 6] = [Ready, Sending, DataSent, DataRecvd, ResetSent, ResetRecvd];
 
@@ -32,7 +36,7 @@ fn in_state(state: SendState) -> Send {
     if state == Ready {
         return send;
     }
-    assert_eq!(send.write(&[0; 10], LIMIT), Ok(10));
+    assert_eq!(send.write(&[0; 10], ROOM), Ok(10));
     transmit(&mut send);
     match state {
         Ready | Sending => {}
@@ -66,7 +70,7 @@ fn every_state(event: impl Fn(&mut Send), expected: [SendState; 6]) {
 #[test]
 fn sending_data_starts_the_stream() {
     let write = |send: &mut Send| {
-        _ = send.write(&[0; 10], LIMIT);
+        _ = send.write(&[0; 10], ROOM);
         transmit(send);
     };
     every_state(
@@ -189,7 +193,7 @@ fn writing_after_the_end_is_refused() {
             Ready | Sending => Ok(1),
             _ => Err(WriteError::Closed),
         };
-        assert_eq!(in_state(state).write(&[0], LIMIT), expected, "in {state:?}");
+        assert_eq!(in_state(state).write(&[0], ROOM), expected, "in {state:?}");
     }
 }
 
@@ -198,14 +202,14 @@ fn a_writer_learns_the_code_of_stop_sending() {
     let mut send = in_state(Sending);
     assert!(send.on_stop_sending(42));
     assert!(!send.on_stop_sending(43), "told once");
-    assert_eq!(send.write(&[0], LIMIT), Err(WriteError::Stopped(42)));
+    assert_eq!(send.write(&[0], ROOM), Err(WriteError::Stopped(42)));
     assert_eq!(
         send.reset_frame(ID)
             .map(|frame| (frame.code, frame.final_size)),
         Some((42, 10))
     );
     assert_eq!(send.finish(), Err(ClosedStream));
-    assert_eq!(send.write(&[0], LIMIT), Err(WriteError::Closed));
+    assert_eq!(send.write(&[0], ROOM), Err(WriteError::Closed));
 }
 
 #[test]
@@ -221,7 +225,7 @@ fn a_stream_ends_once() {
 #[test]
 fn the_final_size_of_a_reset_is_what_was_sent_not_what_was_written() {
     let mut send = Send::new(4);
-    send.write(&[0; 10], LIMIT).unwrap();
+    send.write(&[0; 10], ROOM).unwrap();
     transmit(&mut send);
     send.reset(3).unwrap();
     assert_eq!(send.reset_frame(ID).map(|frame| frame.final_size), Some(4));
@@ -231,13 +235,13 @@ fn the_final_size_of_a_reset_is_what_was_sent_not_what_was_written() {
 #[test]
 fn a_full_buffer_blocks_and_wakes_with_a_quarter_free() {
     let mut send = Send::new(u64::MAX);
-    assert_eq!(send.write(&[0; 2000], LIMIT), Ok(1000));
-    assert_eq!(send.write(&[0], LIMIT), Err(WriteError::Blocked));
+    assert_eq!(send.write(&[0; 2000], ROOM), Ok(1000));
+    assert_eq!(send.write(&[0], ROOM), Err(WriteError::Blocked));
     transmit(&mut send);
     send.on_stream_acked(0, 249, End::Open);
-    assert!(!send.wakes_writer(LIMIT));
+    assert!(!send.wakes_writer(ROOM));
     send.on_stream_acked(249, 1, End::Open);
-    assert!(send.wakes_writer(LIMIT));
-    assert!(!send.wakes_writer(LIMIT), "once");
-    assert_eq!(send.write(&[0; 2000], LIMIT), Ok(250));
+    assert!(send.wakes_writer(ROOM));
+    assert!(!send.wakes_writer(ROOM), "once");
+    assert_eq!(send.write(&[0; 2000], ROOM), Ok(250));
 }

@@ -6,9 +6,12 @@ use super::{Direction, Limits, Sent, StreamId, Streams, deliver, packet, pair_wi
 use crate::proto::streams::{ReadError, WriteError};
 
 const NARROW: Limits = Limits {
+    initial_receive_window: 10_000,
     receive_window: 30_000,
+    initial_stream_receive_window: 5000,
     stream_receive_window: 12_000,
-    send_buffer: 20_000,
+    send_buffer: 10_000,
+    max_send_buffer: 20_000,
     max_bidi: 3,
     max_uni: 2,
 };

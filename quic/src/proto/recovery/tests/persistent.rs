@@ -29,7 +29,8 @@ fn losses_over_less_are_one_congestion_event() {
     let world = outage(ms(274), 4);
     assert_eq!(world.lost(), [1, 2, 3, 4]);
     assert!(!world.outcome.persistent_congestion);
-    assert_eq!(world.recovery.window(), 6000);
+    let threshold = world.recovery.controller.slow_start_threshold();
+    assert_eq!(threshold, Some(6000));
 }
 
 #[test]

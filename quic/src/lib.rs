@@ -162,6 +162,7 @@ pub use incoming::Incoming;
 pub use proto::{
     congestion::{self, Congestion},
     error::Code,
+    recovery::EcnState,
     streams::{Direction, Priority, StreamId},
 };
 #[cfg(feature = "tokio")]

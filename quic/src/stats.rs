@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::proto::recovery::EcnState;
+
 /// What a connection did so far. Bytes are UDP payload bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -22,6 +24,8 @@ pub struct ConnectionStats {
     pub packets_received: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
+    /// Of those, packets that were acknowledged later.
+    pub spurious_losses: u64,
     /// Probe timeouts.
     pub ptos: u64,
     /// Smoothed round-trip time.
@@ -30,4 +34,10 @@ pub struct ConnectionStats {
     pub congestion_window: u64,
     /// Bytes sent and neither acknowledged nor lost.
     pub bytes_in_flight: u64,
+    /// How many packets may overtake one before it counts as lost; it grows where the path reorders.
+    pub packet_threshold: u64,
+    /// Whether the path carries ECN marks.
+    pub ecn: EcnState,
+    /// Packets that the peer received with a mark of congestion.
+    pub ecn_ce: u64,
 }

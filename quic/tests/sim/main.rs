@@ -5,10 +5,13 @@
 )]
 
 mod bad_input;
+mod ecn;
 mod field_bugs;
 mod first_flight;
 mod handshake_matrix;
 mod lifetime;
 mod pacing;
+mod recovery_reordering;
+mod recovery_tail;
 mod support;
 mod transfer;

@@ -178,9 +178,14 @@ impl Connection {
     pub fn stats(&self) -> ConnectionStats {
         ConnectionStats {
             packets_lost: self.recovery.packets_lost(),
+            spurious_losses: self.recovery.spurious_losses(),
+            ptos: self.recovery.ptos(),
             rtt: self.recovery.rtt().smoothed(),
             congestion_window: self.recovery.window(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
+            packet_threshold: self.recovery.packet_threshold(),
+            ecn: self.recovery.ecn_state(),
+            ecn_ce: self.recovery.ecn_marks(),
             ..self.stats
         }
     }

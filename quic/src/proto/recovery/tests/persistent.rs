@@ -93,3 +93,40 @@ fn persistent_congestion_is_measured_between_packets_that_ask_for_an_ack() {
     assert_eq!(world.lost(), [1, 2, 3, 4, 5, 6]);
     assert!(!world.outcome.persistent_congestion);
 }
+
+#[test]
+fn a_skipped_number_does_not_interrupt_persistent_congestion() {
+    let mut world = World::established();
+    for pn in 1..=5 {
+        world.pass(ms(276));
+        if pn == 3 {
+            world.recovery.on_number_skipped(Space::Data, pn);
+        } else {
+            world.send(Space::Data, pn);
+        }
+    }
+    world.pass(ms(276));
+    world.send(Space::Data, 6);
+    world.pass(RTT);
+    world.ack(Space::Data, [6..=6]);
+    assert_eq!(world.lost(), [1, 2, 4, 5]);
+    assert!(world.outcome.persistent_congestion);
+}
+
+#[test]
+fn a_packet_without_a_record_interrupts_persistent_congestion() {
+    let mut world = World::established();
+    for pn in 1..=5 {
+        world.pass(ms(276));
+        if pn == 3 {
+            world.recovery.on_number_used(Space::Data, pn);
+        } else {
+            world.send(Space::Data, pn);
+        }
+    }
+    world.pass(ms(276));
+    world.send(Space::Data, 6);
+    world.pass(RTT);
+    world.ack(Space::Data, [6..=6]);
+    assert!(!world.outcome.persistent_congestion, "it may have arrived");
+}

@@ -10,6 +10,7 @@ mod dispatch;
 mod establish;
 mod receive;
 mod reset;
+mod resume;
 mod retry;
 mod schedule;
 mod setup;
@@ -27,7 +28,8 @@ use hybriq_tls::{CertificateDer, Side};
 
 pub(crate) use self::reset::reset_tail;
 use self::{
-    close::Close, delivery::Carried, receive::Early, retry::Retried, state::State, timers::Timers,
+    close::Close, delivery::Carried, receive::Early, resume::PathKeys, retry::Retried,
+    state::State, timers::Timers,
 };
 pub use self::{
     establish::{ClientStart, ServerStart},
@@ -94,6 +96,7 @@ pub struct Connection {
     peer_cids: cids::Remote,
     original_dcid: Cid,
     retried: Option<Retried>,
+    path_keys: PathKeys,
     peer_params: Option<Params>,
     streams: Streams,
     close: Close,

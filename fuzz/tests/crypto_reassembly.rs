@@ -47,12 +47,7 @@ fn crypto_reassembly() {
                 };
                 let payload = build_initial(dcid, scid, number as u64, &frames);
                 let destination = SERVER_ADDRESS;
-                world.deliver(Datagram {
-                    source,
-                    destination,
-                    ecn: None,
-                    payload,
-                });
+                world.deliver(Datagram::new(source, destination, payload));
                 came[from..to].fill(true);
                 let whole = came.iter().all(|came| *came);
                 assert_eq!(world.server().peers().len(), usize::from(whole));

@@ -21,12 +21,7 @@ const STAGES: [u64; 3] = [49, 60, 350];
 
 fn deliver(world: &mut World, payload: Vec<u8>) {
     let source = world.client_host(0).address;
-    world.deliver(Datagram {
-        source,
-        destination: SERVER_ADDRESS,
-        ecn: None,
-        payload,
-    });
+    world.deliver(Datagram::new(source, SERVER_ADDRESS, payload));
 }
 
 /// Whatever happened, it is over in time and nothing is left of it.
@@ -79,7 +74,10 @@ fn authentic_frames() {
         let dcid = answer.map_or(first.dcid, |answer| answer.packets[0].scid);
         for (index, (kind, ty, fields)) in packets.iter().take(20).enumerate() {
             let fill = |out: &mut FrameWriter<'_>| {
-                out.write(&Raw(&[ty % 0x20]));
+                match ty % 0x21 {
+                    0x20 => out.write(&Raw(&[0x40, 0xaf])),
+                    ty => out.write(&Raw(&[ty])),
+                };
                 out.write(&Raw(fields));
                 if kind % 4 == 0 { 1200 } else { 0 }
             };

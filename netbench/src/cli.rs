@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-/// Measures QUIC connections per key-exchange group.
+use crate::link::{Link, UNITS};
+
+/// Measures QUIC connections per key-exchange group, and emulates links to measure them over.
 #[derive(Parser)]
 #[command(name = "netbench", version)]
 pub(crate) struct Cli {
@@ -20,6 +22,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         scenario: Scenario,
     },
+    /// Relays UDP as a network link would: delay, rate, queue, loss, reordering, rebinding.
+    #[command(after_help = UNITS)]
+    Link(Box<Link>),
     /// The server process of a run.
     #[command(hide = true)]
     Serve,
@@ -115,7 +120,7 @@ fn transfer_size(text: &str) -> Result<u64, String> {
 }
 
 /// Reads `123`, `4KiB`, `5MiB` or `6GiB`.
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text.get(digits.len()..) {
         Some("" | "B") => 1,

@@ -17,6 +17,7 @@ mod cli;
 mod client;
 mod coordinate;
 mod groups;
+mod link;
 mod machine;
 mod measure;
 mod message;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     let outcome = match cli.command {
         Command::Run { scenario } => single_threaded(coordinate::run(scenario)),
+        Command::Link(link) => single_threaded(link::run(*link)),
         Command::Serve => child(server::serve()),
         Command::Drive => child(client::drive()),
     };

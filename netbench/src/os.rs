@@ -1,11 +1,13 @@
 //! What only the operating system can tell or do. The only `unsafe` of this crate.
 #![expect(
     unsafe_code,
-    reason = "affinity, resource usage and the parent-death signal have no safe interface in std"
+    reason = "affinity, resource usage, the parent-death signal, timers and waiting for several \
+              sockets have no safe interface in std"
 )]
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
 /// CPU time this process used so far, user and system.
@@ -101,6 +103,148 @@ pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn pin_to_core(_: usize) -> io::Result<()> {
     Ok(())
+}
+
+/// Has the kernel wake this thread when its time is up, not up to 50 µs later.
+#[cfg(target_os = "linux")]
+pub(crate) fn wake_punctually() -> io::Result<()> {
+    let nanosecond: libc::c_ulong = 1;
+    // SAFETY: PR_SET_TIMERSLACK takes one integer and touches no memory of ours.
+    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanosecond) })
+}
+
+/// Elsewhere timers are what they are.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn wake_punctually() -> io::Result<()> {
+    Ok(())
+}
+
+/// Datagrams the kernel dropped because a socket's buffer was full.
+#[cfg(target_os = "linux")]
+pub(crate) fn socket_drops(socket: &impl AsRawFd) -> u64 {
+    // The place of the drops, and how many figures there are (linux/sock_diag.h).
+    const DROPS: usize = 8;
+    let mut figures = [0_u32; DROPS + 1];
+    let mut len = size_of_val(&figures) as libc::socklen_t;
+    // SAFETY: the pointer is valid for `len` bytes, which the kernel does not exceed.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            figures.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    if result == 0 {
+        u64::from(figures[DROPS])
+    } else {
+        0
+    }
+}
+
+/// Elsewhere the system does not tell.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn socket_drops(_: &impl AsRawFd) -> u64 {
+    0
+}
+
+/// What the kernel may leave unsaid about what is received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsaid {
+    /// Which of our addresses it came to.
+    Destination,
+    /// When it came.
+    Time,
+}
+
+/// Has the kernel say less.
+#[cfg(target_os = "linux")]
+pub(crate) fn leave_unsaid(socket: &impl AsRawFd, what: Unsaid) -> io::Result<()> {
+    let off: libc::c_int = 0;
+    let switch = |level, name| {
+        // SAFETY: the pointer is valid for the size given, and the kernel only reads.
+        check(unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                level,
+                name,
+                (&raw const off).cast(),
+                size_of_val(&off) as libc::socklen_t,
+            )
+        })
+    };
+    match what {
+        Unsaid::Time => switch(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS),
+        Unsaid::Destination => {
+            // A socket of IPv4 does not know this one.
+            let _ = switch(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO);
+            switch(libc::IPPROTO_IP, libc::IP_PKTINFO)
+        }
+    }
+}
+
+/// Elsewhere it says little anyway.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn leave_unsaid(_: &impl AsRawFd, _: Unsaid) -> io::Result<()> {
+    Ok(())
+}
+
+/// Sockets to wait for.
+#[derive(Default)]
+pub(crate) struct PollSet(Vec<libc::pollfd>);
+
+impl PollSet {
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Adds one that is to be read. One that is closed by then counts as ready.
+    pub(crate) fn add(&mut self, fd: RawFd) {
+        self.0.push(libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        });
+    }
+
+    /// Whether the one that was added n-th can be read.
+    pub(crate) fn is_ready(&self, n: usize) -> bool {
+        self.0.get(n).is_some_and(|entry| entry.revents != 0)
+    }
+
+    /// Waits for any of them, or that long. Says whether there is one.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
+        // SAFETY: the pointer is to as many `pollfd` as the count says.
+        let result = unsafe { poll(self.0.as_mut_ptr(), self.0.len() as libc::nfds_t, timeout) };
+        match result {
+            0.. => Ok(result > 0),
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+                error => Err(error),
+            },
+        }
+    }
+}
+
+/// `ppoll`, which can wait for less than a millisecond.
+#[cfg(target_os = "linux")]
+unsafe fn poll(entries: *mut libc::pollfd, count: libc::nfds_t, timeout: Duration) -> libc::c_int {
+    let timeout = libc::timespec {
+        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: libc::c_long::from(timeout.subsec_nanos().cast_signed()),
+    };
+    // SAFETY: the caller vouches for the entries; the time outlives the call, no mask is given.
+    unsafe { libc::ppoll(entries, count, &raw const timeout, std::ptr::null()) }
+}
+
+/// `poll` elsewhere: whole milliseconds, never too few.
+#[cfg(not(target_os = "linux"))]
+unsafe fn poll(entries: *mut libc::pollfd, count: libc::nfds_t, timeout: Duration) -> libc::c_int {
+    let millis = timeout.as_nanos().div_ceil(1_000_000);
+    let millis = libc::c_int::try_from(millis).unwrap_or(libc::c_int::MAX);
+    // SAFETY: the caller vouches for the entries.
+    unsafe { libc::poll(entries, count, millis) }
 }
 
 #[cfg(target_os = "linux")]

@@ -146,7 +146,7 @@ mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
 
-pub use config::{ClientConfig, ServerConfig, TransportConfig};
+pub use config::{AckFrequency, ClientConfig, ServerConfig, TransportConfig};
 #[cfg(feature = "tokio")]
 pub use connecting::Connecting;
 #[cfg(feature = "tokio")]

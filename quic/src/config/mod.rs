@@ -6,4 +6,4 @@ mod transport;
 
 pub use client::ClientConfig;
 pub use server::ServerConfig;
-pub use transport::TransportConfig;
+pub use transport::{AckFrequency, TransportConfig};

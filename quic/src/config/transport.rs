@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use crate::proto::congestion::Congestion;
+use crate::proto::{
+    congestion::Congestion,
+    recovery::{EcnState, Pacing},
+};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -32,6 +35,17 @@ const fn streams(count: u64) -> u64 {
     }
 }
 
+/// How often acknowledgements are asked of a peer that takes such requests
+/// (draft-ietf-quic-ack-frequency). Requests of the peer are always followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AckFrequency {
+    /// Some in each round trip: fewer, the more is in flight, which saves both ends work.
+    #[default]
+    Adaptive,
+    /// Nothing is asked: most peers acknowledge every second packet (RFC 9000 §13.2.2).
+    PeerDefault,
+}
+
 /// What a connection allows and how it behaves, TLS aside. Start from [`TransportConfig::new`].
 ///
 /// Values beyond what QUIC can say are lowered to the largest that it can.
@@ -48,9 +62,12 @@ pub struct TransportConfig {
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) handshake_timeout: Duration,
     pub(crate) max_ack_delay: Duration,
+    pub(crate) ack_frequency: AckFrequency,
     pub(crate) initial_rtt: Duration,
     pub(crate) datagram_size: u16,
     pub(crate) congestion: Congestion,
+    pub(crate) ecn: EcnState,
+    pub(crate) pacing: Pacing,
 }
 
 impl Default for TransportConfig {
@@ -74,9 +91,12 @@ impl TransportConfig {
             idle_timeout: Some(Duration::from_secs(30)),
             handshake_timeout: Duration::from_secs(10),
             max_ack_delay: Duration::from_millis(25),
+            ack_frequency: AckFrequency::Adaptive,
             initial_rtt: Duration::from_millis(333),
             datagram_size: 1200,
             congestion: Congestion::Cubic,
+            ecn: EcnState::Testing,
+            pacing: Pacing::On,
         }
     }
 
@@ -191,10 +211,18 @@ impl TransportConfig {
         self
     }
 
-    /// How long an acknowledgement may wait for company: less than 2^14 ms. Default 25 ms.
+    /// How long an acknowledgement may wait for company: less than 2^14 ms. Default 25 ms. Unless it
+    /// is below 1 ms, the peer may ask for another delay.
     #[must_use]
     pub const fn max_ack_delay(mut self, delay: Duration) -> Self {
         self.max_ack_delay = at_most(delay, LONGEST_ACK_DELAY);
+        self
+    }
+
+    /// How often the peer is asked to acknowledge. Default [`AckFrequency::Adaptive`].
+    #[must_use]
+    pub const fn ack_frequency(mut self, requests: AckFrequency) -> Self {
+        self.ack_frequency = requests;
         self
     }
 
@@ -221,6 +249,22 @@ impl TransportConfig {
     #[must_use]
     pub fn congestion(mut self, congestion: Congestion) -> Self {
         self.congestion = congestion;
+        self
+    }
+
+    /// Marks no packet as ECN-capable (RFC 9000 §13.4). By default they are, as long as the path
+    /// and the peer show that they can make use of it. What the peer marks is reported either way.
+    #[must_use]
+    pub const fn without_ecn(mut self) -> Self {
+        self.ecn = EcnState::Disabled;
+        self
+    }
+
+    /// Lets everything leave at once that the window allows. For measurements: queues on the way
+    /// overflow that would have carried the same data spread over the round trip.
+    #[must_use]
+    pub const fn without_pacing(mut self) -> Self {
+        self.pacing = Pacing::Off;
         self
     }
 }

@@ -30,9 +30,18 @@ pub const STREAM_PIECES: usize = 1024;
 /// Ranges of received packet numbers kept per space; the oldest are forgotten.
 pub const ACK_RANGES: usize = 64;
 
+/// Ack-eliciting packets a peer can ask us to take without an acknowledgement.
+pub const ACK_THRESHOLD: u64 = 1000;
+
+/// How long a peer can ask us to delay an acknowledgement: more than a round trip by satellite.
+pub const ACK_DELAY: Duration = Duration::from_secs(1);
+
 /// Packets of one space that may wait for their acknowledgement; nothing more is sent beyond.
 /// At 1200 bytes they are 78 MB in flight.
 pub const SENT_PACKETS: usize = 1 << 16;
+
+/// Packets declared lost that are remembered per space, in case they arrive.
+pub const LOST_PACKETS: usize = 2048;
 
 /// Packets that are not in flight (ACK only) kept per space. The peer need not acknowledge them, so
 /// their number is bounded by nothing else.

@@ -6,6 +6,7 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
+pub mod ack_frequency;
 mod buffer;
 pub mod cids;
 pub mod congestion;

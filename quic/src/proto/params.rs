@@ -17,6 +17,9 @@ use super::{
 #[cfg(test)]
 mod tests;
 
+/// Our ACK delay exponent, the default (RFC 9000 §18.2).
+pub const ACK_DELAY_EXPONENT: u8 = 3;
+
 /// The transport parameters of one end, with the defaults of RFC 9000 §18.2 for absent ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
@@ -52,9 +55,12 @@ pub struct Params {
     pub disable_active_migration: bool,
     /// Connection ids it keeps of ours.
     pub active_connection_id_limit: u64,
+    /// Shortest time it can be asked to delay an ACK; `None`: it takes no such requests
+    /// (draft-ietf-quic-ack-frequency §3).
+    pub min_ack_delay: Option<Duration>,
 }
 
-/// The ids of RFC 9000 §18.2.
+/// The ids of RFC 9000 §18.2 and of extensions.
 mod id {
     pub(super) const ORIGINAL_DCID: u64 = 0x00;
     pub(super) const MAX_IDLE_TIMEOUT: u64 = 0x01;
@@ -74,6 +80,7 @@ mod id {
     pub(super) const INITIAL_SCID: u64 = 0x0f;
     pub(super) const RETRY_SCID: u64 = 0x10;
     pub(super) const LAST: u64 = RETRY_SCID;
+    pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
 
 impl Default for Params {
@@ -91,10 +98,11 @@ impl Default for Params {
             initial_max_stream_data_uni: 0,
             initial_max_streams_bidi: 0,
             initial_max_streams_uni: 0,
-            ack_delay_exponent: 3,
+            ack_delay_exponent: ACK_DELAY_EXPONENT,
             max_ack_delay: Duration::from_millis(25),
             disable_active_migration: false,
             active_connection_id_limit: 2,
+            min_ack_delay: None,
         }
     }
 }
@@ -111,6 +119,10 @@ impl Params {
             if value != default {
                 put_integer(out, id, value);
             }
+        }
+        if let Some(delay) = self.min_ack_delay {
+            let micros = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
+            put_integer(out, id::MIN_ACK_DELAY, micros);
         }
         if self.disable_active_migration {
             put(out, id::DISABLE_ACTIVE_MIGRATION, &[]);
@@ -195,6 +207,12 @@ impl Params {
                 .set(id, value)
                 .map_err(|rule| error(format!("{} {}", name(id), rule.0)))?;
         }
+        if params
+            .min_ack_delay
+            .is_some_and(|least| least > params.max_ack_delay)
+        {
+            return Err(error("min_ack_delay is above max_ack_delay"));
+        }
         Ok(params)
     }
 
@@ -240,6 +258,9 @@ impl Params {
             id::PREFERRED_ADDRESS => check_preferred_address(value)?,
             id::ACTIVE_CONNECTION_ID_LIMIT => {
                 self.active_connection_id_limit = within(2.., value, "is below 2")?;
+            }
+            id::MIN_ACK_DELAY => {
+                self.min_ack_delay = Some(Duration::from_micros(integer(value)?));
             }
             id::INITIAL_SCID => self.initial_scid = Some(cid(value)?),
             id::RETRY_SCID => self.retry_scid = Some(cid(value)?),
@@ -385,6 +406,7 @@ fn name(id: u64) -> Cow<'static, str> {
         id::ACTIVE_CONNECTION_ID_LIMIT => "active_connection_id_limit",
         id::INITIAL_SCID => "initial_source_connection_id",
         id::RETRY_SCID => "retry_source_connection_id",
+        id::MIN_ACK_DELAY => "min_ack_delay",
         _ => return Cow::Owned(format!("transport parameter {id:#x}")),
     })
 }

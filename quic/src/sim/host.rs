@@ -138,7 +138,7 @@ impl Clock {
         self.base + self.now
     }
 
-    fn since(self, instant: Instant) -> Duration {
+    pub(super) fn since(self, instant: Instant) -> Duration {
         instant.saturating_duration_since(self.base)
     }
 }
@@ -378,10 +378,8 @@ impl Host {
         );
         self.outgoing
             .extend(bytes.chunks(segment).map(|payload| Datagram {
-                source,
-                destination: transmit.remote,
                 ecn: transmit.ecn,
-                payload: payload.to_vec(),
+                ..Datagram::new(source, transmit.remote, payload.to_vec())
             }));
         Ok(())
     }

@@ -19,12 +19,19 @@
 pub mod adversary;
 mod app;
 mod datagram;
+mod dual_queue;
+pub mod flow;
 mod host;
+mod impair;
 mod initial;
 mod ledger;
+mod link;
+mod link_stats;
+pub mod matrix;
 mod network;
 mod node;
 mod rng;
+mod timeline;
 mod trace;
 mod world;
 
@@ -34,18 +41,21 @@ mod tests;
 use std::time::Duration;
 
 pub use app::{App, Ask, Echo, Idle, Progress};
-pub use datagram::{Datagram, Header, PacketKind, packets};
+pub use datagram::{Datagram, Header, PacketKind, StandIn, packets};
+pub use dual_queue::DualQueue;
 pub use host::{Answer, Host, Peer};
+pub use impair::{Blackout, Bursts, Mangle, OrderedJitter, Overtake};
 pub use initial::{
     Initial, InitialFrame, Raw, Recut, build_initial, initial_header, join, open_initials,
     seal_packet,
 };
+pub use link::{Bandwidth, Marking};
+pub use link_stats::{Delays, LinkReport, LinkStats};
 pub use network::Network;
 pub use node::{
-    Bandwidth, Corrupt, Delay, DelayNth, DropIf, DropNth, Duplicate, Hop, Jitter, Loss, Mtu, Node,
-    Reorder,
+    Corrupt, Delay, DelayNth, DropIf, DropNth, Duplicate, Hop, Jitter, Loss, Mtu, Node, Reorder,
 };
-pub use rng::{Chance, Rng, SeededRandom, one_in};
+pub use rng::{Chance, Rng, SeededRandom, one_in, per_mille};
 pub use trace::{Record, Stage, Trace};
 pub use world::{SERVER_ADDRESS, World};
 

@@ -1,13 +1,11 @@
-use std::{
-    collections::{BTreeMap, VecDeque},
-    time::Duration,
-};
+use std::time::Duration;
 
 use hybriq_tls::Side;
 
 use super::{
-    Bandwidth, Chance, Corrupt, Datagram, Delay, DelayNth, DropIf, DropNth, Duplicate, Hop, Jitter,
-    Loss, Mtu, Node, Reorder, Rng,
+    Bandwidth, Blackout, Bursts, Chance, Corrupt, Datagram, Delay, DelayNth, DropIf, DropNth,
+    Duplicate, Hop, Jitter, Loss, Mtu, Node, OrderedJitter, Overtake, Reorder, Rng,
+    timeline::Timeline,
 };
 
 /// What lies between the clients and the server: a list of nodes, the clients at its start. What
@@ -18,14 +16,28 @@ use super::{
 pub struct Network {
     seed: u64,
     nodes: Vec<Placed>,
-    in_flight: BTreeMap<(Duration, u64), InFlight>,
-    order: u64,
+    in_flight: Timeline<InFlight>,
+    /// Earliest timer of a node; `None`: no node has one.
+    node_timeout: Option<Duration>,
+    /// What nodes let go and has not come to its next node; empty between calls.
+    on_the_way: Vec<(Duration, InFlight)>,
+    out: Vec<(Duration, Datagram)>,
 }
 
 struct Placed {
     node: Box<dyn Node>,
     rng: Rng,
+    timeout: Option<Duration>,
 }
+
+impl Placed {
+    fn next_timeout(&self) -> Option<Duration> {
+        let [client, server] = SIDES.map(|side| self.node.next_timeout(side));
+        client.into_iter().chain(server).min()
+    }
+}
+
+const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
 struct InFlight {
     toward: Side,
@@ -39,8 +51,10 @@ impl Network {
         Self {
             seed,
             nodes: Vec::new(),
-            in_flight: BTreeMap::new(),
-            order: 0,
+            in_flight: Timeline::new(),
+            node_timeout: None,
+            on_the_way: Vec::new(),
+            out: Vec::new(),
         }
     }
 
@@ -56,6 +70,7 @@ impl Network {
         self.nodes.push(Placed {
             node: Box::new(node),
             rng,
+            timeout: None,
         });
         self
     }
@@ -108,6 +123,30 @@ impl Network {
         self.node(DelayNth::new(places, wait))
     }
 
+    /// Some datagrams are overtaken by up to so many.
+    #[must_use]
+    pub fn overtake(self, chance: Chance, most: u32) -> Self {
+        self.node(Overtake::new(chance, most))
+    }
+
+    /// Every datagram takes up to this long more, and none overtakes another.
+    #[must_use]
+    pub fn ordered_jitter(self, most: Duration) -> Self {
+        self.node(OrderedJitter::new(most))
+    }
+
+    /// Bursts of so many datagrams on average are lost.
+    #[must_use]
+    pub fn bursts(self, begin: Chance, length: u32) -> Self {
+        self.node(Bursts::new(begin, length))
+    }
+
+    /// Everything that comes in one of these spans is lost.
+    #[must_use]
+    pub fn blackout(self, spans: impl IntoIterator<Item = (Duration, Duration)>) -> Self {
+        self.node(Blackout::new(spans))
+    }
+
     /// Some datagrams come a second time, `wait` later.
     #[must_use]
     pub fn duplicate(self, chance: Chance, wait: Duration) -> Self {
@@ -134,76 +173,124 @@ impl Network {
 
     /// Puts a datagram on the wire.
     pub fn send(&mut self, now: Duration, toward: Side, datagram: Datagram) {
-        self.travel(
-            now,
-            InFlight {
-                toward,
-                passed: 0,
-                datagram,
-            },
-        );
+        let flight = InFlight {
+            toward,
+            passed: 0,
+            datagram,
+        };
+        self.on_the_way.push((now, flight));
+        self.travel(now);
     }
 
     /// When something happens on it next.
     pub fn next_timeout(&self) -> Option<Duration> {
-        self.in_flight.first_key_value().map(|(&(at, _), _)| at)
+        self.in_flight
+            .next()
+            .into_iter()
+            .chain(self.node_timeout)
+            .min()
     }
 
     /// The next datagram that has reached its end by `now`.
     pub fn poll_delivery(&mut self, now: Duration) -> Option<(Side, Datagram)> {
-        while self.next_timeout().is_some_and(|at| at <= now) {
-            let ((at, _), flight) = self.in_flight.pop_first()?;
-            if self.position(&flight).is_none() {
+        loop {
+            if let Some(at) = self.node_timeout.filter(|&at| at <= now)
+                && self.in_flight.next().is_none_or(|next| at < next)
+            {
+                self.wake_nodes(at);
+                continue;
+            }
+            let (at, flight) = self.in_flight.pop(now)?;
+            if flight.passed >= self.nodes.len() {
                 return Some((flight.toward, flight.datagram));
             }
-            self.travel(at, flight);
+            self.on_the_way.push((at, flight));
+            self.travel(at);
         }
-        None
     }
 
-    /// Lets a datagram pass all nodes that it comes to now, and waits for its time at the next.
-    fn travel(&mut self, now: Duration, flight: InFlight) {
-        let mut on_the_way = VecDeque::from([(now, flight)]);
-        while let Some((at, flight)) = on_the_way.pop_front() {
-            let node = self.position(&flight).filter(|_| at <= now);
-            let Some(Placed { node, rng }) = node.and_then(|index| self.nodes.get_mut(index))
-            else {
-                self.in_flight.insert((at, self.order), flight);
-                self.order += 1;
+    /// Calls the nodes whose timers are due, for each direction.
+    fn wake_nodes(&mut self, now: Duration) {
+        for index in 0..self.nodes.len() {
+            for toward in SIDES {
+                let Some(placed) = self.nodes.get_mut(index) else {
+                    continue;
+                };
+                if placed.node.next_timeout(toward).is_none_or(|at| at > now) {
+                    continue;
+                }
+                placed.node.on_timeout(&mut Hop {
+                    now,
+                    toward,
+                    rng: &mut placed.rng,
+                    out: &mut self.out,
+                });
+                placed.timeout = placed.next_timeout();
+                let passed = self.passed(toward, index);
+                self.follow(toward, passed);
+            }
+        }
+        self.node_timeout = self.nodes.iter().filter_map(|placed| placed.timeout).min();
+        self.travel(now);
+    }
+
+    /// Lets datagrams pass all nodes that they come to now, and wait for their time at the next.
+    fn travel(&mut self, now: Duration) {
+        while let Some((at, flight)) = self.on_the_way.pop() {
+            let index = self.position(&flight).filter(|_| at <= now);
+            let Some(placed) = index.and_then(|index| self.nodes.get_mut(index)) else {
+                let lane = 2 * flight.passed + usize::from(flight.toward.is_server());
+                self.in_flight.push(lane, at, flight);
                 continue;
             };
-            let InFlight {
-                toward,
-                passed,
-                datagram,
-            } = flight;
-            let mut out = Vec::new();
-            node.on_datagram(
-                datagram,
+            let (toward, passed) = (flight.toward, flight.passed + 1);
+            placed.node.on_datagram(
+                flight.datagram,
                 &mut Hop {
                     now: at,
                     toward,
-                    rng,
-                    out: &mut out,
+                    rng: &mut placed.rng,
+                    out: &mut self.out,
                 },
             );
-            let passed = passed + 1;
-            on_the_way.extend(out.into_iter().map(|(at, datagram)| {
-                (
-                    at,
-                    InFlight {
-                        toward,
-                        passed,
-                        datagram,
-                    },
-                )
-            }));
+            let timeout = placed.next_timeout();
+            if timeout != placed.timeout {
+                placed.timeout = timeout;
+                self.node_timeout = self.nodes.iter().filter_map(|placed| placed.timeout).min();
+            }
+            self.follow(toward, passed);
+        }
+    }
+
+    /// Takes what a node let go; the first is the next to travel.
+    fn follow(&mut self, toward: Side, passed: usize) {
+        for (at, datagram) in self.out.drain(..).rev() {
+            let flight = InFlight {
+                toward,
+                passed,
+                datagram,
+            };
+            self.on_the_way.push((at, flight));
+        }
+    }
+
+    /// Nodes that a datagram has passed once the one at `index` let it go.
+    const fn passed(&self, toward: Side, index: usize) -> usize {
+        if toward.is_server() {
+            index + 1
+        } else {
+            self.nodes.len() - index
         }
     }
 
     /// Whether nothing is under way.
     pub fn is_quiet(&self) -> bool {
-        self.in_flight.is_empty()
+        self.next_timeout().is_none()
+    }
+
+    /// Datagrams between nodes. Those that wait inside a node are not counted.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
     }
 
     /// Which node a datagram comes to next; `None` at its end.
@@ -229,5 +316,15 @@ impl<N: Node> Node for Only<N> {
         } else {
             hop.forward(datagram);
         }
+    }
+
+    fn next_timeout(&self, toward: Side) -> Option<Duration> {
+        self.node
+            .next_timeout(toward)
+            .filter(|_| toward == self.side)
+    }
+
+    fn on_timeout(&mut self, hop: &mut Hop<'_>) {
+        self.node.on_timeout(hop);
     }
 }

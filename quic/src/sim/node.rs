@@ -8,6 +8,18 @@ use super::{Chance, Datagram, Rng};
 pub trait Node: Send {
     /// Takes a datagram and forwards it to `hop`: now, later, changed, more than once, or never.
     fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>);
+
+    /// When [`Node::on_timeout`] is to be called for what travels to `toward`. Most nodes know at
+    /// once when they let a datagram go, and need no timer.
+    fn next_timeout(&self, toward: Side) -> Option<Duration> {
+        let _ = toward;
+        None
+    }
+
+    /// Does what is due for `hop.toward`, and moves the timer on.
+    fn on_timeout(&mut self, hop: &mut Hop<'_>) {
+        let _ = hop;
+    }
 }
 
 /// Where a node stands when a datagram reaches it.
@@ -30,7 +42,12 @@ impl Hop<'_> {
 
     /// Passes a datagram on after a while.
     pub fn forward_after(&mut self, wait: Duration, datagram: Datagram) {
-        self.out.push((self.now + wait, datagram));
+        self.forward_at(self.now + wait, datagram);
+    }
+
+    /// Passes a datagram on at a time that has not gone by.
+    pub fn forward_at(&mut self, at: Duration, datagram: Datagram) {
+        self.out.push((at, datagram));
     }
 }
 
@@ -187,49 +204,38 @@ pub struct Mtu(pub usize);
 
 impl Node for Mtu {
     fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
-        if datagram.payload.len() <= self.0 {
+        if datagram.size() <= self.0 as u64 {
             hop.forward(datagram);
         }
     }
 }
 
-/// A link of limited rate with a queue before it, each way; what finds the queue full is lost.
-#[derive(Clone, Copy, Debug)]
-pub struct Bandwidth {
-    bits_per_second: u64,
-    queue_bytes: u64,
-    free_at: [Duration; 2],
+/// Something of which each direction has its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Both<T> {
+    to_client: T,
+    to_server: T,
 }
 
-impl Bandwidth {
-    /// An idle link.
-    pub const fn new(bits_per_second: u64, queue_bytes: u64) -> Self {
+impl<T> Both<T> {
+    pub(super) fn of(mut make: impl FnMut() -> T) -> Self {
         Self {
-            bits_per_second,
-            queue_bytes,
-            free_at: [Duration::ZERO; 2],
+            to_client: make(),
+            to_server: make(),
         }
     }
 
-    fn time_for(&self, bytes: u64) -> Duration {
-        Duration::from_nanos(bytes * 8 * 1_000_000_000 / self.bits_per_second)
-    }
-}
-
-impl Node for Bandwidth {
-    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
-        let [to_client, to_server] = &self.free_at;
-        let free_at = if hop.toward.is_server() {
-            *to_server
-        } else {
-            *to_client
-        };
-        let backlog = free_at.saturating_sub(hop.now);
-        if backlog > self.time_for(self.queue_bytes) {
-            return;
+    pub(super) const fn toward(&self, side: Side) -> &T {
+        match side {
+            Side::Client => &self.to_client,
+            Side::Server => &self.to_server,
         }
-        let wait = backlog + self.time_for(datagram.payload.len() as u64);
-        self.free_at[usize::from(hop.toward.is_server())] = hop.now + wait;
-        hop.forward_after(wait, datagram);
+    }
+
+    pub(super) const fn toward_mut(&mut self, side: Side) -> &mut T {
+        match side {
+            Side::Client => &mut self.to_client,
+            Side::Server => &mut self.to_server,
+        }
     }
 }

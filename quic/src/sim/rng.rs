@@ -41,7 +41,7 @@ impl Rng {
 
     /// Whether it happens this time.
     pub fn happens(&mut self, chance: Chance) -> bool {
-        chance.0 != 0 && self.below(u64::from(chance.0)) == 0
+        chance.times != 0 && self.below(chance.of.into()) < chance.times.into()
     }
 
     /// Fills the buffer.
@@ -57,11 +57,22 @@ impl Rng {
 
 /// How often something happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chance(u32);
+pub struct Chance {
+    times: u32,
+    of: u32,
+}
 
 /// Once in `count` times on average; never where the count is 0.
 pub const fn one_in(count: u32) -> Chance {
-    Chance(count)
+    Chance {
+        times: if count == 0 { 0 } else { 1 },
+        of: count,
+    }
+}
+
+/// So many times in a thousand on average.
+pub const fn per_mille(times: u32) -> Chance {
+    Chance { times, of: 1000 }
 }
 
 /// The core's randomness, drawn from a seed.

@@ -1,12 +1,17 @@
 //! The simulator itself: nodes do what they say, and the ledger notices what is forbidden.
 
+mod dual_queue;
+mod impair;
+mod links;
+mod timeline;
+
 use std::{net::SocketAddr, time::Duration};
 
 use hybriq_tls::Side;
 
 use super::{
     Datagram, Network, PacketKind, Rng, SERVER_ADDRESS, adversary, ledger::Ledger, ms, one_in,
-    packets,
+    packets, per_mille,
 };
 
 const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);
@@ -23,27 +28,43 @@ fn datagram(toward: Side, payload: Vec<u8>) -> Datagram {
     } else {
         (SERVER_ADDRESS, CLIENT)
     };
-    Datagram {
-        source,
-        destination,
-        ecn: None,
-        payload,
-    }
+    Datagram::new(source, destination, payload)
 }
 
 /// Sends numbered datagrams of 1,000 bytes a millisecond apart; what came and when.
-fn run(mut network: Network, toward: Side, count: u32) -> Vec<(Duration, u32)> {
-    for number in 0..count {
-        network.send(ms(number.into()), toward, numbered(toward, number, 1000));
-    }
+fn run(network: Network, toward: Side, count: u32) -> Vec<(Duration, u32)> {
+    let sent = (0..count).map(|number| {
+        let at = ms(number.into());
+        (at, numbered(toward, number, 1000))
+    });
+    let came = deliver(network, toward, sent);
+    let number =
+        |datagram: &Datagram| u32::from_be_bytes(datagram.payload[..4].try_into().unwrap());
+    came.iter()
+        .map(|(at, datagram)| (*at, number(datagram)))
+        .collect()
+}
+
+/// Sends datagrams at their times; what came and when.
+fn deliver(
+    mut network: Network,
+    toward: Side,
+    sent: impl IntoIterator<Item = (Duration, Datagram)>,
+) -> Vec<(Duration, Datagram)> {
     let mut came = Vec::new();
-    while let Some(at) = network.next_timeout() {
-        while let Some((side, datagram)) = network.poll_delivery(at) {
-            assert_eq!(side, toward);
-            let number = u32::from_be_bytes(datagram.payload[..4].try_into().unwrap());
-            came.push((at, number));
+    let mut until = |network: &mut Network, end: Duration| {
+        while let Some(at) = network.next_timeout().filter(|&at| at < end) {
+            while let Some((side, datagram)) = network.poll_delivery(at) {
+                assert_eq!(side, toward);
+                came.push((at, datagram));
+            }
         }
+    };
+    for (at, datagram) in sent {
+        until(&mut network, at);
+        network.send(at, toward, datagram);
     }
+    until(&mut network, Duration::MAX);
     assert!(network.is_quiet());
     came
 }
@@ -96,6 +117,8 @@ fn a_closure_picks_what_is_lost() {
 #[test]
 fn loss_follows_its_chance_and_its_seed() {
     let lost = |seed| 10_000 - run(Network::new(seed).loss(one_in(20)), Side::Server, 10_000).len();
+    let few = 10_000 - run(Network::new(1).loss(per_mille(5)), Side::Server, 10_000).len();
+    assert!((25..80).contains(&few), "{few}");
     assert!((400..600).contains(&lost(1)), "{}", lost(1));
     assert_eq!(lost(1), lost(1));
     assert_ne!(lost(1), lost(2));

@@ -20,12 +20,7 @@ const STRANGER: SocketAddr = SocketAddr::new(
 );
 
 fn to_server(payload: Vec<u8>) -> Datagram {
-    Datagram {
-        source: STRANGER,
-        destination: SERVER_ADDRESS,
-        ecn: None,
-        payload,
-    }
+    Datagram::new(STRANGER, SERVER_ADDRESS, payload)
 }
 
 fn random_bytes(rng: &mut Rng, len: usize) -> Vec<u8> {
@@ -220,15 +215,7 @@ fn datagrams_of_another_connection_are_dropped() {
     let destination = world.client_host(1).address;
     for payload in misdirected {
         let source = SERVER_ADDRESS;
-        world.inject(
-            Side::Client,
-            Datagram {
-                source,
-                destination,
-                ecn: None,
-                payload,
-            },
-        );
+        world.inject(Side::Client, Datagram::new(source, destination, payload));
     }
     world.run(LIMIT);
     for index in 0..2 {
@@ -295,12 +282,7 @@ fn negotiation(world: &World, versions: &[u32]) -> Datagram {
     payload.extend(ids.dcid.as_bytes());
     payload.extend(versions.iter().flat_map(|version| version.to_be_bytes()));
     let destination = world.client_host(0).address;
-    Datagram {
-        source: SERVER_ADDRESS,
-        destination,
-        ecn: None,
-        payload,
-    }
+    Datagram::new(SERVER_ADDRESS, destination, payload)
 }
 
 #[test]
@@ -366,12 +348,7 @@ fn a_flood_of_junk_for_a_live_connection_is_counted_and_kills_nothing() {
         let mut payload = random_bytes(&mut rng, len);
         payload[0] = payload[0] & 0x3f | 0x40;
         payload[1..9].copy_from_slice(id.as_bytes());
-        world.deliver(Datagram {
-            source,
-            destination: SERVER_ADDRESS,
-            ecn: None,
-            payload,
-        });
+        world.deliver(Datagram::new(source, SERVER_ADDRESS, payload));
     }
     assert_eq!(world.accepted(0).stats().packets_dropped - before, 5000);
     world.close_client(0, 0);

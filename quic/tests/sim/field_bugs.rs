@@ -58,15 +58,7 @@ impl Forger {
         let payload = build_initial(self.dcid, self.scid, self.number, frames);
         self.number += 1;
         let source = self.address;
-        world.inject(
-            Side::Server,
-            Datagram {
-                source,
-                destination: SERVER_ADDRESS,
-                ecn: None,
-                payload,
-            },
-        );
+        world.inject(Side::Server, Datagram::new(source, SERVER_ADDRESS, payload));
     }
 
     /// The codes with which the server closed.

@@ -5,14 +5,18 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
 use hybriq::{
     By, ConnectionError,
-    proto::{endpoint::Setup, error::Code},
-    sim::{Answer, Ask, DropNth, Idle, Network, Progress, World, ms},
+    proto::{
+        connection::{Connection, Event},
+        endpoint::Setup,
+        error::Code,
+    },
+    sim::{Answer, App, Ask, DropNth, Idle, Network, Progress, World, ms},
     tls::{Backend, Group, KeyExchange, Side},
 };
 
@@ -232,6 +236,38 @@ fn closing_during_the_handshake_tells_the_server_too() {
                 assert_eq!(other, Some(&reason(By::Peer, 3, "")));
             }
         }
+    }
+}
+
+/// Closes as soon as it is connected.
+struct CloseAtOnce;
+
+impl App for CloseAtOnce {
+    fn on_event(&mut self, now: Instant, event: &Event, connection: &mut Connection) {
+        if *event == Event::HandshakeComplete {
+            connection.close(now, 7, Bytes::from_static(b"seen enough"));
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        Progress::Busy
+    }
+}
+
+#[test]
+fn a_client_that_closes_at_once_was_connected_for_the_server_too() {
+    for lost in [None, Some(2), Some(3)] {
+        let (client, server) = pair();
+        let network = plain(1).toward(Side::Server, DropNth::new(lost));
+        let mut world = world(network, &client, &server, CloseAtOnce);
+        world.run(LIMIT);
+        let accepted = world.accepted(0);
+        assert!(accepted.complete_at.is_some(), "lost {lost:?}");
+        assert_eq!(
+            accepted.close_reason(),
+            Some(&reason(By::Peer, 7, "seen enough")),
+            "lost {lost:?}"
+        );
     }
 }
 

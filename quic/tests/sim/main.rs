@@ -4,10 +4,12 @@
     reason = "a scenario that cannot go on has failed"
 )]
 
+mod acks;
 mod bad_input;
 mod field_bugs;
 mod first_flight;
 mod handshake_matrix;
 mod lifetime;
+mod pacing;
 mod support;
 mod transfer;

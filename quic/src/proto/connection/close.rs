@@ -11,7 +11,7 @@ use crate::{
         datagram::Transmit,
         error::{Code, TransportError},
         frame::{ConnectionClose, FrameWriter},
-        handshake::POST_QUANTUM_REQUIRED,
+        handshake::{self, POST_QUANTUM_REQUIRED},
         limits,
         packet::{PacketBuilder, Space},
         recovery::Outcome,
@@ -194,6 +194,8 @@ impl Connection {
         let out = out.get_mut(..limits::MIN_DATAGRAM.min(room))?;
         let spaces: &[Space] = if self.state_was_confirmed() {
             &[Space::Data]
+        } else if self.finishes() {
+            &[Space::Handshake, Space::Data]
         } else {
             &Space::ALL
         };
@@ -222,20 +224,37 @@ impl Connection {
         self.handshake.keys().handshake_discarded()
     }
 
+    /// Whether a client's Finished goes with what the application says at the end: an application
+    /// that connects and closes at once did connect.
+    fn finishes(&self) -> bool {
+        matches!(self.close.error, Some(ConnectionError::Application { .. }))
+            && self.handshake.has_last_flight()
+    }
+
     fn write_close(&mut self, space: Space, buffer: &mut [u8], fill: bool) -> usize {
         let room = buffer.len();
         let pn = self.recovery.next_number(space);
         let largest_acked = self.recovery.largest_acked(space);
         let header = self.header(space);
-        let (Some(keys), Some(error)) = (self.sealing_keys(space), self.close.error.as_ref())
-        else {
-            return 0;
-        };
         let Some(mut packet) = PacketBuilder::begin(buffer, &header, pn, largest_acked) else {
             return 0;
         };
         let mut frames = packet.frames();
-        write_close_frame(error, space, &mut frames);
+        let mut finished = false;
+        if space == Space::Handshake && self.finishes() {
+            let level = hybriq_tls::Level::Handshake;
+            self.handshake.send_again(level);
+            self.handshake
+                .write_frames(level, &mut frames, &mut handshake::Sent::default());
+            finished = !self.handshake.has_pending(level);
+        }
+        let (Some(keys), Some(error)) = (self.sealing_keys(space), self.close.error.as_ref())
+        else {
+            return 0;
+        };
+        if !finished {
+            write_close_frame(error, space, &mut frames);
+        }
         let len = frames.len();
         if len == 0 {
             return 0;

@@ -1,7 +1,7 @@
 //! What a packet carried, and who is told whether it arrived.
 
 use super::{Connection, spaces::level};
-use crate::proto::{cids, handshake, packet::Space, recovery::Outcome, streams};
+use crate::proto::{ack_frequency, cids, handshake, packet::Space, recovery::Outcome, streams};
 
 /// What one packet carried. Most carry only stream data; the rest is boxed, so that a record stays
 /// small.
@@ -25,6 +25,7 @@ pub(super) struct Control {
     pub(super) local_cids: cids::Sent,
     pub(super) peer_cids: cids::Sent,
     pub(super) handshake_done: bool,
+    pub(super) ack_frequency: ack_frequency::Sent,
 }
 
 impl Control {
@@ -35,6 +36,7 @@ impl Control {
             local_cids: cids::Sent::default(),
             peer_cids: cids::Sent::default(),
             handshake_done: false,
+            ack_frequency: ack_frequency::Sent::default(),
         }
     }
 
@@ -43,6 +45,7 @@ impl Control {
             && self.local_cids.is_empty()
             && self.peer_cids.is_empty()
             && !self.handshake_done
+            && self.ack_frequency.is_empty()
     }
 }
 
@@ -58,6 +61,7 @@ impl Connection {
                     .on_acked(level(control.space), &control.crypto);
                 self.local_cids.on_acked(&control.local_cids);
                 self.peer_cids.on_acked(&control.peer_cids);
+                self.ack_frequency.on_acked(control.ack_frequency);
             }
         }
         for settled in outcome.lost.drain(..) {
@@ -68,6 +72,7 @@ impl Connection {
                     .on_lost(level(control.space), &control.crypto);
                 self.local_cids.on_lost(&control.local_cids);
                 self.peer_cids.on_lost(&control.peer_cids);
+                self.ack_frequency.on_lost(control.ack_frequency);
                 if control.handshake_done {
                     self.handshake.owe_done();
                 }

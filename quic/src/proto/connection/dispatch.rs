@@ -4,10 +4,12 @@ use std::time::{Duration, Instant};
 
 use super::{Connection, spaces::level};
 use crate::proto::{
+    ack_frequency,
     error::{Code, TransportError},
-    frame::{Ack, Frame},
+    frame::{self, Ack, Frame},
     packet::{Cid, Space},
     recovery,
+    space::AckPolicy,
 };
 
 impl Connection {
@@ -38,6 +40,12 @@ impl Connection {
                 self.path.on_challenge(&challenge);
                 Ok(())
             }
+            Frame::AckFrequency(frame) => self.on_ack_frequency(now, &frame),
+            Frame::ImmediateAck => {
+                self.ack_frequency.on_immediate_ack()?;
+                self.spaces[space].request_ack();
+                Ok(())
+            }
             Frame::Padding(_) | Frame::Ping | Frame::PathResponse(_) => Ok(()),
             Frame::NewToken(_) => self.only_from_server(0x07, "NEW_TOKEN"),
             Frame::HandshakeDone => {
@@ -60,6 +68,22 @@ impl Connection {
         Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(frame))
     }
 
+    fn on_ack_frequency(
+        &mut self,
+        now: Instant,
+        frame: &frame::AckFrequency,
+    ) -> Result<(), TransportError> {
+        if let Some(request) = self.ack_frequency.on_frame(frame)? {
+            let policy = AckPolicy {
+                threshold: request.threshold,
+                max_delay: request.max_delay,
+                reordering: request.reordering,
+            };
+            self.spaces[Space::Data].set_policy(now, policy);
+        }
+        Ok(())
+    }
+
     fn on_ack(&mut self, now: Instant, space: Space, ack: &Ack<'_>) -> Result<(), TransportError> {
         let delay = match space {
             Space::Data => {
@@ -78,11 +102,26 @@ impl Connection {
             largest: ack.largest,
             delay,
             ranges: ack.ranges(),
+            ecn: ack.ecn,
         };
         let mut outcome = std::mem::take(&mut self.outcome);
         let checked = self.recovery.on_ack(now, ack, &context, &mut outcome);
         self.settle(space, &mut outcome);
         self.outcome = outcome;
+        if space == Space::Data {
+            self.consider_ack_frequency();
+        }
         checked
+    }
+
+    /// Not before the handshake is confirmed: until then the window says little.
+    fn consider_ack_frequency(&mut self) {
+        if self.state.is_confirmed() && self.recovery.rtt().first_sample().is_some() {
+            self.ack_frequency.on_path(&ack_frequency::Path {
+                window: self.recovery.window() / u64::from(self.path.datagram_size()),
+                rtt: self.recovery.rtt().smoothed(),
+                packet_threshold: self.recovery.packet_threshold(),
+            });
+        }
     }
 }

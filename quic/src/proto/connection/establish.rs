@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    hash::{DefaultHasher, Hasher as _},
     net::{IpAddr, SocketAddr},
     task::Waker,
     time::{Duration, Instant},
@@ -13,16 +14,17 @@ use super::{
     Connection, Event, Setup, close::Close, receive::Early, spaces, state::State, timers::Timers,
 };
 use crate::{
-    config::TransportConfig,
+    config::{self, TransportConfig},
     handshake::Handshake as Agreement,
     proto::{
+        ack_frequency::AckFrequency,
         cids, congestion,
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},
         limits,
         packet::{self, Cid, KeyPair, VERSION_1},
-        params::Params,
+        params::{ACK_DELAY_EXPONENT, Params},
         path::Path,
         recovery::{self, Outcome, Recovery},
         space::Received,
@@ -45,6 +47,8 @@ pub struct ClientStart<'a> {
     pub local_cid: Cid,
     /// The id to call the server by until it says its own: at least 8 random bytes.
     pub initial_dcid: Cid,
+    /// A secret of this connection's own.
+    pub seed: u64,
 }
 
 /// What a server connection starts from: a whole ClientHello, and what was done until it was whole.
@@ -67,6 +71,8 @@ pub struct ServerStart<'a> {
     pub addresses: (SocketAddr, Option<IpAddr>),
     /// The id the client chose for us, its own id, and ours.
     pub cids: [Cid; 3],
+    /// A secret of this connection's own.
+    pub seed: u64,
 }
 
 impl Connection {
@@ -82,6 +88,7 @@ impl Connection {
             server_name,
             local_cid,
             initial_dcid,
+            seed,
         } = start;
         let mut params = Vec::with_capacity(128);
         local_params(&setup.transport, local_cid, None).encode(Side::Client, &mut params);
@@ -106,6 +113,7 @@ impl Connection {
             local_cid,
             peer_cid: initial_dcid,
             original_dcid: initial_dcid,
+            seed,
         });
         connection.advance_handshake(now);
         Ok(connection)
@@ -151,6 +159,7 @@ impl Connection {
             local_cid,
             peer_cid,
             original_dcid,
+            seed: start.seed,
         });
         for pn in 0..start.packets_sent {
             connection
@@ -190,8 +199,11 @@ impl Connection {
                     now,
                     datagram_size: path.datagram_size(),
                     initial_rtt: config.initial_rtt,
-                    seed: 0,
+                    seed: derived(parts.seed, b"congestion"),
                 }),
+                skip_seed: Some(derived(parts.seed, b"skip")),
+                ecn: config.ecn,
+                pacing: config.pacing,
             },
         );
         let limits = Limits {
@@ -210,6 +222,7 @@ impl Connection {
             path,
             spaces: spaces::received(parts.received, config.max_ack_delay),
             recovery,
+            ack_frequency: AckFrequency::new(config.max_ack_delay),
             handshake: Handshake::new(side, parts.session, parts.policy, parts.initial),
             agreement: None,
             local_cids: cids::Local::new(worker_of(&parts.local_cid), parts.local_cid),
@@ -220,6 +233,7 @@ impl Connection {
             streams: Streams::new(side, limits),
             close: Close::default(),
             timers: Timers::new(now, &config),
+            paced_until: None,
             early: Early::default(),
             events: VecDeque::new(),
             outcome: Outcome::default(),
@@ -314,6 +328,11 @@ impl Connection {
             self.peer_cids.set_first_reset_token(token);
         }
         self.timers.set_peer_idle_timeout(params.max_idle_timeout);
+        let requests = self.config.ack_frequency == config::AckFrequency::Adaptive;
+        self.ack_frequency.set_peer_delays(
+            params.max_ack_delay,
+            params.min_ack_delay.filter(|_| requests),
+        );
         self.peer_params = Some(params);
         Ok(())
     }
@@ -346,6 +365,7 @@ struct Parts<'a> {
     local_cid: Cid,
     peer_cid: Cid,
     original_dcid: Cid,
+    seed: u64,
 }
 
 /// What we tell the peer about ourselves.
@@ -361,10 +381,20 @@ fn local_params(config: &TransportConfig, local_cid: Cid, original_dcid: Option<
         initial_max_streams_bidi: config.max_bidi_streams,
         initial_max_streams_uni: config.max_uni_streams,
         max_ack_delay: config.max_ack_delay,
+        min_ack_delay: AckFrequency::new(config.max_ack_delay).local_min_delay(),
+        ack_delay_exponent: ACK_DELAY_EXPONENT,
         disable_active_migration: true,
         active_connection_id_limit: limits::PEER_CIDS as u64,
         ..Params::default()
     }
+}
+
+/// A secret of its own for each purpose, so that what one gives away says nothing about another.
+fn derived(seed: u64, purpose: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u64(seed);
+    hasher.write(purpose);
+    hasher.finish()
 }
 
 /// The worker's index is the first byte of every id of ours.

@@ -34,6 +34,7 @@ pub use self::{
     setup::Setup,
 };
 use super::{
+    ack_frequency::AckFrequency,
     cids::{self, CidEvent},
     handshake::{self, Handshake},
     packet::{self, Cid, PerSpace},
@@ -86,6 +87,7 @@ pub struct Connection {
     path: Path,
     spaces: PerSpace<Received>,
     recovery: Recovery<Carried>,
+    ack_frequency: AckFrequency,
     handshake: Handshake,
     agreement: Option<Agreement>,
     local_cids: cids::Local,
@@ -96,6 +98,8 @@ pub struct Connection {
     streams: Streams,
     close: Close,
     timers: Timers,
+    /// When what waits for its time may leave.
+    paced_until: Option<Instant>,
     early: Early,
     events: VecDeque<Event>,
     outcome: Outcome<Carried>,

@@ -7,7 +7,9 @@ use super::{
     delivery::{Carried, Control},
     spaces::level,
 };
-use crate::proto::{frame::FrameWriter, packet::Space, streams::Timing};
+use crate::proto::{
+    frame::FrameWriter, packet::Space, params::ACK_DELAY_EXPONENT, streams::Timing,
+};
 
 /// What a space wants to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,9 +20,6 @@ pub(super) enum Wish {
     /// Frames that the peer must acknowledge.
     Frames,
 }
-
-/// Our ACK delay exponent, the default (RFC 9000 §18.2).
-const ACK_DELAY_EXPONENT: u32 = 3;
 
 impl Connection {
     /// What a space wants to send, as far as keys and congestion window allow.
@@ -33,13 +32,29 @@ impl Connection {
             return Wish::Frames;
         }
         let room = self.recovery.can_send(self.path.datagram_size().into());
-        if self.has_frames(space) && (room || self.has_no_timer(space)) {
+        let paced = space == Space::Data && !self.recovery.may_send_now(now);
+        if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
             return Wish::Frames;
         }
         if self.spaces[space].is_ack_due(now) {
             Wish::Ack
         } else {
             Wish::Nothing
+        }
+    }
+
+    /// Notes why nothing more leaves now: it is not time yet (RFC 9002 §7.7), or there is nothing
+    /// although the path would take it.
+    pub(super) fn note_limit(&mut self, now: Instant) {
+        self.paced_until = None;
+        let room = self.recovery.can_send(self.path.datagram_size().into());
+        if !room || !self.has_keys(Space::Data) {
+            return;
+        }
+        if !self.has_frames(Space::Data) {
+            self.recovery.on_app_limited();
+        } else if !self.recovery.may_send_now(now) {
+            self.paced_until = Some(self.recovery.on_paced(now));
         }
     }
 
@@ -84,12 +99,17 @@ impl Connection {
         let mut control = Control::new(space);
         let mut carried = Carried::default();
         self.write_ack(space, now, out);
+        let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
+        if probing && space == Space::Data && self.ack_frequency.can_ask() {
+            out.immediate_ack();
+        }
         if wish == Wish::Frames {
             self.handshake
                 .write_frames(level(space), out, &mut control.crypto);
             if space == Space::Data {
                 control.handshake_done = self.handshake.write_done(out);
                 self.path.write_frames(out);
+                control.ack_frequency = self.ack_frequency.write_frames(out);
                 control.local_cids = self.local_cids.write_frames(out);
                 control.peer_cids = self.peer_cids.write_frames(out);
                 let rtt = self.recovery.rtt().smoothed();
@@ -97,7 +117,6 @@ impl Connection {
                 self.streams.write_frames(timing, out, &mut carried.streams);
             }
         }
-        let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
         // Not in the handshake: an Initial that elicits an acknowledgement would have to fill its
         // datagram (RFC 9000 §14.1), and the ranges of those spaces go with their keys.
         let silent = space == Space::Data && self.recovery.needs_ping(space);
@@ -119,11 +138,8 @@ impl Connection {
             Space::Data => received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT,
             Space::Initial | Space::Handshake => 0,
         };
-        if out
-            .ack(delay as u64, received.ranges(), received.ecn_counts())
-            .is_some()
-        {
-            received.on_ack_sent();
+        if let Some(told) = out.ack(delay as u64, received.ranges(), received.ecn_counts()) {
+            received.on_ack_sent(told);
         }
     }
 }

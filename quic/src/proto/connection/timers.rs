@@ -84,7 +84,11 @@ impl Connection {
         }
         let [initial, handshake, data] = Space::ALL.map(|space| self.spaces[space].next_timeout());
         let loss = self.recovery.next_timeout(&self.recovery_context());
-        let own = [self.timers.gives_up_at(), self.timers.tickets_until];
+        let own = [
+            self.timers.gives_up_at(),
+            self.timers.tickets_until,
+            self.paced_until,
+        ];
         own.into_iter()
             .chain([loss, initial, handshake, data])
             .flatten()
@@ -107,6 +111,7 @@ impl Connection {
             self.timers.await_ticket(None);
             self.handshake.release();
         }
+        self.paced_until = self.paced_until.filter(|&at| at > now);
         for space in Space::ALL {
             self.spaces[space].on_timeout(now);
         }

@@ -40,7 +40,7 @@ impl Connection {
         }
         let mut size = 0;
         let mut segment = None;
-        for _ in 0..max_datagrams {
+        for _ in 0..max_datagrams.min(self.recovery.train()) {
             let limit = segment.unwrap_or(usize::from(self.path.datagram_size()));
             let Some(buffer) = out.get_mut(size..size + limit) else {
                 break;
@@ -55,6 +55,9 @@ impl Connection {
                 break;
             }
         }
+        if segment.is_none() {
+            self.note_limit(now);
+        }
         self.transmit_of(size, segment)
     }
 
@@ -64,7 +67,7 @@ impl Connection {
         Some(Transmit {
             remote: self.path.peer(),
             local_ip: self.path.local(),
-            ecn: None,
+            ecn: self.recovery.ecn_mark(),
             size,
             segment_size: (size > segment).then_some(segment),
         })
@@ -136,6 +139,8 @@ impl Connection {
         let acks = self.spaces[space].is_ack_pending();
         let mut frames = packet.frames();
         let carried = self.write_frames(space, wish, now, &mut frames);
+        // What did not fit was not told.
+        let acks = acks && !self.spaces[space].is_ack_pending();
         let (len, ack_eliciting) = (frames.len(), frames.is_ack_eliciting());
         let size_now = len + packet.overhead();
         let pad_to = match padding {
@@ -160,7 +165,7 @@ impl Connection {
                 ack_eliciting,
                 in_flight: ack_eliciting || pad_to > size_now,
                 largest_acked: acked_up_to.filter(|_| acks),
-                ecn: None,
+                ecn: self.recovery.ecn_mark(),
                 snapshot: None,
                 record: carried,
             },

@@ -11,6 +11,7 @@ use crate::proto::{
     frame::{ConnectionClose, FrameWriter},
     limits,
     packet::{self, Header, Kind, PacketBuilder, Peek, VERSION_1, VersionNegotiation},
+    params::ACK_DELAY_EXPONENT,
 };
 
 /// Answers that wait to be sent, at most [`limits::WAITING_ANSWERS`].
@@ -100,14 +101,16 @@ impl Hello {
         let room = usize::try_from(credit)
             .unwrap_or(usize::MAX)
             .min(limits::MIN_DATAGRAM);
+        let mut told = None;
         let size = self.write_initial(out.get_mut(..room)?, |frames| {
-            let delay = self.received.ack_delay(now).as_micros() >> 3;
-            frames.ack(delay as u64, self.received.ranges(), None);
+            let delay = self.received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT;
+            let ecn = self.received.ecn_counts();
+            told = frames.ack(delay as u64, self.received.ranges(), ecn);
         });
         if size == 0 {
             return None;
         }
-        self.received.on_ack_sent();
+        self.received.on_ack_sent(told.unwrap_or_default());
         self.next_pn += 1;
         self.bytes_sent += size as u64;
         Some(Transmit {

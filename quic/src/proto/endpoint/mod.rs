@@ -203,6 +203,13 @@ impl Endpoint {
         }
     }
 
+    /// Of the system's randomness, for what a connection has to keep from its peer.
+    fn new_seed(&mut self) -> u64 {
+        let mut seed = [0; 8];
+        self.random.fill(&mut seed);
+        u64::from_be_bytes(seed)
+    }
+
     /// Starts a connection.
     pub fn connect(
         &mut self,
@@ -221,6 +228,7 @@ impl Endpoint {
             server_name,
             local_cid,
             initial_dcid: Cid::from(dcid),
+            seed: self.new_seed(),
         })?;
         let slot = self.insert(Entry { initial: None });
         self.routing.insert(local_cid, Target::Connection(slot));
@@ -270,6 +278,7 @@ impl Endpoint {
             credit: (hello.bytes_received, hello.bytes_sent),
             addresses: (remote, hello.local_ip),
             cids: [dcid, hello.peer_cid, local_cid],
+            seed: self.new_seed(),
         };
         let connection = match Connection::server(start) {
             Ok(connection) => connection,

@@ -2,10 +2,11 @@ use super::Direction::{Bidi, Uni};
 use std::borrow::Cow;
 
 use super::{
-    Ack, ConnectionClose, Crypto, DataBlocked, Frame, MaxData, MaxStreamData, MaxStreams,
-    NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream, RetireConnectionId,
-    StopSending, Stream, StreamDataBlocked, StreamsBlocked, TYPE_HANDSHAKE_DONE, TYPE_PADDING,
-    TYPE_PING, ack, cid, close, crypto, flow, path, stream, token,
+    Ack, AckFrequency, ConnectionClose, Crypto, DataBlocked, Frame, MaxData, MaxStreamData,
+    MaxStreams, NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream,
+    RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
+    TYPE_HANDSHAKE_DONE, TYPE_PADDING, TYPE_PING, ack, ack_frequency, cid, close, crypto, flow,
+    path, stream, token,
 };
 use crate::proto::{
     error::{Code, TransportError},
@@ -93,6 +94,8 @@ impl<'a> Frame<'a> {
                 Self::ConnectionClose(ConnectionClose::decode(ty, reader)?)
             }
             TYPE_HANDSHAKE_DONE => Self::HandshakeDone,
+            ack_frequency::TYPE_IMMEDIATE => Self::ImmediateAck,
+            ack_frequency::TYPE => Self::AckFrequency(AckFrequency::decode(reader)?),
             _ => return Err(DecodeError::UnknownType),
         })
     }
@@ -147,6 +150,7 @@ const fn name(ty: u64) -> &'static str {
         path::TYPE_CHALLENGE => "PATH_CHALLENGE",
         path::TYPE_RESPONSE => "PATH_RESPONSE",
         close::TYPE_TRANSPORT | close::TYPE_APPLICATION => "CONNECTION_CLOSE",
+        ack_frequency::TYPE => "ACK_FREQUENCY",
         _ => "frame",
     }
 }

@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod ack;
+mod ack_frequency;
 mod cid;
 mod close;
 mod crypto;
@@ -18,6 +19,7 @@ mod writer;
 mod tests;
 
 pub use ack::{Ack, AckEncoder, AckRanges, EcnCounts};
+pub use ack_frequency::AckFrequency;
 pub use cid::{NewConnectionId, RetireConnectionId};
 pub use close::ConnectionClose;
 pub use crypto::Crypto;
@@ -78,6 +80,10 @@ pub enum Frame<'a> {
     ConnectionClose(ConnectionClose<'a>),
     /// `HANDSHAKE_DONE` (0x1e).
     HandshakeDone,
+    /// `IMMEDIATE_ACK` (0x1f; draft-ietf-quic-ack-frequency §5).
+    ImmediateAck,
+    /// `ACK_FREQUENCY` (0xaf; draft-ietf-quic-ack-frequency §4).
+    AckFrequency(AckFrequency),
 }
 
 /// The type of PADDING, which fills a packet (RFC 9000 §19.1).
@@ -112,6 +118,8 @@ impl Frame<'_> {
             Self::PathResponse(_) => path::TYPE_RESPONSE,
             Self::ConnectionClose(frame) => frame.frame_type(),
             Self::HandshakeDone => TYPE_HANDSHAKE_DONE,
+            Self::ImmediateAck => ack_frequency::TYPE_IMMEDIATE,
+            Self::AckFrequency(_) => ack_frequency::TYPE,
         }
     }
 
@@ -123,7 +131,8 @@ impl Frame<'_> {
         )
     }
 
-    /// Whether packets of that kind may carry it (RFC 9000 §12.4, table 3).
+    /// Whether packets of that kind may carry it (RFC 9000 §12.4, table 3, and
+    /// draft-ietf-quic-ack-frequency §3).
     pub const fn allowed_in(&self, kind: Kind) -> bool {
         match self {
             Self::Padding(_)
@@ -134,7 +143,10 @@ impl Frame<'_> {
             Self::NewToken(_)
             | Self::RetireConnectionId(_)
             | Self::PathResponse(_)
-            | Self::HandshakeDone => matches!(kind, Kind::OneRtt),
+            | Self::HandshakeDone
+            // What allows them is not remembered for 0-RTT (draft-ietf-quic-ack-frequency §3).
+            | Self::ImmediateAck
+            | Self::AckFrequency(_) => matches!(kind, Kind::OneRtt),
             Self::ConnectionClose(ConnectionClose::Application { .. })
             | Self::ResetStream(_)
             | Self::StopSending(_)

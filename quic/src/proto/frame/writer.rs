@@ -2,7 +2,8 @@ use super::StreamId;
 use std::ops::RangeInclusive;
 
 use super::{
-    AckEncoder, ConnectionClose, EcnCounts, TYPE_HANDSHAKE_DONE, TYPE_PING, crypto, stream,
+    AckEncoder, ConnectionClose, EcnCounts, TYPE_HANDSHAKE_DONE, TYPE_PING, ack_frequency, crypto,
+    stream,
 };
 use crate::proto::wire::{VarInt, Writer};
 
@@ -155,6 +156,11 @@ impl<'a> FrameWriter<'a> {
     /// Writes one `HANDSHAKE_DONE` (RFC 9000 §19.20).
     pub fn handshake_done(&mut self) -> bool {
         self.bare(TYPE_HANDSHAKE_DONE)
+    }
+
+    /// Writes one `IMMEDIATE_ACK` (draft-ietf-quic-ack-frequency §5).
+    pub fn immediate_ack(&mut self) -> bool {
+        self.bare(ack_frequency::TYPE_IMMEDIATE)
     }
 
     /// Writes a `CONNECTION_CLOSE`, its reason cut to [`CLOSE_REASON`](crate::proto::limits) and to

@@ -224,7 +224,20 @@ impl Handshake {
     pub fn on_closed(&mut self) {
         self.session = None;
         self.flight = Flight::default();
-        self.streams = PerLevel::default();
+        let mut streams = PerLevel::default();
+        if self.has_last_flight() {
+            std::mem::swap(
+                &mut streams[Level::Handshake],
+                &mut self.streams[Level::Handshake],
+            );
+        }
+        self.streams = streams;
+    }
+
+    /// Whether we are a client whose Finished the server may still wait for. It can read nothing
+    /// that an application says before it has it.
+    pub fn has_last_flight(&self) -> bool {
+        self.side.is_client() && self.is_complete() && !self.keys.handshake_discarded()
     }
 
     /// Drops everything of a level whose keys are gone.

@@ -55,7 +55,8 @@ fn params() -> impl Strategy<Value = Params> {
         2..=VarInt::MAX.get(),
         1200..=VarInt::MAX.get(),
     );
-    let times = (max, 0_u64..1 << 14, 0_u8..=20, any::<bool>());
+    let asked = proptest::option::of(0_u64..1 << 24);
+    let times = (max, 0_u64..1 << 14, 0_u8..=20, any::<bool>(), asked);
     let ids = (cid(), cid(), cid(), any::<Option<[u8; 16]>>());
     (windows, counts, times, ids).prop_map(|(windows, counts, times, ids)| Params {
         original_dcid: ids.0,
@@ -74,6 +75,9 @@ fn params() -> impl Strategy<Value = Params> {
         max_ack_delay: Duration::from_millis(times.1),
         disable_active_migration: times.3,
         active_connection_id_limit: counts.2,
+        min_ack_delay: times
+            .4
+            .map(|delay| Duration::from_micros(delay.min(1000 * times.1))),
     })
 }
 
@@ -164,6 +168,31 @@ fn values_end_where_rfc_9000_18_2_says() {
             refused(&integer(id, most + 1), Side::Server, &name);
         }
     }
+}
+
+#[test]
+fn min_ack_delay_is_at_most_max_ack_delay() {
+    let delays = |min, max| {
+        [
+            integer(id::MIN_ACK_DELAY, min),
+            integer(id::MAX_ACK_DELAY, max),
+        ]
+    };
+    let params = accepted(&delays(7000, 7).concat());
+    assert_eq!(params.min_ack_delay, Some(Duration::from_millis(7)));
+    let above = "min_ack_delay is above max_ack_delay";
+    refused(&delays(7001, 7).concat(), Side::Client, above);
+    let [min, max] = delays(7001, 7);
+    refused(&[max, min].concat(), Side::Server, above);
+    refused(&integer(id::MIN_ACK_DELAY, 25_001), Side::Server, above);
+    refused(
+        &integer(id::MIN_ACK_DELAY, VarInt::MAX.get()),
+        Side::Server,
+        above,
+    );
+    accepted(&integer(id::MIN_ACK_DELAY, 25_000));
+    let twice = [integer(id::MIN_ACK_DELAY, 1), integer(id::MIN_ACK_DELAY, 1)].concat();
+    refused(&twice, Side::Client, "min_ack_delay came twice");
 }
 
 #[test]

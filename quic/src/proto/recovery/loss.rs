@@ -2,12 +2,9 @@ use std::time::Instant;
 
 use super::{Context, Outcome, Recovery, Settled, persistent};
 use crate::proto::{
-    congestion::{Lost, LostPacket, Severity},
+    congestion::{Controller, Lost, LostPacket, Severity},
     packet::Space,
 };
-
-/// How many packets may overtake one before it counts as lost (RFC 9002 §6.1.1).
-const PACKET_THRESHOLD: u64 = 3;
 
 impl<R> Recovery<R> {
     /// Declares lost what was sent long enough before an acknowledged packet (RFC 9002 §6.1), and
@@ -19,7 +16,7 @@ impl<R> Recovery<R> {
         context: &Context,
         outcome: &mut Outcome<R>,
     ) {
-        let delay = self.rtt.loss_delay();
+        let delay = self.reordering.delay(self.rtt.larger());
         let duration = self.rtt.pto().saturating_add(context.peer_max_ack_delay);
         let mut run = persistent::Run::new(
             self.rtt.first_sample(),
@@ -29,25 +26,33 @@ impl<R> Recovery<R> {
         let Some(largest_acked) = state.largest_acked else {
             return;
         };
-        let mut loss_time: Option<Instant> = None;
-        let (mut bytes, mut eliciting, mut count) = (0, 0, 0);
+        let overtaken = state
+            .skipped
+            .overtaken_by(self.reordering.packets(), largest_acked);
+        let mut loss_time = None;
+        let (mut bytes, mut eliciting, mut count, mut marked) = (0, 0, 0, 0);
+        let lost_before = outcome.lost.len();
         let lost = &mut self.lost;
         lost.clear();
         state.sent.take_lost(
             largest_acked,
             |pn, packet| {
-                if largest_acked - pn >= PACKET_THRESHOLD
+                if overtaken.is_some_and(|last| pn <= last)
                     || now.saturating_duration_since(packet.time_sent) >= delay
                 {
                     return true;
                 }
-                let at = packet.time_sent + delay;
-                loss_time = Some(loss_time.map_or(at, |earliest| earliest.min(at)));
+                loss_time = Some(packet.time_sent + delay);
                 false
             },
             |pn, packet| {
-                run.on_lost(pn, packet.ack_eliciting.then_some(packet.time_sent));
+                run.on_lost(
+                    &state.skipped,
+                    pn,
+                    packet.ack_eliciting.then_some(packet.time_sent),
+                );
                 count += 1;
+                marked += u64::from(packet.ecn.is_some());
                 eliciting += u32::from(packet.ack_eliciting);
                 if let Some(snapshot) = packet.snapshot {
                     bytes += packet.bytes_in_flight();
@@ -64,12 +69,18 @@ impl<R> Recovery<R> {
         state.loss_time = loss_time;
         state.eliciting_in_flight -= eliciting;
         self.packets_lost += count;
+        self.ecn.on_lost(marked);
         let prior_in_flight = self.bytes_in_flight;
         self.bytes_in_flight -= bytes;
         self.delivery.on_lost(bytes);
         let Some(newest) = self.lost.last() else {
             return;
         };
+        let fresh = outcome.lost.get(lost_before..).unwrap_or_default();
+        let episode = self
+            .episode
+            .on_lost(now, newest.time_sent, self.lost.len() as u64);
+        state.remember(now, episode, fresh);
         let severity = if run.is_persistent() {
             outcome.persistent_congestion = true;
             self.rtt.on_persistent_congestion();
@@ -88,5 +99,6 @@ impl<R> Recovery<R> {
             lost: self.delivery.lost(),
             severity,
         });
+        self.update_pace();
     }
 }

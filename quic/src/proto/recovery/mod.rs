@@ -1,10 +1,17 @@
 //! Loss detection and its timers (RFC 9002), generic over the record of what a packet carried.
 
+mod ecn;
+mod late;
 mod loss;
 mod outcome;
+mod pacer;
 mod persistent;
 mod pto;
+mod reordering;
+mod resume;
 mod rtt;
+mod skip;
+mod spurious;
 mod state;
 
 use std::{
@@ -14,15 +21,23 @@ use std::{
 
 use hybriq_tls::Side;
 
-use self::state::SpaceState;
 pub use self::{
+    ecn::EcnState,
     outcome::{Outcome, Settled},
     rtt::Rtt,
 };
+use self::{
+    ecn::PathEcn, late::Episode, pacer::Pacer, reordering::Reordering, skip::Skipper,
+    state::SpaceState,
+};
 use super::{
-    congestion::{self, Acked, Controller, LostPacket, RoundTrip, Usage},
+    congestion::{
+        self, Acked, Controller, LostPacket, Marked, RoundTrip, Usage, careful_resume::Resuming,
+    },
     delivery::{Delivery, Sampling},
+    ecn::Ecn,
     error::TransportError,
+    frame::EcnCounts,
     packet::{PerSpace, Space},
     space::SentPacket,
 };
@@ -75,6 +90,8 @@ pub struct Ack<I> {
     pub delay: Duration,
     /// All ranges acknowledged.
     pub ranges: I,
+    /// The ECN counts, if it carries them.
+    pub ecn: Option<EcnCounts>,
 }
 
 /// What a timeout was for.
@@ -98,11 +115,17 @@ pub enum Timeout {
 pub struct Recovery<R> {
     side: Side,
     spaces: PerSpace<SpaceState<R>>,
+    skipper: Skipper,
+    ecn: PathEcn,
+    reordering: Reordering,
+    episode: Episode,
     rtt: Rtt,
-    controller: Box<dyn Controller>,
+    controller: Resuming,
     datagram_size: u16,
     bytes_in_flight: u64,
     delivery: Delivery,
+    pacer: Pacer,
+    pacing: Pacing,
     /// When there was last no room for another datagram in the window.
     window_full_at: Option<Instant>,
     /// Packets that were just declared lost, for the controller. Kept for its memory.
@@ -114,6 +137,8 @@ pub struct Recovery<R> {
     handshake_acked: bool,
     packets_sent: u64,
     packets_lost: u64,
+    spurious_losses: u64,
+    ptos: u64,
 }
 
 /// What [`Recovery`] starts with.
@@ -127,6 +152,21 @@ pub struct Config {
     pub datagram_size: u16,
     /// Says how much may be in flight.
     pub controller: Box<dyn Controller>,
+    /// A secret that says which 1-RTT packet numbers are skipped (RFC 9000 §21.4); `None`: none is.
+    pub skip_seed: Option<u64>,
+    /// Whether to begin with: [`EcnState::Testing`] or [`EcnState::Disabled`].
+    pub ecn: EcnState,
+    /// Whether what may be in flight leaves at its time or at once.
+    pub pacing: Pacing,
+}
+
+/// Whether packets are spread over the round trip (RFC 9002 §7.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// They are.
+    On,
+    /// They leave as soon as the window allows.
+    Off,
 }
 
 impl<R> Recovery<R> {
@@ -135,11 +175,17 @@ impl<R> Recovery<R> {
         Self {
             side: config.side,
             spaces: PerSpace::of(|_| SpaceState::new()),
+            skipper: Skipper::new(config.skip_seed),
+            ecn: PathEcn::new(config.ecn),
+            reordering: Reordering::new(now),
+            episode: Episode::default(),
             rtt: Rtt::new(config.initial_rtt),
-            controller: config.controller,
+            controller: Resuming::new(now, config.controller, config.datagram_size),
             datagram_size: config.datagram_size,
             bytes_in_flight: 0,
             delivery: Delivery::new(now),
+            pacer: Pacer::new(now, config.datagram_size),
+            pacing: config.pacing,
             window_full_at: None,
             lost: Vec::new(),
             pto_count: 0,
@@ -147,6 +193,8 @@ impl<R> Recovery<R> {
             handshake_acked: false,
             packets_sent: 0,
             packets_lost: 0,
+            spurious_losses: 0,
+            ptos: 0,
         }
     }
 
@@ -179,12 +227,18 @@ impl<R> Recovery<R> {
             in_flight || !packet.ack_eliciting,
             "ack-eliciting packets are in flight"
         );
+        self.ecn.on_sent(&mut state.ecn, packet.ecn);
         state.sent.insert(pn, packet);
+        if space == Space::Data && self.skipper.is_due(pn + 1) {
+            self.skipper.plan(pn + 1);
+            self.on_number_skipped(space, pn + 1);
+        }
         if in_flight {
             self.bytes_in_flight += bytes;
             if !self.can_send(self.datagram_size.into()) {
                 self.window_full_at = Some(now);
             }
+            self.pacer.on_sent(now, bytes);
             let bytes_in_flight = self.bytes_in_flight;
             self.controller.on_sent(&congestion::Sent {
                 now,
@@ -208,7 +262,31 @@ impl<R> Recovery<R> {
 
     /// Notes a packet number left out on purpose: its acknowledgement closes the connection.
     pub fn on_number_skipped(&mut self, space: Space, pn: u64) {
-        self.spaces[space].sent.skip(pn);
+        let state = &mut self.spaces[space];
+        state.sent.skip(pn);
+        state.skipped.push(pn);
+    }
+
+    /// How the next datagram is to be marked; `None` is Not-ECT. All datagrams of one train are
+    /// marked alike: it changes only with what comes in or is due.
+    #[inline]
+    pub fn ecn_mark(&self) -> Option<Ecn> {
+        self.ecn.is_marking().then(|| self.controller.ecn())
+    }
+
+    /// Tests anew whether marks pass: the path is another one.
+    pub const fn reset_ecn(&mut self) {
+        self.ecn.reset();
+    }
+
+    /// Whether the path carries ECN marks.
+    pub const fn ecn_state(&self) -> EcnState {
+        self.ecn.state()
+    }
+
+    /// Packets that the peer reported as marked with CE.
+    pub const fn ecn_marks(&self) -> u64 {
+        self.ecn.ce_total()
     }
 
     /// Takes an ACK frame (RFC 9002 §A.7).
@@ -227,9 +305,12 @@ impl<R> Recovery<R> {
     {
         let state = &mut self.spaces[ack.space];
         state.check_ack(&ack)?;
+        let before = state.largest_acked;
+        let order = ecn::Order::of(before, ack.largest);
         state.largest_acked = state.largest_acked.max(Some(ack.largest));
+        self.on_late(now, ack.space, before, ack.ranges.clone());
         let first_new = outcome.acked.len();
-        let newly = state.take_acked(ack.ranges, outcome);
+        let newly = self.spaces[ack.space].take_acked(ack.ranges, outcome);
         let prior_in_flight = self.bytes_in_flight;
         self.bytes_in_flight -= newly.bytes;
         if outcome.acked.len() == first_new {
@@ -254,7 +335,19 @@ impl<R> Recovery<R> {
         let (_, acked) = outcome.acked.split_at(first_new);
         let (sampling, packets) = self.on_delivered(now, acked);
         let lost_before = self.delivery.lost();
+        self.on_order(now, ack.space, before, &newly);
         self.detect_lost(now, ack.space, context, outcome);
+        let counted = &mut self.spaces[ack.space].ecn;
+        let marks = self.ecn.on_ack(counted, ack.ecn, newly.marked, order);
+        if let (1.., Some((_, newest_sent))) = (marks, newly.newest) {
+            self.episode.on_marked(now, newest_sent);
+            self.controller.on_marked(&Marked {
+                now,
+                marks,
+                newest_sent,
+                bytes_in_flight: self.bytes_in_flight,
+            });
+        }
         if let Some((_, newest_sent)) = newly.newest_in_flight {
             let usage = self.usage(newest_sent);
             if let Some(rate) = self.delivery.finish(&sampling, self.rtt.min()) {
@@ -274,16 +367,29 @@ impl<R> Recovery<R> {
                     },
                     rate,
                     delivered: self.delivery.delivered(),
-                    marks: 0,
+                    marks,
                 });
             }
         }
+        self.update_pace();
         // A client resets its backoff only once the server can answer freely (RFC 9002 §6.2.1).
         if self.peer_validated_address(context) {
             self.pto_count = 0;
         }
         self.timer_base = self.timer_base.max(now);
         Ok(())
+    }
+
+    /// Takes the rate from the controller, or from its window once a round trip was measured.
+    fn update_pace(&mut self) {
+        let rate = self.controller.pacing_rate().or_else(|| {
+            self.rtt.first_sample()?;
+            let (window, phase) = (self.controller.window(), self.controller.phase());
+            Some(Pacer::rate_of(window, self.rtt.smoothed(), phase))
+        });
+        if let (Some(rate), Pacing::On) = (rate, self.pacing) {
+            self.pacer.set_rate(rate);
+        }
     }
 
     /// Counts what was delivered, and how many packets in flight that were.
@@ -313,15 +419,22 @@ impl<R> Recovery<R> {
 
     /// Forgets a space whose keys are discarded (RFC 9002 §6.4).
     pub fn discard_space(&mut self, space: Space) {
-        self.bytes_in_flight -= self.spaces[space].clear(|_, _| {});
+        let mut marked = 0;
+        self.bytes_in_flight -=
+            self.spaces[space].clear(|_, packet| marked += u64::from(packet.ecn.is_some()));
+        self.ecn.on_discarded(marked);
         self.pto_count = 0;
     }
 
     /// Takes everything of a space out of flight and hands it over as lost, without a sign of
     /// congestion: for 0-RTT that was rejected.
     pub fn abandon_space(&mut self, space: Space, outcome: &mut Outcome<R>) {
-        self.bytes_in_flight -=
-            self.spaces[space].clear(|pn, packet| outcome.lost.push(Settled { pn, packet }));
+        let mut marked = 0;
+        self.bytes_in_flight -= self.spaces[space].clear(|pn, packet| {
+            marked += u64::from(packet.ecn.is_some());
+            outcome.lost.push(Settled { pn, packet });
+        });
+        self.ecn.on_discarded(marked);
     }
 
     /// Starts over after a Retry: all that was sent is handed over to be sent again. What the Retry
@@ -360,6 +473,30 @@ impl<R> Recovery<R> {
             && !self.spaces.iter().any(|space| space.sent.is_full())
     }
 
+    /// Whether pacing lets a datagram leave now. What is not paced need not ask.
+    #[inline]
+    pub fn may_send_now(&self, now: Instant) -> bool {
+        self.pacer.may_send(now)
+    }
+
+    /// Datagrams that may follow one another without a pause.
+    pub fn train(&self) -> usize {
+        let datagrams = self.pacer.train() / u64::from(self.datagram_size.max(1));
+        usize::try_from(datagrams).unwrap_or(usize::MAX).max(1)
+    }
+
+    /// Something waits for nothing but its time: when that comes. The window is not to blame if it
+    /// is not filled.
+    pub fn on_paced(&mut self, now: Instant) -> Instant {
+        self.window_full_at = Some(now);
+        self.pacer.release_at(now)
+    }
+
+    /// Bytes per second at which packets leave; `None` before there is a round trip to go by.
+    pub const fn pacing_rate(&self) -> Option<u64> {
+        self.pacer.rate()
+    }
+
     /// Ack-eliciting packets of a space that may leave whatever the window says.
     pub fn probes(&self, space: Space) -> u8 {
         self.space(space).probes
@@ -375,6 +512,7 @@ impl<R> Recovery<R> {
     /// The datagram size of the path changed.
     pub fn on_datagram_size(&mut self, bytes: u16) {
         self.datagram_size = bytes;
+        self.pacer.set_datagram_size(bytes);
         self.controller.on_datagram_size(bytes);
     }
 
@@ -391,6 +529,11 @@ impl<R> Recovery<R> {
     /// Whether an ack-eliciting packet of a space waits for its acknowledgement.
     pub fn has_eliciting_in_flight(&self, space: Space) -> bool {
         self.space(space).eliciting_in_flight > 0
+    }
+
+    /// How far behind another a packet must be to count as lost (RFC 9002 §6.1.1).
+    pub const fn packet_threshold(&self) -> u64 {
+        self.reordering.packets()
     }
 
     /// The round trip.
@@ -416,6 +559,23 @@ impl<R> Recovery<R> {
     /// Packets declared lost.
     pub const fn packets_lost(&self) -> u64 {
         self.packets_lost
+    }
+
+    /// Packets declared lost that were acknowledged later.
+    pub const fn spurious_losses(&self) -> u64 {
+        self.spurious_losses
+    }
+
+    /// How many packets may overtake one, and how long after its sending it may still arrive, before
+    /// it counts as lost.
+    pub fn loss_thresholds(&self) -> (u64, Duration) {
+        let delay = self.reordering.delay(self.rtt.larger());
+        (self.reordering.packets(), delay)
+    }
+
+    /// Probe timeouts in all.
+    pub const fn ptos(&self) -> u64 {
+        self.ptos
     }
 
     /// Probe timeouts since the last progress.

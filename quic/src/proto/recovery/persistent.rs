@@ -1,5 +1,7 @@
 use std::time::{Duration, Instant};
 
+use super::skip::Skipped;
+
 /// How many probe timeouts without a sign of life make congestion persistent (RFC 9002 §7.6.1).
 pub(super) const THRESHOLD: u32 = 3;
 
@@ -7,7 +9,7 @@ pub(super) const THRESHOLD: u32 = 3;
 ///
 /// A run of consecutive packet numbers, all lost, whose ack-eliciting ends were sent further apart
 /// than `duration`. Only packets sent after the first RTT sample count. A number missing from the
-/// run was acknowledged (or never recorded) and ends it.
+/// run was acknowledged (or never recorded) and ends it, unless it was skipped.
 #[derive(Debug)]
 pub(super) struct Run {
     duration: Duration,
@@ -31,8 +33,11 @@ impl Run {
 
     /// The next lost packet, in the order of numbers; `eliciting_at` is when it was sent if it was
     /// ack-eliciting.
-    pub(super) fn on_lost(&mut self, pn: u64, eliciting_at: Option<Instant>) {
-        if self.last_pn.is_some_and(|last| last + 1 != pn) {
+    pub(super) fn on_lost(&mut self, skipped: &Skipped, pn: u64, eliciting_at: Option<Instant>) {
+        if let Some(last) = self.last_pn
+            && last + 1 != pn
+            && last + 1 + skipped.between(last, pn) != pn
+        {
             self.start = None;
         }
         self.last_pn = Some(pn);

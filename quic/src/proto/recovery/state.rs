@@ -1,6 +1,10 @@
 use std::{ops::RangeInclusive, time::Instant};
 
-use super::{Ack, Outcome, Settled};
+use super::{
+    Ack, Outcome, Settled, ecn,
+    late::{LostPacket, LostPackets},
+    skip::Skipped,
+};
 use crate::proto::{
     error::{Code, TransportError},
     space::{SentPacket, SentPackets},
@@ -10,6 +14,9 @@ use crate::proto::{
 #[derive(Debug)]
 pub(super) struct SpaceState<R> {
     pub(super) sent: SentPackets<R>,
+    pub(super) skipped: Skipped,
+    pub(super) ecn: ecn::Counted,
+    pub(super) lost: LostPackets,
     pub(super) largest_acked: Option<u64>,
     /// When the next packet is lost by time.
     pub(super) loss_time: Option<Instant>,
@@ -25,6 +32,9 @@ impl<R> SpaceState<R> {
     pub(super) fn new() -> Self {
         Self {
             sent: SentPackets::default(),
+            skipped: Skipped::default(),
+            ecn: ecn::Counted::default(),
+            lost: LostPackets::default(),
             largest_acked: None,
             loss_time: None,
             last_eliciting_sent: None,
@@ -41,12 +51,26 @@ impl<R> SpaceState<R> {
             bytes += packet.bytes_in_flight();
             taken(pn, packet);
         });
+        self.lost.clear();
         self.loss_time = None;
         self.last_eliciting_sent = None;
         self.eliciting_in_flight = 0;
         self.silent = 0;
         self.probes = 0;
         bytes
+    }
+
+    /// Remembers packets in flight that were declared lost just now.
+    pub(super) fn remember(&mut self, now: Instant, episode: u32, lost: &[Settled<R>]) {
+        for Settled { pn, packet } in lost.iter().filter(|lost| lost.packet.in_flight) {
+            self.lost.push(LostPacket {
+                pn: *pn,
+                time_sent: packet.time_sent,
+                lost_at: now,
+                size: packet.size,
+                episode,
+            });
+        }
     }
 
     pub(super) fn check_ack<I>(&self, ack: &Ack<I>) -> Result<(), TransportError>
@@ -57,12 +81,7 @@ impl<R> SpaceState<R> {
         if !self.sent.was_sent(ack.largest) {
             return Err(violation("ACK of a packet that was never sent"));
         }
-        if self.sent.remembers_skipped()
-            && ack
-                .ranges
-                .clone()
-                .any(|range| self.sent.has_skipped(*range.start(), *range.end()))
-        {
+        if !self.skipped.is_empty() && ack.ranges.clone().any(|range| self.skipped.any_in(&range)) {
             return Err(violation("ACK of a packet number that was skipped"));
         }
         Ok(())
@@ -80,12 +99,14 @@ impl<R> SpaceState<R> {
             self.sent
                 .take_range(*range.start(), *range.end(), |pn, packet| {
                     newly.bytes += packet.bytes_in_flight();
-                    newly.newest = newly.newest.max(Some((pn, packet.time_sent)));
+                    let sent = (pn, packet.time_sent);
+                    newly.newest = newly.newest.max(Some(sent));
+                    newly.oldest = Some(newly.oldest.map_or(sent, |oldest| oldest.min(sent)));
                     if packet.in_flight {
-                        newly.newest_in_flight =
-                            newly.newest_in_flight.max(Some((pn, packet.time_sent)));
+                        newly.newest_in_flight = newly.newest_in_flight.max(Some(sent));
                     }
                     eliciting += u32::from(packet.ack_eliciting);
+                    newly.marked.add(packet.ecn);
                     outcome.largest_acked_ack = outcome.largest_acked_ack.max(packet.largest_acked);
                     outcome.acked.push(Settled { pn, packet });
                 });
@@ -102,5 +123,7 @@ pub(super) struct Newly {
     pub(super) bytes: u64,
     pub(super) eliciting: bool,
     pub(super) newest: Option<(u64, Instant)>,
+    pub(super) oldest: Option<(u64, Instant)>,
     pub(super) newest_in_flight: Option<(u64, Instant)>,
+    pub(super) marked: ecn::Marks,
 }

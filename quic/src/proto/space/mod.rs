@@ -5,5 +5,5 @@ mod received;
 mod sent;
 
 pub use super::ecn::Ecn;
-pub use received::{AckEliciting, Received};
+pub use received::{AckEliciting, AckPolicy, Received};
 pub use sent::{SentPacket, SentPackets};

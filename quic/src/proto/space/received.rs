@@ -13,8 +13,8 @@ mod tests;
 /// Ranges kept without a heap allocation: what a path with little loss needs.
 const INLINE_RANGES: usize = 6;
 
-/// Ack-eliciting packets that may wait for one acknowledgement (RFC 9000 §13.2.2).
-const ACK_THRESHOLD: u8 = 2;
+/// Ranges from which on a further one is told at once.
+const CROWD: usize = limits::ACK_RANGES / 2;
 
 /// The longest `max_ack_delay` that can be told to a peer (RFC 9000 §18.2).
 const MAX_ACK_DELAY: Duration = Duration::from_millis((1 << 14) - 1);
@@ -33,6 +33,18 @@ pub enum AckEliciting {
 struct Range {
     first: u64,
     last: u64,
+}
+
+/// When acknowledgements leave, in the terms of draft-ietf-quic-ack-frequency §4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckPolicy {
+    /// Ack-eliciting packets that may come without an acknowledgement; one more brings it.
+    pub threshold: u64,
+    /// How long the first of them may wait.
+    pub max_delay: Duration,
+    /// How far behind another a packet may be missing until that is told at once. 1: whenever
+    /// something is out of order (RFC 9000 §13.2.1). 0: that is never a reason.
+    pub reordering: u64,
 }
 
 /// When the acknowledgement is to leave.
@@ -59,11 +71,16 @@ pub struct Received {
     floor: u64,
     largest: Option<(u64, Instant)>,
     largest_eliciting: Option<u64>,
+    /// The largest number of the last ACK.
+    largest_told: Option<u64>,
+    /// The smallest number that was in no ACK yet.
+    smallest_untold: Option<u64>,
     ecn: EcnCounts,
-    max_delay: Duration,
-    threshold: u8,
-    /// Ack-eliciting packets since the last ACK, saturating.
-    unacked: u8,
+    /// Whether the last ack-eliciting packet was marked CE.
+    after_ce: bool,
+    policy: AckPolicy,
+    /// Ack-eliciting packets since the last ACK.
+    unacked: u64,
     pending: Pending,
     /// Set by [`Received::delay_ack`] until the next ACK is sent.
     held_until: Option<Instant>,
@@ -73,27 +90,34 @@ impl Received {
     /// For the Initial and Handshake spaces: every ack-eliciting packet is acknowledged at once
     /// (RFC 9000 §13.2.1).
     pub fn immediate() -> Self {
-        Self::new(Duration::ZERO, 1)
+        Self::new(AckPolicy {
+            threshold: 0,
+            max_delay: Duration::ZERO,
+            reordering: 1,
+        })
     }
 
-    /// For the Data space: the acknowledgement waits for a second packet, at most `max_ack_delay`.
+    /// For the Data space: the acknowledgement waits for a second packet, at most `max_ack_delay`
+    /// (RFC 9000 §13.2.2).
     pub fn delayed(max_ack_delay: Duration) -> Self {
-        Self::new(max_ack_delay.min(MAX_ACK_DELAY), ACK_THRESHOLD)
+        Self::new(AckPolicy {
+            threshold: 1,
+            max_delay: max_ack_delay.min(MAX_ACK_DELAY),
+            reordering: 1,
+        })
     }
 
-    fn new(max_delay: Duration, threshold: u8) -> Self {
+    fn new(policy: AckPolicy) -> Self {
         Self {
             ranges: SmallVec::new(),
             floor: 0,
             largest: None,
             largest_eliciting: None,
-            ecn: EcnCounts {
-                ect0: 0,
-                ect1: 0,
-                ce: 0,
-            },
-            max_delay,
-            threshold,
+            largest_told: None,
+            smallest_untold: None,
+            ecn: EcnCounts::default(),
+            after_ce: false,
+            policy,
             unacked: 0,
             pending: Pending::Nothing,
             held_until: None,
@@ -126,24 +150,81 @@ impl Received {
             Some(Ecn::Ce) => self.ecn.ce = self.ecn.ce.saturating_add(1),
         }
         let run_start = self.insert(pn);
+        self.smallest_untold = Some(self.smallest_untold.map_or(pn, |least| least.min(pn)));
         if self.largest.is_none_or(|(largest, _)| pn > largest) {
             self.largest = Some((pn, now));
         }
         if eliciting == AckEliciting::No {
             return;
         }
-        // Out of order: behind an ack-eliciting packet, or ahead of it with something missing in
-        // between (RFC 9000 §13.2.1). The peer's loss detection should learn of it at once.
-        let out_of_order = self
-            .largest_eliciting
-            .is_some_and(|before| pn < before || run_start > before);
+        let urgent = self.is_out_of_order(pn, run_start)
+            || self.is_news_of_congestion(ecn)
+            // Ranges should be told before they must be forgotten.
+            || (run_start == pn && self.ranges.len() > CROWD);
         self.largest_eliciting = self.largest_eliciting.max(Some(pn));
         self.unacked = self.unacked.saturating_add(1);
-        if self.unacked >= self.threshold || out_of_order || ecn == Some(Ecn::Ce) {
+        if urgent || self.unacked > self.policy.threshold {
             self.pending = Pending::Due;
         } else if self.pending == Pending::Nothing {
-            self.pending = Pending::Delayed(now + self.max_delay);
+            self.pending = Pending::Delayed(now + self.policy.max_delay);
         }
+    }
+
+    /// Whether the peer's loss detection should learn at once of an ack-eliciting packet that is
+    /// not the next one, or of what is missing before it.
+    fn is_out_of_order(&self, pn: u64, run_start: u64) -> bool {
+        match self.policy.reordering {
+            0 => false,
+            // Behind an ack-eliciting packet, or ahead of it with something missing in between
+            // (RFC 9000 §13.2.1).
+            1 => self
+                .largest_eliciting
+                .is_some_and(|before| pn < before || run_start > before),
+            reordering => {
+                let reported = self
+                    .largest_told
+                    .and_then(|told| told.checked_sub(reordering));
+                let largest = self.largest_eliciting.max(Some(pn)).unwrap_or(pn);
+                reported.is_some_and(|reported| pn <= reported)
+                    || largest.saturating_sub(self.first_missing_above(reported)) >= reordering
+            }
+        }
+    }
+
+    /// The smallest number above one that is neither received nor forgotten.
+    fn first_missing_above(&self, reported: Option<u64>) -> u64 {
+        let least = reported
+            .map_or(0, |pn| pn.saturating_add(1))
+            .max(self.floor);
+        let around = self.ranges.iter().rev().find(|range| range.first <= least);
+        match around {
+            Some(range) if least <= range.last => range.last.saturating_add(1),
+            _ => least,
+        }
+    }
+
+    /// Whether the mark of an ack-eliciting packet should be told at once: every CE (RFC 9000
+    /// §13.2.1), but only the first in a row if the peer asked for fewer acknowledgements
+    /// (draft-ietf-quic-ack-frequency §6.3).
+    fn is_news_of_congestion(&mut self, ecn: Option<Ecn>) -> bool {
+        let ce = ecn == Some(Ecn::Ce);
+        let first = !std::mem::replace(&mut self.after_ce, ce);
+        ce && (first || self.policy.threshold <= 1)
+    }
+
+    /// Follows another policy from now on.
+    pub fn set_policy(&mut self, now: Instant, policy: AckPolicy) {
+        self.policy = policy;
+        if self.unacked > policy.threshold {
+            self.pending = Pending::Due;
+        } else if let Pending::Delayed(until) = self.pending {
+            self.pending = Pending::Delayed(until.min(now + policy.max_delay));
+        }
+    }
+
+    /// Makes an acknowledgement due.
+    pub const fn request_ack(&mut self) {
+        self.pending = Pending::Due;
     }
 
     /// Adds a number and returns where the run of consecutive numbers that holds it starts.
@@ -279,24 +360,32 @@ impl Received {
         (self.ecn != EcnCounts::default()).then_some(self.ecn)
     }
 
-    /// Notes that an ACK frame with all ranges was written.
+    /// Notes that an ACK frame with the newest `told` ranges was written.
     #[inline]
-    pub fn on_ack_sent(&mut self) {
+    pub fn on_ack_sent(&mut self, told: usize) {
         self.unacked = 0;
         self.pending = Pending::Nothing;
         self.held_until = None;
+        self.largest_told = self.largest.map(|(largest, _)| largest);
+        let oldest = self.ranges.len().saturating_sub(told);
+        let reached = self.ranges.get(oldest).map(|range| range.first);
+        self.smallest_untold = self
+            .smallest_untold
+            .filter(|&untold| reached.is_none_or(|reached| untold < reached));
     }
 
     /// Forgets the ranges that the peer knows to be acknowledged: those of an ACK frame whose
     /// largest number was `largest` and whose packet was acknowledged (RFC 9000 §13.2.4).
     ///
-    /// The newest range stays, and a range is never cut: a late packet of the gap before a range
-    /// that stays is still welcome.
+    /// The newest range stays, and so does one with a number that was in no ACK yet. A range is never
+    /// cut: a late packet of the gap before a range that stays is still welcome.
     pub fn on_ack_of_ack(&mut self, largest: u64) {
         let old = self
             .ranges
             .iter()
-            .take_while(|range| range.last <= largest)
+            .take_while(|range| {
+                range.last <= largest && self.smallest_untold.is_none_or(|pn| range.last < pn)
+            })
             .count();
         let old = old.min(self.ranges.len().saturating_sub(1));
         if let Some(last) = self.ranges.drain(..old).next_back() {

@@ -42,10 +42,9 @@ impl<R> SentPacket<R> {
 enum State<R> {
     /// Waits for its acknowledgement.
     Outstanding(SentPacket<R>),
-    /// Left out on purpose; its acknowledgement would be a lie.
-    Skipped,
-    /// Acknowledged or lost.
-    Settled,
+    /// Acknowledged, lost, or never sent. As many entries from here on, this one included, are
+    /// known to be such: what was settled once is not looked at again and again.
+    Settled(u32),
 }
 
 #[derive(Debug)]
@@ -65,7 +64,6 @@ pub struct SentPackets<R> {
     next: u64,
     outstanding: usize,
     ack_only: usize,
-    skipped: usize,
     /// Most entries since the queue was empty last.
     peak: usize,
 }
@@ -77,7 +75,6 @@ impl<R> Default for SentPackets<R> {
             next: 0,
             outstanding: 0,
             ack_only: 0,
-            skipped: 0,
             peak: 0,
         }
     }
@@ -99,13 +96,14 @@ impl<R> SentPackets<R> {
         self.push(pn, State::Outstanding(packet));
     }
 
-    /// Notes a number that is left out, to catch a peer that acknowledges what it never got
-    /// (RFC 9000 §21.4).
+    /// Notes a number that is left out (RFC 9000 §21.4).
     pub fn skip(&mut self, pn: u64) {
         debug_assert!(pn >= self.next, "packet number {pn} was used before");
         self.next = self.next.max(pn + 1);
-        self.skipped += 1;
-        self.push(pn, State::Skipped);
+        // It keeps its place, so that the packets behind it are found by their distance.
+        if !self.entries.is_empty() {
+            self.push(pn, State::Settled(1));
+        }
     }
 
     /// Notes a number whose packet leaves no trace here.
@@ -149,32 +147,61 @@ impl<R> SentPackets<R> {
     pub fn iter(&self) -> impl Iterator<Item = (u64, &SentPacket<R>)> {
         self.entries.iter().filter_map(|entry| match &entry.state {
             State::Outstanding(packet) => Some((entry.pn, packet)),
-            State::Skipped | State::Settled => None,
+            State::Settled(_) => None,
         })
     }
 
-    /// Whether numbers were left out that an acknowledgement could still name.
-    pub const fn remembers_skipped(&self) -> bool {
-        self.skipped > 0
-    }
-
-    /// Whether a number in `first..=last` was left out, as far as is remembered.
-    pub fn has_skipped(&self, first: u64, last: u64) -> bool {
-        self.skipped > 0
-            && self
-                .entries
-                .range(self.position(first)..)
-                .take_while(|entry| entry.pn <= last)
-                .any(|entry| matches!(entry.state, State::Skipped))
-    }
-
     /// Takes the packets of `first..=last`, oldest first. The work is bound by what is waiting, not
-    /// by the range. Call [`SentPackets::compact`] afterwards.
+    /// by the range nor by how often it is named. Call [`SentPackets::compact`] afterwards.
     #[inline]
     pub fn take_range(&mut self, first: u64, last: u64, mut taken: impl FnMut(u64, SentPacket<R>)) {
         let start = self.position(first);
-        for entry in self.entries.range_mut(start..) {
+        let mut at = start;
+        while let Some(entry) = self.entries.get_mut(at) {
             if entry.pn > last {
+                break;
+            }
+            if let State::Settled(run) = entry.state {
+                at += run as usize;
+                continue;
+            }
+            if let Some(packet) = entry.settle() {
+                self.outstanding -= 1;
+                self.ack_only -= usize::from(!packet.in_flight);
+                taken(entry.pn, packet);
+            }
+            at += 1;
+        }
+        // An ACK frame repeats its ranges, and the next one finds the end of this at once.
+        let run = at.saturating_sub(start).max(1);
+        if let Some(entry) = self.entries.get_mut(start)
+            && let State::Settled(known) = &mut entry.state
+        {
+            *known = (*known).max(u32::try_from(run).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Takes the packets up to `last`, oldest first, as long as `is_lost` holds: whatever was sent
+    /// later than one that is not lost is not lost either. Call [`SentPackets::compact`] afterwards.
+    pub fn take_lost(
+        &mut self,
+        last: u64,
+        mut is_lost: impl FnMut(u64, &SentPacket<R>) -> bool,
+        mut taken: impl FnMut(u64, SentPacket<R>),
+    ) {
+        let mut at = 0;
+        while let Some(entry) = self.entries.get_mut(at) {
+            if entry.pn > last {
+                break;
+            }
+            let packet = match &entry.state {
+                State::Outstanding(packet) => packet,
+                State::Settled(run) => {
+                    at += *run as usize;
+                    continue;
+                }
+            };
+            if !is_lost(entry.pn, packet) {
                 break;
             }
             if let Some(packet) = entry.settle() {
@@ -182,31 +209,7 @@ impl<R> SentPackets<R> {
                 self.ack_only -= usize::from(!packet.in_flight);
                 taken(entry.pn, packet);
             }
-        }
-    }
-
-    /// Looks at the packets up to `last`, oldest first, and takes those for which `is_lost` holds.
-    /// Call [`SentPackets::compact`] afterwards.
-    pub fn take_lost(
-        &mut self,
-        last: u64,
-        mut is_lost: impl FnMut(u64, &SentPacket<R>) -> bool,
-        mut taken: impl FnMut(u64, SentPacket<R>),
-    ) {
-        for entry in &mut self.entries {
-            if entry.pn > last {
-                break;
-            }
-            let State::Outstanding(packet) = &entry.state else {
-                continue;
-            };
-            if is_lost(entry.pn, packet)
-                && let Some(packet) = entry.settle()
-            {
-                self.outstanding -= 1;
-                self.ack_only -= usize::from(!packet.in_flight);
-                taken(entry.pn, packet);
-            }
+            at += 1;
         }
     }
 
@@ -228,21 +231,11 @@ impl<R> SentPackets<R> {
     /// does not.
     #[inline]
     pub fn compact(&mut self) {
-        loop {
-            match self.entries.front().map(|entry| &entry.state) {
-                Some(State::Settled) => {}
-                // A skipped number stays as long as the packet behind it: until then an
-                // acknowledgement of it is caught.
-                Some(State::Skipped)
-                    if self
-                        .entries
-                        .get(1)
-                        .is_some_and(|next| !matches!(next.state, State::Outstanding(_))) =>
-                {
-                    self.skipped -= 1;
-                }
-                _ => break,
-            }
+        while self
+            .entries
+            .front()
+            .is_some_and(|entry| matches!(entry.state, State::Settled(_)))
+        {
             self.entries.pop_front();
         }
         if self.entries.is_empty() {
@@ -277,9 +270,9 @@ impl<R> Entry<R> {
         if !matches!(self.state, State::Outstanding(_)) {
             return None;
         }
-        match std::mem::replace(&mut self.state, State::Settled) {
+        match std::mem::replace(&mut self.state, State::Settled(1)) {
             State::Outstanding(packet) => Some(packet),
-            State::Skipped | State::Settled => None,
+            State::Settled(_) => None,
         }
     }
 }

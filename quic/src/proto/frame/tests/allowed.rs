@@ -1,7 +1,7 @@
 use super::decoded;
 use crate::proto::{frame::Frame, packet::Kind};
 
-/// RFC 9000 §12.4, table 3, with what §12.5 takes back: a byte string of each frame type, and the
+/// RFC 9000 §12.4, table 3, with what §12.5 takes back, and `IMMEDIATE_ACK`: a byte string of each frame type, and the
 /// packets it may be in (Initial, Handshake, 0-RTT, 1-RTT).
 const TABLE: &[(&[u8], &str)] = &[
     (&[0x00], "IH01"),
@@ -40,6 +40,7 @@ const TABLE: &[(&[u8], &str)] = &[
     (&[0x1c, 0, 0, 0], "IH01"),
     (&[0x1d, 0, 0], "__01"),
     (&[0x1e], "___1"),
+    (&[0x1f], "___1"),
 ];
 
 #[test]
@@ -50,6 +51,16 @@ fn frames_are_allowed_where_table_3_of_rfc_9000_says() {
         for (kind, mark) in kinds.into_iter().zip(allowed.chars()) {
             assert_eq!(frame.allowed_in(kind), mark != '_', "{frame:?} in {kind:?}");
         }
+    }
+}
+
+#[test]
+fn an_ack_frequency_frame_belongs_into_1_rtt_packets() {
+    let frame = decoded(&[0x40, 0xaf, 0, 1, 0, 1]).expect("a frame");
+    assert_eq!(frame.frame_type(), 0xaf);
+    assert!(frame.is_ack_eliciting() && frame.allowed_in(Kind::OneRtt));
+    for kind in [Kind::Initial, Kind::Handshake, Kind::ZeroRtt] {
+        assert!(!frame.allowed_in(kind), "{kind:?}");
     }
 }
 

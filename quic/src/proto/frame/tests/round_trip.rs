@@ -3,9 +3,9 @@ use proptest::{collection::vec, prelude::*};
 use super::{decoded, encoded};
 use crate::proto::{
     frame::{
-        ConnectionClose, Crypto, DataBlocked, Encode, Frame, MaxData, MaxStreamData, MaxStreams,
-        NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream, RetireConnectionId,
-        StopSending, Stream, StreamDataBlocked, StreamsBlocked,
+        AckFrequency, ConnectionClose, Crypto, DataBlocked, Encode, Frame, MaxData, MaxStreamData,
+        MaxStreams, NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream,
+        RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
     },
     frame::{Direction, StreamId},
     packet::{Cid, Kind},
@@ -27,7 +27,12 @@ fn check<F: Encode + Copy>(frame: F, expected: &Frame<'_>) {
     assert!(expected.allowed_in(Kind::OneRtt));
     for cut in 0..bytes.len() {
         let error = Frame::decode(&mut Reader::new(&bytes[..cut])).expect_err("a cut frame");
-        let known = if cut == 0 { 0 } else { u64::from(bytes[0]) };
+        let known = match bytes[0] {
+            _ if cut == 0 => 0,
+            0x40.. if cut == 1 => 0,
+            0x40.. => expected.frame_type(),
+            ty => u64::from(ty),
+        };
         assert_eq!(error.frame, known, "{error}");
     }
 }
@@ -48,6 +53,8 @@ proptest! {
         check(frame, &Frame::DataBlocked(frame));
         let frame = StreamDataBlocked { id, limit: b };
         check(frame, &Frame::StreamDataBlocked(frame));
+        let frame = AckFrequency { sequence: a, threshold: b, max_delay: c, reordering: a ^ b };
+        check(frame, &Frame::AckFrequency(frame));
         let frame = RetireConnectionId { sequence: a };
         check(frame, &Frame::RetireConnectionId(frame));
         for direction in [Direction::Bidi, Direction::Uni] {
@@ -125,6 +132,7 @@ proptest! {
 fn frames_without_fields_survive_the_wire() {
     assert_eq!(decoded(&[0x01]), Ok(Frame::Ping));
     assert_eq!(decoded(&[0x1e]), Ok(Frame::HandshakeDone));
+    assert_eq!(decoded(&[0x1f]), Ok(Frame::ImmediateAck));
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn refused(bytes: &[u8], frame: u64, reason: &str) {
 
 #[test]
 fn an_unknown_type_is_refused() {
-    refused(&[0x1f], 0x1f, "unknown type 0x1f");
+    refused(&[0x20], 0x20, "unknown type 0x20");
     refused(&[0x40, 0x40], 0x40, "unknown type 0x40");
     refused(&[0x80, 0x00, 0x40, 0x00], 0x4000, "unknown type 0x4000");
     refused(
@@ -49,6 +49,11 @@ fn a_cut_frame_is_named() {
         &[0x0a, 0x00, 0x02, 0x00],
         0x0a,
         "STREAM ends before its fields do",
+    );
+    refused(
+        &[0x40, 0xaf, 0x00, 0x01, 0x00],
+        0xaf,
+        "ACK_FREQUENCY ends before its fields do",
     );
     refused(&[0x40], 0x00, "cut frame type");
 }

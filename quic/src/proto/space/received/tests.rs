@@ -23,6 +23,12 @@ fn receive(received: &mut Received, now: Instant, pns: impl IntoIterator<Item = 
     }
 }
 
+/// Sends an ACK frame with all ranges.
+fn acknowledge(received: &mut Received) {
+    let all = received.ranges().len();
+    received.on_ack_sent(all);
+}
+
 fn ranges(received: &Received) -> Vec<RangeInclusive<u64>> {
     received.ranges().collect()
 }
@@ -96,7 +102,7 @@ fn an_initial_is_acknowledged_at_once() {
     let (now, mut received) = (clock(), Received::immediate());
     receive(&mut received, now, [0]);
     assert!(received.is_ack_due(now));
-    received.on_ack_sent();
+    acknowledge(&mut received);
     assert!(!received.is_ack_due(now) && !received.is_ack_pending());
 }
 
@@ -107,7 +113,7 @@ fn the_second_data_packet_is_acknowledged_at_once() {
     assert!(received.is_ack_pending() && !received.is_ack_due(now));
     receive(&mut received, now, [1]);
     assert!(received.is_ack_due(now));
-    received.on_ack_sent();
+    acknowledge(&mut received);
     receive(&mut received, now, [2]);
     assert!(!received.is_ack_due(now));
 }
@@ -129,13 +135,13 @@ fn a_single_data_packet_is_acknowledged_after_the_delay() {
 fn a_packet_behind_another_is_acknowledged_at_once() {
     let (now, mut received) = (clock(), data());
     receive(&mut received, now, [0, 1]);
-    received.on_ack_sent();
+    acknowledge(&mut received);
     receive(&mut received, now, [3]);
     assert!(received.is_ack_due(now), "2 is missing");
-    received.on_ack_sent();
+    acknowledge(&mut received);
     receive(&mut received, now, [2]);
     assert!(received.is_ack_due(now), "2 came late");
-    received.on_ack_sent();
+    acknowledge(&mut received);
     receive(&mut received, now, [4]);
     assert!(!received.is_ack_due(now), "in order again");
 }
@@ -144,7 +150,7 @@ fn a_packet_behind_another_is_acknowledged_at_once() {
 fn an_old_gap_does_not_make_every_packet_urgent() {
     let (now, mut received) = (clock(), data());
     receive(&mut received, now, [0, 2]);
-    received.on_ack_sent();
+    acknowledge(&mut received);
     receive(&mut received, now, [3]);
     assert!(!received.is_ack_due(now));
 }
@@ -153,7 +159,7 @@ fn an_old_gap_does_not_make_every_packet_urgent() {
 fn a_gap_before_a_packet_that_asks_for_nothing_counts_when_the_next_one_asks() {
     let (now, mut received) = (clock(), data());
     receive(&mut received, now, [0]);
-    received.on_ack_sent();
+    acknowledge(&mut received);
     received.on_packet(now, 2, AckEliciting::No, None);
     assert!(!received.is_ack_pending());
     receive(&mut received, now, [3]);
@@ -177,7 +183,7 @@ fn congestion_experienced_is_reported_at_once() {
     assert_eq!(received.ecn_counts(), None);
     received.on_packet(now, 0, AckEliciting::Yes, Some(Ecn::Ect0));
     assert!(!received.is_ack_due(now));
-    received.on_ack_sent();
+    acknowledge(&mut received);
     received.on_packet(now, 1, AckEliciting::Yes, Some(Ecn::Ce));
     assert!(received.is_ack_due(now));
     received.on_packet(now, 2, AckEliciting::Yes, Some(Ecn::Ect1));
@@ -204,7 +210,7 @@ fn the_ack_of_a_partial_client_hello_is_held_back_once() {
     received.delay_ack(now + ms / 2 + ms);
     assert_eq!(received.next_timeout(), Some(now + ms));
     assert!(received.is_ack_due(now + ms));
-    received.on_ack_sent();
+    acknowledge(&mut received);
     received.delay_ack(now + 9 * ms);
     assert!(!received.is_ack_pending(), "there is nothing to delay");
 }
@@ -223,6 +229,7 @@ fn the_largest_number_keeps_the_time_it_came() {
 fn an_acknowledged_ack_prunes_the_ranges_it_told() {
     let mut received = data();
     receive(&mut received, clock(), [0, 1, 4, 5, 8, 9, 12]);
+    acknowledge(&mut received);
     received.on_ack_of_ack(5);
     assert_eq!(ranges(&received), [12..=12, 8..=9]);
     assert!(received.is_duplicate(0) && received.is_duplicate(3));
@@ -236,15 +243,173 @@ fn an_acknowledged_ack_prunes_the_ranges_it_told() {
     assert_eq!(ranges(&received), [12..=12]);
 }
 
+#[test]
+fn a_number_that_was_in_no_ack_is_not_pruned() {
+    let mut received = data();
+    receive(&mut received, clock(), [0, 1, 3, 5]);
+    acknowledge(&mut received);
+    // 2 joins what was told, and the ACK that tells 2 is yet to leave.
+    receive(&mut received, clock(), [2, 7]);
+    received.on_ack_of_ack(5);
+    assert_eq!(ranges(&received), [7..=7, 5..=5, 0..=3]);
+    acknowledge(&mut received);
+    received.on_ack_of_ack(5);
+    assert_eq!(ranges(&received), [7..=7]);
+}
+
+#[test]
+fn ranges_that_did_not_fit_are_kept_until_they_are_told() {
+    let mut received = data();
+    receive(&mut received, clock(), [0, 2, 4, 6]);
+    received.on_ack_sent(2);
+    received.on_ack_of_ack(6);
+    assert_eq!(ranges(&received), [6..=6, 4..=4, 2..=2, 0..=0]);
+    acknowledge(&mut received);
+    received.on_ack_of_ack(6);
+    assert_eq!(ranges(&received), [6..=6]);
+}
+
+#[test]
+fn many_ranges_are_told_before_they_must_be_forgotten() {
+    let (now, mut received) = (clock(), data());
+    received.set_policy(now, policy(1000, 0));
+    receive(&mut received, now, (0..CROWD as u64).map(|index| 2 * index));
+    assert!(!received.is_ack_due(now));
+    receive(&mut received, now, [2 * CROWD as u64]);
+    assert!(received.is_ack_due(now));
+    acknowledge(&mut received);
+    receive(&mut received, now, [2 * CROWD as u64 + 1]);
+    assert!(!received.is_ack_due(now), "no further range");
+}
+
+#[test]
+fn a_clock_that_stands_still_or_goes_back_delays_nothing_for_ever() {
+    let (now, mut received) = (clock(), data());
+    receive(&mut received, now + DELAY, [0]);
+    assert_eq!(received.ack_delay(now), Duration::ZERO);
+    receive(&mut received, now, [1]);
+    assert!(received.is_ack_due(now), "the second packet needs no time");
+    acknowledge(&mut received);
+    receive(&mut received, now, [2]);
+    assert_eq!(received.next_timeout(), Some(now + DELAY));
+    received.on_timeout(now);
+    assert_eq!(received.next_timeout(), Some(now + DELAY));
+}
+
+fn policy(threshold: u64, reordering: u64) -> AckPolicy {
+    AckPolicy {
+        threshold,
+        max_delay: DELAY,
+        reordering,
+    }
+}
+
+#[test]
+fn the_peer_decides_how_many_packets_bring_an_ack() {
+    for threshold in [0, 1, 2, 9, 1000] {
+        let (now, mut received) = (clock(), data());
+        received.set_policy(now, policy(threshold, 1));
+        receive(&mut received, now, 0..threshold);
+        assert!(!received.is_ack_due(now), "{threshold}");
+        receive(&mut received, now, [threshold]);
+        assert!(received.is_ack_due(now), "{threshold}");
+    }
+}
+
+#[test]
+fn a_new_policy_counts_for_what_waits_already() {
+    let (now, mut received) = (clock(), data());
+    receive(&mut received, now, [0]);
+    let sooner = AckPolicy {
+        max_delay: DELAY / 5,
+        ..policy(5, 1)
+    };
+    received.set_policy(now, sooner);
+    assert_eq!(received.next_timeout(), Some(now + DELAY / 5));
+    received.set_policy(now, policy(5, 1));
+    assert_eq!(
+        received.next_timeout(),
+        Some(now + DELAY / 5),
+        "what is promised is kept"
+    );
+    received.set_policy(now, policy(0, 1));
+    assert!(received.is_ack_due(now));
+}
+
+#[test]
+fn an_ack_that_is_asked_for_is_due() {
+    let (now, mut received) = (clock(), data());
+    received.set_policy(now, policy(9, 1));
+    received.request_ack();
+    receive(&mut received, now, [0]);
+    assert!(received.is_ack_due(now));
+    acknowledge(&mut received);
+    assert!(!received.is_ack_pending());
+}
+
+/// Acknowledges whenever that is due, and says after which packets it was.
+fn urgent(reordering: u64, packets: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    let (now, mut received) = (clock(), data());
+    received.set_policy(now, policy(1000, reordering));
+    let mut urgent = Vec::new();
+    for pn in packets {
+        receive(&mut received, now, [pn]);
+        if received.is_ack_due(now) {
+            acknowledge(&mut received);
+            urgent.push(pn);
+        }
+    }
+    urgent
+}
+
+#[test]
+fn reordering_is_told_as_in_the_examples_of_the_draft() {
+    // draft-ietf-quic-ack-frequency §6.2.1, tables 1 and 2.
+    assert_eq!(urgent(3, [0, 1, 3, 4, 5, 8, 9, 10]), [5, 9, 10]);
+    assert_eq!(urgent(5, [0, 1, 3, 5, 6, 7, 8, 9]), [7, 9]);
+    assert_eq!(urgent(1, [0, 1, 3, 4, 5, 8, 9, 10]), [3, 8]);
+}
+
+#[test]
+fn a_packet_that_the_peer_has_given_up_is_told_at_once() {
+    // 2 counts as lost when 5 is acknowledged; then it comes after all.
+    assert_eq!(urgent(3, [0, 1, 3, 4, 5, 2]), [5, 2]);
+    // 4 came late but in time.
+    assert_eq!(urgent(3, [0, 1, 3, 2, 5, 4]), Vec::<u64>::new());
+}
+
+#[test]
+fn reordering_is_no_reason_if_the_peer_says_so() {
+    assert_eq!(urgent(0, [0, 9, 3, 50, 2]), Vec::<u64>::new());
+}
+
+#[test]
+fn the_first_ce_in_a_row_is_told_at_once_where_fewer_acks_are_wanted() {
+    let (now, mut received) = (clock(), data());
+    received.set_policy(now, policy(100, 1));
+    let mut urgent = Vec::new();
+    let marks = [Ecn::Ect0, Ecn::Ce, Ecn::Ce, Ecn::Ce, Ecn::Ect0, Ecn::Ce];
+    for (pn, mark) in (0..).zip(marks) {
+        received.on_packet(now, pn, AckEliciting::Yes, Some(mark));
+        if received.is_ack_due(now) {
+            acknowledge(&mut received);
+            urgent.push(pn);
+        }
+    }
+    assert_eq!(urgent, [1, 5]);
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Packet(u64),
+    Ack(usize),
     AckOfAck(u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => (0..300u64).prop_map(Step::Packet),
+        4 => (0..40usize).prop_map(Step::Ack),
         1 => (0..300u64).prop_map(Step::AckOfAck),
     ]
 }
@@ -253,9 +418,15 @@ proptest! {
     /// Against a set: nothing is taken twice, ranges never lie and are in order, and while nothing
     /// was forgotten they are complete.
     #[test]
-    fn ranges_agree_with_a_set(steps in prop::collection::vec(step(), 1..400)) {
+    fn ranges_agree_with_a_set(
+        steps in prop::collection::vec(step(), 1..400),
+        reordering in 0..5u64,
+    ) {
         let (now, mut received) = (clock(), data());
+        received.set_policy(now, policy(20, reordering));
         let mut model = BTreeSet::new();
+        let mut told_once = BTreeSet::new();
+        let mut overflowed = false;
         let mut has_forgotten = false;
         for step in steps {
             match step {
@@ -268,12 +439,19 @@ proptest! {
                         prop_assert!(received.is_duplicate(pn));
                     }
                 }
+                Step::Ack(count) => {
+                    let count = count.min(received.ranges().len());
+                    told_once.extend(received.ranges().take(count).flatten());
+                    received.on_ack_sent(count);
+                    prop_assert!(!received.is_ack_pending());
+                }
                 Step::AckOfAck(largest) => {
                     received.on_ack_of_ack(largest);
                     has_forgotten = true;
                 }
             }
-            has_forgotten |= received.ranges().len() == limits::ACK_RANGES;
+            overflowed |= received.ranges().len() == limits::ACK_RANGES;
+            has_forgotten |= overflowed;
             let told: Vec<_> = received.ranges().collect();
             for pair in told.windows(2) {
                 prop_assert!(pair[1].end() + 1 < *pair[0].start());
@@ -283,5 +461,8 @@ proptest! {
             prop_assert!(has_forgotten || told.len() == model.len());
             prop_assert_eq!(told.first(), model.last());
         }
+        // All was told at least once, or is told next.
+        told_once.extend(received.ranges().flatten());
+        prop_assert!(overflowed || told_once == model);
     }
 }

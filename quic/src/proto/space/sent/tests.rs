@@ -87,40 +87,69 @@ fn ack_only_packets_are_kept_in_bounded_number() {
 }
 
 #[test]
-fn a_skipped_number_is_remembered_while_the_packet_behind_it_waits() {
+fn a_skipped_number_is_no_packet() {
     let mut sent = filled(0..3);
     sent.skip(3);
     for pn in 4..8 {
         sent.insert(pn, packet(pn));
     }
-    assert!(sent.has_skipped(0, 7) && sent.has_skipped(3, 3));
-    assert!(!sent.has_skipped(0, 2) && !sent.has_skipped(4, 7));
-    assert_eq!(take(&mut sent, 0, 2), [0, 1, 2]);
-    assert!(sent.has_skipped(3, 5));
-    assert_eq!(take(&mut sent, 4, 4), [4]);
-    assert!(!sent.remembers_skipped());
-    assert_eq!(sent.entries.len(), 3);
+    assert!(sent.was_sent(3));
+    assert_eq!(sent.len(), 7);
+    assert_eq!(take(&mut sent, 2, 5), [2, 4, 5]);
+    assert_eq!(take(&mut sent, 0, 1), [0, 1]);
+    assert_eq!(sent.entries.len(), 2);
+    assert_eq!(take(&mut sent, 6, 7), [6, 7]);
+    sent.skip(8);
+    assert_eq!((sent.entries.len(), sent.next_number()), (0, 9));
 }
 
 #[test]
-fn losses_are_looked_for_only_up_to_the_limit() {
+fn losses_are_looked_for_until_one_packet_is_not_lost() {
     let mut sent = filled(0..10);
+    assert_eq!(take(&mut sent, 1, 2), [1, 2]);
     let (mut seen, mut taken) = (Vec::new(), Vec::new());
     sent.take_lost(
         6,
         |pn, _| {
             seen.push(pn);
-            pn % 2 == 0
+            pn < 4
         },
         |pn, _| taken.push(pn),
     );
     sent.compact();
-    assert_eq!(seen, [0, 1, 2, 3, 4, 5, 6]);
-    assert_eq!(taken, [0, 2, 4, 6]);
-    assert_eq!(
-        sent.iter().map(|(pn, _)| pn).collect::<Vec<_>>(),
-        [1, 3, 5, 7, 8, 9]
-    );
+    assert_eq!((seen, taken), (vec![0, 3, 4], vec![0, 3]));
+    let rest: Vec<_> = sent.iter().map(|(pn, _)| pn).collect();
+    assert_eq!(rest, [4, 5, 6, 7, 8, 9]);
+    let mut taken = Vec::new();
+    sent.take_lost(6, |_, _| true, |pn, _| taken.push(pn));
+    assert_eq!(taken, [4, 5, 6], "not beyond the limit");
+}
+
+#[test]
+fn a_range_that_is_named_again_is_not_walked_through_again() {
+    let mut sent = filled(0..1000);
+    let mut model: std::collections::BTreeSet<u64> = (0..1000).collect();
+    // The first packet is missing: nothing can be dropped from the front.
+    for last in (10..900).step_by(2) {
+        let taken = take(&mut sent, 1, last);
+        let expected: Vec<_> = model.range(1..=last).copied().collect();
+        assert_eq!(taken, expected);
+        for pn in taken {
+            model.remove(&pn);
+        }
+        let State::Settled(run) = sent.entries[1].state else {
+            panic!("it was taken");
+        };
+        assert_eq!(u64::from(run), last, "the next call starts behind the last");
+    }
+    // Holes inside, ranges that start elsewhere, and ranges that were taken before.
+    for (first, last) in [(950, 960), (940, 970), (899, 980), (1, 990), (500, 995)] {
+        let expected: Vec<_> = model.range(first..=last).copied().collect();
+        assert_eq!(take(&mut sent, first, last), expected);
+        model.retain(|pn| !(first..=last).contains(pn));
+    }
+    assert_eq!(take(&mut sent, 0, 2000), [0, 996, 997, 998, 999]);
+    assert!(sent.entries.is_empty());
 }
 
 #[test]

@@ -1,0 +1,259 @@
+//! The command line of `netbench link`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::{Args, Parser};
+
+use super::emulator::{Line, Settings};
+use super::units::{Blackout, Burst, Queue, Rate, Reorder, Share, time};
+use crate::Failure;
+
+/// The command line; its help ends with [`UNITS`].
+#[derive(Args)]
+pub(crate) struct Link {
+    /// Where clients send to; port 0 takes a free one, which is printed.
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
+    pub(crate) listen: SocketAddr,
+
+    /// The server.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) to: SocketAddr,
+
+    #[command(flatten)]
+    pub(crate) conditions: Conditions,
+
+    /// One of the conditions above for the way from clients to the server alone, in place of
+    /// that for both, as `--up rate=1mbit`. Repeatable.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = condition)]
+    pub(crate) up: Vec<Conditions>,
+
+    /// The same for the way from the server to clients.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = condition)]
+    pub(crate) down: Vec<Conditions>,
+
+    /// Gives every client a new port towards the server this often, as a NAT does that forgets.
+    /// What the server still sends to the old one is lost.
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    pub(crate) rebind: Option<Duration>,
+
+    /// Clients at once; more are not answered.
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) clients: u32,
+
+    /// Chance: the same seed decides the same about the n-th datagram of a direction.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+
+    /// Prints the address and the summary as one line of JSON each.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Ends when standard input does: for a program that starts it over a pipe.
+    #[arg(long)]
+    pub(crate) until_eof: bool,
+}
+
+/// Below the options.
+pub(crate) const UNITS: &str = "\
+Times are written 300us, 50ms or 2s; shares 0.5%; rates 500kbit, 10mbit or 1gbit (10^3, 10^6, 10^9
+bits a second); sizes 64KiB or 9000B. Rates, queues and sizes count UDP payload bytes. All clients
+share one link. A signal (INT, TERM) ends it; then it prints what it did.
+
+Example, 20 Mbit/s and 100 ms there and back, a shallow buffer, 1% lost on the way down:
+  netbench link --listen 127.0.0.1:4433 --to 192.0.2.7:4433 --rate 20mbit --delay 50ms
+                --queue 0.25bdp --down loss=1%";
+
+/// What a direction is like; what is not given is not done.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Conditions {
+    /// One way.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    delay: Option<Duration>,
+
+    /// Added to the delay, uniform from 0 to this. Keeps the order.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    jitter: Option<Duration>,
+
+    /// Of the bottleneck, each way.
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
+
+    /// What may wait for the bottleneck: bytes (`64KiB`), what it sends in a time (`100ms`), or
+    /// that often the rate times both delays (`0.5bdp`, at least 15000 bytes). Datagrams beyond
+    /// it are dropped. Default with `--rate`: `1bdp`.
+    #[arg(long, value_name = "QUEUE")]
+    queue: Option<Queue>,
+
+    /// Marks ECN-capable datagrams that waited longer than this for the bottleneck (CE).
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    ecn_mark: Option<Duration>,
+
+    /// Loses each datagram with this chance. As all losses but those of the queue, it happens
+    /// behind the bottleneck: what is lost has taken its share of the rate.
+    #[arg(long, value_name = "SHARE")]
+    loss: Option<Share>,
+
+    /// Loses datagrams in bursts (Gilbert-Elliott): `1%x8` loses 1% of all, 8 in a row on average.
+    #[arg(long, value_name = "SHARExLENGTH")]
+    burst_loss: Option<Burst>,
+
+    /// Loses everything for a while: `5s,2s` begins 5 s after the first datagram of the link and
+    /// takes 2 s. Repeatable.
+    #[arg(long, value_name = "START,DURATION")]
+    blackout: Vec<Blackout>,
+
+    /// Holds back a share of the datagrams, so that later ones overtake them: `1%,5ms`.
+    #[arg(long, value_name = "SHARE,TIME")]
+    reorder: Option<Reorder>,
+
+    /// Sends a share twice.
+    #[arg(long, value_name = "SHARE")]
+    duplicate: Option<Share>,
+
+    /// Flips one bit in a share.
+    #[arg(long, value_name = "SHARE")]
+    corrupt: Option<Share>,
+
+    /// Loses larger datagrams.
+    #[arg(long, value_name = "BYTES")]
+    mtu: Option<u64>,
+}
+
+/// One of the [`Conditions`] by itself, so that `--up` and `--down` take what the options take.
+#[derive(Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Alone {
+    #[command(flatten)]
+    conditions: Conditions,
+}
+
+fn condition(text: &str) -> Result<Conditions, String> {
+    let (key, value) = text
+        .split_once('=')
+        .ok_or_else(|| "expected KEY=VALUE, as loss=1%".to_owned())?;
+    match Alone::try_parse_from([format!("--{key}"), value.to_owned()]) {
+        Ok(alone) => Ok(alone.conditions),
+        Err(error) => {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            Err(first.trim_start_matches("error: ").to_owned())
+        }
+    }
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    time(text).and_then(|interval| match interval {
+        Duration::ZERO => Err("more than 0".to_owned()),
+        interval => Ok(interval),
+    })
+}
+
+impl Link {
+    /// Both directions, up first.
+    pub(crate) fn settings(&self) -> Result<[Settings; 2], Failure> {
+        let [up, down] = [&self.up, &self.down].map(|own| {
+            own.iter()
+                .fold(self.conditions.clone(), |both, own| own.clone().over(both))
+        });
+        let round_trip = up.delay.unwrap_or_default() + down.delay.unwrap_or_default();
+        Ok([up.settings(round_trip)?, down.settings(round_trip)?])
+    }
+}
+
+impl Conditions {
+    /// These, and where they say nothing the others.
+    fn over(self, others: Self) -> Self {
+        Self {
+            delay: self.delay.or(others.delay),
+            jitter: self.jitter.or(others.jitter),
+            rate: self.rate.or(others.rate),
+            queue: self.queue.or(others.queue),
+            ecn_mark: self.ecn_mark.or(others.ecn_mark),
+            loss: self.loss.or(others.loss),
+            burst_loss: self.burst_loss.or(others.burst_loss),
+            blackout: [others.blackout, self.blackout].concat(),
+            reorder: self.reorder.or(others.reorder),
+            duplicate: self.duplicate.or(others.duplicate),
+            corrupt: self.corrupt.or(others.corrupt),
+            mtu: self.mtu.or(others.mtu),
+        }
+    }
+
+    fn settings(self, round_trip: Duration) -> Result<Settings, Failure> {
+        if self.rate.is_none() && (self.queue.is_some() || self.ecn_mark.is_some()) {
+            return Err("--queue and --ecn-mark need a --rate: without one nothing waits".into());
+        }
+        let queue = self.queue.unwrap_or(Queue::Bdp(1.0));
+        Ok(Settings {
+            delay: self.delay.unwrap_or_default(),
+            jitter: self.jitter.unwrap_or_default(),
+            mtu: self.mtu,
+            line: self.rate.map(|rate| Line {
+                rate,
+                queue: queue.bytes(rate, round_trip),
+                mark_above: self.ecn_mark,
+            }),
+            loss: self.loss.unwrap_or_default(),
+            burst: self.burst_loss,
+            reorder: self.reorder,
+            duplicate: self.duplicate.unwrap_or_default(),
+            corrupt: self.corrupt.unwrap_or_default(),
+            blackouts: self.blackout,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use clap::Parser;
+
+    use super::Link;
+    use crate::link::emulator::Settings;
+
+    #[derive(Parser)]
+    #[command(no_binary_name = true)]
+    struct Line {
+        #[command(flatten)]
+        link: Link,
+    }
+
+    fn settings(args: &[&str]) -> Result<[Settings; 2], String> {
+        let to = ["--to", "127.0.0.1:1"];
+        let line = Line::try_parse_from([&to, args].concat()).map_err(|error| error.to_string())?;
+        line.link.settings().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_direction_of_its_own_replaces_what_is_said_of_both() {
+        let args = ["--delay", "50ms", "--rate", "8mbit", "--blackout", "1s,1s"];
+        let own = [
+            "--up",
+            "rate=1mbit",
+            "--down",
+            "delay=30ms",
+            "--down",
+            "blackout=5s,1s",
+        ];
+        let [up, down] = settings(&[&args[..], &own].concat()).unwrap();
+        assert_eq!((up.delay, down.delay).0, Duration::from_millis(50));
+        assert_eq!(down.delay, Duration::from_millis(30));
+        let lines = [&up, &down].map(|settings| settings.line.unwrap());
+        assert_eq!(lines.map(|line| line.rate.to_string()), ["1mbit", "8mbit"]);
+        // One product of the rate and 80 ms, or ten frames.
+        assert_eq!(lines.map(|line| line.queue), [15_000, 80_000]);
+        assert_eq!((up.blackouts.len(), down.blackouts.len()), (1, 2));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_a_reason() {
+        let complaint = |args: &[&str]| settings(args).unwrap_err();
+        assert!(complaint(&["--queue", "1bdp"]).contains("need a --rate"));
+        assert!(complaint(&["--up", "loss"]).contains("KEY=VALUE"));
+        assert!(complaint(&["--up", "loss=2"]).contains("0% to 100%"));
+        assert!(complaint(&["--down", "colour=red"]).contains("colour"));
+        assert!(complaint(&["--rebind", "0s"]).contains("more than 0"));
+    }
+}

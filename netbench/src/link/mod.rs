@@ -1,0 +1,106 @@
+//! `netbench link`: a UDP relay that emulates a network link, for any QUIC stack, without root.
+//!
+//! ```text
+//!                     ┌──────────── relay: one thread ────────────┐
+//!  client ◄─UDP─► listen ──► up:   emulator ──► schedule ──► socket of ◄─UDP─► server
+//!                        ◄── down: schedule ◄── emulator ◄── the client
+//!                     └───────────────────────────────────────────┘
+//! ```
+//! `emulator` decides, without sockets or a clock; the rest carries out. ECN marks pass through.
+
+mod args;
+mod clients;
+mod dice;
+mod emulator;
+mod relay;
+mod schedule;
+mod socket;
+mod tally;
+mod train;
+mod units;
+
+use std::io;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+use crate::Failure;
+use crate::terminal::print;
+use relay::{Plan, Relay};
+
+pub(crate) use args::{Link, UNITS};
+
+/// Relays until a signal or the end of standard input, then prints what it did.
+pub(crate) async fn run(link: Link) -> Result<ExitCode, Failure> {
+    let [up, down] = link.settings()?;
+    let plan = Plan {
+        listen: link.listen,
+        to: link.to,
+        up,
+        down,
+        rebind: link.rebind,
+        clients: link.clients as usize,
+        seed: link.seed,
+    };
+    let relay =
+        Relay::bind(plan).map_err(|error| format!("cannot listen on {}: {error}", link.listen))?;
+    let (mut interrupt, mut terminate) = (
+        signal(SignalKind::interrupt())?,
+        signal(SignalKind::terminate())?,
+    );
+    announce(&link, &relay)?;
+
+    let stop = Arc::new(AtomicBool::new(false));
+    let (done, mut summary) = oneshot::channel();
+    let told = Arc::clone(&stop);
+    std::thread::spawn(move || done.send(relay.run(&told)).is_ok());
+    let summary = tokio::select! {
+        summary = &mut summary => summary,
+        () = async {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+                () = end_of_input(), if link.until_eof => {}
+            }
+        } => {
+            stop.store(true, Ordering::Relaxed);
+            summary.await
+        }
+    };
+    let summary = summary??;
+    print(|out| {
+        use io::Write as _;
+        if link.json {
+            writeln!(out, "{}", json!(summary))
+        } else {
+            writeln!(out, "{summary}")
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn announce(link: &Link, relay: &Relay) -> Result<(), Failure> {
+    let address = relay.address()?;
+    print(|out| {
+        use io::Write as _;
+        if link.json {
+            writeln!(out, "{}", json!({ "listening": address }))
+        } else {
+            writeln!(out, "listening on {address}, relaying to {}", link.to)
+        }
+    })
+}
+
+/// Reads away standard input on a thread of its own: it may be a terminal, a pipe or a file.
+async fn end_of_input() {
+    let (done, ended) = oneshot::channel();
+    std::thread::spawn(move || {
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        let _ = done.send(());
+    });
+    let _ = ended.await;
+}

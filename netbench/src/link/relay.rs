@@ -1,0 +1,316 @@
+//! The sockets of a link, and the thread that serves them.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use quinn_udp::EcnCodepoint;
+
+use super::clients::Clients;
+use super::emulator::{Direction, Fate, Offer, Settings};
+use super::schedule::{Held, Schedule, Way};
+use super::socket::{Buffers, Message, Socket};
+use super::tally::Summary;
+use super::train::{Destination, Train};
+use crate::os::{self, PollSet};
+
+/// How long a request to stop may go unnoticed.
+const ATTENTION: Duration = Duration::from_millis(50);
+
+/// Batches read from one socket before anything that is due may leave.
+const BATCHES: usize = 4;
+
+/// How often sockets are looked at that still have something when the relay stops.
+const LAST_ROUNDS: usize = 100;
+
+/// What may be held: a second of 4 Gbit/s.
+const MOST_HELD: usize = 512 << 20;
+
+/// What a relay is told.
+pub(crate) struct Plan {
+    pub(crate) listen: SocketAddr,
+    pub(crate) to: SocketAddr,
+    pub(crate) up: Settings,
+    pub(crate) down: Settings,
+    pub(crate) rebind: Option<Duration>,
+    pub(crate) clients: usize,
+    pub(crate) seed: u64,
+}
+
+pub(crate) struct Relay {
+    plan: Plan,
+    listen: Socket,
+    clients: Clients,
+    up: Direction,
+    down: Direction,
+    schedule: Schedule,
+    train: Train,
+    clock: Clock,
+    next_rebind: Option<Duration>,
+    summary: Summary,
+}
+
+/// Time since the first datagram.
+#[derive(Default)]
+struct Clock(Option<Instant>);
+
+impl Clock {
+    fn now(&self) -> Duration {
+        self.0.map(|start| start.elapsed()).unwrap_or_default()
+    }
+
+    /// When something happened that is so old now. The first time starts the clock.
+    fn before(&mut self, age: Duration) -> Duration {
+        let now = Instant::now();
+        let at = now.checked_sub(age).unwrap_or(now);
+        at.saturating_duration_since(*self.0.get_or_insert(at))
+    }
+}
+
+impl Relay {
+    pub(crate) fn bind(plan: Plan) -> io::Result<Self> {
+        Ok(Self {
+            listen: Socket::bind(plan.listen)?,
+            clients: Clients::new(plan.to, plan.clients),
+            // Seeds of their own: what happens on one way says nothing about the other.
+            up: Direction::new(plan.up.clone(), plan.seed.wrapping_mul(2)),
+            down: Direction::new(plan.down.clone(), plan.seed.wrapping_mul(2).wrapping_add(1)),
+            schedule: Schedule::default(),
+            train: Train::default(),
+            clock: Clock::default(),
+            next_rebind: plan.rebind,
+            summary: Summary {
+                seed: plan.seed,
+                ..Summary::default()
+            },
+            plan,
+        })
+    }
+
+    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
+        self.listen.address()
+    }
+
+    /// Relays until it is told to stop, and says what it did.
+    pub(crate) fn run(mut self, stop: &AtomicBool) -> io::Result<Summary> {
+        os::wake_punctually()?;
+        let mut buffers = Buffers::new();
+        let mut poll = PollSet::default();
+        while !stop.load(Ordering::Relaxed) {
+            self.release();
+            self.rebind()?;
+            self.hear(self.patience(), &mut poll, &mut buffers)?;
+        }
+        // What came before is still counted.
+        for _ in 0..LAST_ROUNDS {
+            if !self.hear(Duration::ZERO, &mut poll, &mut buffers)? {
+                break;
+            }
+        }
+        self.release();
+        Ok(self.sum_up())
+    }
+
+    /// Waits until there is something to read, and reads. Says whether there was.
+    fn hear(
+        &mut self,
+        patience: Duration,
+        poll: &mut PollSet,
+        buffers: &mut Buffers,
+    ) -> io::Result<bool> {
+        poll.clear();
+        poll.add(self.listen.fd());
+        let numbers: Vec<u64> = self
+            .clients
+            .iter()
+            .map(|(number, client)| {
+                poll.add(client.socket.fd());
+                number
+            })
+            .collect();
+        if !poll.wait(patience)? {
+            return Ok(false);
+        }
+        if poll.is_ready(0) {
+            self.hear_clients(buffers)?;
+        }
+        for (index, &number) in numbers.iter().enumerate() {
+            if poll.is_ready(index + 1) {
+                self.hear_server(number, buffers)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// How long nothing is to be done but listen.
+    fn patience(&self) -> Duration {
+        let now = self.clock.now();
+        [
+            self.schedule.next_due(),
+            self.next_rebind.filter(|_| self.clock.0.is_some()),
+        ]
+        .into_iter()
+        .flatten()
+        .map(|at| at.saturating_sub(now))
+        .fold(ATTENTION, Duration::min)
+    }
+
+    fn hear_clients(&mut self, buffers: &mut Buffers) -> io::Result<()> {
+        for _ in 0..BATCHES {
+            let Some(batch) = self.listen.receive(buffers)? else {
+                break;
+            };
+            for message in batch.messages() {
+                let now = self.clock.before(message.age);
+                match self.clients.hear(now, message.from, message.to) {
+                    Some(number) => self.offer(now, Way::Up(number), &message),
+                    None => self.summary.turned_away += message.datagrams().count() as u64,
+                }
+            }
+            if !batch.is_full() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn hear_server(&mut self, number: u64, buffers: &mut Buffers) -> io::Result<()> {
+        let server = self.plan.to;
+        for _ in 0..BATCHES {
+            let Some(client) = self.clients.get(number) else {
+                break;
+            };
+            let Some(batch) = client.socket.receive(buffers)? else {
+                break;
+            };
+            // Nobody else has the address of this socket from us.
+            for message in batch.messages().filter(|message| message.from == server) {
+                let now = self.clock.before(message.age);
+                self.offer(now, Way::Down(number), &message);
+            }
+            if !batch.is_full() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn offer(&mut self, now: Duration, way: Way, message: &Message<'_>) {
+        let direction = match way {
+            Way::Up(_) => &mut self.up,
+            Way::Down(_) => &mut self.down,
+        };
+        let ecn_capable = matches!(message.ecn, Some(EcnCodepoint::Ect0 | EcnCodepoint::Ect1));
+        for datagram in message.datagrams() {
+            let bytes = datagram.len() as u64;
+            if self.schedule.bytes() > MOST_HELD {
+                direction.refuse(bytes);
+                continue;
+            }
+            let offer = Offer {
+                now,
+                bytes,
+                ecn_capable,
+            };
+            let Fate::Passed(passage) = direction.offer(offer) else {
+                continue;
+            };
+            let mut contents = Box::<[u8]>::from(datagram);
+            if let Some(bit) = passage.flip
+                && let Some(byte) = contents.get_mut((bit / 8) as usize)
+            {
+                *byte ^= 1 << (bit % 8);
+            }
+            let ecn = if passage.marked {
+                Some(EcnCodepoint::Ce)
+            } else {
+                message.ecn
+            };
+            for bytes in std::iter::repeat_n(contents, passage.copies) {
+                self.schedule.push(Held {
+                    due: passage.due,
+                    way,
+                    ecn,
+                    bytes,
+                });
+            }
+        }
+    }
+
+    /// Sends all that is due.
+    fn release(&mut self) {
+        let now = self.clock.now();
+        let most = self.listen.max_train();
+        while let Some(held) = self.schedule.pop_due(now) {
+            if !self.train.takes(&held, most) {
+                self.depart();
+            }
+            let direction = match held.way {
+                Way::Up(_) => &mut self.up,
+                Way::Down(_) => &mut self.down,
+            };
+            direction.on_released(held.bytes.len() as u64, now.saturating_sub(held.due));
+            self.train.push(&held);
+        }
+        self.depart();
+    }
+
+    fn depart(&mut self) {
+        let Some(way) = self.train.way() else {
+            return;
+        };
+        let (Way::Up(number) | Way::Down(number)) = way;
+        let client = self.clients.get(number);
+        let (direction, to) = match way {
+            Way::Up(_) => {
+                let to = client.map(|client| Destination {
+                    socket: &client.socket,
+                    address: self.plan.to,
+                    from: None,
+                });
+                (&mut self.up, to)
+            }
+            Way::Down(_) => {
+                let to = client.map(|client| Destination {
+                    socket: &self.listen,
+                    address: client.address,
+                    from: client.reply_from,
+                });
+                (&mut self.down, to)
+            }
+        };
+        let (datagrams, bytes) = self.train.send(to);
+        direction.on_unsent(datagrams, bytes);
+    }
+
+    /// Changes the ports where it is time.
+    fn rebind(&mut self) -> io::Result<()> {
+        let now = self.clock.now();
+        let (Some(at), Some(interval)) = (self.next_rebind, self.plan.rebind) else {
+            return Ok(());
+        };
+        if now < at {
+            return Ok(());
+        }
+        for old in self.clients.rebind()? {
+            self.down.on_unseen(old.unseen());
+            self.summary.rebinds += 1;
+        }
+        self.next_rebind = Some(now + interval);
+        Ok(())
+    }
+
+    fn sum_up(mut self) -> Summary {
+        self.up.on_unseen(self.listen.unseen());
+        for (_, client) in self.clients.iter() {
+            self.down.on_unseen(client.socket.unseen());
+        }
+        Summary {
+            clients: self.clients.seen(),
+            up: self.up.tally(),
+            down: self.down.tally(),
+            ..self.summary
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! What a link did, counted.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a datagram was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// `--loss`
+    Random,
+    /// `--burst-loss`
+    Burst,
+    /// The queue was full.
+    Queue,
+    /// `--blackout`
+    Blackout,
+    /// `--mtu`
+    Size,
+    /// The relay holds as much as it may.
+    Memory,
+}
+
+/// Lost datagrams by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Losses {
+    pub(crate) random: u64,
+    pub(crate) burst: u64,
+    pub(crate) queue: u64,
+    pub(crate) blackout: u64,
+    pub(crate) size: u64,
+    pub(crate) memory: u64,
+}
+
+impl Losses {
+    pub(crate) fn add(&mut self, loss: Loss) {
+        *match loss {
+            Loss::Random => &mut self.random,
+            Loss::Burst => &mut self.burst,
+            Loss::Queue => &mut self.queue,
+            Loss::Blackout => &mut self.blackout,
+            Loss::Size => &mut self.size,
+            Loss::Memory => &mut self.memory,
+        } += 1;
+    }
+
+    pub(crate) const fn sum(&self) -> u64 {
+        self.random + self.burst + self.queue + self.blackout + self.size + self.memory
+    }
+}
+
+/// One direction. Bytes are UDP payload bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Tally {
+    pub(crate) datagrams_in: u64,
+    pub(crate) bytes_in: u64,
+    /// Copies included; those that the system refused to send are not.
+    pub(crate) datagrams_out: u64,
+    pub(crate) bytes_out: u64,
+    pub(crate) lost: Losses,
+    pub(crate) duplicated: u64,
+    pub(crate) corrupted: u64,
+    /// Held back for `--reorder`.
+    pub(crate) reordered: u64,
+    /// Given the CE mark.
+    pub(crate) marked: u64,
+    /// The longest wait for the line, one's own transmission not counted.
+    pub(crate) max_queue_delay_us: f64,
+    /// What passed the line, lost afterwards or not, from the first datagram in to the last that
+    /// left it.
+    pub(crate) rate_mbit: f64,
+    /// How much later than it should a datagram left the relay.
+    pub(crate) mean_late_us: f64,
+    pub(crate) max_late_us: f64,
+    /// Still on the way when the relay stopped.
+    pub(crate) held: u64,
+    /// Refused by the system on the way out.
+    pub(crate) unsent: u64,
+    /// Dropped by the system before the relay saw them: its socket buffer was full.
+    pub(crate) unseen: u64,
+}
+
+/// Both directions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Summary {
+    pub(crate) seed: u64,
+    pub(crate) clients: u64,
+    /// How often a client's port was changed.
+    pub(crate) rebinds: u64,
+    /// Datagrams of clients that the table had no room for.
+    pub(crate) turned_away: u64,
+    /// From clients to the server.
+    pub(crate) up: Tally,
+    /// From the server to clients.
+    pub(crate) down: Tally,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lost = &self.lost;
+        writeln!(
+            f,
+            "{} datagrams, {} bytes in; {}, {} out; {:.3} Mbit/s",
+            self.datagrams_in, self.bytes_in, self.datagrams_out, self.bytes_out, self.rate_mbit
+        )?;
+        writeln!(
+            f,
+            "      lost {}: random {}, burst {}, queue {}, blackout {}, size {}, memory {}",
+            lost.sum(),
+            lost.random,
+            lost.burst,
+            lost.queue,
+            lost.blackout,
+            lost.size,
+            lost.memory
+        )?;
+        writeln!(
+            f,
+            "      reordered {}, duplicated {}, corrupted {}, marked {}; held {}, unsent {}, unseen {}",
+            self.reordered,
+            self.duplicated,
+            self.corrupted,
+            self.marked,
+            self.held,
+            self.unsent,
+            self.unseen
+        )?;
+        write!(
+            f,
+            "      longest queue {:.1} ms; late by {:.0} µs on average, {:.0} µs at most",
+            self.max_queue_delay_us / 1e3,
+            self.mean_late_us,
+            self.max_late_us
+        )
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "up:   {}", self.up)?;
+        writeln!(f, "down: {}", self.down)?;
+        write!(
+            f,
+            "clients {}, rebound {} times, datagrams turned away {}; seed {}",
+            self.clients, self.rebinds, self.turned_away, self.seed
+        )
+    }
+}
+
+pub(crate) fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}

@@ -1,0 +1,237 @@
+//! The values of `netbench link`, as they are written on its command line.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::cli::size;
+
+/// A share of datagrams: `1%`, `0.25%`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub(crate) struct Share(f64);
+
+impl Share {
+    pub(crate) const fn of_one(self) -> f64 {
+        self.0
+    }
+
+    /// Whether a draw from `[0, 1)` hits it.
+    pub(crate) fn hits(self, draw: f64) -> bool {
+        draw < self.0
+    }
+}
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.strip_suffix('%')
+            .and_then(number)
+            .filter(|percent| *percent <= 100.0)
+            .map(|percent| Self(percent / 100.0))
+            .ok_or_else(|| "expected a share of 0% to 100%, as 1% or 0.25%".to_owned())
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Undoes the division without its rounding.
+        write!(f, "{}%", (self.0 * 1e8).round() / 1e6)
+    }
+}
+
+/// Bits a second: `500kbit`, `10mbit`, `2.5gbit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rate(u64);
+
+impl Rate {
+    const UNITS: [(&str, f64); 4] = [("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
+
+    /// How long so many bytes take, rounded up: the rate is never exceeded.
+    pub(crate) fn time_of(self, bytes: u64) -> Duration {
+        let nanos = (u128::from(bytes) * 8_000_000_000).div_ceil(u128::from(self.0));
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// How many bytes pass in that time.
+    pub(crate) fn bytes_in(self, time: Duration) -> u64 {
+        (self.0 as f64 / 8.0 * time.as_secs_f64()) as u64
+    }
+}
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let lower = text.to_ascii_lowercase();
+        Self::UNITS
+            .iter()
+            .find_map(|(unit, bits)| Some(number(lower.strip_suffix(unit)?)? * bits))
+            .filter(|bits| (1.0..=1e12).contains(bits))
+            .map(|bits| Self(bits as u64))
+            .ok_or_else(|| "expected bits a second, as 500kbit, 10mbit or 1gbit".to_owned())
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = self.0 as f64;
+        let (unit, factor) = Self::UNITS
+            .into_iter()
+            .find(|(_, factor)| bits >= *factor)
+            .unwrap_or(("bit", 1.0));
+        write!(f, "{}{unit}", bits / factor)
+    }
+}
+
+/// How much may wait for the line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Queue {
+    /// `64KiB`
+    Bytes(u64),
+    /// `100ms`: what the line sends in that time.
+    Time(Duration),
+    /// `1bdp`: so often the rate times the round trip without queues.
+    Bdp(f64),
+}
+
+impl Queue {
+    /// Ten full Ethernet frames: even the shallowest buffer holds a burst of a start.
+    pub(crate) const FLOOR: u64 = 15_000;
+
+    /// The same in bytes.
+    pub(crate) fn bytes(self, rate: Rate, round_trip: Duration) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Time(time) => rate.bytes_in(time),
+            Self::Bdp(times) => rate
+                .bytes_in(round_trip.mul_f64(times.min(1e6)))
+                .max(Self::FLOOR),
+        }
+    }
+}
+
+impl FromStr for Queue {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(times) = text.strip_suffix("bdp") {
+            return number(times)
+                .map(Self::Bdp)
+                .ok_or_else(|| "expected a number before bdp, as 1bdp or 0.5bdp".to_owned());
+        }
+        time(text)
+            .map(Self::Time)
+            .or_else(|_| size(text).map(Self::Bytes))
+            .map_err(|_| "expected bytes, a time or a multiple of the bandwidth-delay product, as 64KiB, 100ms or 1bdp".to_owned())
+    }
+}
+
+/// Losses in bursts, a Gilbert-Elliott model whose bad state loses everything: `1%x8` loses 1% of
+/// all datagrams, 8 in a row on average.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Burst {
+    share: Share,
+    mean: f64,
+}
+
+impl Burst {
+    /// The chance that a datagram begins a burst, given that the one before was not in one.
+    pub(crate) fn begins(self) -> f64 {
+        let share = self.share.of_one();
+        share / (self.mean * (1.0 - share))
+    }
+
+    /// The chance that a burst is over after a datagram.
+    pub(crate) fn ends(self) -> f64 {
+        1.0 / self.mean
+    }
+}
+
+impl FromStr for Burst {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.split_once('x')
+            .and_then(|(share, mean)| {
+                let (share, mean) = (share.parse::<Share>().ok()?, number(mean)?);
+                let burst = Self { share, mean };
+                (mean >= 1.0 && share.of_one() < 1.0 && burst.begins() <= 1.0).then_some(burst)
+            })
+            .ok_or_else(|| {
+                "expected a share and a mean length of 1 or more, as 1%x8: 1% lost, 8 in a row"
+                    .to_owned()
+            })
+    }
+}
+
+/// Datagrams that are held back so that later ones overtake them: `1%,5ms`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Reorder {
+    pub(crate) share: Share,
+    pub(crate) wait: Duration,
+}
+
+impl FromStr for Reorder {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.split_once(',')
+            .and_then(|(share, wait)| {
+                Some(Self {
+                    share: share.parse().ok()?,
+                    wait: time(wait).ok()?,
+                })
+            })
+            .ok_or_else(|| "expected a share and a time, as 1%,5ms".to_owned())
+    }
+}
+
+/// A time in which everything is lost: `5s,2s` begins 5 s after the first datagram and takes 2 s.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Blackout {
+    start: Duration,
+    end: Duration,
+}
+
+impl Blackout {
+    pub(crate) fn covers(self, at: Duration) -> bool {
+        (self.start..self.end).contains(&at)
+    }
+}
+
+impl FromStr for Blackout {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.split_once(',')
+            .and_then(|(start, lasts)| {
+                let start = time(start).ok()?;
+                let end = start + time(lasts).ok()?;
+                Some(Self { start, end })
+            })
+            .ok_or_else(|| "expected a start and a duration, as 5s,2s".to_owned())
+    }
+}
+
+/// The longest time there is: what is held takes memory.
+const LONGEST: f64 = 3600.0;
+
+/// Reads `300us`, `50ms` or `2s`.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)]
+        .into_iter()
+        .find_map(|(unit, seconds)| Some(number(text.strip_suffix(unit)?)? * seconds))
+        .filter(|seconds| *seconds <= LONGEST)
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "expected a time up to 3600s, as 300us, 50ms or 2s".to_owned())
+}
+
+/// A plain number that is not negative.
+fn number(text: &str) -> Option<f64> {
+    let plain = text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    text.parse().ok().filter(|_| plain)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,284 @@
+//! What losses and marks do to the model (draft §5.5.10), and how that is undone (§5.5.11).
+
+use std::time::Instant;
+
+use super::{
+    Bbr, Lost, LostPacket, Sample, Severity, State,
+    params::{Gain, LOSS_SAMPLE_DATAGRAMS, UNBOUNDED},
+};
+
+/// Signs of congestion in the current round, and what the path delivered in it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Signals {
+    /// The best rate and volume of the round.
+    pub(super) bw_latest: u64,
+    pub(super) inflight_latest: u64,
+    /// Whether the acknowledgement being processed begins a round. Rounds of losses begin with the
+    /// first loss.
+    pub(super) round_started: bool,
+    /// Whether something was lost or marked in the round.
+    pub(super) loss_in_round: bool,
+    mark_in_round: bool,
+    /// A packet sent with so much delivered ends the round.
+    round_end: u64,
+    /// Gaps that the losses of the round left.
+    pub(super) lost_ranges: u32,
+    /// Bytes lost since so much was delivered, to be judged together.
+    lost: u64,
+    lost_since: u64,
+    /// Where the last lost packet ends in all that was sent.
+    lost_end: Option<u64>,
+    /// Rounds of Startup with marks.
+    pub(super) startup_marked_rounds: u8,
+    /// Marks were reported with the acknowledgement that comes next.
+    pub(super) marked: bool,
+}
+
+impl Signals {
+    pub(super) fn reset(&mut self) {
+        self.loss_in_round = false;
+        self.mark_in_round = false;
+        self.bw_latest = 0;
+        self.inflight_latest = 0;
+    }
+
+    /// Counts the packets that do not directly follow the one lost before. A packet's place in all
+    /// that was sent is what was delivered, lost and in flight when it left.
+    fn count_range(&mut self, packet: &LostPacket) {
+        let snapshot = &packet.snapshot;
+        let end = snapshot
+            .delivered
+            .saturating_add(snapshot.lost)
+            .saturating_add(snapshot.in_flight);
+        if self.lost_end != Some(end.saturating_sub(packet.bytes)) {
+            self.lost_ranges = self.lost_ranges.saturating_add(1);
+        }
+        self.lost_end = Some(end);
+    }
+}
+
+/// What was known before the current round of losses, in case there were none.
+#[derive(Clone, Debug)]
+pub(super) struct Undo {
+    /// The state that the losses ended.
+    pub(super) state: Option<State>,
+    bw_shortterm: u64,
+    inflight_shortterm: u64,
+    inflight_longterm: u64,
+}
+
+impl Undo {
+    pub(super) const fn new() -> Self {
+        Self {
+            state: None,
+            bw_shortterm: 0,
+            inflight_shortterm: 0,
+            inflight_longterm: 0,
+        }
+    }
+}
+
+impl Bbr {
+    /// Whether so much of what was in flight was lost that it was too much.
+    pub(super) fn is_inflight_too_high(&self, lost: u64, tx_in_flight: u64) -> bool {
+        let sample = LOSS_SAMPLE_DATAGRAMS * self.datagram_size;
+        lost > Gain::LOSS_THRESHOLD.of(tx_in_flight.max(sample))
+    }
+
+    pub(super) fn handle_losses(&mut self, lost: &Lost<'_>) {
+        if self
+            .recovery
+            .is_none_or(|recovery| lost.newest_sent > recovery)
+        {
+            self.save_state_upon_loss();
+            self.recovery = Some(lost.now);
+        }
+        let mut total = lost.lost.saturating_sub(lost.bytes);
+        for packet in lost.packets {
+            total = total.saturating_add(packet.bytes);
+            self.handle_lost_packet(lost.now, packet, total);
+        }
+        if lost.severity == Severity::PersistentCongestion {
+            self.save_window();
+            self.window = lost.bytes_in_flight.saturating_add(self.datagram_size);
+        }
+    }
+
+    /// `total` is what was lost so far, the packet included.
+    fn handle_lost_packet(&mut self, now: Instant, packet: &LostPacket, total: u64) {
+        self.note_loss();
+        self.signals.count_range(packet);
+        self.signals.lost = self.signals.lost.saturating_add(packet.bytes);
+        if !self.cycle.is_probe_sample {
+            return;
+        }
+        let tx_in_flight = packet.snapshot.in_flight;
+        let lost = total.saturating_sub(packet.snapshot.lost);
+        if self.is_inflight_too_high(lost, tx_in_flight) {
+            let limited = self.is_limited(packet.snapshot.app_limited, packet.snapshot.delivered);
+            let at_loss = inflight_at_loss(packet.bytes, lost, tx_in_flight);
+            self.handle_inflight_too_high(now, at_loss, limited);
+        }
+    }
+
+    fn note_loss(&mut self) {
+        if !self.signals.loss_in_round {
+            self.signals.round_end = self.delivered;
+            self.save_state_upon_loss();
+        }
+        self.signals.loss_in_round = true;
+    }
+
+    /// A probe put more in flight than the path takes. It is answered once.
+    fn handle_inflight_too_high(&mut self, now: Instant, tx_in_flight: u64, limited: bool) {
+        self.cycle.prev_too_high = true;
+        self.cycle.is_probe_sample = false;
+        if !limited {
+            self.model.inflight_longterm = tx_in_flight
+                .max(Gain::BETA.of(self.target_inflight()))
+                .max(self.min_pipe_window());
+        }
+        if self.state == State::Up {
+            self.undo.state = Some(State::Up);
+            self.start_down(now);
+        }
+    }
+
+    /// The draft leaves ECN open but asks that marks count as congestion (§3.7): the first mark of a
+    /// round is a loss that tells of too much in flight, without the loss.
+    pub(super) fn handle_marks(&mut self, sample: &Sample) {
+        if !std::mem::take(&mut self.signals.marked) || self.signals.mark_in_round {
+            return;
+        }
+        self.note_loss();
+        self.signals.mark_in_round = true;
+        if self.state == State::Startup {
+            let rounds = &mut self.signals.startup_marked_rounds;
+            *rounds = rounds.saturating_add(1);
+        }
+        if self.cycle.is_probe_sample {
+            self.handle_inflight_too_high(sample.now, sample.tx_in_flight, sample.app_limited);
+        }
+    }
+
+    /// Near the start of an acknowledgement: the best of the round so far.
+    pub(super) fn update_latest_delivery_signals(&mut self, sample: &Sample) {
+        let signals = &mut self.signals;
+        signals.bw_latest = signals.bw_latest.max(sample.rate);
+        signals.inflight_latest = signals.inflight_latest.max(sample.delivered);
+        signals.round_started = sample.prior_delivered >= signals.round_end;
+        if signals.round_started {
+            signals.round_end = sample.total_delivered;
+        }
+    }
+
+    /// Near its end: the next round begins with what this acknowledgement tells.
+    pub(super) fn advance_latest_delivery_signals(&mut self, sample: &Sample) {
+        if self.signals.round_started {
+            self.signals.bw_latest = sample.rate;
+            self.signals.inflight_latest = sample.delivered;
+            self.signals.lost_ranges = 0;
+            self.signals.lost_end = None;
+        }
+    }
+
+    pub(super) fn update_congestion_signals(&mut self, sample: &Sample) {
+        self.model.update_max_bw(sample);
+        if !self.signals.round_started {
+            return;
+        }
+        let delivered =
+            sample.total_delivered - self.signals.lost_since.min(sample.total_delivered);
+        let sent = delivered.saturating_add(self.signals.lost);
+        let excessive =
+            self.signals.mark_in_round || self.is_inflight_too_high(self.signals.lost, sent);
+        if self.signals.loss_in_round && !self.state.is_probing() {
+            self.adapt_lower_bounds(excessive);
+        }
+        if excessive || sent >= LOSS_SAMPLE_DATAGRAMS * self.datagram_size {
+            self.signals.lost = 0;
+            self.signals.lost_since = sample.total_delivered;
+        }
+        self.signals.loss_in_round = false;
+        self.signals.mark_in_round = false;
+    }
+
+    /// A round lost something while the flow did not probe: slow down towards what was delivered.
+    /// What was delivered while a queue stood is more than the path holds, so that a round with marks
+    /// takes the volume below it.
+    fn adapt_lower_bounds(&mut self, excessive: bool) {
+        let floor_bw = Gain::TOLERATED.of(self.model.max_bw.get());
+        let floor_inflight = self
+            .inflight(self.model.max_bw.get())
+            .saturating_add(self.model.aggregation.extra_acked());
+        let (signals, model) = (&self.signals, &mut self.model);
+        if model.bw_shortterm == UNBOUNDED {
+            model.bw_shortterm = model.max_bw.get();
+        }
+        if model.inflight_shortterm == UNBOUNDED {
+            model.inflight_shortterm = self.window;
+        }
+        let delivered = if signals.mark_in_round {
+            Gain::BETA_ECN.of(signals.inflight_latest)
+        } else {
+            signals.inflight_latest
+        };
+        let mut bw = signals.bw_latest.max(Gain::BETA.of(model.bw_shortterm));
+        let mut inflight = delivered.max(Gain::BETA.of(model.inflight_shortterm));
+        if !excessive {
+            bw = bw.max(floor_bw.min(model.bw_shortterm));
+            inflight = inflight.max(floor_inflight.min(model.inflight_shortterm));
+        }
+        model.bw_shortterm = bw;
+        model.inflight_shortterm = inflight;
+    }
+
+    fn save_state_upon_loss(&mut self) {
+        self.save_window();
+        self.undo = Undo {
+            state: None,
+            bw_shortterm: self.model.bw_shortterm,
+            inflight_shortterm: self.model.inflight_shortterm,
+            inflight_longterm: self.model.inflight_longterm,
+        };
+    }
+
+    /// What was lost had only come late: back to where the flow was (§5.5.11.2).
+    pub(super) fn handle_spurious_loss(&mut self) {
+        self.restore_window();
+        self.recovery = None;
+        self.signals.loss_in_round = false;
+        self.full_pipe.restart(0);
+        let (model, undo) = (&mut self.model, &self.undo);
+        model.bw_shortterm = model.bw_shortterm.max(undo.bw_shortterm);
+        model.inflight_shortterm = model.inflight_shortterm.max(undo.inflight_shortterm);
+        model.inflight_longterm = model.inflight_longterm.max(undo.inflight_longterm);
+        match self.undo.state.take() {
+            Some(State::Startup) if self.state != State::Startup => {
+                self.full_pipe.reached = false;
+                if self.state != State::ProbeRtt {
+                    self.state = State::Startup;
+                }
+            }
+            Some(State::Up) if !matches!(self.state, State::Up | State::ProbeRtt) => {
+                self.start_refill();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How much was in flight, of which too much was lost, when losses passed the threshold somewhere in
+/// this packet (§5.5.10.2).
+fn inflight_at_loss(size: u64, lost: u64, tx_in_flight: u64) -> u64 {
+    let before = tx_in_flight.saturating_sub(size);
+    let lost_before = lost.saturating_sub(size);
+    // (threshold × before − lost before) / (1 − threshold), with the threshold at 2 %.
+    let allowed = Gain::LOSS_THRESHOLD.of(before);
+    let spare = |bytes: u64| bytes.saturating_mul(100) / 98;
+    if allowed >= lost_before {
+        before.saturating_add(spare(allowed - lost_before))
+    } else {
+        before.saturating_sub(spare(lost_before - allowed))
+    }
+}

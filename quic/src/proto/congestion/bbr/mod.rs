@@ -1,0 +1,305 @@
+//! BBR version 3 (draft-ietf-ccwg-bbr-06 and the editors' copy of August 2026): a model of the path,
+//! how fast it delivers and how long it is, decides what is sent, not each loss.
+//!
+//! ```text
+//!    Startup ──> Drain ──> Down ──> Cruise ──> Refill ──> Up ─┐      any ──> ProbeRtt ──> Cruise
+//!                           ^                                 │                      └──> Startup
+//!                           └─────────────────────────────────┘
+//! ```
+//!
+//! Names are the draft's. Where its text leaves something open:
+//! - A mark (ECN CE) counts as a loss that tells of too much in flight, once per round; a second
+//!   round with marks ends Startup.
+//! - A lost packet's place, and so how many gaps a round has, follows from its snapshot.
+
+mod control;
+mod filters;
+mod loss;
+mod model;
+mod params;
+mod probe_bw;
+mod probe_rtt;
+mod startup;
+
+use std::time::{Duration, Instant};
+
+use self::{
+    loss::{Signals, Undo},
+    model::Model,
+    params::Gain,
+    probe_bw::Cycle,
+    probe_rtt::ProbeRtt,
+    startup::FullPipe,
+};
+use super::{
+    Acked, Controller, Lost, LostPacket, Marked, Phase, Resume, Sent, Severity, Spurious, Start,
+    initial_window,
+};
+use crate::proto::delivery::rate;
+
+#[cfg(test)]
+mod tests;
+
+/// What the flow is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Doubles its rate each round.
+    Startup,
+    /// Lets the queue drain that Startup made.
+    Drain,
+    /// ProbeBW: sends a little less than is delivered.
+    Down,
+    /// ProbeBW: sends what is delivered.
+    Cruise,
+    /// ProbeBW: fills the pipe before it goes up.
+    Refill,
+    /// ProbeBW: sends more than is delivered, to see whether more would be.
+    Up,
+    /// Keeps little in flight, to see how long the path is.
+    ProbeRtt,
+}
+
+impl State {
+    const fn pacing_gain(self) -> Gain {
+        match self {
+            Self::Startup => Gain::STARTUP_PACING,
+            Self::Drain => Gain::DRAIN_PACING,
+            Self::Down => Gain::DOWN_PACING,
+            Self::Up => Gain::UP_PACING,
+            Self::Cruise | Self::Refill | Self::ProbeRtt => Gain::ONE,
+        }
+    }
+
+    const fn window_gain(self) -> Gain {
+        match self {
+            Self::Up => Gain::UP_WINDOW,
+            Self::ProbeRtt => Gain::PROBE_RTT_WINDOW,
+            _ => Gain::DEFAULT_WINDOW,
+        }
+    }
+
+    const fn is_probe_bw(self) -> bool {
+        matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
+    }
+
+    /// Whether losses are the price of looking for more.
+    const fn is_probing(self) -> bool {
+        matches!(self, Self::Startup | Self::Refill | Self::Up)
+    }
+}
+
+/// One acknowledgement in the draft's terms (§2.3).
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    now: Instant,
+    newly_acked: u64,
+    /// Bytes per second; 0: the sample says nothing.
+    rate: u64,
+    /// Delivered while the newest packet acknowledged was in flight, and before.
+    delivered: u64,
+    prior_delivered: u64,
+    /// Lost since that packet left.
+    lost: u64,
+    /// In flight when it left.
+    tx_in_flight: u64,
+    app_limited: bool,
+    rtt: Option<Duration>,
+    /// In flight now.
+    in_flight: u64,
+    total_delivered: u64,
+    /// Whether the window was full at some time of the last round trip.
+    window_limited: bool,
+}
+
+/// Randomness that is the same for the same seed (SplitMix64).
+#[derive(Clone, Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+/// BBR version 3 (draft-ietf-ccwg-bbr).
+#[derive(Clone, Debug)]
+pub struct Bbr {
+    datagram_size: u64,
+    initial_window: u64,
+    random: Random,
+    state: State,
+    model: Model,
+    full_pipe: FullPipe,
+    drain_start_round: u64,
+    cycle: Cycle,
+    probe_rtt: ProbeRtt,
+    signals: Signals,
+    undo: Undo,
+    /// When losses were answered last, until something sent since is acknowledged.
+    recovery: Option<Instant>,
+    idle_restart: bool,
+    /// Bytes delivered so far.
+    delivered: u64,
+    /// The round trip, once it was measured.
+    smoothed_rtt: Option<Duration>,
+    /// When the window was full last.
+    window_full_at: Option<Instant>,
+    window: u64,
+    prior_window: u64,
+    pacing_rate: u64,
+}
+
+impl Bbr {
+    /// In Startup, with the initial window of RFC 9002 §7.2.
+    pub fn new(start: &Start) -> Self {
+        let datagram_size = u64::from(start.datagram_size).max(1);
+        let window = initial_window(datagram_size);
+        let mut bbr = Self {
+            datagram_size,
+            initial_window: window,
+            random: Random(start.seed),
+            state: State::Startup,
+            model: Model::new(start.now),
+            full_pipe: FullPipe::default(),
+            drain_start_round: 0,
+            cycle: Cycle::new(start.now),
+            probe_rtt: ProbeRtt::new(start.now),
+            signals: Signals::default(),
+            undo: Undo::new(),
+            recovery: None,
+            idle_restart: false,
+            delivered: 0,
+            smoothed_rtt: None,
+            window_full_at: None,
+            window,
+            prior_window: 0,
+            pacing_rate: 0,
+        };
+        bbr.init_pacing_rate(start.initial_rtt);
+        bbr
+    }
+
+    fn restart_round(&mut self) {
+        self.model.round.restart(self.delivered);
+    }
+
+    /// Whether the application limited what was sent when so much was delivered, or ProbeRTT did.
+    fn is_limited(&self, app_limited: bool, delivered: u64) -> bool {
+        app_limited || self.probe_rtt.limited(delivered)
+    }
+
+    fn sample(&self, acked: &Acked) -> Sample {
+        let rate = &acked.rate;
+        Sample {
+            now: acked.now,
+            newly_acked: acked.bytes,
+            rate: rate.rate.unwrap_or(0),
+            delivered: rate.delivered,
+            prior_delivered: rate.prior_delivered,
+            lost: rate.lost,
+            tx_in_flight: rate.in_flight,
+            app_limited: self.is_limited(rate.app_limited, rate.prior_delivered),
+            rtt: acked.rtt.sample,
+            in_flight: acked.bytes_in_flight,
+            total_delivered: acked.delivered,
+            window_limited: self
+                .window_full_at
+                .is_some_and(|full| acked.newest_sent <= full),
+        }
+    }
+
+    /// The order is the draft's (§5.2.3).
+    fn update_model_and_state(&mut self, sample: &Sample) {
+        self.handle_marks(sample);
+        self.update_latest_delivery_signals(sample);
+        self.update_congestion_signals(sample);
+        self.update_ack_aggregation(sample);
+        if self.model.round.started {
+            self.full_pipe.on_round(sample);
+        }
+        self.check_startup_done(sample);
+        self.check_drain_done(sample);
+        self.update_probe_bw_cycle(sample);
+        self.update_min_rtt(sample);
+        self.check_probe_rtt(sample);
+        self.advance_latest_delivery_signals(sample);
+        self.model.bound_bw();
+    }
+}
+
+impl Controller for Bbr {
+    fn on_sent(&mut self, sent: &Sent) {
+        if sent.bytes_in_flight <= sent.bytes && sent.app_limited {
+            self.handle_restart_from_idle(sent.now);
+        }
+        if sent.bytes_in_flight.saturating_add(self.datagram_size) > self.window() {
+            self.window_full_at = Some(sent.now);
+        }
+    }
+
+    fn on_acked(&mut self, acked: &Acked) {
+        self.delivered = acked.delivered;
+        if self.smoothed_rtt.is_none() && acked.rtt.sample.is_some() {
+            self.init_pacing_rate(acked.rtt.smoothed);
+        }
+        if acked.rtt.sample.is_some() {
+            self.smoothed_rtt = Some(acked.rtt.smoothed);
+        }
+        let sample = self.sample(acked);
+        self.check_recovery_done(acked.newest_sent);
+        self.update_model_and_state(&sample);
+        self.set_pacing_rate(self.state.pacing_gain());
+        self.set_window(&sample);
+    }
+
+    fn on_lost(&mut self, lost: &Lost<'_>) {
+        self.delivered = self.delivered.max(lost.delivered);
+        self.handle_losses(lost);
+    }
+
+    fn on_marked(&mut self, _: &Marked) {
+        // What the frame acknowledged comes next, and tells what was in flight.
+        self.signals.marked = true;
+    }
+
+    fn on_spurious(&mut self, _: &Spurious) {
+        self.handle_spurious_loss();
+    }
+
+    /// The window is what it is told; in Startup the rate follows, so that it can be used.
+    fn on_resume(&mut self, resume: &Resume) {
+        self.window = resume.window;
+        if let (State::Startup, Some(rtt)) = (self.state, self.smoothed_rtt) {
+            self.pacing_rate = self.pacing_rate.max(rate(resume.window, rtt));
+        }
+    }
+
+    fn on_datagram_size(&mut self, bytes: u16) {
+        self.datagram_size = u64::from(bytes).max(1);
+    }
+
+    fn window(&self) -> u64 {
+        self.window.max(self.min_pipe_window())
+    }
+
+    fn pacing_rate(&self) -> Option<u64> {
+        Some(self.pacing_rate)
+    }
+
+    fn phase(&self) -> Phase {
+        if self.state == State::Startup {
+            Phase::SlowStart
+        } else if self.recovery.is_some() {
+            Phase::Recovery
+        } else {
+            Phase::Avoidance
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "BBRv3"
+    }
+}

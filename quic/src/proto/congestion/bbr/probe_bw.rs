@@ -1,0 +1,236 @@
+//! ProbeBW (draft §5.3.3): the cycle of going down, cruising, refilling the pipe and going up, in
+//! which a flow spends its life.
+
+use std::time::{Duration, Instant};
+
+use super::{
+    Bbr, Sample, State,
+    params::{PROBE_WAIT, RENO_ROUNDS, UNBOUNDED},
+};
+
+/// What acknowledgements speak of, with regard to the last probe (§2.13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AckPhase {
+    /// No probe.
+    Init,
+    /// The pipe is filled at the estimated bandwidth.
+    Refilling,
+    /// More is sent, and what is acknowledged was sent before.
+    ProbeStarting,
+    /// What the probe sent is acknowledged.
+    ProbeFeedback,
+    /// No more is sent, and what the probe sent is still acknowledged.
+    ProbeStopping,
+}
+
+/// Where the flow is in its cycle.
+#[derive(Clone, Debug)]
+pub(super) struct Cycle {
+    pub(super) ack_phase: AckPhase,
+    /// Whether what is acknowledged or lost tells of a probe that was not answered yet.
+    pub(super) is_probe_sample: bool,
+    /// Bytes acknowledged since `inflight_longterm` grew last, and how many let it grow again.
+    up_acked: u64,
+    up_acked_per_increment: u64,
+    up_rounds: u32,
+    rounds_since_up: u64,
+    wait: Duration,
+    /// When the cycle began.
+    stamp: Instant,
+    /// Whether the last probe lost too much.
+    pub(super) prev_too_high: bool,
+    /// Whether the last probe stopped where the one before had lost too much.
+    prev_precautionary: bool,
+}
+
+impl Cycle {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            ack_phase: AckPhase::Init,
+            is_probe_sample: false,
+            up_acked: 0,
+            up_acked_per_increment: UNBOUNDED,
+            up_rounds: 0,
+            rounds_since_up: 0,
+            wait: Duration::ZERO,
+            stamp: now,
+            prev_too_high: false,
+            prev_precautionary: false,
+        }
+    }
+}
+
+impl Bbr {
+    pub(super) fn start_down(&mut self, now: Instant) {
+        self.signals.reset();
+        self.cycle.up_acked_per_increment = UNBOUNDED;
+        self.pick_probe_wait();
+        self.cycle.stamp = now;
+        self.cycle.ack_phase = AckPhase::ProbeStopping;
+        self.restart_round();
+        self.state = State::Down;
+    }
+
+    pub(super) fn start_cruise(&mut self) {
+        self.state = State::Cruise;
+    }
+
+    /// The flow forgets what was lost since the last probe, and fills the pipe before it asks for
+    /// more: a loss that comes at once should not be blamed on too little in flight.
+    pub(super) fn start_refill(&mut self) {
+        self.model.reset_short_term();
+        self.cycle.up_rounds = 0;
+        self.cycle.up_acked = 0;
+        self.cycle.prev_precautionary = false;
+        self.cycle.ack_phase = AckPhase::Refilling;
+        self.restart_round();
+        self.state = State::Refill;
+    }
+
+    fn start_up(&mut self, sample: &Sample) {
+        self.cycle.ack_phase = AckPhase::ProbeStarting;
+        self.restart_round();
+        self.restart_full_pipe(sample);
+        self.state = State::Up;
+        self.raise_inflight_longterm_slope();
+    }
+
+    /// How long to wait for the next probe, by rounds and by the clock, drawn so that flows do not
+    /// probe together.
+    fn pick_probe_wait(&mut self) {
+        let random = self.random.next();
+        self.cycle.rounds_since_up = random & 1;
+        self.cycle.wait = PROBE_WAIT + Duration::from_millis((random >> 1) % 1000);
+    }
+
+    pub(super) fn update_probe_bw_cycle(&mut self, sample: &Sample) {
+        if self.model.round.started {
+            self.cycle.rounds_since_up += 1;
+        }
+        if !self.full_pipe.reached || self.adapt_long_term_model(sample) {
+            return;
+        }
+        match self.state {
+            State::Down => {
+                if self.is_time_to_probe(sample.now) {
+                    self.start_refill();
+                } else if self.is_time_to_cruise(sample) {
+                    self.start_cruise();
+                }
+            }
+            State::Cruise if self.is_time_to_probe(sample.now) => self.start_refill(),
+            State::Refill if self.model.round.started => {
+                self.cycle.is_probe_sample = true;
+                self.start_up(sample);
+            }
+            State::Up => {
+                if self.is_time_to_go_down(sample) {
+                    self.cycle.prev_too_high = false;
+                    self.start_down(sample.now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Advances the meaning of acknowledgements, forgets bandwidth that is two cycles old, and raises
+    /// the bound of what may be in flight while that costs little. Returns whether it changed the
+    /// state.
+    fn adapt_long_term_model(&mut self, sample: &Sample) -> bool {
+        if self.model.round.started {
+            match self.cycle.ack_phase {
+                AckPhase::ProbeStarting => self.cycle.ack_phase = AckPhase::ProbeFeedback,
+                AckPhase::ProbeStopping => {
+                    if self.on_probe_feedback_complete(sample) {
+                        return true;
+                    }
+                }
+                _ => {}
+            }
+        }
+        if self.is_inflight_too_high(sample.lost, sample.tx_in_flight)
+            || self.model.inflight_longterm == UNBOUNDED
+        {
+            return false;
+        }
+        self.model.inflight_longterm = self.model.inflight_longterm.max(sample.tx_in_flight);
+        if self.state == State::Up {
+            self.probe_inflight_longterm_upward(sample);
+        }
+        false
+    }
+
+    /// A probe that stopped early for caution, and lost little, is followed by a whole one at once.
+    fn on_probe_feedback_complete(&mut self, sample: &Sample) -> bool {
+        self.cycle.is_probe_sample = false;
+        self.cycle.ack_phase = AckPhase::Init;
+        if !self.state.is_probe_bw() {
+            return false;
+        }
+        if !sample.app_limited {
+            self.model.max_bw.advance();
+        }
+        let again = self.cycle.prev_precautionary && !self.cycle.prev_too_high;
+        if again {
+            self.start_refill();
+        }
+        again
+    }
+
+    fn is_time_to_probe(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.cycle.stamp) > self.cycle.wait
+            || self.is_reno_coexistence_probe_time()
+    }
+
+    /// Reno adds a datagram per round, so that it takes about as many rounds as datagrams are in
+    /// flight until it loses some; a probe then costs it nothing more.
+    fn is_reno_coexistence_probe_time(&self) -> bool {
+        let rounds = self.target_inflight() / self.datagram_size;
+        self.cycle.rounds_since_up >= rounds.min(RENO_ROUNDS)
+    }
+
+    fn is_time_to_cruise(&self, sample: &Sample) -> bool {
+        sample.in_flight <= self.inflight_with_headroom()
+            && sample.in_flight <= self.inflight(self.model.max_bw.get())
+    }
+
+    fn is_time_to_go_down(&mut self, sample: &Sample) -> bool {
+        let limit = self.model.inflight_longterm;
+        if self.cycle.prev_too_high && sample.in_flight >= limit {
+            self.cycle.prev_precautionary = true;
+            return true;
+        }
+        if sample.window_limited && self.window >= limit {
+            // The bound is what keeps the rate from growing, not the path.
+            self.restart_full_pipe(sample);
+            return false;
+        }
+        self.full_pipe.now
+    }
+
+    fn restart_full_pipe(&mut self, sample: &Sample) {
+        self.full_pipe.restart(sample.rate);
+    }
+
+    /// Lets the bound grow by 1, 2, 4… datagrams in successive rounds.
+    fn raise_inflight_longterm_slope(&mut self) {
+        let growth = 1 << self.cycle.up_rounds;
+        self.cycle.up_rounds = (self.cycle.up_rounds + 1).min(30);
+        self.cycle.up_acked_per_increment = (self.window / growth).max(self.datagram_size);
+    }
+
+    fn probe_inflight_longterm_upward(&mut self, sample: &Sample) {
+        if !sample.window_limited || self.window < self.model.inflight_longterm {
+            return;
+        }
+        let step = self.cycle.up_acked_per_increment;
+        self.cycle.up_acked = self.cycle.up_acked.saturating_add(sample.newly_acked);
+        let increments = self.cycle.up_acked / step;
+        self.cycle.up_acked -= increments * step;
+        let growth = increments.saturating_mul(self.datagram_size);
+        self.model.inflight_longterm = self.model.inflight_longterm.saturating_add(growth);
+        if self.model.round.started {
+            self.raise_inflight_longterm_slope();
+        }
+    }
+}

@@ -1,0 +1,121 @@
+use super::*;
+
+const SIZE: u64 = 1200;
+
+fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+fn pacer(now: Instant, rate: u64) -> Pacer {
+    let mut pacer = Pacer::new(now, SIZE as u16);
+    pacer.set_rate(rate);
+    pacer
+}
+
+/// Sends all it may; how many datagrams that were.
+fn drain(pacer: &mut Pacer, now: Instant) -> u64 {
+    let mut sent = 0;
+    while pacer.may_send(now) {
+        pacer.on_sent(now, SIZE);
+        sent += 1;
+    }
+    sent
+}
+
+#[test]
+fn without_a_rate_nothing_is_held_back() {
+    let now = Instant::now();
+    let mut pacer = Pacer::new(now, 1200);
+    pacer.on_sent(now, 1 << 40);
+    assert!(pacer.may_send(now));
+    assert_eq!(pacer.train(), u64::MAX);
+    assert_eq!(pacer.release_at(now), now);
+}
+
+#[test]
+fn ten_datagrams_may_leave_at_once_and_no_more() {
+    let now = Instant::now();
+    let mut pacer = pacer(now, 100_000);
+    assert_eq!(drain(&mut pacer, now), 10);
+    assert_eq!(drain(&mut pacer, now + ms(11)), 0, "not a datagram's worth");
+    assert_eq!(drain(&mut pacer, now + ms(12)), 1);
+}
+
+#[test]
+fn a_pause_saves_up_no_more_than_a_burst() {
+    let now = Instant::now();
+    let mut pacer = pacer(now, 100_000);
+    drain(&mut pacer, now);
+    assert_eq!(drain(&mut pacer, now + Duration::from_secs(100)), 10);
+}
+
+#[test]
+fn the_rate_is_kept_whatever_the_timer_does() {
+    for (rate, every) in [
+        (125_000, ms(10)),
+        (12_500_000, ms(1)),
+        (12_500_000, ms(2)),
+        (12_500_000, ms(3)),
+        (1_250_000_000, ms(3)),
+        (1_250_000_000, Duration::from_micros(100)),
+    ] {
+        let start = Instant::now();
+        let mut pacer = pacer(start, rate);
+        let (mut now, mut bytes) = (start, 0);
+        while now < start + Duration::from_secs(2) {
+            bytes += SIZE * drain(&mut pacer, now);
+            now += every;
+        }
+        let burst = (10 * SIZE).max(rate * 3 / 1000);
+        assert!(bytes <= 2 * rate + burst, "{bytes} at {rate}, {every:?}");
+        assert!(
+            bytes >= 2 * rate * 99 / 100 - burst,
+            "{bytes} at {rate}, {every:?}"
+        );
+    }
+}
+
+#[test]
+fn a_train_holds_a_millisecond_of_the_rate_but_two_datagrams_at_least() {
+    let now = Instant::now();
+    assert_eq!(pacer(now, 100_000).train(), 2 * SIZE);
+    assert_eq!(pacer(now, 12_500_000).train(), 12_500);
+    assert_eq!(pacer(now, 1_250_000_000).train(), 1_250_000);
+}
+
+#[test]
+fn it_waits_until_a_whole_train_may_leave() {
+    let now = Instant::now();
+    for rate in [10_000, 100_000, 12_500_000, 1_250_000_000, u64::MAX] {
+        let mut pacer = pacer(now, rate);
+        drain(&mut pacer, now);
+        let at = pacer.release_at(now);
+        assert!(at > now, "{rate}");
+        assert!(pacer.allows(at) >= pacer.train(), "{rate}");
+        assert!(at - now <= time_for(pacer.train() + SIZE, rate.min(FASTEST)) + ms(1));
+    }
+}
+
+#[test]
+fn slow_start_is_paced_at_twice_the_window_per_round_trip() {
+    let rate = |phase| Pacer::rate_of(100_000, ms(100), phase);
+    assert_eq!(rate(Phase::SlowStart), 2_000_000);
+    assert_eq!(rate(Phase::Avoidance), 1_250_000);
+    assert_eq!(rate(Phase::Recovery), 1_250_000);
+    assert_eq!(
+        Pacer::rate_of(u64::MAX, Duration::ZERO, Phase::SlowStart),
+        u64::MAX
+    );
+}
+
+#[test]
+fn no_rate_is_too_small_and_none_too_large() {
+    let now = Instant::now();
+    for rate in [0, 1, u64::MAX] {
+        let mut pacer = pacer(now, rate);
+        drain(&mut pacer, now);
+        let at = pacer.release_at(now);
+        assert!(at <= now + Duration::from_secs(3), "{rate}");
+        assert!(drain(&mut pacer, at) > 0);
+    }
+}

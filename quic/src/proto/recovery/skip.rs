@@ -1,0 +1,118 @@
+//! Packet numbers left out on purpose, to catch a peer that acknowledges what it never received
+//! (RFC 9000 §21.4).
+
+use std::{
+    hash::{DefaultHasher, Hasher as _},
+    ops::RangeInclusive,
+};
+
+/// Numbers remembered per space. Intervals grow to [`MAX_INTERVAL`], so that these reach back
+/// further than as many packets as may be in flight.
+const REMEMBERED: usize = 32;
+
+/// The longest interval until the first number is skipped: an attack pays early.
+const FIRST_INTERVAL: u64 = 32;
+
+/// The longest interval between two skipped numbers.
+const MAX_INTERVAL: u64 = 8192;
+
+/// Decides which 1-RTT packet numbers are left out.
+///
+/// Intervals are drawn uniformly from the upper half of a bound that doubles each time: a short
+/// connection wastes none or one, a long one next to none.
+#[derive(Debug)]
+pub(super) struct Skipper {
+    /// `None`: no number is ever skipped.
+    seed: Option<u64>,
+    drawn: u64,
+    bound: u64,
+    due: u64,
+}
+
+impl Skipper {
+    pub(super) fn new(seed: Option<u64>) -> Self {
+        let mut skipper = Self {
+            seed,
+            drawn: 0,
+            bound: FIRST_INTERVAL,
+            due: 0,
+        };
+        skipper.plan(0);
+        skipper
+    }
+
+    /// Whether the number is to be skipped that would be used next.
+    #[inline]
+    pub(super) const fn is_due(&self, next: u64) -> bool {
+        self.seed.is_some() && next >= self.due
+    }
+
+    /// Plans the next one, seen from `pn`.
+    pub(super) fn plan(&mut self, pn: u64) {
+        let half = self.bound / 2;
+        let interval = half + self.draw() % (self.bound - half + 1);
+        self.due = pn.saturating_add(interval);
+        self.bound = (self.bound * 2).min(MAX_INTERVAL);
+    }
+
+    /// SipHash over a secret and a counter: what was skipped tells nothing about what will be.
+    fn draw(&mut self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u64(self.seed.unwrap_or_default());
+        hasher.write_u64(self.drawn);
+        self.drawn += 1;
+        hasher.finish()
+    }
+}
+
+/// The numbers of one space that were left out, the newest of them.
+#[derive(Debug, Default)]
+pub(super) struct Skipped {
+    /// Ascending.
+    numbers: Vec<u64>,
+}
+
+impl Skipped {
+    pub(super) fn push(&mut self, pn: u64) {
+        if self.numbers.len() >= REMEMBERED {
+            self.numbers.remove(0);
+        }
+        self.numbers.push(pn);
+    }
+
+    #[inline]
+    pub(super) const fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
+    /// Whether one of them is in the range.
+    pub(super) fn any_in(&self, range: &RangeInclusive<u64>) -> bool {
+        let from = self.numbers.partition_point(|pn| pn < range.start());
+        self.numbers.get(from).is_some_and(|pn| pn <= range.end())
+    }
+
+    /// How many of them are between two numbers, both excluded.
+    pub(super) fn between(&self, lower: u64, upper: u64) -> u64 {
+        if self.numbers.last().is_none_or(|last| *last <= lower) {
+            return 0;
+        }
+        let within = |pn: &&u64| (lower + 1..upper).contains(pn);
+        self.numbers.iter().filter(within).count() as u64
+    }
+
+    /// The largest number that so many sent packets or more overtook, `largest` being the last of
+    /// them: skipped numbers overtake nobody.
+    pub(super) fn overtaken_by(&self, count: u64, largest: u64) -> Option<u64> {
+        let mut pn = largest.checked_sub(count)?;
+        for skipped in self.numbers.iter().rev().filter(|pn| **pn < largest) {
+            if *skipped < pn {
+                break;
+            }
+            pn = pn.checked_sub(1)?;
+        }
+        Some(pn)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,4 @@
+/// TODO
+pub fn document() -> String {
+    String::new()
+}

@@ -12,7 +12,7 @@ use crate::{
     },
     recv_stream::RecvStream,
     send_stream::SendStream,
-    stats::ConnectionStats,
+    stats::{ConnectionStats, PathStats},
     worker::{Handle, SendSide, State, wait_until},
 };
 
@@ -168,6 +168,11 @@ impl Connection {
     /// What it did so far.
     pub fn stats(&self) -> ConnectionStats {
         self.handle.lock().core.stats()
+    }
+
+    /// What is known of the path it uses.
+    pub fn path_stats(&self) -> PathStats {
+        self.handle.lock().core.path_stats()
     }
 
     /// The peer's address.

@@ -129,6 +129,7 @@ mod connection;
 #[cfg(feature = "tokio")]
 mod endpoint;
 mod error;
+pub mod events;
 mod handshake;
 #[cfg(feature = "tokio")]
 mod incoming;
@@ -162,12 +163,14 @@ pub use incoming::Incoming;
 pub use proto::{
     congestion::{self, Congestion},
     error::Code,
+    frame::EcnCounts,
+    recovery::EcnState,
     streams::{Direction, Priority, StreamId},
 };
 #[cfg(feature = "tokio")]
 pub use recv_stream::RecvStream;
 #[cfg(feature = "tokio")]
 pub use send_stream::SendStream;
-pub use stats::ConnectionStats;
+pub use stats::{ConnectionStats, PathStats};
 #[cfg(feature = "tokio")]
 pub use worker::EndpointStats;

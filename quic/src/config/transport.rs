@@ -1,8 +1,11 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use crate::proto::{
-    congestion::Congestion,
-    recovery::{EcnState, Pacing},
+use crate::{
+    events::{Subscriber, Subscription},
+    proto::{
+        congestion::Congestion,
+        recovery::{EcnState, Pacing},
+    },
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -68,6 +71,7 @@ pub struct TransportConfig {
     pub(crate) congestion: Congestion,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
+    pub(crate) subscriber: Option<Subscription>,
 }
 
 impl Default for TransportConfig {
@@ -97,6 +101,7 @@ impl TransportConfig {
             congestion: Congestion::Cubic,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
+            subscriber: None,
         }
     }
 
@@ -257,6 +262,13 @@ impl TransportConfig {
     #[must_use]
     pub const fn without_ecn(mut self) -> Self {
         self.ecn = EcnState::Disabled;
+        self
+    }
+
+    /// Tells somebody what happens on connections, as it happens: see [`events`](crate::events).
+    #[must_use]
+    pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
+        self.subscriber = Some(Subscription(subscriber));
         self
     }
 

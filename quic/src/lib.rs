@@ -129,6 +129,7 @@ mod connection;
 #[cfg(feature = "tokio")]
 mod endpoint;
 mod error;
+pub mod events;
 mod handshake;
 #[cfg(feature = "tokio")]
 mod incoming;
@@ -163,6 +164,8 @@ pub use incoming::Incoming;
 pub use proto::{
     congestion::{self, Congestion},
     error::Code,
+    frame::EcnCounts,
+    recovery::EcnState,
     streams::{Direction, Priority, StreamId},
 };
 #[cfg(feature = "tokio")]
@@ -170,6 +173,6 @@ pub use recv_stream::RecvStream;
 pub use saved_path::{InvalidSavedPath, SavedPath};
 #[cfg(feature = "tokio")]
 pub use send_stream::SendStream;
-pub use stats::ConnectionStats;
+pub use stats::{ConnectionStats, PathStats};
 #[cfg(feature = "tokio")]
 pub use worker::EndpointStats;

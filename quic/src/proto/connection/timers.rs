@@ -97,6 +97,12 @@ impl Connection {
 
     /// Handles what is due. There may be something to transmit afterwards.
     pub fn on_timeout(&mut self, now: Instant) {
+        self.observer.at(now);
+        self.handle_timeout(now);
+        self.observe();
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
         if self.state.is_closed() {
             if self.state.ends().is_some_and(|end| end <= now) {
                 self.state.on_end();
@@ -118,10 +124,12 @@ impl Connection {
         let context = self.recovery_context();
         let mut outcome = std::mem::take(&mut self.outcome);
         let due = self.recovery.on_timeout(now, &context, &mut outcome);
+        if let Some(timeout) = due {
+            self.observer.on_expired(timeout);
+        }
         self.settle(Space::Data, &mut outcome);
         self.outcome = outcome;
         if let Some(Timeout::Probe(space)) = due {
-            self.stats.ptos += 1;
             self.probe(space);
         }
     }

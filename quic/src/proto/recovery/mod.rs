@@ -9,6 +9,7 @@ mod pacer;
 mod persistent;
 mod pto;
 mod reordering;
+mod report;
 mod resume;
 mod rtt;
 mod skip;

@@ -218,7 +218,7 @@ fn an_endless_ack_delay_is_believed_as_far_as_was_agreed() {
 }
 
 impl Connection {
-    fn loss_timer(&self) -> Option<Instant> {
+    fn next_loss_timer(&self) -> Option<Instant> {
         self.recovery.next_timeout(&self.recovery_context())
     }
 }
@@ -231,7 +231,7 @@ fn a_flood_of_acks_with_nothing_new_changes_nothing() {
     pair.server.events();
     pair.server.transmit(pair.now);
     let before = pair.server.connection().stats();
-    let timer = pair.server.connection().loss_timer();
+    let timer = pair.server.connection().next_loss_timer();
     for _ in 0..5000 {
         pair.client_acks(&[next - 3..=next - 3], None);
         assert!(pair.server.transmit(pair.now).is_empty(), "no answer");
@@ -242,7 +242,7 @@ fn a_flood_of_acks_with_nothing_new_changes_nothing() {
         (after.rtt, after.congestion_window, after.bytes_in_flight),
         (before.rtt, before.congestion_window, before.bytes_in_flight)
     );
-    assert_eq!(pair.server.connection().loss_timer(), timer);
+    assert_eq!(pair.server.connection().next_loss_timer(), timer);
 }
 
 /// A server that tests ECN anew: what came before had no marks.

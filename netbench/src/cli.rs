@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::link::Link;
+use crate::link::{Link, UNITS};
 
 /// Measures QUIC connections per key-exchange group, and emulates links to measure them over.
 #[derive(Parser)]
@@ -23,6 +23,7 @@ pub(crate) enum Command {
         scenario: Scenario,
     },
     /// Relays UDP as a network link would: delay, rate, queue, loss, reordering, rebinding.
+    #[command(after_help = UNITS)]
     Link(Box<Link>),
     /// The server process of a run.
     #[command(hide = true)]

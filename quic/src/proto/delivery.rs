@@ -117,6 +117,14 @@ impl Delivery {
         }
     }
 
+    /// A packet that was declared lost is acknowledged. Its bytes did cross the path, as the bytes
+    /// that repeat them do, so they count; how fast they came says nothing any more. They stay
+    /// among the lost ones: that count only grows, which samples rely on.
+    pub fn on_late(&mut self, now: Instant, bytes: u64) {
+        self.delivered = self.delivered.saturating_add(bytes);
+        self.delivered_at = now;
+    }
+
     /// So many bytes were lost.
     pub const fn on_lost(&mut self, bytes: u64) {
         self.lost = self.lost.saturating_add(bytes);

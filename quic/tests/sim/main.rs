@@ -4,6 +4,7 @@
     reason = "a scenario that cannot go on has failed"
 )]
 
+mod acks;
 mod bad_input;
 mod field_bugs;
 mod first_flight;

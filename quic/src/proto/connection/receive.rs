@@ -19,7 +19,15 @@ use crate::proto::{
 /// Packets that came before their keys, kept until those come (RFC 9001 §4.1.4).
 #[derive(Debug, Default)]
 pub(super) struct Early {
-    packets: Vec<(Kind, Box<[u8]>, Option<Ecn>)>,
+    packets: Vec<(Kind, Box<[u8]>, Seen)>,
+}
+
+/// When a packet came, which its acknowledgement tells even if it had to wait for keys (RFC 9000
+/// §13.2.5), and under which mark.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    at: Instant,
+    ecn: Option<Ecn>,
 }
 
 impl Early {
@@ -28,10 +36,10 @@ impl Early {
         self.packets.len()
     }
 
-    fn keep(&mut self, kind: Kind, bytes: &[u8], ecn: Option<Ecn>) -> bool {
+    fn keep(&mut self, kind: Kind, bytes: &[u8], seen: Seen) -> bool {
         let room = self.packets.len() < limits::UNDECRYPTABLE_PACKETS;
         if room {
-            self.packets.push((kind, bytes.into(), ecn));
+            self.packets.push((kind, bytes.into(), seen));
         }
         room
     }
@@ -63,14 +71,18 @@ impl Connection {
         }
         let tail = reset_tail(datagram);
         let before = self.stats.packets_received;
-        self.take_packets(now, arrival.ecn, datagram);
+        let seen = Seen {
+            at: now,
+            ecn: arrival.ecn,
+        };
+        self.take_packets(now, seen, datagram);
         self.replay_early(now);
         if self.stats.packets_received == before && self.is_reset(tail) {
             self.on_reset(now);
         }
     }
 
-    fn take_packets(&mut self, now: Instant, ecn: Option<Ecn>, datagram: &mut [u8]) {
+    fn take_packets(&mut self, now: Instant, seen: Seen, datagram: &mut [u8]) {
         let datagram_len = datagram.len();
         let mut first_dcid = None;
         let mut rest = datagram;
@@ -90,7 +102,7 @@ impl Connection {
                 {
                     Fate::Dropped
                 }
-                Decoded::Protected(packet) => self.take_packet(now, ecn, packet),
+                Decoded::Protected(packet) => self.take_packet(now, seen, packet),
                 Decoded::VersionNegotiation(packet) => {
                     let ours = packet
                         .versions()
@@ -125,8 +137,8 @@ impl Connection {
             .iter()
             .position(|(kind, ..)| !self.waits_for_keys(*kind))
         {
-            let (_, mut bytes, ecn) = self.early.packets.remove(place);
-            self.take_packets(now, ecn, &mut bytes);
+            let (_, mut bytes, seen) = self.early.packets.remove(place);
+            self.take_packets(now, seen, &mut bytes);
         }
     }
 
@@ -141,13 +153,13 @@ impl Connection {
         }
     }
 
-    fn take_packet(&mut self, now: Instant, ecn: Option<Ecn>, packet: Protected<'_>) -> Fate {
+    fn take_packet(&mut self, now: Instant, seen: Seen, packet: Protected<'_>) -> Fate {
         if !self.is_addressed_to_us(&packet) {
             return Fate::Dropped;
         }
         let kind = packet.kind;
         if self.waits_for_keys(kind) {
-            let kept = self.early.keep(kind, packet.bytes, ecn);
+            let kept = self.early.keep(kind, packet.bytes, seen);
             return if kept { Fate::Kept } else { Fate::Dropped };
         }
         let (dcid, scid) = (packet.dcid, packet.scid);
@@ -170,7 +182,7 @@ impl Connection {
         self.on_authentic(kind, &scid);
         match self.take_frames(now, kind, &dcid, payload) {
             Ok(eliciting) => {
-                self.spaces[kind.space()].on_packet(now, pn, eliciting, ecn);
+                self.spaces[kind.space()].on_packet(seen.at, pn, eliciting, seen.ecn);
                 self.timers.on_received(now, self.pto(Space::Data));
                 if self.handshake.has_input() {
                     self.advance_handshake(now);

@@ -1,13 +1,17 @@
 //! Loss detection and its timers (RFC 9002), generic over the record of what a packet carried.
 
 mod ecn;
+mod late;
 mod loss;
 mod outcome;
 mod pacer;
 mod persistent;
 mod pto;
+mod reordering;
+mod resume;
 mod rtt;
 mod skip;
+mod spurious;
 mod state;
 
 use std::{
@@ -22,9 +26,14 @@ pub use self::{
     outcome::{Outcome, Settled},
     rtt::Rtt,
 };
-use self::{ecn::PathEcn, pacer::Pacer, skip::Skipper, state::SpaceState};
+use self::{
+    ecn::PathEcn, late::Episode, pacer::Pacer, reordering::Reordering, skip::Skipper,
+    state::SpaceState,
+};
 use super::{
-    congestion::{self, Acked, Controller, LostPacket, Marked, RoundTrip, Usage},
+    congestion::{
+        self, Acked, Controller, LostPacket, Marked, RoundTrip, Usage, careful_resume::Resuming,
+    },
     delivery::{Delivery, Sampling},
     ecn::Ecn,
     error::TransportError,
@@ -108,8 +117,10 @@ pub struct Recovery<R> {
     spaces: PerSpace<SpaceState<R>>,
     skipper: Skipper,
     ecn: PathEcn,
+    reordering: Reordering,
+    episode: Episode,
     rtt: Rtt,
-    controller: Box<dyn Controller>,
+    controller: Resuming,
     datagram_size: u16,
     bytes_in_flight: u64,
     delivery: Delivery,
@@ -126,6 +137,7 @@ pub struct Recovery<R> {
     handshake_acked: bool,
     packets_sent: u64,
     packets_lost: u64,
+    spurious_losses: u64,
     ptos: u64,
 }
 
@@ -165,8 +177,10 @@ impl<R> Recovery<R> {
             spaces: PerSpace::of(|_| SpaceState::new()),
             skipper: Skipper::new(config.skip_seed),
             ecn: PathEcn::new(config.ecn),
+            reordering: Reordering::new(now),
+            episode: Episode::default(),
             rtt: Rtt::new(config.initial_rtt),
-            controller: config.controller,
+            controller: Resuming::new(now, config.controller, config.datagram_size),
             datagram_size: config.datagram_size,
             bytes_in_flight: 0,
             delivery: Delivery::new(now),
@@ -179,6 +193,7 @@ impl<R> Recovery<R> {
             handshake_acked: false,
             packets_sent: 0,
             packets_lost: 0,
+            spurious_losses: 0,
             ptos: 0,
         }
     }
@@ -290,10 +305,12 @@ impl<R> Recovery<R> {
     {
         let state = &mut self.spaces[ack.space];
         state.check_ack(&ack)?;
-        let order = ecn::Order::of(state.largest_acked, ack.largest);
+        let before = state.largest_acked;
+        let order = ecn::Order::of(before, ack.largest);
         state.largest_acked = state.largest_acked.max(Some(ack.largest));
+        self.on_late(now, ack.space, before, ack.ranges.clone());
         let first_new = outcome.acked.len();
-        let newly = state.take_acked(ack.ranges, outcome);
+        let newly = self.spaces[ack.space].take_acked(ack.ranges, outcome);
         let prior_in_flight = self.bytes_in_flight;
         self.bytes_in_flight -= newly.bytes;
         if outcome.acked.len() == first_new {
@@ -318,10 +335,12 @@ impl<R> Recovery<R> {
         let (_, acked) = outcome.acked.split_at(first_new);
         let (sampling, packets) = self.on_delivered(now, acked);
         let lost_before = self.delivery.lost();
+        self.on_order(now, ack.space, before, &newly);
         self.detect_lost(now, ack.space, context, outcome);
         let counted = &mut self.spaces[ack.space].ecn;
         let marks = self.ecn.on_ack(counted, ack.ecn, newly.marked, order);
         if let (1.., Some((_, newest_sent))) = (marks, newly.newest) {
+            self.episode.on_marked(now, newest_sent);
             self.controller.on_marked(&Marked {
                 now,
                 marks,
@@ -514,7 +533,7 @@ impl<R> Recovery<R> {
 
     /// How far behind another a packet must be to count as lost (RFC 9002 §6.1.1).
     pub const fn packet_threshold(&self) -> u64 {
-        loss::PACKET_THRESHOLD
+        self.reordering.packets()
     }
 
     /// The round trip.
@@ -540,6 +559,18 @@ impl<R> Recovery<R> {
     /// Packets declared lost.
     pub const fn packets_lost(&self) -> u64 {
         self.packets_lost
+    }
+
+    /// Packets declared lost that were acknowledged later.
+    pub const fn spurious_losses(&self) -> u64 {
+        self.spurious_losses
+    }
+
+    /// How many packets may overtake one, and how long after its sending it may still arrive, before
+    /// it counts as lost.
+    pub fn loss_thresholds(&self) -> (u64, Duration) {
+        let delay = self.reordering.delay(self.rtt.larger());
+        (self.reordering.packets(), delay)
     }
 
     /// Probe timeouts in all.

@@ -10,9 +10,11 @@ use hybriq_tls::Side;
 
 use super::*;
 use crate::proto::{
-    congestion::RoundTrip,
     packet::Space,
-    recovery::{Ack, Amplification, Config, Context, Handshake, Outcome, Recovery, Timeout},
+    recovery::{
+        Ack, Amplification, Config, Context, EcnState, Handshake, Outcome, Pacing, Recovery,
+        Timeout,
+    },
     space::SentPacket,
 };
 
@@ -206,6 +208,9 @@ impl World {
             initial_rtt: ms(333),
             datagram_size: SIZE,
             controller: Box::new(bbr.clone()),
+            skip_seed: None,
+            ecn: EcnState::Disabled,
+            pacing: Pacing::Off,
         };
         self.flows.push(Flow {
             bbr,
@@ -422,6 +427,7 @@ impl World {
             space: Space::Data,
             largest: ranges.last().unwrap().1,
             delay: Duration::ZERO,
+            ecn: None,
             ranges: ranges.iter().rev().map(|&(first, last)| first..=last),
         };
         flow.recovery

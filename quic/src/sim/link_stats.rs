@@ -113,6 +113,11 @@ impl Delays {
         self.weight += weight;
     }
 
+    /// Datagrams or nanoseconds that were counted.
+    pub(super) const fn weight(&self) -> u64 {
+        self.weight
+    }
+
     /// The mean.
     pub fn mean(&self) -> Duration {
         let weight = u128::from(self.weight.max(1));

@@ -149,6 +149,47 @@ pub(crate) fn socket_drops(_: &impl AsRawFd) -> u64 {
     0
 }
 
+/// What the kernel may leave unsaid about what is received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsaid {
+    /// Which of our addresses it came to.
+    Destination,
+    /// When it came.
+    Time,
+}
+
+/// Has the kernel say less.
+#[cfg(target_os = "linux")]
+pub(crate) fn leave_unsaid(socket: &impl AsRawFd, what: Unsaid) -> io::Result<()> {
+    let off: libc::c_int = 0;
+    let switch = |level, name| {
+        // SAFETY: the pointer is valid for the size given, and the kernel only reads.
+        check(unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                level,
+                name,
+                (&raw const off).cast(),
+                size_of_val(&off) as libc::socklen_t,
+            )
+        })
+    };
+    match what {
+        Unsaid::Time => switch(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS),
+        Unsaid::Destination => {
+            // A socket of IPv4 does not know this one.
+            let _ = switch(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO);
+            switch(libc::IPPROTO_IP, libc::IP_PKTINFO)
+        }
+    }
+}
+
+/// Elsewhere it says little anyway.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn leave_unsaid(_: &impl AsRawFd, _: Unsaid) -> io::Result<()> {
+    Ok(())
+}
+
 /// Sockets to wait for.
 #[derive(Default)]
 pub(crate) struct PollSet(Vec<libc::pollfd>);
@@ -172,14 +213,14 @@ impl PollSet {
         self.0.get(n).is_some_and(|entry| entry.revents != 0)
     }
 
-    /// Waits for any of them, or that long.
-    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<()> {
+    /// Waits for any of them, or that long. Says whether there is one.
+    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
         // SAFETY: the pointer is to as many `pollfd` as the count says.
         let result = unsafe { poll(self.0.as_mut_ptr(), self.0.len() as libc::nfds_t, timeout) };
         match result {
-            0.. => Ok(()),
+            0.. => Ok(result > 0),
             _ => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
                 error => Err(error),
             },
         }

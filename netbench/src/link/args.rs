@@ -9,8 +9,7 @@ use super::emulator::{Line, Settings};
 use super::units::{Blackout, Burst, Queue, Rate, Reorder, Share, time};
 use crate::Failure;
 
-/// Times are written `300us`, `50ms`, `2s`; shares `0.5%`; rates `10mbit` (10^6 bits a second);
-/// sizes `64KiB`. Rates, queues and sizes count UDP payload bytes.
+/// The command line; its help ends with [`UNITS`].
 #[derive(Args)]
 pub(crate) struct Link {
     /// Where clients send to; port 0 takes a free one, which is printed.
@@ -54,6 +53,16 @@ pub(crate) struct Link {
     #[arg(long)]
     pub(crate) until_eof: bool,
 }
+
+/// Below the options.
+pub(crate) const UNITS: &str = "\
+Times are written 300us, 50ms or 2s; shares 0.5%; rates 500kbit, 10mbit or 1gbit (10^3, 10^6, 10^9
+bits a second); sizes 64KiB or 9000B. Rates, queues and sizes count UDP payload bytes. All clients
+share one link. A signal (INT, TERM) ends it; then it prints what it did.
+
+Example, 20 Mbit/s and 100 ms there and back, a shallow buffer, 1% lost on the way down:
+  netbench link --listen 127.0.0.1:4433 --to 192.0.2.7:4433 --rate 20mbit --delay 50ms
+                --queue 0.25bdp --down loss=1%";
 
 /// What a direction is like; what is not given is not done.
 #[derive(Args, Clone, Debug, Default)]

@@ -21,6 +21,9 @@ const ATTENTION: Duration = Duration::from_millis(50);
 /// Batches read from one socket before anything that is due may leave.
 const BATCHES: usize = 4;
 
+/// How often sockets are looked at that still have something when the relay stops.
+const LAST_ROUNDS: usize = 100;
+
 /// What may be held: a second of 4 Gbit/s.
 const MOST_HELD: usize = 512 << 20;
 
@@ -97,27 +100,47 @@ impl Relay {
         while !stop.load(Ordering::Relaxed) {
             self.release();
             self.rebind()?;
-            poll.clear();
-            poll.add(self.listen.fd());
-            let numbers: Vec<u64> = self
-                .clients
-                .iter()
-                .map(|(number, client)| {
-                    poll.add(client.socket.fd());
-                    number
-                })
-                .collect();
-            poll.wait(self.patience())?;
-            if poll.is_ready(0) {
-                self.hear_clients(&mut buffers)?;
-            }
-            for (index, &number) in numbers.iter().enumerate() {
-                if poll.is_ready(index + 1) {
-                    self.hear_server(number, &mut buffers)?;
-                }
+            self.hear(self.patience(), &mut poll, &mut buffers)?;
+        }
+        // What came before is still counted.
+        for _ in 0..LAST_ROUNDS {
+            if !self.hear(Duration::ZERO, &mut poll, &mut buffers)? {
+                break;
             }
         }
+        self.release();
         Ok(self.sum_up())
+    }
+
+    /// Waits until there is something to read, and reads. Says whether there was.
+    fn hear(
+        &mut self,
+        patience: Duration,
+        poll: &mut PollSet,
+        buffers: &mut Buffers,
+    ) -> io::Result<bool> {
+        poll.clear();
+        poll.add(self.listen.fd());
+        let numbers: Vec<u64> = self
+            .clients
+            .iter()
+            .map(|(number, client)| {
+                poll.add(client.socket.fd());
+                number
+            })
+            .collect();
+        if !poll.wait(patience)? {
+            return Ok(false);
+        }
+        if poll.is_ready(0) {
+            self.hear_clients(buffers)?;
+        }
+        for (index, &number) in numbers.iter().enumerate() {
+            if poll.is_ready(index + 1) {
+                self.hear_server(number, buffers)?;
+            }
+        }
+        Ok(true)
     }
 
     /// How long nothing is to be done but listen.

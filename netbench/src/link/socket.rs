@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 
-use crate::os;
+use crate::os::{self, Unsaid};
 
 /// Asked of the system, which caps it: a burst of a fast link has to fit.
 const SYSTEM_BUFFER: usize = 8 << 20;
@@ -26,8 +26,21 @@ pub(crate) struct Socket {
 
 impl Socket {
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
+        // Bound to one address, it need not be told which one was meant.
+        let unsaid = if address.ip().is_unspecified() {
+            Unsaid::Time
+        } else {
+            Unsaid::Destination
+        };
+        Self::bind_with(address, unsaid)
+    }
+
+    /// `quinn-udp` has no room for all that it asks the kernel to say about joined datagrams
+    /// (GRO): of destination, time and ECN mark, the mark would be cut off.
+    fn bind_with(address: SocketAddr, unsaid: Unsaid) -> io::Result<Self> {
         let io = UdpSocket::bind(address)?;
         let state = UdpSocketState::new(UdpSockRef::from(&io))?;
+        os::leave_unsaid(&io, unsaid)?;
         let _ = state.set_recv_buffer_size(UdpSockRef::from(&io), SYSTEM_BUFFER);
         let _ = state.set_send_buffer_size(UdpSockRef::from(&io), SYSTEM_BUFFER);
         Ok(Self { io, state })
@@ -40,7 +53,7 @@ impl Socket {
             IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        Self::bind(SocketAddr::new(ip, 0))
+        Self::bind_with(SocketAddr::new(ip, 0), Unsaid::Destination)
     }
 
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {

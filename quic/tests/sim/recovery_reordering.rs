@@ -55,26 +55,44 @@ fn sender(network: Network) -> World {
     world
 }
 
-/// What the sender did in the fourth and fifth second, and the bytes that arrived in them.
-fn adapted(network: Network) -> (ConnectionStats, ConnectionStats, u64) {
+/// What became of a transfer once its sender knows the path.
+struct Adapted {
+    /// The sender's counters after three and after five seconds.
+    before: ConnectionStats,
+    after: ConnectionStats,
+    /// Bytes that arrived between.
+    arrived: u64,
+    packet_threshold: u64,
+}
+
+fn adapted(network: Network) -> Adapted {
     let mut world = sender(network);
+    let received = |world: &World| world.accepted(0).stats().bytes_received;
     world.run_for(Duration::from_secs(3));
-    let (before, arrived) = (world.client(0).stats(), world.accepted(0).stats());
+    let (before, so_far) = (world.client(0).stats(), received(&world));
     world.run_for(Duration::from_secs(2));
-    let after = world.accepted(0).stats().bytes_received;
-    let goodput = after - arrived.bytes_received;
-    (before, world.client(0).stats(), goodput)
+    Adapted {
+        before,
+        after: world.client(0).stats(),
+        arrived: received(&world) - so_far,
+        packet_threshold: world.client_connection(0).path_stats().packet_threshold,
+    }
 }
 
 #[test]
 fn reordering_by_fifty_packets_costs_less_than_a_twentieth() {
-    let (_, _, in_order) = adapted(link(1));
+    let in_order = adapted(link(1)).arrived;
     for seed in 0..3 {
-        let (first, last, arrived) = adapted(reordering(seed));
-        assert!(first.spurious_losses > 0, "it was hard at first: {first:?}");
-        assert!(first.packet_threshold > 20, "{first:?}");
-        let late = last.spurious_losses - first.spurious_losses;
-        let sent = last.packets_sent - first.packets_sent;
+        let Adapted {
+            before,
+            after,
+            arrived,
+            packet_threshold,
+        } = adapted(reordering(seed));
+        assert!(before.spurious_losses > 0, "it was hard at first");
+        assert!(packet_threshold > 20, "{packet_threshold}");
+        let late = after.spurious_losses - before.spurious_losses;
+        let sent = after.packets_sent - before.packets_sent;
         assert!(late * 1000 < sent, "seed {seed}: {late} of {sent}");
         let least = in_order * 95 / 100;
         assert!(arrived > least, "seed {seed}: {arrived} of {in_order}");
@@ -84,7 +102,7 @@ fn reordering_by_fifty_packets_costs_less_than_a_twentieth() {
 #[test]
 fn real_losses_are_found_on_a_path_that_reorders() {
     for seed in 0..3 {
-        let (_, stats, _) = adapted(reordering(seed).loss(one_in(100)));
+        let stats = adapted(reordering(seed).loss(one_in(100))).after;
         assert!(stats.packets_lost > stats.spurious_losses, "{stats:?}");
         assert_eq!(stats.ptos, 0, "{stats:?}");
     }
@@ -92,7 +110,11 @@ fn real_losses_are_found_on_a_path_that_reorders() {
 
 #[test]
 fn a_path_in_order_keeps_the_first_thresholds() {
-    let (_, stats, _) = adapted(link(1));
-    assert!(stats.packets_lost > 0, "the queue is short: {stats:?}");
-    assert_eq!((stats.packet_threshold, stats.spurious_losses), (3, 0));
+    let Adapted {
+        after,
+        packet_threshold,
+        ..
+    } = adapted(link(1));
+    assert!(after.packets_lost > 0, "the queue is short: {after:?}");
+    assert_eq!((packet_threshold, after.spurious_losses), (3, 0));
 }

@@ -5,10 +5,12 @@
 //! delivery rates are measured by `recovery` and handed over with each event.
 
 mod bbr;
+pub mod careful_resume;
 mod classic;
 mod cubic;
 mod hystart;
 mod new_reno;
+mod prague;
 mod prr;
 #[cfg(test)]
 mod testing;
@@ -24,6 +26,7 @@ pub use self::{
     classic::{Avoidance, Cause, Classic},
     cubic::{Cubic, Curve},
     new_reno::{Additive, NewReno},
+    prague::Prague,
 };
 
 pub use super::{
@@ -277,7 +280,7 @@ impl Congestion {
             Self::NewReno => Box::new(NewReno::new(start.datagram_size)),
             Self::Cubic => Box::new(Cubic::new(start.datagram_size)),
             Self::Bbr => Box::new(Bbr::new(start)),
-            Self::Prague => Box::new(NewReno::new(start.datagram_size)),
+            Self::Prague => Box::new(Prague::new(start, Self::Cubic.start(start))),
             Self::Custom(factory) => factory(start),
         }
     }

@@ -5,7 +5,7 @@ use std::{
 
 use super::{Context, Handshake, Outcome, Recovery, Settled, ecn, state::Newly};
 use crate::proto::{
-    congestion::{Acked, Marked, RoundTrip, Usage},
+    congestion::{Acked, Controller as _, Marked, RoundTrip, Usage},
     delivery::Sampling,
     error::TransportError,
     frame::EcnCounts,

@@ -2,7 +2,7 @@ use std::time::Instant;
 
 use super::{Context, Outcome, Recovery, Settled, persistent};
 use crate::proto::{
-    congestion::{Lost, LostPacket, Severity},
+    congestion::{Controller, Lost, LostPacket, Severity},
     packet::Space,
 };
 

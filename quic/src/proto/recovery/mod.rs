@@ -9,6 +9,8 @@ mod pacer;
 mod persistent;
 mod pto;
 mod reordering;
+mod report;
+mod resume;
 mod rtt;
 mod skip;
 mod spurious;
@@ -29,7 +31,7 @@ use self::{
     state::SpaceState,
 };
 use super::{
-    congestion::{self, Controller, LostPacket},
+    congestion::{self, Controller, LostPacket, careful_resume::Resuming},
     delivery::Delivery,
     ecn::Ecn,
     packet::{PerSpace, Space},
@@ -99,7 +101,7 @@ pub struct Recovery<R> {
     reordering: Reordering,
     episode: Episode,
     rtt: Rtt,
-    controller: Box<dyn Controller>,
+    controller: Resuming,
     datagram_size: u16,
     bytes_in_flight: u64,
     delivery: Delivery,
@@ -159,7 +161,7 @@ impl<R> Recovery<R> {
             reordering: Reordering::new(now),
             episode: Episode::default(),
             rtt: Rtt::new(config.initial_rtt),
-            controller: config.controller,
+            controller: Resuming::new(now, config.controller, config.datagram_size),
             datagram_size: config.datagram_size,
             bytes_in_flight: 0,
             delivery: Delivery::new(now),
@@ -261,11 +263,6 @@ impl<R> Recovery<R> {
     /// Whether the path carries ECN marks.
     pub const fn ecn_state(&self) -> EcnState {
         self.ecn.state()
-    }
-
-    /// Packets that the peer reported as marked with CE.
-    pub const fn ecn_marks(&self) -> u64 {
-        self.ecn.ce_total()
     }
 
     /// Takes the rate from the controller, or from its window once a round trip was measured.

@@ -1,7 +1,10 @@
 use std::{ops::RangeInclusive, time::Instant};
 
 use super::{Recovery, reordering::Lateness, state::Newly};
-use crate::proto::{congestion::Spurious, packet::Space};
+use crate::proto::{
+    congestion::{Controller as _, Spurious},
+    packet::Space,
+};
 
 /// Probe timeouts after which a lost packet is not expected any more.
 const EXPIRY: u32 = 3;

@@ -146,7 +146,7 @@ fn congestion_experienced_stands_for_either_mark() {
     world.send(2, ECT0);
     assert_eq!(world.ack(counts(5, 3, 6), marks(2, 0)), 1);
     assert_eq!(world.ack(counts(5, 3, 6), Marks::default()), 0);
-    assert_eq!(world.path.ce_total(), 6);
+    assert_eq!(world.space.reported().ce, 6);
 }
 
 #[test]

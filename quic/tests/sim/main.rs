@@ -11,5 +11,7 @@ mod first_flight;
 mod handshake_matrix;
 mod lifetime;
 mod pacing;
+mod streams_priority;
+mod streams_windows;
 mod support;
 mod transfer;

@@ -16,5 +16,7 @@ mod lifetime;
 mod pacing;
 mod recovery_reordering;
 mod recovery_tail;
+mod streams_priority;
+mod streams_windows;
 mod support;
 mod transfer;

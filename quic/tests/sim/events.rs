@@ -213,7 +213,9 @@ fn stats_tell_of_acks_marks_and_the_path() {
         ours.ecn_received.ect0 + theirs.packets_lost,
         theirs.ecn_sent.ect0
     );
-    assert_eq!(theirs.ecn_echoed, ours.ecn_received);
+    // The last packet may be an ACK, which brings none.
+    let unheard = ours.ecn_received.ect0 - theirs.ecn_echoed.ect0;
+    assert!(unheard <= 1, "{unheard}");
     let path = world.client_connection(0).path_stats();
     assert!(path.min_rtt >= ms(100) && path.min_rtt <= path.smoothed_rtt);
     assert!(path.latest_rtt >= path.min_rtt && path.rtt_variance < ms(100));

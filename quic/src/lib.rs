@@ -137,6 +137,7 @@ mod incoming;
 pub mod proto;
 #[cfg(feature = "tokio")]
 mod recv_stream;
+mod saved_path;
 #[cfg(feature = "tokio")]
 mod send_stream;
 #[doc(hidden)]
@@ -147,7 +148,7 @@ mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
 
-pub use config::{AckFrequency, ClientConfig, ServerConfig, TransportConfig};
+pub use config::{AckFrequency, CarefulResume, ClientConfig, ServerConfig, TransportConfig};
 #[cfg(feature = "tokio")]
 pub use connecting::Connecting;
 #[cfg(feature = "tokio")]
@@ -169,6 +170,7 @@ pub use proto::{
 };
 #[cfg(feature = "tokio")]
 pub use recv_stream::RecvStream;
+pub use saved_path::{InvalidSavedPath, SavedPath};
 #[cfg(feature = "tokio")]
 pub use send_stream::SendStream;
 pub use stats::{ConnectionStats, PathStats};

@@ -1,5 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
+use super::CarefulResume;
 use crate::{
     events::{Subscriber, Subscription},
     proto::{
@@ -69,6 +70,7 @@ pub struct TransportConfig {
     pub(crate) initial_rtt: Duration,
     pub(crate) datagram_size: u16,
     pub(crate) congestion: Congestion,
+    pub(crate) careful_resume: Option<CarefulResume>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
     pub(crate) subscriber: Option<Subscription>,
@@ -99,6 +101,7 @@ impl TransportConfig {
             initial_rtt: Duration::from_millis(333),
             datagram_size: 1200,
             congestion: Congestion::Cubic,
+            careful_resume: None,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
             subscriber: None,
@@ -254,6 +257,14 @@ impl TransportConfig {
     #[must_use]
     pub fn congestion(mut self, congestion: Congestion) -> Self {
         self.congestion = congestion;
+        self
+    }
+
+    /// Starts from what earlier connections saw of the same path. Default: every connection finds
+    /// its capacity by itself.
+    #[must_use]
+    pub fn careful_resume(mut self, resume: CarefulResume) -> Self {
+        self.careful_resume = Some(resume);
         self
     }
 

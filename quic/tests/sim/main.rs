@@ -6,6 +6,7 @@
 
 mod acks;
 mod bad_input;
+mod careful_resume;
 mod events;
 mod field_bugs;
 mod first_flight;

@@ -111,6 +111,7 @@ impl Connection {
         if self.state.is_closed() {
             return;
         }
+        self.remember_path(now);
         self.close.set(error);
         self.close.begin();
         let until = now + 3 * self.pto(Space::Data);
@@ -161,6 +162,9 @@ impl Connection {
 
     /// The peer ended it: from now on nothing is sent.
     pub(super) fn end_by_peer(&mut self, now: Instant, error: ConnectionError) {
+        if self.state.is_open() {
+            self.remember_path(now);
+        }
         self.close.set(error);
         let until = now + 3 * self.pto(Space::Data);
         self.state.on_peer_close(until);
@@ -184,7 +188,8 @@ impl Connection {
     }
 
     /// Nothing came for too long: end without a word (RFC 9000 §10.1).
-    pub(super) fn time_out(&mut self) {
+    pub(super) fn time_out(&mut self, now: Instant) {
+        self.remember_path(now);
         self.close.set(ConnectionError::TimedOut);
         self.state.on_end();
     }

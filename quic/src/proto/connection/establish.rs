@@ -11,8 +11,8 @@ use std::{
 use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 
 use super::{
-    Connection, Event, Setup, close::Close, observer::Observer, receive::Early, spaces,
-    state::State, timers::Timers,
+    Connection, Event, Setup, close::Close, observer::Observer, receive::Early, resume::PathKeys,
+    spaces, state::State, timers::Timers,
 };
 use crate::{
     config::{self, TransportConfig},
@@ -116,6 +116,7 @@ impl Connection {
             original_dcid: initial_dcid,
             seed,
         });
+        connection.path_keys = PathKeys::of_client(start);
         connection.advance_handshake(now);
         Ok(connection)
     }
@@ -125,6 +126,7 @@ impl Connection {
     /// # Errors
     /// The TLS configuration cannot be used.
     pub fn server(start: ServerStart<'_>) -> Result<Self, ConfigError> {
+        let path_keys = PathKeys::of_server(&start);
         let ServerStart {
             now,
             setup,
@@ -162,6 +164,7 @@ impl Connection {
             original_dcid,
             seed: start.seed,
         });
+        connection.path_keys = path_keys;
         for pn in 0..start.packets_sent {
             connection
                 .recovery
@@ -190,7 +193,7 @@ impl Connection {
             ..
         } = parts;
         let config = setup.transport.clone();
-        let recovery = Recovery::new(
+        let mut recovery = Recovery::new(
             now,
             recovery::Config {
                 side,
@@ -207,6 +210,9 @@ impl Connection {
                 pacing: config.pacing,
             },
         );
+        if let Some(resume) = &config.careful_resume {
+            recovery.enable_resume(resume.jump_limit());
+        }
         let limits = Limits {
             initial_receive_window: config.first_receive_window(),
             receive_window: config.receive_window,
@@ -232,6 +238,7 @@ impl Connection {
             peer_cids: cids::Remote::new(parts.peer_cid),
             original_dcid: parts.original_dcid,
             retried: None,
+            path_keys: PathKeys::default(),
             peer_params: None,
             streams: Streams::new(side, limits),
             close: Close::default(),
@@ -279,6 +286,7 @@ impl Connection {
             );
             return self.close_by_transport(now, error);
         }
+        self.resume_path(now);
         self.state.on_complete();
         self.timers.on_complete();
         self.events.push_back(Event::HandshakeComplete);

@@ -11,6 +11,7 @@ mod establish;
 mod observer;
 mod receive;
 mod reset;
+mod resume;
 mod retry;
 mod schedule;
 mod setup;
@@ -28,8 +29,8 @@ use hybriq_tls::{CertificateDer, Side};
 
 pub(crate) use self::reset::reset_tail;
 use self::{
-    close::Close, delivery::Carried, observer::Observer, receive::Early, retry::Retried,
-    state::State, timers::Timers,
+    close::Close, delivery::Carried, observer::Observer, receive::Early, resume::PathKeys,
+    retry::Retried, state::State, timers::Timers,
 };
 pub use self::{
     establish::{ClientStart, ServerStart},
@@ -99,6 +100,7 @@ pub struct Connection {
     peer_cids: cids::Remote,
     original_dcid: Cid,
     retried: Option<Retried>,
+    path_keys: PathKeys,
     peer_params: Option<Params>,
     streams: Streams,
     close: Close,

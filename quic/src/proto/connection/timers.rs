@@ -110,7 +110,7 @@ impl Connection {
             return;
         }
         if self.timers.gives_up_at().is_some_and(|at| at <= now) {
-            self.time_out();
+            self.time_out(now);
             return;
         }
         if self.timers.tickets_until.is_some_and(|at| at <= now) {

@@ -148,6 +148,7 @@ fn packet(packet: &Packet<'_>) -> Value {
     };
     let frames: Vec<_> = packet
         .frames
+        .iter()
         .map(|frame| json!({ "frame_type": frame.name, "raw": { "length": frame.size } }))
         .collect();
     json!({

@@ -58,14 +58,14 @@ impl Subscriber for Recorder {
             Event::PacketSent(packet) => {
                 heard.sent[packet.kind as usize] += 1;
                 heard.marked += u64::from(packet.ecn.is_some());
-                let sizes: usize = packet.frames.map(|frame| frame.size).sum();
+                let sizes: usize = packet.frames.iter().map(|frame| frame.size).sum();
                 assert!((1..packet.size).contains(&sizes));
-                let names = packet.frames.map(|frame| frame.name);
+                let names = packet.frames.iter().map(|frame| frame.name);
                 heard.frames_sent.extend(names);
             }
             Event::PacketReceived(packet) => {
                 heard.received += 1;
-                assert!(packet.frames.count() > 0);
+                assert!(packet.frames.iter().count() > 0);
             }
             Event::PacketDropped(dropped) => heard.dropped.push(dropped.trigger),
             Event::PacketLost(lost) => heard.lost.push(lost.trigger),

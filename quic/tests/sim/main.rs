@@ -6,6 +6,7 @@
 
 mod acks;
 mod bad_input;
+mod congestion;
 mod field_bugs;
 mod first_flight;
 mod handshake_matrix;

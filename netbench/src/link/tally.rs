@@ -67,6 +67,7 @@ pub(crate) struct Tally {
     pub(crate) marked: u64,
     /// The longest wait for the line, one's own transmission not counted.
     pub(crate) max_queue_delay_us: f64,
+    pub(crate) mean_queue_delay_us: f64,
     /// What passed the line, lost afterwards or not, from the first datagram in to the last that
     /// left it.
     pub(crate) rate_mbit: f64,
@@ -128,7 +129,8 @@ impl fmt::Display for Tally {
         )?;
         write!(
             f,
-            "      longest queue {:.1} ms; late by {:.0} µs on average, {:.0} µs at most",
+            "      queue {:.1} ms on average, {:.1} ms at most; late by {:.0} µs on average, {:.0} µs at most",
+            self.mean_queue_delay_us / 1e3,
             self.max_queue_delay_us / 1e3,
             self.mean_late_us,
             self.max_late_us

@@ -6,7 +6,9 @@
 
 mod acks;
 mod bad_input;
+mod careful_resume;
 mod congestion;
+mod events;
 mod field_bugs;
 mod first_flight;
 mod handshake_matrix;

@@ -92,6 +92,7 @@ fn a_later_slow_start_ends_at_its_threshold_alone() {
     flow.fill();
     flow.now += flow.rtt;
     flow.lose(flow.in_flight(), Severity::PersistentCongestion);
+    flow.now += Duration::from_millis(1);
     let threshold = flow.controller.slow_start_threshold().unwrap();
     while flow.window() < threshold {
         let before = flow.window();
@@ -151,12 +152,24 @@ fn persistent_congestion_starts_over_in_slow_start() {
     flow.fill();
     flow.lose(10, Severity::PersistentCongestion);
     assert_eq!(flow.window(), 2 * SIZE);
+    flow.now += Duration::from_millis(1);
     flow.round();
     assert_eq!(flow.window(), 4 * SIZE, "slow start up to half the window");
     flow.round();
     assert_eq!(flow.window(), 5 * SIZE);
     flow.round();
     assert_eq!(flow.window(), 6 * SIZE, "then congestion avoidance");
+}
+
+#[test]
+fn losses_from_before_persistent_congestion_cost_nothing_more() {
+    let mut flow = flow();
+    flow.fill();
+    flow.lose(8, Severity::PersistentCongestion);
+    let threshold = flow.controller.slow_start_threshold();
+    flow.lose(2, Severity::Congestion);
+    assert_eq!(flow.controller.slow_start_threshold(), threshold);
+    assert_eq!(flow.controller.phase(), Phase::SlowStart);
 }
 
 #[test]
@@ -238,6 +251,17 @@ fn a_mark_is_never_undone() {
     flow.spurious();
     assert_eq!(flow.controller.slow_start_threshold(), threshold);
     assert_eq!(flow.controller.phase(), Phase::Recovery);
+}
+
+#[test]
+fn a_mark_in_recovery_confirms_the_loss() {
+    let mut flow = avoiding();
+    flow.fill();
+    flow.lose(1, Severity::Congestion);
+    flow.mark();
+    let threshold = flow.controller.slow_start_threshold();
+    flow.spurious();
+    assert_eq!(flow.controller.slow_start_threshold(), threshold);
 }
 
 #[test]

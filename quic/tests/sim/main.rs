@@ -7,6 +7,7 @@
 mod acks;
 mod bad_input;
 mod careful_resume;
+mod congestion;
 mod ecn;
 mod events;
 mod field_bugs;

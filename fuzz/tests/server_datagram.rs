@@ -74,7 +74,10 @@ fn authentic_frames() {
         let dcid = answer.map_or(first.dcid, |answer| answer.packets[0].scid);
         for (index, (kind, ty, fields)) in packets.iter().take(20).enumerate() {
             let fill = |out: &mut FrameWriter<'_>| {
-                out.write(&Raw(&[ty % 0x20]));
+                match ty % 0x21 {
+                    0x20 => out.write(&Raw(&[0x40, 0xaf])),
+                    ty => out.write(&Raw(&[ty])),
+                };
                 out.write(&Raw(fields));
                 if kind % 4 == 0 { 1200 } else { 0 }
             };

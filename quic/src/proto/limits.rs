@@ -40,6 +40,9 @@ pub const ACK_DELAY: Duration = Duration::from_secs(1);
 /// At 1200 bytes they are 78 MB in flight.
 pub const SENT_PACKETS: usize = 1 << 16;
 
+/// Packets declared lost that are remembered per space, in case they arrive.
+pub const LOST_PACKETS: usize = 2048;
+
 /// Packets that are not in flight (ACK only) kept per space. The peer need not acknowledge them, so
 /// their number is bounded by nothing else.
 pub const ACK_ONLY_PACKETS: usize = 64;

@@ -26,8 +26,8 @@ pub struct Datagram {
 pub struct StandIn {
     /// Bytes beyond the payload.
     pub bytes: u32,
-    /// What the sender knows the datagram by.
-    pub label: u64,
+    /// What the ends say with it.
+    pub label: [u64; 3],
 }
 
 impl Datagram {
@@ -38,7 +38,10 @@ impl Datagram {
             destination,
             ecn: None,
             payload,
-            stand_in: StandIn { bytes: 0, label: 0 },
+            stand_in: StandIn {
+                bytes: 0,
+                label: [0; 3],
+            },
         }
     }
 

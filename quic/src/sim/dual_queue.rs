@@ -173,7 +173,7 @@ impl Way {
                 continue;
             };
             self.busy_until = until;
-            hop.forward_after(until - hop.now, leaving.datagram);
+            hop.forward_at(until, leaving.datagram);
         }
     }
 

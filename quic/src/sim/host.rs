@@ -138,7 +138,7 @@ impl Clock {
         self.base + self.now
     }
 
-    fn since(self, instant: Instant) -> Duration {
+    pub(super) fn since(self, instant: Instant) -> Duration {
         instant.saturating_duration_since(self.base)
     }
 }

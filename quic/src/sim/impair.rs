@@ -154,7 +154,7 @@ impl Node for OrderedJitter {
     fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
         let last = self.last.toward_mut(hop.toward);
         *last = (*last).max(hop.now + hop.rng.up_to(self.most));
-        hop.forward_after(*last - hop.now, datagram);
+        hop.forward_at(*last, datagram);
     }
 }
 

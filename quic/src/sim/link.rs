@@ -113,7 +113,7 @@ impl Node for Bandwidth {
         let (size, backlog) = (datagram.size(), way.free_at.saturating_sub(hop.now));
         let (waited, span) = (
             way.free_at.saturating_sub(way.counted_at),
-            hop.now - way.counted_at,
+            hop.now.saturating_sub(way.counted_at),
         );
         way.counted_at = hop.now;
         let has_room = backlog.is_zero() || way.waiting_bytes + size <= self.queue_bytes;

@@ -42,7 +42,12 @@ impl Hop<'_> {
 
     /// Passes a datagram on after a while.
     pub fn forward_after(&mut self, wait: Duration, datagram: Datagram) {
-        self.out.push((self.now + wait, datagram));
+        self.forward_at(self.now + wait, datagram);
+    }
+
+    /// Passes a datagram on at a time that has not gone by.
+    pub fn forward_at(&mut self, at: Duration, datagram: Datagram) {
+        self.out.push((at, datagram));
     }
 }
 

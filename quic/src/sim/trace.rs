@@ -100,14 +100,14 @@ impl Trace {
     }
 
     /// What was sent towards an end, oldest first.
-    pub fn sent(&self, toward: Side) -> impl Iterator<Item = &Record> {
+    pub fn sent(&self, toward: Side) -> impl DoubleEndedIterator<Item = &Record> {
         self.records
             .iter()
             .filter(move |record| record.stage == Stage::Sent && record.toward == toward)
     }
 
     /// What reached an end, oldest first.
-    pub fn arrived(&self, at: Side) -> impl Iterator<Item = &Record> {
+    pub fn arrived(&self, at: Side) -> impl DoubleEndedIterator<Item = &Record> {
         self.records
             .iter()
             .filter(move |record| record.stage == Stage::Arrived && record.toward == at)

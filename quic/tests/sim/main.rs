@@ -4,7 +4,10 @@
     reason = "a scenario that cannot go on has failed"
 )]
 
+mod acks;
 mod bad_input;
+mod careful_resume;
+mod events;
 mod field_bugs;
 mod first_flight;
 mod handshake_matrix;

@@ -5,7 +5,13 @@
 //! delivery rates are measured by `recovery` and handed over with each event.
 
 mod bbr;
+pub mod careful_resume;
+mod classic;
+mod cubic;
+mod hystart;
 mod new_reno;
+mod prague;
+mod prr;
 #[cfg(test)]
 mod testing;
 
@@ -15,8 +21,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use bbr::Bbr;
-pub use new_reno::NewReno;
+pub use self::{
+    bbr::Bbr,
+    classic::{Avoidance, Cause, Classic},
+    cubic::{Cubic, Curve},
+    new_reno::{Additive, NewReno},
+    prague::Prague,
+};
 
 pub use super::{
     delivery::{RateSample, Snapshot},
@@ -267,9 +278,9 @@ impl Congestion {
     pub fn start(&self, start: &Start) -> Box<dyn Controller> {
         match self {
             Self::NewReno => Box::new(NewReno::new(start.datagram_size)),
-            Self::Cubic => Box::new(NewReno::new(start.datagram_size)),
+            Self::Cubic => Box::new(Cubic::new(start.datagram_size)),
             Self::Bbr => Box::new(Bbr::new(start)),
-            Self::Prague => Box::new(NewReno::new(start.datagram_size)),
+            Self::Prague => Box::new(Prague::new(start, Self::Cubic.start(start))),
             Self::Custom(factory) => factory(start),
         }
     }

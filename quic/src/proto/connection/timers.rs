@@ -97,6 +97,12 @@ impl Connection {
 
     /// Handles what is due. There may be something to transmit afterwards.
     pub fn on_timeout(&mut self, now: Instant) {
+        self.observer.at(now);
+        self.handle_timeout(now);
+        self.observe();
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
         if self.state.is_closed() {
             if self.state.ends().is_some_and(|end| end <= now) {
                 self.state.on_end();
@@ -104,7 +110,7 @@ impl Connection {
             return;
         }
         if self.timers.gives_up_at().is_some_and(|at| at <= now) {
-            self.time_out();
+            self.time_out(now);
             return;
         }
         if self.timers.tickets_until.is_some_and(|at| at <= now) {
@@ -118,10 +124,12 @@ impl Connection {
         let context = self.recovery_context();
         let mut outcome = std::mem::take(&mut self.outcome);
         let due = self.recovery.on_timeout(now, &context, &mut outcome);
+        if let Some(timeout) = due {
+            self.observer.on_expired(timeout);
+        }
         self.settle(Space::Data, &mut outcome);
         self.outcome = outcome;
         if let Some(Timeout::Probe(space)) = due {
-            self.stats.ptos += 1;
             self.probe(space);
         }
     }

@@ -217,6 +217,11 @@ impl Order {
 }
 
 impl Counted {
+    /// The counts that were valid last.
+    pub(super) const fn reported(&self) -> EcnCounts {
+        self.reported
+    }
+
     /// Whether the counts of an ACK frame can be true (RFC 9000 §13.4.2.1): how many packets it
     /// reports as newly marked with CE, `None` if they cannot.
     fn validate(&mut self, counts: Option<EcnCounts>, newly: Marks) -> Option<u64> {

@@ -2,12 +2,9 @@ use std::time::Instant;
 
 use super::{Context, Outcome, Recovery, Settled, persistent};
 use crate::proto::{
-    congestion::{Lost, LostPacket, Severity},
+    congestion::{Controller, Lost, LostPacket, Severity},
     packet::Space,
 };
-
-/// How many packets may overtake one before it counts as lost (RFC 9002 §6.1.1).
-pub(super) const PACKET_THRESHOLD: u64 = 3;
 
 impl<R> Recovery<R> {
     /// Declares lost what was sent long enough before an acknowledged packet (RFC 9002 §6.1), and
@@ -19,7 +16,7 @@ impl<R> Recovery<R> {
         context: &Context,
         outcome: &mut Outcome<R>,
     ) {
-        let delay = self.rtt.loss_delay();
+        let delay = self.reordering.delay(self.rtt.larger());
         let duration = self.rtt.pto().saturating_add(context.peer_max_ack_delay);
         let mut run = persistent::Run::new(
             self.rtt.first_sample(),
@@ -29,9 +26,12 @@ impl<R> Recovery<R> {
         let Some(largest_acked) = state.largest_acked else {
             return;
         };
-        let overtaken = state.skipped.overtaken_by(PACKET_THRESHOLD, largest_acked);
+        let overtaken = state
+            .skipped
+            .overtaken_by(self.reordering.packets(), largest_acked);
         let mut loss_time = None;
         let (mut bytes, mut eliciting, mut count, mut marked) = (0, 0, 0, 0);
+        let lost_before = outcome.lost.len();
         let lost = &mut self.lost;
         lost.clear();
         state.sent.take_lost(
@@ -76,6 +76,11 @@ impl<R> Recovery<R> {
         let Some(newest) = self.lost.last() else {
             return;
         };
+        let fresh = outcome.lost.get(lost_before..).unwrap_or_default();
+        let episode = self
+            .episode
+            .on_lost(now, newest.time_sent, self.lost.len() as u64);
+        state.remember(now, episode, fresh);
         let severity = if run.is_persistent() {
             outcome.persistent_congestion = true;
             self.rtt.on_persistent_congestion();

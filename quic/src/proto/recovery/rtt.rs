@@ -86,9 +86,8 @@ impl Rtt {
             .saturating_add(self.variance.saturating_mul(4).max(GRANULARITY))
     }
 
-    /// How long after a packet one that was sent before it may still arrive (§6.1.2): 9/8 of a
-    /// round trip.
-    pub fn loss_delay(&self) -> Duration {
-        (self.latest.max(self.smoothed).saturating_mul(9) / 8).max(GRANULARITY)
+    /// The round trip that the time threshold of loss detection is a multiple of (§6.1.2).
+    pub fn larger(&self) -> Duration {
+        self.latest.max(self.smoothed)
     }
 }

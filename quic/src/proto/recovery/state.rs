@@ -1,6 +1,10 @@
 use std::{ops::RangeInclusive, time::Instant};
 
-use super::{Ack, Outcome, Settled, ecn, skip::Skipped};
+use super::{
+    Ack, Outcome, Settled, ecn,
+    late::{LostPacket, LostPackets},
+    skip::Skipped,
+};
 use crate::proto::{
     error::{Code, TransportError},
     space::{SentPacket, SentPackets},
@@ -12,6 +16,7 @@ pub(super) struct SpaceState<R> {
     pub(super) sent: SentPackets<R>,
     pub(super) skipped: Skipped,
     pub(super) ecn: ecn::Counted,
+    pub(super) lost: LostPackets,
     pub(super) largest_acked: Option<u64>,
     /// When the next packet is lost by time.
     pub(super) loss_time: Option<Instant>,
@@ -29,6 +34,7 @@ impl<R> SpaceState<R> {
             sent: SentPackets::default(),
             skipped: Skipped::default(),
             ecn: ecn::Counted::default(),
+            lost: LostPackets::default(),
             largest_acked: None,
             loss_time: None,
             last_eliciting_sent: None,
@@ -45,12 +51,26 @@ impl<R> SpaceState<R> {
             bytes += packet.bytes_in_flight();
             taken(pn, packet);
         });
+        self.lost.clear();
         self.loss_time = None;
         self.last_eliciting_sent = None;
         self.eliciting_in_flight = 0;
         self.silent = 0;
         self.probes = 0;
         bytes
+    }
+
+    /// Remembers packets in flight that were declared lost just now.
+    pub(super) fn remember(&mut self, now: Instant, episode: u32, lost: &[Settled<R>]) {
+        for Settled { pn, packet } in lost.iter().filter(|lost| lost.packet.in_flight) {
+            self.lost.push(LostPacket {
+                pn: *pn,
+                time_sent: packet.time_sent,
+                lost_at: now,
+                size: packet.size,
+                episode,
+            });
+        }
     }
 
     pub(super) fn check_ack<I>(&self, ack: &Ack<I>) -> Result<(), TransportError>
@@ -79,10 +99,11 @@ impl<R> SpaceState<R> {
             self.sent
                 .take_range(*range.start(), *range.end(), |pn, packet| {
                     newly.bytes += packet.bytes_in_flight();
-                    newly.newest = newly.newest.max(Some((pn, packet.time_sent)));
+                    let sent = (pn, packet.time_sent);
+                    newly.newest = newly.newest.max(Some(sent));
+                    newly.oldest = Some(newly.oldest.map_or(sent, |oldest| oldest.min(sent)));
                     if packet.in_flight {
-                        newly.newest_in_flight =
-                            newly.newest_in_flight.max(Some((pn, packet.time_sent)));
+                        newly.newest_in_flight = newly.newest_in_flight.max(Some(sent));
                     }
                     eliciting += u32::from(packet.ack_eliciting);
                     newly.marked.add(packet.ecn);
@@ -102,6 +123,7 @@ pub(super) struct Newly {
     pub(super) bytes: u64,
     pub(super) eliciting: bool,
     pub(super) newest: Option<(u64, Instant)>,
+    pub(super) oldest: Option<(u64, Instant)>,
     pub(super) newest_in_flight: Option<(u64, Instant)>,
     pub(super) marked: ecn::Marks,
 }

@@ -1,10 +1,18 @@
 mod model;
 mod persistent;
 mod pto;
+mod recorder;
+mod spurious;
 mod window;
 
+use std::ops::RangeInclusive;
+
 use super::*;
-use crate::proto::congestion::NewReno;
+use crate::proto::{
+    congestion::{Acked, Marked, NewReno},
+    error::TransportError,
+    frame::EcnCounts,
+};
 
 const RTT: Duration = Duration::from_millis(100);
 const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
@@ -24,12 +32,16 @@ struct World {
 
 impl World {
     fn new(side: Side) -> Self {
+        Self::with(side, Box::new(NewReno::new(1200)))
+    }
+
+    fn with(side: Side, controller: Box<dyn Controller>) -> Self {
         let start = Instant::now();
         let config = Config {
             side,
             initial_rtt: ms(333),
             datagram_size: 1200,
-            controller: Box::new(NewReno::new(1200)),
+            controller,
             skip_seed: None,
             ecn: EcnState::Disabled,
             pacing: Pacing::On,
@@ -49,7 +61,11 @@ impl World {
 
     /// A confirmed connection with one round trip measured, exactly [`RTT`], variance half of it.
     fn established() -> Self {
-        let mut world = Self::new(Side::Client);
+        Self::established_with(Box::new(NewReno::new(1200)))
+    }
+
+    fn established_with(controller: Box<dyn Controller>) -> Self {
+        let mut world = Self::with(Side::Client, controller);
         world.context.handshake = Handshake::Confirmed;
         world.send(Space::Data, 0);
         world.pass(RTT);
@@ -109,6 +125,24 @@ impl World {
 
     fn ack<const N: usize>(&mut self, space: Space, ranges: [RangeInclusive<u64>; N]) {
         self.try_ack(space, ranges, Duration::ZERO).unwrap();
+    }
+
+    /// An ACK frame of the Data space with ECN counts.
+    fn ack_ecn<const N: usize>(
+        &mut self,
+        ranges: [RangeInclusive<u64>; N],
+        ecn: Option<EcnCounts>,
+    ) {
+        let ack = Ack {
+            space: Space::Data,
+            largest: *ranges[0].end(),
+            delay: Duration::ZERO,
+            ranges: ranges.into_iter(),
+            ecn,
+        };
+        self.recovery
+            .on_ack(self.now, ack, &self.context, &mut self.outcome)
+            .unwrap();
     }
 
     fn timeout(&mut self) -> Option<Timeout> {

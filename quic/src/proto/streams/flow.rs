@@ -128,9 +128,9 @@ impl ReceiveCredit {
         self.window.on_discarded(bytes);
     }
 
-    /// A limit is about to be sent: the window grows, if the application needs that.
-    pub(super) fn tune(&mut self, timing: Timing) {
-        self.window.on_update(timing, self.received, self.consumed);
+    /// A limit is about to be sent: the window grows, if the application needs that. Whether it did.
+    pub(super) fn tune(&mut self, timing: Timing) -> bool {
+        self.window.on_update(timing, self.received, self.consumed)
     }
 
     /// The window grows to so many bytes at least, within its bound.

@@ -118,8 +118,9 @@ impl Streams {
                 let Some(recv) = self.recvs.get_mut(id) else {
                     return Some(Written::Nothing);
                 };
-                if recv.is_credit_due() {
-                    let window = recv.tune(timing);
+                if recv.is_credit_due()
+                    && let Some(window) = recv.tune(timing)
+                {
                     self.receive_credit.raise_window(of_connection(window));
                 }
                 let frame = recv.credit_frame(id);

@@ -229,4 +229,8 @@ impl Queue {
         let standing = |round: &&Round| round.in_order != NOBODY;
         self.members.len() - self.rounds.iter().filter(standing).count() + self.in_order.len()
     }
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.members.capacity()
+    }
 }

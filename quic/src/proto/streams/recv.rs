@@ -310,12 +310,15 @@ impl Recv {
         self.credit.is_due() && self.state == RecvState::Recv && self.stop == Stop::Wanted
     }
 
-    /// A limit is about to be sent: the window grows, if the application needs that. Its size.
-    pub(super) fn tune(&mut self, timing: Timing) -> u64 {
-        self.credit.tune(timing);
+    /// A limit is about to be sent: the window grows, if the application needs that. Its new size
+    /// if it did.
+    pub(super) fn tune(&mut self, timing: Timing) -> Option<u64> {
+        if !self.credit.tune(timing) {
+            return None;
+        }
         let window = self.credit.window();
         self.data.allow_pieces(pieces(window));
-        window
+        Some(window)
     }
 
     /// The `MAX_STREAM_DATA` to send, if there still is one.
@@ -336,6 +339,11 @@ impl Recv {
     /// The peer says that this limit holds it back.
     pub(super) const fn on_blocked(&mut self, limit: u64) {
         self.credit.on_blocked(limit);
+    }
+
+    #[cfg(test)]
+    pub(super) const fn window(&self) -> u64 {
+        self.credit.window()
     }
 
     #[cfg(test)]

@@ -401,4 +401,9 @@ impl Send {
     pub(super) const fn state(&self) -> SendState {
         self.state
     }
+
+    #[cfg(test)]
+    pub(super) const fn held(&self) -> u64 {
+        self.buffer.held()
+    }
 }

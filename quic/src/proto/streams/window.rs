@@ -58,8 +58,9 @@ impl Window {
         self.consumed = self.consumed.saturating_add(bytes);
     }
 
-    /// Takes the totals of what was received and consumed, and grows if that was fast.
-    pub(super) fn on_update(&mut self, timing: Timing, received: u64, consumed: u64) {
+    /// Takes the totals of what was received and consumed, and grows if that was fast; whether it
+    /// did.
+    pub(super) fn on_update(&mut self, timing: Timing, received: u64, consumed: u64) -> bool {
         let since = self.since.unwrap_or(timing.now);
         let rtt = timing.rtt.max(SHORTEST_ROUND_TRIP);
         let elapsed = timing.now.saturating_duration_since(since);
@@ -67,16 +68,18 @@ impl Window {
         let read = consumed.saturating_sub(self.consumed).min(arrived);
         let is_enough = read > 0 && read >= self.size / 8;
         if self.since.is_some() && !is_enough && elapsed <= rtt {
-            return;
+            return false;
         }
         let fast = u128::from(read) * ROUND_TRIPS * rtt.as_nanos()
             > u128::from(self.size) * elapsed.as_nanos();
-        if self.since.is_some() && is_enough && fast {
+        let grows = self.since.is_some() && is_enough && fast && self.size < self.max;
+        if grows {
             self.raise(self.size.saturating_mul(2));
         }
         self.since = Some(timing.now);
         self.received = received;
         self.consumed = consumed;
+        grows
     }
 
     /// Grows to so many bytes at least, within its bound.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{
     Bbr, Lost, LostPacket, Sample, Severity, State,
-    params::{Gain, UNBOUNDED},
+    params::{Gain, LOSS_SAMPLE_DATAGRAMS, UNBOUNDED},
 };
 
 /// Signs of congestion in the current round, and what the path delivered in it.
@@ -23,6 +23,9 @@ pub(super) struct Signals {
     round_end: u64,
     /// Gaps that the losses of the round left.
     pub(super) lost_ranges: u32,
+    /// Bytes lost since so much was delivered, to be judged together.
+    lost: u64,
+    lost_since: u64,
     /// Where the last lost packet ends in all that was sent.
     lost_end: Option<u64>,
     /// Rounds of Startup with marks.
@@ -77,9 +80,9 @@ impl Undo {
 
 impl Bbr {
     /// Whether so much of what was in flight was lost that it was too much.
-    #[expect(clippy::unused_self, reason = "a predicate of the algorithm")]
     pub(super) fn is_inflight_too_high(&self, lost: u64, tx_in_flight: u64) -> bool {
-        lost > Gain::LOSS_THRESHOLD.of(tx_in_flight)
+        let sample = LOSS_SAMPLE_DATAGRAMS * self.datagram_size;
+        lost > Gain::LOSS_THRESHOLD.of(tx_in_flight.max(sample))
     }
 
     pub(super) fn handle_losses(&mut self, lost: &Lost<'_>) {
@@ -105,6 +108,7 @@ impl Bbr {
     fn handle_lost_packet(&mut self, now: Instant, packet: &LostPacket, total: u64) {
         self.note_loss();
         self.signals.count_range(packet);
+        self.signals.lost = self.signals.lost.saturating_add(packet.bytes);
         if !self.cycle.is_probe_sample {
             return;
         }
@@ -183,8 +187,17 @@ impl Bbr {
         if !self.signals.round_started {
             return;
         }
+        let delivered =
+            sample.total_delivered - self.signals.lost_since.min(sample.total_delivered);
+        let sent = delivered.saturating_add(self.signals.lost);
+        let excessive =
+            self.signals.mark_in_round || self.is_inflight_too_high(self.signals.lost, sent);
         if self.signals.loss_in_round && !self.state.is_probing() {
-            self.adapt_lower_bounds();
+            self.adapt_lower_bounds(excessive);
+        }
+        if excessive || sent >= LOSS_SAMPLE_DATAGRAMS * self.datagram_size {
+            self.signals.lost = 0;
+            self.signals.lost_since = sample.total_delivered;
         }
         self.signals.loss_in_round = false;
         self.signals.mark_in_round = false;
@@ -193,7 +206,11 @@ impl Bbr {
     /// A round lost something while the flow did not probe: slow down towards what was delivered.
     /// What was delivered while a queue stood is more than the path holds, so that a round with marks
     /// takes the volume below it.
-    fn adapt_lower_bounds(&mut self) {
+    fn adapt_lower_bounds(&mut self, excessive: bool) {
+        let floor_bw = Gain::TOLERATED.of(self.model.max_bw.get());
+        let floor_inflight = self
+            .inflight(self.model.max_bw.get())
+            .saturating_add(self.model.aggregation.extra_acked());
         let (signals, model) = (&self.signals, &mut self.model);
         if model.bw_shortterm == UNBOUNDED {
             model.bw_shortterm = model.max_bw.get();
@@ -206,8 +223,14 @@ impl Bbr {
         } else {
             signals.inflight_latest
         };
-        model.bw_shortterm = signals.bw_latest.max(Gain::BETA.of(model.bw_shortterm));
-        model.inflight_shortterm = delivered.max(Gain::BETA.of(model.inflight_shortterm));
+        let mut bw = signals.bw_latest.max(Gain::BETA.of(model.bw_shortterm));
+        let mut inflight = delivered.max(Gain::BETA.of(model.inflight_shortterm));
+        if !excessive {
+            bw = bw.max(floor_bw.min(model.bw_shortterm));
+            inflight = inflight.max(floor_inflight.min(model.inflight_shortterm));
+        }
+        model.bw_shortterm = bw;
+        model.inflight_shortterm = inflight;
     }
 
     fn save_state_upon_loss(&mut self) {

@@ -29,6 +29,8 @@ impl Gain {
     pub(super) const HEADROOM: Self = Self(15);
     /// Losses of a round that are put up with while probing.
     pub(super) const LOSS_THRESHOLD: Self = Self(2);
+    /// What rounds with no more losses than that leave of the bandwidth, however many they are.
+    pub(super) const TOLERATED: Self = Self(95);
     /// Growth of the delivery rate that means the pipe is not full.
     pub(super) const GROWTH: Self = Self(125);
 
@@ -44,6 +46,10 @@ pub(super) const FULL_PIPE_ROUNDS: u8 = 3;
 
 /// Gaps that losses must leave in one round to end Startup (§5.3.1.3).
 pub(super) const STARTUP_LOSS_RANGES: u32 = 6;
+
+/// Datagrams that must be looked at before a share of them that is lost means anything: of fewer, a
+/// single loss would be more than the threshold.
+pub(super) const LOSS_SAMPLE_DATAGRAMS: u64 = 50;
 
 /// Rounds with marks that end Startup.
 pub(super) const STARTUP_MARKED_ROUNDS: u8 = 2;

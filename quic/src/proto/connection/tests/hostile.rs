@@ -12,8 +12,8 @@ use super::{
 use crate::{
     proto::{
         frame::{
-            FrameWriter, MaxData, MaxStreamData, MaxStreams, NewConnectionId, PathChallenge,
-            ResetStream, RetireConnectionId, StopSending, StreamDataBlocked,
+            AckFrequency, FrameWriter, MaxData, MaxStreamData, MaxStreams, NewConnectionId,
+            PathChallenge, ResetStream, RetireConnectionId, StopSending, StreamDataBlocked,
         },
         packet::{Cid, Space},
         streams::{Direction, StreamId},
@@ -37,7 +37,10 @@ fn number(rng: &mut Rng) -> u64 {
 fn wild_frame(rng: &mut Rng, out: &mut FrameWriter<'_>) {
     let mut bytes = [0; 128];
     let mut writer = Writer::new(&mut bytes);
-    writer.varint(rng.below(0x20));
+    writer.varint(match rng.below(0x21) {
+        0x20 => 0xaf,
+        ty => ty,
+    });
     for _ in 0..rng.below(6) {
         writer.varint(number(rng));
     }
@@ -59,7 +62,7 @@ fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
     };
     // One final size for each stream, so that it can be said again and again.
     let size = 300 + 10 * index;
-    match rng.below(16) {
+    match rng.below(18) {
         0..=2 => {
             let mut ranges: Vec<_> = (0..=rng.below(4)).map(|_| rng.below(sent + 1)).collect();
             ranges.sort_unstable_by_key(|&pn| std::cmp::Reverse(pn));
@@ -115,6 +118,17 @@ fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
         }
         14 => {
             out.write(&PathChallenge([index as u8; 8]));
+        }
+        15 => {
+            out.write(&AckFrequency {
+                sequence: number(rng),
+                threshold: number(rng),
+                max_delay: 1000 + rng.below(16_000_000),
+                reordering: number(rng),
+            });
+        }
+        16 => {
+            out.immediate_ack();
         }
         _ => {
             let offset = 100 + rng.below(1000);

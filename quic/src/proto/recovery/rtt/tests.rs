@@ -60,15 +60,14 @@ fn timers_are_no_finer_than_a_millisecond() {
     for _ in 0..200 {
         rtt.on_sample(Instant::now(), Duration::ZERO, Duration::ZERO);
     }
-    assert_eq!(rtt.loss_delay(), GRANULARITY);
     assert_eq!(rtt.pto(), GRANULARITY);
 }
 
 #[test]
-fn the_loss_delay_is_nine_eighths_of_the_larger_round_trip() {
-    assert_eq!(sampled(&[(80, 0)]).loss_delay(), ms(90));
+fn losses_are_timed_by_the_larger_round_trip() {
+    assert_eq!(sampled(&[(80, 0)]).larger(), ms(80));
     let rtt = sampled(&[(80, 0), (160, 0)]);
-    assert_eq!(rtt.loss_delay(), ms(180));
+    assert_eq!(rtt.larger(), ms(160));
     let rtt = sampled(&[(80, 0), (8, 0)]);
-    assert_eq!(rtt.loss_delay(), rtt.smoothed() * 9 / 8);
+    assert_eq!(rtt.larger(), rtt.smoothed());
 }

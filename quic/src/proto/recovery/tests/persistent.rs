@@ -29,7 +29,8 @@ fn losses_over_less_are_one_congestion_event() {
     let world = outage(ms(274), 4);
     assert_eq!(world.lost(), [1, 2, 3, 4]);
     assert!(!world.outcome.persistent_congestion);
-    assert_eq!(world.recovery.window(), 6000);
+    let threshold = world.recovery.controller.slow_start_threshold();
+    assert_eq!(threshold, Some(6000));
 }
 
 #[test]
@@ -91,4 +92,41 @@ fn persistent_congestion_is_measured_between_packets_that_ask_for_an_ack() {
     world.ack(Space::Data, [7..=7]);
     assert_eq!(world.lost(), [1, 2, 3, 4, 5, 6]);
     assert!(!world.outcome.persistent_congestion);
+}
+
+#[test]
+fn a_skipped_number_does_not_interrupt_persistent_congestion() {
+    let mut world = World::established();
+    for pn in 1..=5 {
+        world.pass(ms(276));
+        if pn == 3 {
+            world.recovery.on_number_skipped(Space::Data, pn);
+        } else {
+            world.send(Space::Data, pn);
+        }
+    }
+    world.pass(ms(276));
+    world.send(Space::Data, 6);
+    world.pass(RTT);
+    world.ack(Space::Data, [6..=6]);
+    assert_eq!(world.lost(), [1, 2, 4, 5]);
+    assert!(world.outcome.persistent_congestion);
+}
+
+#[test]
+fn a_packet_without_a_record_interrupts_persistent_congestion() {
+    let mut world = World::established();
+    for pn in 1..=5 {
+        world.pass(ms(276));
+        if pn == 3 {
+            world.recovery.on_number_used(Space::Data, pn);
+        } else {
+            world.send(Space::Data, pn);
+        }
+    }
+    world.pass(ms(276));
+    world.send(Space::Data, 6);
+    world.pass(RTT);
+    world.ack(Space::Data, [6..=6]);
+    assert!(!world.outcome.persistent_congestion, "it may have arrived");
 }

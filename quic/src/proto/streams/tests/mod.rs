@@ -2,10 +2,13 @@ mod delivery;
 mod fairness;
 mod flow;
 mod opening;
+mod priorities;
+mod queue;
 mod recv_states;
 mod release;
 mod send_states;
 mod transfer;
+mod windows;
 
 use std::time::{Duration, Instant};
 

@@ -1,0 +1,71 @@
+//! hybriq and quinn ask each other for fewer acknowledgements (draft-ietf-quic-ack-frequency).
+
+use std::sync::Arc;
+
+use hybriq_interop::{
+    ALPN, Bulk, Certificate, Groups, Peer, Setup, Windows, echo_stream, peers::Hybriq,
+};
+use quinn::{
+    AckFrequencyConfig, Endpoint, ServerConfig, TransportConfig, crypto::rustls::QuicServerConfig,
+};
+use rustls::{crypto::aws_lc_rs, version::TLS13};
+
+/// Every tenth packet and whatever is lost.
+fn requests() -> AckFrequencyConfig {
+    let mut requests = AckFrequencyConfig::default();
+    requests
+        .ack_eliciting_threshold(9_u32.into())
+        .reordering_threshold(3_u32.into());
+    requests
+}
+
+fn server(certificate: &Certificate) -> Endpoint {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .expect("TLS 1.3")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der()], certificate.key_der())
+        .expect("a certificate");
+    tls.alpn_protocols = vec![ALPN.into()];
+    let tls = QuicServerConfig::try_from(tls).expect("a QUIC suite");
+    let mut transport = TransportConfig::default();
+    transport.ack_frequency_config(Some(requests()));
+    let mut config = ServerConfig::with_crypto(Arc::new(tls));
+    config.transport_config(Arc::new(transport));
+    Endpoint::server(config, ([127, 0, 0, 1], 0).into()).expect("a socket")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thirty_two_mebibytes_each_way_with_requests_of_both_ends() {
+    let certificate = Certificate::generate().expect("a certificate");
+    let endpoint = server(&certificate);
+    let address = endpoint.local_addr().expect("an address");
+    let echo = tokio::spawn(async move {
+        let incoming = endpoint.accept().await.expect("a client");
+        let connection = incoming.await.expect("a connection");
+        let (writer, reader) = connection.accept_bi().await.expect("a stream");
+        echo_stream(Box::new(writer), Box::new(reader)).await;
+        connection.closed().await;
+        connection.stats()
+    });
+
+    let setup = Setup {
+        certificate,
+        groups: Groups::PreferPostQuantum,
+        windows: Windows::Default,
+    };
+    let peer = Hybriq(hybriq::Backend::Rustls);
+    let connection = peer.connect(&setup, address).await.expect("a connection");
+    let bulk = Bulk {
+        bytes: 32 * 1024 * 1024,
+        seed: 7,
+    };
+    let receipt = bulk.exchange(&*connection).await.expect("an echo");
+    assert!(receipt.bytes == bulk.bytes && receipt.is_intact());
+    connection.close();
+
+    let stats = echo.await.expect("an echo");
+    assert!(stats.frame_tx.ack_frequency > 0, "quinn asked for nothing");
+    assert!(stats.frame_rx.ack_frequency > 0, "hybriq asked for nothing");
+}

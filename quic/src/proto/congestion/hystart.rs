@@ -1,0 +1,114 @@
+use std::time::Duration;
+
+use super::Acked;
+
+#[cfg(test)]
+mod tests;
+
+/// How much the round trip must grow at least.
+const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
+
+/// How much it need grow at most.
+const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
+
+/// Between the two: so much of the round trip before.
+const MIN_RTT_DIVISOR: u32 = 8;
+
+/// Samples without which a round says nothing.
+const N_RTT_SAMPLE: u32 = 8;
+
+/// How much slower conservative slow start is.
+const CSS_GROWTH_DIVISOR: u64 = 4;
+
+/// Rounds of it until slow start is over.
+const CSS_ROUNDS: u8 = 5;
+
+/// HyStart++ (RFC 9406): ends the initial slow start when the round trip grows, before packets are
+/// lost.
+///
+/// When round trips grow, slow start turns conservative: it grows by a quarter. Five rounds
+/// later it ends, unless the round trip falls again, which shows that it grew for another reason.
+///
+/// The growth per acknowledgement is not limited (L is infinite), since packets are paced (§4.3).
+#[derive(Clone, Debug, Default)]
+pub(super) struct HyStart {
+    /// The round ends when a packet is acknowledged that left after so many bytes were delivered.
+    round_end: u64,
+    /// The smallest round trip of the round before.
+    last_round: Option<Duration>,
+    /// The smallest round trip of this round, and the samples it is taken from.
+    this_round: Option<Duration>,
+    samples: u32,
+    conservative: Option<Conservative>,
+}
+
+/// Conservative slow start, and how long it goes on.
+#[derive(Clone, Copy, Debug)]
+struct Conservative {
+    /// The round trip that made it begin.
+    baseline: Duration,
+    /// Rounds that ended since.
+    rounds: u8,
+}
+
+/// How slow start goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Growth {
+    /// The window may grow by so many bytes.
+    By(u64),
+    /// It has found the capacity: congestion avoidance begins.
+    Over,
+}
+
+impl HyStart {
+    /// Takes an acknowledgement that came in slow start.
+    pub(super) fn on_acked(&mut self, acked: &Acked) -> Growth {
+        if acked.rate.prior_delivered >= self.round_end && self.start_round(acked.delivered) {
+            return Growth::Over;
+        }
+        if let Some(sample) = acked.rtt.sample {
+            self.samples = self.samples.saturating_add(1);
+            self.this_round = Some(self.this_round.map_or(sample, |min| min.min(sample)));
+        }
+        self.look_for_a_queue();
+        Growth::By(match self.conservative {
+            Some(_) => acked.bytes / CSS_GROWTH_DIVISOR,
+            None => acked.bytes,
+        })
+    }
+
+    /// Begins a round; true if it was the last of conservative slow start.
+    fn start_round(&mut self, delivered: u64) -> bool {
+        self.round_end = delivered;
+        self.last_round = self.this_round.take();
+        self.samples = 0;
+        let Some(conservative) = &mut self.conservative else {
+            return false;
+        };
+        conservative.rounds += 1;
+        conservative.rounds >= CSS_ROUNDS
+    }
+
+    /// Compares the round trips of this round with those before, once there are enough.
+    fn look_for_a_queue(&mut self) {
+        let Some(this) = self.this_round else {
+            return;
+        };
+        if self.samples < N_RTT_SAMPLE {
+            return;
+        }
+        if let Some(Conservative { baseline, .. }) = self.conservative {
+            if this < baseline {
+                self.conservative = None;
+            }
+        } else if let Some(last) = self.last_round {
+            let threshold = (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
+            if this >= last.saturating_add(threshold) {
+                self.conservative = Some(Conservative {
+                    baseline: this,
+                    rounds: 0,
+                });
+            }
+        }
+    }
+}

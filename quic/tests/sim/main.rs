@@ -7,6 +7,7 @@
 mod acks;
 mod bad_input;
 mod careful_resume;
+mod congestion;
 mod ecn;
 mod events;
 mod field_bugs;
@@ -16,5 +17,7 @@ mod lifetime;
 mod pacing;
 mod recovery_reordering;
 mod recovery_tail;
+mod streams_priority;
+mod streams_windows;
 mod support;
 mod transfer;

@@ -89,6 +89,8 @@ pub struct FlowReport {
     pub smoothed_rtt: Duration,
     /// The probe timeout, backoff aside.
     pub pto: Duration,
+    /// How often it was doubled since the last progress.
+    pub backoff: u32,
     /// Things held in memory: packets under way, chunks to send again, ranges received.
     pub held: usize,
 }
@@ -183,6 +185,11 @@ impl Flows {
         self.clock.now = end;
     }
 
+    /// Datagrams on the wire.
+    pub fn in_flight(&self) -> usize {
+        self.network.in_flight()
+    }
+
     /// Whether nothing is under way and nothing will be.
     pub fn is_quiet(&self) -> bool {
         self.next_timeout().is_none()
@@ -217,7 +224,12 @@ impl Flows {
             }
             flow.sender.on_timeout(now);
             flow.transmit(self.clock, &mut self.network);
-            flow.next_timeout = flow.timers().map(|at| self.clock.since(at));
+            let timers = flow.timers();
+            assert!(
+                timers.is_none_or(|at| at >= now),
+                "a timer lies in the past"
+            );
+            flow.next_timeout = timers.map(|at| self.clock.since(at));
             if self.turns.is_multiple_of(AUDIT_EVERY) {
                 flow.sender.audit();
             }

@@ -97,9 +97,11 @@ pub struct Outcome {
     pub p95_delay: Duration,
 }
 
-/// Round trips that a run lasts, and the time it lasts at least.
+/// Round trips that a run lasts, the time it lasts at least, and datagrams that the link carries
+/// in it at most.
 const ROUNDS: u32 = 200;
 const SHORTEST: Duration = Duration::from_secs(3);
+const MOST_DATAGRAMS: u64 = 1_500_000;
 
 /// The part of a run that is not counted: a third.
 const WARM_UP: u32 = 3;
@@ -149,7 +151,9 @@ impl Path {
 
     /// How long a run lasts.
     pub fn duration(self) -> Duration {
-        (self.round_trip * ROUNDS).max(SHORTEST)
+        let bits = MOST_DATAGRAMS * u64::from(self.datagram_size()) * 8;
+        let longest = Duration::from_millis(bits / (self.rate / 1000));
+        (self.round_trip * ROUNDS).max(SHORTEST).min(longest)
     }
 
     /// Datagrams that the link carries during a run.

@@ -81,7 +81,7 @@ fn sixteen_quiet_rounds_bring_the_first_thresholds_back() {
     let mut reordering = Reordering::new(at);
     reordering.on_spurious(late(20, 100));
     rounds(&mut reordering, &mut at, 15);
-    assert_eq!(thresholds(&reordering), (21, Duration::from_millis(100)));
+    assert_eq!(thresholds(&reordering), (21, Duration::from_millis(110)));
     rounds(&mut reordering, &mut at, 1);
     assert_eq!(thresholds(&reordering), FIRST);
 }

@@ -12,5 +12,6 @@ mod first_flight;
 mod handshake_matrix;
 mod lifetime;
 mod pacing;
+mod prague;
 mod support;
 mod transfer;

@@ -19,7 +19,7 @@ use crate::{
     recv_stream::RecvStream,
     saved_path::SavedPath,
     send_stream::SendStream,
-    stats::ConnectionStats,
+    stats::{ConnectionStats, PathStats},
     worker::{Handle, SendSide, State, wait_until},
 };
 
@@ -187,6 +187,11 @@ impl Connection {
     pub fn saved_path(&self) -> Option<SavedPath> {
         let known = self.handle.lock().core.known_path()?;
         Some(SavedPath::new(known, SystemTime::now()))
+    }
+
+    /// What is known of the path it uses.
+    pub fn path_stats(&self) -> PathStats {
+        self.handle.lock().core.path_stats()
     }
 
     /// The peer's address.

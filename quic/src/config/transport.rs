@@ -1,9 +1,12 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::CarefulResume;
-use crate::proto::{
-    congestion::Congestion,
-    recovery::{EcnState, Pacing},
+use crate::{
+    events::{Subscriber, Subscription},
+    proto::{
+        congestion::Congestion,
+        recovery::{EcnState, Pacing},
+    },
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -70,6 +73,7 @@ pub struct TransportConfig {
     pub(crate) careful_resume: Option<CarefulResume>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
+    pub(crate) subscriber: Option<Subscription>,
 }
 
 impl Default for TransportConfig {
@@ -100,6 +104,7 @@ impl TransportConfig {
             careful_resume: None,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
+            subscriber: None,
         }
     }
 
@@ -268,6 +273,13 @@ impl TransportConfig {
     #[must_use]
     pub const fn without_ecn(mut self) -> Self {
         self.ecn = EcnState::Disabled;
+        self
+    }
+
+    /// Tells somebody what happens on connections, as it happens: see [`events`](crate::events).
+    #[must_use]
+    pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
+        self.subscriber = Some(Subscription(subscriber));
         self
     }
 

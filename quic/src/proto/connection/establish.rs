@@ -11,8 +11,8 @@ use std::{
 use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 
 use super::{
-    Connection, Event, Setup, close::Close, receive::Early, resume::PathKeys, spaces, state::State,
-    timers::Timers,
+    Connection, Event, Setup, close::Close, observer::Observer, receive::Early, resume::PathKeys,
+    spaces, state::State, timers::Timers,
 };
 use crate::{
     config::{self, TransportConfig},
@@ -223,6 +223,8 @@ impl Connection {
             max_bidi: config.max_bidi_streams,
             max_uni: config.max_uni_streams,
         };
+        let observer = Observer::new(config.subscriber.as_ref(), now, side, parts.original_dcid);
+        observer.tell(|| crate::events::Event::ConnectionStarted(path.peer()));
         Self {
             side,
             state: State::new(),
@@ -246,6 +248,7 @@ impl Connection {
             events: VecDeque::new(),
             outcome: Outcome::default(),
             stats: ConnectionStats::default(),
+            observer,
             config,
         }
     }

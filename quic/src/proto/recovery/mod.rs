@@ -9,6 +9,7 @@ mod pacer;
 mod persistent;
 mod pto;
 mod reordering;
+mod report;
 mod resume;
 mod rtt;
 mod skip;
@@ -262,11 +263,6 @@ impl<R> Recovery<R> {
     /// Whether the path carries ECN marks.
     pub const fn ecn_state(&self) -> EcnState {
         self.ecn.state()
-    }
-
-    /// Packets that the peer reported as marked with CE.
-    pub const fn ecn_marks(&self) -> u64 {
-        self.ecn.ce_total()
     }
 
     /// Takes the rate from the controller, or from its window once a round trip was measured.

@@ -15,6 +15,7 @@ mod first_flight;
 mod handshake_matrix;
 mod lifetime;
 mod pacing;
+mod prague;
 mod recovery_reordering;
 mod recovery_tail;
 mod streams_priority;

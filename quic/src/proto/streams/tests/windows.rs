@@ -161,7 +161,7 @@ impl Transfer {
             if self
                 .link
                 .lost
-                .is_some_and(|every| self.answers % every == 0)
+                .is_some_and(|every| self.answers.is_multiple_of(every))
             {
                 self.server.on_lost(&sent);
             } else {
@@ -187,7 +187,7 @@ impl Transfer {
 
     fn read(&mut self) {
         self.accepted |= self.server.accept(Direction::Bidi).is_some();
-        if !self.accepted || self.turns % self.link.sleep != 0 {
+        if !self.accepted || !self.turns.is_multiple_of(self.link.sleep) {
             return;
         }
         let mut left = self.link.reader;

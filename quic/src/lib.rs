@@ -151,6 +151,7 @@ mod connection;
 #[cfg(feature = "tokio")]
 mod endpoint;
 mod error;
+pub mod events;
 mod handshake;
 #[cfg(feature = "tokio")]
 mod incoming;
@@ -158,6 +159,7 @@ mod incoming;
 pub mod proto;
 #[cfg(feature = "tokio")]
 mod recv_stream;
+mod saved_path;
 #[cfg(feature = "tokio")]
 mod send_stream;
 #[doc(hidden)]
@@ -168,7 +170,7 @@ mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
 
-pub use config::{AckFrequency, ClientConfig, ServerConfig, TransportConfig};
+pub use config::{AckFrequency, CarefulResume, ClientConfig, ServerConfig, TransportConfig};
 #[cfg(feature = "tokio")]
 pub use connecting::Connecting;
 #[cfg(feature = "tokio")]
@@ -184,12 +186,15 @@ pub use incoming::Incoming;
 pub use proto::{
     congestion::{self, Congestion},
     error::Code,
+    frame::EcnCounts,
+    recovery::EcnState,
     streams::{Direction, Priority, StreamId},
 };
 #[cfg(feature = "tokio")]
 pub use recv_stream::RecvStream;
+pub use saved_path::{InvalidSavedPath, SavedPath};
 #[cfg(feature = "tokio")]
 pub use send_stream::SendStream;
-pub use stats::ConnectionStats;
+pub use stats::{ConnectionStats, PathStats};
 #[cfg(feature = "tokio")]
 pub use worker::EndpointStats;

@@ -71,6 +71,18 @@ impl World {
         index
     }
 
+    /// Connects a client machine once more, from the same address. Its connections are those of
+    /// [`World::client_host`].
+    ///
+    /// # Panics
+    /// Where there is none, or the setup cannot be used.
+    pub fn connect_again(&mut self, index: usize, setup: &Setup, app: impl App + 'static) {
+        let host = &mut self.clients[index];
+        if let Err(error) = host.connect(self.clock, setup, SERVER_ADDRESS, Box::new(app)) {
+            self.fail(&format!("the client's setup is of no use: {error}"));
+        }
+    }
+
     /// Virtual time since the world began.
     pub const fn now(&self) -> Duration {
         self.clock.now

@@ -6,11 +6,17 @@
 
 mod acks;
 mod bad_input;
+mod careful_resume;
+mod congestion;
+mod ecn;
+mod events;
 mod field_bugs;
 mod first_flight;
 mod handshake_matrix;
 mod lifetime;
 mod pacing;
+mod recovery_reordering;
+mod recovery_tail;
 mod streams_priority;
 mod streams_windows;
 mod support;

@@ -140,7 +140,6 @@ pub(super) struct Flow {
     /// Bytes the application wrote that were not sent.
     written_until: Instant,
     next_pn: u64,
-    next_send: Instant,
     send_scheduled: Option<Instant>,
     ranges: Vec<(u64, u64)>,
     unacked: u32,
@@ -210,7 +209,7 @@ impl World {
             controller: Box::new(bbr.clone()),
             skip_seed: None,
             ecn: EcnState::Disabled,
-            pacing: Pacing::Off,
+            pacing: Pacing::On,
         };
         self.flows.push(Flow {
             bbr,
@@ -219,7 +218,6 @@ impl World {
             source: Source::Bulk,
             written_until: now,
             next_pn: 0,
-            next_send: now,
             send_scheduled: None,
             ranges: Vec::new(),
             unacked: 0,
@@ -335,8 +333,8 @@ impl World {
                 }
                 break;
             }
-            if flow.next_send > now {
-                let at = flow.next_send;
+            if !flow.recovery.may_send_now(now) {
+                let at = flow.recovery.on_paced(now);
                 self.wake(index, at);
                 break;
             }
@@ -364,10 +362,6 @@ impl World {
             record: (),
         };
         flow.recovery.on_packet_sent(Space::Data, pn, packet);
-        let rate = flow.bbr.pacing_rate().unwrap();
-        let gap = Duration::from_nanos(BYTES * 1_000_000_000 / rate);
-        // A timer that is a little late is made up for.
-        flow.next_send = flow.next_send.max(now - ms(1).min(now - self.start)) + gap;
         let waiting = self.free_at.saturating_duration_since(now);
         let lost = self.random.next() % 10_000 < self.link.loss;
         if lost || params::volume(self.link.rate, waiting) + BYTES > self.link.buffer.max(BYTES) {

@@ -6,6 +6,7 @@
 
 mod acks;
 mod bad_input;
+mod bulk;
 mod careful_resume;
 mod congestion;
 mod events;

@@ -161,10 +161,33 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The frames of a packet: iterates over them. It ends early where they break a rule, which closes
-/// the connection.
+/// The frames of a packet, read when they are asked for.
 #[derive(Clone, Copy)]
 pub struct Frames<'a> {
+    payload: &'a [u8],
+}
+
+impl<'a> Frames<'a> {
+    /// One after the other. It ends early where they break a rule, which closes the connection.
+    pub const fn iter(&self) -> FramesIter<'a> {
+        FramesIter {
+            payload: self.payload,
+        }
+    }
+}
+
+impl<'a> IntoIterator for &Frames<'a> {
+    type Item = FrameInfo;
+    type IntoIter = FramesIter<'a>;
+
+    fn into_iter(self) -> FramesIter<'a> {
+        self.iter()
+    }
+}
+
+/// Reads the frames of a packet.
+#[derive(Clone)]
+pub struct FramesIter<'a> {
     payload: &'a [u8],
 }
 
@@ -182,7 +205,7 @@ pub struct FrameInfo {
     pub stream: Option<u64>,
 }
 
-impl Iterator for Frames<'_> {
+impl Iterator for FramesIter<'_> {
     type Item = FrameInfo;
 
     fn next(&mut self) -> Option<FrameInfo> {
@@ -209,7 +232,7 @@ impl Iterator for Frames<'_> {
 
 impl fmt::Debug for Frames<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(*self).finish()
+        f.debug_list().entries(self).finish()
     }
 }
 

@@ -72,6 +72,10 @@ pub struct PathStats {
     pub delivery_rate: Option<u64>,
     /// Bytes per second at which packets leave.
     pub pacing_rate: Option<u64>,
+    /// How many packets may overtake one before it counts as lost; it grows where the path reorders.
+    pub packet_threshold: u64,
+    /// How long after it was sent a packet counts as lost if a later one arrived, likewise.
+    pub time_threshold: Duration,
     /// Probe timeouts since the last progress.
     pub pto_count: u32,
     /// Bytes of a full datagram.

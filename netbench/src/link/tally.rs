@@ -91,6 +91,8 @@ pub(crate) struct Summary {
     pub(crate) rebinds: u64,
     /// Datagrams of clients that the table had no room for.
     pub(crate) turned_away: u64,
+    /// CPU time of the relay.
+    pub(crate) cpu_s: f64,
     /// From clients to the server.
     pub(crate) up: Tally,
     /// From the server to clients.
@@ -144,8 +146,8 @@ impl fmt::Display for Summary {
         writeln!(f, "down: {}", self.down)?;
         write!(
             f,
-            "clients {}, rebound {} times, datagrams turned away {}; seed {}",
-            self.clients, self.rebinds, self.turned_away, self.seed
+            "clients {}, rebound {} times, datagrams turned away {}; {:.2} s of CPU; seed {}",
+            self.clients, self.rebinds, self.turned_away, self.cpu_s, self.seed
         )
     }
 }

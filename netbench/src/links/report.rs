@@ -10,6 +10,9 @@ use crate::drivers;
 use crate::link::Summary;
 use crate::machine::Machine;
 
+/// A relay that is later than this on average disturbs what it is to measure.
+const LATE_MS: f64 = 1.0;
+
 #[derive(Serialize)]
 pub(crate) struct Report {
     pub(crate) netbench: &'static str,
@@ -80,6 +83,8 @@ pub(crate) struct Row {
     pub(crate) max_queue_ms: f64,
     pub(crate) server_cpu_s: f64,
     pub(crate) client_cpu_s: f64,
+    /// How late the relay was on average: more than a little, and the link was another.
+    pub(crate) relay_late_ms: f64,
     pub(crate) failures: usize,
 }
 
@@ -165,6 +170,10 @@ impl Report {
             max_queue_ms: of(|done| done.link.down.max_queue_delay_us / 1e3),
             server_cpu_s: of(|done| done.server.cpu_s),
             client_cpu_s: of(|done| done.client.cpu_s),
+            relay_late_ms: of(|done| {
+                let link = &done.link;
+                link.down.mean_late_us.max(link.up.mean_late_us) / 1e3
+            }),
             failures: runs().count() - downloads().count(),
         }
     }
@@ -232,14 +241,26 @@ impl Report {
                     row.lost_share * 100.0,
                     format!("{:.0}/{:.0}", row.mean_queue_ms, row.max_queue_ms),
                     format!("{:.1}/{:.1}", row.server_cpu_s, row.client_cpu_s),
-                    match row.failures {
-                        0 => String::new(),
-                        failures => format!("  {failures} failed"),
-                    }
+                    row.remarks()
                 )?;
             }
         }
         Ok(())
+    }
+}
+
+impl Row {
+    /// What the figures must not be read without.
+    fn remarks(&self) -> String {
+        let failed = match self.failures {
+            0 => String::new(),
+            failures => format!("  {failures} failed"),
+        };
+        if self.relay_late_ms > LATE_MS {
+            let late = self.relay_late_ms;
+            return format!("{failed}  busy machine: relay {late:.1} ms late");
+        }
+        failed
     }
 }
 

@@ -58,14 +58,14 @@ impl Subscriber for Recorder {
             Event::PacketSent(packet) => {
                 heard.sent[packet.kind as usize] += 1;
                 heard.marked += u64::from(packet.ecn.is_some());
-                let sizes: usize = packet.frames.map(|frame| frame.size).sum();
+                let sizes: usize = packet.frames.iter().map(|frame| frame.size).sum();
                 assert!((1..packet.size).contains(&sizes));
-                let names = packet.frames.map(|frame| frame.name);
+                let names = packet.frames.iter().map(|frame| frame.name);
                 heard.frames_sent.extend(names);
             }
             Event::PacketReceived(packet) => {
                 heard.received += 1;
-                assert!(packet.frames.count() > 0);
+                assert!(packet.frames.iter().count() > 0);
             }
             Event::PacketDropped(dropped) => heard.dropped.push(dropped.trigger),
             Event::PacketLost(lost) => heard.lost.push(lost.trigger),
@@ -213,7 +213,9 @@ fn stats_tell_of_acks_marks_and_the_path() {
         ours.ecn_received.ect0 + theirs.packets_lost,
         theirs.ecn_sent.ect0
     );
-    assert_eq!(theirs.ecn_echoed, ours.ecn_received);
+    // The last packet may be an ACK, which brings none.
+    let unheard = ours.ecn_received.ect0 - theirs.ecn_echoed.ect0;
+    assert!(unheard <= 1, "{unheard}");
     let path = world.client_connection(0).path_stats();
     assert!(path.min_rtt >= ms(100) && path.min_rtt <= path.smoothed_rtt);
     assert!(path.latest_rtt >= path.min_rtt && path.rtt_variance < ms(100));

@@ -220,6 +220,7 @@ impl<A: Avoidance> Controller for Classic<A> {
             self.slow_start_threshold = threshold.max(self.minimum_window());
         }
         self.avoidance.on_resume();
+        self.recovery = None;
         self.undo = None;
     }
 

@@ -156,7 +156,7 @@ impl Prague {
     /// The multiplicative decrease (§2.4.2). `alpha` is one at the first mark, which halves what
     /// slow start overshot.
     fn reduce(&mut self, now: Instant, alpha: f64) {
-        let from = self.window_bytes();
+        let from = self.settled_window();
         let (rounds, round_start) = self
             .scalable
             .map_or((0, now), |state| (state.rounds, state.round_start));
@@ -175,6 +175,15 @@ impl Prague {
     fn window_bytes(&self) -> f64 {
         self.scalable
             .map_or(self.classic.window() as f64, |state| state.window)
+    }
+
+    /// The window, or where the classic controller's recovery leads to: meanwhile its window follows
+    /// what is in flight.
+    fn settled_window(&self) -> f64 {
+        match (self.scalable, self.classic.slow_start_threshold()) {
+            (None, Some(threshold)) if self.classic.phase() == Phase::Recovery => threshold as f64,
+            _ => self.window_bytes(),
+        }
     }
 
     /// Whether a further reduction is too early: in the same round trip, or, where growth is slower

@@ -274,6 +274,7 @@ impl Connection {
         self.recovery.on_number_used(space, pn);
         self.stats.packets_sent += 1;
         let ecn = self.recovery.ecn_mark();
+        self.stats.ecn_sent.add(ecn);
         self.observer.on_sealed(kind(space), pn, size, ecn);
         size
     }

@@ -265,11 +265,6 @@ impl<R> Recovery<R> {
         self.ecn.state()
     }
 
-    /// Packets that the peer reported as marked with CE.
-    pub const fn ecn_marks(&self) -> u64 {
-        self.ecn.ce_total()
-    }
-
     /// Takes the rate from the controller, or from its window once a round trip was measured.
     fn update_pace(&mut self) {
         let rate = self.controller.pacing_rate().or_else(|| {

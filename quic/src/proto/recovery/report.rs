@@ -21,6 +21,8 @@ impl<R> Recovery<R> {
             phase: self.phase(),
             delivery_rate: self.delivery.last_rate(),
             pacing_rate: self.pacer.rate(),
+            packet_threshold: self.packet_threshold(),
+            time_threshold: self.time_threshold(),
             pto_count: self.pto_count,
             datagram_size: self.datagram_size,
             ecn: self.ecn.state(),

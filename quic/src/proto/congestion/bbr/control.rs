@@ -71,7 +71,7 @@ impl Bbr {
 
     /// Remembers the last window that neither losses nor ProbeRTT had cut (§5.6.4.4).
     pub(super) fn save_window(&mut self) {
-        self.prior_window = if self.recovery.is_none() && self.state != State::ProbeRtt {
+        self.prior_window = if !self.in_recovery && self.state != State::ProbeRtt {
             self.window
         } else {
             self.prior_window.max(self.window)
@@ -84,8 +84,8 @@ impl Bbr {
 
     /// Everything lost was answered once something sent since is acknowledged.
     pub(super) fn check_recovery_done(&mut self, newest_sent: Instant) {
-        if self.recovery.is_some_and(|start| newest_sent > start) {
-            self.recovery = None;
+        if self.in_recovery && self.episode.is_none_or(|start| newest_sent > start) {
+            self.in_recovery = false;
             self.restore_window();
         }
     }

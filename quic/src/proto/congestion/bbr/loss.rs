@@ -44,7 +44,7 @@ impl Signals {
 
     /// Counts the packets that do not directly follow the one lost before. A packet's place in all
     /// that was sent is what was delivered, lost and in flight when it left.
-    fn count_range(&mut self, packet: &LostPacket) {
+    pub(super) fn count_range(&mut self, packet: &LostPacket) {
         let snapshot = &packet.snapshot;
         let end = snapshot
             .delivered
@@ -79,19 +79,18 @@ impl Undo {
 }
 
 impl Bbr {
-    /// Whether so much of what was in flight was lost that it was too much.
+    /// Whether so much of what was in flight was lost that it was too much. The draft's threshold, and
+    /// a datagram: where fifty are in flight and less, one loss is more than the threshold and means
+    /// nothing.
     pub(super) fn is_inflight_too_high(&self, lost: u64, tx_in_flight: u64) -> bool {
-        let sample = LOSS_SAMPLE_DATAGRAMS * self.datagram_size;
-        lost > Gain::LOSS_THRESHOLD.of(tx_in_flight.max(sample))
+        lost.saturating_sub(self.datagram_size) > Gain::LOSS_THRESHOLD.of(tx_in_flight)
     }
 
     pub(super) fn handle_losses(&mut self, lost: &Lost<'_>) {
-        if self
-            .recovery
-            .is_none_or(|recovery| lost.newest_sent > recovery)
-        {
+        if self.episode.is_none_or(|start| lost.newest_sent > start) {
             self.save_state_upon_loss();
-            self.recovery = Some(lost.now);
+            self.episode = Some(lost.now);
+            self.in_recovery = true;
         }
         let mut total = lost.lost.saturating_sub(lost.bytes);
         for packet in lost.packets {
@@ -124,7 +123,6 @@ impl Bbr {
     fn note_loss(&mut self) {
         if !self.signals.loss_in_round {
             self.signals.round_end = self.delivered;
-            self.save_state_upon_loss();
         }
         self.signals.loss_in_round = true;
     }
@@ -187,20 +185,28 @@ impl Bbr {
         if !self.signals.round_started {
             return;
         }
-        let delivered =
-            sample.total_delivered - self.signals.lost_since.min(sample.total_delivered);
-        let sent = delivered.saturating_add(self.signals.lost);
-        let excessive =
-            self.signals.mark_in_round || self.is_inflight_too_high(self.signals.lost, sent);
+        let is_excessive = self.judge_losses(sample);
         if self.signals.loss_in_round && !self.state.is_probing() {
-            self.adapt_lower_bounds(excessive);
-        }
-        if excessive || sent >= LOSS_SAMPLE_DATAGRAMS * self.datagram_size {
-            self.signals.lost = 0;
-            self.signals.lost_since = sample.total_delivered;
+            self.adapt_lower_bounds(is_excessive);
         }
         self.signals.loss_in_round = false;
         self.signals.mark_in_round = false;
+    }
+
+    /// Whether more was lost than a probe puts up with. Rounds of few packets are judged together,
+    /// until they are [`LOSS_SAMPLE_DATAGRAMS`].
+    fn judge_losses(&mut self, sample: &Sample) -> bool {
+        let signals = &self.signals;
+        let delivered = sample.total_delivered.saturating_sub(signals.lost_since);
+        let sent = delivered.saturating_add(signals.lost);
+        let least = LOSS_SAMPLE_DATAGRAMS * self.datagram_size;
+        let is_excessive =
+            signals.mark_in_round || self.is_inflight_too_high(signals.lost, sent.max(least));
+        if is_excessive || sent >= least {
+            self.signals.lost = 0;
+            self.signals.lost_since = sample.total_delivered;
+        }
+        is_excessive
     }
 
     /// A round lost something while the flow did not probe: slow down towards what was delivered.
@@ -246,7 +252,7 @@ impl Bbr {
     /// What was lost had only come late: back to where the flow was (§5.5.11.2).
     pub(super) fn handle_spurious_loss(&mut self) {
         self.restore_window();
-        self.recovery = None;
+        self.in_recovery = false;
         self.signals.loss_in_round = false;
         self.full_pipe.restart(0);
         let (model, undo) = (&mut self.model, &self.undo);

@@ -104,7 +104,8 @@ struct Sample {
     tx_in_flight: u64,
     app_limited: bool,
     rtt: Option<Duration>,
-    /// In flight now.
+    /// In flight before, and now.
+    prior_in_flight: u64,
     in_flight: u64,
     total_delivered: u64,
     /// Whether the window was full at some time of the last round trip.
@@ -138,8 +139,10 @@ pub struct Bbr {
     probe_rtt: ProbeRtt,
     signals: Signals,
     undo: Undo,
-    /// When losses were answered last, until something sent since is acknowledged.
-    recovery: Option<Instant>,
+    /// When the last episode of losses began: those of what was sent until then belong to it.
+    episode: Option<Instant>,
+    /// Until something sent since is acknowledged.
+    in_recovery: bool,
     idle_restart: bool,
     /// Bytes delivered so far.
     delivered: u64,
@@ -169,7 +172,8 @@ impl Bbr {
             probe_rtt: ProbeRtt::new(start.now),
             signals: Signals::default(),
             undo: Undo::new(),
-            recovery: None,
+            episode: None,
+            in_recovery: false,
             idle_restart: false,
             delivered: 0,
             smoothed_rtt: None,
@@ -203,6 +207,7 @@ impl Bbr {
             tx_in_flight: rate.in_flight,
             app_limited: self.is_limited(rate.app_limited, rate.prior_delivered),
             rtt: acked.rtt.sample,
+            prior_in_flight: acked.prior_in_flight,
             in_flight: acked.bytes_in_flight,
             total_delivered: acked.delivered,
             window_limited: self
@@ -292,7 +297,7 @@ impl Controller for Bbr {
     fn phase(&self) -> Phase {
         if self.state == State::Startup {
             Phase::SlowStart
-        } else if self.recovery.is_some() {
+        } else if self.in_recovery {
             Phase::Recovery
         } else {
             Phase::Avoidance

@@ -47,9 +47,8 @@ pub(super) const FULL_PIPE_ROUNDS: u8 = 3;
 /// Gaps that losses must leave in one round to end Startup (§5.3.1.3).
 pub(super) const STARTUP_LOSS_RANGES: u32 = 6;
 
-/// Datagrams that must be looked at before a share of them that is lost means anything: of fewer, a
-/// single loss would be more than the threshold.
-pub(super) const LOSS_SAMPLE_DATAGRAMS: u64 = 50;
+/// Datagrams of which the share that was lost means something.
+pub(super) const LOSS_SAMPLE_DATAGRAMS: u64 = 200;
 
 /// Rounds with marks that end Startup.
 pub(super) const STARTUP_MARKED_ROUNDS: u8 = 2;

@@ -34,9 +34,9 @@ pub(super) struct Cycle {
     up_acked_per_increment: u64,
     up_rounds: u32,
     rounds_since_up: u64,
-    wait: Duration,
+    pub(super) wait: Duration,
     /// When the cycle began.
-    stamp: Instant,
+    pub(super) stamp: Instant,
     /// Whether the last probe lost too much.
     pub(super) prev_too_high: bool,
     /// Whether the last probe stopped where the one before had lost too much.
@@ -196,7 +196,9 @@ impl Bbr {
 
     fn is_time_to_go_down(&mut self, sample: &Sample) -> bool {
         let limit = self.model.inflight_longterm;
-        if self.cycle.prev_too_high && sample.in_flight >= limit {
+        // A window that is no whole number of datagrams is never reached exactly.
+        let reached = sample.prior_in_flight.saturating_add(self.datagram_size) > limit;
+        if self.cycle.prev_too_high && reached {
             self.cycle.prev_precautionary = true;
             return true;
         }

@@ -1,12 +1,23 @@
 mod link;
+mod losses;
+mod property;
+mod scenarios;
+mod states;
 
-use link::{Link, World, mbit, ms, secs};
+use link::{Link, Source, World, mbit, ms, secs};
 
 use super::*;
 
-#[test]
-fn a_clean_link_is_filled() {
-    let mut world = World::new(Link::new(mbit(10), ms(30), 100), 1, 1);
-    assert!(world.measure(0, secs(10)) >= 90);
-    assert!(world.measure(0, secs(10)) >= 95);
+/// 10 Mbit/s over 30 ms, with room for as much again.
+fn world() -> World {
+    World::new(Link::new(mbit(10), ms(30), 100), 1, 1)
+}
+
+fn run_until(world: &mut World, state: State) {
+    let reached = world.run_until(secs(20), |bbr| bbr.state == state);
+    assert!(reached, "{state:?} is never reached");
+}
+
+fn state(world: &World) -> State {
+    world.flows[0].bbr.with(|bbr| bbr.state)
 }

@@ -297,6 +297,27 @@ fn a_saved_window_is_taken_as_it_is() {
 }
 
 #[test]
+fn a_window_that_is_set_in_recovery_counts_at_once() {
+    let mut flow = avoiding();
+    flow.fill();
+    flow.now += flow.rtt;
+    flow.lose(3, Severity::Congestion);
+    flow.controller.on_resume(&Resume {
+        now: flow.now,
+        window: 40 * SIZE,
+        slow_start_threshold: Some(40 * SIZE),
+    });
+    assert_eq!(flow.window(), 40 * SIZE);
+    assert_eq!(flow.controller.phase(), Phase::Avoidance);
+    flow.lose(1, Severity::Congestion);
+    assert_eq!(
+        flow.controller.phase(),
+        Phase::Avoidance,
+        "of the same round trip"
+    );
+}
+
+#[test]
 fn a_larger_datagram_raises_the_minimum() {
     let mut flow = flow();
     flow.controller.on_datagram_size(9000);

@@ -260,22 +260,22 @@ fn testing() -> (Pair, StreamId, u64) {
     (pair, id, next)
 }
 
-fn ect0(ect0: u64, ce: u64) -> Option<EcnCounts> {
-    Some(EcnCounts { ect0, ect1: 0, ce })
+fn ect0(ect0: u64, ce: u64) -> EcnCounts {
+    EcnCounts { ect0, ect1: 0, ce }
 }
 
 #[test]
 fn ecn_counts_that_decrease_end_ecn_and_nothing_else() {
     let (mut pair, id, next) = testing();
-    pair.client_acks(&[next - 4..=next - 4], ect0(3, 1));
-    assert_eq!(pair.server.connection().recovery.ecn_marks(), 1);
-    pair.client_acks(&[next - 3..=next - 3], ect0(4, 0));
+    pair.client_acks(&[next - 4..=next - 4], Some(ect0(3, 1)));
+    assert_eq!(pair.server.connection().recovery.ecn_echoed().ce, 1);
+    pair.client_acks(&[next - 3..=next - 3], Some(ect0(4, 0)));
     let recovery = &pair.server.connection().recovery;
     assert_eq!(recovery.ecn_state(), EcnState::Failed);
-    assert_eq!((recovery.ecn_mark(), recovery.ecn_marks()), (None, 1));
+    assert_eq!((recovery.ecn_mark(), recovery.ecn_echoed().ce), (None, 1));
     let next = pair.server_sends(id, 1000);
-    pair.client_acks(&[next - 1..=next - 1], ect0(0, 1 << 61));
-    assert_eq!(pair.server.connection().recovery.ecn_marks(), 1);
+    pair.client_acks(&[next - 1..=next - 1], Some(ect0(0, 1 << 61)));
+    assert_eq!(pair.server.connection().recovery.ecn_echoed().ce, 1);
     assert!(!pair.server.connection().is_closed());
 }
 
@@ -288,7 +288,7 @@ fn ecn_counts_of_more_packets_than_there_are_end_ecn_and_nothing_else() {
     ] {
         let (mut pair, _, next) = testing();
         let window = pair.server.connection().recovery.window();
-        pair.client_acks(&[next - 1..=next - 1, next - 9..=next - 3], counts);
+        pair.client_acks(&[next - 1..=next - 1, next - 9..=next - 3], Some(counts));
         let recovery = &pair.server.connection().recovery;
         assert_eq!(recovery.ecn_state(), EcnState::Failed);
         assert!(recovery.window() >= window, "no sign of congestion");

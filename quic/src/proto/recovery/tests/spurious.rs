@@ -209,7 +209,10 @@ fn marks_are_told_once_for_each_frame_between_losses_and_acknowledgements() {
     world.ack_ecn([6..=6, 1..=3], counts(3, 1));
     assert_eq!(recorder.take(), [], "marks are never taken back");
     assert_eq!(
-        (world.recovery.ecn_marks(), world.recovery.spurious_losses()),
+        (
+            world.recovery.ecn_echoed().ce,
+            world.recovery.spurious_losses()
+        ),
         (1, 2)
     );
     world.ack_ecn([7..=7], counts(2, 0));

@@ -1,0 +1,68 @@
+//! What the handles of streams promise beside carrying bytes.
+
+mod endpoint_support;
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use endpoint_support::{Pair, client_config, server, soon};
+use hybriq::{Endpoint, Priority, TransportConfig};
+use tokio::net::UdpSocket;
+
+/// Passes datagrams on between one client and a server until it is silent.
+async fn relay(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let silent = Arc::new(AtomicBool::new(false));
+    let silenced = Arc::clone(&silent);
+    tokio::spawn(async move {
+        let mut buffer = [0; 65536];
+        let mut client = None;
+        loop {
+            let Ok((len, from)) = socket.recv_from(&mut buffer).await else {
+                continue;
+            };
+            if from != server {
+                client = Some(from);
+            }
+            let to = if from == server { client } else { Some(server) };
+            if let (Some(to), false) = (to, silenced.load(Ordering::Relaxed)) {
+                let _ = socket.send_to(&buffer[..len], to).await;
+            }
+        }
+    });
+    (address, silent)
+}
+
+#[tokio::test]
+async fn a_writer_goes_on_when_data_is_sent_and_does_not_wait_for_acknowledgements() {
+    let server = server("127.0.0.1:0");
+    let (address, silent) = relay(server.local_address()).await;
+    let config = client_config().transport(TransportConfig::new().send_buffer(500));
+    let client = Endpoint::client(config).unwrap();
+    let connecting = client.connect(address, "localhost");
+    let accept = async { server.accept().await.unwrap().accept().await.unwrap() };
+    let (_accepted, connection) = soon(async { tokio::join!(accept, connecting) }).await;
+    let mut send = connection.unwrap().open_uni().await.unwrap();
+    silent.store(true, Ordering::Relaxed);
+    // Twenty times the buffer, and less than the first congestion window.
+    soon(send.write_all(&[0; 10_000])).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stream_has_the_priority_it_was_given_to_its_end_and_beyond() {
+    let pair = Pair::new("127.0.0.1:0").await;
+    let mut send = pair.client.open_uni().await.unwrap();
+    assert_eq!(send.priority(), Priority::default());
+    send.set_priority(Priority::new(6).non_incremental());
+    send.write_all(b"x").await.unwrap();
+    assert_eq!(send.priority(), Priority::new(6).non_incremental());
+    soon(send.acknowledged()).await.unwrap();
+    send.set_priority(Priority::new(1));
+    assert_eq!(send.priority(), Priority::new(1));
+}

@@ -6,8 +6,10 @@
 
 mod acks;
 mod bad_input;
+mod bulk;
 mod careful_resume;
 mod congestion;
+mod congestion_table;
 mod ecn;
 mod events;
 mod field_bugs;
@@ -18,6 +20,7 @@ mod pacing;
 mod prague;
 mod recovery_reordering;
 mod recovery_tail;
+mod soak;
 mod streams_priority;
 mod streams_windows;
 mod support;

@@ -4,6 +4,8 @@
 //! made and wrote to a file beside the programs; a client trusts that file unless `--ca` names
 //! another. That is good for trying things out on one machine and for nothing else.
 
+pub mod qlog;
+
 use std::error::Error;
 use std::fmt;
 use std::fs::File;

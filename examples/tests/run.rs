@@ -11,6 +11,7 @@ const ECHO_SERVER: &str = env!("CARGO_BIN_EXE_echo_server");
 const ECHO_CLIENT: &str = env!("CARGO_BIN_EXE_echo_client");
 const PQ_SERVER: &str = env!("CARGO_BIN_EXE_post_quantum_server");
 const PQ_CLIENT: &str = env!("CARGO_BIN_EXE_post_quantum_client");
+const QLOG_CLIENT: &str = env!("CARGO_BIN_EXE_qlog_client");
 
 /// A running server example, killed when dropped.
 struct Server {
@@ -165,6 +166,51 @@ fn a_client_that_does_not_trust_the_server_says_so() {
         .output()
         .unwrap();
     assert!(!complaint(&output).is_empty());
+}
+
+#[test]
+fn a_qlog_has_a_header_and_every_event_of_a_transfer() {
+    let server = Server::start(ECHO_SERVER, "qlog", &[]);
+    let path = absent("client.sqlog");
+    let said = stdout(&server.client(QLOG_CLIENT, &["--qlog", path.to_str().unwrap()]));
+    assert!(said.contains("1048576 bytes came back"), "{said}");
+    let text = fs::read_to_string(&path).unwrap();
+    // RFC 7464: every text between a record separator and a line feed.
+    let records: Vec<serde_json::Value> = text
+        .strip_prefix('\u{1e}')
+        .unwrap()
+        .split('\u{1e}')
+        .map(|text| serde_json::from_str(text.strip_suffix('\n').unwrap()).unwrap())
+        .collect();
+    let (header, events) = records.split_first().unwrap();
+    assert_eq!(header["trace"]["vantage_point"]["type"], "client");
+    assert_eq!(events[0]["name"], "quic:connection_started");
+    for name in [
+        "connection_state_updated",
+        "connection_closed",
+        "packet_sent",
+        "packet_received",
+        "recovery_metrics_updated",
+        "timer_updated",
+    ] {
+        let name = format!("quic:{name}");
+        assert!(events.iter().any(|event| event["name"] == name), "{name}");
+    }
+    let times: Vec<_> = events.iter().map(|event| event["time"].as_f64()).collect();
+    assert!(times.is_sorted() && times[0] == Some(0.0));
+    let stream = |event: &serde_json::Value| {
+        let frames = event["data"]["frames"].as_array().unwrap();
+        frames.iter().any(|frame| frame["frame_type"] == "stream")
+    };
+    let sent = |event: &&serde_json::Value| event["name"] == "quic:packet_sent";
+    assert!(
+        events
+            .iter()
+            .filter(sent)
+            .filter(|event| stream(event))
+            .count()
+            > 800
+    );
 }
 
 #[test]

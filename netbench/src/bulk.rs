@@ -56,7 +56,8 @@ impl Pattern {
         Ok(())
     }
 
-    fn compare(&self, offset: u64, chunk: &[u8]) -> Result<(), Failure> {
+    /// Whether these are the bytes of the stream at that offset.
+    pub(crate) fn compare(&self, offset: u64, chunk: &[u8]) -> Result<(), Failure> {
         let mut at = offset;
         for part in chunk.chunks(PERIOD) {
             if self.expected(at, part.len() as u64) != Some(part) {
@@ -67,6 +68,11 @@ impl Pattern {
             at += part.len() as u64;
         }
         Ok(())
+    }
+
+    /// The bytes that are repeated.
+    pub(crate) fn period(&self) -> &[u8] {
+        self.expected(0, PERIOD as u64).unwrap_or_default()
     }
 
     /// The bytes of the stream at an offset, at most a period. `None`: none are left.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::link::{Link, UNITS};
+use crate::links::Links;
 
 /// Measures QUIC connections per key-exchange group, and emulates links to measure them over.
 #[derive(Parser)]
@@ -25,16 +26,33 @@ pub(crate) enum Command {
     /// Relays UDP as a network link would: delay, rate, queue, loss, reordering, rebinding.
     #[command(after_help = UNITS)]
     Link(Box<Link>),
+    /// Lists the QUIC stacks that are built in, and how to get the others.
+    Drivers,
     /// The server process of a run.
     #[command(hide = true)]
     Serve,
     /// The client process of a run.
     #[command(hide = true)]
     Drive,
+    /// The server process of a download over a link.
+    #[command(hide = true)]
+    LinkServer,
+    /// The client process of a download over a link.
+    #[command(hide = true)]
+    LinkClient,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Scenario {
+    #[command(flatten)]
+    PerGroup(PerGroup),
+    /// Downloads over emulated links, ours beside other stacks'.
+    Links(Links),
+}
+
+/// Scenarios that compare key-exchange groups.
+#[derive(Subcommand)]
+pub(crate) enum PerGroup {
     /// Connections that each send one request, read one response and close.
     RequestResponse(RequestResponse),
     /// One stream from server to client, every byte compared with what was sent.

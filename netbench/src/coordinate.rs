@@ -6,7 +6,7 @@ use hybriq::Backend;
 
 use crate::Failure;
 use crate::certificate::Certificate;
-use crate::cli::{Bulk, Common, RequestResponse, Scenario};
+use crate::cli::{Bulk, Common, PerGroup, RequestResponse};
 use crate::groups::{self, Plan, Selection};
 use crate::machine::Machine;
 use crate::message::{ClientSpec, ServerSpec, Settings, Work};
@@ -43,7 +43,7 @@ struct Lane {
 }
 
 /// Runs a scenario and prints its table. What was measured before something failed is kept.
-pub(crate) async fn run(scenario: Scenario) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(scenario: PerGroup) -> Result<ExitCode, Failure> {
     let run = Run::new(scenario)?;
     let plans = run.selection.plans(run.backend, |group, reason| {
         complain(&format!("{group} left out: {reason}"));
@@ -114,9 +114,9 @@ impl Lane {
 }
 
 impl Run {
-    fn new(scenario: Scenario) -> Result<Self, Failure> {
+    fn new(scenario: PerGroup) -> Result<Self, Failure> {
         let (groups, work, connections, concurrency, common) = match scenario {
-            Scenario::RequestResponse(RequestResponse {
+            PerGroup::RequestResponse(RequestResponse {
                 groups,
                 connections,
                 concurrency,
@@ -127,7 +127,7 @@ impl Run {
                 let work = Work::RequestResponse { request, response };
                 (groups, work, connections, concurrency, common)
             }
-            Scenario::Bulk(Bulk {
+            PerGroup::Bulk(Bulk {
                 bytes,
                 groups,
                 common,

@@ -16,8 +16,10 @@ mod certificate;
 mod cli;
 mod client;
 mod coordinate;
+mod drivers;
 mod groups;
 mod link;
+mod links;
 mod machine;
 mod measure;
 mod message;
@@ -30,11 +32,12 @@ mod report;
 mod server;
 mod terminal;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use cli::{Cli, Command};
+use cli::{Cli, Command, Scenario};
 
 /// What a subcommand failed with: one line that says what and how to mend it.
 type Failure = Box<dyn std::error::Error>;
@@ -42,10 +45,20 @@ type Failure = Box<dyn std::error::Error>;
 fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     let outcome = match cli.command {
-        Command::Run { scenario } => single_threaded(coordinate::run(scenario)),
+        Command::Run {
+            scenario: Scenario::Links(links),
+        } => single_threaded(links::run(links)),
+        Command::Run {
+            scenario: Scenario::PerGroup(scenario),
+        } => single_threaded(coordinate::run(scenario)),
+        Command::Drivers => {
+            terminal::print(|out| write!(out, "{}", drivers::list())).map(|()| ExitCode::SUCCESS)
+        }
         Command::Link(link) => single_threaded(link::run(*link)),
         Command::Serve => child(server::serve()),
         Command::Drive => child(client::drive()),
+        Command::LinkServer => child(links::child::serve()),
+        Command::LinkClient => child(links::child::fetch()),
     };
     match outcome {
         Ok(code) => code,

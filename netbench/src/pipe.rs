@@ -16,9 +16,8 @@ pub(crate) struct FromParent(Lines<BufReader<Receiver>>);
 impl FromParent {
     pub(crate) fn open() -> Result<Self, Failure> {
         let stdin = io::stdin().as_fd().try_clone_to_owned()?;
-        let receiver = Receiver::from_owned_fd(stdin).map_err(|_| {
-            "`serve` and `drive` are started by `netbench run`, which talks to them over a pipe"
-        })?;
+        let receiver = Receiver::from_owned_fd(stdin)
+            .map_err(|_| "this part is started by `netbench run`, which talks to it over a pipe")?;
         Ok(Self(BufReader::new(receiver).lines()))
     }
 

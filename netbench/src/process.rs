@@ -18,9 +18,18 @@ pub(crate) struct Process {
 }
 
 impl Process {
+    /// Starts a child that is told its part as its first line.
     pub(crate) async fn start<S: Serialize>(name: &'static str, spec: &S) -> Result<Self, Failure> {
+        let mut process = Self::spawn(name, &[])?;
+        process.tell(spec).await?;
+        Ok(process)
+    }
+
+    /// Starts a child that is told its part on its command line.
+    pub(crate) fn spawn(name: &'static str, args: &[String]) -> Result<Self, Failure> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg(name)
+            .args(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -28,14 +37,12 @@ impl Process {
         let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
             return Err("a child process without its pipes".into());
         };
-        let mut process = Self {
+        Ok(Self {
             name,
             child,
             to,
             from: BufReader::new(from).lines(),
-        };
-        process.tell(spec).await?;
-        Ok(process)
+        })
     }
 
     pub(crate) async fn tell<T: Serialize>(&mut self, message: &T) -> Result<(), Failure> {
@@ -52,17 +59,39 @@ impl Process {
     }
 
     pub(crate) async fn hear<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
-        let Some(line) = self.from.next_line().await? else {
-            let status = self.child.wait().await?;
-            return Err(format!("the `{}` process ended early ({status})", self.name).into());
-        };
-        match serde_json::from_str::<Result<T, String>>(&line)? {
-            Ok(message) => Ok(message),
-            Err(failure) => Err(failure.into()),
-        }
+        self.read::<Result<T, String>>().await?.map_err(Into::into)
+    }
+
+    /// The next line of a child that tells its failures on standard error.
+    pub(crate) async fn read<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
+        read(self.name, &mut self.child, &mut self.from).await
+    }
+
+    /// Ends the child's standard input, and reads what it says to that.
+    pub(crate) async fn last_words<T: DeserializeOwned>(self) -> Result<T, Failure> {
+        let Self {
+            name,
+            mut child,
+            to,
+            mut from,
+        } = self;
+        drop(to);
+        read(name, &mut child, &mut from).await
     }
 
     pub(crate) fn out_of_turn(&self) -> Failure {
         format!("the `{}` process spoke out of turn", self.name).into()
     }
+}
+
+async fn read<T: DeserializeOwned>(
+    name: &str,
+    child: &mut Child,
+    from: &mut Lines<BufReader<ChildStdout>>,
+) -> Result<T, Failure> {
+    let Some(line) = from.next_line().await? else {
+        let status = child.wait().await?;
+        return Err(format!("the `{name}` process ended early ({status})").into());
+    };
+    Ok(serde_json::from_str(&line)?)
 }

@@ -366,6 +366,30 @@ fn bad_input_is_told_in_one_line() {
     }
 }
 
+#[test]
+fn the_link_of_the_readme_can_be_made() {
+    let readme = include_str!("../../README.md");
+    let command = "cargo run --release -p hybriq-netbench -- link ";
+    let command = readme.lines().find_map(|line| line.strip_prefix(command));
+    let mut child = relay::netbench()
+        .args(command.unwrap().split(' '))
+        .arg("--until-eof")
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut text = String::new();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(text.starts_with("listening on 127.0.0.1:"), "{text}");
+    assert!(text.contains("relaying to 127.0.0.1:4433"), "{text}");
+}
+
 /// `cargo test --release -p hybriq-netbench --test link -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement: its figures are of the machine"]
@@ -396,6 +420,13 @@ fn how_much_it_carries() {
         }
         let rate = received as f64 * 8.0 / start.elapsed().as_secs_f64() / 1e6;
         sender.join().unwrap();
-        println!("{args:?}: {rate:.0} Mbit/s arrived; {}", relay.stop()["up"]);
+        let summary = relay.stop();
+        let carried = summary["up"]["bytes_out"].as_f64().unwrap() * 8.0;
+        let busy = summary["cpu_s"].as_f64().unwrap();
+        println!("{args:?}: {rate:.0} Mbit/s arrived; {}", summary["up"]);
+        println!(
+            "{busy:.2} s of CPU, {:.0} Mbit per second of it",
+            carried / busy / 1e6
+        );
     }
 }

@@ -1,36 +1,71 @@
-//! x
-use hybriq::sim::matrix::*;
-use std::time::*;
-fn main() {
-    let args: Vec<String> = std::env::args().collect();
-    let rate: u64 = args[1].parse::<u64>().unwrap() * 1_000_000;
-    for rtt in ROUND_TRIPS {
-        for buffer in BUFFERS {
-            for loss in [Lossy::Never, Lossy::PerMille(10)] {
-                let path = Path {
-                    rate,
-                    round_trip: rtt,
-                    loss,
-                    buffer,
-                };
-                for (name, c) in CONTROLLERS.iter().take(args[2].parse().unwrap()) {
-                    #[allow(clippy::disallowed_methods)]
-                    let t = Instant::now();
-                    let o = path.run(c);
-                    let took = t.elapsed();
-                    let packets = o.goodput * path.rate as f64 / 8.0
-                        * path.duration().as_secs_f64()
-                        / path.datagram_size() as f64;
-                    println!(
-                        "{name:8} {rtt:?} {buffer:?} {loss:?}: {:.1}% retx {:.2}% mean {:?} p95 {:?}  took {took:?} ns/packet {:.0}",
-                        o.goodput * 100.0,
-                        o.retransmitted * 100.0,
-                        o.mean_delay,
-                        o.p95_delay,
-                        took.as_nanos() as f64 / packets
-                    );
-                }
-            }
-        }
+//! Writes `quic/docs/congestion.md`: what every congestion controller makes of every path.
+//!
+//! `cargo run --release -p hybriq --example congestion_table`, or with another file as argument. A few
+//! minutes on two cores; the same text every time.
+
+use std::{
+    env, fs, io,
+    path::PathBuf,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use hybriq::sim::matrix::{CONTROLLERS, Outcome, Path, Row, document};
+
+fn main() -> io::Result<()> {
+    let default = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/congestion.md");
+    let file = env::args_os().nth(1).map_or_else(default, PathBuf::from);
+    let rows = run_all();
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
     }
+    fs::write(&file, document(&rows))?;
+    println!("{}: {} paths", file.display(), rows.len());
+    Ok(())
+}
+
+/// One run: a path, and which controller.
+type Run = (usize, Path, usize);
+
+/// Runs everything on all cores, the longest first.
+fn run_all() -> Vec<Row> {
+    let paths: Vec<_> = Path::all().collect();
+    let mut runs: Vec<Run> = paths
+        .iter()
+        .enumerate()
+        .flat_map(|(row, &path)| (0..CONTROLLERS.len()).map(move |column| (row, path, column)))
+        .collect();
+    runs.sort_by_key(|(_, path, _)| std::cmp::Reverse(path.datagrams()));
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(&(row, path, column)) =
+                    runs.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let outcome = path.run(&CONTROLLERS[column].1);
+                    let mut done = done.lock().expect("no thread panicked");
+                    done.push((row, column, outcome));
+                    if done.len().is_multiple_of(100) {
+                        eprintln!("{} of {}", done.len(), runs.len());
+                    }
+                }
+            });
+        }
+    });
+    collect(&paths, &done.into_inner().expect("no thread panicked"))
+}
+
+fn collect(paths: &[Path], done: &[(usize, usize, Outcome)]) -> Vec<Row> {
+    let mut rows: Vec<Row> = paths
+        .iter()
+        .map(|&path| (path, [Outcome::default(); CONTROLLERS.len()]))
+        .collect();
+    for &(row, column, outcome) in done {
+        rows[row].1[column] = outcome;
+    }
+    rows
 }

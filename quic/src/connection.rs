@@ -1,4 +1,10 @@
-use std::{fmt, net::SocketAddr, sync::Arc, task::Poll, time::Duration};
+use std::{
+    fmt,
+    net::SocketAddr,
+    sync::Arc,
+    task::Poll,
+    time::{Duration, SystemTime},
+};
 
 use bytes::Bytes;
 use hybriq_tls::{CertificateDer, Side};
@@ -11,8 +17,9 @@ use crate::{
         streams::{Direction, StreamId},
     },
     recv_stream::RecvStream,
+    saved_path::SavedPath,
     send_stream::SendStream,
-    stats::ConnectionStats,
+    stats::{ConnectionStats, PathStats},
     worker::{Handle, SendSide, State, wait_until},
 };
 
@@ -168,6 +175,23 @@ impl Connection {
     /// What it did so far.
     pub fn stats(&self) -> ConnectionStats {
         self.handle.lock().core.stats()
+    }
+
+    /// What the path carries, to start another connection from: see
+    /// [`CarefulResume`](crate::CarefulResume). `None` unless that is switched on, before some round
+    /// trips' worth of data was sent, and where the path carries so little that nothing is won.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what outlives the process is dated by the wall clock"
+    )]
+    pub fn saved_path(&self) -> Option<SavedPath> {
+        let known = self.handle.lock().core.known_path()?;
+        Some(SavedPath::new(known, SystemTime::now()))
+    }
+
+    /// What is known of the path it uses.
+    pub fn path_stats(&self) -> PathStats {
+        self.handle.lock().core.path_stats()
     }
 
     /// The peer's address.

@@ -103,6 +103,28 @@
 //! A provider of one's own implements [`tls::Provider`] and goes into
 //! [`ServerConfig::provider`] or [`ClientConfig::provider`].
 //!
+//! # Which stream first, and how much at once
+//! Streams share a connection fairly, unless [`SendStream::set_priority`] says otherwise:
+//! [`Priority`] has the terms of RFC 9218, for any protocol.
+//!
+//! How much a peer may send ahead of what the application reads grows with what the path holds,
+//! from 1 MiB for a stream and 1.5 MiB for a connection up to [`TransportConfig`]'s
+//! [`stream_receive_window`](TransportConfig::stream_receive_window) and
+//! [`receive_window`](TransportConfig::receive_window). A writer waits once
+//! [`send_buffer`](TransportConfig::send_buffer) bytes wait to be sent;
+//! [`max_send_buffer`](TransportConfig::max_send_buffer) bounds what is under way as well. A path
+//! that holds more than 12 MB, its rate times its round trip, needs larger bounds:
+//!
+//! ```
+//! use hybriq::TransportConfig;
+//!
+//! // 1 Gbit/s over 300 ms, on one stream.
+//! let config = TransportConfig::new()
+//!     .stream_receive_window(64 << 20)
+//!     .receive_window(96 << 20)
+//!     .max_send_buffer(64 << 20);
+//! ```
+//!
 //! # Dropping things
 //! - A [`SendStream`] dropped unfinished resets its stream: truncation never looks like success.
 //! - A [`RecvStream`] dropped before its end tells the peer to stop.
@@ -129,6 +151,7 @@ mod connection;
 #[cfg(feature = "tokio")]
 mod endpoint;
 mod error;
+pub mod events;
 mod handshake;
 #[cfg(feature = "tokio")]
 mod incoming;
@@ -136,6 +159,7 @@ mod incoming;
 pub mod proto;
 #[cfg(feature = "tokio")]
 mod recv_stream;
+mod saved_path;
 #[cfg(feature = "tokio")]
 mod send_stream;
 #[doc(hidden)]
@@ -146,7 +170,7 @@ mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
 
-pub use config::{AckFrequency, ClientConfig, ServerConfig, TransportConfig};
+pub use config::{AckFrequency, CarefulResume, ClientConfig, ServerConfig, TransportConfig};
 #[cfg(feature = "tokio")]
 pub use connecting::Connecting;
 #[cfg(feature = "tokio")]
@@ -162,12 +186,15 @@ pub use incoming::Incoming;
 pub use proto::{
     congestion::{self, Congestion},
     error::Code,
+    frame::EcnCounts,
+    recovery::EcnState,
     streams::{Direction, Priority, StreamId},
 };
 #[cfg(feature = "tokio")]
 pub use recv_stream::RecvStream;
+pub use saved_path::{InvalidSavedPath, SavedPath};
 #[cfg(feature = "tokio")]
 pub use send_stream::SendStream;
-pub use stats::ConnectionStats;
+pub use stats::{ConnectionStats, PathStats};
 #[cfg(feature = "tokio")]
 pub use worker::EndpointStats;

@@ -46,7 +46,8 @@ pub struct ClientHello {
     alpn: Range<usize>,
     transport_params: Option<Range<usize>>,
     tls13: bool,
-    ticket: bool,
+    has_ticket: bool,
+    ticket: Option<Range<usize>>,
     early_data: bool,
 }
 
@@ -121,7 +122,8 @@ impl ClientHello {
             alpn: 0..0,
             transport_params: None,
             tls13: false,
-            ticket: false,
+            has_ticket: false,
+            ticket: None,
             early_data: false,
         };
         hello.read(&mut Cursor::new(message, HEADER_LEN..len))?;
@@ -173,7 +175,10 @@ impl ClientHello {
                     .extend(schemes.numbers("signature_algorithms")?);
             }
             ALPN => self.alpn = content.protocol_names()?,
-            PRE_SHARED_KEY => self.ticket = true,
+            PRE_SHARED_KEY => {
+                self.has_ticket = true;
+                self.ticket = content.first_identity().ok();
+            }
             EARLY_DATA => self.early_data = true,
             SUPPORTED_VERSIONS => {
                 let mut versions = content.vector8("supported_versions")?;
@@ -250,7 +255,16 @@ impl ClientHello {
 
     /// Whether it brings a session ticket (`pre_shared_key`).
     pub fn has_ticket(&self) -> bool {
-        self.ticket
+        self.has_ticket
+    }
+
+    /// The first session ticket it brings, as the server wrote it: see [`issued_ticket`]. Whether
+    /// it is accepted is in [`Negotiated::resumed`].
+    ///
+    /// [`issued_ticket`]: crate::issued_ticket
+    /// [`Negotiated::resumed`]: crate::Negotiated::resumed
+    pub fn ticket(&self) -> Option<&[u8]> {
+        self.ticket.as_ref().map(|range| self.slice(range))
     }
 
     /// Whether it wants to send 0-RTT data.
@@ -278,7 +292,7 @@ impl fmt::Debug for ClientHello {
             .field("server_name", &self.server_name())
             .field("groups", &self.groups)
             .field("key_shares", &self.key_shares())
-            .field("ticket", &self.ticket)
+            .field("ticket", &self.has_ticket)
             .finish_non_exhaustive()
     }
 }
@@ -391,6 +405,16 @@ impl<'a> Cursor<'a> {
             }
         }
         Ok(found)
+    }
+
+    /// The first of the identities (RFC 8446 §4.2.11). The rest is left to the TLS library.
+    fn first_identity(&mut self) -> Result<Range<usize>, HelloError> {
+        const WHAT: &str = "pre_shared_key";
+        let identity = self.vector16(WHAT)?.vector16(WHAT)?.range();
+        if identity.is_empty() {
+            return Err(HelloError::Malformed(WHAT));
+        }
+        Ok(identity)
     }
 
     fn protocol_names(&mut self) -> Result<Range<usize>, HelloError> {

@@ -29,6 +29,7 @@ mod negotiated;
 mod options;
 mod secret;
 mod session;
+mod ticket;
 
 #[cfg(feature = "rustls")]
 pub mod rustls;
@@ -44,3 +45,4 @@ pub use options::{Backend, ClientAuth, ClientOptions, Identity, KeyLog, ServerOp
 pub use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 pub use secret::{Secret, Suite};
 pub use session::{Flight, Provider, Session, Start, Status};
+pub use ticket::issued_ticket;

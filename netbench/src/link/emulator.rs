@@ -83,6 +83,8 @@ pub(crate) struct Direction {
     in_burst: bool,
     first: Option<Duration>,
     line_bytes: u64,
+    line_datagrams: u64,
+    waited: Duration,
     lateness: Duration,
     released: u64,
     tally: Tally,
@@ -105,6 +107,8 @@ impl Direction {
             in_burst: false,
             first: None,
             line_bytes: 0,
+            line_datagrams: 0,
+            waited: Duration::ZERO,
             lateness: Duration::ZERO,
             released: 0,
             tally: Tally::default(),
@@ -164,6 +168,7 @@ impl Direction {
         Tally {
             held: carried - tally.datagrams_out - tally.unsent,
             rate_mbit: self.line_bytes as f64 * 8.0 / micros(busy).max(1.0),
+            mean_queue_delay_us: micros(self.waited) / self.line_datagrams.max(1) as f64,
             mean_late_us: micros(self.lateness) / self.released.max(1) as f64,
             ..self.tally
         }
@@ -224,6 +229,8 @@ impl Direction {
             self.line_free = self.now;
         }
         self.line_bytes += bytes;
+        self.line_datagrams += 1;
+        self.waited += waited;
         self.tally.max_queue_delay_us = self.tally.max_queue_delay_us.max(micros(waited));
         Ok(Departure {
             at: self.line_free,

@@ -33,6 +33,7 @@ use crate::terminal::print;
 use relay::{Plan, Relay};
 
 pub(crate) use args::{Link, UNITS};
+pub(crate) use tally::Summary;
 
 /// Relays until a signal or the end of standard input, then prints what it did.
 pub(crate) async fn run(link: Link) -> Result<ExitCode, Failure> {

@@ -308,6 +308,7 @@ impl Relay {
         }
         Summary {
             clients: self.clients.seen(),
+            cpu_s: os::cpu_time().map_or(0.0, |time| time.as_secs_f64()),
             up: self.up.tally(),
             down: self.down.tally(),
             ..self.summary

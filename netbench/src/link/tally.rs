@@ -67,6 +67,7 @@ pub(crate) struct Tally {
     pub(crate) marked: u64,
     /// The longest wait for the line, one's own transmission not counted.
     pub(crate) max_queue_delay_us: f64,
+    pub(crate) mean_queue_delay_us: f64,
     /// What passed the line, lost afterwards or not, from the first datagram in to the last that
     /// left it.
     pub(crate) rate_mbit: f64,
@@ -90,6 +91,8 @@ pub(crate) struct Summary {
     pub(crate) rebinds: u64,
     /// Datagrams of clients that the table had no room for.
     pub(crate) turned_away: u64,
+    /// CPU time of the relay.
+    pub(crate) cpu_s: f64,
     /// From clients to the server.
     pub(crate) up: Tally,
     /// From the server to clients.
@@ -128,7 +131,8 @@ impl fmt::Display for Tally {
         )?;
         write!(
             f,
-            "      longest queue {:.1} ms; late by {:.0} µs on average, {:.0} µs at most",
+            "      queue {:.1} ms on average, {:.1} ms at most; late by {:.0} µs on average, {:.0} µs at most",
+            self.mean_queue_delay_us / 1e3,
             self.max_queue_delay_us / 1e3,
             self.mean_late_us,
             self.max_late_us
@@ -142,8 +146,8 @@ impl fmt::Display for Summary {
         writeln!(f, "down: {}", self.down)?;
         write!(
             f,
-            "clients {}, rebound {} times, datagrams turned away {}; seed {}",
-            self.clients, self.rebinds, self.turned_away, self.seed
+            "clients {}, rebound {} times, datagrams turned away {}; {:.2} s of CPU; seed {}",
+            self.clients, self.rebinds, self.turned_away, self.cpu_s, self.seed
         )
     }
 }

@@ -1,8 +1,12 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use crate::proto::{
-    congestion::Congestion,
-    recovery::{EcnState, Pacing},
+use super::CarefulResume;
+use crate::{
+    events::{Subscriber, Subscription},
+    proto::{
+        congestion::Congestion,
+        recovery::{EcnState, Pacing},
+    },
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -66,8 +70,10 @@ pub struct TransportConfig {
     pub(crate) initial_rtt: Duration,
     pub(crate) datagram_size: u16,
     pub(crate) congestion: Congestion,
+    pub(crate) careful_resume: Option<CarefulResume>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
+    pub(crate) subscriber: Option<Subscription>,
 }
 
 impl Default for TransportConfig {
@@ -95,8 +101,10 @@ impl TransportConfig {
             initial_rtt: Duration::from_millis(333),
             datagram_size: 1200,
             congestion: Congestion::Cubic,
+            careful_resume: None,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
+            subscriber: None,
         }
     }
 
@@ -252,11 +260,26 @@ impl TransportConfig {
         self
     }
 
+    /// Starts from what earlier connections saw of the same path. Default: every connection finds
+    /// its capacity by itself.
+    #[must_use]
+    pub fn careful_resume(mut self, resume: CarefulResume) -> Self {
+        self.careful_resume = Some(resume);
+        self
+    }
+
     /// Marks no packet as ECN-capable (RFC 9000 §13.4). By default they are, as long as the path
     /// and the peer show that they can make use of it. What the peer marks is reported either way.
     #[must_use]
     pub const fn without_ecn(mut self) -> Self {
         self.ecn = EcnState::Disabled;
+        self
+    }
+
+    /// Tells somebody what happens on connections, as it happens: see [`events`](crate::events).
+    #[must_use]
+    pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
+        self.subscriber = Some(Subscription(subscriber));
         self
     }
 

@@ -230,6 +230,17 @@ impl AckFrequency {
         Sent(Some(sequence))
     }
 
+    /// The request that a packet carries, if it is the newest.
+    pub fn made(&self, sent: Sent) -> Option<Request> {
+        let peer = self.peer.as_ref()?;
+        match peer.newest {
+            Newest::UnderWay(request) if sent.0?.checked_add(1) == Some(peer.next_sequence) => {
+                Some(request)
+            }
+            _ => None,
+        }
+    }
+
     /// A request arrived. From now on it is in force, if there is no newer one.
     pub fn on_acked(&mut self, sent: Sent) {
         if let Some((peer, request)) = self.under_way(sent) {
@@ -248,13 +259,8 @@ impl AckFrequency {
     }
 
     fn under_way(&mut self, sent: Sent) -> Option<(&mut Peer, Request)> {
-        let peer = self.peer.as_mut()?;
-        match peer.newest {
-            Newest::UnderWay(request) if sent.0?.checked_add(1) == Some(peer.next_sequence) => {
-                Some((peer, request))
-            }
-            _ => None,
-        }
+        let request = self.made(sent)?;
+        Some((self.peer.as_mut()?, request))
     }
 
     /// How long the peer may delay an acknowledgement: the longest of what is in force and what

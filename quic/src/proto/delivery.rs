@@ -52,6 +52,7 @@ pub struct Delivery {
     lost: u64,
     /// Samples are the application's limit until so many bytes are delivered.
     app_limited_until: Option<u64>,
+    last_rate: Option<u64>,
 }
 
 /// The packets that one acknowledgement reports, so far.
@@ -76,6 +77,7 @@ impl Delivery {
             first_sent_at: now,
             lost: 0,
             app_limited_until: None,
+            last_rate: None,
         }
     }
 
@@ -156,8 +158,10 @@ impl Delivery {
             .saturating_duration_since(snapshot.delivered_at);
         let interval = to_send.max(to_acknowledge);
         let delivered = self.delivered - snapshot.delivered;
+        let rate = (interval >= min_rtt && !interval.is_zero()).then(|| rate(delivered, interval));
+        self.last_rate = rate.or(self.last_rate);
         Some(RateSample {
-            rate: (interval >= min_rtt && !interval.is_zero()).then(|| rate(delivered, interval)),
+            rate,
             delivered,
             interval,
             prior_delivered: snapshot.delivered,
@@ -165,6 +169,11 @@ impl Delivery {
             in_flight: snapshot.in_flight,
             app_limited: snapshot.app_limited,
         })
+    }
+
+    /// The rate of the last sample that had one, in bytes per second.
+    pub const fn last_rate(&self) -> Option<u64> {
+        self.last_rate
     }
 
     /// Bytes delivered so far.

@@ -57,9 +57,12 @@ pub struct LinkReport {
     pub most_queued: u64,
 }
 
-/// Parts of an octave that are told apart: a percentile is exact to 1/32.
+/// Parts of an octave that are told apart: a percentile is exact to 1/32, or to a microsecond.
 const PARTS: u64 = 1 << PART_BITS;
 const PART_BITS: u32 = 5;
+
+/// Delays that differ by less than 2^10 ns are not told apart.
+const FINEST: u32 = 10;
 
 /// A distribution of queue delays.
 #[derive(Clone, Debug, Default)]
@@ -110,6 +113,11 @@ impl Delays {
         self.weight += weight;
     }
 
+    /// Datagrams or nanoseconds that were counted.
+    pub(super) const fn weight(&self) -> u64 {
+        self.weight
+    }
+
     /// The mean.
     pub fn mean(&self) -> Duration {
         let weight = u128::from(self.weight.max(1));
@@ -128,7 +136,8 @@ impl Delays {
         for (bucket, weight) in self.weights.iter().enumerate() {
             seen += u128::from(*weight) * 100;
             if seen >= wanted && seen > 0 {
-                return Duration::from_nanos(floor(bucket + 1).min(self.most));
+                let above = if bucket == 0 { 0 } else { floor(bucket + 1) };
+                return Duration::from_nanos(above.min(self.most));
             }
         }
         self.max()
@@ -136,18 +145,19 @@ impl Delays {
 }
 
 const fn bucket(nanos: u64) -> usize {
-    if nanos < PARTS {
-        return nanos as usize;
+    let units = nanos >> FINEST;
+    if units < PARTS {
+        return units as usize;
     }
-    let exponent = nanos.ilog2() - PART_BITS;
-    (((exponent as u64 + 1) << PART_BITS) | ((nanos >> exponent) & (PARTS - 1))) as usize
+    let exponent = units.ilog2() - PART_BITS;
+    (((exponent as u64 + 1) << PART_BITS) | ((units >> exponent) & (PARTS - 1))) as usize
 }
 
 /// The smallest delay of a bucket.
 const fn floor(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < PARTS {
-        return bucket;
+        return bucket << FINEST;
     }
-    (PARTS | (bucket & (PARTS - 1))) << ((bucket >> PART_BITS) - 1)
+    (PARTS | (bucket & (PARTS - 1))) << ((bucket >> PART_BITS) - 1 + FINEST as u64)
 }

@@ -13,7 +13,11 @@ pub(super) struct Timeline<T> {
     lanes: Vec<VecDeque<Entry<T>>>,
     early: BinaryHeap<Reverse<Entry<T>>>,
     added: u64,
+    /// What comes next, and where it is.
+    next: Option<(Key, Place)>,
 }
+
+type Key = (Duration, u64);
 
 #[derive(Debug)]
 struct Entry<T> {
@@ -23,13 +27,13 @@ struct Entry<T> {
 }
 
 impl<T> Entry<T> {
-    const fn key(&self) -> (Duration, u64) {
+    const fn key(&self) -> Key {
         (self.at, self.order)
     }
 }
 
-/// Where the next thing is.
-#[derive(Clone, Copy)]
+/// Where a thing is.
+#[derive(Clone, Copy, Debug)]
 enum Place {
     Lane(usize),
     Early,
@@ -41,6 +45,7 @@ impl<T> Timeline<T> {
             lanes: Vec::new(),
             early: BinaryHeap::new(),
             added: 0,
+            next: None,
         }
     }
 
@@ -55,24 +60,35 @@ impl<T> Timeline<T> {
         if self.lanes.len() <= lane {
             self.lanes.resize_with(lane + 1, VecDeque::new);
         }
-        match self.lanes.get_mut(lane) {
-            Some(lane) if lane.back().is_none_or(|last| last.at <= at) => lane.push_back(entry),
-            _ => self.early.push(Reverse(entry)),
+        let key = entry.key();
+        let place = match self.lanes.get_mut(lane) {
+            Some(queue) if queue.back().is_none_or(|last| last.at <= at) => {
+                queue.push_back(entry);
+                Place::Lane(lane)
+            }
+            _ => {
+                self.early.push(Reverse(entry));
+                Place::Early
+            }
+        };
+        if self.next.is_none_or(|(next, _)| key < next) {
+            self.next = Some((key, place));
         }
     }
 
     /// When the next thing happens.
     pub(super) fn next(&self) -> Option<Duration> {
-        self.find().map(|(at, _)| at)
+        self.next.map(|((at, _), _)| at)
     }
 
     /// Takes what happens next, if that is by `now`.
     pub(super) fn pop(&mut self, now: Duration) -> Option<(Duration, T)> {
-        let (_, place) = self.find().filter(|&(at, _)| at <= now)?;
+        let (_, place) = self.next.filter(|&((at, _), _)| at <= now)?;
         let entry = match place {
             Place::Lane(lane) => self.lanes.get_mut(lane)?.pop_front()?,
             Place::Early => self.early.pop()?.0,
         };
+        self.next = self.find();
         Some((entry.at, entry.item))
     }
 
@@ -80,15 +96,16 @@ impl<T> Timeline<T> {
         self.early.len() + self.lanes.iter().map(VecDeque::len).sum::<usize>()
     }
 
-    fn find(&self) -> Option<(Duration, Place)> {
-        let lanes = self.lanes.iter().enumerate();
-        let fronts =
-            lanes.filter_map(|(lane, queue)| Some((queue.front()?.key(), Place::Lane(lane))));
-        let early = self.early.peek().map(|entry| (entry.0.key(), Place::Early));
-        fronts
-            .chain(early)
-            .min_by_key(|&(key, _)| key)
-            .map(|((at, _), place)| (at, place))
+    fn find(&self) -> Option<(Key, Place)> {
+        let mut next = self.early.peek().map(|entry| (entry.0.key(), Place::Early));
+        for (lane, queue) in self.lanes.iter().enumerate() {
+            if let Some(front) = queue.front()
+                && next.is_none_or(|(key, _)| front.key() < key)
+            {
+                next = Some((front.key(), Place::Lane(lane)));
+            }
+        }
+        next
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod bind;
 mod buffers;
+mod control;
 
 use std::{
     io,
@@ -55,6 +56,7 @@ impl Socket {
         let open = || {
             let socket = bind::open(address)?;
             let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+            control::without_timestamps(&socket)?;
             // The system caps both at its own limits, and refuses where it does not like them.
             let size = options.buffer_size;
             let _ = state.set_recv_buffer_size(UdpSockRef::from(&socket), size);

@@ -112,6 +112,29 @@ async fn an_answer_leaves_from_the_address_that_was_asked() {
 }
 
 #[tokio::test]
+async fn a_train_has_its_ecn_codepoint_on_every_datagram() {
+    for address in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
+        let (one, two) = (socket(address), socket(address));
+        if one.max_datagrams() < 3 {
+            return;
+        }
+        let mut remote = two.local_address();
+        if remote.ip().is_unspecified() {
+            remote.set_ip(Ipv4Addr::LOCALHOST.into());
+        }
+        let train = Transmit {
+            ecn: Some(Ecn::Ect1),
+            segment_size: Some(1000),
+            ..transmit(remote, 3000)
+        };
+        send(&one, &train, &[7; 3000]).await;
+        for (arrival, _) in receive(&two, 3).await {
+            assert_eq!(arrival.ecn, Some(Ecn::Ect1), "{address}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn ecn_codepoints_pass_both_ways() {
     for (one, two) in [("127.0.0.1:0", "127.0.0.1:0"), ("[::1]:0", "[::1]:0")] {
         let (one, two) = (socket(one), socket(two));

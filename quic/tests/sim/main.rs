@@ -6,10 +6,22 @@
 
 mod acks;
 mod bad_input;
+mod bulk;
+mod careful_resume;
+mod congestion;
+mod congestion_table;
+mod ecn;
+mod events;
 mod field_bugs;
 mod first_flight;
 mod handshake_matrix;
 mod lifetime;
 mod pacing;
+mod prague;
+mod recovery_reordering;
+mod recovery_tail;
+mod soak;
+mod streams_priority;
+mod streams_windows;
 mod support;
 mod transfer;

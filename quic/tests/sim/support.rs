@@ -210,6 +210,19 @@ pub(crate) fn answered_after(world: &World) -> Duration {
     world.client(0).done_at.expect("the client got its answer")
 }
 
+/// A client and a server with tickets.
+pub(crate) fn resumable_pair(
+    backend: Backend,
+    client: TransportConfig,
+    server: TransportConfig,
+) -> (Setup, Setup) {
+    let options = ServerOptions::new(small().identity.clone()).alpn(["sim"]);
+    let server = setup(backend.server(&options).unwrap(), server);
+    let trust = Trust::roots_der([small().root.clone()]);
+    let options = ClientOptions::new().alpn(["sim"]).trust(trust);
+    (setup(backend.client(&options).unwrap(), client), server)
+}
+
 /// Two connections one after the other, with tickets.
 pub(crate) fn resumed_exchange() -> World {
     let options = ServerOptions::new(small().identity.clone()).alpn(["sim"]);

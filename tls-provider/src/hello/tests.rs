@@ -60,7 +60,14 @@ fn whole() -> Vec<u8> {
         ),
         extension(QUIC_TRANSPORT_PARAMETERS, &[1, 2, 3]),
         extension(EARLY_DATA, &[]),
-        extension(PRE_SHARED_KEY, &[0; 20]),
+        extension(
+            PRE_SHARED_KEY,
+            &[
+                vector16(&[vector16(b"ticket"), vec![0; 4]].concat()),
+                vector16(&[0; 33]),
+            ]
+            .concat(),
+        ),
     ])
 }
 
@@ -118,6 +125,22 @@ fn everything_a_client_asks_for_is_read() {
     assert_eq!(hello.message(), &bytes);
     assert!(hello.supports_tls13() && hello.has_ticket() && hello.wants_early_data());
     assert!(hello.offers_post_quantum());
+    assert_eq!(hello.ticket(), Some(&b"ticket"[..]));
+}
+
+#[test]
+fn a_ticket_that_is_cut_short_is_left_to_the_library() {
+    for content in [
+        vec![],
+        vec![0; 20],
+        vector16(&[]),
+        vector16(&[0, 9, b'a']),
+        [&[0, 200][..], &vector16(b"ticket")].concat(),
+    ] {
+        let hello = parse(&with_extensions(&[extension(PRE_SHARED_KEY, &content)]));
+        assert!(hello.has_ticket());
+        assert_eq!(hello.ticket(), None, "{content:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use hybriq_tls::{ClientOptions, Provider, ServerOptions, Side, Start, Status};
+use hybriq_tls::{
+    ClientHello, ClientOptions, Provider, ServerOptions, Side, Start, Status, issued_ticket,
+};
 
 use crate::support::{
     Contender, End, HOST, Pair, Slices, client_start, options, pairings, server_start,
@@ -65,6 +67,29 @@ fn the_ticket_comes_with_the_completion_of_the_server() {
         drop(server);
         assert_eq!(client.drive().expect("a ticket is taken"), Status::Complete);
         assert!(client.inbox.one_rtt.is_empty());
+    }
+}
+
+#[test]
+fn a_client_brings_the_ticket_back_that_the_server_issued() {
+    for pairing in pairings() {
+        let (client, server) = providers(pairing, &options());
+        let mut pair = Pair::new(&*client, &*server);
+        while pair.server.status != Status::Complete {
+            pair.turn(Slices::Whole).expect("a turn");
+        }
+        let issued = issued_ticket(&pair.client.inbox.one_rtt).map(<[u8]>::to_vec);
+        assert!(issued.is_some(), "{} issued none", pairing.1.name);
+        pair.client.drive().expect("a ticket is taken");
+
+        let mut next = Pair::new(&*client, &*server);
+        next.client.drive().expect("a ClientHello");
+        let hello = ClientHello::parse(&next.client.outbox.crypto.initial)
+            .expect("well-formed")
+            .expect("whole")
+            .0;
+        assert_eq!(hello.ticket(), issued.as_deref(), "{}", pairing.0.name);
+        assert!(next.complete().server.session.negotiated().resumed);
     }
 }
 

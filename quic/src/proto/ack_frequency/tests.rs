@@ -132,7 +132,7 @@ fn nothing_is_asked_of_a_peer_that_does_not_take_it() {
 #[test]
 fn a_small_window_is_left_to_the_default() {
     let mut ours = asking();
-    for window in [0, 1, 10, 47] {
+    for window in [0, 1, 10, 71] {
         assert_eq!(sent(&mut ours, &path(window, 4 * MS)).1, None, "{window}");
     }
 }
@@ -140,9 +140,9 @@ fn a_small_window_is_left_to_the_default() {
 #[test]
 fn a_large_window_brings_some_acks_in_each_round() {
     for (window, rtt, threshold, delay) in [
-        (48, 100 * MS, 2, 25_000),
-        (160, 40 * MS, 9, 10_000),
-        (320, MS, 19, 1000),
+        (72, 100 * MS, 2, 25_000),
+        (240, 40 * MS, 9, 10_000),
+        (480, MS, 19, 1000),
         (100_000, 20 * MS, 63, 5000),
     ] {
         let (_, frame) = sent(&mut asking(), &path(window, rtt));
@@ -171,16 +171,16 @@ fn the_delay_keeps_to_what_the_peer_announced() {
 #[test]
 fn only_a_change_by_a_factor_of_two_is_worth_a_frame() {
     let mut ours = asking();
-    let (first, frame) = sent(&mut ours, &path(160, 40 * MS));
+    let (first, frame) = sent(&mut ours, &path(240, 40 * MS));
     assert_eq!(frame.unwrap().sequence, 0);
     ours.on_acked(first);
-    for (window, rtt) in [(160, 40 * MS), (300, 60 * MS), (100, 30 * MS)] {
+    for (window, rtt) in [(240, 40 * MS), (430, 60 * MS), (150, 30 * MS)] {
         assert_eq!(sent(&mut ours, &path(window, rtt)).1, None, "{window}");
     }
-    let (second, frame) = sent(&mut ours, &path(320, 40 * MS));
+    let (second, frame) = sent(&mut ours, &path(480, 40 * MS));
     assert_eq!(frame.unwrap().sequence, 1);
     ours.on_acked(second);
-    let (_, frame) = sent(&mut ours, &path(320, 20 * MS));
+    let (_, frame) = sent(&mut ours, &path(480, 20 * MS));
     assert_eq!(frame.map(|frame| frame.max_delay), Some(5000));
 }
 

@@ -179,7 +179,8 @@ impl<A: Avoidance> Controller for Classic<A> {
         }
         if lost.severity == Severity::PersistentCongestion {
             self.window = self.minimum_window();
-            self.answered = None;
+            // Nothing sent before tells anything of the path any more.
+            self.answered = Some(lost.now);
             self.recovery = None;
             self.avoidance.on_persistent_congestion();
             if !is_news {
@@ -190,10 +191,11 @@ impl<A: Avoidance> Controller for Classic<A> {
     }
 
     fn on_marked(&mut self, marked: &Marked) {
+        // Whether or not packets were lost, there was congestion.
+        self.undo = None;
         if self.is_answered(marked.newest_sent) {
             return;
         }
-        self.undo = None;
         self.reduce(marked.now, marked.bytes_in_flight, Cause::Mark);
         if let Some(recovery) = &mut self.recovery {
             recovery.on_congestion(marked.bytes_in_flight, self.datagram_size);
@@ -218,6 +220,7 @@ impl<A: Avoidance> Controller for Classic<A> {
             self.slow_start_threshold = threshold.max(self.minimum_window());
         }
         self.avoidance.on_resume();
+        self.recovery = None;
         self.undo = None;
     }
 

@@ -91,9 +91,10 @@ impl Prr {
     }
 
     /// What should have been sent by now: of what was delivered, as much as the target is of what
-    /// was in flight. Whole datagrams, else a packet that is due would wait for the next ACK.
+    /// was in flight, and never more than was delivered. Whole datagrams, else a packet that is due
+    /// would wait for the next ACK.
     fn proportion(&self, datagram_size: u64) -> u64 {
-        let whole = u128::from(self.in_flight_at_start.max(1));
+        let whole = u128::from(self.in_flight_at_start.max(self.target).max(1));
         let product = u128::from(self.delivered) * u128::from(self.target);
         let bytes = product.div_ceil(whole);
         u64::try_from(bytes.next_multiple_of(u128::from(datagram_size.max(1)))).unwrap_or(u64::MAX)

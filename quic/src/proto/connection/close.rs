@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::{Connection, receive::Early};
+use super::{Connection, receive::Early, spaces::kind};
 use crate::{
     error::{By, ConnectionError},
     proto::{
@@ -36,6 +36,10 @@ impl Close {
         }
         self.told = self.error.is_some();
         self.error.clone()
+    }
+
+    pub(super) const fn error(&self) -> Option<&ConnectionError> {
+        self.error.as_ref()
     }
 
     fn set(&mut self, error: ConnectionError) {
@@ -72,6 +76,8 @@ impl Connection {
                 reason,
             },
         );
+        self.observer.at(now);
+        self.observe();
     }
 
     pub(super) fn close_by_transport(&mut self, now: Instant, error: TransportError) {
@@ -105,6 +111,7 @@ impl Connection {
         if self.state.is_closed() {
             return;
         }
+        self.remember_path(now);
         self.close.set(error);
         self.close.begin();
         let until = now + 3 * self.pto(Space::Data);
@@ -155,6 +162,9 @@ impl Connection {
 
     /// The peer ended it: from now on nothing is sent.
     pub(super) fn end_by_peer(&mut self, now: Instant, error: ConnectionError) {
+        if self.state.is_open() {
+            self.remember_path(now);
+        }
         self.close.set(error);
         let until = now + 3 * self.pto(Space::Data);
         self.state.on_peer_close(until);
@@ -178,7 +188,8 @@ impl Connection {
     }
 
     /// Nothing came for too long: end without a word (RFC 9000 §10.1).
-    pub(super) fn time_out(&mut self) {
+    pub(super) fn time_out(&mut self, now: Instant) {
+        self.remember_path(now);
         self.close.set(ConnectionError::TimedOut);
         self.state.on_end();
     }
@@ -248,20 +259,23 @@ impl Connection {
                 .write_frames(level, &mut frames, &mut handshake::Sent::default());
             finished = !self.handshake.has_pending(level);
         }
-        let (Some(keys), Some(error)) = (self.sealing_keys(space), self.close.error.as_ref())
-        else {
-            return 0;
-        };
-        if !finished {
+        if let (Some(error), false) = (&self.close.error, finished) {
             write_close_frame(error, space, &mut frames);
         }
         let len = frames.len();
         if len == 0 {
             return 0;
         }
+        self.observer.keep(frames.written());
+        let Some(keys) = self.sealing_keys(space) else {
+            return 0;
+        };
         let size = packet.finish_padded(len, if fill { room } else { 0 }, keys);
         self.recovery.on_number_used(space, pn);
         self.stats.packets_sent += 1;
+        let ecn = self.recovery.ecn_mark();
+        self.stats.ecn_sent.add(ecn);
+        self.observer.on_sealed(kind(space), pn, size, ecn);
         size
     }
 }

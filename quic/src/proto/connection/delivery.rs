@@ -5,13 +5,22 @@ use crate::proto::{ack_frequency, cids, handshake, packet::Space, recovery::Outc
 
 /// What one packet carried. Most carry only stream data; the rest is boxed, so that a record stays
 /// small.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Carried {
+    pub(super) space: Space,
     pub(super) streams: streams::Sent,
     pub(super) control: Option<Box<Control>>,
 }
 
 impl Carried {
+    pub(super) fn new(space: Space) -> Self {
+        Self {
+            space,
+            streams: streams::Sent::default(),
+            control: None,
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.streams.is_empty() && self.control.is_none()
     }
@@ -65,6 +74,7 @@ impl Connection {
             }
         }
         for settled in outcome.lost.drain(..) {
+            self.observe_loss(&settled);
             let carried = settled.packet.record;
             self.streams.on_lost(&carried.streams);
             if let Some(control) = carried.control {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Connection, spaces::level};
+use crate::error::By;
 use crate::proto::{
     ack_frequency,
     error::{Code, TransportError},
@@ -21,7 +22,10 @@ impl Connection {
         frame: Frame<'_>,
     ) -> Result<(), TransportError> {
         match frame {
-            Frame::Ack(ack) => self.on_ack(now, space, &ack),
+            Frame::Ack(ack) => {
+                self.stats.acks_received += 1;
+                self.on_ack(now, space, &ack)
+            }
             Frame::Crypto(crypto) => self.handshake.on_frame(level(space), &crypto),
             Frame::Stream(stream) => self.streams.on_stream(&stream),
             Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset),
@@ -80,6 +84,7 @@ impl Connection {
                 reordering: request.reordering,
             };
             self.spaces[Space::Data].set_policy(now, policy);
+            self.observe_request(By::Peer, request);
         }
         Ok(())
     }

@@ -11,7 +11,8 @@ use std::{
 use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 
 use super::{
-    Connection, Event, Setup, close::Close, receive::Early, spaces, state::State, timers::Timers,
+    Connection, Event, Setup, close::Close, observer::Observer, receive::Early, resume::PathKeys,
+    spaces, state::State, timers::Timers,
 };
 use crate::{
     config::{self, TransportConfig},
@@ -115,6 +116,7 @@ impl Connection {
             original_dcid: initial_dcid,
             seed,
         });
+        connection.path_keys = PathKeys::of_client(start);
         connection.advance_handshake(now);
         Ok(connection)
     }
@@ -124,6 +126,7 @@ impl Connection {
     /// # Errors
     /// The TLS configuration cannot be used.
     pub fn server(start: ServerStart<'_>) -> Result<Self, ConfigError> {
+        let path_keys = PathKeys::of_server(&start);
         let ServerStart {
             now,
             setup,
@@ -161,6 +164,7 @@ impl Connection {
             original_dcid,
             seed: start.seed,
         });
+        connection.path_keys = path_keys;
         for pn in 0..start.packets_sent {
             connection
                 .recovery
@@ -189,7 +193,7 @@ impl Connection {
             ..
         } = parts;
         let config = setup.transport.clone();
-        let recovery = Recovery::new(
+        let mut recovery = Recovery::new(
             now,
             recovery::Config {
                 side,
@@ -206,6 +210,9 @@ impl Connection {
                 pacing: config.pacing,
             },
         );
+        if let Some(resume) = &config.careful_resume {
+            recovery.enable_resume(resume.jump_limit());
+        }
         let limits = Limits {
             initial_receive_window: config.first_receive_window(),
             receive_window: config.receive_window,
@@ -216,6 +223,8 @@ impl Connection {
             max_bidi: config.max_bidi_streams,
             max_uni: config.max_uni_streams,
         };
+        let observer = Observer::new(config.subscriber.as_ref(), now, side, parts.original_dcid);
+        observer.tell(|| crate::events::Event::ConnectionStarted(path.peer()));
         Self {
             side,
             state: State::new(),
@@ -229,6 +238,7 @@ impl Connection {
             peer_cids: cids::Remote::new(parts.peer_cid),
             original_dcid: parts.original_dcid,
             retried: None,
+            path_keys: PathKeys::default(),
             peer_params: None,
             streams: Streams::new(side, limits),
             close: Close::default(),
@@ -238,6 +248,7 @@ impl Connection {
             events: VecDeque::new(),
             outcome: Outcome::default(),
             stats: ConnectionStats::default(),
+            observer,
             config,
         }
     }
@@ -275,6 +286,7 @@ impl Connection {
             );
             return self.close_by_transport(now, error);
         }
+        self.resume_path(now);
         self.state.on_complete();
         self.timers.on_complete();
         self.events.push_back(Event::HandshakeComplete);

@@ -8,8 +8,10 @@ mod close;
 mod delivery;
 mod dispatch;
 mod establish;
+mod observer;
 mod receive;
 mod reset;
+mod resume;
 mod retry;
 mod schedule;
 mod setup;
@@ -27,7 +29,8 @@ use hybriq_tls::{CertificateDer, Side};
 
 pub(crate) use self::reset::reset_tail;
 use self::{
-    close::Close, delivery::Carried, receive::Early, retry::Retried, state::State, timers::Timers,
+    close::Close, delivery::Carried, observer::Observer, receive::Early, resume::PathKeys,
+    retry::Retried, state::State, timers::Timers,
 };
 pub use self::{
     establish::{ClientStart, ServerStart},
@@ -36,6 +39,7 @@ pub use self::{
 use super::{
     ack_frequency::AckFrequency,
     cids::{self, CidEvent},
+    frame::EcnCounts,
     handshake::{self, Handshake},
     packet::{self, Cid, PerSpace},
     params::Params,
@@ -45,8 +49,10 @@ use super::{
     streams::{StreamEvent, Streams},
 };
 use crate::{
-    config::TransportConfig, error::ConnectionError, handshake::Handshake as Agreement,
-    stats::ConnectionStats,
+    config::TransportConfig,
+    error::ConnectionError,
+    handshake::Handshake as Agreement,
+    stats::{ConnectionStats, PathStats},
 };
 
 /// Something the application may want to know.
@@ -94,6 +100,7 @@ pub struct Connection {
     peer_cids: cids::Remote,
     original_dcid: Cid,
     retried: Option<Retried>,
+    path_keys: PathKeys,
     peer_params: Option<Params>,
     streams: Streams,
     close: Close,
@@ -104,6 +111,7 @@ pub struct Connection {
     events: VecDeque<Event>,
     outcome: Outcome<Carried>,
     stats: ConnectionStats,
+    observer: Observer,
 }
 
 impl Connection {
@@ -178,11 +186,26 @@ impl Connection {
     pub fn stats(&self) -> ConnectionStats {
         ConnectionStats {
             packets_lost: self.recovery.packets_lost(),
+            spurious_losses: self.recovery.spurious_losses(),
+            congestion_events: self.recovery.congestion_events(),
+            ptos: self.recovery.ptos(),
+            ecn_echoed: self.recovery.ecn_echoed(),
+            ecn_received: self.ecn_received(),
             rtt: self.recovery.rtt().smoothed(),
             congestion_window: self.recovery.window(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
             ..self.stats
         }
+    }
+
+    fn ecn_received(&self) -> EcnCounts {
+        let counts = self.spaces.iter().filter_map(Received::ecn_counts);
+        counts.fold(EcnCounts::default(), EcnCounts::plus)
+    }
+
+    /// What is known of the path.
+    pub fn path_stats(&self) -> PathStats {
+        self.recovery.path_stats()
     }
 
     /// Whether it was closed, by anybody.

@@ -5,6 +5,7 @@ use std::time::Instant;
 use hybriq_tls::Side;
 
 use super::{Connection, reset_tail, spaces::level};
+use crate::events::{self, DropTrigger};
 use crate::proto::{
     datagram::Arrival,
     error::{Code, TransportError},
@@ -48,15 +49,21 @@ impl Early {
 /// What became of a packet.
 enum Fate {
     Accepted,
-    Dropped,
+    Dropped(DropTrigger),
     Kept,
 }
 
 impl Connection {
     /// Takes a datagram that was routed here.
     pub fn on_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+        self.observer.at(now);
+        self.take_datagram(now, arrival, datagram);
+        self.observe();
+    }
+
+    fn take_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
         if arrival.remote != self.path.peer() {
-            self.stats.packets_dropped += 1;
+            self.on_dropped(datagram.len(), DropTrigger::ConnectionUnknown);
             return;
         }
         self.stats.datagrams_received += 1;
@@ -87,20 +94,22 @@ impl Connection {
         let mut first_dcid = None;
         let mut rest = datagram;
         while !rest.is_empty() && self.state.is_open() {
+            let datagram_left = rest.len();
             let Ok((decoded, next)) = packet::decode(rest, limits::LOCAL_CID_LEN) else {
-                self.stats.packets_dropped += 1;
+                self.on_dropped(datagram_len, DropTrigger::Invalid);
                 return;
             };
+            let size = datagram_left.saturating_sub(next.len());
             rest = next;
             let fate = match decoded {
                 Decoded::Protected(packet) if self.is_forbidden(&packet, datagram_len) => {
-                    Fate::Dropped
+                    Fate::Dropped(DropTrigger::Invalid)
                 }
                 // Packets of one datagram are of one connection (RFC 9000 §12.2).
                 Decoded::Protected(packet)
                     if *first_dcid.get_or_insert(packet.dcid) != packet.dcid =>
                 {
-                    Fate::Dropped
+                    Fate::Dropped(DropTrigger::ConnectionUnknown)
                 }
                 Decoded::Protected(packet) => self.take_packet(now, seen, packet),
                 Decoded::VersionNegotiation(packet) => {
@@ -115,17 +124,24 @@ impl Connection {
                     if meant && !ours {
                         self.on_version_negotiation();
                     }
-                    Fate::Dropped
+                    Fate::Dropped(DropTrigger::Unsupported)
                 }
                 Decoded::Retry(retry) if self.on_retry(now, &retry) => Fate::Accepted,
-                Decoded::Retry(_) | Decoded::UnknownVersion { .. } => Fate::Dropped,
+                Decoded::Retry(_) | Decoded::UnknownVersion { .. } => {
+                    Fate::Dropped(DropTrigger::Unsupported)
+                }
             };
             match fate {
                 Fate::Accepted => self.stats.packets_received += 1,
-                Fate::Dropped => self.stats.packets_dropped += 1,
+                Fate::Dropped(trigger) => self.on_dropped(size, trigger),
                 Fate::Kept => {}
             }
         }
+    }
+
+    fn on_dropped(&mut self, size: usize, trigger: DropTrigger) {
+        self.stats.packets_dropped += 1;
+        self.observer.on_dropped(size, trigger);
     }
 
     /// Packets that waited for keys get another chance once the keys are there. One of them may
@@ -155,14 +171,18 @@ impl Connection {
 
     fn take_packet(&mut self, now: Instant, seen: Seen, packet: Protected<'_>) -> Fate {
         if !self.is_addressed_to_us(&packet) {
-            return Fate::Dropped;
+            return Fate::Dropped(DropTrigger::ConnectionUnknown);
         }
         let kind = packet.kind;
         if self.waits_for_keys(kind) {
             let kept = self.early.keep(kind, packet.bytes, seen);
-            return if kept { Fate::Kept } else { Fate::Dropped };
+            return if kept {
+                Fate::Kept
+            } else {
+                Fate::Dropped(DropTrigger::KeyUnavailable)
+            };
         }
-        let (dcid, scid) = (packet.dcid, packet.scid);
+        let (dcid, scid, size) = (packet.dcid, packet.scid, packet.bytes.len());
         let largest = self.spaces[kind.space()].largest().map(|(pn, _)| pn);
         let opened = match kind {
             Kind::OneRtt => self.open_one_rtt(now, packet, largest),
@@ -172,13 +192,17 @@ impl Connection {
             Some(Ok(opened)) => opened,
             Some(Err(error)) => {
                 self.close_by_transport(now, error);
-                return Fate::Dropped;
+                return Fate::Dropped(DropTrigger::Invalid);
             }
-            None => return Fate::Dropped,
+            None => return Fate::Dropped(DropTrigger::DecryptionFailure),
         };
         if self.spaces[kind.space()].is_duplicate(pn) {
-            return Fate::Dropped;
+            return Fate::Dropped(DropTrigger::Duplicate);
         }
+        self.observer.tell(|| {
+            let packet = events::Packet::new(kind, pn, size, payload).marked(seen.ecn);
+            events::Event::PacketReceived(packet)
+        });
         self.on_authentic(kind, &scid);
         match self.take_frames(now, kind, &dcid, payload) {
             Ok(eliciting) => {

@@ -7,6 +7,7 @@ use super::{
     delivery::{Carried, Control},
     spaces::level,
 };
+use crate::error::By;
 use crate::proto::{
     frame::FrameWriter, packet::Space, params::ACK_DELAY_EXPONENT, streams::Timing,
 };
@@ -97,7 +98,7 @@ impl Connection {
         out: &mut FrameWriter<'_>,
     ) -> Carried {
         let mut control = Control::new(space);
-        let mut carried = Carried::default();
+        let mut carried = Carried::new(space);
         self.write_ack(space, now, out);
         let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
         if probing && space == Space::Data && self.ack_frequency.can_ask() {
@@ -110,6 +111,9 @@ impl Connection {
                 control.handshake_done = self.handshake.write_done(out);
                 self.path.write_frames(out);
                 control.ack_frequency = self.ack_frequency.write_frames(out);
+                if let Some(request) = self.ack_frequency.made(control.ack_frequency) {
+                    self.observe_request(By::Local, request);
+                }
                 control.local_cids = self.local_cids.write_frames(out);
                 control.peer_cids = self.peer_cids.write_frames(out);
                 let rtt = self.recovery.rtt().smoothed();

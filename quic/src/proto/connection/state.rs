@@ -1,5 +1,7 @@
 use std::time::Instant;
 
+use crate::events::ConnectionState;
+
 /// The life of a connection (RFC 9000 §10).
 ///
 /// ```text
@@ -37,6 +39,18 @@ impl State {
 
     pub(super) const fn is_confirmed(self) -> bool {
         matches!(self.0, Inner::Confirmed)
+    }
+
+    /// What a subscriber sees of it.
+    pub(super) const fn observed(self) -> ConnectionState {
+        match self.0 {
+            Inner::Handshaking => ConnectionState::Handshaking,
+            Inner::Complete => ConnectionState::Complete,
+            Inner::Confirmed => ConnectionState::Confirmed,
+            Inner::Closing { .. } => ConnectionState::Closing,
+            Inner::Draining { .. } => ConnectionState::Draining,
+            Inner::Drained => ConnectionState::Closed,
+        }
     }
 
     /// Whether packets are still exchanged in earnest.

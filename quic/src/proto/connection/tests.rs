@@ -1,6 +1,7 @@
 //! Two connections over a perfect network: the slice from datagram to stream bytes.
 
 mod ack_frequency;
+mod bad_acks;
 mod forged;
 mod hostile;
 mod key_update;

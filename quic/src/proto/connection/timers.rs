@@ -97,6 +97,12 @@ impl Connection {
 
     /// Handles what is due. There may be something to transmit afterwards.
     pub fn on_timeout(&mut self, now: Instant) {
+        self.observer.at(now);
+        self.handle_timeout(now);
+        self.observe();
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
         if self.state.is_closed() {
             if self.state.ends().is_some_and(|end| end <= now) {
                 self.state.on_end();
@@ -104,7 +110,7 @@ impl Connection {
             return;
         }
         if self.timers.gives_up_at().is_some_and(|at| at <= now) {
-            self.time_out();
+            self.time_out(now);
             return;
         }
         if self.timers.tickets_until.is_some_and(|at| at <= now) {
@@ -118,10 +124,12 @@ impl Connection {
         let context = self.recovery_context();
         let mut outcome = std::mem::take(&mut self.outcome);
         let due = self.recovery.on_timeout(now, &context, &mut outcome);
+        if let Some(timeout) = due {
+            self.observer.on_expired(timeout);
+        }
         self.settle(Space::Data, &mut outcome);
         self.outcome = outcome;
         if let Some(Timeout::Probe(space)) = due {
-            self.stats.ptos += 1;
             self.probe(space);
         }
     }
@@ -140,27 +148,34 @@ impl Connection {
         self.probe_data();
     }
 
-    /// After the handshake a probe repeats the oldest data under way, if there is nothing new.
+    /// After the handshake probes carry new data, if there is any, and repeat the oldest under way:
+    /// as many packets as there are probes, so that no two carry the same (RFC 9002 §6.2.4).
     fn probe_data(&mut self) {
+        let probes = usize::from(self.recovery.probes(Space::Data).max(1));
+        let old = if self.streams.has_pending() {
+            probes - 1
+        } else {
+            probes
+        };
         let oldest = self
             .recovery
             .outstanding(Space::Data)
-            .find(|carried| !carried.is_empty());
-        let Some(carried) = oldest else {
-            return;
-        };
-        if !self.streams.has_pending() {
-            self.streams.on_lost(&carried.streams);
-        }
-        let Some(control) = &carried.control else {
-            return;
-        };
-        self.handshake
-            .on_lost(super::spaces::level(control.space), &control.crypto);
-        self.local_cids.on_lost(&control.local_cids);
-        self.peer_cids.on_lost(&control.peer_cids);
-        if control.handshake_done {
-            self.handshake.owe_done();
+            .filter(|carried| !carried.is_empty());
+        for (place, carried) in oldest.take(probes).enumerate() {
+            if place < old {
+                self.streams.on_lost(&carried.streams);
+            }
+            let Some(control) = &carried.control else {
+                continue;
+            };
+            self.handshake
+                .on_lost(super::spaces::level(control.space), &control.crypto);
+            self.local_cids.on_lost(&control.local_cids);
+            self.peer_cids.on_lost(&control.peer_cids);
+            self.ack_frequency.on_lost(control.ack_frequency);
+            if control.handshake_done {
+                self.handshake.owe_done();
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Connection, schedule::Wish};
+use super::{Connection, schedule::Wish, spaces::kind};
 use crate::proto::{
     datagram::Transmit,
     error::{Code, TransportError},
@@ -35,9 +35,22 @@ impl Connection {
         out: &mut [u8],
         max_datagrams: usize,
     ) -> Option<Transmit> {
-        if self.state.is_closed() {
-            return self.transmit_close(out);
-        }
+        self.observer.at(now);
+        let transmit = if self.state.is_closed() {
+            self.transmit_close(out)
+        } else {
+            self.transmit_train(now, out, max_datagrams)
+        };
+        self.observe();
+        transmit
+    }
+
+    fn transmit_train(
+        &mut self,
+        now: Instant,
+        out: &mut [u8],
+        max_datagrams: usize,
+    ) -> Option<Transmit> {
         let mut size = 0;
         let mut segment = None;
         for _ in 0..max_datagrams.min(self.recovery.train()) {
@@ -141,6 +154,7 @@ impl Connection {
         let carried = self.write_frames(space, wish, now, &mut frames);
         // What did not fit was not told.
         let acks = acks && !self.spaces[space].is_ack_pending();
+        self.observer.keep(frames.written());
         let (len, ack_eliciting) = (frames.len(), frames.is_ack_eliciting());
         let size_now = len + packet.overhead();
         let pad_to = match padding {
@@ -156,6 +170,10 @@ impl Connection {
         };
         let size = packet.finish_padded(len, pad_to, keys);
         self.stats.packets_sent += 1;
+        self.stats.acks_sent += u64::from(acks);
+        let ecn = self.recovery.ecn_mark();
+        self.stats.ecn_sent.add(ecn);
+        self.observer.on_sealed(kind(space), pn, size, ecn);
         self.recovery.on_packet_sent(
             space,
             pn,
@@ -165,7 +183,7 @@ impl Connection {
                 ack_eliciting,
                 in_flight: ack_eliciting || pad_to > size_now,
                 largest_acked: acked_up_to.filter(|_| acks),
-                ecn: self.recovery.ecn_mark(),
+                ecn,
                 snapshot: None,
                 record: carried,
             },

@@ -1,23 +1,47 @@
 use std::ops::RangeInclusive;
 
 use super::{DecodeError, Encode};
-use crate::proto::wire::{Reader, VarInt, Writer};
+use crate::proto::{
+    ecn::Ecn,
+    wire::{Reader, VarInt, Writer},
+};
 
 pub(super) const TYPE: u64 = 0x02;
 pub(super) const TYPE_ECN: u64 = 0x03;
 
-/// ECN counts of an ACK frame (RFC 9000 §19.3.2).
+/// Packets by the ECN mark of their datagram, as in an ACK frame (RFC 9000 §19.3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EcnCounts {
-    /// Packets received with ECT(0).
+    /// Packets with ECT(0).
     pub ect0: u64,
-    /// Packets received with ECT(1).
+    /// Packets with ECT(1).
     pub ect1: u64,
-    /// Packets received with CE.
+    /// Packets with CE: congestion experienced.
     pub ce: u64,
 }
 
 impl EcnCounts {
+    /// Counts one packet.
+    #[inline]
+    pub const fn add(&mut self, mark: Option<Ecn>) {
+        match mark {
+            None => {}
+            Some(Ecn::Ect0) => self.ect0 = self.ect0.saturating_add(1),
+            Some(Ecn::Ect1) => self.ect1 = self.ect1.saturating_add(1),
+            Some(Ecn::Ce) => self.ce = self.ce.saturating_add(1),
+        }
+    }
+
+    /// The packets of both.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            ect0: self.ect0.saturating_add(other.ect0),
+            ect1: self.ect1.saturating_add(other.ect1),
+            ce: self.ce.saturating_add(other.ce),
+        }
+    }
+
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             ect0: reader.varint()?,

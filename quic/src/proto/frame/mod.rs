@@ -9,6 +9,7 @@ mod close;
 mod crypto;
 mod decode;
 mod flow;
+mod names;
 mod path;
 mod stream;
 mod stream_id;

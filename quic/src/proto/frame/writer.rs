@@ -176,6 +176,11 @@ impl<'a> FrameWriter<'a> {
         self.writer.put_zeros(count);
     }
 
+    /// The frames written so far.
+    pub fn written(&mut self) -> &[u8] {
+        self.writer.written()
+    }
+
     /// Bytes that still fit.
     pub const fn remaining(&self) -> usize {
         self.writer.remaining()

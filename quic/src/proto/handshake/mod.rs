@@ -8,6 +8,8 @@ mod tests;
 
 use std::task::Waker;
 
+use bytes::Bytes;
+
 use hybriq_tls::{
     CertificateDer, Flight, KeyExchange, Level, Negotiated, PerLevel, Session, Side, Status,
 };
@@ -64,6 +66,8 @@ pub struct Handshake {
     params_seen: bool,
     done_owed: bool,
     peer_certificates: Vec<CertificateDer<'static>>,
+    /// What a server had to say after the handshake.
+    tickets: Bytes,
 }
 
 impl Handshake {
@@ -85,6 +89,7 @@ impl Handshake {
             params_seen: false,
             done_owed: false,
             peer_certificates: Vec::new(),
+            tickets: Bytes::new(),
         }
     }
 
@@ -198,6 +203,9 @@ impl Handshake {
         for level in [Level::Initial, Level::Handshake, Level::OneRtt] {
             let bytes = self.flight.crypto[level].split().freeze();
             if !bytes.is_empty() {
+                if level == Level::OneRtt {
+                    self.tickets = bytes.clone();
+                }
                 self.streams[level].send(bytes);
             }
         }
@@ -205,6 +213,11 @@ impl Handshake {
         for secret in self.flight.secrets.drain(..) {
             self.keys.install(self.side, &secret);
         }
+    }
+
+    /// The session tickets that a server issued with the completion of its handshake.
+    pub fn take_tickets(&mut self) -> Bytes {
+        std::mem::take(&mut self.tickets)
     }
 
     /// Drops the TLS object once nothing needs it: a server's at completion, a client's when no

@@ -75,8 +75,6 @@ pub(super) struct PathEcn {
     lost: u64,
     /// Packets reported as marked with CE since the test began.
     ce: u64,
-    /// Packets reported as marked with CE in all.
-    ce_total: u64,
     /// Whether a packet is known that arrived without CE, so that not everything is marked.
     spared: bool,
 }
@@ -89,17 +87,12 @@ impl PathEcn {
             acked: 0,
             lost: 0,
             ce: 0,
-            ce_total: 0,
             spared: false,
         }
     }
 
     pub(super) const fn state(&self) -> EcnState {
         self.state
-    }
-
-    pub(super) const fn ce_total(&self) -> u64 {
-        self.ce_total
     }
 
     /// Whether packets are marked as capable now. It changes with what comes in, not with what is
@@ -112,10 +105,7 @@ impl PathEcn {
     /// Tests anew: the path is another one.
     pub(super) const fn reset(&mut self) {
         if !matches!(self.state, EcnState::Disabled) {
-            *self = Self {
-                ce_total: self.ce_total,
-                ..Self::new(EcnState::Testing)
-            };
+            *self = Self::new(EcnState::Testing);
         }
     }
 
@@ -169,7 +159,6 @@ impl PathEcn {
             return 0;
         };
         self.ce += ce;
-        self.ce_total += ce;
         self.judge();
         if self.state == EcnState::Failed {
             return 0;
@@ -217,6 +206,11 @@ impl Order {
 }
 
 impl Counted {
+    /// The counts that were valid last.
+    pub(super) const fn reported(&self) -> EcnCounts {
+        self.reported
+    }
+
     /// Whether the counts of an ACK frame can be true (RFC 9000 §13.4.2.1): how many packets it
     /// reports as newly marked with CE, `None` if they cannot.
     fn validate(&mut self, counts: Option<EcnCounts>, newly: Marks) -> Option<u64> {

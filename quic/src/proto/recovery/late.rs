@@ -87,6 +87,11 @@ pub(super) struct Episode {
 }
 
 impl Episode {
+    /// How many there were.
+    pub(super) const fn number(&self) -> u32 {
+        self.number
+    }
+
     /// So many packets were lost, the last of them sent at `newest_sent`. Returns the episode's
     /// number.
     pub(super) fn on_lost(&mut self, now: Instant, newest_sent: Instant, count: u64) -> u32 {

@@ -1,5 +1,6 @@
 //! Loss detection and its timers (RFC 9002), generic over the record of what a packet carried.
 
+mod ack;
 mod ecn;
 mod late;
 mod loss;
@@ -8,20 +9,19 @@ mod pacer;
 mod persistent;
 mod pto;
 mod reordering;
+mod report;
 mod resume;
 mod rtt;
 mod skip;
 mod spurious;
 mod state;
 
-use std::{
-    ops::RangeInclusive,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use hybriq_tls::Side;
 
 pub use self::{
+    ack::Ack,
     ecn::EcnState,
     outcome::{Outcome, Settled},
     rtt::Rtt,
@@ -31,13 +31,9 @@ use self::{
     state::SpaceState,
 };
 use super::{
-    congestion::{
-        self, Acked, Controller, LostPacket, Marked, RoundTrip, Usage, careful_resume::Resuming,
-    },
-    delivery::{Delivery, Sampling},
+    congestion::{self, Controller, LostPacket, careful_resume::Resuming},
+    delivery::Delivery,
     ecn::Ecn,
-    error::TransportError,
-    frame::EcnCounts,
     packet::{PerSpace, Space},
     space::SentPacket,
 };
@@ -77,21 +73,6 @@ pub struct Context {
     pub peer_max_ack_delay: Duration,
     /// Whether the path may be used.
     pub amplification: Amplification,
-}
-
-/// An ACK frame in terms of time and plain numbers.
-#[derive(Clone, Debug)]
-pub struct Ack<I> {
-    /// The space of the packet it came in.
-    pub space: Space,
-    /// The largest number acknowledged.
-    pub largest: u64,
-    /// The delay the peer states, scaled by its exponent.
-    pub delay: Duration,
-    /// All ranges acknowledged.
-    pub ranges: I,
-    /// The ECN counts, if it carries them.
-    pub ecn: Option<EcnCounts>,
 }
 
 /// What a timeout was for.
@@ -284,102 +265,6 @@ impl<R> Recovery<R> {
         self.ecn.state()
     }
 
-    /// Packets that the peer reported as marked with CE.
-    pub const fn ecn_marks(&self) -> u64 {
-        self.ecn.ce_total()
-    }
-
-    /// Takes an ACK frame (RFC 9002 §A.7).
-    ///
-    /// # Errors
-    /// PROTOCOL_VIOLATION if it acknowledges a packet that was not sent (RFC 9000 §13.1).
-    pub fn on_ack<I>(
-        &mut self,
-        now: Instant,
-        ack: Ack<I>,
-        context: &Context,
-        outcome: &mut Outcome<R>,
-    ) -> Result<(), TransportError>
-    where
-        I: Iterator<Item = RangeInclusive<u64>> + Clone,
-    {
-        let state = &mut self.spaces[ack.space];
-        state.check_ack(&ack)?;
-        let before = state.largest_acked;
-        let order = ecn::Order::of(before, ack.largest);
-        state.largest_acked = state.largest_acked.max(Some(ack.largest));
-        self.on_late(now, ack.space, before, ack.ranges.clone());
-        let first_new = outcome.acked.len();
-        let newly = self.spaces[ack.space].take_acked(ack.ranges, outcome);
-        let prior_in_flight = self.bytes_in_flight;
-        self.bytes_in_flight -= newly.bytes;
-        if outcome.acked.len() == first_new {
-            return Ok(());
-        }
-        let mut sample = None;
-        if let Some((pn, time_sent)) = newly.newest
-            && pn == ack.largest
-            && newly.eliciting
-        {
-            let latest = now.saturating_duration_since(time_sent);
-            let delay = match (ack.space, context.handshake) {
-                (Space::Initial, _) => Duration::ZERO,
-                (_, Handshake::Confirmed) => ack.delay.min(context.peer_max_ack_delay),
-                _ => ack.delay,
-            };
-            self.rtt.on_sample(now, latest, delay);
-            sample = Some(latest);
-        }
-        self.handshake_acked |= ack.space == Space::Handshake;
-        outcome.progress |= newly.eliciting;
-        let (_, acked) = outcome.acked.split_at(first_new);
-        let (sampling, packets) = self.on_delivered(now, acked);
-        let lost_before = self.delivery.lost();
-        self.on_order(now, ack.space, before, &newly);
-        self.detect_lost(now, ack.space, context, outcome);
-        let counted = &mut self.spaces[ack.space].ecn;
-        let marks = self.ecn.on_ack(counted, ack.ecn, newly.marked, order);
-        if let (1.., Some((_, newest_sent))) = (marks, newly.newest) {
-            self.episode.on_marked(now, newest_sent);
-            self.controller.on_marked(&Marked {
-                now,
-                marks,
-                newest_sent,
-                bytes_in_flight: self.bytes_in_flight,
-            });
-        }
-        if let Some((_, newest_sent)) = newly.newest_in_flight {
-            let usage = self.usage(newest_sent);
-            if let Some(rate) = self.delivery.finish(&sampling, self.rtt.min()) {
-                self.controller.on_acked(&Acked {
-                    now,
-                    bytes: newly.bytes,
-                    packets,
-                    bytes_lost: self.delivery.lost() - lost_before,
-                    newest_sent,
-                    prior_in_flight,
-                    bytes_in_flight: self.bytes_in_flight,
-                    usage,
-                    rtt: RoundTrip {
-                        sample,
-                        smoothed: self.rtt.smoothed(),
-                        min: self.rtt.min(),
-                    },
-                    rate,
-                    delivered: self.delivery.delivered(),
-                    marks,
-                });
-            }
-        }
-        self.update_pace();
-        // A client resets its backoff only once the server can answer freely (RFC 9002 §6.2.1).
-        if self.peer_validated_address(context) {
-            self.pto_count = 0;
-        }
-        self.timer_base = self.timer_base.max(now);
-        Ok(())
-    }
-
     /// Takes the rate from the controller, or from its window once a round trip was measured.
     fn update_pace(&mut self) {
         let rate = self.controller.pacing_rate().or_else(|| {
@@ -389,31 +274,7 @@ impl<R> Recovery<R> {
         });
         if let (Some(rate), Pacing::On) = (rate, self.pacing) {
             self.pacer.set_rate(rate);
-        }
-    }
-
-    /// Counts what was delivered, and how many packets in flight that were.
-    fn on_delivered(&mut self, now: Instant, acked: &[Settled<R>]) -> (Sampling, u64) {
-        let mut sampling = Sampling::default();
-        let mut packets = 0;
-        for Settled { pn, packet } in acked {
-            let Some(snapshot) = packet.snapshot else {
-                continue;
-            };
-            let sent = (*pn, packet.time_sent);
-            self.delivery
-                .on_acked(now, &mut sampling, sent, packet.size.into(), snapshot);
-            packets += 1;
-        }
-        (sampling, packets)
-    }
-
-    /// Only a packet in whose time the window was full tells that more would fit (RFC 9002 §7.8).
-    fn usage(&self, time_sent: Instant) -> Usage {
-        if self.window_full_at.is_some_and(|full| time_sent <= full) {
-            Usage::Full
-        } else {
-            Usage::Underused
+            self.pacer.set_burst(self.controller.burst());
         }
     }
 
@@ -531,9 +392,15 @@ impl<R> Recovery<R> {
         self.space(space).eliciting_in_flight > 0
     }
 
-    /// How far behind another a packet must be to count as lost (RFC 9002 §6.1.1).
+    /// How far behind another a packet must be to count as lost (RFC 9002 §6.1.1). It grows where
+    /// the path reorders.
     pub const fn packet_threshold(&self) -> u64 {
         self.reordering.packets()
+    }
+
+    /// How long after it was sent a packet counts as lost (RFC 9002 §6.1.2), likewise.
+    pub fn time_threshold(&self) -> Duration {
+        self.reordering.delay(self.rtt.larger())
     }
 
     /// The round trip.
@@ -564,13 +431,6 @@ impl<R> Recovery<R> {
     /// Packets declared lost that were acknowledged later.
     pub const fn spurious_losses(&self) -> u64 {
         self.spurious_losses
-    }
-
-    /// How many packets may overtake one, and how long after its sending it may still arrive, before
-    /// it counts as lost.
-    pub fn loss_thresholds(&self) -> (u64, Duration) {
-        let delay = self.reordering.delay(self.rtt.larger());
-        (self.reordering.packets(), delay)
     }
 
     /// Probe timeouts in all.

@@ -75,7 +75,7 @@ impl<R> Recovery<R> {
         Some(Timeout::Probe(space))
     }
 
-    fn loss_time(&self) -> Option<Instant> {
+    pub(super) fn loss_time(&self) -> Option<Instant> {
         self.spaces.iter().filter_map(|space| space.loss_time).min()
     }
 

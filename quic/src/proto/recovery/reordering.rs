@@ -29,8 +29,6 @@ pub(super) struct Reordering {
     /// Packets sent from then on end the round when they are acknowledged.
     round_start: Instant,
     quiet_rounds: u8,
-    /// Whether the time threshold grew in this round: it takes one step in each.
-    grown: bool,
 }
 
 /// How late a packet came.
@@ -51,7 +49,6 @@ impl Reordering {
             eighths: EIGHTHS,
             round_start: now,
             quiet_rounds: 0,
-            grown: false,
         }
     }
 
@@ -65,14 +62,15 @@ impl Reordering {
         delay(round_trip, self.eighths)
     }
 
-    /// A packet that was declared lost arrived: the thresholds it needed, or a step towards them.
+    /// A packet that was declared lost arrived: as far as they may, the thresholds grow to those
+    /// that would have waited for it. RFC 8985 takes a step in each round trip instead, but until
+    /// it is there every round trip has another cut of the window to take back.
     pub(super) fn on_spurious(&mut self, late: Lateness) {
         self.quiet_rounds = 0;
         let needed = late.overtaken_by.saturating_add(1).min(MOST_PACKETS);
         self.packets = self.packets.max(needed);
-        if !self.grown && late.took >= self.delay(late.round_trip) {
-            self.grown = true;
-            self.eighths = (self.eighths + 1).min(MOST_EIGHTHS);
+        while self.eighths < MOST_EIGHTHS && late.took >= self.delay(late.round_trip) {
+            self.eighths += 1;
         }
     }
 
@@ -91,7 +89,6 @@ impl Reordering {
             return;
         }
         self.round_start = now;
-        self.grown = false;
         self.quiet_rounds = self.quiet_rounds.saturating_add(1);
         if self.quiet_rounds >= QUIET_ROUNDS {
             (self.packets, self.eighths) = (PACKETS, EIGHTHS);

@@ -5,8 +5,14 @@ mod recorder;
 mod spurious;
 mod window;
 
+use std::ops::RangeInclusive;
+
 use super::*;
-use crate::proto::congestion::NewReno;
+use crate::proto::{
+    congestion::{Acked, Marked, NewReno},
+    error::TransportError,
+    frame::EcnCounts,
+};
 
 const RTT: Duration = Duration::from_millis(100);
 const MAX_ACK_DELAY: Duration = Duration::from_millis(25);

@@ -143,12 +143,7 @@ impl Received {
     /// Notes a packet that is not a duplicate and was decrypted and processed.
     #[inline]
     pub fn on_packet(&mut self, now: Instant, pn: u64, eliciting: AckEliciting, ecn: Option<Ecn>) {
-        match ecn {
-            None => {}
-            Some(Ecn::Ect0) => self.ecn.ect0 = self.ecn.ect0.saturating_add(1),
-            Some(Ecn::Ect1) => self.ecn.ect1 = self.ecn.ect1.saturating_add(1),
-            Some(Ecn::Ce) => self.ecn.ce = self.ecn.ce.saturating_add(1),
-        }
+        self.ecn.add(ecn);
         let run_start = self.insert(pn);
         self.smallest_untold = Some(self.smallest_untold.map_or(pn, |least| least.min(pn)));
         if self.largest.is_none_or(|(largest, _)| pn > largest) {

@@ -89,6 +89,8 @@ pub struct FlowReport {
     pub smoothed_rtt: Duration,
     /// The probe timeout, backoff aside.
     pub pto: Duration,
+    /// How often it was doubled since the last progress.
+    pub backoff: u32,
     /// Things held in memory: packets under way, chunks to send again, ranges received.
     pub held: usize,
 }
@@ -109,6 +111,8 @@ struct Flow {
     address: SocketAddr,
     sender: Sender,
     receiver: Receiver,
+    /// When it wants its next turn: now, after something came.
+    next_timeout: Option<Duration>,
 }
 
 impl Flows {
@@ -134,6 +138,7 @@ impl Flows {
             address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), index as u16),
             sender: Sender::new(self.clock, setup, seed),
             receiver: Receiver::new(setup),
+            next_timeout: Some(self.clock.now),
         });
         index
     }
@@ -180,20 +185,18 @@ impl Flows {
         self.clock.now = end;
     }
 
+    /// Datagrams on the wire.
+    pub fn in_flight(&self) -> usize {
+        self.network.in_flight()
+    }
+
     /// Whether nothing is under way and nothing will be.
     pub fn is_quiet(&self) -> bool {
         self.next_timeout().is_none()
     }
 
     fn next_timeout(&self) -> Option<Duration> {
-        let flows = self.flows.iter().filter_map(|flow| {
-            let sender = flow.sender.next_timeout();
-            let at = sender
-                .into_iter()
-                .chain(flow.receiver.next_timeout())
-                .min()?;
-            Some(self.clock.since(at))
-        });
+        let flows = self.flows.iter().filter_map(|flow| flow.next_timeout);
         flows.chain(self.network.next_timeout()).min()
     }
 
@@ -212,19 +215,34 @@ impl Flows {
                 Side::Server => flow.receiver.on_datagram(self.clock, &datagram),
                 Side::Client => flow.sender.on_datagram(now, &datagram),
             }
+            flow.next_timeout = Some(self.clock.now);
         }
         self.turns += 1;
         for flow in &mut self.flows {
+            if flow.next_timeout.is_none_or(|at| at > self.clock.now) {
+                continue;
+            }
             flow.sender.on_timeout(now);
+            flow.transmit(self.clock, &mut self.network);
+            let timers = flow.timers();
+            assert!(
+                timers.is_none_or(|at| at >= now),
+                "a timer lies in the past"
+            );
+            flow.next_timeout = timers.map(|at| self.clock.since(at));
             if self.turns.is_multiple_of(AUDIT_EVERY) {
                 flow.sender.audit();
             }
-            flow.transmit(self.clock, &mut self.network);
         }
     }
 }
 
 impl Flow {
+    fn timers(&self) -> Option<Instant> {
+        let sender = self.sender.next_timeout();
+        sender.into_iter().chain(self.receiver.next_timeout()).min()
+    }
+
     fn transmit(&mut self, clock: Clock, network: &mut Network) {
         let now = clock.instant();
         while let Some((stand_in, ecn)) = self.sender.poll_transmit(now) {

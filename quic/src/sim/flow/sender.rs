@@ -223,6 +223,7 @@ impl Sender {
         report.bytes_in_flight = self.recovery.bytes_in_flight();
         report.smoothed_rtt = self.recovery.rtt().smoothed();
         report.pto = self.recovery.pto(Space::Data, &self.context);
+        report.backoff = self.recovery.pto_count();
         report.held += self.recovery.outstanding(Space::Data).count() + self.lost.len();
     }
 }

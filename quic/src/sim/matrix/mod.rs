@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use hybriq_tls::Side;
 
-pub use self::document::document;
+pub use self::document::{Row, document, row, title};
 use super::{
-    Bandwidth, Bursts, Delay, LinkStats, Loss, Network,
+    Bandwidth, Bursts, DualQueue, LinkStats, Loss, Network,
     flow::{FlowSetup, Flows},
     ms, one_in, per_mille,
 };
@@ -64,6 +64,8 @@ pub enum Buffer {
     Bdp,
     /// Four times the bandwidth-delay product, at least 40 datagrams.
     Deep,
+    /// As deep, with the dual-queue AQM of RFC 9332.
+    Dual,
 }
 
 /// The buffers of the matrix.
@@ -83,7 +85,7 @@ pub struct Path {
 }
 
 /// What one controller made of one path.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Bytes of data that arrived, as a share of what the link carries in that time.
     pub goodput: f64,
@@ -95,25 +97,29 @@ pub struct Outcome {
     pub p95_delay: Duration,
 }
 
-/// Round trips that a run lasts, and the time it lasts at least.
+/// Round trips that a run lasts, the time it lasts at least, and datagrams that the link carries
+/// in it at most.
 const ROUNDS: u32 = 200;
 const SHORTEST: Duration = Duration::from_secs(3);
+const MOST_DATAGRAMS: u64 = 1_500_000;
 
 /// The part of a run that is not counted: a third.
 const WARM_UP: u32 = 3;
 
 impl Path {
-    /// Every path of the matrix.
+    /// Every path of the matrix, and those behind an AQM.
     pub fn all() -> impl Iterator<Item = Self> {
-        RATES.into_iter().flat_map(|rate| {
-            ROUND_TRIPS.into_iter().flat_map(move |round_trip| {
-                LOSSES.into_iter().flat_map(move |loss| {
-                    BUFFERS.into_iter().map(move |buffer| Self {
-                        rate,
-                        round_trip,
-                        loss,
-                        buffer,
-                    })
+        let queues = LOSSES
+            .into_iter()
+            .flat_map(|loss| BUFFERS.into_iter().map(move |buffer| (loss, buffer)))
+            .chain([(Lossy::Never, Buffer::Dual)]);
+        queues.flat_map(|(loss, buffer)| {
+            RATES.into_iter().flat_map(move |rate| {
+                ROUND_TRIPS.into_iter().map(move |round_trip| Self {
+                    rate,
+                    round_trip,
+                    loss,
+                    buffer,
                 })
             })
         })
@@ -138,22 +144,33 @@ impl Path {
         let (bytes, datagrams) = match self.buffer {
             Buffer::Shallow => (self.bdp() / 10, 5),
             Buffer::Bdp => (self.bdp(), 10),
-            Buffer::Deep => (4 * self.bdp(), 40),
+            Buffer::Deep | Buffer::Dual => (4 * self.bdp(), 40),
         };
         bytes.max(datagrams * u64::from(self.datagram_size()))
     }
 
     /// How long a run lasts.
     pub fn duration(self) -> Duration {
-        (self.round_trip * ROUNDS).max(SHORTEST)
+        let bits = MOST_DATAGRAMS * u64::from(self.datagram_size()) * 8;
+        let longest = Duration::from_millis(bits / (self.rate / 1000));
+        (self.round_trip * ROUNDS).max(SHORTEST).min(longest)
+    }
+
+    /// Datagrams that the link carries during a run.
+    pub fn datagrams(self) -> u64 {
+        let bits = u128::from(self.rate) * self.duration().as_nanos() / 1_000_000_000;
+        (bits / 8) as u64 / u64::from(self.datagram_size())
     }
 
     /// The network, counting into `stats`. Its seed is all that is random.
     pub fn network(self, seed: u64, stats: &LinkStats) -> Network {
-        let link = Bandwidth::new(self.rate, self.queue()).stats(stats);
-        let network = Network::new(seed)
-            .node(link)
-            .node(Delay(self.round_trip / 2));
+        let network = Network::new(seed);
+        let network = if self.buffer == Buffer::Dual {
+            network.node(DualQueue::new(self.rate, self.queue()).stats(stats))
+        } else {
+            network.node(Bandwidth::new(self.rate, self.queue()).stats(stats))
+        };
+        let network = network.delay(self.round_trip / 2);
         match self.loss {
             Lossy::Never => network,
             Lossy::PerMille(times) => network.toward(Side::Server, Loss(per_mille(times))),
@@ -179,11 +196,16 @@ impl Path {
         let capacity = self.rate as f64 / 8.0 * span.as_secs_f64();
         let sent = (after.sent - before.sent).max(1);
         let link = stats.toward(Side::Server);
+        let delay = if link.low_latency_delay.weight() > link.delay.weight() {
+            link.low_latency_delay
+        } else {
+            link.delay
+        };
         Outcome {
             goodput: (after.delivered - before.delivered) as f64 / capacity,
             retransmitted: (after.retransmitted - before.retransmitted) as f64 / sent as f64,
-            mean_delay: link.delay.mean(),
-            p95_delay: link.delay.percentile(95),
+            mean_delay: delay.mean(),
+            p95_delay: delay.percentile(95),
         }
     }
 }

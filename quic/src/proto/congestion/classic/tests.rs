@@ -92,6 +92,7 @@ fn a_later_slow_start_ends_at_its_threshold_alone() {
     flow.fill();
     flow.now += flow.rtt;
     flow.lose(flow.in_flight(), Severity::PersistentCongestion);
+    flow.now += Duration::from_millis(1);
     let threshold = flow.controller.slow_start_threshold().unwrap();
     while flow.window() < threshold {
         let before = flow.window();
@@ -151,12 +152,24 @@ fn persistent_congestion_starts_over_in_slow_start() {
     flow.fill();
     flow.lose(10, Severity::PersistentCongestion);
     assert_eq!(flow.window(), 2 * SIZE);
+    flow.now += Duration::from_millis(1);
     flow.round();
     assert_eq!(flow.window(), 4 * SIZE, "slow start up to half the window");
     flow.round();
     assert_eq!(flow.window(), 5 * SIZE);
     flow.round();
     assert_eq!(flow.window(), 6 * SIZE, "then congestion avoidance");
+}
+
+#[test]
+fn losses_from_before_persistent_congestion_cost_nothing_more() {
+    let mut flow = flow();
+    flow.fill();
+    flow.lose(8, Severity::PersistentCongestion);
+    let threshold = flow.controller.slow_start_threshold();
+    flow.lose(2, Severity::Congestion);
+    assert_eq!(flow.controller.slow_start_threshold(), threshold);
+    assert_eq!(flow.controller.phase(), Phase::SlowStart);
 }
 
 #[test]
@@ -241,6 +254,17 @@ fn a_mark_is_never_undone() {
 }
 
 #[test]
+fn a_mark_in_recovery_confirms_the_loss() {
+    let mut flow = avoiding();
+    flow.fill();
+    flow.lose(1, Severity::Congestion);
+    flow.mark();
+    let threshold = flow.controller.slow_start_threshold();
+    flow.spurious();
+    assert_eq!(flow.controller.slow_start_threshold(), threshold);
+}
+
+#[test]
 fn persistent_congestion_that_was_none_is_undone() {
     let mut flow = avoiding();
     flow.fill();
@@ -270,6 +294,27 @@ fn a_saved_window_is_taken_as_it_is() {
     });
     assert_eq!(flow.window(), 2 * SIZE);
     assert_eq!(flow.controller.slow_start_threshold(), Some(2 * SIZE));
+}
+
+#[test]
+fn a_window_that_is_set_in_recovery_counts_at_once() {
+    let mut flow = avoiding();
+    flow.fill();
+    flow.now += flow.rtt;
+    flow.lose(3, Severity::Congestion);
+    flow.controller.on_resume(&Resume {
+        now: flow.now,
+        window: 40 * SIZE,
+        slow_start_threshold: Some(40 * SIZE),
+    });
+    assert_eq!(flow.window(), 40 * SIZE);
+    assert_eq!(flow.controller.phase(), Phase::Avoidance);
+    flow.lose(1, Severity::Congestion);
+    assert_eq!(
+        flow.controller.phase(),
+        Phase::Avoidance,
+        "of the same round trip"
+    );
 }
 
 #[test]

@@ -2,9 +2,12 @@ use super::*;
 
 const ECT0: Option<Ecn> = Some(Ecn::Ect0);
 
-fn counts(ect0: u64, ect1: u64, ce: u64) -> Option<EcnCounts> {
-    Some(EcnCounts { ect0, ect1, ce })
+fn counts(ect0: u64, ect1: u64, ce: u64) -> EcnCounts {
+    EcnCounts { ect0, ect1, ce }
 }
+
+/// An ACK frame without counts.
+const NONE: Option<EcnCounts> = None;
 
 fn marks(ect0: u64, ect1: u64) -> Marks {
     Marks { ect0, ect1 }
@@ -39,12 +42,12 @@ impl World {
         }
     }
 
-    fn ack(&mut self, counts: Option<EcnCounts>, newly: Marks) -> u64 {
-        self.path
-            .on_ack(&mut self.space, counts, newly, Order::Newest)
+    fn ack(&mut self, counts: impl Into<Option<EcnCounts>>, newly: Marks) -> u64 {
+        let (path, space) = (&mut self.path, &mut self.space);
+        path.on_ack(space, counts.into(), newly, Order::Newest)
     }
 
-    fn fails(mut self, counts: Option<EcnCounts>, newly: Marks) -> bool {
+    fn fails(mut self, counts: impl Into<Option<EcnCounts>>, newly: Marks) -> bool {
         let marks = self.ack(counts, newly);
         let failed = self.path.state() == EcnState::Failed;
         assert!(!failed || (marks == 0 && !self.path.is_marking()));
@@ -82,17 +85,17 @@ fn an_early_answer_does_not_end_the_test() {
 
 #[test]
 fn counts_that_are_missing_fail() {
-    assert!(World::capable().fails(None, marks(1, 0)));
+    assert!(World::capable().fails(NONE, marks(1, 0)));
     let mut world = World::new();
     world.send(1, ECT0);
-    assert!(world.fails(None, marks(1, 0)));
+    assert!(world.fails(NONE, marks(1, 0)));
 }
 
 #[test]
 fn counts_are_not_missed_where_nothing_marked_arrived() {
     let mut world = World::capable();
     world.send(3, None);
-    assert!(!world.fails(None, Marks::default()));
+    assert!(!world.fails(NONE, Marks::default()));
 }
 
 #[test]
@@ -143,7 +146,7 @@ fn congestion_experienced_stands_for_either_mark() {
     world.send(2, ECT0);
     assert_eq!(world.ack(counts(5, 3, 6), marks(2, 0)), 1);
     assert_eq!(world.ack(counts(5, 3, 6), Marks::default()), 0);
-    assert_eq!(world.path.ce_total(), 6);
+    assert_eq!(world.space.reported().ce, 6);
 }
 
 #[test]
@@ -162,7 +165,7 @@ fn an_ack_that_was_overtaken_is_not_held_against_the_path() {
     world.ack(counts(13, 0, 1), marks(2, 0));
     let marks = world.path.on_ack(
         &mut world.space,
-        counts(11, 0, 0),
+        Some(counts(11, 0, 0)),
         marks(2, 0),
         Order::Older,
     );
@@ -234,7 +237,7 @@ fn a_path_that_marks_everything_fails() {
 fn a_failed_path_stays_so_until_it_is_another_one() {
     let mut world = World::new();
     world.send(10, ECT0);
-    world.ack(None, marks(1, 0));
+    world.ack(NONE, marks(1, 0));
     assert_eq!(world.path.state(), EcnState::Failed);
     assert_eq!(world.ack(counts(10, 0, 0), marks(9, 0)), 0);
     assert_eq!(world.path.state(), EcnState::Failed);
@@ -252,6 +255,11 @@ fn nothing_is_done_where_it_is_switched_off() {
     path.reset();
     path.on_pto(9);
     assert!(!path.is_marking());
-    let marks = path.on_ack(&mut space, counts(9, 9, 9), Marks::default(), Order::Newest);
+    let marks = path.on_ack(
+        &mut space,
+        Some(counts(9, 9, 9)),
+        Marks::default(),
+        Order::Newest,
+    );
     assert_eq!((marks, path.state()), (0, EcnState::Disabled));
 }

@@ -12,6 +12,11 @@ fn recorded() -> (World, Recorder) {
     (world, recorder)
 }
 
+fn thresholds(world: &World) -> (u64, Duration) {
+    let recovery = &world.recovery;
+    (recovery.packet_threshold(), recovery.time_threshold())
+}
+
 const ACKED: Told = Told::Acked {
     bytes: 1200,
     marks: 0,
@@ -83,7 +88,7 @@ fn the_packet_threshold_follows_the_reordering_seen() {
     assert_eq!(world.lost(), [1]);
     world.ack(Space::Data, [11..=11, 2..=10]);
     world.ack(Space::Data, [1..=11]);
-    assert_eq!(world.recovery.loss_thresholds().0, 11);
+    assert_eq!(world.recovery.packet_threshold(), 11);
     world.ack(Space::Data, [22..=22, 13..=21, 1..=11]);
     assert_eq!(world.lost(), [1], "ten overtook 12");
     world.ack(Space::Data, [23..=23, 13..=21, 1..=11]);
@@ -104,13 +109,13 @@ fn a_skipped_number_is_no_reordering() {
     world.ack(Space::Data, [5..=5]);
     assert_eq!(world.lost(), [1]);
     world.ack(Space::Data, [5..=5, 1..=1]);
-    assert_eq!(world.recovery.loss_thresholds().0, 4, "three overtook it");
+    assert_eq!(world.recovery.packet_threshold(), 4, "three overtook it");
 }
 
 #[test]
 fn the_time_threshold_follows_packets_that_come_late() {
     let (mut world, _) = recorded();
-    assert_eq!(world.recovery.loss_thresholds(), (3, RTT * 9 / 8));
+    assert_eq!(thresholds(&world), (3, RTT * 9 / 8));
     world.send(Space::Data, 1);
     world.send(Space::Data, 2);
     world.pass(RTT);
@@ -119,7 +124,7 @@ fn the_time_threshold_follows_packets_that_come_late() {
     assert_eq!(world.timeout(), Some(Timeout::Lost));
     world.pass(ms(1));
     world.ack(Space::Data, [1..=2]);
-    assert_eq!(world.recovery.loss_thresholds(), (3, RTT * 10 / 8));
+    assert_eq!(thresholds(&world), (3, RTT * 10 / 8));
 }
 
 #[test]
@@ -204,7 +209,10 @@ fn marks_are_told_once_for_each_frame_between_losses_and_acknowledgements() {
     world.ack_ecn([6..=6, 1..=3], counts(3, 1));
     assert_eq!(recorder.take(), [], "marks are never taken back");
     assert_eq!(
-        (world.recovery.ecn_marks(), world.recovery.spurious_losses()),
+        (
+            world.recovery.ecn_echoed().ce,
+            world.recovery.spurious_losses()
+        ),
         (1, 2)
     );
     world.ack_ecn([7..=7], counts(2, 0));

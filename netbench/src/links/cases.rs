@@ -1,0 +1,121 @@
+//! The links that stacks are compared over.
+
+use serde::Serialize;
+
+/// A link, as `netbench link` takes it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    /// Round trips are those without queues.
+    pub(crate) about: &'static str,
+    pub(crate) args: &'static [&'static str],
+}
+
+/// What an Ethernet frame carries over IPv4: peers look for the largest datagram that passes.
+pub(crate) const MTU: &str = "1472";
+
+pub(crate) const CASES: [Case; 9] = [
+    Case {
+        name: "clean",
+        about: "20 Mbit/s, 50 ms round trip, 1 BDP of buffer",
+        args: &["--rate", "20mbit", "--delay", "25ms"],
+    },
+    Case {
+        name: "fast",
+        about: "100 Mbit/s, 100 ms, 1 BDP",
+        args: &["--rate", "100mbit", "--delay", "50ms"],
+    },
+    Case {
+        name: "lossy",
+        about: "100 Mbit/s, 50 ms, 1 BDP, 1% lost at random each way",
+        args: &["--rate", "100mbit", "--delay", "25ms", "--loss", "1%"],
+    },
+    Case {
+        name: "shallow",
+        about: "50 Mbit/s, 30 ms, 0.2 BDP",
+        args: &["--rate", "50mbit", "--delay", "15ms", "--queue", "0.2bdp"],
+    },
+    Case {
+        name: "bursts",
+        about: "50 Mbit/s, 50 ms, 1 BDP, 0.5% lost, 8 in a row on average",
+        args: &[
+            "--rate",
+            "50mbit",
+            "--delay",
+            "25ms",
+            "--burst-loss",
+            "0.5%x8",
+        ],
+    },
+    Case {
+        name: "reordered",
+        about: "50 Mbit/s, 50 ms, 1 BDP, 2% late by 10 ms, some 50 datagrams",
+        args: &[
+            "--rate",
+            "50mbit",
+            "--delay",
+            "25ms",
+            "--reorder",
+            "2%,10ms",
+        ],
+    },
+    Case {
+        name: "blackout",
+        about: "50 Mbit/s, 50 ms, 1 BDP, nothing passes from 4 s to 6 s",
+        args: &["--rate", "50mbit", "--delay", "25ms", "--blackout", "4s,2s"],
+    },
+    Case {
+        name: "long",
+        about: "200 Mbit/s, 250 ms, 1 BDP",
+        args: &["--rate", "200mbit", "--delay", "125ms"],
+    },
+    Case {
+        name: "marked",
+        about: "50 Mbit/s, 20 ms, 2 BDP, CE above 1 ms of queue, as of L4S",
+        args: &[
+            "--rate",
+            "50mbit",
+            "--delay",
+            "10ms",
+            "--queue",
+            "2bdp",
+            "--ecn-mark",
+            "1ms",
+        ],
+    },
+];
+
+/// The cases of these names, separated by commas, or all.
+pub(crate) fn parse(names: &str) -> Result<Vec<Case>, String> {
+    if names == "all" {
+        return Ok(CASES.to_vec());
+    }
+    let find = |name: &str| {
+        let case = CASES.into_iter().find(|case| case.name == name);
+        case.ok_or_else(|| {
+            let known = CASES.map(|case| case.name).join(", ");
+            format!("unknown link '{name}'; valid: all, {known}")
+        })
+    };
+    names.split(',').map(find).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CASES, parse};
+
+    #[test]
+    fn cases_are_found_by_name() {
+        assert_eq!(parse("all").unwrap().len(), CASES.len());
+        let names = parse("long,clean").unwrap();
+        assert_eq!(
+            names.iter().map(|case| case.name).collect::<Vec<_>>(),
+            ["long", "clean"]
+        );
+        assert!(
+            parse("clean,lunar")
+                .unwrap_err()
+                .contains("unknown link 'lunar'; valid: all, clean")
+        );
+    }
+}

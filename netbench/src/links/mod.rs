@@ -1,0 +1,255 @@
+//! `netbench run links`: downloads over emulated links, ours beside other stacks'.
+//!
+//! ```text
+//!  server process ◄─UDP─► relay process (`netbench link`) ◄─UDP─► client process
+//! ```
+//! Every download has three processes of its own. Within a repetition the stacks take turns on
+//! each link, so that what else happens on the machine meets all of them alike.
+
+mod cases;
+pub(crate) mod child;
+mod report;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Deserialize;
+
+use crate::Failure;
+use crate::certificate::Certificate;
+use crate::drivers::Setup;
+use crate::link::Summary;
+use crate::machine::Machine;
+use crate::process::Process;
+use crate::terminal::{complain, print};
+use cases::Case;
+use child::{ClientReport, ClientSpec, Finish, ServerReport, ServerSpec};
+use report::{Download, Outcome, Report, Run, Stack};
+
+/// What may be unread or unacknowledged with any stack: five times what the longest link holds.
+const WINDOW: u32 = 32 << 20;
+
+const SOCKET_BUFFER: u32 = 4 << 20;
+
+/// How much longer than it should a download may take before it is given up.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// Downloads over emulated links (`netbench link`), and compares stacks.
+#[derive(Args)]
+pub(crate) struct Links {
+    /// Links by name, separated by commas, or `all`: clean, fast, lossy, shallow, bursts,
+    /// reordered, blackout, long, marked.
+    #[arg(long, default_value = "all", value_name = "NAMES")]
+    cases: String,
+
+    /// Stacks by name, separated by commas: hybriq, and where they are built in, quinn and
+    /// s2n-quic (`netbench drivers`). Default: all that are built in.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    stacks: Vec<String>,
+
+    /// Congestion controllers of hybriq, separated by commas: new-reno, cubic, bbr, prague. Each
+    /// is a competitor of its own; the other stacks have their defaults.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "cubic"
+    )]
+    congestion: Vec<String>,
+
+    /// How long each download takes.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+
+    /// How often everything is done; the table shows medians.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    repeat: u32,
+
+    /// Also writes everything that was measured to this file as JSON.
+    #[arg(long, value_name = "PATH")]
+    json: Option<PathBuf>,
+}
+
+/// The first line of a relay.
+#[derive(Deserialize)]
+struct Listening {
+    listening: SocketAddr,
+}
+
+/// Runs the comparison and prints its table. What was measured before something failed is kept.
+pub(crate) async fn run(links: Links) -> Result<ExitCode, Failure> {
+    let mut report = Report {
+        netbench: env!("CARGO_PKG_VERSION"),
+        build: if cfg!(debug_assertions) {
+            "debug"
+        } else {
+            "release"
+        },
+        machine: Machine::detect(),
+        seconds: Duration::from_secs(links.seconds).as_secs_f64(),
+        window_bytes: WINDOW,
+        stacks: stacks(&links)?,
+        cases: cases::parse(&links.cases)?,
+        runs: Vec::new(),
+        rows: Vec::new(),
+    };
+    write_json(&links, &report)?;
+    print(|out| report.print_head(out))?;
+    let certificate = Certificate::make()?;
+    for repetition in 1..=links.repeat {
+        for case in report.cases.clone() {
+            for stack in report.stacks.clone() {
+                let lane = Lane {
+                    case,
+                    stack: &stack,
+                    certificate: &certificate,
+                    lasts: Duration::from_secs(links.seconds),
+                    repetition,
+                };
+                let run = lane.run().await;
+                complain(&told(&run));
+                report.runs.push(run);
+                report.sum_up();
+                write_json(&links, &report)?;
+            }
+        }
+    }
+    print(|out| report.print_rows(out))?;
+    Ok(if report.is_complete() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn told(run: &Run) -> String {
+    let outcome = match &run.outcome {
+        Outcome::Done(download) => format!("{:.1} Mbit/s", download.goodput_mbit),
+        Outcome::Failed(reason) => format!("failed: {reason}"),
+    };
+    format!("{}, {}: {outcome}", run.case, run.stack)
+}
+
+fn stacks(links: &Links) -> Result<Vec<Stack>, Failure> {
+    let built_in = || {
+        let names = crate::drivers::NAMES.iter().map(|(name, _)| *name);
+        names.filter(|name| crate::drivers::driver(name, None).is_ok())
+    };
+    let names: Vec<&str> = match links.stacks.as_slice() {
+        [] => built_in().collect(),
+        names => names.iter().map(String::as_str).collect(),
+    };
+    let mut stacks = Vec::new();
+    for name in names {
+        if name == "hybriq" {
+            for congestion in &links.congestion {
+                stacks.push(Stack::new(name, Some(congestion))?);
+            }
+        } else {
+            stacks.push(Stack::new(name, None)?);
+        }
+    }
+    Ok(stacks)
+}
+
+fn write_json(links: &Links, report: &Report) -> Result<(), Failure> {
+    let Some(path) = &links.json else {
+        return Ok(());
+    };
+    let json = serde_json::to_vec_pretty(report)?;
+    fs::write(path, json)
+        .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+}
+
+/// One stack over one link, once.
+struct Lane<'a> {
+    case: Case,
+    stack: &'a Stack,
+    certificate: &'a Certificate,
+    lasts: Duration,
+    repetition: u32,
+}
+
+impl Lane<'_> {
+    async fn run(&self) -> Run {
+        let outcome = match tokio::time::timeout(self.lasts + GRACE, self.download()).await {
+            Ok(Ok(download)) => Outcome::Done(Box::new(download)),
+            Ok(Err(failure)) => Outcome::Failed(failure.to_string()),
+            Err(_) => Outcome::Failed("it did not end".to_owned()),
+        };
+        Run {
+            case: self.case.name,
+            stack: self.stack.label.clone(),
+            repetition: self.repetition,
+            link_command: format!("netbench link {}", self.link_args().join(" ")),
+            outcome,
+        }
+    }
+
+    /// The same seed for all stacks, another for each repetition.
+    fn link_args(&self) -> Vec<String> {
+        let own = self.case.args.iter().copied();
+        own.chain(["--mtu", cases::MTU, "--seed"])
+            .map(str::to_owned)
+            .chain([self.repetition.to_string()])
+            .collect()
+    }
+
+    fn setup(&self) -> Setup {
+        Setup {
+            driver: self.stack.driver.clone(),
+            congestion: self.stack.chosen.clone(),
+            chain: self.certificate.chain.clone(),
+            window: WINDOW,
+            socket_buffer: SOCKET_BUFFER,
+        }
+    }
+
+    async fn download(&self) -> Result<Download, Failure> {
+        let spec = ServerSpec {
+            setup: self.setup(),
+            key: self.certificate.key.clone(),
+        };
+        let mut server = Process::start("link-server", &spec).await?;
+        let address: SocketAddr = server.hear().await?;
+
+        let mut args = self.link_args();
+        args.extend(["--json", "--until-eof", "--to"].map(str::to_owned));
+        args.push(address.to_string());
+        let mut relay = Process::spawn("link", &args)?;
+        let Listening { listening } = relay.read().await?;
+
+        let spec = ClientSpec {
+            setup: self.setup(),
+            server: listening,
+            lasts: self.lasts,
+        };
+        let mut client = Process::start("link-client", &spec).await?;
+        let client_report: ClientReport = client.hear().await?;
+        server.tell(&Finish).await?;
+        let server_report: ServerReport = server.hear().await?;
+        let summary: Summary = relay.last_words().await?;
+        Ok(Download::new(client_report, server_report, &summary))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::cases::CASES;
+    use crate::cli::Cli;
+
+    #[test]
+    fn every_case_is_a_link_that_can_be_made() {
+        for case in CASES {
+            let head = ["netbench", "link", "--to", "127.0.0.1:1"];
+            let cli = Cli::try_parse_from(head.iter().chain(case.args));
+            assert!(cli.is_ok(), "{}: {:?}", case.name, cli.err());
+        }
+    }
+}

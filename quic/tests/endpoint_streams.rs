@@ -1,0 +1,36 @@
+//! What the handles of streams promise beside carrying bytes.
+
+mod endpoint_support;
+
+use std::sync::atomic::Ordering;
+
+use endpoint_support::{Pair, client_config, relay, server, soon};
+use hybriq::{Endpoint, Priority, TransportConfig};
+
+#[tokio::test]
+async fn a_writer_goes_on_when_data_is_sent_and_does_not_wait_for_acknowledgements() {
+    let server = server("127.0.0.1:0");
+    let (address, silent) = relay(server.local_address()).await;
+    let config = client_config().transport(TransportConfig::new().send_buffer(500));
+    let client = Endpoint::client(config).unwrap();
+    let connecting = client.connect(address, "localhost");
+    let accept = async { server.accept().await.unwrap().accept().await.unwrap() };
+    let (_accepted, connection) = soon(async { tokio::join!(accept, connecting) }).await;
+    let mut send = connection.unwrap().open_uni().await.unwrap();
+    silent.store(true, Ordering::Relaxed);
+    // Twenty times the buffer, and less than the first congestion window.
+    soon(send.write_all(&[0; 10_000])).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stream_has_the_priority_it_was_given_to_its_end_and_beyond() {
+    let pair = Pair::new("127.0.0.1:0").await;
+    let mut send = pair.client.open_uni().await.unwrap();
+    assert_eq!(send.priority(), Priority::default());
+    send.set_priority(Priority::new(6).non_incremental());
+    send.write_all(b"x").await.unwrap();
+    assert_eq!(send.priority(), Priority::new(6).non_incremental());
+    soon(send.acknowledged()).await.unwrap();
+    send.set_priority(Priority::new(1));
+    assert_eq!(send.priority(), Priority::new(1));
+}

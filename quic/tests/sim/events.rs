@@ -1,0 +1,230 @@
+//! What a subscriber hears of a connection is what happened.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Instant,
+};
+
+use hybriq::{
+    Side, TransportConfig,
+    events::{
+        ConnectionState, DropTrigger, Event, LossTimer, LossTrigger, Meta, PacketKind, Subscriber,
+        TimerKind,
+    },
+    proto::packet::Cid,
+    sim::{Ask, Network, ms, one_in},
+};
+
+use crate::support::{LIMIT, check, client_with, plain, server_with, transport, world};
+
+/// What was heard, counted or kept.
+#[derive(Default)]
+struct Heard {
+    started: usize,
+    sent: [u64; 4],
+    received: u64,
+    marked: u64,
+    frames_sent: Vec<&'static str>,
+    dropped: Vec<DropTrigger>,
+    lost: Vec<LossTrigger>,
+    spurious: u64,
+    metrics: u64,
+    windows: Vec<u64>,
+    phases: usize,
+    ecn: usize,
+    timers: Vec<LossTimer>,
+    requests: usize,
+    key_updates: u64,
+    states: Vec<ConnectionState>,
+    closed: Vec<String>,
+    last: Option<Instant>,
+    connections: Vec<(Side, Cid)>,
+}
+
+#[derive(Default)]
+struct Recorder(Mutex<Heard>);
+
+impl Subscriber for Recorder {
+    fn on_event(&self, meta: &Meta, event: &Event<'_>) {
+        let mut heard = self.0.lock().unwrap();
+        assert!(heard.last <= Some(meta.time), "time goes on");
+        heard.last = Some(meta.time);
+        let connection = (meta.side, meta.original_dcid);
+        if heard.connections.last() != Some(&connection) {
+            heard.connections.push(connection);
+        }
+        match event {
+            Event::ConnectionStarted(_) => heard.started += 1,
+            Event::PacketSent(packet) => {
+                heard.sent[packet.kind as usize] += 1;
+                heard.marked += u64::from(packet.ecn.is_some());
+                let sizes: usize = packet.frames.iter().map(|frame| frame.size).sum();
+                assert!((1..packet.size).contains(&sizes));
+                let names = packet.frames.iter().map(|frame| frame.name);
+                heard.frames_sent.extend(names);
+            }
+            Event::PacketReceived(packet) => {
+                heard.received += 1;
+                assert!(packet.frames.iter().count() > 0);
+            }
+            Event::PacketDropped(dropped) => heard.dropped.push(dropped.trigger),
+            Event::PacketLost(lost) => heard.lost.push(lost.trigger),
+            Event::SpuriousLosses(count) => heard.spurious += count,
+            Event::MetricsUpdated(path) => {
+                heard.metrics += 1;
+                heard.windows.push(path.congestion_window);
+            }
+            Event::CongestionStateUpdated(change) => {
+                assert_ne!(change.old, change.new);
+                heard.phases += 1;
+            }
+            Event::EcnStateUpdated(_) => heard.ecn += 1,
+            Event::LossTimerUpdated(timer) => heard.timers.push(*timer),
+            Event::AckFrequencyUpdated(_) => heard.requests += 1,
+            Event::KeyUpdated(count) => heard.key_updates = *count,
+            Event::ConnectionStateUpdated(change) => {
+                let before = heard.states.last();
+                assert_eq!(before.unwrap_or(&ConnectionState::Handshaking), &change.old);
+                heard.states.push(change.new);
+            }
+            Event::ConnectionClosed(error) => heard.closed.push(error.to_string()),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn heard_by(transport: TransportConfig) -> (TransportConfig, Arc<Recorder>) {
+    let recorder = Arc::<Recorder>::default();
+    (transport.subscriber(recorder.clone()), recorder)
+}
+
+#[test]
+fn a_subscriber_hears_of_every_packet_and_every_state() {
+    let (client, at_client) = heard_by(transport());
+    let (server, at_server) = heard_by(transport());
+    let network = plain(1).bandwidth(20_000_000, 60_000);
+    let mut world = world(
+        network,
+        &client_with(client),
+        &server_with(server),
+        Ask::streams(1, 2 << 20),
+    );
+    world.run_for(ms(700));
+    assert!(world.client_connection(0).update_keys());
+    world.run(LIMIT);
+    check(&world);
+    let ends = [
+        (at_client, world.client(0).stats()),
+        (at_server, world.accepted(0).stats()),
+    ];
+    let mut connections = Vec::new();
+    for (recorder, stats) in ends {
+        let heard = recorder.0.lock().unwrap();
+        assert_eq!(heard.started, 1);
+        assert_eq!(heard.sent.iter().sum::<u64>(), stats.packets_sent);
+        assert_eq!(heard.marked, stats.ecn_sent.ect0 + stats.ecn_sent.ect1);
+        assert_eq!(heard.received, stats.packets_received);
+        assert_eq!(heard.dropped.len() as u64, stats.packets_dropped);
+        assert_eq!(heard.lost.len() as u64, stats.packets_lost);
+        assert!(stats.packets_lost > 0, "the queue overflows in slow start");
+        assert!(heard.lost.contains(&LossTrigger::ReorderingThreshold));
+        let acks = heard.frames_sent.iter().filter(|name| **name == "ack");
+        assert_eq!(acks.count() as u64, stats.acks_sent);
+        assert_eq!(heard.key_updates, 1);
+        assert!(heard.metrics > 100 && heard.phases >= 2 && heard.ecn >= 1);
+        assert!(heard.windows.iter().max() > heard.windows.iter().min());
+        assert!(heard.requests >= 2, "both ends ask");
+        let set = |timer: &LossTimer| matches!(timer, LossTimer::Set { .. });
+        assert!(heard.timers.iter().any(set));
+        assert_eq!(heard.closed.len(), 1);
+        assert_eq!(heard.states.last(), Some(&ConnectionState::Closed));
+        assert!(heard.states.contains(&ConnectionState::Confirmed));
+        let [(_, dcid)] = heard.connections[..] else {
+            panic!("one connection at an end");
+        };
+        connections.push(dcid);
+    }
+    assert_eq!(connections[0], connections[1], "both ends name it alike");
+}
+
+#[test]
+fn a_subscriber_hears_why_packets_are_dropped_and_lost() {
+    let (client, recorder) = heard_by(transport());
+    let network = Network::new(3)
+        .delay(ms(10))
+        .loss(one_in(30))
+        .duplicate(one_in(10), ms(3))
+        .corrupt(one_in(50))
+        .reorder(one_in(20), ms(8));
+    let mut world = world(
+        network,
+        &client_with(client),
+        &server_with(transport()),
+        Ask::streams(4, 1 << 18),
+    );
+    world.run(LIMIT);
+    check(&world);
+    let heard = recorder.0.lock().unwrap();
+    let stats = world.client(0).stats();
+    assert_eq!(heard.dropped.len() as u64, stats.packets_dropped);
+    for trigger in [DropTrigger::Duplicate, DropTrigger::DecryptionFailure] {
+        assert!(heard.dropped.contains(&trigger), "{trigger:?}");
+    }
+    assert_eq!(heard.lost.len() as u64, stats.packets_lost);
+    assert_eq!(heard.spurious, stats.spurious_losses);
+    assert!(heard.spurious > 0);
+}
+
+#[test]
+fn a_subscriber_hears_of_probe_timeouts() {
+    let (client, recorder) = heard_by(transport());
+    let mut world = world(
+        plain(1).drop_nth([0, 1]),
+        &client_with(client),
+        &server_with(transport()),
+        Ask::one_byte(),
+    );
+    world.run(LIMIT);
+    check(&world);
+    let heard = recorder.0.lock().unwrap();
+    let expired = LossTimer::Expired(TimerKind::Probe);
+    let count = heard.timers.iter().filter(|timer| **timer == expired);
+    assert_eq!(count.count() as u64, world.client(0).stats().ptos);
+    assert!(heard.timers.contains(&expired));
+    assert!(heard.sent[PacketKind::Initial as usize] > 2);
+}
+
+#[test]
+fn stats_tell_of_acks_marks_and_the_path() {
+    let (client, server) = (client_with(transport()), server_with(transport()));
+    let network = plain(1).bandwidth(20_000_000, 60_000);
+    let mut world = world(
+        network,
+        &client,
+        &server,
+        Ask::streams(1, 1 << 20).keep_open(),
+    );
+    world.run_for(ms(5000));
+    let (ours, theirs) = (world.client(0).stats(), world.accepted(0).stats());
+    assert!(ours.acks_sent > 10 && ours.acks_received > 10);
+    assert!(ours.acks_received <= theirs.acks_sent && theirs.acks_received <= ours.acks_sent);
+    assert!(ours.congestion_events > 0 && ours.packets_lost > 0);
+    assert_eq!(
+        ours.ecn_received.ect0 + theirs.packets_lost,
+        theirs.ecn_sent.ect0
+    );
+    // The last packet may be an ACK, which brings none.
+    let unheard = ours.ecn_received.ect0 - theirs.ecn_echoed.ect0;
+    assert!(unheard <= 1, "{unheard}");
+    let path = world.client_connection(0).path_stats();
+    assert!(path.min_rtt >= ms(100) && path.min_rtt <= path.smoothed_rtt);
+    assert!(path.latest_rtt >= path.min_rtt && path.rtt_variance < ms(100));
+    assert_eq!(path.congestion_window, ours.congestion_window);
+    assert_eq!((path.bytes_in_flight, path.pto_count), (0, 0));
+    assert!(
+        path.delivery_rate
+            .is_some_and(|rate| rate <= 20_000_000 / 8 * 11 / 10)
+    );
+    assert!(path.pacing_rate.is_some_and(|rate| rate > 0));
+    assert_eq!(path.datagram_size, 1200);
+}

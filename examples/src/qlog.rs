@@ -1,5 +1,6 @@
 //! A small qlog writer: what a connection tells, as one JSON record each (RFC 7464).
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -83,8 +84,10 @@ fn header(meta: &Meta) -> Value {
     } else {
         "server"
     };
-    let dcid = meta.original_dcid.as_bytes();
-    let dcid: String = dcid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut dcid = String::new();
+    for byte in meta.original_dcid.as_bytes() {
+        let _ = write!(dcid, "{byte:02x}");
+    }
     json!({
         "file_schema": "urn:ietf:params:qlog:file:sequential",
         "serialization_format": "application/qlog+json-seq",

@@ -2,42 +2,10 @@
 
 mod endpoint_support;
 
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::sync::atomic::Ordering;
 
-use endpoint_support::{Pair, client_config, server, soon};
+use endpoint_support::{Pair, client_config, relay, server, soon};
 use hybriq::{Endpoint, Priority, TransportConfig};
-use tokio::net::UdpSocket;
-
-/// Passes datagrams on between one client and a server until it is silent.
-async fn relay(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
-    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let address = socket.local_addr().unwrap();
-    let silent = Arc::new(AtomicBool::new(false));
-    let silenced = Arc::clone(&silent);
-    tokio::spawn(async move {
-        let mut buffer = [0; 65536];
-        let mut client = None;
-        loop {
-            let Ok((len, from)) = socket.recv_from(&mut buffer).await else {
-                continue;
-            };
-            if from != server {
-                client = Some(from);
-            }
-            let to = if from == server { client } else { Some(server) };
-            if let (Some(to), false) = (to, silenced.load(Ordering::Relaxed)) {
-                let _ = socket.send_to(&buffer[..len], to).await;
-            }
-        }
-    });
-    (address, silent)
-}
 
 #[tokio::test]
 async fn a_writer_goes_on_when_data_is_sent_and_does_not_wait_for_acknowledgements() {

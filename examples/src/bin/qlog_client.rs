@@ -34,7 +34,7 @@ async fn main() -> Result<(), Failure> {
 
     let (mut send, mut receive) = connection.open_bidi().await?;
     let writing = tokio::spawn(async move {
-        let written = send.write_all(&[7; BYTES]).await;
+        let written = send.write_all(&vec![7; BYTES]).await;
         send.finish();
         written
     });

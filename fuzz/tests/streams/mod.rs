@@ -84,7 +84,6 @@ impl Pair {
             sender,
             receiver: Streams::new(Side::Server, LIMITS),
             flying: VecDeque::new(),
-            #[expect(clippy::disallowed_methods, reason = "the base of virtual time")]
             now: Instant::now(),
         }
     }

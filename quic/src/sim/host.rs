@@ -153,6 +153,8 @@ pub struct Host {
     endpoint: Endpoint,
     peers: Vec<Peer>,
     slots: BTreeMap<Slot, usize>,
+    /// The slots during a turn. Kept for its memory.
+    live: Vec<(Slot, usize)>,
     refused: Vec<ConnectionError>,
     foreign: u64,
     policy: Policy,
@@ -167,6 +169,7 @@ impl Host {
             endpoint: Endpoint::new(0, Box::new(SeededRandom::new(seed)), server),
             peers: Vec::new(),
             slots: BTreeMap::new(),
+            live: Vec::new(),
             refused: Vec::new(),
             foreign: 0,
             policy: Box::new(|_| Answer::Accept(None, Box::new(Echo::new()))),
@@ -256,9 +259,13 @@ impl Host {
         if self.endpoint.next_timeout().is_some_and(|at| at <= now) {
             self.endpoint.on_timeout(now);
         }
-        for (slot, index) in self.slots.clone() {
+        let mut live = std::mem::take(&mut self.live);
+        live.clear();
+        live.extend(self.slots.iter().map(|(slot, index)| (*slot, *index)));
+        for &(slot, index) in &live {
             self.turn_connection(clock, slot, index)?;
         }
+        self.live = live;
         while let Some(transmit) = self.endpoint.poll_transmit(now, &mut self.buffer) {
             self.queue(&transmit)?;
         }
@@ -340,6 +347,11 @@ impl Host {
 
     pub(super) fn take_outgoing(&mut self) -> Vec<Datagram> {
         std::mem::take(&mut self.outgoing)
+    }
+
+    /// Takes the emptied list again, for its memory.
+    pub(super) fn give_back(&mut self, outgoing: Vec<Datagram>) {
+        self.outgoing = outgoing;
     }
 
     fn adopt(&mut self, clock: Clock, slot: Slot, connection: Connection, app: Box<dyn App>) {

@@ -10,8 +10,10 @@ use std::{net::SocketAddr, time::Duration};
 use hybriq_tls::Side;
 
 use super::{
-    Datagram, Network, PacketKind, Rng, SERVER_ADDRESS, adversary, ledger::Ledger, ms, one_in,
-    packets, per_mille,
+    Datagram, Network, PacketKind, Rng, SERVER_ADDRESS, adversary,
+    ledger::Ledger,
+    ms, one_in, packets, per_mille,
+    trace::{Stage, Trace},
 };
 
 const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);
@@ -296,4 +298,21 @@ fn the_ledger_notices_bytes_that_are_no_packet() {
             .on_sent(Side::Server, &datagram(Side::Server, bytes))
             .is_err()
     );
+}
+
+#[test]
+fn a_bounded_trace_keeps_the_beginning_and_the_end() {
+    let mut trace = Trace::default();
+    trace.keep_at_most(1000);
+    for number in 0..100_000 {
+        let datagram = numbered(Side::Server, number, 1000);
+        trace.push(ms(number.into()), Stage::Sent, Side::Server, &datagram);
+        assert!(trace.records().len() <= 1000);
+    }
+    let at = |index: usize| trace.records()[index].at;
+    assert_eq!((at(0), at(59)), (ms(0), ms(59)));
+    let kept = trace.records().len();
+    assert_eq!((at(kept - 1), at(kept - 400)), (ms(99_999), ms(99_600)));
+    let more = 100_000 - 120;
+    assert!(trace.to_string().contains(&format!("… {more} more …")));
 }

@@ -60,10 +60,14 @@ impl fmt::Display for Record {
     }
 }
 
-/// Everything that was on the wire.
+/// Everything that was on the wire, or its beginning and its end.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     records: Vec<Record>,
+    /// `None`: everything is kept.
+    most: Option<usize>,
+    /// Records that were dropped from the middle.
+    left_out: usize,
 }
 
 impl Trace {
@@ -79,6 +83,12 @@ impl Trace {
             .payload
             .first()
             .is_some_and(|first| first & 0x80 != 0);
+        if self.most.is_some_and(|most| self.records.len() >= most) {
+            // The older half, but for the very beginning: nothing is moved for each datagram.
+            let dropped = Self::SHOWN..self.records.len() / 2;
+            self.left_out += dropped.len();
+            self.records.drain(dropped);
+        }
         self.records.push(Record {
             at,
             stage,
@@ -94,7 +104,13 @@ impl Trace {
         });
     }
 
-    /// Every record, oldest first.
+    /// Forgets the middle from now on, so that there are never more records than this.
+    pub(super) const fn keep_at_most(&mut self, records: usize) {
+        let least = 4 * Self::SHOWN;
+        self.most = Some(if records < least { least } else { records });
+    }
+
+    /// Every record that was kept, oldest first.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
@@ -132,7 +148,7 @@ impl Trace {
             .collect()
     }
 
-    /// Datagrams sent both ways.
+    /// Datagrams sent both ways, as far as they are kept.
     pub fn datagrams(&self) -> usize {
         self.records
             .iter()
@@ -148,8 +164,9 @@ impl fmt::Display for Trace {
         for record in head {
             writeln!(f, "{record}")?;
         }
-        if !left_out.is_empty() {
-            writeln!(f, "             … {} more …", left_out.len())?;
+        let left_out = left_out.len() + self.left_out;
+        if left_out > 0 {
+            writeln!(f, "             … {left_out} more …")?;
         }
         for record in tail {
             writeln!(f, "{record}")?;

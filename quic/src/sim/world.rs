@@ -24,11 +24,15 @@ pub struct World {
     clients: Vec<Host>,
     trace: Trace,
     ledger: Ledger,
+    /// Turns of one run after which it is believed to go in circles.
+    most_turns: usize,
 }
 
 impl World {
-    /// Turns after which a world is believed to run in circles.
+    /// Turns of one run, unless more are expected.
     const TURNS: usize = 1_000_000;
+    /// Datagrams in the trace of a world that expects many.
+    const TRACED: usize = 20_000;
     /// Turns that may follow one another without time passing.
     const TURNS_AT_ONCE: usize = 1_000;
 
@@ -46,7 +50,15 @@ impl World {
             clients: Vec::new(),
             trace: Trace::default(),
             ledger: Ledger::default(),
+            most_turns: Self::TURNS,
         }
+    }
+
+    /// Expects so many datagrams that their trace would not fit: of it only the beginning and the
+    /// end are kept. A run may take so many turns.
+    pub const fn expect_bulk(&mut self, turns: usize) {
+        self.trace.keep_at_most(Self::TRACED);
+        self.most_turns = turns;
     }
 
     /// Does not hold against the server what only a client that breaks rules sees: one that was
@@ -205,7 +217,7 @@ impl World {
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&Self) -> bool) -> bool {
         let end = self.clock.now + limit;
         let mut at_once = 0;
-        for _ in 0..Self::TURNS {
+        for _ in 0..self.most_turns {
             self.turn();
             if done(self) {
                 return true;
@@ -242,15 +254,19 @@ impl World {
         }
         let outcome = self.server.turn(self.clock);
         self.judge(outcome);
-        for datagram in self.server.take_outgoing() {
+        let mut outgoing = self.server.take_outgoing();
+        for datagram in outgoing.drain(..) {
             self.leave(Side::Client, datagram);
         }
+        self.server.give_back(outgoing);
         for index in 0..self.clients.len() {
             let outcome = self.clients[index].turn(self.clock);
             self.judge(outcome);
-            for datagram in self.clients[index].take_outgoing() {
+            let mut outgoing = self.clients[index].take_outgoing();
+            for datagram in outgoing.drain(..) {
                 self.leave(Side::Server, datagram);
             }
+            self.clients[index].give_back(outgoing);
         }
     }
 

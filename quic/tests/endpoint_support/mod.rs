@@ -9,7 +9,10 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    sync::OnceLock,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -17,6 +20,7 @@ use hybriq::{
     ClientConfig, Connection, Endpoint, Identity, ServerConfig, Trust,
     tls::{CertificateDer, PrivateKeyDer},
 };
+use tokio::net::UdpSocket;
 
 /// A self-signed certificate for `localhost`, made once per process.
 fn certificate() -> &'static (Vec<u8>, Vec<u8>) {
@@ -104,6 +108,31 @@ pub fn reachable(endpoint: &Endpoint) -> SocketAddr {
         address.set_ip(Ipv4Addr::LOCALHOST.into());
     }
     address
+}
+
+/// Passes datagrams on between one client and a server until it is silent.
+pub async fn relay(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let silent = Arc::new(AtomicBool::new(false));
+    let silenced = Arc::clone(&silent);
+    tokio::spawn(async move {
+        let mut buffer = vec![0; 65536];
+        let mut client = None;
+        loop {
+            let Ok((len, from)) = socket.recv_from(&mut buffer).await else {
+                continue;
+            };
+            if from != server {
+                client = Some(from);
+            }
+            let to = if from == server { client } else { Some(server) };
+            if let (Some(to), false) = (to, silenced.load(Ordering::Relaxed)) {
+                let _ = socket.send_to(&buffer[..len], to).await;
+            }
+        }
+    });
+    (address, silent)
 }
 
 /// Fails a test that hangs. Nothing is measured with it.

@@ -6,8 +6,10 @@
 
 mod acks;
 mod bad_input;
+mod bulk;
 mod careful_resume;
 mod congestion;
+mod congestion_table;
 mod ecn;
 mod events;
 mod field_bugs;
@@ -15,8 +17,10 @@ mod first_flight;
 mod handshake_matrix;
 mod lifetime;
 mod pacing;
+mod prague;
 mod recovery_reordering;
 mod recovery_tail;
+mod soak;
 mod streams_priority;
 mod streams_windows;
 mod support;

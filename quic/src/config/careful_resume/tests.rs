@@ -41,7 +41,7 @@ fn only_the_latest_of_a_path_is_kept() {
 
 #[test]
 fn what_is_older_than_its_lifetime_is_not_used() {
-    let resume = CarefulResume::new().lifetime(Duration::from_secs(60));
+    let resume = CarefulResume::new().lifetime(Duration::from_mins(1));
     let now = Instant::now();
     for (age, found) in [(59, true), (60, false)] {
         resume.put(now, key(1), known(1));

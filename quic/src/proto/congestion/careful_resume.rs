@@ -343,6 +343,10 @@ impl Controller for Resuming {
         }
     }
 
+    fn burst(&self) -> u64 {
+        self.inner.burst()
+    }
+
     fn phase(&self) -> Phase {
         match &self.state {
             State::SafeRetreat(_) => Phase::Recovery,

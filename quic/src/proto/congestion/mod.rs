@@ -234,6 +234,12 @@ pub trait Controller: Send + fmt::Debug {
         None
     }
 
+    /// Datagrams that may leave at once whatever the rate, after a pause or at first: at least 2
+    /// (RFC 9002 §7.7).
+    fn burst(&self) -> u64 {
+        10
+    }
+
     /// What it is about.
     fn phase(&self) -> Phase;
 

@@ -20,6 +20,13 @@ const YOUNG_ROUNDS: u32 = 500;
 /// The constant of CUBIC's growth (RFC 9438 §5.1), datagrams per cubic second.
 const CUBIC: f64 = 0.4;
 
+/// The part of the window that a search adds in a round trip. It is what a search can overshoot by:
+/// the queue is at most so much of a round trip for one round trip.
+const SEARCH: f64 = 1.0 / 8.0;
+
+/// From so much more than the window that was marked last, there is more capacity than there was.
+const OUTGROWN: f64 = 1.25;
+
 /// What the window and the round trip give is exceeded a little, else noise in the round trip would
 /// keep the window from being filled.
 const PACING_GAIN: f64 = 1.03;
@@ -63,6 +70,9 @@ struct Scalable {
     /// Seconds since then in which the window was used.
     epoch: f64,
     last_acked: Instant,
+    /// Whether the capacity is searched: since slow start ended, which a mark ends early where
+    /// bursts fill the queue for a moment, or since the old one is outgrown.
+    searches: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +136,7 @@ impl Prague {
 
     /// Grows by a datagram per window of bytes that were not marked; it goes on while reductions do,
     /// which is what lets the two balance (§2.4.3). Where that is slow, after a large reduction or
-    /// after a long time without a mark, by what CUBIC would.
+    /// after a long time without a mark, by what CUBIC would; and faster in a search.
     fn grow(&mut self, acked: &Acked) {
         let datagram = self.datagram_size as f64;
         let Some(mut state) = self.scalable else {
@@ -147,7 +157,11 @@ impl Prague {
             let packets = acked.packets.max(1);
             let unmarked = packets.saturating_sub(acked.marks) as f64 / packets as f64;
             let windows = acked.bytes as f64 / state.window * unmarked;
-            let per_window = (self.growth(state.rounds) * datagram).max(target - state.window);
+            state.searches |= state.window > OUTGROWN * state.reduced.from;
+            let search = f64::from(u8::from(state.searches)) * SEARCH * state.window;
+            let per_window = (self.growth(state.rounds) * datagram)
+                .max(target - state.window)
+                .max(search);
             state.window += windows * per_window;
         }
         self.scalable = Some(state);
@@ -157,6 +171,7 @@ impl Prague {
     /// slow start overshot.
     fn reduce(&mut self, now: Instant, alpha: f64) {
         let from = self.settled_window();
+        let is_start = self.phase() == Phase::SlowStart;
         let (rounds, round_start) = self
             .scalable
             .map_or((0, now), |state| (state.rounds, state.round_start));
@@ -168,6 +183,7 @@ impl Prague {
             reduced: Reduction { at: now, from, to },
             epoch: 0.0,
             last_acked: now,
+            searches: is_start,
         });
         self.answered = Some(now);
     }
@@ -279,6 +295,11 @@ impl Controller for Prague {
         };
         let rtt = self.rtt.as_secs_f64();
         (rtt > 0.0).then(|| (scalable.window * PACING_GAIN / rtt) as u64)
+    }
+
+    /// A queue that marks early marks bursts.
+    fn burst(&self) -> u64 {
+        2
     }
 
     fn phase(&self) -> Phase {

@@ -274,6 +274,7 @@ impl<R> Recovery<R> {
         });
         if let (Some(rate), Pacing::On) = (rate, self.pacing) {
             self.pacer.set_rate(rate);
+            self.pacer.set_burst(self.controller.burst());
         }
     }
 

@@ -12,10 +12,6 @@ const TRAIN: Duration = Duration::from_millis(1);
 /// milliseconds and wake somebody else first.
 const SLACK: Duration = Duration::from_millis(2);
 
-/// Datagrams that may leave at once whatever the rate, after a pause or at first
-/// (RFC 9002 §7.7).
-const BURST: u64 = 10;
-
 /// Datagrams of the shortest train: below, timers would cost more than the queue gains.
 const SHORT_TRAIN: u64 = 2;
 
@@ -25,7 +21,7 @@ const FASTEST: u64 = 10_000_000_000;
 /// Spreads what leaves over the round trip (RFC 9002 §7.7): a token bucket, kept as the moment at
 /// which it is full again.
 ///
-/// The bucket holds [`BURST`] datagrams, or what the rate gives in a train and the slack of a
+/// The bucket holds a burst of datagrams (`Controller::burst`), or what the rate gives in a train and the slack of a
 /// timer. A train never holds more than a millisecond of the rate, except that two datagrams may
 /// always go together.
 #[derive(Clone, Debug)]
@@ -35,6 +31,8 @@ pub(super) struct Pacer {
     /// Bytes per second; `None` while there is nothing to compute it from.
     rate: Option<u64>,
     datagram_size: u64,
+    /// Datagrams that may leave at once whatever the rate, after a pause or at first.
+    burst: u64,
 }
 
 impl Pacer {
@@ -44,6 +42,7 @@ impl Pacer {
             full_at: now,
             rate: None,
             datagram_size: datagram_size.into(),
+            burst: SHORT_TRAIN,
         }
     }
 
@@ -61,6 +60,10 @@ impl Pacer {
 
     pub(super) fn set_rate(&mut self, bytes_per_second: u64) {
         self.rate = Some(bytes_per_second.clamp(self.datagram_size, FASTEST));
+    }
+
+    pub(super) fn set_burst(&mut self, datagrams: u64) {
+        self.burst = datagrams.max(SHORT_TRAIN);
     }
 
     pub(super) fn set_datagram_size(&mut self, bytes: u16) {
@@ -116,7 +119,7 @@ impl Pacer {
 
     /// How long an empty bucket takes to fill.
     fn time_to_fill(&self, rate: u64) -> Duration {
-        time_for(BURST * self.datagram_size, rate).max(TRAIN + SLACK)
+        time_for(self.burst * self.datagram_size, rate).max(TRAIN + SLACK)
     }
 }
 

@@ -128,6 +128,8 @@ pub struct Streams {
     peer: PerDirection<PeerStreams>,
     send_credit: SendCredit,
     receive_credit: ReceiveCredit,
+    /// The largest receive window that a stream has grown to.
+    widest_window: u64,
     schedule: Schedule,
     events: VecDeque<StreamEvent>,
     bytes_resent: u64,
@@ -149,6 +151,7 @@ impl Streams {
             },
             send_credit: SendCredit::default(),
             receive_credit: ReceiveCredit::new(limits.window()),
+            widest_window: 0,
             schedule: Schedule::default(),
             events: VecDeque::new(),
             bytes_resent: 0,

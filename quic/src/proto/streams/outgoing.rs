@@ -119,8 +119,9 @@ impl Streams {
                     return Some(Written::Nothing);
                 };
                 if recv.is_credit_due()
-                    && let Some(window) = recv.tune(timing)
+                    && let Some(window) = recv.tune(timing, self.widest_window)
                 {
+                    self.widest_window = self.widest_window.max(window);
                     self.receive_credit.raise_window(of_connection(window));
                 }
                 let frame = recv.credit_frame(id);

@@ -310,12 +310,13 @@ impl Recv {
         self.credit.is_due() && self.state == RecvState::Recv && self.stop == Stop::Wanted
     }
 
-    /// A limit is about to be sent: the window grows, if the application needs that. Its new size
-    /// if it did.
-    pub(super) fn tune(&mut self, timing: Timing) -> Option<u64> {
+    /// A limit is about to be sent: the window grows, if the application needs that, to `widest` at
+    /// least, the window that another stream of this connection needed. Its new size if it did.
+    pub(super) fn tune(&mut self, timing: Timing, widest: u64) -> Option<u64> {
         if !self.credit.tune(timing) {
             return None;
         }
+        self.credit.raise_window(widest);
         let window = self.credit.window();
         self.data.allow_pieces(pieces(window));
         Some(window)

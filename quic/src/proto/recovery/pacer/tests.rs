@@ -8,6 +8,7 @@ fn ms(count: u64) -> Duration {
 
 fn pacer(now: Instant, rate: u64) -> Pacer {
     let mut pacer = Pacer::new(now, SIZE as u16);
+    pacer.set_burst(10);
     pacer.set_rate(rate);
     pacer
 }

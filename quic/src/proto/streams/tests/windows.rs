@@ -161,7 +161,7 @@ impl Transfer {
             if self
                 .link
                 .lost
-                .is_some_and(|every| self.answers % every == 0)
+                .is_some_and(|every| self.answers.is_multiple_of(every))
             {
                 self.server.on_lost(&sent);
             } else {
@@ -187,7 +187,7 @@ impl Transfer {
 
     fn read(&mut self) {
         self.accepted |= self.server.accept(Direction::Bidi).is_some();
-        if !self.accepted || self.turns % self.link.sleep != 0 {
+        if !self.accepted || !self.turns.is_multiple_of(self.link.sleep) {
             return;
         }
         let mut left = self.link.reader;
@@ -437,6 +437,28 @@ fn the_window_of_the_connection_keeps_ahead_of_that_of_a_stream() {
 }
 
 #[test]
+fn a_later_stream_grows_at_once_to_what_an_earlier_one_needed() {
+    let (_, mut server) = pair_with(DEFAULT);
+    let data = vec![0; 256 * 1024];
+    let mut now = Instant::now();
+    let mut windows = Vec::new();
+    for (index, parts) in [(0, 12), (1, 2)] {
+        let id = client_bidi(index);
+        for part in 0..parts {
+            receive(&mut server, &stream(id, part * 256 * 1024, &data, false)).unwrap();
+            assert_eq!(server.read(id, &mut data.clone()), Ok(data.len()));
+            let rtt = 100 * MS;
+            while packet_at(Timing { now, rtt }, LARGE, &mut server).is_some() {}
+            now += MS;
+            windows.push(server.recvs.get_mut(id).unwrap().window() / MIB);
+        }
+    }
+    let (first, second) = windows.split_at(12);
+    assert_eq!(first.last(), Some(&8), "{windows:?}");
+    assert_eq!(second, [1, 8]);
+}
+
+#[test]
 fn a_peer_with_a_window_of_four_thirds_of_the_path_never_waits() {
     let window = FAT.holds() * 9 / 8 * 4 / 3 + 2 * LARGE as u64;
     let fixed = Limits {
@@ -523,6 +545,18 @@ fn the_first_bytes_say_nothing_about_time() {
     let (mut credit, mut timing) = fast(1000, 1 << 30);
     cycle(&mut credit, &mut timing, 1000, Duration::ZERO);
     assert_eq!(credit.window(), 1000);
+}
+
+#[test]
+fn a_few_bytes_read_at_once_say_nothing_about_speed() {
+    let (mut credit, mut timing) = fast(1000, 1 << 30);
+    cycle(&mut credit, &mut timing, 250, MS);
+    for _ in 0..124 {
+        cycle(&mut credit, &mut timing, 1, Duration::ZERO);
+        assert_eq!(credit.window(), 1000);
+    }
+    cycle(&mut credit, &mut timing, 1, Duration::ZERO);
+    assert_eq!(credit.window(), 2000, "an eighth of the window does");
 }
 
 #[test]

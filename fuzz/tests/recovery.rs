@@ -185,7 +185,7 @@ impl World {
         let used = &self.held[space as usize].used;
         let skipped = (0..next).rev().find(|pn| used.binary_search(pn).is_err());
         let pn = skipped
-            .filter(|_| b % 2 == 0)
+            .filter(|_| b.is_multiple_of(2))
             .unwrap_or(next + u64::from(b));
         let largest = pn.max(next.saturating_sub(1));
         let ack = Ack {

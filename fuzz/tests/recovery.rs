@@ -91,7 +91,7 @@ impl World {
             }
             5..=8 => self.ack(space, a, b),
             9 => self.now += Duration::from_micros(u64::from(a) * u64::from(b)),
-            10 => self.now += Duration::from_millis(u64::from(a) * u64::from(b % 16)),
+            10 => self.now += Duration::from_millis(u64::from(a) * u64::from(b) * 8),
             11 | 12 => self.time_out(),
             13 => self.lie(space, b),
             14 => self.change(a, b),
@@ -205,7 +205,7 @@ impl World {
 
     fn time_out(&mut self) {
         for calls in 0.. {
-            assert!(calls < 20, "the timer does not come to rest");
+            assert!(calls < 8, "the timer does not come to rest");
             let (now, outcome) = (self.now, &mut self.outcome);
             if self
                 .recovery

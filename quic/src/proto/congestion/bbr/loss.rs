@@ -7,6 +7,15 @@ use super::{
     params::{Gain, LOSS_SAMPLE_DATAGRAMS, UNBOUNDED},
 };
 
+/// What a round told of congestion so far; more comes later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Congestion {
+    #[default]
+    None,
+    Lost,
+    Marked,
+}
+
 /// Signs of congestion in the current round, and what the path delivered in it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Signals {
@@ -16,9 +25,7 @@ pub(super) struct Signals {
     /// Whether the acknowledgement being processed begins a round. Rounds of losses begin with the
     /// first loss.
     pub(super) round_started: bool,
-    /// Whether something was lost or marked in the round.
-    pub(super) loss_in_round: bool,
-    mark_in_round: bool,
+    in_round: Congestion,
     /// A packet sent with so much delivered ends the round.
     round_end: u64,
     /// Gaps that the losses of the round left.
@@ -36,8 +43,7 @@ pub(super) struct Signals {
 
 impl Signals {
     pub(super) fn reset(&mut self) {
-        self.loss_in_round = false;
-        self.mark_in_round = false;
+        self.in_round = Congestion::None;
         self.bw_latest = 0;
         self.inflight_latest = 0;
     }
@@ -105,7 +111,7 @@ impl Bbr {
 
     /// `total` is what was lost so far, the packet included.
     fn handle_lost_packet(&mut self, now: Instant, packet: &LostPacket, total: u64) {
-        self.note_loss();
+        self.note(Congestion::Lost);
         self.signals.count_range(packet);
         self.signals.lost = self.signals.lost.saturating_add(packet.bytes);
         if !self.cycle.is_probe_sample {
@@ -120,11 +126,11 @@ impl Bbr {
         }
     }
 
-    fn note_loss(&mut self) {
-        if !self.signals.loss_in_round {
+    fn note(&mut self, congestion: Congestion) {
+        if self.signals.in_round == Congestion::None {
             self.signals.round_end = self.delivered;
         }
-        self.signals.loss_in_round = true;
+        self.signals.in_round = self.signals.in_round.max(congestion);
     }
 
     /// A probe put more in flight than the path takes. It is answered once.
@@ -145,11 +151,11 @@ impl Bbr {
     /// The draft leaves ECN open but asks that marks count as congestion (§3.7): the first mark of a
     /// round is a loss that tells of too much in flight, without the loss.
     pub(super) fn handle_marks(&mut self, sample: &Sample) {
-        if !std::mem::take(&mut self.signals.marked) || self.signals.mark_in_round {
+        let marked = std::mem::take(&mut self.signals.marked);
+        if !marked || self.signals.in_round == Congestion::Marked {
             return;
         }
-        self.note_loss();
-        self.signals.mark_in_round = true;
+        self.note(Congestion::Marked);
         if self.state == State::Startup {
             let rounds = &mut self.signals.startup_marked_rounds;
             *rounds = rounds.saturating_add(1);
@@ -186,11 +192,10 @@ impl Bbr {
             return;
         }
         let is_excessive = self.judge_losses(sample);
-        if self.signals.loss_in_round && !self.state.is_probing() {
+        if self.signals.in_round != Congestion::None && !self.state.is_probing() {
             self.adapt_lower_bounds(is_excessive);
         }
-        self.signals.loss_in_round = false;
-        self.signals.mark_in_round = false;
+        self.signals.in_round = Congestion::None;
     }
 
     /// Whether more was lost than a probe puts up with. Rounds of few packets are judged together,
@@ -200,8 +205,8 @@ impl Bbr {
         let delivered = sample.total_delivered.saturating_sub(signals.lost_since);
         let sent = delivered.saturating_add(signals.lost);
         let least = LOSS_SAMPLE_DATAGRAMS * self.datagram_size;
-        let is_excessive =
-            signals.mark_in_round || self.is_inflight_too_high(signals.lost, sent.max(least));
+        let is_excessive = signals.in_round == Congestion::Marked
+            || self.is_inflight_too_high(signals.lost, sent.max(least));
         if is_excessive || sent >= least {
             self.signals.lost = 0;
             self.signals.lost_since = sample.total_delivered;
@@ -224,7 +229,7 @@ impl Bbr {
         if model.inflight_shortterm == UNBOUNDED {
             model.inflight_shortterm = self.window;
         }
-        let delivered = if signals.mark_in_round {
+        let delivered = if signals.in_round == Congestion::Marked {
             Gain::BETA_ECN.of(signals.inflight_latest)
         } else {
             signals.inflight_latest
@@ -253,7 +258,7 @@ impl Bbr {
     pub(super) fn handle_spurious_loss(&mut self) {
         self.restore_window();
         self.in_recovery = false;
-        self.signals.loss_in_round = false;
+        self.signals.in_round = Congestion::None;
         self.full_pipe.restart(0);
         let (model, undo) = (&mut self.model, &self.undo);
         model.bw_shortterm = model.bw_shortterm.max(undo.bw_shortterm);

@@ -62,6 +62,10 @@ pub(super) const EXTRA_ACKED_ROUNDS: u64 = 10;
 /// Rounds at most between probes, so that Reno and CUBIC hold their own (§5.3.3.8).
 pub(super) const RENO_ROUNDS: u64 = 63;
 
+/// And at least. The draft has no such bound: where four datagrams are in flight it probes every four
+/// rounds, and each probe costs some of them if the queue is as short as that.
+pub(super) const MIN_RENO_ROUNDS: u64 = 20;
+
 /// The shortest time between probes by the clock; up to a second more is drawn (§5.3.3.8).
 pub(super) const PROBE_WAIT: Duration = Duration::from_secs(2);
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{
     Bbr, Sample, State,
-    params::{PROBE_WAIT, RENO_ROUNDS, UNBOUNDED},
+    params::{MIN_RENO_ROUNDS, PROBE_WAIT, RENO_ROUNDS, UNBOUNDED},
 };
 
 /// What acknowledgements speak of, with regard to the last probe (§2.13).
@@ -110,6 +110,10 @@ impl Bbr {
         if !self.full_pipe.reached || self.adapt_long_term_model(sample) {
             return;
         }
+        if self.state == State::Up {
+            self.check_time_to_go_down(sample);
+            return;
+        }
         match self.state {
             State::Down => {
                 if self.is_time_to_probe(sample.now) {
@@ -123,12 +127,6 @@ impl Bbr {
                 self.cycle.is_probe_sample = true;
                 self.start_up(sample);
             }
-            State::Up => {
-                if self.is_time_to_go_down(sample) {
-                    self.cycle.prev_too_high = false;
-                    self.start_down(sample.now);
-                }
-            }
             _ => {}
         }
     }
@@ -137,16 +135,15 @@ impl Bbr {
     /// the bound of what may be in flight while that costs little. Returns whether it changed the
     /// state.
     fn adapt_long_term_model(&mut self, sample: &Sample) -> bool {
-        if self.model.round.started {
-            match self.cycle.ack_phase {
-                AckPhase::ProbeStarting => self.cycle.ack_phase = AckPhase::ProbeFeedback,
-                AckPhase::ProbeStopping => {
-                    if self.on_probe_feedback_complete(sample) {
-                        return true;
-                    }
-                }
-                _ => {}
-            }
+        let phase = self.cycle.ack_phase;
+        if self.model.round.started && phase == AckPhase::ProbeStarting {
+            self.cycle.ack_phase = AckPhase::ProbeFeedback;
+        }
+        if self.model.round.started
+            && phase == AckPhase::ProbeStopping
+            && self.on_probe_feedback_complete(sample)
+        {
+            return true;
         }
         if self.is_inflight_too_high(sample.lost, sample.tx_in_flight)
             || self.model.inflight_longterm == UNBOUNDED
@@ -186,7 +183,7 @@ impl Bbr {
     /// flight until it loses some; a probe then costs it nothing more.
     fn is_reno_coexistence_probe_time(&self) -> bool {
         let rounds = self.target_inflight() / self.datagram_size;
-        self.cycle.rounds_since_up >= rounds.min(RENO_ROUNDS)
+        self.cycle.rounds_since_up >= rounds.clamp(MIN_RENO_ROUNDS, RENO_ROUNDS)
     }
 
     fn is_time_to_cruise(&self, sample: &Sample) -> bool {
@@ -194,20 +191,21 @@ impl Bbr {
             && sample.in_flight <= self.inflight(self.model.max_bw.get())
     }
 
-    fn is_time_to_go_down(&mut self, sample: &Sample) -> bool {
+    fn check_time_to_go_down(&mut self, sample: &Sample) {
         let limit = self.model.inflight_longterm;
         // A window that is no whole number of datagrams is never reached exactly.
         let reached = sample.prior_in_flight.saturating_add(self.datagram_size) > limit;
-        if self.cycle.prev_too_high && reached {
-            self.cycle.prev_precautionary = true;
-            return true;
-        }
-        if sample.window_limited && self.window >= limit {
+        let cautious = self.cycle.prev_too_high && reached;
+        if !cautious && sample.window_limited && self.window >= limit {
             // The bound is what keeps the rate from growing, not the path.
             self.restart_full_pipe(sample);
-            return false;
+            return;
         }
-        self.full_pipe.now
+        if cautious || self.full_pipe.now {
+            self.cycle.prev_precautionary |= cautious;
+            self.cycle.prev_too_high = false;
+            self.start_down(sample.now);
+        }
     }
 
     fn restart_full_pipe(&mut self, sample: &Sample) {

@@ -11,7 +11,7 @@ fn lose(bbr: &mut Bbr, now: Instant, count: u64, severity: Severity) {
     let packets: Vec<_> = (0..count)
         .map(|_| LostPacket {
             bytes: SIZE,
-            time_sent: now - ms(1),
+            time_sent: now,
             snapshot: Snapshot {
                 delivered: bbr.delivered,
                 delivered_at: now,

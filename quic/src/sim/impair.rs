@@ -11,7 +11,9 @@ pub struct Bursts {
     begin: Chance,
     end: Chance,
     lost_within: Chance,
-    within: Both<bool>,
+    longest: Duration,
+    /// When the burst began that goes on.
+    since: Both<Option<Duration>>,
 }
 
 impl Bursts {
@@ -22,7 +24,8 @@ impl Bursts {
             begin,
             end: one_in(length),
             lost_within: one_in(1),
-            within: Both::default(),
+            longest: Duration::MAX,
+            since: Both::default(),
         }
     }
 
@@ -32,14 +35,24 @@ impl Bursts {
         self.lost_within = chance;
         self
     }
+
+    /// No burst goes on for longer, however few datagrams come: what fades comes back by itself.
+    #[must_use]
+    pub const fn longest(mut self, span: Duration) -> Self {
+        self.longest = span;
+        self
+    }
 }
 
 impl Node for Bursts {
     fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
-        let within = self.within.toward_mut(hop.toward);
-        let turn = if *within { self.end } else { self.begin };
-        *within ^= hop.rng.happens(turn);
-        if !*within || !hop.rng.happens(self.lost_within) {
+        let since = self.since.toward_mut(hop.toward);
+        *since = match *since {
+            Some(at) if hop.now.saturating_sub(at) > self.longest => None,
+            Some(at) => (!hop.rng.happens(self.end)).then_some(at),
+            None => hop.rng.happens(self.begin).then_some(hop.now),
+        };
+        if since.is_none() || !hop.rng.happens(self.lost_within) {
             hop.forward(datagram);
         }
     }

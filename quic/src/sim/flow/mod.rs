@@ -103,7 +103,7 @@ pub struct FlowReport {
 pub struct Flows {
     clock: Clock,
     network: Network,
-    flows: Vec<Flow>,
+    all: Vec<Flow>,
     turns: u64,
 }
 
@@ -125,16 +125,16 @@ impl Flows {
                 now: Duration::ZERO,
             },
             network,
-            flows: Vec::new(),
+            all: Vec::new(),
             turns: 0,
         }
     }
 
     /// Adds a flow and returns its index.
     pub fn add(&mut self, setup: &FlowSetup) -> usize {
-        let index = self.flows.len();
+        let index = self.all.len();
         let seed = self.network.seed() ^ (index as u64) << 32;
-        self.flows.push(Flow {
+        self.all.push(Flow {
             address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), index as u16),
             sender: Sender::new(self.clock, setup, seed),
             receiver: Receiver::new(setup),
@@ -155,7 +155,7 @@ impl Flows {
     pub fn report(&self, index: usize) -> FlowReport {
         let Flow {
             sender, receiver, ..
-        } = &self.flows[index];
+        } = &self.all[index];
         let mut report = FlowReport::default();
         sender.report(&mut report);
         receiver.report(&mut report);
@@ -196,7 +196,7 @@ impl Flows {
     }
 
     fn next_timeout(&self) -> Option<Duration> {
-        let flows = self.flows.iter().filter_map(|flow| flow.next_timeout);
+        let flows = self.all.iter().filter_map(|flow| flow.next_timeout);
         flows.chain(self.network.next_timeout()).min()
     }
 
@@ -208,7 +208,7 @@ impl Flows {
                 Side::Server => datagram.source,
                 Side::Client => datagram.destination,
             };
-            let Some(flow) = self.flows.get_mut(usize::from(address.port())) else {
+            let Some(flow) = self.all.get_mut(usize::from(address.port())) else {
                 continue;
             };
             match side {
@@ -218,7 +218,7 @@ impl Flows {
             flow.next_timeout = Some(self.clock.now);
         }
         self.turns += 1;
-        for flow in &mut self.flows {
+        for flow in &mut self.all {
             if flow.next_timeout.is_none_or(|at| at > self.clock.now) {
                 continue;
             }
@@ -268,7 +268,7 @@ impl Drop for Flows {
         if thread::panicking() {
             let seed = self.network.seed();
             eprintln!("seed {seed} at {:?}", self.clock.now);
-            for index in 0..self.flows.len() {
+            for index in 0..self.all.len() {
                 eprintln!("flow {index}: {:?}", self.report(index));
             }
         }

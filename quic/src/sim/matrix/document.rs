@@ -30,7 +30,8 @@ How it is measured:
   10 Gbit/s to 107 round trips of 100 ms and 35 of 300 ms. Its first third, the start, is not counted.
 - Datagrams have 1200 bytes, from 1 Gbit/s on 8952 (jumbo frames).
 - Acknowledgements cross the same link the other way; only datagrams with data are lost, behind the bottleneck,
-  so that x % of loss leaves at most 100 − x % of goodput. Bursts lose 1 %, ten datagrams in a row on average.
+  so that x % of loss leaves at most 100 − x % of goodput. Bursts lose 1 % of a full link, ten datagrams in a row on
+  average, none for longer than the link takes for 30.
 - Shallow is a tenth of the bandwidth-delay product and at least 5 datagrams, deep four times and at least 40;
   one BDP is at least 10. The queue drops at its end and marks nothing, but for the last table.
 ";

@@ -42,7 +42,7 @@ pub enum Lossy {
     Never,
     /// So many of a thousand, at random.
     PerMille(u32),
-    /// One of a hundred, in bursts of ten on average.
+    /// One of a hundred at full rate, in bursts of ten on average.
     Bursts,
 }
 
@@ -102,6 +102,9 @@ pub struct Outcome {
 const ROUNDS: u32 = 200;
 const SHORTEST: Duration = Duration::from_secs(3);
 const MOST_DATAGRAMS: u64 = 1_500_000;
+
+/// No burst lasts longer than the link takes for so many datagrams.
+const BURST: u64 = 30;
 
 /// The part of a run that is not counted: a third.
 const WARM_UP: u32 = 3;
@@ -174,7 +177,12 @@ impl Path {
         match self.loss {
             Lossy::Never => network,
             Lossy::PerMille(times) => network.toward(Side::Server, Loss(per_mille(times))),
-            Lossy::Bursts => network.toward(Side::Server, Bursts::new(one_in(1000), 10)),
+            Lossy::Bursts => {
+                let bits = BURST * u64::from(self.datagram_size()) * 8;
+                let longest = Duration::from_nanos(bits * 1_000_000_000 / self.rate);
+                let bursts = Bursts::new(one_in(1000), 10).longest(longest);
+                network.toward(Side::Server, bursts)
+            }
         }
     }
 

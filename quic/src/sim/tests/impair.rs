@@ -31,6 +31,16 @@ fn a_burst_may_let_some_pass() {
 }
 
 #[test]
+fn a_burst_ends_with_its_time() {
+    // A datagram each millisecond, and no burst ends by itself.
+    let node = Bursts::new(one_in(5), 1_000_000).longest(ms(3));
+    let came = numbers(&run(Network::new(7).node(node), Side::Server, 1000));
+    let gaps = came.windows(2).map(|pair| pair[1] - pair[0] - 1);
+    assert!(gaps.filter(|&gap| gap > 0).all(|gap| gap == 4));
+    assert!((400..700).contains(&came.len()), "{}", came.len());
+}
+
+#[test]
 fn a_blackout_has_a_beginning_and_an_end() {
     let network = Network::new(1).blackout([(ms(2), ms(4)), (ms(7), ms(8))]);
     assert_eq!(

@@ -243,7 +243,7 @@ impl Host {
                     .on_datagram(now, &arrival, &mut payload);
                 Ok(())
             }
-            Routed::Incoming(incoming) => self.answer(clock, incoming),
+            Routed::Incoming(incoming) => self.answer(clock, *incoming),
             Routed::Foreign(_) => {
                 self.foreign += 1;
                 Ok(())

@@ -90,12 +90,12 @@ impl Worker {
     fn on_unconnected(&mut self, routed: Routed, arrival: &Arrival, datagram: &[u8]) {
         match routed {
             Routed::Incoming(incoming) if self.closing.is_some() || self.released => {
-                self.endpoint.refuse(incoming);
+                self.endpoint.refuse(*incoming);
             }
             Routed::Incoming(incoming) => {
                 let beyond = self
                     .shared
-                    .on_incoming(self.index, incoming, &mut self.wakes);
+                    .on_incoming(self.index, *incoming, &mut self.wakes);
                 if let Some(incoming) = beyond {
                     self.stats.incoming_ignored += 1;
                     self.endpoint.ignore(incoming);

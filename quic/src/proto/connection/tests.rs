@@ -101,7 +101,7 @@ impl Side {
                 connection.on_datagram(now, &arrival, datagram);
             }
             Routed::Incoming(incoming) => {
-                self.connection = Some(self.endpoint.accept(now, incoming, None).unwrap());
+                self.connection = Some(self.endpoint.accept(now, *incoming, None).unwrap());
             }
             Routed::Consumed => {}
             other => panic!("{other:?} at {}", self.address),

@@ -123,10 +123,10 @@ impl Endpoint {
             return Routed::Dropped;
         }
         self.waiting += 1;
-        Routed::Incoming(Incoming {
+        Routed::Incoming(Box::new(Incoming {
             hello: Box::new(hello),
             client_hello,
-        })
+        }))
     }
 
     fn new_hello(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Option<Hello> {

@@ -46,7 +46,7 @@ pub enum Routed {
     /// It belongs to this connection: give it to [`Connection::on_datagram`].
     Connection(Slot),
     /// It completed a ClientHello: somebody wants to connect.
-    Incoming(Incoming),
+    Incoming(Box<Incoming>),
     /// It belongs to the worker with this index, if there is one.
     Foreign(u8),
     /// Nothing is left to do; there may be something to transmit.

@@ -79,7 +79,7 @@ fn clients_that_wait_for_a_decision_are_bounded() {
     };
     for index in 0..limits::WAITING_INCOMING as u64 {
         match offer(&mut endpoint, index) {
-            Routed::Incoming(incoming) => waiting.push(incoming),
+            Routed::Incoming(incoming) => waiting.push(*incoming),
             other => panic!("{other:?}"),
         }
     }

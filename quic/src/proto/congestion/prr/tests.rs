@@ -117,3 +117,20 @@ fn a_mark_brings_the_flight_down_as_a_loss_does() {
     assert_eq!(flow.bytes_in_flight, target / SIZE * SIZE);
     assert!(sent < before);
 }
+
+#[test]
+fn what_is_sent_beyond_the_flight_at_the_start_does_not_multiply() {
+    let mut flow = Flow::new(NewReno::new(1200));
+    flow.controller.on_resume(&Resume {
+        now: flow.now,
+        window: 2 * SIZE,
+        slow_start_threshold: None,
+    });
+    // Nothing is in flight when the mark is known; then two packets leave, and two probes.
+    flow.mark();
+    flow.fill();
+    flow.send();
+    flow.send();
+    flow.ack(1);
+    assert_eq!(flow.window(), 3 * SIZE, "what is in flight still");
+}

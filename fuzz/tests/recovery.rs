@@ -91,7 +91,7 @@ impl World {
             }
             5..=8 => self.ack(space, a, b),
             9 => self.now += Duration::from_micros(u64::from(a) * u64::from(b)),
-            10 => self.now += Duration::from_millis(u64::from(a) * u64::from(b % 16)),
+            10 => self.now += Duration::from_millis(u64::from(a) * u64::from(b) * 8),
             11 | 12 => self.time_out(),
             13 => self.lie(space, b),
             14 => self.change(a, b),
@@ -185,7 +185,7 @@ impl World {
         let used = &self.held[space as usize].used;
         let skipped = (0..next).rev().find(|pn| used.binary_search(pn).is_err());
         let pn = skipped
-            .filter(|_| b % 2 == 0)
+            .filter(|_| b.is_multiple_of(2))
             .unwrap_or(next + u64::from(b));
         let largest = pn.max(next.saturating_sub(1));
         let ack = Ack {
@@ -205,7 +205,7 @@ impl World {
 
     fn time_out(&mut self) {
         for calls in 0.. {
-            assert!(calls < 20, "the timer does not come to rest");
+            assert!(calls < 8, "the timer does not come to rest");
             let (now, outcome) = (self.now, &mut self.outcome);
             if self
                 .recovery

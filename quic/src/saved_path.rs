@@ -40,7 +40,10 @@ pub struct SavedPath {
 pub struct InvalidSavedPath;
 
 impl SavedPath {
-    #[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "for the handles"))]
+    #[cfg_attr(
+        not(any(test, feature = "tokio")),
+        expect(dead_code, reason = "for the handles")
+    )]
     pub(crate) fn new(known: KnownPath, now: SystemTime) -> Self {
         let since = now.duration_since(SystemTime::UNIX_EPOCH);
         Self {

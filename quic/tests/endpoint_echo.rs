@@ -274,3 +274,11 @@ fn handles_go_to_any_thread() {
     anywhere::<hybriq::SendStream>();
     anywhere::<hybriq::RecvStream>();
 }
+
+#[tokio::test]
+async fn nothing_is_told_of_a_path_where_careful_resume_is_off() {
+    let pair = Pair::new("127.0.0.1:0").await;
+    pair.echo(&pattern(2 << 20)).await;
+    assert_eq!(pair.client.saved_path(), None);
+    assert_eq!(pair.server.saved_path(), None);
+}

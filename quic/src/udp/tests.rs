@@ -58,6 +58,7 @@ async fn a_train_arrives_as_the_datagrams_it_was_made_of() {
     let (one, two) = (socket("127.0.0.1:0"), socket("127.0.0.1:0"));
     let bytes: Vec<u8> = (0..3100_u32).map(|i| (i / 1000) as u8).collect();
     let mut train = transmit(two.local_address(), bytes.len());
+    train.ecn = Some(Ecn::Ect0);
     if one.max_datagrams() >= 4 {
         train.segment_size = Some(1000);
         send(&one, &train, &bytes).await;
@@ -75,6 +76,11 @@ async fn a_train_arrives_as_the_datagrams_it_was_made_of() {
     for (number, (arrival, datagram)) in received.iter().enumerate() {
         assert!(datagram.iter().all(|&byte| usize::from(byte) == number));
         assert_eq!(arrival.remote, one.local_address());
+        assert_eq!(
+            arrival.ecn,
+            Some(Ecn::Ect0),
+            "each has the mark of the train"
+        );
     }
 }
 

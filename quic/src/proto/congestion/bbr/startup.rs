@@ -2,9 +2,10 @@
 //! let the queue that this made drain.
 
 use super::{
-    Bbr, Sample, State,
+    Bbr, Resume, Sample, State,
     params::{DRAIN_ROUNDS, FULL_PIPE_ROUNDS, Gain, STARTUP_LOSS_RANGES, STARTUP_MARKED_ROUNDS},
 };
+use crate::proto::delivery::rate;
 
 /// Whether a growing sending rate still makes the delivery rate grow (§5.3.1.2).
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,6 +66,28 @@ impl Bbr {
         self.full_pipe.reached = true;
         self.full_pipe.now = true;
         self.model.inflight_longterm = self.bdp().max(self.signals.inflight_latest);
+    }
+
+    /// The window is what it is told (RFC 9959). In Startup the rate follows, so that the window can
+    /// be used; where a jump was too much, what it measured is all there is, and Startup is over.
+    pub(super) fn handle_resume(&mut self, resume: &Resume) {
+        let is_jump = resume.window > self.window;
+        self.window = resume.window;
+        let (State::Startup, Some(rtt)) = (self.state, self.smoothed_rtt) else {
+            return;
+        };
+        if resume.slow_start_threshold.is_some() && self.model.bw > 0 {
+            self.full_pipe.reached = true;
+            self.enter_drain();
+            self.set_pacing_rate(self.state.pacing_gain());
+            return;
+        }
+        let resumed = rate(resume.window, rtt).max(Gain::STARTUP_PACING.of(self.model.bw));
+        self.pacing_rate = if is_jump {
+            self.pacing_rate.max(resumed)
+        } else {
+            resumed.max(self.datagram_size)
+        };
     }
 
     fn enter_drain(&mut self) {

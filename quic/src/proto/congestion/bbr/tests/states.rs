@@ -275,3 +275,28 @@ fn low_rates_in_probe_rtt_do_not_count_as_what_the_path_gives() {
     world.run(ms(100));
     with(&world, |bbr| assert!(!bbr.is_limited(false, bbr.delivered)));
 }
+
+#[test]
+fn a_resumed_window_is_used_at_once_and_given_back_when_it_was_too_much() {
+    let resume = |world: &World, window, threshold| {
+        let resume = Resume {
+            now: world.now,
+            window,
+            slow_start_threshold: threshold,
+        };
+        with(world, |bbr| bbr.on_resume(&resume));
+    };
+    let mut world = World::new(Link::new(mbit(100), ms(50), 100), 1, 1);
+    world.run(ms(65));
+    let window = with(&world, |bbr| bbr.window);
+    resume(&world, 50 * window, None);
+    let rate = with(&world, |bbr| bbr.pacing_rate);
+    assert!(rate >= 50 * window * 18, "in a round trip: {rate}");
+    resume(&world, 10 * window, None);
+    assert!(with(&world, |bbr| bbr.pacing_rate) < rate / 4);
+    world.run(ms(55));
+    assert_eq!(state(&world), State::Startup);
+    resume(&world, 10 * window, Some(10 * window));
+    assert_eq!(state(&world), State::Drain);
+    run_until(&mut world, State::Cruise);
+}

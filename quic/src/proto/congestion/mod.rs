@@ -228,13 +228,13 @@ pub trait Controller: Send + fmt::Debug {
     /// Bytes that may be in flight.
     fn window(&self) -> u64;
 
-    /// Bytes per second at which packets should leave. `None`: what the window and the smoothed round trip
-    /// give, with some headroom.
+    /// Bytes per second at which packets should leave. `None`: what the window and the smoothed
+    /// round trip give, with some headroom.
     fn pacing_rate(&self) -> Option<u64> {
         None
     }
 
-    /// Datagrams that may leave at once whatever the rate, after a pause or at first: at least 2
+    /// Datagrams that may leave at once whatever the rate when nothing was under way: at least 2
     /// (RFC 9002 §7.7).
     fn burst(&self) -> u64 {
         10

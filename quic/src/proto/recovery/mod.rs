@@ -219,6 +219,9 @@ impl<R> Recovery<R> {
             if !self.can_send(self.datagram_size.into()) {
                 self.window_full_at = Some(now);
             }
+            if self.bytes_in_flight == bytes {
+                self.pacer.on_pause(now);
+            }
             self.pacer.on_sent(now, bytes);
             let bytes_in_flight = self.bytes_in_flight;
             self.controller.on_sent(&congestion::Sent {
@@ -273,8 +276,8 @@ impl<R> Recovery<R> {
             Some(Pacer::rate_of(window, self.rtt.smoothed(), phase))
         });
         if let (Some(rate), Pacing::On) = (rate, self.pacing) {
-            self.pacer.set_rate(rate);
             self.pacer.set_burst(self.controller.burst());
+            self.pacer.set_rate(rate);
         }
     }
 
@@ -354,7 +357,7 @@ impl<R> Recovery<R> {
     }
 
     /// Bytes per second at which packets leave; `None` before there is a round trip to go by.
-    pub const fn pacing_rate(&self) -> Option<u64> {
+    pub fn pacing_rate(&self) -> Option<u64> {
         self.pacer.rate()
     }
 

@@ -12,27 +12,50 @@ const TRAIN: Duration = Duration::from_millis(1);
 /// milliseconds and wake somebody else first.
 const SLACK: Duration = Duration::from_millis(2);
 
+/// Datagrams that may leave at once whatever the rate while others are under way. A timer late by
+/// one of them costs nothing, and the shortest queue takes them.
+const STEADY_BURST: u64 = 3;
+
 /// Datagrams of the shortest train: below, timers would cost more than the queue gains.
 const SHORT_TRAIN: u64 = 2;
 
 /// What bounds the rate until somebody says otherwise: a byte a nanosecond, ten times over.
 const FASTEST: u64 = 10_000_000_000;
 
+/// What rounding up may add to the datagrams of one bucket.
+const ROUNDING: Duration = Duration::from_nanos(32);
+
+/// Binary places of [`Pace::nanos_per_byte`].
+const PLACES: u32 = 24;
+
 /// Spreads what leaves over the round trip (RFC 9002 §7.7): a token bucket, kept as the moment at
 /// which it is full again.
 ///
-/// The bucket holds a burst of datagrams (`Controller::burst`), or what the rate gives in a train and the slack of a
-/// timer. A train never holds more than a millisecond of the rate, except that two datagrams may
-/// always go together.
+/// The bucket holds [`STEADY_BURST`] datagrams, or what the rate gives in a train and the slack of
+/// a timer; after a pause it holds as many datagrams as the controller wants. A train never holds
+/// more than a millisecond of the rate, except that two datagrams may always go together.
 #[derive(Clone, Debug)]
 pub(super) struct Pacer {
     /// When the bucket is full, if nothing more leaves.
     full_at: Instant,
-    /// Bytes per second; `None` while there is nothing to compute it from.
-    rate: Option<u64>,
+    /// How long ago it may count as full: what a pause saved up.
+    saved: Duration,
+    /// `None` while there is nothing to compute it from.
+    pace: Option<Pace>,
     datagram_size: u64,
-    /// Datagrams that may leave at once whatever the rate, after a pause or at first.
+    /// Datagrams that may leave at once after a pause.
     burst: u64,
+}
+
+/// What follows from a rate.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    bytes_per_second: u64,
+    nanos_per_byte: u64,
+    /// How long an empty bucket takes to fill.
+    fill: Duration,
+    /// Until so long before it is full, a datagram may leave.
+    last: Duration,
 }
 
 impl Pacer {
@@ -40,9 +63,10 @@ impl Pacer {
     pub(super) fn new(now: Instant, datagram_size: u16) -> Self {
         Self {
             full_at: now,
-            rate: None,
+            saved: Duration::ZERO,
+            pace: None,
             datagram_size: datagram_size.into(),
-            burst: SHORT_TRAIN,
+            burst: STEADY_BURST,
         }
     }
 
@@ -58,68 +82,90 @@ impl Pacer {
         u64::try_from(per_second).unwrap_or(u64::MAX)
     }
 
+    /// What was acknowledged or lost gives a rate; a pause is over.
     pub(super) fn set_rate(&mut self, bytes_per_second: u64) {
-        self.rate = Some(bytes_per_second.clamp(self.datagram_size, FASTEST));
+        let rate = bytes_per_second.clamp(self.datagram_size, FASTEST);
+        let fill = time_for(self.steady_burst(), rate).max(TRAIN + SLACK);
+        self.saved = Duration::ZERO;
+        self.pace = Some(Pace {
+            bytes_per_second: rate,
+            nanos_per_byte: (1_000_000_000 << PLACES) / rate + 1,
+            fill,
+            last: (fill + ROUNDING).saturating_sub(time_for(self.datagram_size, rate)),
+        });
     }
 
+    /// How many datagrams may leave at once after a pause.
     pub(super) fn set_burst(&mut self, datagrams: u64) {
         self.burst = datagrams.max(SHORT_TRAIN);
     }
 
     pub(super) fn set_datagram_size(&mut self, bytes: u16) {
         self.datagram_size = bytes.into();
+        if let Some(rate) = self.rate() {
+            self.set_rate(rate);
+        }
     }
 
-    pub(super) const fn rate(&self) -> Option<u64> {
-        self.rate
+    pub(super) fn rate(&self) -> Option<u64> {
+        self.pace.map(|pace| pace.bytes_per_second)
+    }
+
+    /// Nothing was under way until now.
+    pub(super) fn on_pause(&mut self, now: Instant) {
+        if let Some(pace) = self.pace {
+            let more = (self.burst * self.datagram_size).saturating_sub(self.steady_burst());
+            self.saved = time_for(more, pace.bytes_per_second);
+            self.full_at = self.full_at.min(self.earliest(now));
+        }
     }
 
     /// A packet leaves, paced or not.
     #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u64) {
-        if let Some(rate) = self.rate {
-            self.full_at = self.full_at.max(now) + time_for(bytes, rate);
+        if let Some(pace) = self.pace {
+            self.full_at = self.full_at.max(self.earliest(now)) + pace.time_for(bytes);
         }
-    }
-
-    /// Bytes that may leave now. What is left of a datagram's worth is not offered.
-    #[inline]
-    pub(super) fn allows(&self, now: Instant) -> u64 {
-        let Some(rate) = self.rate else {
-            return u64::MAX;
-        };
-        let missing = self.full_at.saturating_duration_since(now);
-        let tokens = self.time_to_fill(rate).saturating_sub(missing);
-        bytes_in(tokens, rate)
     }
 
     /// Whether a datagram may leave now.
     #[inline]
     pub(super) fn may_send(&self, now: Instant) -> bool {
-        self.allows(now) >= self.datagram_size
+        self.pace.is_none_or(|pace| self.full_at <= now + pace.last)
     }
 
     /// Bytes of the next train at most.
     pub(super) fn train(&self) -> u64 {
         let shortest = SHORT_TRAIN * self.datagram_size;
-        self.rate
+        self.rate()
             .map_or(u64::MAX, |rate| bytes_in(TRAIN, rate).max(shortest))
     }
 
     /// When the next train may leave whole.
     pub(super) fn release_at(&self, now: Instant) -> Instant {
-        let Some(rate) = self.rate else {
+        let Some(pace) = self.pace else {
             return now;
         };
-        let spare = self
-            .time_to_fill(rate)
-            .saturating_sub(time_for(self.train(), rate));
+        let train = time_for(self.train(), pace.bytes_per_second);
+        let spare = pace.fill.saturating_sub(train);
         self.full_at.checked_sub(spare).unwrap_or(now).max(now)
     }
 
-    /// How long an empty bucket takes to fill.
-    fn time_to_fill(&self, rate: u64) -> Duration {
-        time_for(self.burst * self.datagram_size, rate).max(TRAIN + SLACK)
+    fn earliest(&self, now: Instant) -> Instant {
+        now.checked_sub(self.saved).unwrap_or(now)
+    }
+
+    fn steady_burst(&self) -> u64 {
+        self.burst.min(STEADY_BURST) * self.datagram_size
+    }
+}
+
+impl Pace {
+    /// How long a packet takes, rounded up so that no rounding makes a sender faster.
+    #[inline]
+    fn time_for(self, bytes: u64) -> Duration {
+        let nanos = bytes.saturating_mul(self.nanos_per_byte) >> PLACES;
+        Duration::from_nanos(nanos + 1)
     }
 }
 

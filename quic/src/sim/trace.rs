@@ -110,6 +110,11 @@ impl Trace {
         self.most = Some(if records < least { least } else { records });
     }
 
+    /// Forgets everything until now, and gives its memory back.
+    pub(super) fn clear(&mut self) {
+        self.records = Vec::new();
+    }
+
     /// Every record that was kept, oldest first.
     pub fn records(&self) -> &[Record] {
         &self.records

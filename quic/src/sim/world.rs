@@ -61,6 +61,11 @@ impl World {
         self.most_turns = turns;
     }
 
+    /// Forgets what was on the wire until now, and gives the memory of it back.
+    pub fn forget_trace(&mut self) {
+        self.trace.clear();
+    }
+
     /// Does not hold against the server what only a client that breaks rules sees: one that was
     /// rejected may begin again under the same connection id, and is answered under another.
     pub const fn expect_hostile_clients(&mut self) {

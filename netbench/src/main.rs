@@ -89,11 +89,24 @@ fn single_threaded<T>(future: impl Future<Output = Result<T, Failure>>) -> Resul
         .block_on(tokio::task::LocalSet::new().run_until(future))
 }
 
+/// A failure and what caused it, for those who cannot look into it.
+fn with_causes(failure: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(failure.source(), |cause| cause.source());
+    causes.fold(failure.to_string(), |text, cause| {
+        let cause = cause.to_string();
+        if text.ends_with(&cause) {
+            text
+        } else {
+            format!("{text}: {cause}")
+        }
+    })
+}
+
 /// Runs a child's part. What goes wrong there is told to the parent, who prints it.
 fn child(part: impl Future<Output = Result<(), Failure>>) -> Result<ExitCode, Failure> {
     os::die_with_parent()?;
     if let Err(failure) = single_threaded(part) {
-        pipe::tell(&Err::<(), String>(failure.to_string()))?;
+        pipe::tell(&Err::<(), String>(with_causes(failure.as_ref())))?;
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)

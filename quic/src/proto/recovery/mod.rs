@@ -271,6 +271,9 @@ impl<R> Recovery<R> {
 
     /// Takes the rate from the controller, or from its window once a round trip was measured.
     fn update_pace(&mut self, now: Instant) {
+        if !self.can_send(self.datagram_size.into()) {
+            self.pacer.on_idle();
+        }
         let wanted = self.controller.pacing_rate();
         let rate = wanted.or_else(|| {
             self.rtt.first_sample()?;

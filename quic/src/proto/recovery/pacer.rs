@@ -181,7 +181,6 @@ impl Pacer {
         let train = time_for(self.train(), pace.bytes_per_second);
         let spare = pace.fill.saturating_sub(train);
         let at = self.full_at.checked_sub(spare).unwrap_or(now).max(now);
-        self.saved = Duration::ZERO;
         self.due_at = Some(at);
         at
     }

@@ -4,7 +4,12 @@ use std::{collections::BTreeMap, time::Duration};
 
 use hybriq::{
     TransportConfig,
-    sim::{Ask, Progress, World},
+    sim::{
+        Ask, Network, Progress, World,
+        flow::{FlowSetup, Flows},
+        matrix::CONTROLLERS,
+        ms,
+    },
     tls::Side,
 };
 
@@ -49,4 +54,27 @@ fn pacing_costs_a_transfer_no_round_trip() {
     };
     let (paced, unpaced) = (done(&transport()), done(&transport().without_pacing()));
     assert!(paced < unpaced + RTT, "{paced:?} against {unpaced:?}");
+}
+
+/// A busy machine wakes a sender up to 10 ms after a timer or a datagram. A controller that paces by
+/// the rate it measures would otherwise take its own lateness for the path, and slow down further.
+#[test]
+fn a_sender_that_wakes_late_still_fills_the_link() {
+    let (rate, round_trip) = (20_000_000, ms(60));
+    for (name, congestion) in &CONTROLLERS {
+        let queue = rate / 8 * 60 / 1000;
+        let network = Network::new(1).bandwidth(rate, queue).delay(round_trip / 2);
+        let mut flows = Flows::new(network);
+        let late = FlowSetup {
+            late: ms(10),
+            ..FlowSetup::new(congestion.clone())
+        };
+        let flow = flows.add(&late);
+        flows.run_for(ms(2000));
+        let before = flows.report(flow).delivered;
+        flows.run_for(ms(4000));
+        let delivered = flows.report(flow).delivered - before;
+        let share = delivered as f64 / (rate / 2) as f64;
+        assert!(share >= 0.8, "{name}: {share:.3} of the link");
+    }
 }

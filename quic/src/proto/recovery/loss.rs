@@ -99,6 +99,6 @@ impl<R> Recovery<R> {
             lost: self.delivery.lost(),
             severity,
         });
-        self.update_pace();
+        self.update_pace(now);
     }
 }

@@ -235,6 +235,7 @@ impl<R> Recovery<R> {
 
     /// There was nothing more to send although there was room for it.
     pub fn on_app_limited(&mut self) {
+        self.pacer.on_idle();
         self.delivery.on_app_limited(self.bytes_in_flight);
     }
 
@@ -269,15 +270,21 @@ impl<R> Recovery<R> {
     }
 
     /// Takes the rate from the controller, or from its window once a round trip was measured.
-    fn update_pace(&mut self) {
-        let rate = self.controller.pacing_rate().or_else(|| {
+    fn update_pace(&mut self, now: Instant) {
+        if !self.can_send(self.datagram_size.into()) {
+            self.pacer.on_idle();
+        }
+        let wanted = self.controller.pacing_rate();
+        let rate = wanted.or_else(|| {
             self.rtt.first_sample()?;
             let (window, phase) = (self.controller.window(), self.controller.phase());
             Some(Pacer::rate_of(window, self.rtt.smoothed(), phase))
         });
         if let (Some(rate), Pacing::On) = (rate, self.pacing) {
             self.pacer.set_burst(self.controller.burst());
-            self.pacer.set_rate(rate);
+            let smoothed = self.rtt.smoothed();
+            self.pacer.forgive(wanted.is_none().then_some(smoothed));
+            self.pacer.set_rate(now, rate);
         }
     }
 

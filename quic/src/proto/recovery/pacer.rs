@@ -12,6 +12,14 @@ const TRAIN: Duration = Duration::from_millis(1);
 /// milliseconds and wake somebody else first.
 const SLACK: Duration = Duration::from_millis(2);
 
+/// How late whoever waits for its time may wake at most without losing what it could have sent:
+/// a busy machine lets others run first, and a slot of its scheduler is that long.
+const OVERSLEPT: Duration = Duration::from_millis(10);
+
+/// Where the rate follows from a window, this part of a round trip at most: the window brings back
+/// what a pause takes away, and a long burst would cost it losses where queues are short.
+const OVERSLEPT_OF_RTT: u32 = 16;
+
 /// Datagrams that may leave at once whatever the rate while others are under way. A timer late by
 /// one of them costs nothing, and the shortest queue takes them.
 const STEADY_BURST: u64 = 3;
@@ -32,7 +40,10 @@ const PLACES: u32 = 24;
 /// which it is full again.
 ///
 /// The bucket holds [`STEADY_BURST`] datagrams, or what the rate gives in a train and the slack of
-/// a timer; after a pause it holds as many datagrams as the controller wants. A train never holds
+/// a timer; after a pause it holds as many datagrams as the controller wants. Whoever waited for its
+/// time and was woken late sends what that time would have let leave, within bounds: else a busy
+///  machine would send at a fraction of the rate, and a controller that measures what is
+/// delivered would take that for the path. A train never holds
 /// more than a millisecond of the rate, except that two datagrams may always go together.
 #[derive(Clone, Debug)]
 pub(super) struct Pacer {
@@ -40,6 +51,10 @@ pub(super) struct Pacer {
     full_at: Instant,
     /// How long ago it may count as full: what a pause saved up.
     saved: Duration,
+    /// When whoever waits is to be woken.
+    due_at: Option<Instant>,
+    /// How late that may be without a loss of rate.
+    forgiven: Duration,
     /// `None` while there is nothing to compute it from.
     pace: Option<Pace>,
     datagram_size: u64,
@@ -64,6 +79,8 @@ impl Pacer {
         Self {
             full_at: now,
             saved: Duration::ZERO,
+            due_at: None,
+            forgiven: Duration::ZERO,
             pace: None,
             datagram_size: datagram_size.into(),
             burst: STEADY_BURST,
@@ -82,11 +99,21 @@ impl Pacer {
         u64::try_from(per_second).unwrap_or(u64::MAX)
     }
 
+    /// How late a sender may wake without a loss of rate: `round_trip` where its rate follows from a
+    /// window, `None` where it is what a controller wants.
+    pub(super) fn forgive(&mut self, round_trip: Option<Duration>) {
+        let part = round_trip.map_or(OVERSLEPT, |whole| whole / OVERSLEPT_OF_RTT);
+        self.forgiven = part.min(OVERSLEPT);
+    }
+
     /// What was acknowledged or lost gives a rate; a pause is over.
-    pub(super) fn set_rate(&mut self, bytes_per_second: u64) {
+    ///
+    /// The bucket is never emptier than empty: what left at a lower rate is not made up for at it.
+    pub(super) fn set_rate(&mut self, now: Instant, bytes_per_second: u64) {
         let rate = bytes_per_second.clamp(self.datagram_size, FASTEST);
         let fill = time_for(self.steady_burst(), rate).max(TRAIN + SLACK);
         self.saved = Duration::ZERO;
+        self.full_at = self.full_at.min(now + fill);
         self.pace = Some(Pace {
             bytes_per_second: rate,
             nanos_per_byte: (1_000_000_000 << PLACES) / rate + 1,
@@ -103,7 +130,7 @@ impl Pacer {
     pub(super) fn set_datagram_size(&mut self, bytes: u16) {
         self.datagram_size = bytes.into();
         if let Some(rate) = self.rate() {
-            self.set_rate(rate);
+            self.set_rate(self.full_at, rate);
         }
     }
 
@@ -113,6 +140,7 @@ impl Pacer {
 
     /// Nothing was under way until now.
     pub(super) fn on_pause(&mut self, now: Instant) {
+        self.due_at = None;
         if let Some(pace) = self.pace {
             let more = (self.burst * self.datagram_size).saturating_sub(self.steady_burst());
             self.saved = time_for(more, pace.bytes_per_second);
@@ -124,6 +152,10 @@ impl Pacer {
     #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u64) {
         if let Some(pace) = self.pace {
+            if let Some(due) = self.due_at.take() {
+                let late = now.saturating_duration_since(due).min(self.forgiven);
+                self.saved = self.saved.max(late);
+            }
             self.full_at = self.full_at.max(self.earliest(now)) + pace.time_for(bytes);
         }
     }
@@ -141,14 +173,21 @@ impl Pacer {
             .map_or(u64::MAX, |rate| bytes_in(TRAIN, rate).max(shortest))
     }
 
-    /// When the next train may leave whole.
-    pub(super) fn release_at(&self, now: Instant) -> Instant {
+    /// Somebody waits: when the next train may leave whole.
+    pub(super) fn release_at(&mut self, now: Instant) -> Instant {
         let Some(pace) = self.pace else {
             return now;
         };
         let train = time_for(self.train(), pace.bytes_per_second);
         let spare = pace.fill.saturating_sub(train);
-        self.full_at.checked_sub(spare).unwrap_or(now).max(now)
+        let at = self.full_at.checked_sub(spare).unwrap_or(now).max(now);
+        self.due_at = Some(at);
+        at
+    }
+
+    /// Nobody waits for its time any more: there is nothing to send, or no room in the window.
+    pub(super) const fn on_idle(&mut self) {
+        self.due_at = None;
     }
 
     fn earliest(&self, now: Instant) -> Instant {

@@ -49,7 +49,7 @@ impl<R> Recovery<R> {
                 now,
                 bytes_in_flight: self.bytes_in_flight,
             });
-            self.update_pace();
+            self.update_pace(now);
         }
     }
 

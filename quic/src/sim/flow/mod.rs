@@ -17,7 +17,7 @@ use std::{
 use hybriq_tls::Side;
 
 use self::{receiver::Receiver, sender::Sender};
-use super::{Datagram, Network, SERVER_ADDRESS, StandIn, host::Clock, ms};
+use super::{Datagram, Network, Rng, SERVER_ADDRESS, StandIn, host::Clock, ms};
 use crate::proto::{
     congestion::Congestion,
     recovery::{EcnState, Pacing},
@@ -48,6 +48,8 @@ pub struct FlowSetup {
     pub pacing: Pacing,
     /// Whether datagrams are marked as ECN capable at first.
     pub ecn: EcnState,
+    /// How late the sender may wake, for a timer or for what came in: drawn anew each time.
+    pub late: Duration,
 }
 
 impl FlowSetup {
@@ -62,6 +64,7 @@ impl FlowSetup {
             ends_at: Duration::MAX,
             pacing: Pacing::On,
             ecn: EcnState::Testing,
+            late: Duration::ZERO,
         }
     }
 }
@@ -113,6 +116,11 @@ struct Flow {
     receiver: Receiver,
     /// When it wants its next turn: now, after something came.
     next_timeout: Option<Duration>,
+    /// What came for the sender while it slept, and when it wakes.
+    inbox: Vec<Datagram>,
+    wakes_at: Option<Duration>,
+    late: Duration,
+    rng: Rng,
 }
 
 impl Flows {
@@ -139,6 +147,10 @@ impl Flows {
             sender: Sender::new(self.clock, setup, seed),
             receiver: Receiver::new(setup),
             next_timeout: Some(self.clock.now),
+            inbox: Vec::new(),
+            wakes_at: None,
+            late: setup.late,
+            rng: Rng::new(seed),
         });
         index
     }
@@ -202,7 +214,6 @@ impl Flows {
 
     /// One instant: what arrives now, what is due now, and what follows from it.
     fn turn(&mut self) {
-        let now = self.clock.instant();
         while let Some((side, datagram)) = self.network.poll_delivery(self.clock.now) {
             let address = match side {
                 Side::Server => datagram.source,
@@ -213,7 +224,7 @@ impl Flows {
             };
             match side {
                 Side::Server => flow.receiver.on_datagram(self.clock, &datagram),
-                Side::Client => flow.sender.on_datagram(now, &datagram),
+                Side::Client => flow.inbox.push(datagram),
             }
             flow.next_timeout = Some(self.clock.now);
         }
@@ -222,14 +233,7 @@ impl Flows {
             if flow.next_timeout.is_none_or(|at| at > self.clock.now) {
                 continue;
             }
-            flow.sender.on_timeout(now);
-            flow.transmit(self.clock, &mut self.network);
-            let timers = flow.timers();
-            assert!(
-                timers.is_none_or(|at| at >= now),
-                "a timer lies in the past"
-            );
-            flow.next_timeout = timers.map(|at| self.clock.since(at));
+            flow.turn(self.clock, &mut self.network);
             if self.turns.is_multiple_of(AUDIT_EVERY) {
                 flow.sender.audit();
             }
@@ -238,12 +242,36 @@ impl Flows {
 }
 
 impl Flow {
-    fn timers(&self) -> Option<Instant> {
-        let sender = self.sender.next_timeout();
-        sender.into_iter().chain(self.receiver.next_timeout()).min()
+    /// Handles what came and what is due, and sends what follows; but a sender that oversleeps does
+    /// nothing before it wakes.
+    fn turn(&mut self, clock: Clock, network: &mut Network) {
+        let now = clock.instant();
+        let is_due =
+            !self.inbox.is_empty() || self.sender.next_timeout().is_none_or(|at| at <= now);
+        if is_due && self.wakes_at.is_none() {
+            self.wakes_at = Some(clock.now + self.rng.up_to(self.late));
+        }
+        if self.wakes_at.is_some_and(|at| at <= clock.now) {
+            self.wakes_at = None;
+            for datagram in self.inbox.drain(..) {
+                self.sender.on_datagram(now, &datagram);
+            }
+            self.sender.on_timeout(now);
+            self.transmit_data(clock, network);
+        }
+        self.transmit_acks(clock, network);
+        let sender = match self.wakes_at {
+            Some(at) => Some(at),
+            None => self.sender.next_timeout().map(|at| {
+                assert!(at >= now, "a timer lies in the past");
+                clock.since(at)
+            }),
+        };
+        let receiver = self.receiver.next_timeout().map(|at| clock.since(at));
+        self.next_timeout = sender.into_iter().chain(receiver).min();
     }
 
-    fn transmit(&mut self, clock: Clock, network: &mut Network) {
+    fn transmit_data(&mut self, clock: Clock, network: &mut Network) {
         let now = clock.instant();
         while let Some((stand_in, ecn)) = self.sender.poll_transmit(now) {
             let datagram = Datagram {
@@ -253,7 +281,10 @@ impl Flow {
             };
             network.send(clock.now, Side::Server, datagram);
         }
-        if let Some((payload, stand_in)) = self.receiver.poll_transmit(now) {
+    }
+
+    fn transmit_acks(&mut self, clock: Clock, network: &mut Network) {
+        if let Some((payload, stand_in)) = self.receiver.poll_transmit(clock.instant()) {
             let datagram = Datagram {
                 stand_in,
                 ..Datagram::new(SERVER_ADDRESS, self.address, payload)

@@ -9,7 +9,8 @@ fn ms(count: u64) -> Duration {
 fn pacer(now: Instant, rate: u64) -> Pacer {
     let mut pacer = Pacer::new(now, SIZE as u16);
     pacer.set_burst(10);
-    pacer.set_rate(rate);
+    pacer.forgive(None);
+    pacer.set_rate(now, rate);
     pacer
 }
 
@@ -48,12 +49,12 @@ fn after_a_pause_as_many_may_leave_as_the_controller_wants() {
     for burst in [2, 3, 10] {
         let mut pacer = pacer(now, 100_000);
         pacer.set_burst(burst);
-        pacer.set_rate(100_000);
+        pacer.set_rate(now, 100_000);
         pacer.on_pause(now);
         assert_eq!(drain(&mut pacer, now), burst);
         pacer.on_pause(now);
-        pacer.set_rate(100_000);
         let later = now + Duration::from_secs(10);
+        pacer.set_rate(later, 100_000);
         assert_eq!(drain(&mut pacer, later), burst.min(3), "the pause is over");
     }
 }
@@ -139,5 +140,75 @@ fn no_rate_is_too_small_and_none_too_large() {
         let at = pacer.release_at(now);
         assert!(at <= now + Duration::from_secs(3), "{rate}");
         assert!(drain(&mut pacer, at) > 0);
+    }
+}
+
+/// Sends for two seconds, each time `late` after it was due, and returns the bytes.
+fn sent_late(rate: u64, late: Duration) -> u64 {
+    let start = Instant::now();
+    let mut pacer = pacer(start, rate);
+    let (mut now, mut bytes) = (start, 0);
+    while now < start + Duration::from_secs(2) {
+        // Acknowledgements come with the wake-up.
+        pacer.set_rate(now, rate);
+        bytes += SIZE * drain(&mut pacer, now);
+        now = pacer.release_at(now) + late;
+    }
+    bytes
+}
+
+#[test]
+fn who_is_woken_late_keeps_its_rate() {
+    for rate in [125_000, 1_000_000, 12_500_000, 125_000_000] {
+        for late in [ms(1), ms(3), ms(5), ms(10)] {
+            let bytes = sent_late(rate, late);
+            let all = 2 * rate;
+            assert!(bytes <= all + 10 * SIZE + rate / 50, "{bytes} at {rate}");
+            assert!(
+                bytes >= all * 97 / 100,
+                "{bytes} of {all}, {late:?} too late"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_was_overslept_is_bounded() {
+    let now = Instant::now();
+    let mut pacer = pacer(now, 1_200_000);
+    drain(&mut pacer, now);
+    let at = pacer.release_at(now);
+    assert!(drain(&mut pacer, at + Duration::from_secs(1)) <= 13 + 3);
+}
+
+#[test]
+fn who_does_not_wait_saves_nothing() {
+    let now = Instant::now();
+    let mut pacer = pacer(now, 1_200_000);
+    drain(&mut pacer, now);
+    let at = pacer.release_at(now);
+    pacer.on_idle();
+    assert_eq!(drain(&mut pacer, at + Duration::from_secs(1)), 3);
+}
+
+#[test]
+fn what_left_slowly_is_not_made_up_for_at_a_higher_rate() {
+    let now = Instant::now();
+    let mut pacer = pacer(now, 1200);
+    drain(&mut pacer, now);
+    pacer.set_rate(now, 12_500_000);
+    assert!(pacer.release_at(now) <= now + ms(3));
+}
+
+#[test]
+fn a_window_forgives_less() {
+    let now = Instant::now();
+    for (round_trip, most) in [(ms(16), 1), (ms(80), 5), (ms(1600), 10)] {
+        let mut pacer = pacer(now, 1_200_000);
+        pacer.forgive(Some(round_trip));
+        drain(&mut pacer, now);
+        let at = pacer.release_at(now);
+        let sent = drain(&mut pacer, at + Duration::from_secs(1));
+        assert!((most..=most + 3).contains(&sent), "{sent}, {round_trip:?}");
     }
 }

@@ -18,6 +18,7 @@ impl<R> Recovery<R> {
             congestion_window: self.controller.window(),
             bytes_in_flight: self.bytes_in_flight,
             slow_start_threshold: self.controller.slow_start_threshold(),
+            controller: self.controller.name(),
             phase: self.phase(),
             delivery_rate: self.delivery.last_rate(),
             pacing_rate: self.pacer.rate(),

@@ -65,7 +65,10 @@ async fn marks_reach_the_other_end_of_every_family() {
                     } else {
                         (counts.ect0, counts.ect1)
                     };
-                    assert!(marked > 100 && other == 0, "{what} over {address}: {counts:?}");
+                    assert!(
+                        marked > 100 && other == 0,
+                        "{what} over {address}: {counts:?}"
+                    );
                 }
                 assert!(path.delivery_rate > Some(0) && path.pacing_rate > Some(0));
             }

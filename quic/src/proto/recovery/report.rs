@@ -40,6 +40,11 @@ impl<R> Recovery<R> {
         self.episode.number() as u64
     }
 
+    #[cfg(test)]
+    pub(crate) const fn delivery_is_app_limited(&self) -> bool {
+        self.delivery.is_app_limited()
+    }
+
     /// Packets by the mark with which the peer says it received them, as far as its counts make
     /// sense.
     pub fn ecn_echoed(&self) -> EcnCounts {

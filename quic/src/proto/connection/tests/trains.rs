@@ -12,7 +12,7 @@ fn a_train_is_a_millisecond_of_the_rate_or_two_datagrams() {
     let now = pair.now + Duration::from_millis(100);
     let server = pair.server.connection();
     let id = server.streams().open(Direction::Uni).unwrap();
-    server.streams().write(id, &[7; 100_000]).unwrap();
+    server.streams().write(id, &vec![7; 100_000]).unwrap();
     let rate = server.path_stats().pacing_rate.unwrap() as usize;
     let longest = (rate / 1000).max(2 * 1200);
     assert!(longest < 10 * 1200, "the window allows more at once");

@@ -47,8 +47,9 @@ use crate::{
 /// Hears of what happens.
 ///
 /// It is called in the middle of processing, by the thread that drives the connection: it should
-/// take note and return. Calls for one connection follow one another; those for several
-/// connections that share a subscriber may come from several threads at once.
+/// take note and return, and must not call the handles of that connection, whose lock is held. Calls
+/// for one connection follow one another; those for several connections that share a subscriber may
+/// come from several threads at once.
 pub trait Subscriber: Send + Sync {
     /// Something happened on a connection.
     fn on_event(&self, meta: &Meta, event: &Event<'_>);

@@ -66,7 +66,9 @@ pub struct PathStats {
     pub bytes_in_flight: u64,
     /// Where slow start ends, where the controller has such a point and knows it.
     pub slow_start_threshold: Option<u64>,
-    /// What the congestion controller is about.
+    /// The congestion controller by its name.
+    pub controller: &'static str,
+    /// What it is about.
     pub phase: Phase,
     /// The last measured rate of delivery, in bytes per second.
     pub delivery_rate: Option<u64>,

@@ -3,7 +3,9 @@
 mod endpoint_support;
 
 use endpoint_support::{Pair, client_config, server, server_config, soon};
-use hybriq::{Backend, ConnectionError, Endpoint, Group, Side};
+use hybriq::{
+    Backend, Congestion, ConnectionError, EcnState, Endpoint, Group, Side, TransportConfig,
+};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     task::JoinSet,
@@ -39,6 +41,39 @@ async fn a_dual_stack_server_sees_ipv4_clients_as_such() {
         pair.server.remote_address()
     );
     assert_eq!(pair.echo(b"hello").await, b"hello");
+}
+
+#[tokio::test]
+async fn marks_reach_the_other_end_of_every_family() {
+    for address in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
+        for (congestion, is_l4s) in [(Congestion::Cubic, false), (Congestion::Prague, true)] {
+            let transport = TransportConfig::new().congestion(congestion);
+            let pair = Pair::of(
+                Endpoint::server(address, server_config().transport(transport.clone())).unwrap(),
+                Endpoint::client(client_config().transport(transport)).unwrap(),
+            )
+            .await;
+            let data = pattern(300_000);
+            assert_eq!(pair.echo(&data).await, data);
+            for connection in [&pair.client, &pair.server] {
+                let (stats, path) = (connection.stats(), connection.path_stats());
+                assert_eq!(path.ecn, EcnState::Capable, "{address}: {stats:?}");
+                let (sent, received) = (stats.ecn_sent, stats.ecn_received);
+                for (counts, what) in [(sent, "sent"), (received, "received")] {
+                    let (marked, other) = if is_l4s {
+                        (counts.ect1, counts.ect0)
+                    } else {
+                        (counts.ect0, counts.ect1)
+                    };
+                    assert!(
+                        marked > 100 && other == 0,
+                        "{what} over {address}: {counts:?}"
+                    );
+                }
+                assert!(path.delivery_rate > Some(0) && path.pacing_rate > Some(0));
+            }
+        }
+    }
 }
 
 #[tokio::test]

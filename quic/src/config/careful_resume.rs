@@ -140,14 +140,22 @@ impl CarefulResume {
         self.max_jump
     }
 
-    /// Takes what is known of a path, so that nobody else uses it at the same time.
-    pub(crate) fn take(&self, now: Instant, key: Option<&PathKey>) -> Option<KnownPath> {
+    /// Takes what is known of a path, so that nobody else uses it at the same time. `is_here` says
+    /// whether it may be the path at hand: what the application gave for another one does not hide
+    /// what is remembered.
+    pub(crate) fn take(
+        &self,
+        now: Instant,
+        key: Option<&PathKey>,
+        is_here: impl Fn(&KnownPath) -> bool,
+    ) -> Option<KnownPath> {
         self.with_memory(|memory| {
             let given = memory.given.take();
             let remembered = key.and_then(|key| memory.forget(key));
             let is_fresh =
                 |known: &Remembered| now.saturating_duration_since(known.at) < self.lifetime;
-            given.or(remembered.filter(is_fresh).map(|known| known.path))
+            let remembered = remembered.filter(is_fresh).map(|known| known.path);
+            given.filter(&is_here).or(remembered.filter(&is_here))
         })
     }
 

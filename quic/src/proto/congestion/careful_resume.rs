@@ -330,7 +330,7 @@ impl Controller for Resuming {
         match &self.state {
             State::Unvalidated(jump) => jump.window,
             State::SafeRetreat(retreat) => retreat.window,
-            _ => self.inner.window(),
+            _ => self.inner.window().max(self.minimum_window()),
         }
     }
 
@@ -359,7 +359,11 @@ impl Controller for Resuming {
     }
 
     fn ecn(&self) -> Ecn {
-        self.inner.ecn()
+        match self.inner.ecn() {
+            // It is for the network to say.
+            Ecn::Ce => Ecn::Ect0,
+            mark => mark,
+        }
     }
 
     fn name(&self) -> &'static str {

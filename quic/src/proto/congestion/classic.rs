@@ -43,7 +43,7 @@ pub trait Avoidance: Clone + Default + fmt::Debug + Send {
 }
 
 /// A controller that reduces its window on a loss or a mark, once a round trip (RFC 9002 §7): slow
-/// start with [`HyStart`], recovery with [`Prr`], and the way back when a loss was none.
+/// start with HyStart++ (RFC 9406), recovery with PRR (RFC 9937), and the way back when a loss was none.
 #[derive(Clone, Debug)]
 pub struct Classic<A> {
     datagram_size: u64,

@@ -56,10 +56,9 @@ impl Connection {
             // s2n-tls issues no ticket on a resumed connection: the client uses the old one again.
             keys.after = issued.or(keys.before);
         }
-        let known = config.take(now, keys.before.as_ref());
-        if let Some(known) = known
-            && known.is_between(self.path.local(), self.path.peer().ip())
-        {
+        let (local, peer) = (self.path.local(), self.path.peer().ip());
+        let is_here = |known: &KnownPath| known.is_between(local, peer);
+        if let Some(known) = config.take(now, keys.before.as_ref(), is_here) {
             self.recovery.resume(known.observed);
         }
     }

@@ -8,6 +8,7 @@ mod key_update;
 mod release;
 mod reset;
 mod retry;
+mod trains;
 
 use std::{
     net::SocketAddr,

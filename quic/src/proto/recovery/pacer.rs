@@ -142,7 +142,8 @@ impl Pacer {
     pub(super) fn on_pause(&mut self, now: Instant) {
         self.due_at = None;
         if let Some(pace) = self.pace {
-            let more = (self.burst * self.datagram_size).saturating_sub(self.steady_burst());
+            let burst = self.burst.saturating_mul(self.datagram_size);
+            let more = burst.saturating_sub(self.steady_burst());
             self.saved = time_for(more, pace.bytes_per_second);
             self.full_at = self.full_at.min(self.earliest(now));
         }

@@ -18,6 +18,7 @@ impl<R> Recovery<R> {
             congestion_window: self.controller.window(),
             bytes_in_flight: self.bytes_in_flight,
             slow_start_threshold: self.controller.slow_start_threshold(),
+            controller: self.controller.name(),
             phase: self.phase(),
             delivery_rate: self.delivery.last_rate(),
             pacing_rate: self.pacer.rate(),
@@ -37,6 +38,11 @@ impl<R> Recovery<R> {
     /// Times that loss or marks told of congestion.
     pub const fn congestion_events(&self) -> u64 {
         self.episode.number() as u64
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn delivery_is_app_limited(&self) -> bool {
+        self.delivery.is_app_limited()
     }
 
     /// Packets by the mark with which the peer says it received them, as far as its counts make

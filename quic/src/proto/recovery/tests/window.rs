@@ -1,4 +1,5 @@
 use super::*;
+use crate::proto::congestion::{Lost, Phase};
 
 #[test]
 fn the_window_bounds_what_is_in_flight() {
@@ -118,4 +119,100 @@ fn a_clock_that_seems_to_run_backwards_does_no_harm() {
     world.now -= ms(1);
     world.ack(Space::Data, [2..=2]);
     assert_eq!(world.recovery.rtt().latest(), Duration::ZERO);
+}
+
+/// A controller of somebody else that keeps to nothing.
+#[derive(Debug)]
+struct Careless {
+    window: u64,
+    rate: Option<u64>,
+    burst: u64,
+    mark: Ecn,
+}
+
+impl Controller for Careless {
+    fn on_acked(&mut self, _: &Acked) {}
+    fn on_lost(&mut self, _: &Lost<'_>) {}
+    fn on_marked(&mut self, _: &Marked) {}
+    fn on_datagram_size(&mut self, _: u16) {}
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn pacing_rate(&self) -> Option<u64> {
+        self.rate
+    }
+
+    fn burst(&self) -> u64 {
+        self.burst
+    }
+
+    fn phase(&self) -> Phase {
+        Phase::Avoidance
+    }
+
+    fn ecn(&self) -> Ecn {
+        self.mark
+    }
+
+    fn name(&self) -> &'static str {
+        "Careless"
+    }
+}
+
+#[test]
+fn a_window_below_two_datagrams_is_taken_as_two() {
+    let mut world = World::established_with(Box::new(Careless {
+        window: 0,
+        rate: None,
+        burst: 0,
+        mark: Ecn::Ect0,
+    }));
+    assert_eq!(world.recovery.window(), 2400);
+    for pn in 1..=2 {
+        assert!(
+            world.recovery.can_send(1200),
+            "else nothing leaves any more"
+        );
+        world.send(Space::Data, pn);
+    }
+    assert!(!world.recovery.can_send(1200));
+}
+
+#[test]
+fn no_window_rate_or_burst_is_too_large_or_too_small() {
+    for (extreme, rate) in [(0, Some(0)), (u64::MAX, Some(u64::MAX)), (u64::MAX, None)] {
+        let mut world = World::established_with(Box::new(Careless {
+            window: extreme,
+            rate,
+            burst: extreme,
+            mark: Ecn::Ect0,
+        }));
+        for pn in 1..=20 {
+            let wait = world.recovery.on_paced(world.now) - world.now;
+            assert!(
+                wait <= Duration::from_secs(2),
+                "{extreme}, {rate:?}: {wait:?}"
+            );
+            world.pass(wait);
+            assert!(world.recovery.may_send_now(world.now));
+            world.send(Space::Data, pn);
+            world.pass(RTT);
+            world.ack(Space::Data, [0..=pn]);
+        }
+    }
+}
+
+#[test]
+fn no_sender_marks_congestion() {
+    let mut world = World::established_with(Box::new(Careless {
+        window: 12_000,
+        rate: None,
+        burst: 10,
+        mark: Ecn::Ce,
+    }));
+    assert_eq!(world.recovery.ecn_mark(), None, "ECN is off in these tests");
+    world.recovery.ecn = PathEcn::new(EcnState::Testing);
+    assert_eq!(world.recovery.ecn_mark(), Some(Ecn::Ect0));
 }

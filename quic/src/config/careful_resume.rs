@@ -35,8 +35,9 @@ const MOST_PATHS: usize = 16 * 1024;
 ///
 /// All of it is in memory and shared by the clones of this value, so give the configuration of each
 /// connection a clone of the same one. What an application keeps itself, across restarts, it gives
-/// back with [`CarefulResume::path`]. What is used for one connection is not used for another until
-/// that one ends well.
+/// back with [`CarefulResume::path`]. It is gone with the process, and servers of a fleet do not share
+/// it. What is used for one connection is not used for another until that one is over and had
+/// something to remember.
 ///
 /// Every controller resumes. BBR starts from the saved rate and then believes what it measures.
 ///

@@ -15,6 +15,10 @@ pub(super) struct Hybriq {
     congestion: Congestion,
 }
 
+/// What the other stacks find by path MTU discovery on these links, told: a window counted in
+/// datagrams grows with them.
+const DATAGRAM: u16 = 1452;
+
 impl Hybriq {
     pub(super) fn new(congestion: Option<&str>) -> Result<Self, Failure> {
         let known = [
@@ -40,6 +44,7 @@ impl Hybriq {
             .receive_window(window)
             .stream_receive_window(window)
             .max_send_buffer(window)
+            .datagram_size(DATAGRAM)
             .congestion(self.congestion.clone())
     }
 }

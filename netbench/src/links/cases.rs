@@ -11,7 +11,8 @@ pub(crate) struct Case {
     pub(crate) args: &'static [&'static str],
 }
 
-/// What an Ethernet frame carries over IPv4: peers look for the largest datagram that passes.
+/// What an Ethernet frame carries over IPv4: peers look for the largest datagram that passes, ours
+/// is told 1452.
 pub(crate) const MTU: &str = "1472";
 
 pub(crate) const CASES: [Case; 9] = [

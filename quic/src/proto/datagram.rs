@@ -4,13 +4,26 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::space::Ecn;
 
+/// Names one of an endpoint's sockets; the first is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SocketId(pub u8);
+
+/// Our end of a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Local {
+    /// Which of our sockets.
+    pub socket: SocketId,
+    /// Which of our addresses, if the socket tells; `None` lets the system choose.
+    pub ip: Option<IpAddr>,
+}
+
 /// How a datagram came.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// Where it came from.
     pub remote: SocketAddr,
-    /// Which of our addresses it came to, if the socket tells.
-    pub local_ip: Option<IpAddr>,
+    /// Where it came to.
+    pub local: Local,
     /// Its ECN codepoint; `None` is Not-ECT.
     pub ecn: Option<Ecn>,
 }
@@ -20,8 +33,8 @@ pub struct Arrival {
 pub struct Transmit {
     /// Where to.
     pub remote: SocketAddr,
-    /// From which of our addresses; `None` lets the system choose.
-    pub local_ip: Option<IpAddr>,
+    /// Where from.
+    pub local: Local,
     /// The ECN codepoint to set.
     pub ecn: Option<Ecn>,
     /// Bytes in all.

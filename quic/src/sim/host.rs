@@ -12,7 +12,8 @@ use crate::{
     proto::{
         connection::{Connection, Event},
         endpoint::{
-            AcceptError, Arrival, Endpoint, EndpointStats, Incoming, Routed, Setup, Slot, Transmit,
+            AcceptError, Arrival, Endpoint, EndpointStats, Incoming, Local, Routed, Setup, Slot,
+            SocketId, Transmit,
         },
     },
 };
@@ -230,7 +231,10 @@ impl Host {
         let now = clock.instant();
         let arrival = Arrival {
             remote: datagram.source,
-            local_ip: Some(self.address.ip()),
+            local: Local {
+                socket: SocketId::default(),
+                ip: Some(self.address.ip()),
+            },
             ecn: datagram.ecn,
         };
         let mut payload = datagram.payload;
@@ -385,7 +389,7 @@ impl Host {
             return Err(format!("nothing to send in {transmit:?}"));
         }
         let source = SocketAddr::new(
-            transmit.local_ip.unwrap_or(self.address.ip()),
+            transmit.local.ip.unwrap_or(self.address.ip()),
             self.address.port(),
         );
         self.outgoing

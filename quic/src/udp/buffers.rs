@@ -3,7 +3,7 @@ use std::io::{self, IoSliceMut};
 use arrayvec::ArrayVec;
 use quinn_udp::{BATCH_SIZE, RecvMeta};
 
-use crate::proto::endpoint::Arrival;
+use crate::proto::endpoint::{Arrival, Local, SocketId};
 
 /// The longest message: a UDP datagram, or several that the system joined (GRO).
 const MESSAGE: usize = 64 * 1024;
@@ -60,7 +60,10 @@ impl Buffers {
             .map(|(memory, meta)| Message {
                 arrival: Arrival {
                     remote: super::canonical(meta.addr),
-                    local_ip: meta.dst_ip.map(|ip| ip.to_canonical()),
+                    local: Local {
+                        socket: SocketId::default(),
+                        ip: meta.dst_ip.map(|ip| ip.to_canonical()),
+                    },
                     ecn: meta.ecn.map(super::ecn),
                 },
                 bytes: memory.split_at_mut(meta.len.min(MESSAGE)).0,

@@ -124,7 +124,7 @@ impl Socket {
             ecn: transmit.ecn.map(codepoint),
             contents,
             segment_size: transmit.segment_size,
-            src_ip: transmit.local_ip.map(|ip| self.mapped_ip(ip)),
+            src_ip: transmit.local.ip.map(|ip| self.mapped_ip(ip)),
         };
         self.io.try_io(Interest::WRITABLE, || {
             self.state.try_send(UdpSockRef::from(&self.io), &transmit)

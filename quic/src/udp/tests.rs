@@ -6,7 +6,7 @@ use std::{
 
 use super::{Buffers, Options, Socket, can_reach, canonical};
 use crate::proto::{
-    endpoint::{Arrival, Transmit},
+    endpoint::{Arrival, Local, Transmit},
     space::Ecn,
 };
 
@@ -17,7 +17,7 @@ fn socket(address: &str) -> Socket {
 fn transmit(remote: SocketAddr, size: usize) -> Transmit {
     Transmit {
         remote,
-        local_ip: None,
+        local: Local::default(),
         ecn: None,
         size,
         segment_size: None,
@@ -91,7 +91,7 @@ async fn a_dual_stack_socket_speaks_ipv4_as_ipv4() {
     send(&v4, &transmit(to_dual, 2), b"hi").await;
     let (arrival, _) = receive(&dual, 1).await.remove(0);
     assert_eq!(arrival.remote, v4.local_address());
-    assert_eq!(arrival.local_ip, Some(IpAddr::from(Ipv4Addr::LOCALHOST)));
+    assert_eq!(arrival.local.ip, Some(IpAddr::from(Ipv4Addr::LOCALHOST)));
 
     send(&dual, &transmit(arrival.remote, 2), b"ho").await;
     assert_eq!(receive(&v4, 1).await.remove(0).0.remote, to_dual);
@@ -106,10 +106,10 @@ async fn an_answer_leaves_from_the_address_that_was_asked() {
         let second = SocketAddr::from(([127, 0, 0, 2], server.local_address().port()));
         send(&client, &transmit(second, 2), b"hi").await;
         let (arrival, _) = receive(&server, 1).await.remove(0);
-        assert_eq!(arrival.local_ip, Some(second.ip()));
+        assert_eq!(arrival.local.ip, Some(second.ip()));
 
         let answer = Transmit {
-            local_ip: arrival.local_ip,
+            local: arrival.local,
             ..transmit(arrival.remote, 2)
         };
         send(&server, &answer, b"ho").await;

@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     hash::{DefaultHasher, Hasher as _},
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     task::Waker,
     time::{Duration, Instant},
 };
@@ -20,6 +20,7 @@ use crate::{
     proto::{
         ack_frequency::AckFrequency,
         cids, congestion,
+        datagram::Local,
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},
@@ -69,7 +70,7 @@ pub struct ServerStart<'a> {
     /// The bytes of all datagrams received and sent.
     pub credit: (u64, u64),
     /// The client's address, and ours if it is known.
-    pub addresses: (SocketAddr, Option<IpAddr>),
+    pub addresses: (SocketAddr, Local),
     /// The id the client chose for us, its own id, and ours.
     pub cids: [Cid; 3],
     /// A secret of this connection's own.
@@ -108,7 +109,7 @@ impl Connection {
             setup,
             policy: setup.provider.key_exchange(),
             session,
-            path: Path::validated(remote, None, limits::MIN_DATAGRAM as u16),
+            path: Path::validated(remote, Local::default(), limits::MIN_DATAGRAM as u16),
             initial: packet::initial_keys(VERSION_1, &initial_dcid, Side::Client),
             received: Received::immediate(),
             local_cid,

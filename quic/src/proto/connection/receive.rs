@@ -69,9 +69,7 @@ impl Connection {
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += datagram.len() as u64;
         self.path.on_received(datagram.len() as u64);
-        if let Some(local) = arrival.local_ip {
-            self.path.set_local(local);
-        }
+        self.path.set_local(arrival.local);
         if self.state.is_closing() {
             self.close.on_datagram();
             return;

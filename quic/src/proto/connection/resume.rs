@@ -56,7 +56,7 @@ impl Connection {
             // s2n-tls issues no ticket on a resumed connection: the client uses the old one again.
             keys.after = issued.or(keys.before);
         }
-        let (local, peer) = (self.path.local(), self.path.peer().ip());
+        let (local, peer) = (self.path.local().ip, self.path.peer().ip());
         let is_here = |known: &KnownPath| known.is_between(local, peer);
         if let Some(known) = config.take(now, keys.before.as_ref(), is_here) {
             self.recovery.resume(known.observed);
@@ -68,7 +68,7 @@ impl Connection {
         Some(KnownPath {
             observed: self.recovery.observed()?,
             peer: self.path.peer().ip(),
-            local: self.path.local(),
+            local: self.path.local().ip,
         })
     }
 

@@ -93,7 +93,7 @@ impl Side {
     fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
         let arrival = Arrival {
             remote: from,
-            local_ip: None,
+            local: crate::proto::datagram::Local::default(),
             ecn: None,
         };
         match self.endpoint.on_datagram(now, &arrival, datagram) {

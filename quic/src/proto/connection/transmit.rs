@@ -79,7 +79,7 @@ impl Connection {
         self.stats.bytes_sent += size as u64;
         Some(Transmit {
             remote: self.path.peer(),
-            local_ip: self.path.local(),
+            local: self.path.local(),
             ecn: self.recovery.ecn_mark(),
             size,
             segment_size: (size > segment).then_some(segment),

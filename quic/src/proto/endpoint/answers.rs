@@ -61,7 +61,7 @@ impl Answers {
         if size > 0 {
             let arrival = Arrival {
                 remote: hello.remote,
-                local_ip: hello.local_ip,
+                local: hello.local,
                 ecn: None,
             };
             self.push(&arrival, buffer.split_at(size).0);
@@ -74,7 +74,7 @@ impl Answers {
         }
         let transmit = Transmit {
             remote: arrival.remote,
-            local_ip: arrival.local_ip,
+            local: arrival.local,
             ecn: None,
             size: bytes.len(),
             segment_size: None,
@@ -115,7 +115,7 @@ impl Hello {
         self.bytes_sent += size as u64;
         Some(Transmit {
             remote: self.remote,
-            local_ip: self.local_ip,
+            local: self.local,
             ecn: None,
             size,
             segment_size: None,

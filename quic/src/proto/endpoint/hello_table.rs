@@ -8,6 +8,7 @@ use slab::Slab;
 
 use crate::proto::{
     buffer::Reassembler,
+    datagram::Local,
     limits,
     packet::{Cid, DirectionKeys},
     space::Received,
@@ -16,7 +17,7 @@ use crate::proto::{
 /// A ClientHello on its way, whole or in part.
 pub(super) struct Hello {
     pub(super) remote: SocketAddr,
-    pub(super) local_ip: Option<IpAddr>,
+    pub(super) local: Local,
     /// The connection id the client chose for us.
     pub(super) dcid: Cid,
     /// The client's own.
@@ -100,7 +101,7 @@ impl Incoming {
 
     /// Which of our addresses it came to, if the socket tells.
     pub fn local_ip(&self) -> Option<IpAddr> {
-        self.hello.local_ip
+        self.hello.local.ip
     }
 }
 

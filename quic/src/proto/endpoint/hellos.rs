@@ -138,7 +138,7 @@ impl Endpoint {
         let keys = packet::initial_direction(packet::VERSION_1, &dcid, Side::Client);
         Some(Hello {
             remote: arrival.remote,
-            local_ip: arrival.local_ip,
+            local: arrival.local,
             dcid,
             peer_cid,
             local_cid: self.new_cid(),

@@ -28,7 +28,7 @@ pub use self::{
 };
 pub use super::{
     connection::Setup,
-    datagram::{Arrival, Transmit},
+    datagram::{Arrival, Local, SocketId, Transmit},
 };
 use super::{
     connection::{ClientStart, Connection, Need, ServerStart, reset_tail},
@@ -276,7 +276,7 @@ impl Endpoint {
             received: hello.received.clone(),
             packets_sent: hello.next_pn,
             credit: (hello.bytes_received, hello.bytes_sent),
-            addresses: (remote, hello.local_ip),
+            addresses: (remote, hello.local),
             cids: [dcid, hello.peer_cid, local_cid],
             seed: self.new_seed(),
         };

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use hybriq_tls::{Backend, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Side};
 
-use super::{Arrival, Endpoint, Routed, Setup, hello_table::Crypto};
+use super::{Arrival, Endpoint, Local, Routed, Setup, hello_table::Crypto};
 use crate::{
     config::TransportConfig,
     proto::{limits, packet::Cid, random::SystemRandom},
@@ -14,7 +14,7 @@ use crate::{
 fn arrival(port: u16) -> Arrival {
     Arrival {
         remote: SocketAddr::from(([192, 0, 2, 1], port)),
-        local_ip: None,
+        local: Local::default(),
         ecn: None,
     }
 }

@@ -1,10 +1,11 @@
 //! The network path of a connection: its addresses, what may be sent on it, its challenges.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use arrayvec::ArrayVec;
 
 use super::{
+    datagram::Local,
     frame::{FrameWriter, PathChallenge, PathResponse},
     limits,
 };
@@ -16,7 +17,7 @@ mod tests;
 #[derive(Debug)]
 pub struct Path {
     peer: SocketAddr,
-    local: Option<IpAddr>,
+    local: Local,
     validation: Validation,
     datagram_size: u16,
     /// Answers that wait to be sent, oldest first.
@@ -34,7 +35,7 @@ enum Validation {
 
 impl Path {
     /// A path to a peer that has not proved its address: a server's at first.
-    pub const fn new(peer: SocketAddr, local: Option<IpAddr>, datagram_size: u16) -> Self {
+    pub const fn new(peer: SocketAddr, local: Local, datagram_size: u16) -> Self {
         Self {
             peer,
             local,
@@ -49,7 +50,7 @@ impl Path {
 
     /// A path that needs no proof: a client's to the address it chose, or a server's after a valid
     /// token.
-    pub const fn validated(peer: SocketAddr, local: Option<IpAddr>, datagram_size: u16) -> Self {
+    pub const fn validated(peer: SocketAddr, local: Local, datagram_size: u16) -> Self {
         let mut path = Self::new(peer, local, datagram_size);
         path.validation = Validation::Done;
         path
@@ -61,13 +62,13 @@ impl Path {
     }
 
     /// Our address, where the socket tells.
-    pub const fn local(&self) -> Option<IpAddr> {
+    pub const fn local(&self) -> Local {
         self.local
     }
 
     /// Learns our address from a received datagram.
-    pub const fn set_local(&mut self, local: IpAddr) {
-        self.local = Some(local);
+    pub const fn set_local(&mut self, local: Local) {
+        self.local = local;
     }
 
     /// Bytes of a full datagram.

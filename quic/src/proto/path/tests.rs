@@ -7,7 +7,7 @@ fn peer() -> SocketAddr {
 }
 
 fn path() -> Path {
-    Path::new(peer(), None, 1200)
+    Path::new(peer(), Local::default(), 1200)
 }
 
 fn write(path: &mut Path, space: usize) -> Vec<u8> {
@@ -43,7 +43,7 @@ fn three_times_what_came_may_be_sent_until_the_address_is_proved() {
 
 #[test]
 fn a_client_needs_no_credit() {
-    assert!(Path::validated(peer(), None, 1200).may_send(1 << 40));
+    assert!(Path::validated(peer(), Local::default(), 1200).may_send(1 << 40));
 }
 
 #[test]

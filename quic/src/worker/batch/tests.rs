@@ -2,7 +2,7 @@ use std::{future::poll_fn, net::SocketAddr};
 
 use super::{ENOUGH, Flushed, SendBatch, TRAIN};
 use crate::{
-    proto::endpoint::Transmit,
+    proto::endpoint::{Local, Transmit},
     udp::{Buffers, Options, Socket},
     worker::EndpointStats,
 };
@@ -14,7 +14,7 @@ fn socket() -> Socket {
 fn transmit(remote: SocketAddr, size: usize, segment_size: Option<usize>) -> Transmit {
     Transmit {
         remote,
-        local_ip: None,
+        local: Local::default(),
         ecn: None,
         size,
         segment_size,

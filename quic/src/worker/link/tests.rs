@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Command, FOREIGN_DATAGRAMS, Link, Requests};
-use crate::proto::endpoint::Arrival;
+use crate::proto::endpoint::{Arrival, Local};
 
 #[derive(Default)]
 struct Count(AtomicUsize);
@@ -21,7 +21,7 @@ impl Wake for Count {
 fn arrival() -> Arrival {
     Arrival {
         remote: ([127, 0, 0, 1], 1).into(),
-        local_ip: None,
+        local: Local::default(),
         ecn: None,
     }
 }

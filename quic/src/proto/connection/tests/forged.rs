@@ -92,7 +92,7 @@ fn a_partial_client_hello_does_not_grow_by_small_datagrams() {
     });
     let arrival = Arrival {
         remote: client_address(),
-        local_ip: None,
+        local: crate::proto::datagram::Local::default(),
         ecn: None,
     };
     let endpoint = &mut pair.server.endpoint;

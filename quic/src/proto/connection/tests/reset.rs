@@ -25,7 +25,7 @@ fn reset(len: usize, token: [u8; 16]) -> Vec<u8> {
 fn receive(pair: &mut Pair, remote: std::net::SocketAddr, datagram: &[u8]) -> bool {
     let arrival = Arrival {
         remote,
-        local_ip: None,
+        local: crate::proto::datagram::Local::default(),
         ecn: None,
     };
     let mut datagram = datagram.to_vec();

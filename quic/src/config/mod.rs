@@ -1,11 +1,15 @@
 //! Configuration: plain owned values with setters by value.
 
 mod careful_resume;
+#[cfg(feature = "tokio")]
+mod cids;
 mod client;
 mod server;
 mod transport;
 
 pub use careful_resume::CarefulResume;
+#[cfg(feature = "tokio")]
+pub(crate) use cids::Ids;
 pub use client::ClientConfig;
 pub use server::ServerConfig;
 pub use transport::{AckFrequency, TransportConfig};

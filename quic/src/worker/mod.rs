@@ -34,6 +34,7 @@ use self::{
     timers::{Alarm, Timers},
 };
 use crate::{
+    config::Ids,
     error::{By, ConnectError, ConnectionError},
     proto::{
         endpoint::{Endpoint, Setup, Slot},
@@ -121,6 +122,12 @@ impl Worker {
             released: false,
             stats: EndpointStats::default(),
         }
+    }
+
+    /// Makes connection ids as it was told.
+    pub(crate) fn with_ids(mut self, ids: &Ids, workers: usize) -> Self {
+        ids.apply(&mut self.endpoint, workers);
+        self
     }
 
     /// Runs until the endpoint is closed or forgotten and all its connections are drained.

@@ -34,6 +34,8 @@ pub struct EndpointStats {
     pub key_exchange_refused: u64,
     /// Version Negotiation packets sent.
     pub version_negotiations: u64,
+    /// Stateless resets sent: packets came for connections that are not here any more.
+    pub stateless_resets: u64,
     /// ClientHellos ignored because too many waited for [`Endpoint::accept`](crate::Endpoint::accept).
     pub incoming_ignored: u64,
 }
@@ -46,6 +48,7 @@ impl EndpointStats {
         self.partial_hellos = core.partial_hellos;
         self.key_exchange_refused = core.key_exchange_refused;
         self.version_negotiations = core.version_negotiations;
+        self.stateless_resets = core.stateless_resets;
         self.datagrams_dropped += core.datagrams_dropped;
         self
     }
@@ -67,6 +70,7 @@ impl AddAssign for EndpointStats {
         self.partial_hellos += other.partial_hellos;
         self.key_exchange_refused += other.key_exchange_refused;
         self.version_negotiations += other.version_negotiations;
+        self.stateless_resets += other.stateless_resets;
         self.incoming_ignored += other.incoming_ignored;
     }
 }

@@ -22,6 +22,7 @@ mod prague;
 mod recovery_reordering;
 mod recovery_tail;
 mod soak;
+mod stateless_reset;
 mod streams_priority;
 mod streams_windows;
 mod support;

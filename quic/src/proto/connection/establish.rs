@@ -73,6 +73,8 @@ pub struct ServerStart<'a> {
     pub addresses: (SocketAddr, Local),
     /// The id the client chose for us, its own id, and ours.
     pub cids: [Cid; 3],
+    /// The stateless reset token of ours.
+    pub reset_token: Option<[u8; 16]>,
     /// A secret of this connection's own.
     pub seed: u64,
 }
@@ -137,8 +139,11 @@ impl Connection {
         } = start;
         let [original_dcid, peer_cid, local_cid] = start.cids;
         let mut params = Vec::with_capacity(192);
-        local_params(&setup.transport, local_cid, Some(original_dcid))
-            .encode(Side::Server, &mut params);
+        Params {
+            stateless_reset_token: start.reset_token,
+            ..local_params(&setup.transport, local_cid, Some(original_dcid))
+        }
+        .encode(Side::Server, &mut params);
         let session = setup.provider.session(
             Side::Server,
             Start {
@@ -235,7 +240,7 @@ impl Connection {
             ack_frequency: AckFrequency::new(config.max_ack_delay),
             handshake: Handshake::new(side, parts.session, parts.policy, parts.initial),
             agreement: None,
-            local_cids: cids::Local::new(worker_of(&parts.local_cid), parts.local_cid),
+            local_cids: cids::Local::new(parts.local_cid),
             peer_cids: cids::Remote::new(parts.peer_cid),
             original_dcid: parts.original_dcid,
             retried: None,
@@ -408,9 +413,4 @@ fn derived(seed: u64, purpose: &[u8]) -> u64 {
     hasher.write_u64(seed);
     hasher.write(purpose);
     hasher.finish()
-}
-
-/// The worker's index is the first byte of every id of ours.
-fn worker_of(cid: &Cid) -> u8 {
-    cid.as_bytes().first().copied().unwrap_or_default()
 }

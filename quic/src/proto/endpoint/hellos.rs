@@ -130,7 +130,7 @@ impl Endpoint {
     }
 
     fn new_hello(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Option<Hello> {
-        let (decoded, _) = packet::decode(datagram, limits::LOCAL_CID_LEN).ok()?;
+        let (decoded, _) = packet::decode(datagram, self.ids.len()).ok()?;
         let Decoded::Protected(packet) = decoded else {
             return None;
         };
@@ -188,7 +188,7 @@ impl Hello {
         let mut useful = false;
         let mut rest = datagram;
         while !rest.is_empty() {
-            let Ok((decoded, next)) = packet::decode(rest, limits::LOCAL_CID_LEN) else {
+            let Ok((decoded, next)) = packet::decode(rest, self.local_cid.len()) else {
                 break;
             };
             rest = next;

@@ -19,4 +19,6 @@ pub struct EndpointStats {
     pub key_exchange_refused: u64,
     /// Version Negotiation packets sent.
     pub version_negotiations: u64,
+    /// Stateless resets sent.
+    pub stateless_resets: u64,
 }

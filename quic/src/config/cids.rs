@@ -1,0 +1,67 @@
+use std::sync::Arc;
+
+use crate::{
+    error::EndpointError,
+    proto::{
+        cids::{CidGenerator, RandomCids, ResetKey, ZeroLength},
+        endpoint::{Endpoint, StatelessReset},
+        limits,
+        random::{Random as _, SystemRandom},
+    },
+};
+
+impl ResetKey {
+    /// A key of the system's randomness, which nobody else has. What an endpoint takes by itself.
+    pub fn random() -> Self {
+        let mut secret = [0; 32];
+        SystemRandom::new().fill(&mut secret);
+        Self::from_secret(secret)
+    }
+}
+
+/// How an endpoint's connection ids are made, and whether it answers for lost connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Ids {
+    pub(crate) generator: Arc<dyn CidGenerator>,
+    pub(crate) reset_key: Option<ResetKey>,
+    pub(crate) resets: StatelessReset,
+}
+
+impl Default for Ids {
+    fn default() -> Self {
+        Self {
+            generator: Arc::new(RandomCids::default()),
+            reset_key: None,
+            resets: StatelessReset::On,
+        }
+    }
+}
+
+impl Ids {
+    pub(crate) fn without_length(&mut self) {
+        self.generator = Arc::new(ZeroLength);
+    }
+
+    /// Whether an endpoint can be made with it, and one that accepts connections.
+    pub(crate) fn check(&self, accepts: bool) -> Result<(), EndpointError> {
+        match self.generator.len() {
+            0 if accepts => Err(EndpointError::ZeroLengthCids),
+            0 | limits::MIN_LOCAL_CID..=limits::MAX_CID_LEN => Ok(()),
+            len => Err(EndpointError::CidLength(len)),
+        }
+    }
+
+    /// Draws what was left to chance, so that all workers have the same.
+    pub(crate) fn settle(&mut self) {
+        self.reset_key.get_or_insert_with(ResetKey::random);
+    }
+
+    pub(crate) fn apply(&self, endpoint: &mut Endpoint, workers: usize) {
+        endpoint.set_cid_generator(self.generator.clone());
+        if let Some(key) = &self.reset_key {
+            endpoint.set_reset_key(key.clone());
+        }
+        endpoint.set_stateless_reset(self.resets);
+        endpoint.set_workers(u8::try_from(workers).unwrap_or(u8::MAX));
+    }
+}

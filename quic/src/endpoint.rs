@@ -332,7 +332,7 @@ impl EndpointBuilder {
     }
 
     /// How connection ids are made: [`RandomCids`](crate::RandomCids) of 8 bytes by default,
-    /// `QuicLb` behind a load balancer that routes by them.
+    /// [`QuicLb`](crate::QuicLb) behind a load balancer that routes by them.
     ///
     /// # Examples
     /// ```

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use crate::{
     error::EndpointError,
     proto::{
-        cids::{CidGenerator, RandomCids, ResetKey, ZeroLength},
+        cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey, ZeroLength},
         endpoint::{Endpoint, StatelessReset},
         limits,
         random::{Random as _, SystemRandom},
@@ -16,6 +16,44 @@ impl ResetKey {
         let mut secret = [0; 32];
         SystemRandom::new().fill(&mut secret);
         Self::from_secret(secret)
+    }
+}
+
+impl QuicLb {
+    /// Ids that everybody can read. `rotation` is the configuration's codepoint, 0 to 6; `server_id`
+    /// has 1 to 15 bytes, the nonce 4 or more, and both together 19 at most.
+    ///
+    /// # Errors
+    /// [`InvalidQuicLb`] says what to use instead.
+    pub fn plaintext(
+        rotation: u8,
+        server_id: &[u8],
+        nonce_len: usize,
+    ) -> Result<Self, InvalidQuicLb> {
+        let (mut mask, mut start) = ([0; 16], [0; 8]);
+        let mut random = SystemRandom::new();
+        random.fill(&mut mask);
+        random.fill(&mut start);
+        Self::new(
+            rotation,
+            server_id,
+            nonce_len,
+            (mask, u64::from_le_bytes(start)),
+        )
+    }
+
+    /// Ids that only those can read who have the key: AES-128-ECB in one pass where server id and
+    /// nonce fill a block of 16 bytes, else in four.
+    ///
+    /// # Errors
+    /// [`InvalidQuicLb`] says what to use instead.
+    pub fn encrypted(
+        rotation: u8,
+        server_id: &[u8],
+        nonce_len: usize,
+        key: [u8; 16],
+    ) -> Result<Self, InvalidQuicLb> {
+        Self::plaintext(rotation, server_id, nonce_len)?.with_key(key)
     }
 }
 

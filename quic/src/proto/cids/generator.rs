@@ -3,7 +3,7 @@ use std::fmt;
 /// Makes the connection ids of an endpoint: how long they are, what a load balancer reads from
 /// them, and which of the endpoint's workers one belongs to.
 ///
-/// [`RandomCids`] is the default and `QuicLb` what fleets behind a load balancer
+/// [`RandomCids`] is the default and [`QuicLb`](super::QuicLb) what fleets behind a load balancer
 /// use; this is for everything else.
 ///
 /// # Security

@@ -2,6 +2,7 @@
 
 mod generator;
 mod local;
+mod quic_lb;
 mod remote;
 mod reset_key;
 mod sent;
@@ -10,6 +11,7 @@ mod sent;
 pub(crate) use generator::ZeroLength;
 pub use generator::{CidGenerator, RandomCids};
 pub use local::{CidEvent, Issued, Local};
+pub use quic_lb::{InvalidQuicLb, QuicLb};
 pub use remote::Remote;
 pub use reset_key::ResetKey;
 pub use sent::Sent;

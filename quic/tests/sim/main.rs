@@ -19,6 +19,7 @@ mod handshake_matrix;
 mod lifetime;
 mod pacing;
 mod prague;
+mod rebinding;
 mod recovery_reordering;
 mod recovery_tail;
 mod retry;

@@ -29,6 +29,7 @@ impl<R> Recovery<R> {
         let overtaken = state
             .skipped
             .overtaken_by(self.reordering.packets(), largest_acked);
+        let first_pn = state.first_pn;
         let mut loss_time = None;
         let (mut bytes, mut eliciting, mut count, mut marked) = (0, 0, 0, 0);
         let lost_before = outcome.lost.len();
@@ -49,7 +50,7 @@ impl<R> Recovery<R> {
                 run.on_lost(
                     &state.skipped,
                     pn,
-                    packet.ack_eliciting.then_some(packet.time_sent),
+                    (packet.ack_eliciting && pn >= first_pn).then_some(packet.time_sent),
                 );
                 count += 1;
                 marked += u64::from(packet.ecn.is_some());

@@ -5,8 +5,11 @@ use std::time::Duration;
 /// Bytes of a connection id at most (RFC 9000 §17.2).
 pub const MAX_CID_LEN: usize = 20;
 
-/// Bytes of the connection ids we issue.
-pub const LOCAL_CID_LEN: usize = 8;
+/// Bytes of the id by which a client calls a server that has not said its own (RFC 9000 §7.2).
+pub const INITIAL_DCID_LEN: usize = 8;
+
+/// Bytes of the shortest ids that a generator may make.
+pub const MIN_LOCAL_CID: usize = 4;
 
 /// Bytes every datagram with an Initial packet must have (RFC 9000 §14.1), and the datagram size
 /// that every path must carry.
@@ -52,6 +55,15 @@ pub const PEER_CIDS: usize = 4;
 
 /// Connection ids we give the peer at most, whatever its limit.
 pub const LOCAL_CIDS: usize = 4;
+
+/// Connection ids we issue on one connection in [`CIDS_ISSUED_INTERVAL`], whatever the peer retires.
+pub const CIDS_ISSUED_AT_ONCE: usize = 32;
+
+/// See [`CIDS_ISSUED_AT_ONCE`].
+pub const CIDS_ISSUED_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Stateless resets sent at once by one worker; each millisecond allows one more.
+pub const STATELESS_RESETS: u32 = 64;
 
 /// RETIRE_CONNECTION_ID frames that may wait to be acknowledged.
 pub const PENDING_RETIREMENTS: usize = 4 * PEER_CIDS;

@@ -23,6 +23,7 @@ mod recovery_reordering;
 mod recovery_tail;
 mod retry;
 mod soak;
+mod stateless_reset;
 mod streams_priority;
 mod streams_windows;
 mod support;

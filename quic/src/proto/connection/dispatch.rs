@@ -38,7 +38,7 @@ impl Connection {
             Frame::StreamsBlocked(blocked) => self.streams.on_streams_blocked(&blocked),
             Frame::NewConnectionId(new) => self.peer_cids.on_new_connection_id(&new),
             Frame::RetireConnectionId(retire) => {
-                self.local_cids.on_retire_connection_id(&retire, dcid)
+                self.local_cids.on_retire_connection_id(now, &retire, dcid)
             }
             Frame::PathChallenge(challenge) => {
                 self.path.on_challenge(&challenge);

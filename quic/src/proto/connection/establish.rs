@@ -77,6 +77,8 @@ pub struct ServerStart<'a> {
     pub original_dcid: Option<Cid>,
     /// Whether a token proved the client's address.
     pub validated: bool,
+    /// The stateless reset token of ours.
+    pub reset_token: Option<[u8; 16]>,
     /// A secret of this connection's own.
     pub seed: u64,
 }
@@ -105,6 +107,7 @@ impl Connection {
                 server_name: Some(server_name),
                 client_hello: None,
                 resume: true,
+                ..Start::default()
             },
         )?;
         let mut connection = Self::new(Parts {
@@ -146,6 +149,7 @@ impl Connection {
         let mut params = Vec::with_capacity(192);
         Params {
             retry_scid,
+            stateless_reset_token: start.reset_token,
             ..local_params(&setup.transport, local_cid, Some(original_dcid))
         }
         .encode(Side::Server, &mut params);
@@ -156,6 +160,7 @@ impl Connection {
                 server_name: None,
                 client_hello: Some(client_hello),
                 resume: true,
+                ..Start::default()
             },
         )?;
         let mut path = Path::new(remote, local, limits::MIN_DATAGRAM as u16);
@@ -249,7 +254,7 @@ impl Connection {
             ack_frequency: AckFrequency::new(config.max_ack_delay),
             handshake: Handshake::new(side, parts.session, parts.policy, parts.initial),
             agreement: None,
-            local_cids: cids::Local::new(worker_of(&parts.local_cid), parts.local_cid),
+            local_cids: cids::Local::new(parts.local_cid),
             peer_cids: cids::Remote::new(parts.peer_cid),
             original_dcid: parts.original_dcid,
             retried: None,
@@ -424,9 +429,4 @@ fn derived(seed: u64, purpose: &[u8]) -> u64 {
     hasher.write_u64(seed);
     hasher.write(purpose);
     hasher.finish()
-}
-
-/// The worker's index is the first byte of every id of ours.
-fn worker_of(cid: &Cid) -> u8 {
-    cid.as_bytes().first().copied().unwrap_or_default()
 }

@@ -8,6 +8,7 @@ mod close;
 mod delivery;
 mod dispatch;
 mod establish;
+mod forge;
 mod new_token;
 mod observer;
 mod receive;
@@ -151,16 +152,23 @@ impl Connection {
         (self.state.is_confirmed() && self.local_cids.missing() > 0).then_some(Need::Cids)
     }
 
-    /// Gives the peer the connection ids it still may have, made from random bytes.
-    pub(crate) fn issue_cids(&mut self, random: impl FnMut(&mut [u8])) {
-        let random = std::cell::RefCell::new(random);
-        let token = |_: &Cid| {
-            let mut token = [0; 16];
-            (random.borrow_mut())(&mut token);
-            token
-        };
-        self.local_cids
-            .issue(|bytes| (random.borrow_mut())(bytes), token);
+    /// Gives the peer the connection ids it still may have.
+    pub(crate) fn issue_cids(&mut self, issue: impl FnMut() -> cids::Issued) {
+        self.local_cids.issue(issue);
+    }
+
+    /// Changes the ids of both directions, so that whoever watches cannot tell that what follows is
+    /// the same connection as what was before (RFC 9000 §9.5): from now on we send to another id of
+    /// the peer's, and the peer is given new ones of ours and told to retire the old.
+    ///
+    /// `false` if the peer has not retired those from the last time, gave us no id to move to, or
+    /// uses none. What could be changed is.
+    pub fn rotate_cids(&mut self, now: Instant) -> bool {
+        if !self.state.is_confirmed() {
+            return false;
+        }
+        let peer = self.peer_cids.advance();
+        self.local_cids.rotate(now) && peer
     }
 
     /// The connection ids of ours that are in use.

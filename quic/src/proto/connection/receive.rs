@@ -93,7 +93,7 @@ impl Connection {
         let mut rest = datagram;
         while !rest.is_empty() && self.state.is_open() {
             let datagram_left = rest.len();
-            let Ok((decoded, next)) = packet::decode(rest, limits::LOCAL_CID_LEN) else {
+            let Ok((decoded, next)) = packet::decode(rest, self.local_cids.cid_len()) else {
                 self.on_dropped(datagram_len, DropTrigger::Invalid);
                 return;
             };

@@ -88,6 +88,7 @@ impl Connection {
             self.timers.gives_up_at(),
             self.timers.tickets_until,
             self.paced_until,
+            self.local_cids.next_timeout(),
         ];
         own.into_iter()
             .chain([loss, initial, handshake, data])
@@ -118,6 +119,7 @@ impl Connection {
             self.handshake.release();
         }
         self.paced_until = self.paced_until.filter(|&at| at > now);
+        self.local_cids.on_timeout(now);
         for space in Space::ALL {
             self.spaces[space].on_timeout(now);
         }

@@ -63,6 +63,7 @@ impl Connection {
     /// `space` is the one of the ACK frame that settled them.
     pub(super) fn settle(&mut self, space: Space, outcome: &mut Outcome<Carried>) {
         for settled in outcome.acked.drain(..) {
+            self.on_size_acked(&settled);
             let carried = settled.packet.record;
             self.streams.on_acked(&carried.streams);
             if let Some(control) = carried.control {
@@ -75,6 +76,7 @@ impl Connection {
         }
         for settled in outcome.lost.drain(..) {
             self.observe_loss(&settled);
+            self.on_size_lost(&settled);
             let carried = settled.packet.record;
             self.streams.on_lost(&carried.streams);
             if let Some(control) = carried.control {
@@ -91,6 +93,7 @@ impl Connection {
         if let Some(largest) = outcome.largest_acked_ack {
             self.spaces[space].on_ack_of_ack(largest);
         }
+        self.follow_mtu();
         outcome.clear();
     }
 }

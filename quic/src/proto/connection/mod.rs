@@ -8,6 +8,7 @@ mod close;
 mod delivery;
 mod dispatch;
 mod establish;
+mod mtu;
 mod observer;
 mod receive;
 mod reset;

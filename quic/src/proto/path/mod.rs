@@ -4,6 +4,10 @@ use std::net::SocketAddr;
 
 use arrayvec::ArrayVec;
 
+mod mtu;
+
+pub use mtu::Mtu;
+
 use super::{
     datagram::Local,
     frame::{FrameWriter, PathChallenge, PathResponse},
@@ -19,7 +23,7 @@ pub struct Path {
     peer: SocketAddr,
     local: Local,
     validation: Validation,
-    datagram_size: u16,
+    mtu: Mtu,
     /// Answers that wait to be sent, oldest first.
     responses: ArrayVec<[u8; 8], { limits::PATH_RESPONSES }>,
 }
@@ -43,7 +47,7 @@ impl Path {
                 received: 0,
                 sent: 0,
             },
-            datagram_size,
+            mtu: Mtu::new(datagram_size),
             responses: ArrayVec::new_const(),
         }
     }
@@ -73,12 +77,17 @@ impl Path {
 
     /// Bytes of a full datagram.
     pub const fn datagram_size(&self) -> u16 {
-        self.datagram_size
+        self.mtu.size()
     }
 
-    /// Changes what a full datagram is.
-    pub const fn set_datagram_size(&mut self, bytes: u16) {
-        self.datagram_size = bytes;
+    /// What it carries.
+    pub const fn mtu(&self) -> &Mtu {
+        &self.mtu
+    }
+
+    /// The same, to tell it what arrived.
+    pub const fn mtu_mut(&mut self) -> &mut Mtu {
+        &mut self.mtu
     }
 
     /// Credits a received datagram: all its bytes, whatever could be made of them (RFC 9000 §8.1).

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use super::CarefulResume;
+use super::{CarefulResume, SharedStore, TokenStore};
 use crate::{
     events::{Subscriber, Subscription},
     proto::{
@@ -80,6 +80,7 @@ pub struct TransportConfig {
     pub(crate) max_datagram_size: Option<u16>,
     pub(crate) congestion: Congestion,
     pub(crate) careful_resume: Option<CarefulResume>,
+    pub(crate) token_store: Option<SharedStore>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
     pub(crate) subscriber: Option<Subscription>,
@@ -112,6 +113,7 @@ impl TransportConfig {
             max_datagram_size: Some(1452),
             congestion: Congestion::Cubic,
             careful_resume: None,
+            token_store: None,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
             subscriber: None,
@@ -305,6 +307,15 @@ impl TransportConfig {
     #[must_use]
     pub fn careful_resume(mut self, resume: CarefulResume) -> Self {
         self.careful_resume = Some(resume);
+        self
+    }
+
+    /// Where a client keeps address validation tokens. The core's way in: a
+    /// [`ClientConfig`](crate::ClientConfig) has a store anyway.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn token_store(mut self, store: Arc<dyn TokenStore>) -> Self {
+        self.token_store = Some(SharedStore(store));
         self
     }
 

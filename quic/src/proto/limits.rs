@@ -15,6 +15,10 @@ pub const MIN_LOCAL_CID: usize = 4;
 /// that every path must carry.
 pub const MIN_DATAGRAM: usize = 1200;
 
+/// Bytes of the datagrams that one call may send together: what fits into one IPv4 UDP datagram.
+/// One that is larger, over IPv6, goes alone.
+pub const TRAIN: usize = 65_507;
+
 /// Bytes of a stateless reset at least (RFC 9000 §10.3).
 pub const MIN_STATELESS_RESET: usize = 21;
 

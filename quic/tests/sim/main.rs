@@ -17,6 +17,7 @@ mod field_bugs;
 mod first_flight;
 mod handshake_matrix;
 mod lifetime;
+mod mtu;
 mod pacing;
 mod prague;
 mod rebinding;

@@ -335,15 +335,7 @@ impl Connection {
         self.discard(packet::Space::Initial);
         self.discard(packet::Space::Handshake);
         self.events.push_back(Event::HandshakeConfirmed);
-        let peer_limit = self
-            .peer_params
-            .as_ref()
-            .map_or(u64::MAX, |params| params.max_udp_payload_size);
-        let size = u64::from(self.config.datagram_size).min(peer_limit) as u16;
-        if size > self.path.datagram_size() {
-            self.path.set_datagram_size(size);
-            self.recovery.on_datagram_size(size);
-        }
+        self.start_mtu();
     }
 
     fn learn_params(&mut self) -> Result<(), TransportError> {

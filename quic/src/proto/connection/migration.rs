@@ -140,15 +140,18 @@ impl Connection {
     /// (RFC 9000 §9.4).
     fn change_recovery(&mut self, now: Instant, old: &mut Path) {
         if self.path.resembles(old) {
-            let size = old.datagram_size();
-            self.path.set_datagram_size(size);
+            std::mem::swap(self.path.mtu_mut(), old.mtu_mut());
             self.path.saved = None;
             self.recovery.reset_ecn();
             return;
         }
         let saved = self.path.saved.take();
+        let is_new = saved.is_none();
         let state = saved.map_or_else(|| self.unknown_path(now), |saved| *saved);
         old.saved = Some(Box::new(self.recovery.change_path(state)));
+        if is_new {
+            self.start_mtu();
+        }
     }
 
     fn unknown_path(&mut self, now: Instant) -> PathState {

@@ -10,6 +10,7 @@ mod dispatch;
 mod establish;
 mod forge;
 mod migration;
+mod mtu;
 mod new_token;
 mod observer;
 mod paths;

@@ -5,6 +5,8 @@ mod careful_resume;
 mod cids;
 mod client;
 mod server;
+mod token;
+mod token_store;
 mod transport;
 
 pub use careful_resume::CarefulResume;
@@ -12,4 +14,7 @@ pub use careful_resume::CarefulResume;
 pub(crate) use cids::Ids;
 pub use client::ClientConfig;
 pub use server::ServerConfig;
+pub use token::{AddressValidation, TokenKeys};
+pub(crate) use token_store::SharedStore;
+pub use token_store::{MemoryTokenStore, TokenStore};
 pub use transport::{AckFrequency, TransportConfig};

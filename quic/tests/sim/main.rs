@@ -21,6 +21,7 @@ mod pacing;
 mod prague;
 mod recovery_reordering;
 mod recovery_tail;
+mod retry;
 mod soak;
 mod stateless_reset;
 mod streams_priority;

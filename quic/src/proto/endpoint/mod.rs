@@ -1,12 +1,16 @@
 //! One worker's share of an endpoint, without I/O: routes datagrams to connections by their ids,
 //! gathers partial ClientHellos, answers what needs no connection.
 
+mod admission;
 mod answers;
 mod hello_table;
 mod hellos;
 mod ids;
 mod reset_answers;
+mod load;
+mod replay;
 mod resets;
+mod retry;
 mod routing;
 mod types;
 
@@ -19,6 +23,7 @@ use hybriq_tls::ConfigError;
 use slab::Slab;
 
 use self::{
+    admission::Admission,
     answers::Answers,
     hello_table::HelloTable,
     ids::Ids,
@@ -89,6 +94,8 @@ struct Entry {
     initial: Option<(Cid, SocketAddr)>,
     /// The address that leads to it, where connection ids cannot.
     address: Option<SocketAddr>,
+    /// Whether it is a client of ours that has not completed its handshake.
+    handshaking: bool,
 }
 
 /// One worker's share of an endpoint.
@@ -102,6 +109,8 @@ pub struct Endpoint {
     connections: Slab<Entry>,
     hellos: HelloTable,
     waiting: usize,
+    handshaking: usize,
+    admission: Admission,
     answers: Answers,
     stats: EndpointStats,
 }
@@ -126,6 +135,8 @@ impl Endpoint {
             connections: Slab::new(),
             hellos: HelloTable::default(),
             waiting: 0,
+            handshaking: 0,
+            admission: Admission::default(),
             answers: Answers::default(),
             stats: EndpointStats::default(),
         }
@@ -133,6 +144,7 @@ impl Endpoint {
 
     /// Routes one datagram.
     pub fn on_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Routed {
+        self.admission.at(now);
         let routed = self.route(now, arrival, datagram);
         if matches!(routed, Routed::Dropped) {
             self.stats.datagrams_dropped += 1;
@@ -247,6 +259,7 @@ impl Endpoint {
         let slot = self.insert(Entry {
             initial: None,
             address,
+            handshaking: false,
         });
         match address {
             Some(remote) => self.routing.insert_address(remote, slot),
@@ -299,6 +312,8 @@ impl Endpoint {
             addresses: (remote, hello.local),
             cids: [dcid, hello.peer_cid, local_cid],
             reset_token: self.ids.token(&local_cid),
+            original_dcid: hello.proof.original_dcid(),
+            validated: hello.proof.validated,
             seed: self.new_seed(),
         };
         let connection = match Connection::server(start) {
@@ -308,9 +323,12 @@ impl Endpoint {
                 return Err(error.into());
             }
         };
+        self.admission.on_accepted(&hello.proof);
+        self.handshaking += 1;
         let slot = self.insert(Entry {
             initial: Some((dcid, remote)),
             address: None,
+            handshaking: true,
         });
         self.routing.insert(local_cid, Target::Connection(slot));
         self.routing
@@ -342,6 +360,11 @@ impl Endpoint {
                 Need::Cids => {
                     connection.issue_cids(|| self.issue());
                 }
+                Need::Token(ip) => {
+                    let version = packet::VERSION_1;
+                    let token = self.admission.new_token(ip, version, &mut *self.random);
+                    connection.issue_token(ip, token);
+                }
                 Need::Issued(cid) => self.routing.insert(cid, Target::Connection(slot)),
                 Need::Retired(cid) => self.routing.remove(&cid),
                 Need::Drained => {
@@ -351,10 +374,23 @@ impl Endpoint {
             }
         }
         self.resets.set(slot, connection.reset_tokens());
+        if !connection.is_handshaking() {
+            self.on_handshake_over(slot);
+        }
         true
     }
 
+    fn on_handshake_over(&mut self, slot: Slot) {
+        if let Some(entry) = self.connections.get_mut(slot.0 as usize)
+            && entry.handshaking
+        {
+            entry.handshaking = false;
+            self.handshaking = self.handshaking.saturating_sub(1);
+        }
+    }
+
     fn forget(&mut self, slot: Slot, connection: &Connection) {
+        self.on_handshake_over(slot);
         self.resets.set(slot, std::iter::empty());
         for cid in connection.local_cids() {
             self.routing.remove(&cid);
@@ -397,6 +433,12 @@ impl Endpoint {
             partial_hellos: self.hellos.len() as u64,
             waiting_incoming: self.waiting as u64,
             connections: self.connections.len() as u64,
+            handshaking: self.handshaking as u64,
+            retrying: u64::from(self.admission.is_load_high()),
+            retries_sent: self.admission.counters.retries,
+            addresses_validated: self.admission.counters.validated,
+            tokens_rejected: self.admission.counters.rejected,
+            tokens_replayed: self.admission.counters.replayed,
             ..self.stats
         }
     }

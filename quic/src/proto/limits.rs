@@ -8,8 +8,9 @@ pub const MAX_CID_LEN: usize = 20;
 /// Bytes of the id by which a client calls a server that has not said its own (RFC 9000 §7.2).
 pub const INITIAL_DCID_LEN: usize = 8;
 
-/// Bytes of the shortest ids that a generator may make.
-pub const MIN_LOCAL_CID: usize = 4;
+/// Bytes of the shortest ids that a generator may make: after a Retry a client begins again with
+/// one of ours, and what begins a connection has at least 8 (RFC 9000 §7.2).
+pub const MIN_LOCAL_CID: usize = 8;
 
 /// Bytes every datagram with an Initial packet must have (RFC 9000 §14.1), and the datagram size
 /// that every path must carry.

@@ -260,6 +260,7 @@ impl Endpoint {
             initial: None,
             handshaking: false,
             address,
+            handshaking: false,
         });
         match address {
             Some(remote) => self.routing.insert_address(remote, slot),

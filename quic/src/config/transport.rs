@@ -83,6 +83,7 @@ pub struct TransportConfig {
     pub(crate) token_store: Option<SharedStore>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
+    pub(crate) migration: bool,
     pub(crate) subscriber: Option<Subscription>,
 }
 
@@ -116,6 +117,7 @@ impl TransportConfig {
             token_store: None,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
+            migration: true,
             subscriber: None,
         }
     }
@@ -331,6 +333,15 @@ impl TransportConfig {
     #[must_use]
     pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
         self.subscriber = Some(Subscription(subscriber));
+        self
+    }
+
+    /// Asks the peer not to move to another address (RFC 9000 §18.2), as a server may have to that
+    /// is found by its peer's address. A peer behind a NAT that gives it another port is followed
+    /// all the same; it cannot know. Default: a peer may move.
+    #[must_use]
+    pub const fn without_migration(mut self) -> Self {
+        self.migration = false;
         self
     }
 

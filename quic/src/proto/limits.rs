@@ -63,6 +63,15 @@ pub const PENDING_RETIREMENTS: usize = 4 * PEER_CIDS;
 /// PATH_RESPONSE frames that may wait; the oldest gives way.
 pub const PATH_RESPONSES: usize = 3;
 
+/// PATH_CHALLENGE frames of one path that may be answered; the oldest gives way.
+pub const PATH_CHALLENGES: usize = 4;
+
+/// Paths that are known beside the one in use.
+pub const OTHER_PATHS: usize = 3;
+
+/// How long a path is remembered that was validated and is not used.
+pub const PATH_LIFETIME: Duration = Duration::from_secs(10);
+
 /// Partial ClientHellos held by one worker.
 pub const PARTIAL_HELLOS: usize = 4096;
 

@@ -20,6 +20,7 @@ mod lifetime;
 mod mtu;
 mod pacing;
 mod prague;
+mod rebinding;
 mod recovery_reordering;
 mod recovery_tail;
 mod retry;

@@ -41,7 +41,7 @@ impl Connection {
                 self.local_cids.on_retire_connection_id(&retire, dcid)
             }
             Frame::PathChallenge(challenge) => {
-                self.path.on_challenge(&challenge);
+                self.on_path_challenge(&challenge);
                 Ok(())
             }
             Frame::AckFrequency(frame) => self.on_ack_frequency(now, &frame),
@@ -50,7 +50,11 @@ impl Connection {
                 self.spaces[space].request_ack();
                 Ok(())
             }
-            Frame::Padding(_) | Frame::Ping | Frame::PathResponse(_) => Ok(()),
+            Frame::PathResponse(response) => {
+                self.on_path_response(now, &response);
+                Ok(())
+            }
+            Frame::Padding(_) | Frame::Ping => Ok(()),
             Frame::NewToken(new) => {
                 self.only_from_server(0x07, "NEW_TOKEN")?;
                 self.new_tokens.on_frame(&new);

@@ -27,7 +27,7 @@ use crate::{
         limits,
         packet::{self, Cid, KeyPair, VERSION_1},
         params::{ACK_DELAY_EXPONENT, Params},
-        path::Path,
+        path::{Path, Paths},
         recovery::{self, Outcome, Recovery},
         space::Received,
         streams::{Limits, PeerLimits, Streams},
@@ -245,6 +245,11 @@ impl Connection {
         Self {
             side,
             state: State::new(),
+            paths: Paths::new(derived(parts.seed, b"paths")),
+            elsewhere: None,
+            first_peer: path.peer(),
+            first_local: path.local(),
+            announces: false,
             path,
             spaces: spaces::received(parts.received, config.max_ack_delay),
             recovery,
@@ -406,7 +411,7 @@ fn local_params(config: &TransportConfig, local_cid: Cid, original_dcid: Option<
         max_ack_delay: config.max_ack_delay,
         min_ack_delay: AckFrequency::new(config.max_ack_delay).local_min_delay(),
         ack_delay_exponent: ACK_DELAY_EXPONENT,
-        disable_active_migration: true,
+        disable_active_migration: !config.migration,
         active_connection_id_limit: limits::PEER_CIDS as u64,
         ..Params::default()
     }

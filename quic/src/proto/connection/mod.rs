@@ -9,9 +9,13 @@ mod delivery;
 mod dispatch;
 mod establish;
 mod forge;
+mod migration;
 mod mtu;
 mod new_token;
 mod observer;
+mod paths;
+mod preferred;
+mod probes;
 mod receive;
 mod reset;
 mod resume;
@@ -37,8 +41,8 @@ use hybriq_tls::{CertificateDer, Side};
 
 pub(crate) use self::reset::reset_tail;
 use self::{
-    close::Close, delivery::Carried, new_token::NewTokens, observer::Observer, receive::Early,
-    resume::PathKeys, retry::Retried, state::State, timers::Timers,
+    close::Close, delivery::Carried, new_token::NewTokens, observer::Observer, paths::Elsewhere,
+    receive::Early, resume::PathKeys, retry::Retried, state::State, timers::Timers,
 };
 pub use self::{
     establish::{ClientStart, ServerStart},
@@ -47,11 +51,12 @@ pub use self::{
 use super::{
     ack_frequency::AckFrequency,
     cids::{self, CidEvent},
+    datagram::Local,
     frame::EcnCounts,
     handshake::{self, Handshake},
     packet::{self, Cid, PerSpace},
     params::Params,
-    path::Path,
+    path::{Address, Path, Paths},
     recovery::{Outcome, Recovery},
     space::Received,
     streams::{StreamEvent, Streams},
@@ -72,8 +77,30 @@ pub enum Event {
     HandshakeConfirmed,
     /// A stream has news.
     Stream(StreamEvent),
+    /// Another path is in use (RFC 9000 §9).
+    PathChanged(PathChange),
+    /// A path was to be used, or was in use, and leads nowhere.
+    PathFailed(PathChange),
     /// The connection is over for the application. Comes once, last.
     Closed(ConnectionError),
+}
+
+/// The path that an [`Event`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathChange {
+    /// The peer's address.
+    pub remote: SocketAddr,
+    /// Our end.
+    pub local: Local,
+}
+
+impl PathChange {
+    const fn of(at: Address) -> Self {
+        Self {
+            remote: at.peer,
+            local: at.local,
+        }
+    }
 }
 
 /// What a connection wants from its endpoint.
@@ -100,7 +127,16 @@ pub struct Connection {
     side: Side,
     config: Arc<TransportConfig>,
     state: State,
+    /// The path in use.
     path: Path,
+    paths: Paths,
+    /// Where the datagram came that is being taken, if on another path.
+    elsewhere: Option<Elsewhere>,
+    /// Where the handshake was made.
+    first_peer: SocketAddr,
+    first_local: Local,
+    /// The server is to learn that we moved.
+    announces: bool,
     spaces: PerSpace<Received>,
     recovery: Recovery<Carried>,
     ack_frequency: AckFrequency,

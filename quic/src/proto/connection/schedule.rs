@@ -86,7 +86,7 @@ impl Connection {
         self.handshake.has_pending(level(space))
             || (space == Space::Data
                 && (self.handshake.owes_done()
-                    || self.path.has_pending()
+                    || self.announces
                     || self.new_tokens.has_pending()
                     || self.local_cids.has_pending()
                     || self.peer_cids.has_pending()
@@ -117,7 +117,9 @@ impl Connection {
                 .write_frames(level(space), out, &mut control.crypto);
             if space == Space::Data {
                 control.handshake_done = self.handshake.write_done(out);
-                self.path.write_frames(out);
+                if self.announces {
+                    self.announces = !out.ping();
+                }
                 control.ack_frequency = self.ack_frequency.write_frames(out);
                 if let Some(request) = self.ack_frequency.made(control.ack_frequency) {
                     self.observe_request(By::Local, request);
@@ -142,7 +144,7 @@ impl Connection {
         carried
     }
 
-    fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
+    pub(super) fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
         let received = &mut self.spaces[space];
         if !received.is_ack_pending() {
             return;

@@ -88,6 +88,7 @@ impl Connection {
             self.timers.gives_up_at(),
             self.timers.tickets_until,
             self.paced_until,
+            self.next_path_timeout(),
         ];
         own.into_iter()
             .chain([loss, initial, handshake, data])
@@ -118,6 +119,10 @@ impl Connection {
             self.handshake.release();
         }
         self.paced_until = self.paced_until.filter(|&at| at > now);
+        self.on_path_timeout(now);
+        if self.state.is_closed() {
+            return;
+        }
         for space in Space::ALL {
             self.spaces[space].on_timeout(now);
         }

@@ -19,7 +19,7 @@ const MIN_PACKET: usize = 64;
 pub(super) enum Padding {
     /// It need not.
     None,
-    /// The datagram must have 1200 bytes (RFC 9000 §8.2.2, §14.1), and this packet brings it
+    /// The datagram must have 1200 bytes (RFC 9000 §14.1), and this packet brings it
     /// there.
     Fill,
     /// The same, but another packet is to follow if there is room.
@@ -39,7 +39,8 @@ impl Connection {
         let transmit = if self.state.is_closed() {
             self.transmit_close(out)
         } else {
-            self.transmit_train(now, out, max_datagrams)
+            let probe = self.transmit_probe(now, out);
+            probe.or_else(|| self.transmit_train(now, out, max_datagrams))
         };
         self.observe();
         transmit
@@ -136,11 +137,9 @@ impl Connection {
     }
 
     /// Whether a datagram must have 1200 bytes: with an Initial that elicits an acknowledgement, a
-    /// client's with any Initial (RFC 9000 §14.1), and with a PATH_RESPONSE (§8.2.2).
+    /// client's with any Initial (RFC 9000 §14.1).
     fn must_fill(&self, wishes: PerSpace<Wish>) -> bool {
-        wishes.initial == Wish::Frames
-            || (wishes.initial == Wish::Ack && self.side.is_client())
-            || (wishes.data == Wish::Frames && self.path.has_pending())
+        wishes.initial == Wish::Frames || (wishes.initial == Wish::Ack && self.side.is_client())
     }
 
     pub(super) fn write_packet(
@@ -201,7 +200,13 @@ impl Connection {
         size
     }
 
-    fn on_packet_sent(&mut self, now: Instant, space: Space, pn: u64, ack_eliciting: bool) {
+    pub(super) fn on_packet_sent(
+        &mut self,
+        now: Instant,
+        space: Space,
+        pn: u64,
+        ack_eliciting: bool,
+    ) {
         if ack_eliciting {
             let pto = self.pto(Space::Data);
             self.timers.on_sent(now, pto);

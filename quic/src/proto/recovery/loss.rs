@@ -32,6 +32,7 @@ impl<R> Recovery<R> {
         let overtaken = state
             .skipped
             .overtaken_by(self.reordering.packets(), largest_acked);
+        let first_pn = state.first_pn;
         let mut loss_time = None;
         let (mut bytes, mut eliciting, mut count, mut marked) = (0, 0, 0, 0);
         let (datagram_size, mut oversize_bytes) = (self.datagram_size, 0);
@@ -51,7 +52,7 @@ impl<R> Recovery<R> {
             },
             |pn, packet| {
                 let oversize = packet.size > datagram_size;
-                let counts = packet.ack_eliciting && !oversize;
+                let counts = packet.ack_eliciting && !oversize && pn >= first_pn;
                 run.on_lost(&state.skipped, pn, counts.then_some(packet.time_sent));
                 marked += u64::from(packet.ecn.is_some());
                 eliciting += u32::from(packet.ack_eliciting);

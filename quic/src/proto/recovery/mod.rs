@@ -6,6 +6,7 @@ mod late;
 mod loss;
 mod outcome;
 mod pacer;
+mod path;
 mod persistent;
 mod pto;
 mod reordering;
@@ -24,6 +25,7 @@ pub use self::{
     ack::Ack,
     ecn::EcnState,
     outcome::{Outcome, Settled},
+    path::PathState,
     rtt::Rtt,
 };
 use self::{

@@ -26,3 +26,4 @@ mod streams_priority;
 mod streams_windows;
 mod support;
 mod transfer;
+mod versions;

@@ -26,7 +26,10 @@ impl Connection {
                 self.stats.acks_received += 1;
                 self.on_ack(now, space, &ack)
             }
-            Frame::Crypto(crypto) => self.handshake.on_frame(level(space), &crypto),
+            Frame::Crypto(crypto) => {
+                self.settle_version();
+                self.handshake.on_frame(level(space), &crypto)
+            }
             Frame::Stream(stream) => self.streams.on_stream(&stream),
             Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset),
             Frame::StopSending(stop) => self.streams.on_stop_sending(&stop),

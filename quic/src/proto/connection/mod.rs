@@ -19,6 +19,7 @@ mod spaces;
 mod state;
 mod timers;
 mod transmit;
+mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -30,11 +31,12 @@ use hybriq_tls::{CertificateDer, Side};
 pub(crate) use self::reset::reset_tail;
 use self::{
     close::Close, delivery::Carried, observer::Observer, receive::Early, resume::PathKeys,
-    retry::Retried, state::State, timers::Timers,
+    retry::Retried, state::State, timers::Timers, versions::Negotiation,
 };
 pub use self::{
     establish::{ClientStart, ServerStart},
     setup::Setup,
+    versions::Attempt,
 };
 use super::{
     ack_frequency::AckFrequency,
@@ -73,6 +75,8 @@ pub enum Event {
 pub(crate) enum Need {
     /// More connection ids to give to the peer: [`Connection::issue_cids`].
     Cids,
+    /// To begin again under new ids: [`Connection::restart`].
+    Restart,
     /// Packets with this connection id belong here.
     Issued(Cid),
     /// They do no longer.
@@ -99,6 +103,7 @@ pub struct Connection {
     local_cids: cids::Local,
     peer_cids: cids::Remote,
     original_dcid: Cid,
+    negotiation: Negotiation,
     retried: Option<Retried>,
     path_keys: PathKeys,
     peer_params: Option<Params>,
@@ -128,6 +133,9 @@ impl Connection {
 
     /// What the endpoint has to do for this connection.
     pub(crate) fn poll_need(&mut self) -> Option<Need> {
+        if self.negotiation.wants_restart() {
+            return Some(Need::Restart);
+        }
         match self.local_cids.poll_event() {
             Some(CidEvent::Issued(cid)) => return Some(Need::Issued(cid)),
             Some(CidEvent::Retired(cid)) => return Some(Need::Retired(cid)),

@@ -10,7 +10,7 @@ use crate::proto::{
     buffer::Reassembler,
     datagram::Local,
     limits,
-    packet::{Cid, DirectionKeys},
+    packet::{Cid, DirectionKeys, Version},
     space::Received,
 };
 
@@ -18,6 +18,9 @@ use crate::proto::{
 pub(super) struct Hello {
     pub(super) remote: SocketAddr,
     pub(super) local: Local,
+    /// The version of the client's first flight, which is answered in it until the ClientHello is
+    /// whole (RFC 9369 §4.1).
+    pub(super) version: Version,
     /// The connection id the client chose for us.
     pub(super) dcid: Cid,
     /// The client's own.

@@ -135,10 +135,12 @@ impl Endpoint {
             return None;
         };
         let (dcid, peer_cid) = (packet.dcid, packet.scid);
-        let keys = packet::initial_direction(packet::VERSION_1, &dcid, Side::Client);
+        let version = packet.version?;
+        let keys = packet::initial_direction(version, &dcid, Side::Client);
         Some(Hello {
             remote: arrival.remote,
             local: arrival.local,
+            version,
             dcid,
             peer_cid,
             local_cid: self.new_cid(),
@@ -196,7 +198,8 @@ impl Hello {
                 break;
             };
             let ours = packet.dcid == self.dcid || packet.dcid == self.local_cid;
-            if packet.kind != Kind::Initial || !ours || packet.scid != self.peer_cid {
+            let same = packet.version == Some(self.version) && packet.kind == Kind::Initial;
+            if !same || !ours || packet.scid != self.peer_cid {
                 continue;
             }
             let largest = self.received.largest().map(|(pn, _)| pn);

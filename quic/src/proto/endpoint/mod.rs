@@ -31,11 +31,11 @@ pub use super::{
     datagram::{Arrival, Local, SocketId, Transmit},
 };
 use super::{
-    connection::{ClientStart, Connection, Need, ServerStart, reset_tail},
+    connection::{Attempt, ClientStart, Connection, Need, ServerStart, reset_tail},
     error::{Code, TransportError},
     handshake::POST_QUANTUM_REQUIRED,
     limits,
-    packet::{self, Cid},
+    packet::{self, Cid, Version},
     random::Random,
 };
 use crate::error::{By, ConnectionError};
@@ -136,7 +136,9 @@ impl Endpoint {
                     None => self.elsewhere(&dcid),
                 },
             },
-            Some(0 | packet::VERSION_1) => self.route_long(now, arrival, datagram, &dcid),
+            Some(number) if number == 0 || Version::from_number(number).is_some() => {
+                self.route_long(now, arrival, datagram, &dcid)
+            }
             Some(_) => self.on_unknown_version(arrival, datagram),
         }
     }
@@ -149,17 +151,27 @@ impl Endpoint {
         dcid: &Cid,
     ) -> Routed {
         let initial = packet::is_initial(datagram);
+        let version = packet::peek(datagram, 0).and_then(|seen| seen.version());
         match self.routing.find_initial(dcid, arrival.remote) {
             Some(Target::Connection(slot)) => Routed::Connection(slot),
             Some(Target::Hello(place)) if initial => {
                 self.on_more_hello(now, arrival, place, datagram)
             }
             Some(_) => Routed::Consumed,
+            None if initial && !self.accepts(version) => self.on_unknown_version(arrival, datagram),
             None if initial && self.may_be_ours(dcid, datagram.len()) => {
                 self.on_first_hello(now, arrival, datagram)
             }
             None => self.elsewhere(dcid),
         }
+    }
+
+    /// Whether connections are begun in this version.
+    fn accepts(&self, number: Option<u32>) -> bool {
+        let version = number.and_then(Version::from_number);
+        self.server.as_ref().is_none_or(|setup| {
+            version.is_some_and(|version| setup.transport.versions.contains(version))
+        })
     }
 
     /// Whether an Initial packet may start a connection (RFC 9000 §7.2, §14.1).
@@ -178,13 +190,21 @@ impl Endpoint {
     }
 
     fn on_unknown_version(&mut self, arrival: &Arrival, datagram: &[u8]) -> Routed {
-        if self.server.is_none() || datagram.len() < limits::MIN_DATAGRAM {
+        let Some(setup) = self
+            .server
+            .as_ref()
+            .filter(|_| datagram.len() >= limits::MIN_DATAGRAM)
+        else {
             return Routed::Dropped;
-        }
+        };
+        let versions = setup.transport.versions;
         let mut random = [0; 4];
         self.random.fill(&mut random);
         let random = u32::from_be_bytes(random);
-        if !self.answers.version_negotiation(arrival, datagram, random) {
+        if !self
+            .answers
+            .version_negotiation(arrival, datagram, versions, random)
+        {
             return Routed::Dropped;
         }
         self.stats.version_negotiations += 1;
@@ -226,6 +246,7 @@ impl Endpoint {
             setup,
             remote,
             server_name,
+            attempt: Attempt::first(setup),
             local_cid,
             initial_dcid: Cid::from(dcid),
             seed: self.new_seed(),
@@ -277,6 +298,7 @@ impl Endpoint {
             packets_sent: hello.next_pn,
             credit: (hello.bytes_received, hello.bytes_sent),
             addresses: (remote, hello.local),
+            version: hello.version,
             cids: [dcid, hello.peer_cid, local_cid],
             seed: self.new_seed(),
         };
@@ -323,6 +345,7 @@ impl Endpoint {
                 }
                 Need::Issued(cid) => self.routing.insert(cid, Target::Connection(slot)),
                 Need::Retired(cid) => self.routing.remove(&cid),
+                Need::Restart => self.restart(slot, connection),
                 Need::Drained => {
                     self.forget(slot, connection);
                     return false;
@@ -334,6 +357,18 @@ impl Endpoint {
             self.resets.set(slot, connection.reset_token());
         }
         true
+    }
+
+    /// Lets a connection begin again after Version Negotiation, under ids of its own.
+    fn restart(&mut self, slot: Slot, connection: &mut Connection) {
+        for cid in connection.local_cids() {
+            self.routing.remove(&cid);
+        }
+        let local_cid = self.new_cid();
+        let mut dcid = [0; limits::LOCAL_CID_LEN];
+        self.random.fill(&mut dcid);
+        connection.restart(local_cid, Cid::from(dcid), self.new_seed());
+        self.routing.insert(local_cid, Target::Connection(slot));
     }
 
     fn forget(&mut self, slot: Slot, connection: &Connection) {

@@ -13,9 +13,11 @@ use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 use super::{
     Connection, Event, Setup,
     close::Close,
+    new_token::NewTokens,
     observer::Observer,
     receive::Early,
     resume::PathKeys,
+    retry::Retried,
     spaces,
     state::State,
     timers::Timers,
@@ -84,6 +86,10 @@ pub struct ServerStart<'a> {
     pub version: Version,
     /// The id the client chose for us, its own id, and ours.
     pub cids: [Cid; 3],
+    /// The id the client chose at first, if a Retry gave it the one above.
+    pub original_dcid: Option<Cid>,
+    /// Whether a token proved the client's address.
+    pub validated: bool,
     /// A secret of this connection's own.
     pub seed: u64,
 }
@@ -114,6 +120,7 @@ impl Connection {
                 server_name: Some(server_name),
                 client_hello: None,
                 resume: true,
+                ..Start::default()
             },
         )?;
         let mut connection = Self::new(Parts {
@@ -133,6 +140,7 @@ impl Connection {
             seed,
         });
         connection.path_keys = PathKeys::of_client(start);
+        connection.new_tokens = NewTokens::of_client(start);
         connection.advance_handshake(now);
         Ok(connection)
     }
@@ -150,13 +158,18 @@ impl Connection {
             addresses: (remote, local),
             ..
         } = start;
-        let [original_dcid, peer_cid, local_cid] = start.cids;
+        let [initial_dcid, peer_cid, local_cid] = start.cids;
+        let original_dcid = start.original_dcid.unwrap_or(initial_dcid);
+        let retry_scid = start.original_dcid.map(|_| initial_dcid);
         let mut params = Vec::with_capacity(192);
         let original = start.version;
         let chosen = versions::chosen_by_server(setup, original, client_hello.transport_params());
         let version = chosen.unwrap_or(original);
-        local_params(&setup.transport, version, local_cid, Some(original_dcid))
-            .encode(Side::Server, &mut params);
+        Params {
+            retry_scid,
+            ..local_params(&setup.transport, version, local_cid, Some(original_dcid))
+        }
+        .encode(Side::Server, &mut params);
         let session = setup.provider.session(
             Side::Server,
             Start {
@@ -164,11 +177,15 @@ impl Connection {
                 server_name: None,
                 client_hello: Some(client_hello),
                 resume: true,
+                ..Start::default()
             },
         )?;
         let mut path = Path::new(remote, local, limits::MIN_DATAGRAM as u16);
         path.on_received(start.credit.0);
         path.on_sent(start.credit.1);
+        if start.validated {
+            path.on_validated();
+        }
         let mut connection = Self::new(Parts {
             now,
             side: Side::Server,
@@ -177,7 +194,7 @@ impl Connection {
             session,
             path,
             version,
-            initial: packet::initial_keys(version, &original_dcid, Side::Server),
+            initial: packet::initial_keys(version, &initial_dcid, Side::Server),
             negotiation: Negotiation::server(original),
             received: start.received,
             local_cid,
@@ -186,9 +203,10 @@ impl Connection {
             seed: start.seed,
         });
         connection.path_keys = path_keys;
-        if let Some(keys) = versions::original_keys(original, version, &original_dcid) {
+        if let Some(keys) = versions::original_keys(original, version, &initial_dcid) {
             connection.handshake.keys_mut().keep_original(keys);
         }
+        connection.retried = retry_scid.map(Retried::by_us);
         for pn in 0..start.packets_sent {
             connection
                 .recovery
@@ -273,6 +291,7 @@ impl Connection {
             original_dcid: parts.original_dcid,
             negotiation: parts.negotiation,
             retried: None,
+            new_tokens: NewTokens::default(),
             path_keys: PathKeys::default(),
             peer_params: None,
             streams: Streams::new(side, limits),
@@ -394,7 +413,8 @@ impl Connection {
         if self.side.is_client() && params.original_dcid != Some(self.original_dcid) {
             return wrong("original_destination_connection_id is not the one that was used");
         }
-        if params.retry_scid != self.retried.as_ref().map(|retried| retried.scid) {
+        let retry_scid = self.retried.as_ref().map(|retried| retried.scid);
+        if self.side.is_client() && params.retry_scid != retry_scid {
             return wrong("retry_source_connection_id is not the one of a Retry");
         }
         Ok(())

@@ -10,7 +10,7 @@ use crate::proto::{
     error::TransportError,
     frame::{ConnectionClose, FrameWriter},
     limits,
-    packet::{self, Header, Kind, PacketBuilder, Peek, VersionNegotiation, Versions},
+    packet::{self, Cid, Header, Kind, PacketBuilder, Peek, Retry, VersionNegotiation, Versions},
     params::ACK_DELAY_EXPONENT,
 };
 
@@ -42,6 +42,21 @@ impl Answers {
         let mut buffer = [0; limits::MIN_DATAGRAM];
         let packet = VersionNegotiation::answer(dcid, scid);
         match packet.encode(versions, random, &mut buffer) {
+            Some(size) => self.push(arrival, buffer.split_at(size).0),
+            None => false,
+        }
+    }
+
+    /// Queues a Retry packet (RFC 9000 §17.2.5); says whether there was room.
+    pub(super) fn retry(
+        &mut self,
+        arrival: &Arrival,
+        retry: &Retry<'_>,
+        original_dcid: &Cid,
+        unused: u8,
+    ) -> bool {
+        let mut buffer = [0; 256];
+        match retry.encode(original_dcid, unused, &mut buffer) {
             Some(size) => self.push(arrival, buffer.split_at(size).0),
             None => false,
         }

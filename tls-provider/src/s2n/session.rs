@@ -16,7 +16,7 @@ use super::tickets::{State, Tickets};
 use crate::options::KeyLogSink;
 use crate::{
     Alert, CertificateDer, ClientHello, Error, Flight, Group, Level, Lineage, Negotiated, PerLevel,
-    Secret, Session, Side, SignatureScheme, Status, Suite, message,
+    Secret, Session, Side, SignatureScheme, Status, Suite, message, ticket,
 };
 
 #[cfg(test)]
@@ -210,6 +210,7 @@ impl Running {
                 "a handshake message of the client after its Finished",
             ));
         }
+        ticket::check(&self.io.message)?;
         // NewSessionTicket begins with its lifetime in seconds (RFC 8446 §4.6.1).
         let lifetime = self
             .io

@@ -143,9 +143,12 @@ fn no_early_data_of_a_classical_session_is_accepted_where_post_quantum_is_requir
     for pairing in pairings().filter(|(_, server)| server.early_data) {
         let (client, server) = options();
         let ends = ends(pairing, &(client, server.early_data(EarlyData::On)));
-        let offered = |status| match pairing.0.early_data {
-            true => status,
-            false => EarlyDataStatus::None,
+        let offered = |status| {
+            if pairing.0.early_data {
+                status
+            } else {
+                EarlyDataStatus::None
+            }
         };
         expect(&*ends.client, &*ends.classical, (false, false, Classical));
         let early = expect(&*ends.client, &*ends.require, (false, true, PostQuantum));

@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Command, Promise, Worker, cell::Cell, touch};
+use super::{Command, Promise, Worker, cell::Cell, clock, touch};
 use crate::{
     error::ConnectError,
     proto::{
         connection::Connection,
-        endpoint::{AcceptError, Slot},
+        endpoint::{AcceptError, Slot, StartError},
     },
 };
 
@@ -56,7 +56,7 @@ impl Worker {
                     let started = self
                         .endpoint
                         .connect(self.now, &setup, remote, &server_name);
-                    self.on_started(started.map_err(ConnectError::Tls), promise);
+                    self.on_started(started.map_err(ConnectError::from), promise);
                 }
             }
             Command::Accept {
@@ -65,9 +65,18 @@ impl Worker {
                 promise,
             } => {
                 if self.is_wanted(&promise) {
+                    let began = clock();
                     let started = self.endpoint.accept(self.now, incoming, setup.as_ref());
+                    let ended = clock();
+                    self.endpoint.on_handshake_cost(ended, ended - began);
                     self.on_started(started.map_err(ConnectError::from), promise);
                 } else {
+                    self.endpoint.refuse(incoming);
+                }
+            }
+            Command::Retry(incoming) => {
+                // The handle asked whether the client would follow it.
+                if let Err(incoming) = self.endpoint.retry(self.now, incoming) {
                     self.endpoint.refuse(incoming);
                 }
             }
@@ -113,6 +122,15 @@ impl Worker {
                 .lock()
                 .close(code, reason.clone(), &mut self.wakes);
             touch(&mut self.touched, entry);
+        }
+    }
+}
+
+impl From<StartError> for ConnectError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Tls(error) => Self::Tls(error),
+            StartError::AddressInUse(remote) => Self::AddressInUse(remote),
         }
     }
 }

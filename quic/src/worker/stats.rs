@@ -34,8 +34,23 @@ pub struct EndpointStats {
     pub key_exchange_refused: u64,
     /// Version Negotiation packets sent.
     pub version_negotiations: u64,
+    /// Stateless resets sent: packets came for connections that are not here any more.
+    pub stateless_resets: u64,
     /// ClientHellos ignored because too many waited for [`Endpoint::accept`](crate::Endpoint::accept).
     pub incoming_ignored: u64,
+    /// Accepted connections that have not completed their handshake now.
+    pub handshaking: u64,
+    /// Workers that send clients away now to prove their address, because the load is high:
+    /// [`AddressValidation::Adaptive`](crate::AddressValidation::Adaptive).
+    pub retrying: u64,
+    /// Retry packets sent.
+    pub retries_sent: u64,
+    /// Clients that proved their address by a token.
+    pub addresses_validated: u64,
+    /// Tokens that were forged, expired, or meant for another address.
+    pub tokens_rejected: u64,
+    /// Tokens that were used before.
+    pub tokens_replayed: u64,
 }
 
 impl EndpointStats {
@@ -46,6 +61,13 @@ impl EndpointStats {
         self.partial_hellos = core.partial_hellos;
         self.key_exchange_refused = core.key_exchange_refused;
         self.version_negotiations = core.version_negotiations;
+        self.handshaking = core.handshaking;
+        self.retrying = core.retrying;
+        self.retries_sent = core.retries_sent;
+        self.addresses_validated = core.addresses_validated;
+        self.tokens_rejected = core.tokens_rejected;
+        self.tokens_replayed = core.tokens_replayed;
+        self.stateless_resets = core.stateless_resets;
         self.datagrams_dropped += core.datagrams_dropped;
         self
     }
@@ -67,6 +89,13 @@ impl AddAssign for EndpointStats {
         self.partial_hellos += other.partial_hellos;
         self.key_exchange_refused += other.key_exchange_refused;
         self.version_negotiations += other.version_negotiations;
+        self.stateless_resets += other.stateless_resets;
         self.incoming_ignored += other.incoming_ignored;
+        self.handshaking += other.handshaking;
+        self.retrying += other.retrying;
+        self.retries_sent += other.retries_sent;
+        self.addresses_validated += other.addresses_validated;
+        self.tokens_rejected += other.tokens_rejected;
+        self.tokens_replayed += other.tokens_replayed;
     }
 }

@@ -11,8 +11,8 @@ use std::{
 use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 
 use super::{
-    Connection, Event, Setup, close::Close, observer::Observer, receive::Early, resume::PathKeys,
-    spaces, state::State, timers::Timers,
+    Connection, Event, Setup, close::Close, new_token::NewTokens, observer::Observer,
+    receive::Early, resume::PathKeys, retry::Retried, spaces, state::State, timers::Timers,
 };
 use crate::{
     config::{self, TransportConfig},
@@ -27,7 +27,7 @@ use crate::{
         limits,
         packet::{self, Cid, KeyPair, VERSION_1},
         params::{ACK_DELAY_EXPONENT, Params},
-        path::Path,
+        path::{Path, Paths},
         recovery::{self, Outcome, Recovery},
         space::Received,
         streams::{Limits, PeerLimits, Streams},
@@ -73,6 +73,12 @@ pub struct ServerStart<'a> {
     pub addresses: (SocketAddr, Local),
     /// The id the client chose for us, its own id, and ours.
     pub cids: [Cid; 3],
+    /// The id the client chose at first, if a Retry gave it the one above.
+    pub original_dcid: Option<Cid>,
+    /// Whether a token proved the client's address.
+    pub validated: bool,
+    /// The stateless reset token of ours.
+    pub reset_token: Option<[u8; 16]>,
     /// A secret of this connection's own.
     pub seed: u64,
 }
@@ -119,6 +125,7 @@ impl Connection {
             seed,
         });
         connection.path_keys = PathKeys::of_client(start);
+        connection.new_tokens = NewTokens::of_client(start);
         connection.advance_handshake(now);
         Ok(connection)
     }
@@ -136,10 +143,16 @@ impl Connection {
             addresses: (remote, local),
             ..
         } = start;
-        let [original_dcid, peer_cid, local_cid] = start.cids;
+        let [initial_dcid, peer_cid, local_cid] = start.cids;
+        let original_dcid = start.original_dcid.unwrap_or(initial_dcid);
+        let retry_scid = start.original_dcid.map(|_| initial_dcid);
         let mut params = Vec::with_capacity(192);
-        local_params(&setup.transport, local_cid, Some(original_dcid))
-            .encode(Side::Server, &mut params);
+        Params {
+            retry_scid,
+            stateless_reset_token: start.reset_token,
+            ..local_params(&setup.transport, local_cid, Some(original_dcid))
+        }
+        .encode(Side::Server, &mut params);
         let session = setup.provider.session(
             Side::Server,
             Start {
@@ -153,6 +166,9 @@ impl Connection {
         let mut path = Path::new(remote, local, limits::MIN_DATAGRAM as u16);
         path.on_received(start.credit.0);
         path.on_sent(start.credit.1);
+        if start.validated {
+            path.on_validated();
+        }
         let mut connection = Self::new(Parts {
             now,
             side: Side::Server,
@@ -160,7 +176,7 @@ impl Connection {
             policy: setup.provider.key_exchange_for(client_hello.server_name()),
             session,
             path,
-            initial: packet::initial_keys(VERSION_1, &original_dcid, Side::Server),
+            initial: packet::initial_keys(VERSION_1, &initial_dcid, Side::Server),
             received: start.received,
             local_cid,
             peer_cid,
@@ -168,6 +184,7 @@ impl Connection {
             seed: start.seed,
         });
         connection.path_keys = path_keys;
+        connection.retried = retry_scid.map(Retried::by_us);
         for pn in 0..start.packets_sent {
             connection
                 .recovery
@@ -231,16 +248,22 @@ impl Connection {
         Self {
             side,
             state: State::new(),
+            paths: Paths::new(derived(parts.seed, b"paths")),
+            elsewhere: None,
+            first_peer: path.peer(),
+            first_local: path.local(),
+            announces: false,
             path,
             spaces: spaces::received(parts.received, config.max_ack_delay),
             recovery,
             ack_frequency: AckFrequency::new(config.max_ack_delay),
             handshake: Handshake::new(side, parts.session, parts.policy, parts.initial),
             agreement: None,
-            local_cids: cids::Local::new(worker_of(&parts.local_cid), parts.local_cid),
+            local_cids: cids::Local::new(parts.local_cid),
             peer_cids: cids::Remote::new(parts.peer_cid),
             original_dcid: parts.original_dcid,
             retried: None,
+            new_tokens: NewTokens::default(),
             path_keys: PathKeys::default(),
             peer_params: None,
             streams: Streams::new(side, limits),
@@ -312,15 +335,7 @@ impl Connection {
         self.discard(packet::Space::Initial);
         self.discard(packet::Space::Handshake);
         self.events.push_back(Event::HandshakeConfirmed);
-        let peer_limit = self
-            .peer_params
-            .as_ref()
-            .map_or(u64::MAX, |params| params.max_udp_payload_size);
-        let size = u64::from(self.config.datagram_size).min(peer_limit) as u16;
-        if size > self.path.datagram_size() {
-            self.path.set_datagram_size(size);
-            self.recovery.on_datagram_size(size);
-        }
+        self.start_mtu();
     }
 
     fn learn_params(&mut self) -> Result<(), TransportError> {
@@ -361,7 +376,8 @@ impl Connection {
         if self.side.is_client() && params.original_dcid != Some(self.original_dcid) {
             return wrong("original_destination_connection_id is not the one that was used");
         }
-        if params.retry_scid != self.retried.as_ref().map(|retried| retried.scid) {
+        let retry_scid = self.retried.as_ref().map(|retried| retried.scid);
+        if self.side.is_client() && params.retry_scid != retry_scid {
             return wrong("retry_source_connection_id is not the one of a Retry");
         }
         Ok(())
@@ -398,7 +414,7 @@ fn local_params(config: &TransportConfig, local_cid: Cid, original_dcid: Option<
         max_ack_delay: config.max_ack_delay,
         min_ack_delay: AckFrequency::new(config.max_ack_delay).local_min_delay(),
         ack_delay_exponent: ACK_DELAY_EXPONENT,
-        disable_active_migration: true,
+        disable_active_migration: !config.migration,
         active_connection_id_limit: limits::PEER_CIDS as u64,
         ..Params::default()
     }
@@ -410,9 +426,4 @@ fn derived(seed: u64, purpose: &[u8]) -> u64 {
     hasher.write_u64(seed);
     hasher.write(purpose);
     hasher.finish()
-}
-
-/// The worker's index is the first byte of every id of ours.
-fn worker_of(cid: &Cid) -> u8 {
-    cid.as_bytes().first().copied().unwrap_or_default()
 }

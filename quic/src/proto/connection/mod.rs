@@ -8,7 +8,14 @@ mod close;
 mod delivery;
 mod dispatch;
 mod establish;
+mod forge;
+mod migration;
+mod mtu;
+mod new_token;
 mod observer;
+mod paths;
+mod preferred;
+mod probes;
 mod receive;
 mod reset;
 mod resume;
@@ -23,14 +30,19 @@ mod transmit;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    collections::VecDeque,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Instant,
+};
 
 use hybriq_tls::{CertificateDer, Side};
 
 pub(crate) use self::reset::reset_tail;
 use self::{
-    close::Close, delivery::Carried, observer::Observer, receive::Early, resume::PathKeys,
-    retry::Retried, state::State, timers::Timers,
+    close::Close, delivery::Carried, new_token::NewTokens, observer::Observer, paths::Elsewhere,
+    receive::Early, resume::PathKeys, retry::Retried, state::State, timers::Timers,
 };
 pub use self::{
     establish::{ClientStart, ServerStart},
@@ -39,11 +51,12 @@ pub use self::{
 use super::{
     ack_frequency::AckFrequency,
     cids::{self, CidEvent},
+    datagram::Local,
     frame::EcnCounts,
     handshake::{self, Handshake},
     packet::{self, Cid, PerSpace},
     params::Params,
-    path::Path,
+    path::{Address, Path, Paths},
     recovery::{Outcome, Recovery},
     space::Received,
     streams::{StreamEvent, Streams},
@@ -64,8 +77,30 @@ pub enum Event {
     HandshakeConfirmed,
     /// A stream has news.
     Stream(StreamEvent),
+    /// Another path is in use (RFC 9000 §9).
+    PathChanged(PathChange),
+    /// A path was to be used, or was in use, and leads nowhere.
+    PathFailed(PathChange),
     /// The connection is over for the application. Comes once, last.
     Closed(ConnectionError),
+}
+
+/// The path that an [`Event`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathChange {
+    /// The peer's address.
+    pub remote: SocketAddr,
+    /// Our end.
+    pub local: Local,
+}
+
+impl PathChange {
+    const fn of(at: Address) -> Self {
+        Self {
+            remote: at.peer,
+            local: at.local,
+        }
+    }
 }
 
 /// What a connection wants from its endpoint.
@@ -77,6 +112,8 @@ pub(crate) enum Need {
     Issued(Cid),
     /// They do no longer.
     Retired(Cid),
+    /// A token that proves this address of the peer: [`Connection::issue_token`].
+    Token(IpAddr),
     /// Nothing any more: it is drained.
     Drained,
 }
@@ -90,7 +127,16 @@ pub struct Connection {
     side: Side,
     config: Arc<TransportConfig>,
     state: State,
+    /// The path in use.
     path: Path,
+    paths: Paths,
+    /// Where the datagram came that is being taken, if on another path.
+    elsewhere: Option<Elsewhere>,
+    /// Where the handshake was made.
+    first_peer: SocketAddr,
+    first_local: Local,
+    /// The server is to learn that we moved.
+    announces: bool,
     spaces: PerSpace<Received>,
     recovery: Recovery<Carried>,
     ack_frequency: AckFrequency,
@@ -100,6 +146,7 @@ pub struct Connection {
     peer_cids: cids::Remote,
     original_dcid: Cid,
     retried: Option<Retried>,
+    new_tokens: NewTokens,
     path_keys: PathKeys,
     peer_params: Option<Params>,
     streams: Streams,
@@ -136,19 +183,29 @@ impl Connection {
         if self.state.is_drained() {
             return Some(Need::Drained);
         }
+        if let Some(ip) = self.needs_token() {
+            return Some(Need::Token(ip));
+        }
         (self.state.is_confirmed() && self.local_cids.missing() > 0).then_some(Need::Cids)
     }
 
-    /// Gives the peer the connection ids it still may have, made from random bytes.
-    pub(crate) fn issue_cids(&mut self, random: impl FnMut(&mut [u8])) {
-        let random = std::cell::RefCell::new(random);
-        let token = |_: &Cid| {
-            let mut token = [0; 16];
-            (random.borrow_mut())(&mut token);
-            token
-        };
-        self.local_cids
-            .issue(|bytes| (random.borrow_mut())(bytes), token);
+    /// Gives the peer the connection ids it still may have.
+    pub(crate) fn issue_cids(&mut self, issue: impl FnMut() -> cids::Issued) {
+        self.local_cids.issue(issue);
+    }
+
+    /// Changes the ids of both directions, so that whoever watches cannot tell that what follows is
+    /// the same connection as what was before (RFC 9000 §9.5): from now on we send to another id of
+    /// the peer's, and the peer is given new ones of ours and told to retire the old.
+    ///
+    /// `false` if the peer has not retired those from the last time, gave us no id to move to, or
+    /// uses none. What could be changed is.
+    pub fn rotate_cids(&mut self, now: Instant) -> bool {
+        if !self.state.is_confirmed() {
+            return false;
+        }
+        let peer = self.peer_cids.advance();
+        self.local_cids.rotate(now) && peer
     }
 
     /// The connection ids of ours that are in use.
@@ -206,6 +263,11 @@ impl Connection {
     /// What is known of the path.
     pub fn path_stats(&self) -> PathStats {
         self.recovery.path_stats()
+    }
+
+    /// Whether its handshake is under way.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.state.is_handshaking()
     }
 
     /// Whether it was closed, by anybody.

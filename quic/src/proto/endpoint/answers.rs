@@ -10,7 +10,7 @@ use crate::proto::{
     error::TransportError,
     frame::{ConnectionClose, FrameWriter},
     limits,
-    packet::{self, Header, Kind, PacketBuilder, Peek, VERSION_1, VersionNegotiation},
+    packet::{self, Cid, Header, Kind, PacketBuilder, Peek, Retry, VERSION_1, VersionNegotiation},
     params::ACK_DELAY_EXPONENT,
 };
 
@@ -34,13 +34,27 @@ impl Answers {
         datagram: &[u8],
         random: u32,
     ) -> bool {
-        let Some(Peek::Long { dcid, scid, .. }) = packet::peek(datagram, limits::LOCAL_CID_LEN)
-        else {
+        let Some(Peek::Long { dcid, scid, .. }) = packet::peek(datagram, 0) else {
             return false;
         };
         let mut buffer = [0; limits::MIN_DATAGRAM];
         let packet = VersionNegotiation::answer(dcid, scid);
         match packet.encode(random, &mut buffer) {
+            Some(size) => self.push(arrival, buffer.split_at(size).0),
+            None => false,
+        }
+    }
+
+    /// Queues a Retry packet (RFC 9000 §17.2.5); says whether there was room.
+    pub(super) fn retry(
+        &mut self,
+        arrival: &Arrival,
+        retry: &Retry<'_>,
+        original_dcid: &Cid,
+        unused: u8,
+    ) -> bool {
+        let mut buffer = [0; 256];
+        match retry.encode(original_dcid, unused, &mut buffer) {
             Some(size) => self.push(arrival, buffer.split_at(size).0),
             None => false,
         }
@@ -68,7 +82,8 @@ impl Answers {
         }
     }
 
-    fn push(&mut self, arrival: &Arrival, bytes: &[u8]) -> bool {
+    /// Queues bytes for where something came from; says whether there was room.
+    pub(super) fn push(&mut self, arrival: &Arrival, bytes: &[u8]) -> bool {
         if self.waiting.len() >= limits::WAITING_ANSWERS {
             return false;
         }

@@ -90,6 +90,10 @@ pub struct Header {
     pub dcid: Cid,
     /// The source connection id; empty for 1-RTT packets.
     pub scid: Cid,
+    /// Whether it has the QUIC bit (RFC 9287).
+    pub quic_bit: bool,
+    /// Whether it has the spin bit, which only 1-RTT packets have (RFC 9000 §17.4).
+    pub spin_bit: bool,
     /// Which bytes of the datagram it takes.
     pub range: Range<usize>,
 }
@@ -110,10 +114,13 @@ pub fn packets(datagram: &[u8]) -> Vec<Header> {
             (PacketKind::Unknown, Cid::EMPTY, Cid::EMPTY)
         };
         let range = start..datagram.len() - reader.remaining();
+        let first = datagram.get(start).copied().unwrap_or_default();
         packets.push(Header {
             kind,
             dcid,
             scid,
+            quic_bit: first & 0x40 != 0,
+            spin_bit: kind == PacketKind::OneRtt && first & 0x20 != 0,
             range,
         });
     }
@@ -124,12 +131,7 @@ fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, Cid, Cid), Eof> {
     let first = reader.u8()?;
     if first & 0x80 == 0 {
         reader.take_rest();
-        let kind = if first & 0x40 == 0 {
-            PacketKind::Unknown
-        } else {
-            PacketKind::OneRtt
-        };
-        return Ok((kind, Cid::EMPTY, Cid::EMPTY));
+        return Ok((PacketKind::OneRtt, Cid::EMPTY, Cid::EMPTY));
     }
     let version = reader.u32()?;
     let [dcid, scid] = [cid(reader)?, cid(reader)?];

@@ -48,6 +48,7 @@ use super::{
     cids::{self, CidEvent},
     frame::EcnCounts,
     handshake::{self, Handshake},
+    header_bits::HeaderBits,
     packet::{self, Cid, PerSpace},
     params::Params,
     path::Path,
@@ -115,6 +116,7 @@ pub struct Connection {
     streams: Streams,
     close: Close,
     timers: Timers,
+    header_bits: HeaderBits,
     /// When what waits for its time may leave.
     paced_until: Option<Instant>,
     early: Early,
@@ -168,6 +170,9 @@ impl Connection {
             return false;
         }
         let peer = self.peer_cids.advance();
+        if peer {
+            self.header_bits.on_new_path();
+        }
         self.local_cids.rotate(now) && peer
     }
 

@@ -6,9 +6,9 @@ mod answers;
 mod hello_table;
 mod hellos;
 mod ids;
-mod reset_answers;
 mod load;
 mod replay;
+mod reset_answers;
 mod resets;
 mod retry;
 mod routing;
@@ -41,6 +41,7 @@ use super::{
     connection::{ClientStart, Connection, Need, ServerStart, reset_tail},
     error::{Code, TransportError},
     handshake::POST_QUANTUM_REQUIRED,
+    header_bits::Grease,
     limits,
     packet::{self, Cid},
     random::Random,
@@ -185,7 +186,8 @@ impl Endpoint {
         datagram: &mut [u8],
         dcid: &Cid,
     ) -> Routed {
-        let initial = packet::is_initial(datagram);
+        let initial = packet::is_initial(datagram)
+            && (packet::has_quic_bit(datagram) || self.takes_greased());
         match self.routing.find_initial(dcid, arrival.remote) {
             Some(Target::Connection(slot)) => Routed::Connection(slot),
             Some(Target::Hello(place)) if initial => {
@@ -197,6 +199,13 @@ impl Endpoint {
             }
             None => self.elsewhere(dcid),
         }
+    }
+
+    /// Whether a server takes a client's first packets without the QUIC bit, which the client may
+    /// have learned in an earlier connection (RFC 9287 §3.1).
+    fn takes_greased(&self) -> bool {
+        let grease = self.server.as_ref().map(|setup| setup.transport.grease);
+        grease == Some(Grease::On)
     }
 
     /// Whether an Initial packet may start a connection (RFC 9000 §7.2, §14.1).

@@ -85,11 +85,17 @@ pub fn peek(datagram: &[u8], local_cid_len: usize) -> Option<Peek<'_>> {
     peek_behind(first, &mut reader, local_cid_len).ok()
 }
 
-/// Whether a datagram starts with an Initial packet of a version we speak.
+/// Whether the QUIC bit of a datagram's first packet is set (RFC 9000 §17.2, §17.3).
+#[inline]
+pub fn has_quic_bit(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & FIXED != 0)
+}
+
+/// Whether a datagram starts with an Initial packet of a version we speak, QUIC bit or not.
 pub fn is_initial(datagram: &[u8]) -> bool {
     datagram
         .first()
-        .is_some_and(|first| first & (LONG | FIXED | TYPE_MASK) == LONG | FIXED)
+        .is_some_and(|first| first & (LONG | TYPE_MASK) == LONG | TYPE_INITIAL)
 }
 
 #[inline]
@@ -138,6 +144,9 @@ pub enum Decoded<'a> {
 /// Takes the first packet off a datagram, and gives back the bytes behind it, where packets are
 /// coalesced (RFC 9000 §12.2).
 ///
+/// A packet whose QUIC bit is 0 is read like any other: whether it may be taken is for the caller to
+/// say ([`Protected::has_quic_bit`]), who knows what was agreed on (RFC 9287).
+///
 /// Packets of one datagram must share their destination connection id; the caller compares it.
 ///
 /// # Errors
@@ -154,7 +163,6 @@ pub fn decode(
         {
             return Ok((decode_whole(datagram)?, &mut []));
         }
-        _ if first & FIXED == 0 => return Err(DropReason::FixedBit),
         Peek::Long {
             version,
             dcid,

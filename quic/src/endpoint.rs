@@ -237,9 +237,9 @@ pub struct EndpointBuilder {
     client: Option<ClientConfig>,
     workers: usize,
     socket: udp::Options,
-    ids: Ids,
     token_keys: Option<TokenKeys>,
     address_validation: AddressValidation,
+    ids: Ids,
 }
 
 impl Default for EndpointBuilder {
@@ -249,9 +249,9 @@ impl Default for EndpointBuilder {
             client: None,
             workers: 1,
             socket: udp::Options::default(),
-            ids: Ids::default(),
             token_keys: None,
             address_validation: AddressValidation::default(),
+            ids: Ids::default(),
         }
     }
 }
@@ -286,6 +286,34 @@ impl EndpointBuilder {
     /// limits of its own (on Linux `net.core.rmem_max` and `wmem_max`).
     pub fn socket_buffers(mut self, bytes: usize) -> Self {
         self.socket.buffer_size = bytes;
+        self
+    }
+
+    /// The keys of address validation tokens, for servers that clients take for one. Default:
+    /// random ones of this endpoint's own.
+    pub fn token_keys(mut self, keys: TokenKeys) -> Self {
+        self.token_keys = Some(keys);
+        self
+    }
+
+    /// When clients have to prove that they receive at their address before a server does anything
+    /// for them. Default: [`AddressValidation::Adaptive`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{AddressValidation, Endpoint, Identity, ServerConfig};
+    ///
+    /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// let server = Endpoint::builder()
+    ///     .server(ServerConfig::new(identity))
+    ///     .address_validation(AddressValidation::Always)
+    ///     .bind("[::]:4433")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn address_validation(mut self, policy: AddressValidation) -> Self {
+        self.address_validation = policy;
         self
     }
 
@@ -327,34 +355,6 @@ impl EndpointBuilder {
         self
     }
 
-    /// The keys of address validation tokens, for servers that clients take for one. Default:
-    /// random ones of this endpoint's own.
-    pub fn token_keys(mut self, keys: TokenKeys) -> Self {
-        self.token_keys = Some(keys);
-        self
-    }
-
-    /// When clients have to prove that they receive at their address before a server does anything
-    /// for them. Default: [`AddressValidation::Adaptive`].
-    ///
-    /// # Examples
-    /// ```no_run
-    /// use hybriq::{AddressValidation, Endpoint, Identity, ServerConfig};
-    ///
-    /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
-    /// let server = Endpoint::builder()
-    ///     .server(ServerConfig::new(identity))
-    ///     .address_validation(AddressValidation::Always)
-    ///     .bind("[::]:4433")?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn address_validation(mut self, policy: AddressValidation) -> Self {
-        self.address_validation = policy;
-        self
-    }
-
     /// Opens the socket and starts to work, on the tokio runtime of the caller.
     ///
     /// Where the address resolves to several, the first that works is taken.
@@ -374,8 +374,8 @@ impl EndpointBuilder {
 
         let link = Link::new();
         let shared = Shared::new([link.clone()].into(), socket.local_address());
-        let worker = Worker::new(0, shared.clone(), link, socket, server);
-        let mut worker = worker.with_ids(&self.ids, self.workers);
+        let mut worker =
+            Worker::new(0, shared.clone(), link, socket, server).with_ids(&self.ids, self.workers);
         let token_keys = self.token_keys.unwrap_or_else(TokenKeys::random);
         worker.set_address_validation(token_keys, self.address_validation);
         runtime.spawn(worker.run());

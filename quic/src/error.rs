@@ -207,6 +207,31 @@ impl From<WriteError> for io::Error {
     }
 }
 
+/// Why a connection did not move to another of our addresses (RFC 9000 §9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MigrateError {
+    /// Only a client moves; a server has a preferred address, if that.
+    #[error("a server cannot move")]
+    Server,
+    /// Before the handshake is confirmed nobody moves.
+    #[error("the handshake is not confirmed yet")]
+    NotConfirmed,
+    /// The server asked its clients to stay where they are.
+    #[error("the server does not allow migration")]
+    Disabled,
+    /// Every path needs a connection id of its own, and the server gave no spare one. It may give
+    /// one soon.
+    #[error("the server gave no spare connection id")]
+    NoConnectionId,
+    /// Nothing came back from there: the connection stays where it was.
+    #[error("the server does not answer on the new path")]
+    Unreachable,
+    /// The connection is over.
+    #[error("the connection is closed")]
+    Closed,
+}
+
 /// Why an endpoint could not be made. Each says how to mend it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

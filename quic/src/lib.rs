@@ -180,7 +180,9 @@ pub use connecting::Connecting;
 pub use connection::Connection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
-pub use error::{By, ConnectError, ConnectionError, EndpointError, ReadError, WriteError};
+pub use error::{
+    By, ConnectError, ConnectionError, EndpointError, MigrateError, ReadError, WriteError,
+};
 pub use handshake::{Handshake, KeyExchangeInfo};
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{Backend, Group, Identity, KeyExchange, KeyLog, Side, Trust};
@@ -191,6 +193,7 @@ pub use proto::{
     congestion::{self, Congestion},
     error::Code,
     frame::EcnCounts,
+    packet::Version,
     recovery::EcnState,
     streams::{Direction, Priority, StreamId},
 };

@@ -16,6 +16,10 @@ pub const MIN_LOCAL_CID: usize = 8;
 /// that every path must carry.
 pub const MIN_DATAGRAM: usize = 1200;
 
+/// Bytes of the datagrams that one call may send together: what fits into one IPv4 UDP datagram.
+/// One that is larger, over IPv6, goes alone.
+pub const TRAIN: usize = 65_507;
+
 /// Bytes of a stateless reset at least (RFC 9000 §10.3).
 pub const MIN_STATELESS_RESET: usize = 21;
 
@@ -72,6 +76,15 @@ pub const PENDING_RETIREMENTS: usize = 4 * PEER_CIDS;
 /// PATH_RESPONSE frames that may wait; the oldest gives way.
 pub const PATH_RESPONSES: usize = 3;
 
+/// PATH_CHALLENGE frames of one path that may be answered; the oldest gives way.
+pub const PATH_CHALLENGES: usize = 4;
+
+/// Paths that are known beside the one in use.
+pub const OTHER_PATHS: usize = 3;
+
+/// How long a path is remembered that was validated and is not used.
+pub const PATH_LIFETIME: Duration = Duration::from_secs(10);
+
 /// Partial ClientHellos held by one worker.
 pub const PARTIAL_HELLOS: usize = 4096;
 
@@ -99,6 +112,9 @@ pub const CLOSE_REASON: usize = 256;
 
 /// Undecryptable packets kept until their keys come.
 pub const UNDECRYPTABLE_PACKETS: usize = 4;
+
+/// Versions of a peer's version_information that are looked at; more are ignored.
+pub const AVAILABLE_VERSIONS: usize = 16;
 
 /// Transport parameters of ids we don't know that are read; more are an error.
 pub const UNKNOWN_PARAMS: usize = 64;

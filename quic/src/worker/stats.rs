@@ -61,13 +61,13 @@ impl EndpointStats {
         self.partial_hellos = core.partial_hellos;
         self.key_exchange_refused = core.key_exchange_refused;
         self.version_negotiations = core.version_negotiations;
-        self.stateless_resets = core.stateless_resets;
         self.handshaking = core.handshaking;
         self.retrying = core.retrying;
         self.retries_sent = core.retries_sent;
         self.addresses_validated = core.addresses_validated;
         self.tokens_rejected = core.tokens_rejected;
         self.tokens_replayed = core.tokens_replayed;
+        self.stateless_resets = core.stateless_resets;
         self.datagrams_dropped += core.datagrams_dropped;
         self
     }

@@ -84,8 +84,9 @@ fn connected(network: Network, set_up: impl Fn(&mut World)) -> World {
     let mut world = World::new(network, server);
     set_up(&mut world);
     world.connect(&client, Idle);
+    let confirmed = world.run_until(LIMIT, |world| world.client(0).confirmed_at.is_some());
+    assert!(confirmed);
     world.run_for(6 * RTT);
-    assert!(world.client(0).confirmed_at.is_some());
     world
 }
 
@@ -100,7 +101,7 @@ fn speak(world: &mut World) {
         let before = from.stats().packets_lost;
         let id = from.streams().open(Direction::Uni).unwrap();
         let _ = from.streams().write(id, b"still here");
-        from.streams().finish(id);
+        let _ = from.streams().finish(id);
         world.run_for(4 * RTT);
         let from = if turn == 0 {
             world.client_connection(0)

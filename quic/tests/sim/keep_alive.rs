@@ -111,10 +111,9 @@ fn a_lost_sign_of_life_is_asked_for_again() {
         world.connect(&client_with(eager), Idle);
         world.run_for(secs(600));
         let peers = [world.client(0), world.accepted(0)];
-        assert!(
-            peers.iter().all(|peer| peer.closed.is_none()),
-            "seed {seed}"
-        );
+        for peer in peers {
+            assert_eq!(peer.closed, None, "seed {seed}");
+        }
         world.close_client(0, 0);
         world.run(LIMIT);
     }

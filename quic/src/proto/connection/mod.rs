@@ -9,8 +9,13 @@ mod delivery;
 mod dispatch;
 mod establish;
 mod forge;
+mod migration;
+mod mtu;
 mod new_token;
 mod observer;
+mod paths;
+mod preferred;
+mod probes;
 mod receive;
 mod reset;
 mod resume;
@@ -21,6 +26,7 @@ mod spaces;
 mod state;
 mod timers;
 mod transmit;
+mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -36,22 +42,25 @@ use hybriq_tls::{CertificateDer, Side};
 
 pub(crate) use self::reset::reset_tail;
 use self::{
-    close::Close, delivery::Carried, new_token::NewTokens, observer::Observer, receive::Early,
-    resume::PathKeys, retry::Retried, state::State, timers::Timers,
+    close::Close, delivery::Carried, new_token::NewTokens, observer::Observer, paths::Elsewhere,
+    receive::Early, resume::PathKeys, retry::Retried, state::State, timers::Timers,
+    versions::Negotiation,
 };
 pub use self::{
     establish::{ClientStart, ServerStart},
     setup::Setup,
+    versions::Attempt,
 };
 use super::{
     ack_frequency::AckFrequency,
     cids::{self, CidEvent},
+    datagram::Local,
     frame::EcnCounts,
     handshake::{self, Handshake},
     header_bits::HeaderBits,
     packet::{self, Cid, PerSpace},
     params::Params,
-    path::Path,
+    path::{Address, Path, Paths},
     recovery::{Outcome, Recovery},
     space::Received,
     streams::{StreamEvent, Streams},
@@ -72,8 +81,30 @@ pub enum Event {
     HandshakeConfirmed,
     /// A stream has news.
     Stream(StreamEvent),
+    /// Another path is in use (RFC 9000 §9).
+    PathChanged(PathChange),
+    /// A path was to be used, or was in use, and leads nowhere.
+    PathFailed(PathChange),
     /// The connection is over for the application. Comes once, last.
     Closed(ConnectionError),
+}
+
+/// The path that an [`Event`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathChange {
+    /// The peer's address.
+    pub remote: SocketAddr,
+    /// Our end.
+    pub local: Local,
+}
+
+impl PathChange {
+    const fn of(at: Address) -> Self {
+        Self {
+            remote: at.peer,
+            local: at.local,
+        }
+    }
 }
 
 /// What a connection wants from its endpoint.
@@ -81,6 +112,8 @@ pub enum Event {
 pub(crate) enum Need {
     /// More connection ids to give to the peer: [`Connection::issue_cids`].
     Cids,
+    /// To begin again under new ids: [`Connection::restart`].
+    Restart,
     /// Packets with this connection id belong here.
     Issued(Cid),
     /// They do no longer.
@@ -100,7 +133,16 @@ pub struct Connection {
     side: Side,
     config: Arc<TransportConfig>,
     state: State,
+    /// The path in use.
     path: Path,
+    paths: Paths,
+    /// Where the datagram came that is being taken, if on another path.
+    elsewhere: Option<Elsewhere>,
+    /// Where the handshake was made.
+    first_peer: SocketAddr,
+    first_local: Local,
+    /// The server is to learn that we moved.
+    announces: bool,
     spaces: PerSpace<Received>,
     recovery: Recovery<Carried>,
     ack_frequency: AckFrequency,
@@ -109,6 +151,7 @@ pub struct Connection {
     local_cids: cids::Local,
     peer_cids: cids::Remote,
     original_dcid: Cid,
+    negotiation: Negotiation,
     retried: Option<Retried>,
     new_tokens: NewTokens,
     path_keys: PathKeys,
@@ -140,6 +183,9 @@ impl Connection {
 
     /// What the endpoint has to do for this connection.
     pub(crate) fn poll_need(&mut self) -> Option<Need> {
+        if self.negotiation.wants_restart() {
+            return Some(Need::Restart);
+        }
         match self.local_cids.poll_event() {
             Some(CidEvent::Issued(cid)) => return Some(Need::Issued(cid)),
             Some(CidEvent::Retired(cid)) => return Some(Need::Retired(cid)),

@@ -128,6 +128,7 @@ impl Connection {
             self.paced_until,
             self.local_cids.next_timeout(),
             self.keep_alive_at(),
+            self.next_path_timeout(),
         ];
         own.into_iter()
             .chain([loss, initial, handshake, data])
@@ -167,6 +168,10 @@ impl Connection {
         self.local_cids.on_timeout(now);
         if self.keep_alive_at().is_some_and(|at| at <= now) {
             self.timers.on_asks(now);
+        }
+        self.on_path_timeout(now);
+        if self.state.is_closed() {
+            return;
         }
         for space in Space::ALL {
             self.spaces[space].on_timeout(now);

@@ -1,5 +1,7 @@
 //! The bounds of what strangers can make an endpoint hold.
 
+mod tokens;
+
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use hybriq_tls::{Backend, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Side};

@@ -19,8 +19,6 @@ pub struct EndpointStats {
     pub key_exchange_refused: u64,
     /// Version Negotiation packets sent.
     pub version_negotiations: u64,
-    /// Stateless resets sent.
-    pub stateless_resets: u64,
     /// Accepted connections that have not completed their handshake now.
     pub handshaking: u64,
     /// 1 while adaptive address validation sends clients away.
@@ -33,4 +31,6 @@ pub struct EndpointStats {
     pub tokens_rejected: u64,
     /// Tokens that were used before.
     pub tokens_replayed: u64,
+    /// Stateless resets sent.
+    pub stateless_resets: u64,
 }

@@ -122,6 +122,7 @@ impl Connection {
         }
         self.paced_until = None;
         self.elsewhere = None;
+        self.header_bits.on_new_path();
         self.announces = self.side.is_client();
         let change = PathChange::of(self.path.address());
         self.events.push_back(Event::PathChanged(change));

@@ -143,7 +143,7 @@ impl Connection {
             let size = old.datagram_size();
             self.path.set_datagram_size(size);
             self.path.saved = None;
-            self.recovery.reset_ecn();
+            self.recovery.follow_path();
             return;
         }
         let saved = self.path.saved.take();

@@ -189,9 +189,11 @@ pub use hybriq_tls::{Backend, Group, Identity, KeyExchange, KeyLog, Side, Trust}
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;
 pub use proto::{
+    cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey},
     congestion::{self, Congestion},
     error::Code,
     frame::EcnCounts,
+    packet::Version,
     recovery::EcnState,
     streams::{Direction, Priority, StreamId},
 };

@@ -4,7 +4,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hybriq_tls::{ConfigError, Side};
+use hybriq_tls::Side;
 
 use super::{App, Datagram, Echo, Progress, SeededRandom};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         connection::{Connection, Event, PathChange},
         endpoint::{
             AcceptError, Arrival, Endpoint, EndpointStats, Incoming, Local, Routed, Setup, Slot,
-            SocketId, Transmit,
+            SocketId, StartError, Transmit,
         },
     },
 };
@@ -241,6 +241,11 @@ impl Host {
         self.endpoint.set_address_validation(keys, policy);
     }
 
+    /// Its endpoint, to set what is set before there are connections.
+    pub const fn endpoint_mut(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
+    }
+
     /// Every connection it ever had, oldest first.
     pub fn peers(&self) -> &[Peer] {
         &self.peers
@@ -276,7 +281,7 @@ impl Host {
         setup: &Setup,
         remote: SocketAddr,
         app: Box<dyn App>,
-    ) -> Result<(), ConfigError> {
+    ) -> Result<(), StartError> {
         let (slot, connection) =
             self.endpoint
                 .connect(clock.instant(), setup, remote, SERVER_NAME)?;

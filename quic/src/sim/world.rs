@@ -195,6 +195,14 @@ impl World {
         self.arrive(Side::Server, datagram);
     }
 
+    /// Replaces the server by another machine at the same address, which knows nothing of the
+    /// connections there were.
+    pub fn restart_server(&mut self, server: Setup) -> &mut Host {
+        let seed = self.network.seed() ^ 0x7e57_a7;
+        self.server = Host::new(SERVER_ADDRESS, seed, Some(server));
+        &mut self.server
+    }
+
     /// Moves a client to another address, as a NAT that rebinds does: the client does not notice.
     ///
     /// # Panics

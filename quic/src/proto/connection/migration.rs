@@ -140,8 +140,7 @@ impl Connection {
     /// (RFC 9000 §9.4).
     fn change_recovery(&mut self, now: Instant, old: &mut Path) {
         if self.path.resembles(old) {
-            let size = old.datagram_size();
-            self.path.set_datagram_size(size);
+            self.path.take_mtu(old);
             self.path.saved = None;
             self.recovery.follow_path();
             return;
@@ -149,6 +148,8 @@ impl Connection {
         let saved = self.path.saved.take();
         let state = saved.map_or_else(|| self.unknown_path(now), |saved| *saved);
         old.saved = Some(Box::new(self.recovery.change_path(state)));
+        old.mtu_mut().on_left();
+        self.resume_mtu();
     }
 
     fn unknown_path(&mut self, now: Instant) -> PathState {

@@ -20,6 +20,8 @@ pub(super) enum Wish {
     Ack,
     /// Frames that the peer must acknowledge.
     Frames,
+    /// A PING, in a datagram that tells whether the path carries its size.
+    MtuProbe,
 }
 
 impl Connection {
@@ -32,7 +34,8 @@ impl Connection {
         if probing {
             return Wish::Frames;
         }
-        let room = self.recovery.can_send(self.path.datagram_size().into());
+        let room = self.recovery.can_send(self.path.datagram_size().into())
+            && !(space == Space::Data && self.keeps_room_for_probe(now));
         let paced = space == Space::Data && !self.recovery.may_send_now(now);
         if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
             return Wish::Frames;
@@ -65,7 +68,7 @@ impl Connection {
         space != Space::Data && !self.recovery.has_eliciting_in_flight(space)
     }
 
-    fn has_keys(&self, space: Space) -> bool {
+    pub(super) fn has_keys(&self, space: Space) -> bool {
         let keys = self.handshake.keys();
         match space {
             Space::Initial => keys.initial().is_some(),
@@ -100,6 +103,10 @@ impl Connection {
     ) -> Carried {
         let mut control = Control::new(space);
         let mut carried = Carried::new(space);
+        if wish == Wish::MtuProbe {
+            out.ping();
+            return carried;
+        }
         self.write_ack(space, now, out);
         let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
         if probing && space == Space::Data && self.ack_frequency.can_ask() {

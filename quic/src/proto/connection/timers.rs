@@ -88,6 +88,7 @@ impl Connection {
             self.timers.gives_up_at(),
             self.timers.tickets_until,
             self.paced_until,
+            self.local_cids.next_timeout(),
             self.next_path_timeout(),
         ];
         own.into_iter()
@@ -119,6 +120,7 @@ impl Connection {
             self.handshake.release();
         }
         self.paced_until = self.paced_until.filter(|&at| at > now);
+        self.local_cids.on_timeout(now);
         self.on_path_timeout(now);
         if self.state.is_closed() {
             return;

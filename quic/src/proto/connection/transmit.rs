@@ -7,7 +7,7 @@ use crate::proto::{
     datagram::Transmit,
     error::{Code, TransportError},
     limits,
-    packet::{Header, Kind, PacketBuilder, PerSpace, Space, VERSION_1},
+    packet::{Header, Kind, PacketBuilder, PerSpace, Space},
     space::SentPacket,
 };
 
@@ -16,7 +16,7 @@ const MIN_PACKET: usize = 64;
 
 /// How a packet ends its datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Padding {
+pub(super) enum Padding {
     /// It need not.
     None,
     /// The datagram must have 1200 bytes (RFC 9000 §14.1), and this packet brings it
@@ -52,10 +52,16 @@ impl Connection {
         out: &mut [u8],
         max_datagrams: usize,
     ) -> Option<Transmit> {
+        if let Some(probe) = self.transmit_mtu_probe(now, out) {
+            return Some(probe);
+        }
         let mut size = 0;
         let mut segment = None;
         for _ in 0..max_datagrams.min(self.recovery.train()) {
-            let limit = segment.unwrap_or(usize::from(self.path.datagram_size()));
+            let limit = self.datagram_limit().min(segment.unwrap_or(usize::MAX));
+            if size > 0 && size + limit > limits::TRAIN {
+                break;
+            }
             let Some(buffer) = out.get_mut(size..size + limit) else {
                 break;
             };
@@ -65,7 +71,7 @@ impl Connection {
                 self.stats.datagrams_sent += 1;
                 segment = segment.or(Some(written));
             }
-            if written < limit {
+            if Some(written) < segment || written < limit {
                 break;
             }
         }
@@ -124,6 +130,9 @@ impl Connection {
             }
         }
         self.path.on_sent(written as u64);
+        if !must_fill {
+            self.path.mtu_mut().on_sent(written);
+        }
         written
     }
 
@@ -133,7 +142,7 @@ impl Connection {
         wishes.initial == Wish::Frames || (wishes.initial == Wish::Ack && self.side.is_client())
     }
 
-    fn write_packet(
+    pub(super) fn write_packet(
         &mut self,
         now: Instant,
         space: Space,
@@ -252,7 +261,7 @@ impl Connection {
             .unwrap_or(crate::proto::packet::Cid::EMPTY);
         Header::Long {
             kind,
-            version: VERSION_1,
+            version: self.version(),
             dcid,
             scid,
             token: self.initial_token(),

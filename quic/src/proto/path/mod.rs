@@ -1,5 +1,6 @@
 //! The network path of a connection: its addresses, what may be sent on it, its challenges.
 
+mod mtu;
 mod paths;
 mod validation;
 
@@ -8,6 +9,7 @@ use std::{net::SocketAddr, time::Instant};
 use arrayvec::ArrayVec;
 
 pub use self::{
+    mtu::Mtu,
     paths::{Address, Paths, Role},
     validation::{Answered, Expanded, Patience, Validation},
 };
@@ -28,7 +30,7 @@ pub struct Path {
     peer: SocketAddr,
     local: Local,
     credit: Credit,
-    datagram_size: u16,
+    mtu: Mtu,
     /// Answers that wait to be sent, oldest first.
     responses: ArrayVec<[u8; 8], { limits::PATH_RESPONSES }>,
     /// Whether the peer is asked if it is there.
@@ -64,7 +66,7 @@ impl Path {
                 received: 0,
                 sent: 0,
             },
-            datagram_size,
+            mtu: Mtu::new(datagram_size),
             responses: ArrayVec::new_const(),
             validation: Validation::none(),
             heard_by: None,
@@ -123,12 +125,22 @@ impl Path {
 
     /// Bytes of a full datagram.
     pub const fn datagram_size(&self) -> u16 {
-        self.datagram_size
+        self.mtu.size()
     }
 
-    /// Changes what a full datagram is.
-    pub const fn set_datagram_size(&mut self, bytes: u16) {
-        self.datagram_size = bytes;
+    /// Leads the same way as that path, which is not used any more.
+    pub const fn take_mtu(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.mtu, &mut other.mtu);
+    }
+
+    /// What it carries.
+    pub const fn mtu(&self) -> &Mtu {
+        &self.mtu
+    }
+
+    /// The same, to tell it what arrived.
+    pub const fn mtu_mut(&mut self) -> &mut Mtu {
+        &mut self.mtu
     }
 
     /// Credits a received datagram: all its bytes, whatever could be made of them (RFC 9000 §8.1).

@@ -382,6 +382,11 @@ impl<R> Recovery<R> {
         state.silent >= SILENT_PACKETS && state.eliciting_in_flight == 0
     }
 
+    /// Bytes of a full datagram.
+    pub const fn datagram_size(&self) -> u16 {
+        self.datagram_size
+    }
+
     /// The datagram size of the path changed.
     pub fn on_datagram_size(&mut self, bytes: u16) {
         self.datagram_size = bytes;

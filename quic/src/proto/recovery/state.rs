@@ -63,9 +63,16 @@ impl<R> SpaceState<R> {
         bytes
     }
 
-    /// Remembers packets in flight that were declared lost just now.
-    pub(super) fn remember(&mut self, now: Instant, episode: u32, lost: &[Settled<R>]) {
-        for Settled { pn, packet } in lost.iter().filter(|lost| lost.packet.in_flight) {
+    /// Remembers packets in flight that were declared lost just now, as a sign of congestion: those
+    /// of a full datagram at most.
+    pub(super) fn remember(
+        &mut self,
+        now: Instant,
+        (episode, datagram_size): (u32, u16),
+        lost: &[Settled<R>],
+    ) {
+        let told = |packet: &SentPacket<R>| packet.in_flight && packet.size <= datagram_size;
+        for Settled { pn, packet } in lost.iter().filter(|lost| told(&lost.packet)) {
             self.lost.push(LostPacket {
                 pn: *pn,
                 time_sent: packet.time_sent,

@@ -9,6 +9,8 @@ use std::{
 use bytes::Bytes;
 use hybriq_tls::{CertificateDer, Side};
 
+mod datagrams;
+
 use crate::{
     error::ConnectionError,
     handshake::Handshake,

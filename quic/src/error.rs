@@ -201,6 +201,41 @@ impl From<WriteError> for io::Error {
     }
 }
 
+/// Why a datagram cannot be sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendDatagramError {
+    /// The peer takes none (RFC 9221 §3).
+    #[error("the peer takes no datagrams; send it on a stream")]
+    Unsupported,
+    /// It does not fit into a packet, now.
+    #[error("{len} bytes are more than the {max} that a datagram may have on this path")]
+    TooLarge {
+        /// Its bytes.
+        len: usize,
+        /// What [`max_datagram_size`](crate::Connection::max_datagram_size) says.
+        max: usize,
+    },
+    /// The queue is full, and the configuration is to refuse then.
+    #[error("too many datagrams wait to be sent; wait, or drop it")]
+    Full,
+    /// The connection is over.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+impl From<SendDatagramError> for io::Error {
+    fn from(error: SendDatagramError) -> Self {
+        let kind = match error {
+            SendDatagramError::Connection(error) => return error.into(),
+            SendDatagramError::Unsupported => io::ErrorKind::Unsupported,
+            SendDatagramError::TooLarge { .. } => io::ErrorKind::InvalidInput,
+            SendDatagramError::Full => io::ErrorKind::WouldBlock,
+        };
+        Self::new(kind, error)
+    }
+}
+
 /// Why an endpoint could not be made. Each says how to mend it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

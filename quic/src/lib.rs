@@ -170,14 +170,19 @@ mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
 
-pub use config::{AckFrequency, CarefulResume, ClientConfig, ServerConfig, TransportConfig};
+pub use config::{
+    AckFrequency, CarefulResume, ClientConfig, DatagramConfig, ServerConfig, TransportConfig,
+    WhenFull,
+};
 #[cfg(feature = "tokio")]
 pub use connecting::Connecting;
 #[cfg(feature = "tokio")]
 pub use connection::Connection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
-pub use error::{By, ConnectError, ConnectionError, EndpointError, ReadError, WriteError};
+pub use error::{
+    By, ConnectError, ConnectionError, EndpointError, ReadError, SendDatagramError, WriteError,
+};
 pub use handshake::{Handshake, KeyExchangeInfo};
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{Backend, Group, Identity, KeyExchange, KeyLog, Side, Trust};
@@ -195,6 +200,6 @@ pub use recv_stream::RecvStream;
 pub use saved_path::{InvalidSavedPath, SavedPath};
 #[cfg(feature = "tokio")]
 pub use send_stream::SendStream;
-pub use stats::{ConnectionStats, PathStats};
+pub use stats::{ConnectionStats, DatagramStats, PathStats};
 #[cfg(feature = "tokio")]
 pub use worker::EndpointStats;

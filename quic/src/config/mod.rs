@@ -2,10 +2,12 @@
 
 mod careful_resume;
 mod client;
+mod datagrams;
 mod server;
 mod transport;
 
 pub use careful_resume::CarefulResume;
 pub use client::ClientConfig;
+pub use datagrams::{DatagramConfig, WhenFull};
 pub use server::ServerConfig;
 pub use transport::{AckFrequency, TransportConfig};

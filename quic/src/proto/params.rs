@@ -58,6 +58,8 @@ pub struct Params {
     /// Shortest time it can be asked to delay an ACK; `None`: it takes no such requests
     /// (draft-ietf-quic-ack-frequency §3).
     pub min_ack_delay: Option<Duration>,
+    /// Largest DATAGRAM frame it takes, type and length included; 0: none (RFC 9221 §3).
+    pub max_datagram_frame_size: u64,
 }
 
 /// The ids of RFC 9000 §18.2 and of extensions.
@@ -80,6 +82,7 @@ mod id {
     pub(super) const INITIAL_SCID: u64 = 0x0f;
     pub(super) const RETRY_SCID: u64 = 0x10;
     pub(super) const LAST: u64 = RETRY_SCID;
+    pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
 
@@ -103,6 +106,7 @@ impl Default for Params {
             disable_active_migration: false,
             active_connection_id_limit: 2,
             min_ack_delay: None,
+            max_datagram_frame_size: 0,
         }
     }
 }
@@ -154,7 +158,7 @@ impl Params {
     }
 
     /// The parameters that are one integer each.
-    fn integers(&self) -> [(u64, u64); 11] {
+    fn integers(&self) -> [(u64, u64); 12] {
         [
             (id::MAX_IDLE_TIMEOUT, millis(self.max_idle_timeout)),
             (id::MAX_UDP_PAYLOAD_SIZE, self.max_udp_payload_size),
@@ -179,6 +183,7 @@ impl Params {
                 id::ACTIVE_CONNECTION_ID_LIMIT,
                 self.active_connection_id_limit,
             ),
+            (id::MAX_DATAGRAM_FRAME_SIZE, self.max_datagram_frame_size),
         ]
     }
 
@@ -262,6 +267,7 @@ impl Params {
             id::MIN_ACK_DELAY => {
                 self.min_ack_delay = Some(Duration::from_micros(integer(value)?));
             }
+            id::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = integer(value)?,
             id::INITIAL_SCID => self.initial_scid = Some(cid(value)?),
             id::RETRY_SCID => self.retry_scid = Some(cid(value)?),
             _ => {}
@@ -407,6 +413,7 @@ fn name(id: u64) -> Cow<'static, str> {
         id::INITIAL_SCID => "initial_source_connection_id",
         id::RETRY_SCID => "retry_source_connection_id",
         id::MIN_ACK_DELAY => "min_ack_delay",
+        id::MAX_DATAGRAM_FRAME_SIZE => "max_datagram_frame_size",
         _ => return Cow::Owned(format!("transport parameter {id:#x}")),
     })
 }

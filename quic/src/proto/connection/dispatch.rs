@@ -44,6 +44,7 @@ impl Connection {
                 self.path.on_challenge(&challenge);
                 Ok(())
             }
+            Frame::Datagram(datagram) => self.datagrams.on_frame(&datagram),
             Frame::AckFrequency(frame) => self.on_ack_frequency(now, &frame),
             Frame::ImmediateAck => {
                 self.ack_frequency.on_immediate_ack()?;

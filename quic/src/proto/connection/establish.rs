@@ -21,6 +21,7 @@ use crate::{
         ack_frequency::AckFrequency,
         cids, congestion,
         datagram::Local,
+        datagrams::Datagrams,
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},
@@ -242,6 +243,7 @@ impl Connection {
             path_keys: PathKeys::default(),
             peer_params: None,
             streams: Streams::new(side, limits),
+            datagrams: Datagrams::new(config.datagrams),
             close: Close::default(),
             timers: Timers::new(now, &config),
             paced_until: None,
@@ -340,6 +342,8 @@ impl Connection {
         if let Some(token) = params.stateless_reset_token {
             self.peer_cids.set_first_reset_token(token);
         }
+        self.datagrams
+            .set_peer_limit(params.max_datagram_frame_size);
         self.timers.set_peer_idle_timeout(params.max_idle_timeout);
         let requests = self.config.ack_frequency == config::AckFrequency::Adaptive;
         self.ack_frequency.set_peer_delays(
@@ -395,6 +399,7 @@ fn local_params(config: &TransportConfig, local_cid: Cid, original_dcid: Option<
         initial_max_streams_uni: config.max_uni_streams,
         max_ack_delay: config.max_ack_delay,
         min_ack_delay: AckFrequency::new(config.max_ack_delay).local_min_delay(),
+        max_datagram_frame_size: config.datagrams.max_frame_size(),
         ack_delay_exponent: ACK_DELAY_EXPONENT,
         disable_active_migration: true,
         active_connection_id_limit: limits::PEER_CIDS as u64,

@@ -5,6 +5,7 @@
 //! tells the owners what was acknowledged and what was lost.
 
 mod close;
+mod datagrams;
 mod delivery;
 mod dispatch;
 mod establish;
@@ -39,6 +40,7 @@ pub use self::{
 use super::{
     ack_frequency::AckFrequency,
     cids::{self, CidEvent},
+    datagrams::{DatagramEvent, Datagrams},
     frame::EcnCounts,
     handshake::{self, Handshake},
     packet::{self, Cid, PerSpace},
@@ -64,6 +66,8 @@ pub enum Event {
     HandshakeConfirmed,
     /// A stream has news.
     Stream(StreamEvent),
+    /// There is news of DATAGRAM frames.
+    Datagram(DatagramEvent),
     /// The connection is over for the application. Comes once, last.
     Closed(ConnectionError),
 }
@@ -103,6 +107,7 @@ pub struct Connection {
     path_keys: PathKeys,
     peer_params: Option<Params>,
     streams: Streams,
+    datagrams: Datagrams,
     close: Close,
     timers: Timers,
     /// When what waits for its time may leave.
@@ -122,6 +127,9 @@ impl Connection {
         }
         if let Some(event) = self.streams.poll_event() {
             return Some(Event::Stream(event));
+        }
+        if let Some(event) = self.datagrams.poll_event() {
+            return Some(Event::Datagram(event));
         }
         self.close.take_event().map(Event::Closed)
     }
@@ -194,6 +202,7 @@ impl Connection {
             rtt: self.recovery.rtt().smoothed(),
             congestion_window: self.recovery.window(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
+            datagram_frames: self.datagrams.stats(),
             ..self.stats
         }
     }

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::error::By;
 use crate::proto::{
-    frame::FrameWriter, packet::Space, params::ACK_DELAY_EXPONENT, streams::Timing,
+    datagrams::Rival, frame::FrameWriter, packet::Space, params::ACK_DELAY_EXPONENT,
+    streams::Timing,
 };
 
 /// What a space wants to send now.
@@ -86,7 +87,8 @@ impl Connection {
                     || self.path.has_pending()
                     || self.local_cids.has_pending()
                     || self.peer_cids.has_pending()
-                    || self.streams.has_pending()))
+                    || self.streams.has_pending()
+                    || self.datagrams.has_pending()))
     }
 
     /// Fills one packet. Earlier lines win: the order below is the priority.
@@ -99,7 +101,9 @@ impl Connection {
     ) -> Carried {
         let mut control = Control::new(space);
         let mut carried = Carried::new(space);
-        self.write_ack(space, now, out);
+        if space != Space::Data || wish != Wish::Frames || !self.datagrams.take_squeezed() {
+            self.write_ack(space, now, out);
+        }
         let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
         if probing && space == Space::Data && self.ack_frequency.can_ask() {
             out.immediate_ack();
@@ -116,9 +120,7 @@ impl Connection {
                 }
                 control.local_cids = self.local_cids.write_frames(out);
                 control.peer_cids = self.peer_cids.write_frames(out);
-                let rtt = self.recovery.rtt().smoothed();
-                let timing = Timing { now, rtt };
-                self.streams.write_frames(timing, out, &mut carried.streams);
+                self.write_data(now, out, &mut carried);
             }
         }
         // Not in the handshake: an Initial that elicits an acknowledgement would have to fill its
@@ -131,6 +133,31 @@ impl Connection {
             carried.control = Some(Box::new(control));
         }
         carried
+    }
+
+    /// Streams and DATAGRAM frames, which share what is left (see [`Datagrams`]).
+    ///
+    /// [`Datagrams`]: crate::proto::datagrams::Datagrams
+    fn write_data(&mut self, now: Instant, out: &mut FrameWriter<'_>, carried: &mut Carried) {
+        let timing = Timing {
+            now,
+            rtt: self.recovery.rtt().smoothed(),
+        };
+        if !self.datagrams.has_pending() {
+            return self.streams.write_frames(timing, out, &mut carried.streams);
+        }
+        let most = self.max_datagram_payload();
+        let rival = if self.streams.has_pending() {
+            Rival::Waiting
+        } else {
+            Rival::Idle
+        };
+        let sent = &mut carried.datagrams;
+        self.datagrams.write_first(most, rival, out, sent);
+        let before = out.len();
+        self.streams.write_frames(timing, out, &mut carried.streams);
+        self.datagrams.on_streams_sent(out.len() - before);
+        self.datagrams.write_rest(out, sent);
     }
 
     fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {

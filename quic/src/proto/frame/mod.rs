@@ -7,6 +7,7 @@ mod ack_frequency;
 mod cid;
 mod close;
 mod crypto;
+mod datagram;
 mod decode;
 mod flow;
 mod names;
@@ -24,6 +25,7 @@ pub use ack_frequency::AckFrequency;
 pub use cid::{NewConnectionId, RetireConnectionId};
 pub use close::ConnectionClose;
 pub use crypto::Crypto;
+pub use datagram::Datagram;
 pub use flow::{
     DataBlocked, MaxData, MaxStreamData, MaxStreams, StreamDataBlocked, StreamsBlocked,
 };
@@ -85,6 +87,8 @@ pub enum Frame<'a> {
     ImmediateAck,
     /// `ACK_FREQUENCY` (0xaf; draft-ietf-quic-ack-frequency §4).
     AckFrequency(AckFrequency),
+    /// DATAGRAM (0x30, 0x31; RFC 9221 §4).
+    Datagram(Datagram<'a>),
 }
 
 /// The type of PADDING, which fills a packet (RFC 9000 §19.1).
@@ -95,7 +99,8 @@ const TYPE_PING: u64 = 0x01;
 const TYPE_HANDSHAKE_DONE: u64 = 0x1e;
 
 impl Frame<'_> {
-    /// The type on the wire; of STREAM without the bit that says whether it had a length.
+    /// The type on the wire; of STREAM and DATAGRAM without the bit that says whether it had a
+    /// length.
     pub const fn frame_type(&self) -> u64 {
         match self {
             Self::Padding(_) => TYPE_PADDING,
@@ -121,6 +126,7 @@ impl Frame<'_> {
             Self::HandshakeDone => TYPE_HANDSHAKE_DONE,
             Self::ImmediateAck => ack_frequency::TYPE_IMMEDIATE,
             Self::AckFrequency(_) => ack_frequency::TYPE,
+            Self::Datagram(_) => datagram::TYPE,
         }
     }
 
@@ -159,7 +165,9 @@ impl Frame<'_> {
             | Self::StreamDataBlocked(_)
             | Self::StreamsBlocked(_)
             | Self::NewConnectionId(_)
-            | Self::PathChallenge(_) => matches!(kind, Kind::ZeroRtt | Kind::OneRtt),
+            | Self::PathChallenge(_)
+            // RFC 9221 §5.
+            | Self::Datagram(_) => matches!(kind, Kind::ZeroRtt | Kind::OneRtt),
         }
     }
 }

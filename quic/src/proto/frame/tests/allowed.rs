@@ -1,5 +1,8 @@
 use super::decoded;
-use crate::proto::{frame::Frame, packet::Kind};
+use crate::proto::{
+    frame::{Datagram, Frame},
+    packet::Kind,
+};
 
 /// RFC 9000 §12.4, table 3, with what §12.5 takes back, and `IMMEDIATE_ACK`: a byte string of each frame type, and the
 /// packets it may be in (Initial, Handshake, 0-RTT, 1-RTT).
@@ -42,6 +45,23 @@ const TABLE: &[(&[u8], &str)] = &[
     (&[0x1e], "___1"),
     (&[0x1f], "___1"),
 ];
+
+/// Proves: rfc9221 5 datagram-only-in-0-rtt-and-1-rtt
+/// Proves: rfc9221 5 datagram-is-ack-eliciting
+#[test]
+fn a_datagram_belongs_into_0_rtt_and_1_rtt_packets() {
+    for bytes in [&[0x30, 1, 2][..], &[0x31, 2, 1, 2]] {
+        let frame = decoded(bytes).expect("a frame");
+        assert_eq!(frame, Frame::Datagram(Datagram { data: &[1, 2] }));
+        assert!(frame.is_ack_eliciting());
+        for kind in [Kind::ZeroRtt, Kind::OneRtt] {
+            assert!(frame.allowed_in(kind), "{kind:?}");
+        }
+        for kind in [Kind::Initial, Kind::Handshake] {
+            assert!(!frame.allowed_in(kind), "{kind:?}");
+        }
+    }
+}
 
 #[test]
 fn frames_are_allowed_where_table_3_of_rfc_9000_says() {

@@ -3,9 +3,9 @@ use proptest::{collection::vec, prelude::*};
 use super::{decoded, encoded};
 use crate::proto::{
     frame::{
-        AckFrequency, ConnectionClose, Crypto, DataBlocked, Encode, Frame, MaxData, MaxStreamData,
-        MaxStreams, NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream,
-        RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
+        AckFrequency, ConnectionClose, Crypto, DataBlocked, Datagram, Encode, Frame, MaxData,
+        MaxStreamData, MaxStreams, NewConnectionId, NewToken, PathChallenge, PathResponse,
+        ResetStream, RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
     },
     frame::{Direction, StreamId},
     packet::{Cid, Kind},
@@ -72,6 +72,8 @@ proptest! {
         data in vec(any::<u8>(), 0..300),
     ) {
         let offset = a.min(MAX - data.len() as u64);
+        let frame = Datagram { data: &data };
+        check(frame, &Frame::Datagram(frame));
         let frame = Crypto { offset, data: &data };
         check(frame, &Frame::Crypto(frame));
         for fin in [false, true] {

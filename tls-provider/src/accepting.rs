@@ -4,7 +4,8 @@ use std::task::Waker;
 use bytes::BytesMut;
 
 use crate::{
-    CertificateDer, ClientHello, Error, Flight, Negotiated, PerLevel, Session, Start, Status,
+    CertificateDer, ClientHello, EarlyDataStatus, Error, Flight, Negotiated, PerLevel, Session,
+    Start, Status,
 };
 
 /// Starts the TLS library for one ClientHello, or refuses it.
@@ -73,6 +74,10 @@ impl Session for Accepting {
 
     fn peer_params(&self) -> Option<&[u8]> {
         self.running()?.peer_params()
+    }
+
+    fn early_data(&self) -> EarlyDataStatus {
+        self.running().map(Session::early_data).unwrap_or_default()
     }
 
     fn negotiated(&self) -> Negotiated {

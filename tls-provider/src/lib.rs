@@ -20,6 +20,7 @@
 
 mod accepting;
 mod admission;
+mod early;
 mod error;
 mod group;
 mod hello;
@@ -36,6 +37,7 @@ pub mod rustls;
 #[cfg(all(unix, feature = "s2n-tls"))]
 pub mod s2n;
 
+pub use early::{EarlyData, EarlyDataStatus, Lineage};
 pub use error::{Alert, ConfigError, Error};
 pub use group::{Group, GroupKind, KeyExchange};
 pub use hello::{ClientHello, HelloError};

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::{Group, Suite};
+use crate::{Group, Lineage, Suite};
 
 /// A TLS signature scheme by its IANA code point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,4 +74,7 @@ pub struct Negotiated {
     pub resumed: bool,
     /// Whether 0-RTT data was accepted.
     pub early_data: bool,
+    /// What the full handshake rested on that this session goes back to: its own, or the first of
+    /// the chain of tickets. Known at completion.
+    pub lineage: Option<Lineage>,
 }

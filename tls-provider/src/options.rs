@@ -2,7 +2,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::{ConfigError, KeyExchange, Provider, Suite};
+use crate::{ConfigError, EarlyData, KeyExchange, Provider, Suite};
 
 mod identity;
 mod key_log;
@@ -118,6 +118,7 @@ pub struct ServerOptions {
     pub(crate) suites: Option<Vec<Suite>>,
     pub(crate) key_log: KeyLog,
     pub(crate) no_tickets: bool,
+    pub(crate) early_data: EarlyData,
 }
 
 impl ServerOptions {
@@ -132,6 +133,7 @@ impl ServerOptions {
             suites: None,
             key_log: KeyLog::default(),
             no_tickets: false,
+            early_data: EarlyData::Off,
         }
     }
 
@@ -184,6 +186,14 @@ impl ServerOptions {
     #[must_use]
     pub fn key_log(mut self, key_log: KeyLog) -> Self {
         self.key_log = key_log;
+        self
+    }
+
+    /// Whether 0-RTT data is accepted. Default: [`EarlyData::Off`]. s2n-tls has none in QUIC and
+    /// refuses [`EarlyData::On`].
+    #[must_use]
+    pub fn early_data(mut self, early_data: EarlyData) -> Self {
+        self.early_data = early_data;
         self
     }
 

@@ -4,12 +4,12 @@ use arrayvec::ArrayVec;
 use bytes::BytesMut;
 
 use crate::{
-    CertificateDer, ClientHello, ConfigError, Error, KeyExchange, Negotiated, PerLevel, Secret,
-    Side,
+    CertificateDer, ClientHello, ConfigError, EarlyData, EarlyDataStatus, Error, KeyExchange,
+    Negotiated, PerLevel, Secret, Side,
 };
 
 /// What a session starts from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Start<'a> {
     /// Our transport parameters, encoded (RFC 9000 §18).
     pub params: &'a [u8],
@@ -20,6 +20,13 @@ pub struct Start<'a> {
     pub client_hello: Option<&'a ClientHello>,
     /// Client: resume from what the provider remembers of this server, if anything.
     pub resume: bool,
+    /// Client: offer 0-RTT data if the ticket allows. Server: accept it if the options and every
+    /// rule do; `Off` refuses it for this handshake alone.
+    pub early_data: EarlyData,
+    /// Server: what 0-RTT data relies on besides TLS, as the transport writes it down: the limits
+    /// that a client remembers with its ticket (RFC 9000 §7.4.1). It goes into the tickets of this
+    /// handshake, and 0-RTT data is accepted only with a ticket that has the same, byte for byte.
+    pub early_context: &'a [u8],
 }
 
 /// Everything one [`Session::drive`] call produced.
@@ -84,6 +91,29 @@ pub trait Session: Send {
     /// The peer's transport parameters as soon as they were parsed. Authenticated at
     /// [`Status::Complete`].
     fn peer_params(&self) -> Option<&[u8]>;
+
+    /// What became of 0-RTT data so far.
+    ///
+    /// A client that offers it has the secret of [`Level::ZeroRtt`] in its first [`Flight`]. A
+    /// server that accepts it has that secret in the flight with its ServerHello. It is known to a
+    /// client from the server's EncryptedExtensions on, and always at [`Status::Complete`].
+    ///
+    /// [`Level::ZeroRtt`]: crate::Level::ZeroRtt
+    fn early_data(&self) -> EarlyDataStatus {
+        EarlyDataStatus::None
+    }
+
+    /// Client: the server's transport parameters of the session that 0-RTT data relies on
+    /// (RFC 9000 §7.4.1), from the beginning. `None` where no 0-RTT data is offered.
+    fn remembered_params(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// Client: the application protocol of the session that 0-RTT data relies on, from the
+    /// beginning. `None` where no 0-RTT data is offered, or where the session had none.
+    fn remembered_alpn(&self) -> Option<&[u8]> {
+        None
+    }
 
     /// What was negotiated so far.
     fn negotiated(&self) -> Negotiated;

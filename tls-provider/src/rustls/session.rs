@@ -209,6 +209,7 @@ impl Session for Running {
             server_name,
             resumed: self.tls.handshake_kind() == Some(HandshakeKind::Resumed),
             early_data: false,
+            lineage: None,
         }
     }
 

@@ -307,6 +307,7 @@ impl Session for Running {
             server_name,
             resumed,
             early_data: false,
+            lineage: None,
         }
     }
 

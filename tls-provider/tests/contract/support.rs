@@ -272,6 +272,7 @@ pub(crate) fn client_start(name: &str) -> Start<'_> {
         server_name: Some(name),
         client_hello: None,
         resume: true,
+        ..Start::default()
     }
 }
 
@@ -281,6 +282,7 @@ pub(crate) fn server_start(hello: Option<&ClientHello>) -> Start<'_> {
         server_name: None,
         client_hello: hello,
         resume: false,
+        ..Start::default()
     }
 }
 

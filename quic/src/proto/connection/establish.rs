@@ -102,6 +102,7 @@ impl Connection {
                 server_name: Some(server_name),
                 client_hello: None,
                 resume: true,
+                ..Start::default()
             },
         )?;
         let mut connection = Self::new(Parts {
@@ -147,6 +148,7 @@ impl Connection {
                 server_name: None,
                 client_hello: Some(client_hello),
                 resume: true,
+                ..Start::default()
             },
         )?;
         let mut path = Path::new(remote, local, limits::MIN_DATAGRAM as u16);

@@ -9,6 +9,7 @@ mod datagrams;
 mod delivery;
 mod dispatch;
 mod establish;
+mod forge;
 mod observer;
 mod receive;
 mod reset;

@@ -329,15 +329,12 @@ impl Endpoint {
                 }
             }
         }
-        // Only a client looks for resets: a server whose client lost its state waits for nothing.
-        if connection.side().is_client() {
-            self.resets.set(slot, connection.reset_token());
-        }
+        self.resets.set(slot, connection.reset_tokens());
         true
     }
 
     fn forget(&mut self, slot: Slot, connection: &Connection) {
-        self.resets.set(slot, None);
+        self.resets.set(slot, std::iter::empty());
         for cid in connection.local_cids() {
             self.routing.remove(&cid);
         }

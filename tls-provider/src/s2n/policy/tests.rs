@@ -17,6 +17,7 @@ fn the_table_is_what_s2n_tls_sends() {
             server_name: Some("example.test"),
             client_hello: None,
             resume: false,
+            ..Start::default()
         };
         let mut session = provider.session(Side::Client, start).expect("a session");
         let mut tx = Flight::default();

@@ -20,6 +20,7 @@ fn resumed(client: &dyn Provider, server: &Server) -> bool {
         server_name,
         client_hello: None,
         resume: true,
+        ..Start::default()
     };
     let mut client = client
         .session(Side::Client, start(Some("example.test")))

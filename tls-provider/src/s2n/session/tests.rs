@@ -33,6 +33,7 @@ fn a_client_refuses_a_server_that_chooses_no_protocol() {
             server_name: Some("a.test"),
             client_hello: None,
             resume: false,
+            ..Start::default()
         };
         let mut client = client.session(Side::Client, start).expect("a session");
         let (mut to_server, mut to_client) = (Flight::default(), Flight::default());

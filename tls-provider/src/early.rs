@@ -1,0 +1,66 @@
+use crate::{Group, KeyExchange};
+
+/// Whether 0-RTT data is wanted (RFC 8446 §2.3).
+///
+/// Whoever records the first flight can send it again, and whoever later learns the ticket's key
+/// can read it, so it is for requests that may be repeated and are worth little to an eavesdropper.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EarlyData {
+    /// A client offers none; a server issues no tickets for it and accepts none.
+    #[default]
+    Off,
+    /// A client offers it where a ticket allows; a server accepts it where every rule does.
+    On,
+}
+
+impl EarlyData {
+    /// Whether it is wanted.
+    pub const fn is_on(self) -> bool {
+        matches!(self, Self::On)
+    }
+}
+
+/// What became of the 0-RTT data of one handshake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EarlyDataStatus {
+    /// The client offered none.
+    #[default]
+    None,
+    /// The client offers it and the server's answer is not known yet.
+    Offered,
+    /// The server accepted it.
+    Accepted,
+    /// The server refused it: what was sent early is lost, the handshake goes on.
+    Rejected,
+}
+
+/// What the first full handshake of a chain of resumed sessions rested on.
+///
+/// A resumed handshake exchanges keys afresh, but its ticket's key, which authenticates it and
+/// encrypts 0-RTT data, goes back to the full handshake at the beginning of the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lineage {
+    /// A group without ML-KEM, or one this build does not know.
+    Classical,
+    /// A group with ML-KEM.
+    PostQuantum,
+}
+
+impl Lineage {
+    /// That of a full handshake with this group.
+    pub fn of(group: Group) -> Self {
+        if group.is_post_quantum() {
+            Self::PostQuantum
+        } else {
+            Self::Classical
+        }
+    }
+
+    /// Whether a session of this lineage may be resumed under a policy.
+    ///
+    /// A policy that lets only post-quantum groups do a full handshake resumes nothing that began
+    /// with another.
+    pub fn may_resume(self, policy: &KeyExchange) -> bool {
+        self == Self::PostQuantum || !policy.requires_post_quantum()
+    }
+}

@@ -201,6 +201,32 @@ impl From<WriteError> for io::Error {
     }
 }
 
+/// Why a stream is not reset behind data that still arrives.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResetAtError {
+    /// The peer does not know RESET_STREAM_AT.
+    #[error("the peer does not support RESET_STREAM_AT; reset the whole stream")]
+    Unsupported,
+    /// All of it arrived, it was reset, or the peer stopped it.
+    #[error("the stream is closed; nothing is left to reset")]
+    Closed,
+    /// The connection is over.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+impl From<ResetAtError> for io::Error {
+    fn from(error: ResetAtError) -> Self {
+        let kind = match error {
+            ResetAtError::Connection(error) => return error.into(),
+            ResetAtError::Unsupported => io::ErrorKind::Unsupported,
+            ResetAtError::Closed => io::ErrorKind::BrokenPipe,
+        };
+        Self::new(kind, error)
+    }
+}
+
 /// Why a datagram cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

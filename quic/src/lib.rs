@@ -181,7 +181,8 @@ pub use connection::Connection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
 pub use error::{
-    By, ConnectError, ConnectionError, EndpointError, ReadError, SendDatagramError, WriteError,
+    By, ConnectError, ConnectionError, EndpointError, ReadError, ResetAtError, SendDatagramError,
+    WriteError,
 };
 pub use handshake::{Handshake, KeyExchangeInfo};
 pub use hybriq_tls as tls;

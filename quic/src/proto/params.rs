@@ -60,6 +60,8 @@ pub struct Params {
     pub min_ack_delay: Option<Duration>,
     /// Largest DATAGRAM frame it takes, type and length included; 0: none (RFC 9221 §3).
     pub max_datagram_frame_size: u64,
+    /// Whether it takes `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset §3).
+    pub reset_stream_at: bool,
 }
 
 /// The ids of RFC 9000 §18.2 and of extensions.
@@ -82,6 +84,9 @@ mod id {
     pub(super) const INITIAL_SCID: u64 = 0x0f;
     pub(super) const RETRY_SCID: u64 = 0x10;
     pub(super) const LAST: u64 = RETRY_SCID;
+    pub(super) const RESET_STREAM_AT: u64 = 0x1d;
+    /// What early drafts called it.
+    pub(super) const RESET_STREAM_AT_BEFORE: u64 = 0x17_f758_6d2c_b571;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
@@ -107,6 +112,7 @@ impl Default for Params {
             active_connection_id_limit: 2,
             min_ack_delay: None,
             max_datagram_frame_size: 0,
+            reset_stream_at: false,
         }
     }
 }
@@ -127,6 +133,10 @@ impl Params {
         if let Some(delay) = self.min_ack_delay {
             let micros = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
             put_integer(out, id::MIN_ACK_DELAY, micros);
+        }
+        if self.reset_stream_at {
+            put(out, id::RESET_STREAM_AT, &[]);
+            put(out, id::RESET_STREAM_AT_BEFORE, &[]);
         }
         if self.disable_active_migration {
             put(out, id::DISABLE_ACTIVE_MIGRATION, &[]);
@@ -259,7 +269,12 @@ impl Params {
             id::DISABLE_ACTIVE_MIGRATION if value.is_empty() => {
                 self.disable_active_migration = true;
             }
-            id::DISABLE_ACTIVE_MIGRATION => return Err(Rule("is not empty")),
+            id::RESET_STREAM_AT | id::RESET_STREAM_AT_BEFORE if value.is_empty() => {
+                self.reset_stream_at = true;
+            }
+            id::DISABLE_ACTIVE_MIGRATION | id::RESET_STREAM_AT | id::RESET_STREAM_AT_BEFORE => {
+                return Err(Rule("is not empty"));
+            }
             id::PREFERRED_ADDRESS => check_preferred_address(value)?,
             id::ACTIVE_CONNECTION_ID_LIMIT => {
                 self.active_connection_id_limit = within(2.., value, "is below 2")?;
@@ -413,6 +428,7 @@ fn name(id: u64) -> Cow<'static, str> {
         id::INITIAL_SCID => "initial_source_connection_id",
         id::RETRY_SCID => "retry_source_connection_id",
         id::MIN_ACK_DELAY => "min_ack_delay",
+        id::RESET_STREAM_AT | id::RESET_STREAM_AT_BEFORE => "reset_stream_at",
         id::MAX_DATAGRAM_FRAME_SIZE => "max_datagram_frame_size",
         _ => return Cow::Owned(format!("transport parameter {id:#x}")),
     })

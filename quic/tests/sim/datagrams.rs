@@ -150,7 +150,7 @@ fn run(mut world: World) -> World {
     world
 }
 
-/// Proves: rfc9221 5.4 datagrams-obey-congestion-control
+/// Proves: rfc9221 5.4 datagrams-are-congestion-controlled
 #[test]
 fn datagrams_as_fast_as_the_path_allows_overflow_no_queue_of_ours() {
     let world = run(world(link(1), transport(), Sender::new(1000, 5000, 0)));
@@ -167,7 +167,7 @@ fn datagrams_as_fast_as_the_path_allows_overflow_no_queue_of_ours() {
     assert!(took > Duration::from_millis(1900), "{took:?}");
 }
 
-/// Proves: rfc9221 5.2 lost-datagrams-are-reported-not-retransmitted
+/// Proves: rfc9221 5.2 datagrams-elicit-acks
 #[test]
 fn lost_datagrams_are_counted_and_stay_lost() {
     for seed in 0..4 {

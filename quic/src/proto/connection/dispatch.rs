@@ -44,6 +44,7 @@ impl Connection {
                 self.path.on_challenge(&challenge);
                 Ok(())
             }
+            Frame::ResetStreamAt(reset) => self.streams.on_reset_stream_at(&reset),
             Frame::Datagram(datagram) => self.datagrams.on_frame(&datagram),
             Frame::AckFrequency(frame) => self.on_ack_frequency(now, &frame),
             Frame::ImmediateAck => {

@@ -338,6 +338,7 @@ impl Connection {
             uni: params.initial_max_stream_data_uni,
             max_bidi: params.initial_max_streams_bidi,
             max_uni: params.initial_max_streams_uni,
+            reset_at: params.reset_stream_at,
         });
         self.local_cids
             .set_peer_limit(params.active_connection_id_limit);
@@ -401,6 +402,7 @@ fn local_params(config: &TransportConfig, local_cid: Cid, original_dcid: Option<
         initial_max_streams_uni: config.max_uni_streams,
         max_ack_delay: config.max_ack_delay,
         min_ack_delay: AckFrequency::new(config.max_ack_delay).local_min_delay(),
+        reset_stream_at: true,
         max_datagram_frame_size: config.datagrams.max_frame_size(),
         ack_delay_exponent: ACK_DELAY_EXPONENT,
         disable_active_migration: true,

@@ -30,7 +30,7 @@ fn receive(datagrams: &mut Datagrams, len: usize, fill: u8) -> Result<(), Transp
     datagrams.on_frame(&Datagram { data })
 }
 
-/// Proves: rfc9221 3 no-datagram-before-the-peer-announces-a-limit
+/// Proves: rfc9221 3 datagrams-need-the-parameter
 #[test]
 fn nothing_may_be_sent_to_a_peer_that_takes_none() {
     let mut datagrams = Datagrams::new(DatagramConfig::new());
@@ -47,7 +47,7 @@ fn nothing_may_be_sent_to_a_peer_that_takes_none() {
     assert_eq!(datagrams.max_size(ROOM), Some(0));
 }
 
-/// Proves: rfc9221 3 frame-never-larger-than-the-peers-limit
+/// Proves: rfc9221 3 datagrams-fit-the-limit
 #[test]
 fn a_frame_with_its_length_stays_within_the_peers_limit() {
     for limit in [2, 3, 63, 64, 65, 66, 67, 100, 1000, 16_383, 16_384, 16_390] {
@@ -65,7 +65,6 @@ fn a_frame_with_its_length_stays_within_the_peers_limit() {
     }
 }
 
-/// Proves: rfc9221 5 datagram-fits-one-packet
 #[test]
 fn the_largest_fills_a_packet() {
     let mut datagrams = ready(DatagramConfig::new());
@@ -182,7 +181,7 @@ fn a_flood_that_nobody_reads_is_bounded() {
     }
 }
 
-/// Proves: rfc9221 3 datagram-received-unannounced-is-protocol-violation
+/// Proves: rfc9221 3 unannounced-datagrams-close
 #[test]
 fn who_announced_none_takes_none() {
     let mut datagrams = ready(DatagramConfig::new().receive_buffer(0));
@@ -190,7 +189,7 @@ fn who_announced_none_takes_none() {
     assert_eq!(error.code, Code::PROTOCOL_VIOLATION);
 }
 
-/// Proves: rfc9221 3 datagram-above-our-limit-is-protocol-violation
+/// Proves: rfc9221 3 unannounced-datagrams-close
 #[test]
 fn a_frame_above_our_limit_is_refused() {
     let mut datagrams = ready(DatagramConfig::new());
@@ -253,7 +252,7 @@ fn one_that_does_not_fit_beside_an_ack_frame_goes_next_without() {
     assert!(!datagrams.take_squeezed(), "once");
 }
 
-/// Proves: rfc9221 5.2 lost-datagrams-are-reported-not-retransmitted
+/// Proves: rfc9221 5.2 datagrams-elicit-acks
 #[test]
 fn what_became_of_them_is_counted_and_nothing_is_sent_again() {
     let mut datagrams = ready(DatagramConfig::new());

@@ -12,6 +12,7 @@ mod decode;
 mod flow;
 mod names;
 mod path;
+mod reset_stream_at;
 mod stream;
 mod stream_id;
 mod token;
@@ -30,6 +31,7 @@ pub use flow::{
     DataBlocked, MaxData, MaxStreamData, MaxStreams, StreamDataBlocked, StreamsBlocked,
 };
 pub use path::{PathChallenge, PathResponse};
+pub use reset_stream_at::ResetStreamAt;
 pub use stream::{ResetStream, StopSending, Stream};
 pub use stream_id::{Direction, StreamId};
 pub use token::NewToken;
@@ -87,6 +89,8 @@ pub enum Frame<'a> {
     ImmediateAck,
     /// `ACK_FREQUENCY` (0xaf; draft-ietf-quic-ack-frequency §4).
     AckFrequency(AckFrequency),
+    /// `RESET_STREAM_AT` (0x24; draft-ietf-quic-reliable-stream-reset §4).
+    ResetStreamAt(ResetStreamAt),
     /// DATAGRAM (0x30, 0x31; RFC 9221 §4).
     Datagram(Datagram<'a>),
 }
@@ -126,6 +130,7 @@ impl Frame<'_> {
             Self::HandshakeDone => TYPE_HANDSHAKE_DONE,
             Self::ImmediateAck => ack_frequency::TYPE_IMMEDIATE,
             Self::AckFrequency(_) => ack_frequency::TYPE,
+            Self::ResetStreamAt(_) => reset_stream_at::TYPE,
             Self::Datagram(_) => datagram::TYPE,
         }
     }
@@ -166,7 +171,8 @@ impl Frame<'_> {
             | Self::StreamsBlocked(_)
             | Self::NewConnectionId(_)
             | Self::PathChallenge(_)
-            // RFC 9221 §5.
+            // draft-ietf-quic-reliable-stream-reset §3, RFC 9221 §5.
+            | Self::ResetStreamAt(_)
             | Self::Datagram(_) => matches!(kind, Kind::ZeroRtt | Kind::OneRtt),
         }
     }

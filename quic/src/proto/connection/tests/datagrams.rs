@@ -37,8 +37,7 @@ fn received(side: &mut super::Side) -> Vec<Bytes> {
     std::iter::from_fn(|| datagrams.recv()).collect()
 }
 
-/// Proves: rfc9221 4 datagram-carries-its-data
-/// Proves: rfc9221 5 datagram-elicits-an-acknowledgement
+/// Proves: rfc9221 5.2 datagrams-elicit-acks
 #[test]
 fn datagrams_arrive_in_order_and_are_acknowledged() {
     let mut pair = pair();
@@ -62,6 +61,7 @@ fn datagrams_arrive_in_order_and_are_acknowledged() {
     assert_eq!(pair.server.connection().stats().datagram_frames.received, 6);
 }
 
+/// Proves: rfc9221 3 datagrams-need-the-parameter
 #[test]
 fn a_peer_that_announced_none_is_sent_none_and_sends_its_own() {
     let mut pair = one_way();
@@ -79,7 +79,7 @@ fn a_peer_that_announced_none_is_sent_none_and_sends_its_own() {
     assert_eq!(received(&mut pair.client), [&b"one way"[..]]);
 }
 
-/// Proves: rfc9221 3 datagram-received-unannounced-is-protocol-violation
+/// Proves: rfc9221 3 unannounced-datagrams-close
 #[test]
 fn an_unannounced_datagram_ends_the_connection() {
     let mut pair = one_way();
@@ -102,7 +102,7 @@ fn an_unannounced_datagram_ends_the_connection() {
     );
 }
 
-/// Proves: rfc9221 5.2 lost-datagrams-are-reported-not-retransmitted
+/// Proves: rfc9221 5.2 datagrams-elicit-acks
 #[test]
 fn a_lost_datagram_is_counted_and_not_sent_again() {
     let mut pair = pair();

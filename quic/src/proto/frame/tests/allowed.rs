@@ -1,5 +1,6 @@
 use super::decoded;
 use crate::proto::{
+    error::Code,
     frame::{Datagram, Frame},
     packet::Kind,
 };
@@ -46,8 +47,8 @@ const TABLE: &[(&[u8], &str)] = &[
     (&[0x1f], "___1"),
 ];
 
-/// Proves: rfc9221 5 datagram-only-in-0-rtt-and-1-rtt
-/// Proves: rfc9221 5 datagram-is-ack-eliciting
+/// Proves: rfc9221 5 datagrams-are-in-0rtt-and-1rtt-only
+/// Proves: rfc9221 4 datagram-frames-have-two-forms
 #[test]
 fn a_datagram_belongs_into_0_rtt_and_1_rtt_packets() {
     for bytes in [&[0x30, 1, 2][..], &[0x31, 2, 1, 2]] {
@@ -82,6 +83,22 @@ fn an_ack_frequency_frame_belongs_into_1_rtt_packets() {
     for kind in [Kind::Initial, Kind::Handshake, Kind::ZeroRtt] {
         assert!(!frame.allowed_in(kind), "{kind:?}");
     }
+}
+
+#[test]
+fn a_reset_stream_at_belongs_into_0_rtt_and_1_rtt_packets() {
+    let frame = decoded(&[0x24, 4, 7, 9, 8]).expect("a frame");
+    assert_eq!(frame.frame_type(), 0x24);
+    assert!(frame.is_ack_eliciting());
+    for kind in [Kind::Initial, Kind::Handshake, Kind::ZeroRtt, Kind::OneRtt] {
+        let application = matches!(kind, Kind::ZeroRtt | Kind::OneRtt);
+        assert_eq!(frame.allowed_in(kind), application, "{kind:?}");
+    }
+    let error = decoded(&[0x24, 4, 7, 8, 9]).expect_err("reliable beyond the end");
+    assert_eq!(
+        (error.code, error.frame),
+        (Code::FRAME_ENCODING_ERROR, 0x24)
+    );
 }
 
 #[test]

@@ -5,7 +5,8 @@ use crate::proto::{
     frame::{
         AckFrequency, ConnectionClose, Crypto, DataBlocked, Datagram, Encode, Frame, MaxData,
         MaxStreamData, MaxStreams, NewConnectionId, NewToken, PathChallenge, PathResponse,
-        ResetStream, RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
+        ResetStream, ResetStreamAt, RetireConnectionId, StopSending, Stream, StreamDataBlocked,
+        StreamsBlocked,
     },
     frame::{Direction, StreamId},
     packet::{Cid, Kind},
@@ -43,6 +44,8 @@ proptest! {
         let id = StreamId(a);
         let frame = ResetStream { id, code: b, final_size: c };
         check(frame, &Frame::ResetStream(frame));
+        let frame = ResetStreamAt { id, code: b, final_size: c, reliable_size: c / 2 };
+        check(frame, &Frame::ResetStreamAt(frame));
         let frame = StopSending { id, code: b };
         check(frame, &Frame::StopSending(frame));
         let frame = MaxData { max: a };

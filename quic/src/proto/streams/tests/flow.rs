@@ -321,6 +321,7 @@ fn each_kind_of_stream_has_its_own_first_limit() {
         bidi_remote: 2,
         uni: 3,
         max_bidi: 1,
+        reset_at: false,
         max_uni: 1,
     };
     let mut server = Streams::new(hybriq_tls::Side::Server, LIMITS);

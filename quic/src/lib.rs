@@ -171,8 +171,8 @@ mod udp;
 mod worker;
 
 pub use config::{
-    AckFrequency, CarefulResume, ClientConfig, DatagramConfig, ServerConfig, TransportConfig,
-    WhenFull,
+    AckFrequency, AddressValidation, CarefulResume, ClientConfig, DatagramConfig, MemoryTokenStore,
+    ServerConfig, TokenKeys, TokenStore, TransportConfig, WhenFull,
 };
 #[cfg(feature = "tokio")]
 pub use connecting::Connecting;

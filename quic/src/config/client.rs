@@ -4,7 +4,7 @@ use hybriq_tls::{
     Backend, ClientOptions, ConfigError, Identity, KeyExchange, KeyLog, Provider, Suite, Trust,
 };
 
-use super::TransportConfig;
+use super::{MemoryTokenStore, TokenStore, TransportConfig};
 use crate::proto::endpoint::Setup;
 
 /// What a client connects with. Start from [`ClientConfig::new`].
@@ -30,6 +30,7 @@ pub struct ClientConfig {
     backend: Backend,
     provider: Option<Arc<dyn Provider>>,
     transport: TransportConfig,
+    tokens: Arc<dyn TokenStore>,
     built: Arc<OnceLock<Setup>>,
 }
 
@@ -47,6 +48,7 @@ impl ClientConfig {
             backend: Backend::default(),
             provider: None,
             transport: TransportConfig::new(),
+            tokens: Arc::new(MemoryTokenStore::new()),
             built: Arc::default(),
         }
     }
@@ -121,6 +123,16 @@ impl ClientConfig {
         self
     }
 
+    /// Where tokens are kept that let the next connection to the same server do without a Retry
+    /// (RFC 9000 §8.1.3). Default: a [`MemoryTokenStore`] that the clones of this configuration
+    /// share.
+    #[must_use]
+    pub fn token_store(mut self, store: Arc<dyn TokenStore>) -> Self {
+        self.tokens = store;
+        self.built = Arc::default();
+        self
+    }
+
     fn with_tls(mut self, change: impl FnOnce(ClientOptions) -> ClientOptions) -> Self {
         self.tls = change(self.tls);
         self.built = Arc::default();
@@ -137,9 +149,10 @@ impl ClientConfig {
             Some(provider) => provider.clone(),
             None => self.backend.client(&self.tls)?,
         };
+        let transport = self.transport.clone().token_store(self.tokens.clone());
         let setup = Setup {
             provider,
-            transport: Arc::new(self.transport.clone()),
+            transport: Arc::new(transport),
         };
         Ok(self.built.get_or_init(|| setup).clone())
     }

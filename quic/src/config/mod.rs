@@ -4,10 +4,15 @@ mod careful_resume;
 mod client;
 mod datagrams;
 mod server;
+mod token;
+mod token_store;
 mod transport;
 
 pub use careful_resume::CarefulResume;
 pub use client::ClientConfig;
 pub use datagrams::{DatagramConfig, WhenFull};
 pub use server::ServerConfig;
+pub use token::{AddressValidation, TokenKeys};
+pub(crate) use token_store::SharedStore;
+pub use token_store::{MemoryTokenStore, TokenStore};
 pub use transport::{AckFrequency, TransportConfig};

@@ -11,8 +11,8 @@ use std::{
 use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 
 use super::{
-    Connection, Event, Setup, close::Close, observer::Observer, receive::Early, resume::PathKeys,
-    spaces, state::State, timers::Timers,
+    Connection, Event, Setup, close::Close, new_token::NewTokens, observer::Observer,
+    receive::Early, resume::PathKeys, retry::Retried, spaces, state::State, timers::Timers,
 };
 use crate::{
     config::{self, TransportConfig},
@@ -74,6 +74,10 @@ pub struct ServerStart<'a> {
     pub addresses: (SocketAddr, Local),
     /// The id the client chose for us, its own id, and ours.
     pub cids: [Cid; 3],
+    /// The id the client chose at first, if a Retry gave it the one above.
+    pub original_dcid: Option<Cid>,
+    /// Whether a token proved the client's address.
+    pub validated: bool,
     /// A secret of this connection's own.
     pub seed: u64,
 }
@@ -120,6 +124,7 @@ impl Connection {
             seed,
         });
         connection.path_keys = PathKeys::of_client(start);
+        connection.new_tokens = NewTokens::of_client(start);
         connection.advance_handshake(now);
         Ok(connection)
     }
@@ -137,10 +142,15 @@ impl Connection {
             addresses: (remote, local),
             ..
         } = start;
-        let [original_dcid, peer_cid, local_cid] = start.cids;
+        let [initial_dcid, peer_cid, local_cid] = start.cids;
+        let original_dcid = start.original_dcid.unwrap_or(initial_dcid);
+        let retry_scid = start.original_dcid.map(|_| initial_dcid);
         let mut params = Vec::with_capacity(192);
-        local_params(&setup.transport, local_cid, Some(original_dcid))
-            .encode(Side::Server, &mut params);
+        Params {
+            retry_scid,
+            ..local_params(&setup.transport, local_cid, Some(original_dcid))
+        }
+        .encode(Side::Server, &mut params);
         let session = setup.provider.session(
             Side::Server,
             Start {
@@ -154,6 +164,9 @@ impl Connection {
         let mut path = Path::new(remote, local, limits::MIN_DATAGRAM as u16);
         path.on_received(start.credit.0);
         path.on_sent(start.credit.1);
+        if start.validated {
+            path.on_validated();
+        }
         let mut connection = Self::new(Parts {
             now,
             side: Side::Server,
@@ -161,7 +174,7 @@ impl Connection {
             policy: setup.provider.key_exchange_for(client_hello.server_name()),
             session,
             path,
-            initial: packet::initial_keys(VERSION_1, &original_dcid, Side::Server),
+            initial: packet::initial_keys(VERSION_1, &initial_dcid, Side::Server),
             received: start.received,
             local_cid,
             peer_cid,
@@ -169,6 +182,7 @@ impl Connection {
             seed: start.seed,
         });
         connection.path_keys = path_keys;
+        connection.retried = retry_scid.map(Retried::by_us);
         for pn in 0..start.packets_sent {
             connection
                 .recovery
@@ -242,6 +256,7 @@ impl Connection {
             peer_cids: cids::Remote::new(parts.peer_cid),
             original_dcid: parts.original_dcid,
             retried: None,
+            new_tokens: NewTokens::default(),
             path_keys: PathKeys::default(),
             peer_params: None,
             streams: Streams::new(side, limits),
@@ -366,7 +381,8 @@ impl Connection {
         if self.side.is_client() && params.original_dcid != Some(self.original_dcid) {
             return wrong("original_destination_connection_id is not the one that was used");
         }
-        if params.retry_scid != self.retried.as_ref().map(|retried| retried.scid) {
+        let retry_scid = self.retried.as_ref().map(|retried| retried.scid);
+        if self.side.is_client() && params.retry_scid != retry_scid {
             return wrong("retry_source_connection_id is not the one of a Retry");
         }
         Ok(())

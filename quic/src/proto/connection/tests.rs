@@ -389,6 +389,7 @@ fn packets_that_come_before_their_keys_wait_and_are_bounded() {
     assert!(pair.client.events().contains(&Event::HandshakeComplete));
 }
 
+/// Proves: rfc9000 10.2.1 closing-is-rate-limited
 #[test]
 fn a_closing_connection_answers_ever_more_rarely() {
     let mut pair = Pair::new(

@@ -64,6 +64,8 @@ fn a_datagram_belongs_into_0_rtt_and_1_rtt_packets() {
     }
 }
 
+/// Proves: rfc9000 12.4 frames-in-wrong-packets-close
+/// Proves: rfc9000 12.5 application-frames-are-1rtt
 #[test]
 fn frames_are_allowed_where_table_3_of_rfc_9000_says() {
     for (bytes, allowed) in TABLE {

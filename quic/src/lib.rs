@@ -181,8 +181,8 @@ pub use connection::Connection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
 pub use error::{
-    By, ConnectError, ConnectionError, EndpointError, ReadError, ResetAtError, SendDatagramError,
-    WriteError,
+    By, ConnectError, ConnectionError, EndpointError, MigrateError, ReadError, ResetAtError,
+    SendDatagramError, WriteError,
 };
 pub use handshake::{Handshake, KeyExchangeInfo};
 pub use hybriq_tls as tls;
@@ -190,6 +190,7 @@ pub use hybriq_tls::{Backend, Group, Identity, KeyExchange, KeyLog, Side, Trust}
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;
 pub use proto::{
+    cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey},
     congestion::{self, Congestion},
     error::Code,
     frame::EcnCounts,

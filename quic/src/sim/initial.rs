@@ -7,7 +7,7 @@ use hybriq_tls::Side;
 use super::{Datagram, Hop, Node, PacketKind, packets};
 use crate::proto::{
     frame::{ConnectionClose, Encode, Frame, FrameWriter},
-    limits::{LOCAL_CID_LEN, MIN_DATAGRAM},
+    limits::MIN_DATAGRAM,
     packet::{
         Cid, Decoded, DirectionKeys, Header, Kind, PacketBuilder, VERSION_1, decode,
         initial_direction,
@@ -81,7 +81,7 @@ pub fn open_initials(datagram: &[u8], first_dcid: &Cid, writer: Side) -> Vec<Ini
 
 fn open(packet: &mut [u8], keys: &DirectionKeys) -> Option<Initial> {
     let size = packet.len();
-    let (Decoded::Protected(packet), _) = decode(packet, LOCAL_CID_LEN).ok()? else {
+    let (Decoded::Protected(packet), _) = decode(packet, 0).ok()? else {
         return None;
     };
     let (dcid, scid) = (packet.dcid, packet.scid);

@@ -70,6 +70,7 @@ impl Connection {
     /// `space` is the one of the ACK frame that settled them.
     pub(super) fn settle(&mut self, space: Space, outcome: &mut Outcome<Carried>) {
         for settled in outcome.acked.drain(..) {
+            self.on_size_acked(&settled);
             let carried = settled.packet.record;
             self.streams.on_acked(&carried.streams);
             self.datagrams.on_acked(carried.datagrams);
@@ -84,6 +85,7 @@ impl Connection {
         }
         for settled in outcome.lost.drain(..) {
             self.observe_loss(&settled);
+            self.on_size_lost(&settled);
             let carried = settled.packet.record;
             self.streams.on_lost(&carried.streams);
             self.datagrams.on_lost(carried.datagrams);
@@ -102,6 +104,7 @@ impl Connection {
         if let Some(largest) = outcome.largest_acked_ack {
             self.spaces[space].on_ack_of_ack(largest);
         }
+        self.follow_mtu();
         outcome.clear();
     }
 }

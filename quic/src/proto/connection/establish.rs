@@ -28,7 +28,7 @@ use crate::{
         limits,
         packet::{self, Cid, KeyPair, VERSION_1},
         params::{ACK_DELAY_EXPONENT, Params},
-        path::Path,
+        path::{Path, Paths},
         recovery::{self, Outcome, Recovery},
         space::Received,
         streams::{Limits, PeerLimits, Streams},
@@ -78,6 +78,8 @@ pub struct ServerStart<'a> {
     pub original_dcid: Option<Cid>,
     /// Whether a token proved the client's address.
     pub validated: bool,
+    /// The stateless reset token of ours.
+    pub reset_token: Option<[u8; 16]>,
     /// A secret of this connection's own.
     pub seed: u64,
 }
@@ -148,6 +150,7 @@ impl Connection {
         let mut params = Vec::with_capacity(192);
         Params {
             retry_scid,
+            stateless_reset_token: start.reset_token,
             ..local_params(&setup.transport, local_cid, Some(original_dcid))
         }
         .encode(Side::Server, &mut params);
@@ -246,13 +249,18 @@ impl Connection {
         Self {
             side,
             state: State::new(),
+            paths: Paths::new(derived(parts.seed, b"paths")),
+            elsewhere: None,
+            first_peer: path.peer(),
+            first_local: path.local(),
+            announces: false,
             path,
             spaces: spaces::received(parts.received, config.max_ack_delay),
             recovery,
             ack_frequency: AckFrequency::new(config.max_ack_delay),
             handshake: Handshake::new(side, parts.session, parts.policy, parts.initial),
             agreement: None,
-            local_cids: cids::Local::new(worker_of(&parts.local_cid), parts.local_cid),
+            local_cids: cids::Local::new(parts.local_cid),
             peer_cids: cids::Remote::new(parts.peer_cid),
             original_dcid: parts.original_dcid,
             retried: None,
@@ -329,15 +337,7 @@ impl Connection {
         self.discard(packet::Space::Initial);
         self.discard(packet::Space::Handshake);
         self.events.push_back(Event::HandshakeConfirmed);
-        let peer_limit = self
-            .peer_params
-            .as_ref()
-            .map_or(u64::MAX, |params| params.max_udp_payload_size);
-        let size = u64::from(self.config.datagram_size).min(peer_limit) as u16;
-        if size > self.path.datagram_size() {
-            self.path.set_datagram_size(size);
-            self.recovery.on_datagram_size(size);
-        }
+        self.start_mtu();
     }
 
     fn learn_params(&mut self) -> Result<(), TransportError> {
@@ -421,7 +421,7 @@ fn local_params(config: &TransportConfig, local_cid: Cid, original_dcid: Option<
         reset_stream_at: true,
         max_datagram_frame_size: config.datagrams.max_frame_size(),
         ack_delay_exponent: ACK_DELAY_EXPONENT,
-        disable_active_migration: true,
+        disable_active_migration: !config.migration,
         active_connection_id_limit: limits::PEER_CIDS as u64,
         ..Params::default()
     }
@@ -433,9 +433,4 @@ fn derived(seed: u64, purpose: &[u8]) -> u64 {
     hasher.write_u64(seed);
     hasher.write(purpose);
     hasher.finish()
-}
-
-/// The worker's index is the first byte of every id of ours.
-fn worker_of(cid: &Cid) -> u8 {
-    cid.as_bytes().first().copied().unwrap_or_default()
 }

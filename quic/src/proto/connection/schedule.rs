@@ -8,10 +8,7 @@ use super::{
     spaces::level,
 };
 use crate::error::By;
-use crate::proto::{
-    datagrams::Rival, frame::FrameWriter, packet::Space, params::ACK_DELAY_EXPONENT,
-    streams::Timing,
-};
+use crate::proto::{frame::FrameWriter, packet::Space, params::ACK_DELAY_EXPONENT};
 
 /// What a space wants to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +18,8 @@ pub(super) enum Wish {
     Ack,
     /// Frames that the peer must acknowledge.
     Frames,
+    /// A PING, in a datagram that tells whether the path carries its size.
+    MtuProbe,
 }
 
 impl Connection {
@@ -33,7 +32,8 @@ impl Connection {
         if probing {
             return Wish::Frames;
         }
-        let room = self.recovery.can_send(self.path.datagram_size().into());
+        let room = self.recovery.can_send(self.path.datagram_size().into())
+            && !(space == Space::Data && self.keeps_room_for_probe(now));
         let paced = space == Space::Data && !self.recovery.may_send_now(now);
         if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
             return Wish::Frames;
@@ -66,7 +66,7 @@ impl Connection {
         space != Space::Data && !self.recovery.has_eliciting_in_flight(space)
     }
 
-    fn has_keys(&self, space: Space) -> bool {
+    pub(super) fn has_keys(&self, space: Space) -> bool {
         let keys = self.handshake.keys();
         match space {
             Space::Initial => keys.initial().is_some(),
@@ -84,7 +84,7 @@ impl Connection {
         self.handshake.has_pending(level(space))
             || (space == Space::Data
                 && (self.handshake.owes_done()
-                    || self.path.has_pending()
+                    || self.announces
                     || self.new_tokens.has_pending()
                     || self.local_cids.has_pending()
                     || self.peer_cids.has_pending()
@@ -102,6 +102,10 @@ impl Connection {
     ) -> Carried {
         let mut control = Control::new(space);
         let mut carried = Carried::new(space);
+        if wish == Wish::MtuProbe {
+            out.ping();
+            return carried;
+        }
         if space != Space::Data || wish != Wish::Frames || !self.datagrams.take_squeezed() {
             self.write_ack(space, now, out);
         }
@@ -114,7 +118,9 @@ impl Connection {
                 .write_frames(level(space), out, &mut control.crypto);
             if space == Space::Data {
                 control.handshake_done = self.handshake.write_done(out);
-                self.path.write_frames(out);
+                if self.announces {
+                    self.announces = !out.ping();
+                }
                 control.ack_frequency = self.ack_frequency.write_frames(out);
                 if let Some(request) = self.ack_frequency.made(control.ack_frequency) {
                     self.observe_request(By::Local, request);
@@ -137,32 +143,7 @@ impl Connection {
         carried
     }
 
-    /// Streams and DATAGRAM frames, which share what is left (see [`Datagrams`]).
-    ///
-    /// [`Datagrams`]: crate::proto::datagrams::Datagrams
-    fn write_data(&mut self, now: Instant, out: &mut FrameWriter<'_>, carried: &mut Carried) {
-        let timing = Timing {
-            now,
-            rtt: self.recovery.rtt().smoothed(),
-        };
-        if !self.datagrams.has_pending() {
-            return self.streams.write_frames(timing, out, &mut carried.streams);
-        }
-        let most = self.max_datagram_payload();
-        let rival = if self.streams.has_pending() {
-            Rival::Waiting
-        } else {
-            Rival::Idle
-        };
-        let sent = &mut carried.datagrams;
-        self.datagrams.write_first(most, rival, out, sent);
-        let before = out.len();
-        self.streams.write_frames(timing, out, &mut carried.streams);
-        self.datagrams.on_streams_sent(out.len() - before);
-        self.datagrams.write_rest(out, sent);
-    }
-
-    fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
+    pub(super) fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
         let received = &mut self.spaces[space];
         if !received.is_ack_pending() {
             return;

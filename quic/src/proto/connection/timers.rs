@@ -88,6 +88,8 @@ impl Connection {
             self.timers.gives_up_at(),
             self.timers.tickets_until,
             self.paced_until,
+            self.local_cids.next_timeout(),
+            self.next_path_timeout(),
         ];
         own.into_iter()
             .chain([loss, initial, handshake, data])
@@ -118,6 +120,11 @@ impl Connection {
             self.handshake.release();
         }
         self.paced_until = self.paced_until.filter(|&at| at > now);
+        self.local_cids.on_timeout(now);
+        self.on_path_timeout(now);
+        if self.state.is_closed() {
+            return;
+        }
         for space in Space::ALL {
             self.spaces[space].on_timeout(now);
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::proto::packet::Version;
 use hybriq_tls::{Group, GroupKind, Negotiated, SignatureScheme, Suite};
 
 /// The outcome of a completed handshake.
@@ -20,6 +21,8 @@ pub struct Handshake {
     pub server_name: Option<String>,
     /// Whether a session ticket replaced the certificate.
     pub resumed: bool,
+    /// The version of QUIC.
+    pub version: Version,
 }
 
 /// How the keys of a connection were agreed on. Displays as the group's name.
@@ -56,7 +59,7 @@ impl fmt::Display for KeyExchangeInfo {
 
 impl Handshake {
     /// The outcome, once TLS knows the group and the suite.
-    pub(crate) fn new(negotiated: Negotiated) -> Option<Self> {
+    pub(crate) fn new(negotiated: Negotiated, version: Version) -> Option<Self> {
         let group = negotiated.group?;
         let (client_share, server_share) = group.share_sizes().unwrap_or_default();
         Some(Self {
@@ -71,6 +74,7 @@ impl Handshake {
             alpn: negotiated.alpn,
             server_name: negotiated.server_name,
             resumed: negotiated.resumed,
+            version,
         })
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     events::{Subscriber, Subscription},
     proto::{
         congestion::Congestion,
+        packet::{Version, Versions},
         recovery::{EcnState, Pacing},
     },
 };
@@ -85,6 +86,8 @@ pub struct TransportConfig {
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
     pub(crate) migration: bool,
+    pub(crate) versions: Versions,
+    pub(crate) first_version: Option<Version>,
     pub(crate) subscriber: Option<Subscription>,
 }
 
@@ -120,6 +123,8 @@ impl TransportConfig {
             ecn: EcnState::Testing,
             pacing: Pacing::On,
             migration: true,
+            versions: Versions::DEFAULT,
+            first_version: None,
             subscriber: None,
         }
     }
@@ -337,6 +342,47 @@ impl TransportConfig {
     pub const fn without_ecn(mut self) -> Self {
         self.ecn = EcnState::Disabled;
         self
+    }
+
+    /// The versions of QUIC to speak, the preferred one first. Default: version 2, version 1. An
+    /// empty list changes nothing.
+    ///
+    /// A server answers in the one it prefers of those the client offers, which takes no round trip
+    /// (RFC 9368 §2.3), and turns clients away that begin in a version which is not listed. It says
+    /// the same of all servers of its deployment: when a version is added, let every one of them
+    /// accept it before any prefers it.
+    ///
+    /// # Examples
+    /// ```
+    /// use hybriq::{TransportConfig, Version};
+    ///
+    /// let only_version_1 = TransportConfig::new().versions([Version::V1]);
+    /// let first_flight_in_version_2 = TransportConfig::new()
+    ///     .versions([Version::V2, Version::V1])
+    ///     .first_version(Version::V2);
+    /// ```
+    #[must_use]
+    pub fn versions(mut self, versions: impl IntoIterator<Item = Version>) -> Self {
+        self.versions = Versions::new(versions).unwrap_or(self.versions);
+        self
+    }
+
+    /// The version of a client's first flight, one of [`versions`](Self::versions). Default: version
+    /// 1 if it is one of them, because every server speaks it (RFC 9368 §2.5).
+    ///
+    /// A server that does not speak it costs the client a round trip more.
+    #[must_use]
+    pub const fn first_version(mut self, version: Version) -> Self {
+        self.first_version = Some(version);
+        self
+    }
+
+    pub(crate) fn first_flight_version(&self) -> Version {
+        let wishes = [self.first_version.unwrap_or(Version::V1), Version::V1];
+        let mut wishes = wishes.into_iter();
+        wishes
+            .find(|version| self.versions.contains(*version))
+            .unwrap_or(self.versions.preferred())
     }
 
     /// Tells somebody what happens on connections, as it happens: see [`events`](crate::events).

@@ -119,6 +119,9 @@ pub const CLOSE_REASON: usize = 256;
 /// Undecryptable packets kept until their keys come.
 pub const UNDECRYPTABLE_PACKETS: usize = 4;
 
+/// Versions of a peer's version_information that are looked at; more are ignored.
+pub const AVAILABLE_VERSIONS: usize = 16;
+
 /// Transport parameters of ids we don't know that are read; more are an error.
 pub const UNKNOWN_PARAMS: usize = 64;
 

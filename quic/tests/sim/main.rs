@@ -31,3 +31,4 @@ mod streams_priority;
 mod streams_windows;
 mod support;
 mod transfer;
+mod versions;

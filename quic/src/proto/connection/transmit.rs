@@ -7,7 +7,7 @@ use crate::proto::{
     datagram::Transmit,
     error::{Code, TransportError},
     limits,
-    packet::{Header, Kind, PacketBuilder, PerSpace, Space, VERSION_1},
+    packet::{Header, Kind, PacketBuilder, PerSpace, Space},
     space::SentPacket,
 };
 
@@ -261,7 +261,7 @@ impl Connection {
             .unwrap_or(crate::proto::packet::Cid::EMPTY);
         Header::Long {
             kind,
-            version: VERSION_1,
+            version: self.version(),
             dcid,
             scid,
             token: self.initial_token(),

@@ -11,7 +11,7 @@ use crate::{
         endpoint::Setup,
         frame::NewToken,
         limits,
-        packet::{Header, Space, VERSION_1},
+        packet::{Header, Space, Version},
         token::Kind,
     },
 };
@@ -38,7 +38,7 @@ fn connect(pair: &mut Pair, store: &Arc<MemoryTokenStore>) {
 }
 
 fn tokens(store: &MemoryTokenStore) -> Vec<Vec<u8>> {
-    let taken = std::iter::from_fn(|| store.take("server.test", VERSION_1));
+    let taken = std::iter::from_fn(|| store.take("server.test", Version::V1.number()));
     taken.map(|token| token.to_vec()).collect()
 }
 
@@ -127,14 +127,14 @@ fn a_token_that_would_crowd_out_the_client_hello_is_not_kept() {
     let tokens_of = &pair.client.connection().new_tokens;
     let longest = vec![1; limits::TOKEN_LEN];
     let longer = vec![1; limits::TOKEN_LEN + 1];
-    tokens_of.on_frame(&NewToken { token: &longer });
-    tokens_of.on_frame(&NewToken { token: &longest });
+    tokens_of.on_frame(Version::V1, &NewToken { token: &longer });
+    tokens_of.on_frame(Version::V1, &NewToken { token: &longest });
     assert_eq!(tokens(&store), [longest.clone()]);
     // Nor is it used if somebody else's store has it.
-    store.put("server.test", VERSION_1, longer.into());
+    store.put("server.test", Version::V1.number(), longer.into());
     connect(&mut pair, &store);
     assert!(initial_token(&mut pair).is_empty());
-    store.put("server.test", VERSION_1, longest.into());
+    store.put("server.test", Version::V1.number(), longest.into());
     connect(&mut pair, &store);
     assert_eq!(initial_token(&mut pair).len(), limits::TOKEN_LEN);
     pair.run();

@@ -8,7 +8,7 @@ use crate::{
     proto::{
         error::Code,
         limits,
-        packet::{Cid, Header, Retry, Space, VERSION_1},
+        packet::{Cid, Header, Retry, Space, Version},
         params::Params,
     },
     sim::{join, open_initials},
@@ -20,7 +20,7 @@ fn retry(pair: &mut Pair, scid: Cid) -> Vec<u8> {
     let client = pair.client.connection();
     let local = client.local_cids().next().unwrap();
     let mut buffer = vec![0; limits::MIN_DATAGRAM];
-    let retry = Retry::new(VERSION_1, local, scid, TOKEN);
+    let retry = Retry::new(Version::V1, local, scid, TOKEN);
     let size = retry.encode(&client.original_dcid, 0, &mut buffer);
     buffer.truncate(size.unwrap());
     buffer
@@ -159,7 +159,12 @@ fn a_retry_token_that_fills_a_datagram_breaks_nothing() {
         let local = client.local_cids().next().unwrap();
         let token = vec![7; len];
         let mut buffer = vec![0; 2 * limits::MIN_DATAGRAM];
-        let retry = Retry::new(VERSION_1, local, Cid::from(*b"retry id"), &token);
+        let retry = Retry::new(
+            crate::proto::packet::Version::V1,
+            local,
+            Cid::from(*b"retry id"),
+            &token,
+        );
         let size = retry.encode(&client.original_dcid, 0, &mut buffer).unwrap();
         buffer.truncate(size);
         pair.client.receive(pair.now, server_address(), &mut buffer);

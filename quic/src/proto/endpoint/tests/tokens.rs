@@ -15,7 +15,7 @@ use crate::{
         error::Code,
         frame::{Crypto, FrameWriter},
         limits,
-        packet::{self, Cid, Decoded, Header, Kind, VERSION_1, initial_direction},
+        packet::{self, Cid, Decoded, Header, Kind, Version, initial_direction},
         token,
     },
     sim::{InitialFrame, open_initials, seal_packet},
@@ -65,12 +65,12 @@ impl Scene {
         let (offset, data) = [(0, head), (head.len(), tail)][number as usize];
         let header = Header::Long {
             kind: Kind::Initial,
-            version: VERSION_1,
+            version: Version::V1,
             dcid,
             scid: self.scid,
             token,
         };
-        let keys = initial_direction(VERSION_1, &dcid, Side::Client);
+        let keys = initial_direction(Version::V1, &dcid, Side::Client);
         let fill = |out: &mut FrameWriter<'_>| {
             out.write(&Crypto {
                 offset: offset as u64,
@@ -135,7 +135,7 @@ impl Scene {
             admission, random, ..
         } = &mut self.endpoint;
         admission.at(self.now);
-        let token = admission.new_token(ip.into(), VERSION_1, &mut **random);
+        let token = admission.new_token(ip.into(), Version::V1.number(), &mut **random);
         token.unwrap().to_vec()
     }
 }

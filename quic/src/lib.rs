@@ -171,8 +171,8 @@ mod udp;
 mod worker;
 
 pub use config::{
-    AckFrequency, AddressValidation, CarefulResume, ClientConfig, MemoryTokenStore, ServerConfig,
-    TokenKeys, TokenStore, TransportConfig,
+    AckFrequency, AddressValidation, CarefulResume, ClientConfig, DatagramConfig, MemoryTokenStore,
+    ServerConfig, TokenKeys, TokenStore, TransportConfig, WhenFull,
 };
 #[cfg(feature = "tokio")]
 pub use connecting::Connecting;
@@ -181,7 +181,8 @@ pub use connection::Connection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
 pub use error::{
-    By, ConnectError, ConnectionError, EndpointError, MigrateError, ReadError, WriteError,
+    By, ConnectError, ConnectionError, EndpointError, MigrateError, ReadError, ResetAtError,
+    SendDatagramError, WriteError,
 };
 pub use handshake::{Handshake, KeyExchangeInfo};
 pub use hybriq_tls as tls;
@@ -202,6 +203,6 @@ pub use recv_stream::RecvStream;
 pub use saved_path::{InvalidSavedPath, SavedPath};
 #[cfg(feature = "tokio")]
 pub use send_stream::SendStream;
-pub use stats::{ConnectionStats, PathStats};
+pub use stats::{ConnectionStats, DatagramStats, PathStats};
 #[cfg(feature = "tokio")]
 pub use worker::EndpointStats;

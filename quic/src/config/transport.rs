@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use super::{CarefulResume, SharedStore, TokenStore};
+use super::{CarefulResume, DatagramConfig, SharedStore, TokenStore};
 use crate::{
     events::{Subscriber, Subscription},
     proto::{
@@ -73,6 +73,7 @@ pub struct TransportConfig {
     pub(crate) max_send_buffer: u64,
     pub(crate) max_bidi_streams: u64,
     pub(crate) max_uni_streams: u64,
+    pub(crate) datagrams: DatagramConfig,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) handshake_timeout: Duration,
     pub(crate) max_ack_delay: Duration,
@@ -112,6 +113,7 @@ impl TransportConfig {
             max_send_buffer: 16 * MIB,
             max_bidi_streams: 100,
             max_uni_streams: 100,
+            datagrams: DatagramConfig::new(),
             idle_timeout: Some(Duration::from_secs(30)),
             handshake_timeout: Duration::from_secs(10),
             max_ack_delay: Duration::from_millis(25),
@@ -224,6 +226,14 @@ impl TransportConfig {
     #[must_use]
     pub const fn max_uni_streams(mut self, count: u64) -> Self {
         self.max_uni_streams = streams(count);
+        self
+    }
+
+    /// How much of datagrams (RFC 9221) is held, in both directions. Default
+    /// [`DatagramConfig::new`]: the peer may send them.
+    #[must_use]
+    pub const fn datagrams(mut self, datagrams: DatagramConfig) -> Self {
+        self.datagrams = datagrams;
         self
     }
 

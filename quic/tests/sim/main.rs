@@ -12,6 +12,7 @@ mod cids;
 mod congestion;
 mod congestion_custom;
 mod congestion_table;
+mod datagrams;
 mod ecn;
 mod events;
 mod field_bugs;

@@ -47,6 +47,8 @@ impl Connection {
                 self.on_path_challenge(&challenge);
                 Ok(())
             }
+            Frame::ResetStreamAt(reset) => self.streams.on_reset_stream_at(&reset),
+            Frame::Datagram(datagram) => self.datagrams.on_frame(&datagram),
             Frame::AckFrequency(frame) => self.on_ack_frequency(now, &frame),
             Frame::ImmediateAck => {
                 self.ack_frequency.on_immediate_ack()?;

@@ -30,6 +30,7 @@ use crate::{
         ack_frequency::AckFrequency,
         cids, congestion,
         datagram::Local,
+        datagrams::Datagrams,
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},
@@ -304,6 +305,7 @@ impl Connection {
             path_keys: PathKeys::default(),
             peer_params: None,
             streams: Streams::new(side, limits),
+            datagrams: Datagrams::new(config.datagrams),
             close: Close::default(),
             timers: Timers::new(now, &config),
             header_bits: HeaderBits::new(side, derived(parts.seed, b"header"), config.spin_bit),
@@ -390,12 +392,15 @@ impl Connection {
             uni: params.initial_max_stream_data_uni,
             max_bidi: params.initial_max_streams_bidi,
             max_uni: params.initial_max_streams_uni,
+            reset_at: params.reset_stream_at,
         });
         self.local_cids
             .set_peer_limit(params.active_connection_id_limit);
         if let Some(token) = params.stateless_reset_token {
             self.peer_cids.set_first_reset_token(token);
         }
+        self.datagrams
+            .set_peer_limit(params.max_datagram_frame_size);
         self.timers.set_peer_idle_timeout(params.max_idle_timeout);
         if params.grease_quic_bit && self.config.grease == Grease::On {
             self.header_bits.on_greased_peer();
@@ -463,6 +468,8 @@ fn local_params(
         initial_max_streams_uni: config.max_uni_streams,
         max_ack_delay: config.max_ack_delay,
         min_ack_delay: AckFrequency::new(config.max_ack_delay).local_min_delay(),
+        reset_stream_at: true,
+        max_datagram_frame_size: config.datagrams.max_frame_size(),
         ack_delay_exponent: ACK_DELAY_EXPONENT,
         disable_active_migration: !config.migration,
         active_connection_id_limit: limits::PEER_CIDS as u64,

@@ -5,6 +5,7 @@
 //! tells the owners what was acknowledged and what was lost.
 
 mod close;
+mod datagrams;
 mod delivery;
 mod dispatch;
 mod establish;
@@ -55,6 +56,7 @@ use super::{
     ack_frequency::AckFrequency,
     cids::{self, CidEvent},
     datagram::Local,
+    datagrams::{DatagramEvent, Datagrams},
     frame::EcnCounts,
     handshake::{self, Handshake},
     header_bits::HeaderBits,
@@ -85,6 +87,8 @@ pub enum Event {
     PathChanged(PathChange),
     /// A path was to be used, or was in use, and leads nowhere.
     PathFailed(PathChange),
+    /// There is news of DATAGRAM frames.
+    Datagram(DatagramEvent),
     /// The connection is over for the application. Comes once, last.
     Closed(ConnectionError),
 }
@@ -157,6 +161,7 @@ pub struct Connection {
     path_keys: PathKeys,
     peer_params: Option<Params>,
     streams: Streams,
+    datagrams: Datagrams,
     close: Close,
     timers: Timers,
     header_bits: HeaderBits,
@@ -177,6 +182,9 @@ impl Connection {
         }
         if let Some(event) = self.streams.poll_event() {
             return Some(Event::Stream(event));
+        }
+        if let Some(event) = self.datagrams.poll_event() {
+            return Some(Event::Datagram(event));
         }
         self.close.take_event().map(Event::Closed)
     }
@@ -265,6 +273,7 @@ impl Connection {
             rtt: self.recovery.rtt().smoothed(),
             congestion_window: self.recovery.window(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
+            datagram_frames: self.datagrams.stats(),
             ..self.stats
         }
     }

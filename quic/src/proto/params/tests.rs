@@ -76,6 +76,8 @@ fn params() -> impl Strategy<Value = Params> {
         max_ack_delay: Duration::from_millis(times.1),
         disable_active_migration: times.3,
         active_connection_id_limit: counts.2,
+        max_datagram_frame_size: windows.0 >> 40,
+        reset_stream_at: windows.1 & 1 == 1,
         min_ack_delay: times
             .4
             .map(|delay| Duration::from_micros(delay.min(1000 * times.1))),

@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 
 use super::{
@@ -56,6 +57,8 @@ pub struct ClientStart<'a> {
     pub server_name: &'a str,
     /// The version to begin with.
     pub attempt: Attempt,
+    /// A token of the server's for this version; empty if there is none.
+    pub token: Bytes,
     /// The first connection id of ours.
     pub local_cid: Cid,
     /// The id to call the server by until it says its own: at least 8 random bytes.
@@ -111,6 +114,7 @@ impl Connection {
             local_cid,
             initial_dcid,
             seed,
+            ..
         } = start;
         let mut params = Vec::with_capacity(128);
         let version = attempt.version();

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 
-use super::{ClientStart, Connection};
+use super::{Attempt, ClientStart, Connection, Setup};
 use crate::{
     config::SharedStore,
     proto::{
@@ -44,18 +44,12 @@ impl Sent {
 }
 
 impl NewTokens {
-    /// Takes a token of an earlier connection to the same server, if there is one.
+    /// Spends the token that a client begins with, and keeps those that it is given.
     pub(super) fn of_client(start: &ClientStart<'_>) -> Self {
-        let Some(store) = &start.setup.transport.token_store else {
-            return Self::default();
-        };
+        let store = start.setup.transport.token_store.as_ref();
         Self {
-            spent: store
-                .0
-                .take(start.server_name, start.attempt.version().number())
-                .filter(|token| token.len() <= limits::TOKEN_LEN)
-                .unwrap_or_default(),
-            store: Some((store.clone(), start.server_name.into())),
+            spent: start.token.clone(),
+            store: store.map(|store| (store.clone(), start.server_name.into())),
             ..Self::default()
         }
     }
@@ -65,7 +59,8 @@ impl NewTokens {
         &self.spent
     }
 
-    /// A server gave us a token, which is of the version in use (RFC 9369 §5). One so large that it would crowd out the ClientHello is not kept.
+    /// A server gave us a token, which is of the version in use (RFC 9369 §5). One so large that it
+    /// would crowd out the ClientHello is not kept.
     pub(super) fn on_frame(&self, version: Version, frame: &NewToken<'_>) {
         if let Some((store, name)) = &self.store
             && frame.token.len() <= limits::TOKEN_LEN
@@ -113,6 +108,37 @@ impl NewTokens {
     pub(super) fn on_lost(&mut self, sent: Sent) {
         self.pending |= sent.0 == self.generation && self.issued.is_some();
     }
+}
+
+impl Attempt {
+    /// A client's first attempt, and the token that goes with it.
+    ///
+    /// A token is of the version that its connection came to speak, and proves nothing in another
+    /// (RFC 9369 §5). Who has one knows that the server speaks that version, and begins in it, unless
+    /// the configuration says which version is the first.
+    pub fn with_token(setup: &Setup, server_name: &str) -> (Self, Bytes) {
+        let transport = &setup.transport;
+        if transport.first_version.is_none() {
+            for version in transport.versions.iter() {
+                let token = take_token(setup, server_name, version);
+                if !token.is_empty() {
+                    return (Self::begin(version), token);
+                }
+            }
+        }
+        let attempt = Self::first(setup);
+        let token = take_token(setup, server_name, attempt.version());
+        (attempt, token)
+    }
+}
+
+/// Takes a token of an earlier connection to the same server; empty if there is none of use.
+pub(super) fn take_token(setup: &Setup, server_name: &str, version: Version) -> Bytes {
+    let store = setup.transport.token_store.as_ref();
+    store
+        .and_then(|store| store.0.take(server_name, version.number()))
+        .filter(|token| token.len() <= limits::TOKEN_LEN)
+        .unwrap_or_default()
 }
 
 impl Connection {

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use hybriq_tls::Side;
 
-use super::{ClientStart, Connection, Setup};
+use super::{ClientStart, Connection, Setup, new_token::take_token};
 use crate::{
     events,
     proto::{
@@ -39,6 +39,14 @@ impl Attempt {
     pub fn first(setup: &Setup) -> Self {
         Self {
             version: setup.transport.first_flight_version(),
+            reacts: false,
+        }
+    }
+
+    /// A first attempt in this version.
+    pub(super) const fn begin(version: Version) -> Self {
+        Self {
+            version,
             reacts: false,
         }
     }
@@ -292,6 +300,7 @@ impl Connection {
                 version,
                 reacts: true,
             },
+            token: take_token(&again.setup, &again.server_name, version),
             local_cid,
             initial_dcid,
             seed,

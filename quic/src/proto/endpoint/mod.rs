@@ -267,12 +267,14 @@ impl Endpoint {
         let local_cid = self.new_cid();
         let mut dcid = [0; limits::INITIAL_DCID_LEN];
         self.random.fill(&mut dcid);
+        let (attempt, token) = Attempt::with_token(setup, server_name);
         let connection = Connection::client(&ClientStart {
             now,
             setup,
             remote,
             server_name,
-            attempt: Attempt::first(setup),
+            attempt,
+            token,
             local_cid,
             initial_dcid: Cid::from(dcid),
             seed: self.new_seed(),

@@ -8,7 +8,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
 use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 
 use super::{
@@ -34,6 +33,7 @@ use crate::{
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},
+        header_bits::{Grease, HeaderBits},
         limits,
         packet::{self, Cid, KeyPair, Version},
         params::{ACK_DELAY_EXPONENT, Params, VersionInformation},
@@ -57,8 +57,6 @@ pub struct ClientStart<'a> {
     pub server_name: &'a str,
     /// The version to begin with.
     pub attempt: Attempt,
-    /// A token of the server's for this version; empty if there is none.
-    pub token: Bytes,
     /// The first connection id of ours.
     pub local_cid: Cid,
     /// The id to call the server by until it says its own: at least 8 random bytes.
@@ -110,11 +108,10 @@ impl Connection {
             setup,
             remote,
             server_name,
-            attempt,
+            ref attempt,
             local_cid,
             initial_dcid,
             seed,
-            ..
         } = start;
         let mut params = Vec::with_capacity(128);
         let version = attempt.version();
@@ -309,6 +306,7 @@ impl Connection {
             streams: Streams::new(side, limits),
             close: Close::default(),
             timers: Timers::new(now, &config),
+            header_bits: HeaderBits::new(side, derived(parts.seed, b"header"), config.spin_bit),
             paced_until: None,
             early: Early::default(),
             events: VecDeque::new(),
@@ -399,6 +397,9 @@ impl Connection {
             self.peer_cids.set_first_reset_token(token);
         }
         self.timers.set_peer_idle_timeout(params.max_idle_timeout);
+        if params.grease_quic_bit && self.config.grease == Grease::On {
+            self.header_bits.on_greased_peer();
+        }
         let requests = self.config.ack_frequency == config::AckFrequency::Adaptive;
         self.ack_frequency.set_peer_delays(
             params.max_ack_delay,
@@ -465,6 +466,7 @@ fn local_params(
         ack_delay_exponent: ACK_DELAY_EXPONENT,
         disable_active_migration: !config.migration,
         active_connection_id_limit: limits::PEER_CIDS as u64,
+        grease_quic_bit: config.grease == Grease::On,
         ..Params::default()
     }
 }

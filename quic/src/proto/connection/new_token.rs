@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 
-use super::{Attempt, ClientStart, Connection, Setup};
+use super::{ClientStart, Connection, Setup};
 use crate::{
     config::SharedStore,
     proto::{
@@ -44,14 +44,24 @@ impl Sent {
 }
 
 impl NewTokens {
-    /// Spends the token that a client begins with, and keeps those that it is given.
+    /// Those of a client whose first Initial packets carry what its attempt has.
     pub(super) fn of_client(start: &ClientStart<'_>) -> Self {
-        let store = start.setup.transport.token_store.as_ref();
+        let Some(store) = &start.setup.transport.token_store else {
+            return Self::default();
+        };
         Self {
-            spent: start.token.clone(),
-            store: store.map(|store| (store.clone(), start.server_name.into())),
+            spent: start.attempt.token(),
+            store: Some((store.clone(), start.server_name.into())),
             ..Self::default()
         }
+    }
+
+    /// Takes a token out of an earlier connection of this version to the same server, if there is
+    /// one.
+    pub(super) fn take(setup: &Setup, server_name: &str, version: Version) -> Option<Bytes> {
+        let store = setup.transport.token_store.as_ref()?;
+        let token = store.0.take(server_name, version.number())?;
+        (token.len() <= limits::TOKEN_LEN).then_some(token)
     }
 
     /// The token in the Initial packets of a client that followed no Retry.
@@ -108,37 +118,6 @@ impl NewTokens {
     pub(super) fn on_lost(&mut self, sent: Sent) {
         self.pending |= sent.0 == self.generation && self.issued.is_some();
     }
-}
-
-impl Attempt {
-    /// A client's first attempt, and the token that goes with it.
-    ///
-    /// A token is of the version that its connection came to speak, and proves nothing in another
-    /// (RFC 9369 §5). Who has one knows that the server speaks that version, and begins in it, unless
-    /// the configuration says which version is the first.
-    pub fn with_token(setup: &Setup, server_name: &str) -> (Self, Bytes) {
-        let transport = &setup.transport;
-        if transport.first_version.is_none() {
-            for version in transport.versions.iter() {
-                let token = take_token(setup, server_name, version);
-                if !token.is_empty() {
-                    return (Self::begin(version), token);
-                }
-            }
-        }
-        let attempt = Self::first(setup);
-        let token = take_token(setup, server_name, attempt.version());
-        (attempt, token)
-    }
-}
-
-/// Takes a token of an earlier connection to the same server; empty if there is none of use.
-pub(super) fn take_token(setup: &Setup, server_name: &str, version: Version) -> Bytes {
-    let store = setup.transport.token_store.as_ref();
-    store
-        .and_then(|store| store.0.take(server_name, version.number()))
-        .filter(|token| token.len() <= limits::TOKEN_LEN)
-        .unwrap_or_default()
 }
 
 impl Connection {

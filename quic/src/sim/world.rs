@@ -354,7 +354,10 @@ impl World {
                 .iter_mut()
                 .find(|client| client.socket_at(address).is_some())
             {
-                Some(client) => client.on_datagram(self.clock, datagram),
+                Some(client) => {
+                    self.ledger.on_client_received(&datagram);
+                    client.on_datagram(self.clock, datagram)
+                }
                 // Sent to a spoofed or a left address.
                 None => Ok(()),
             }

@@ -108,7 +108,7 @@ impl Connection {
             setup,
             remote,
             server_name,
-            attempt,
+            ref attempt,
             local_cid,
             initial_dcid,
             seed,

@@ -143,7 +143,7 @@ impl Connection {
         if self.path.resembles(old) {
             self.path.take_mtu(old);
             self.path.saved = None;
-            self.recovery.reset_ecn();
+            self.recovery.follow_path();
             return;
         }
         let saved = self.path.saved.take();

@@ -23,6 +23,10 @@ pub const TRAIN: usize = 65_507;
 /// Bytes of a stateless reset at least (RFC 9000 §10.3).
 pub const MIN_STATELESS_RESET: usize = 21;
 
+/// Bytes that packets have beyond the ids we ask for at least: only then a stateless reset of the
+/// peer's, which is smaller, looks like any packet to us (RFC 9000 §10.3).
+pub const BEYOND_SHORTEST_CID: usize = 22;
+
 /// What may be sent per byte received before the peer's address is validated (RFC 9000 §8.1).
 pub const AMPLIFICATION_FACTOR: u64 = 3;
 

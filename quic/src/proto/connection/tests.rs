@@ -2,6 +2,7 @@
 
 mod ack_frequency;
 mod bad_acks;
+mod cids;
 mod datagrams;
 mod forged;
 mod hostile;
@@ -159,6 +160,28 @@ impl Pair {
             &server_options,
             [Backend::Rustls; 2],
         )
+    }
+
+    /// A pair whose client's endpoint is set up before it connects.
+    fn with_client(set_up: impl FnOnce(&mut Endpoint)) -> Self {
+        let mut pair = Self::without_tickets();
+        let mut endpoint = Endpoint::new(0, Box::new(SystemRandom::new()), None);
+        set_up(&mut endpoint);
+        let setup = client_setup(KeyExchange::default(), Backend::Rustls);
+        let started = endpoint.connect(pair.now, &setup, server_address(), "server.test");
+        pair.client.connection = Some(started.unwrap());
+        pair.client.endpoint = endpoint;
+        pair
+    }
+
+    fn with_server_transport(transport: TransportConfig) -> Self {
+        let mut pair = Self::without_tickets();
+        let setup = Setup {
+            provider: Backend::Rustls.server(&server_options()).unwrap(),
+            transport: Arc::new(transport),
+        };
+        pair.server.endpoint = Endpoint::new(0, Box::new(SystemRandom::new()), Some(setup));
+        pair
     }
 
     fn with(client: KeyExchange, server_options: &ServerOptions, backends: [Backend; 2]) -> Self {

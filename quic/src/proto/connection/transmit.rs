@@ -168,6 +168,9 @@ impl Connection {
         let pad_to = match padding {
             Padding::Fill => room,
             Padding::FillUnlessMoreFits if room - size_now.min(room) < MIN_PACKET => room,
+            _ if ack_eliciting && space == Space::Data => {
+                limits::BEYOND_SHORTEST_CID + self.local_cids.cid_len()
+            }
             _ => 0,
         };
         if len == 0 && pad_to == 0 {

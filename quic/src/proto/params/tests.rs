@@ -336,6 +336,17 @@ fn cut_parameters_are_refused() {
     }
 }
 
+/// Proves: rfc9287 3 grease-parameter-is-empty
+#[test]
+fn grease_quic_bit_is_empty() {
+    assert!(accepted(&parameter(id::GREASE_QUIC_BIT, &[])).grease_quic_bit);
+    assert!(!accepted(&[]).grease_quic_bit);
+    for side in [Side::Client, Side::Server] {
+        let wrong = "grease_quic_bit is not empty";
+        refused(&parameter(id::GREASE_QUIC_BIT, &[0]), side, wrong);
+    }
+}
+
 fn versions(numbers: &[u32]) -> Vec<u8> {
     let value: Vec<u8> = numbers.iter().flat_map(|it| it.to_be_bytes()).collect();
     parameter(id::VERSION_INFORMATION, &value)

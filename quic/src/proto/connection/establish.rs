@@ -34,6 +34,7 @@ use crate::{
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},
+        header_bits::{Grease, HeaderBits},
         limits,
         packet::{self, Cid, KeyPair, Version},
         params::{ACK_DELAY_EXPONENT, Params, VersionInformation},
@@ -110,7 +111,7 @@ impl Connection {
             setup,
             remote,
             server_name,
-            attempt,
+            ref attempt,
             local_cid,
             initial_dcid,
             seed,
@@ -312,6 +313,7 @@ impl Connection {
             streams: Streams::new(side, limits),
             close: Close::default(),
             timers: Timers::new(now, &config),
+            header_bits: HeaderBits::new(side, derived(parts.seed, b"header"), config.spin_bit),
             paced_until: None,
             early: Early::default(),
             events: VecDeque::new(),
@@ -406,6 +408,9 @@ impl Connection {
             self.peer_cids.set_first_reset_token(token);
         }
         self.timers.set_peer_idle_timeout(params.max_idle_timeout);
+        if params.grease_quic_bit && self.config.grease == Grease::On {
+            self.header_bits.on_greased_peer();
+        }
         let requests = self.config.ack_frequency == config::AckFrequency::Adaptive;
         self.ack_frequency.set_peer_delays(
             params.max_ack_delay,
@@ -472,6 +477,7 @@ fn local_params(
         ack_delay_exponent: ACK_DELAY_EXPONENT,
         disable_active_migration: !config.migration,
         active_connection_id_limit: limits::PEER_CIDS as u64,
+        grease_quic_bit: config.grease == Grease::On,
         ..Params::default()
     }
 }

@@ -139,6 +139,7 @@ impl Connection {
                 self.drop_candidates();
             }
         }
+        self.header_bits.on_new_path();
         let change = PathChange::of(self.path.address());
         self.events.push_back(Event::PathChanged(change));
     }

@@ -57,6 +57,7 @@ use super::{
     datagram::Local,
     frame::EcnCounts,
     handshake::{self, Handshake},
+    header_bits::HeaderBits,
     packet::{self, Cid, PerSpace},
     params::Params,
     path::{Address, Path, Paths},
@@ -158,6 +159,7 @@ pub struct Connection {
     streams: Streams,
     close: Close,
     timers: Timers,
+    header_bits: HeaderBits,
     /// When what waits for its time may leave.
     paced_until: Option<Instant>,
     early: Early,
@@ -214,6 +216,9 @@ impl Connection {
             return false;
         }
         let peer = self.peer_cids.advance();
+        if peer {
+            self.header_bits.on_new_path();
+        }
         self.local_cids.rotate(now) && peer
     }
 

@@ -1,4 +1,8 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    net::{SocketAddrV4, SocketAddrV6},
+    sync::Arc,
+    time::Duration,
+};
 
 use super::{CarefulResume, DatagramConfig, SharedStore, TokenStore};
 use crate::{
@@ -90,6 +94,8 @@ pub struct TransportConfig {
     pub(crate) spin_bit: SpinBit,
     pub(crate) grease: Grease,
     pub(crate) migration: bool,
+    pub(crate) preferred_v4: Option<SocketAddrV4>,
+    pub(crate) preferred_v6: Option<SocketAddrV6>,
     pub(crate) versions: Versions,
     pub(crate) first_version: Option<Version>,
     pub(crate) subscriber: Option<Subscription>,
@@ -130,6 +136,8 @@ impl TransportConfig {
             spin_bit: SpinBit::Off,
             grease: Grease::On,
             migration: true,
+            preferred_v4: None,
+            preferred_v6: None,
             versions: Versions::DEFAULT,
             first_version: None,
             subscriber: None,
@@ -440,6 +448,27 @@ impl TransportConfig {
     pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
         self.subscriber = Some(Subscription(subscriber));
         self
+    }
+
+    /// Where a server would rather be than where clients find it (RFC 9000 §9.6), say at an address
+    /// of its own behind one that is shared by many: each client moves to the address of the family
+    /// it uses, once the handshake is confirmed and if it gets an answer there. Clients have no such
+    /// address. Default: none.
+    ///
+    /// The endpoint has to receive there too.
+    #[must_use]
+    pub const fn preferred_address(
+        mut self,
+        v4: Option<SocketAddrV4>,
+        v6: Option<SocketAddrV6>,
+    ) -> Self {
+        self.preferred_v4 = v4;
+        self.preferred_v6 = v6;
+        self
+    }
+
+    pub(crate) const fn has_preferred_address(&self) -> bool {
+        self.preferred_v4.is_some() || self.preferred_v6.is_some()
     }
 
     /// Asks the peer not to move to another address (RFC 9000 §18.2), as a server may have to that

@@ -26,6 +26,7 @@ mod mtu;
 mod pacing;
 mod path_support;
 mod prague;
+mod preferred_address;
 mod rebinding;
 mod recovery_reordering;
 mod recovery_tail;

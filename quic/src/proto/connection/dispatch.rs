@@ -44,7 +44,7 @@ impl Connection {
                 self.local_cids.on_retire_connection_id(now, &retire, dcid)
             }
             Frame::PathChallenge(challenge) => {
-                self.on_path_challenge(&challenge);
+                self.on_path_challenge(now, dcid, &challenge);
                 Ok(())
             }
             Frame::ResetStreamAt(reset) => self.streams.on_reset_stream_at(&reset),
@@ -68,6 +68,7 @@ impl Connection {
             Frame::HandshakeDone => {
                 self.only_from_server(0x1e, "HANDSHAKE_DONE")?;
                 self.on_confirmed();
+                self.seek_preferred(now);
                 Ok(())
             }
             Frame::ConnectionClose(close) => {

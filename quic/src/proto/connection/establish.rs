@@ -15,6 +15,7 @@ use super::{
     close::Close,
     new_token::NewTokens,
     observer::Observer,
+    preferred,
     receive::Early,
     resume::PathKeys,
     retry::Retried,
@@ -94,6 +95,8 @@ pub struct ServerStart<'a> {
     pub validated: bool,
     /// The stateless reset token of ours.
     pub reset_token: Option<[u8; 16]>,
+    /// A further id of ours with its token, for the preferred address if there is one.
+    pub preferred: Option<cids::Issued>,
     /// A secret of this connection's own.
     pub seed: u64,
 }
@@ -172,6 +175,7 @@ impl Connection {
         Params {
             retry_scid,
             stateless_reset_token: start.reset_token,
+            preferred_address: preferred::announced(&setup.transport, start.preferred),
             ..local_params(&setup.transport, version, local_cid, Some(original_dcid))
         }
         .encode(Side::Server, &mut params);
@@ -208,6 +212,9 @@ impl Connection {
             seed: start.seed,
         });
         connection.path_keys = path_keys;
+        if let Some(issued) = start.preferred {
+            connection.local_cids.issue_preferred(issued);
+        }
         if let Some(keys) = versions::original_keys(original, version, &initial_dcid) {
             connection.handshake.keys_mut().keep_original(keys);
         }
@@ -394,6 +401,10 @@ impl Connection {
             max_uni: params.initial_max_streams_uni,
             reset_at: params.reset_stream_at,
         });
+        if let Some(preferred) = &params.preferred_address {
+            let (cid, token) = (preferred.cid, preferred.reset_token);
+            self.peer_cids.set_preferred(cid, token)?;
+        }
         self.local_cids
             .set_peer_limit(params.active_connection_id_limit);
         if let Some(token) = params.stateless_reset_token {

@@ -16,6 +16,7 @@ mod events;
 mod field_bugs;
 mod first_flight;
 mod handshake_matrix;
+mod key_update;
 mod lifetime;
 mod pacing;
 mod prague;

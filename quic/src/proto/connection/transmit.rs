@@ -5,7 +5,6 @@ use std::time::Instant;
 use super::{Connection, schedule::Wish, spaces::kind};
 use crate::proto::{
     datagram::Transmit,
-    error::{Code, TransportError},
     limits,
     packet::{Header, Kind, PacketBuilder, PerSpace, Space},
     space::SentPacket,
@@ -51,6 +50,7 @@ impl Connection {
         out: &mut [u8],
         max_datagrams: usize,
     ) -> Option<Transmit> {
+        self.start_wanted_update(now);
         let mut size = 0;
         let mut segment = None;
         for _ in 0..max_datagrams.min(self.recovery.train()) {
@@ -188,37 +188,20 @@ impl Connection {
                 record: carried,
             },
         );
-        self.on_packet_sent(now, space, pn, ack_eliciting);
+        if space == Space::Data {
+            self.count_sealed(now, pn, acked_up_to.filter(|_| acks));
+        }
+        self.on_packet_sent(now, space, ack_eliciting);
         size
     }
 
-    fn on_packet_sent(&mut self, now: Instant, space: Space, pn: u64, ack_eliciting: bool) {
+    fn on_packet_sent(&mut self, now: Instant, space: Space, ack_eliciting: bool) {
         if ack_eliciting {
             let pto = self.pto(Space::Data);
             self.timers.on_sent(now, pto);
         }
-        match space {
-            Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
-            Space::Data => {
-                let keys = self.handshake.keys_mut().one_rtt_mut();
-                if keys.is_some_and(|keys| keys.on_sealed(pn)) {
-                    self.renew_keys(now);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Starts the update that is due, or ends the connection when there was none for too long.
-    fn renew_keys(&mut self, now: Instant) {
-        if self.update_keys() {
-            return;
-        }
-        let keys = self.handshake.keys().one_rtt();
-        if keys.is_some_and(crate::proto::handshake::OneRtt::is_spent) {
-            let reason = "the peer followed no key update before the keys were spent";
-            let error = TransportError::new(Code::AEAD_LIMIT_REACHED, reason);
-            self.close_by_transport(now, error);
+        if space == Space::Handshake && self.side.is_client() {
+            self.discard(Space::Initial);
         }
     }
 

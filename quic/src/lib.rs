@@ -180,13 +180,16 @@ pub use connecting::Connecting;
 pub use connection::Connection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
-pub use error::{By, ConnectError, ConnectionError, EndpointError, ReadError, WriteError};
+pub use error::{
+    By, ConnectError, ConnectionError, EndpointError, MigrateError, ReadError, WriteError,
+};
 pub use handshake::{Handshake, KeyExchangeInfo};
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{Backend, Group, Identity, KeyExchange, KeyLog, Side, Trust};
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;
 pub use proto::{
+    cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey},
     congestion::{self, Congestion},
     error::Code,
     frame::EcnCounts,

@@ -5,6 +5,7 @@ use crate::{
     events::{Subscriber, Subscription},
     proto::{
         congestion::Congestion,
+        header_bits::{Grease, SpinBit},
         packet::{Version, Versions},
         recovery::{EcnState, Pacing},
     },
@@ -29,6 +30,14 @@ const fn at_most(wait: Duration, longest: Duration) -> Duration {
         longest
     } else {
         wait
+    }
+}
+
+const fn datagram(bytes: u16) -> u16 {
+    match bytes {
+        ..1200 => 1200,
+        LARGEST_DATAGRAM.. => LARGEST_DATAGRAM,
+        _ => bytes,
     }
 }
 
@@ -70,12 +79,17 @@ pub struct TransportConfig {
     pub(crate) ack_frequency: AckFrequency,
     pub(crate) initial_rtt: Duration,
     pub(crate) datagram_size: u16,
+    pub(crate) max_datagram_size: Option<u16>,
     pub(crate) congestion: Congestion,
     pub(crate) careful_resume: Option<CarefulResume>,
     pub(crate) token_store: Option<SharedStore>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
     pub(crate) key_update_after: u64,
+    pub(crate) keep_alive: Option<Duration>,
+    pub(crate) spin_bit: SpinBit,
+    pub(crate) grease: Grease,
+    pub(crate) migration: bool,
     pub(crate) versions: Versions,
     pub(crate) first_version: Option<Version>,
     pub(crate) subscriber: Option<Subscription>,
@@ -105,12 +119,17 @@ impl TransportConfig {
             ack_frequency: AckFrequency::Adaptive,
             initial_rtt: Duration::from_millis(333),
             datagram_size: 1200,
+            max_datagram_size: Some(1452),
             congestion: Congestion::Cubic,
             careful_resume: None,
             token_store: None,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
             key_update_after: u64::MAX,
+            keep_alive: None,
+            spin_bit: SpinBit::Off,
+            grease: Grease::On,
+            migration: true,
             versions: Versions::DEFAULT,
             first_version: None,
             subscriber: None,
@@ -221,6 +240,49 @@ impl TransportConfig {
         self
     }
 
+    /// Keeps the connection from going idle: when nothing came for so long, the peer is asked for a
+    /// sign of life (RFC 9000 §10.1.2). Default: an idle connection ends, and what is on the way may
+    /// forget it before.
+    ///
+    /// Not more than half the idle timeout, to which longer intervals are lowered; zero is none.
+    /// NATs and firewalls forget UDP flows after 30 s or less, so 15 to 25 s keeps those open. One end
+    /// that does it is enough.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use hybriq::TransportConfig;
+    ///
+    /// let config = TransportConfig::new().keep_alive(Duration::from_secs(20));
+    /// ```
+    #[must_use]
+    pub const fn keep_alive(mut self, interval: Duration) -> Self {
+        self.keep_alive = if interval.is_zero() {
+            None
+        } else {
+            Some(at_most(interval, LONGEST_WAIT))
+        };
+        self
+    }
+
+    /// Lets observers on the path measure its round trips by the spin bit, on fifteen of sixteen
+    /// paths (RFC 9000 §17.4). By default the bit is random.
+    #[must_use]
+    pub const fn spin_bit(mut self) -> Self {
+        self.spin_bit = SpinBit::On;
+        self
+    }
+
+    /// Sets the QUIC bit in every packet and takes no packet without it (RFC 9287). By default
+    /// peers that can take it get packets without it at random, so that nothing on the path learns to
+    /// rely on it. For sockets that QUIC shares with other protocols.
+    #[must_use]
+    pub const fn without_grease(mut self) -> Self {
+        self.grease = Grease::Off;
+        self
+    }
+
     /// How long a handshake may take. Default 10 s.
     #[must_use]
     pub const fn handshake_timeout(mut self, timeout: Duration) -> Self {
@@ -250,15 +312,45 @@ impl TransportConfig {
         self
     }
 
-    /// Bytes of the UDP payloads sent after the handshake, 1200 to 65527. Default 1200, which every
-    /// path carries; the first flight always keeps to it. What the path does not carry is lost.
+    /// Bytes of the UDP payloads sent right after the handshake, 1200 to 65,527. Default 1200, which
+    /// every path carries; the first flight always keeps to it.
+    ///
+    /// Larger ones are found by [`max_datagram_size`](Self::max_datagram_size). What the path does
+    /// not carry is lost, until that is noticed and 1200 bytes are sent.
     #[must_use]
     pub const fn datagram_size(mut self, bytes: u16) -> Self {
-        self.datagram_size = match bytes {
-            ..1200 => 1200,
-            LARGEST_DATAGRAM.. => LARGEST_DATAGRAM,
-            _ => bytes,
-        };
+        self.datagram_size = datagram(bytes);
+        self
+    }
+
+    /// Bytes of the UDP payloads that are looked for, 1200 to 65,527, and the peer takes. Default
+    /// 1452: what Ethernet carries over IPv6.
+    ///
+    /// Once the handshake is confirmed, the path is probed with larger datagrams than it is known to
+    /// carry (DPLPMTUD: RFC 8899, RFC 9000 §14.3), the largest first. It takes nothing from the
+    /// network but the acknowledgements of the peer, and loss of a probe is no sign of congestion.
+    /// Where a path stops to carry what it carried, datagrams have 1200 bytes again for a while.
+    ///
+    /// 8952 suits a network with jumbo frames, 65,000 the loopback interface; what is asked for
+    /// without need costs some probes that get lost. The value in use is
+    /// [`PathStats::datagram_size`](crate::PathStats::datagram_size).
+    ///
+    /// ```no_run
+    /// use hybriq::TransportConfig;
+    ///
+    /// let in_the_data_centre = TransportConfig::new().max_datagram_size(8952);
+    /// ```
+    #[must_use]
+    pub const fn max_datagram_size(mut self, bytes: u16) -> Self {
+        self.max_datagram_size = Some(datagram(bytes));
+        self
+    }
+
+    /// Does not look for larger datagrams than [`datagram_size`](Self::datagram_size), and sends
+    /// these whatever becomes of them.
+    #[must_use]
+    pub const fn without_mtu_discovery(mut self) -> Self {
+        self.max_datagram_size = None;
         self
     }
 
@@ -349,6 +441,15 @@ impl TransportConfig {
     #[must_use]
     pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
         self.subscriber = Some(Subscription(subscriber));
+        self
+    }
+
+    /// Asks the peer not to move to another address (RFC 9000 §18.2), as a server may have to that
+    /// is found by its peer's address. A peer behind a NAT that gives it another port is followed
+    /// all the same; it cannot know. Default: a peer may move.
+    #[must_use]
+    pub const fn without_migration(mut self) -> Self {
+        self.migration = false;
         self
     }
 

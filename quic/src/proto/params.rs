@@ -58,6 +58,8 @@ pub struct Params {
     /// Shortest time it can be asked to delay an ACK; `None`: it takes no such requests
     /// (draft-ietf-quic-ack-frequency §3).
     pub min_ack_delay: Option<Duration>,
+    /// Whether it takes packets without the QUIC bit (RFC 9287 §3).
+    pub grease_quic_bit: bool,
     /// What it says about versions; `None`: it knows nothing of negotiating them.
     pub version_information: Option<VersionInformation>,
 }
@@ -135,6 +137,7 @@ mod id {
     pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
     pub(super) const INITIAL_SCID: u64 = 0x0f;
     pub(super) const RETRY_SCID: u64 = 0x10;
+    pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
     pub(super) const VERSION_INFORMATION: u64 = 0x11;
     pub(super) const LAST: u64 = VERSION_INFORMATION;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
@@ -160,6 +163,7 @@ impl Default for Params {
             disable_active_migration: false,
             active_connection_id_limit: 2,
             min_ack_delay: None,
+            grease_quic_bit: false,
             version_information: None,
         }
     }
@@ -184,6 +188,9 @@ impl Params {
         }
         if self.disable_active_migration {
             put(out, id::DISABLE_ACTIVE_MIGRATION, &[]);
+        }
+        if self.grease_quic_bit {
+            put(out, id::GREASE_QUIC_BIT, &[]);
         }
         if let Some(cid) = &self.initial_scid {
             put(out, id::INITIAL_SCID, cid.as_bytes());
@@ -323,6 +330,8 @@ impl Params {
             id::MIN_ACK_DELAY => {
                 self.min_ack_delay = Some(Duration::from_micros(integer(value)?));
             }
+            id::GREASE_QUIC_BIT if value.is_empty() => self.grease_quic_bit = true,
+            id::GREASE_QUIC_BIT => return Err(Rule("is not empty")),
             id::VERSION_INFORMATION => {
                 self.version_information = Some(VersionInformation::decode(value, from)?);
             }
@@ -471,6 +480,7 @@ fn name(id: u64) -> Cow<'static, str> {
         id::INITIAL_SCID => "initial_source_connection_id",
         id::RETRY_SCID => "retry_source_connection_id",
         id::MIN_ACK_DELAY => "min_ack_delay",
+        id::GREASE_QUIC_BIT => "grease_quic_bit",
         id::VERSION_INFORMATION => "version_information",
         _ => return Cow::Owned(format!("transport parameter {id:#x}")),
     })

@@ -7,7 +7,7 @@ use hybriq_tls::Side;
 use super::{Datagram, Hop, Node, PacketKind, packets};
 use crate::proto::{
     frame::{ConnectionClose, Encode, Frame, FrameWriter},
-    limits::{LOCAL_CID_LEN, MIN_DATAGRAM},
+    limits::MIN_DATAGRAM,
     packet::{
         Cid, Decoded, DirectionKeys, Header, Kind, PacketBuilder, Version, decode,
         initial_direction,
@@ -86,7 +86,7 @@ pub fn open_initials(datagram: &[u8], first_dcid: &Cid, writer: Side) -> Vec<Ini
 
 fn open(version: Version, packet: &mut [u8], keys: &DirectionKeys) -> Option<Initial> {
     let size = packet.len();
-    let (Decoded::Protected(packet), _) = decode(packet, LOCAL_CID_LEN).ok()? else {
+    let (Decoded::Protected(packet), _) = decode(packet, 0).ok()? else {
         return None;
     };
     let (dcid, scid) = (packet.dcid, packet.scid);

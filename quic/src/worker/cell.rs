@@ -181,7 +181,7 @@ impl State {
                         .handshake()
                         .map(|handshake| Arc::new(handshake.clone()));
                 }
-                Event::HandshakeConfirmed => {}
+                Event::HandshakeConfirmed | Event::PathChanged(_) | Event::PathFailed(_) => {}
                 Event::Closed(error) => self.end(error, wakes),
                 Event::Stream(event) => self.on_stream_event(event, wakes),
             }

@@ -229,5 +229,5 @@ fn stats_tell_of_acks_marks_and_the_path() {
             .is_some_and(|rate| rate <= 20_000_000 / 8 * 11 / 10)
     );
     assert!(path.pacing_rate.is_some_and(|rate| rate > 0));
-    assert_eq!((path.datagram_size, path.controller), (1200, "Cubic"));
+    assert_eq!((path.datagram_size, path.controller), (1452, "Cubic"));
 }

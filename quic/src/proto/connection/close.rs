@@ -189,8 +189,13 @@ impl Connection {
 
     /// Nothing came for too long: end without a word (RFC 9000 §10.1).
     pub(super) fn time_out(&mut self, now: Instant) {
+        self.end_quietly(now, ConnectionError::TimedOut);
+    }
+
+    /// Forgets everything at once.
+    pub(super) fn end_quietly(&mut self, now: Instant, error: ConnectionError) {
         self.remember_path(now);
-        self.close.set(ConnectionError::TimedOut);
+        self.close.set(error);
         self.state.on_end();
     }
 

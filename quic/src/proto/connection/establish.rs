@@ -33,10 +33,11 @@ use crate::{
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},
+        header_bits::{Grease, HeaderBits},
         limits,
         packet::{self, Cid, KeyPair, Version},
         params::{ACK_DELAY_EXPONENT, Params, VersionInformation},
-        path::Path,
+        path::{Path, Paths},
         recovery::{self, Outcome, Recovery},
         space::Received,
         streams::{Limits, PeerLimits, Streams},
@@ -90,6 +91,8 @@ pub struct ServerStart<'a> {
     pub original_dcid: Option<Cid>,
     /// Whether a token proved the client's address.
     pub validated: bool,
+    /// The stateless reset token of ours.
+    pub reset_token: Option<[u8; 16]>,
     /// A secret of this connection's own.
     pub seed: u64,
 }
@@ -167,6 +170,7 @@ impl Connection {
         let version = chosen.unwrap_or(original);
         Params {
             retry_scid,
+            stateless_reset_token: start.reset_token,
             ..local_params(&setup.transport, version, local_cid, Some(original_dcid))
         }
         .encode(Side::Server, &mut params);
@@ -274,6 +278,11 @@ impl Connection {
         Self {
             side,
             state: State::new(),
+            paths: Paths::new(derived(parts.seed, b"paths")),
+            elsewhere: None,
+            first_peer: path.peer(),
+            first_local: path.local(),
+            announces: false,
             path,
             spaces: spaces::received(parts.received, config.max_ack_delay),
             recovery,
@@ -286,7 +295,7 @@ impl Connection {
                 parts.initial,
             ),
             agreement: None,
-            local_cids: cids::Local::new(worker_of(&parts.local_cid), parts.local_cid),
+            local_cids: cids::Local::new(parts.local_cid),
             peer_cids: cids::Remote::new(parts.peer_cid),
             original_dcid: parts.original_dcid,
             negotiation: parts.negotiation,
@@ -297,6 +306,7 @@ impl Connection {
             streams: Streams::new(side, limits),
             close: Close::default(),
             timers: Timers::new(now, &config),
+            header_bits: HeaderBits::new(side, derived(parts.seed, b"header"), config.spin_bit),
             paced_until: None,
             early: Early::default(),
             events: VecDeque::new(),
@@ -363,15 +373,7 @@ impl Connection {
         self.discard(packet::Space::Initial);
         self.discard(packet::Space::Handshake);
         self.events.push_back(Event::HandshakeConfirmed);
-        let peer_limit = self
-            .peer_params
-            .as_ref()
-            .map_or(u64::MAX, |params| params.max_udp_payload_size);
-        let size = u64::from(self.config.datagram_size).min(peer_limit) as u16;
-        if size > self.path.datagram_size() {
-            self.path.set_datagram_size(size);
-            self.recovery.on_datagram_size(size);
-        }
+        self.start_mtu();
     }
 
     fn learn_params(&mut self) -> Result<(), TransportError> {
@@ -395,6 +397,9 @@ impl Connection {
             self.peer_cids.set_first_reset_token(token);
         }
         self.timers.set_peer_idle_timeout(params.max_idle_timeout);
+        if params.grease_quic_bit && self.config.grease == Grease::On {
+            self.header_bits.on_greased_peer();
+        }
         let requests = self.config.ack_frequency == config::AckFrequency::Adaptive;
         self.ack_frequency.set_peer_delays(
             params.max_ack_delay,
@@ -459,8 +464,9 @@ fn local_params(
         max_ack_delay: config.max_ack_delay,
         min_ack_delay: AckFrequency::new(config.max_ack_delay).local_min_delay(),
         ack_delay_exponent: ACK_DELAY_EXPONENT,
-        disable_active_migration: true,
+        disable_active_migration: !config.migration,
         active_connection_id_limit: limits::PEER_CIDS as u64,
+        grease_quic_bit: config.grease == Grease::On,
         ..Params::default()
     }
 }
@@ -471,9 +477,4 @@ fn derived(seed: u64, purpose: &[u8]) -> u64 {
     hasher.write_u64(seed);
     hasher.write(purpose);
     hasher.finish()
-}
-
-/// The worker's index is the first byte of every id of ours.
-fn worker_of(cid: &Cid) -> u8 {
-    cid.as_bytes().first().copied().unwrap_or_default()
 }

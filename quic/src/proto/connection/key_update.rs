@@ -46,14 +46,21 @@ impl Connection {
         }
     }
 
+    /// A 1-RTT packet was sealed that acknowledges numbers up to this one.
+    pub(super) fn on_acknowledgement_sent(&mut self, largest: u64) {
+        if let Some(keys) = self.handshake.keys_mut().one_rtt_mut() {
+            keys.on_acknowledgement_sent(largest);
+        }
+    }
+
     /// A 1-RTT packet was sealed: starts the update that is due, or ends the connection when there
     /// was none for too long.
-    pub(super) fn count_sealed(&mut self, now: Instant, pn: u64, acknowledges: Option<u64>) {
+    pub(super) fn count_sealed(&mut self, now: Instant, pn: u64) {
         let most = self.config.key_update_after;
         let Some(keys) = self.handshake.keys_mut().one_rtt_mut() else {
             return;
         };
-        if !keys.on_sealed(pn, acknowledges, most) {
+        if !keys.on_sealed(pn, most) {
             return;
         }
         keys.expire(now);

@@ -10,8 +10,13 @@ mod dispatch;
 mod establish;
 mod forge;
 mod key_update;
+mod migration;
+mod mtu;
 mod new_token;
 mod observer;
+mod paths;
+mod preferred;
+mod probes;
 mod receive;
 mod reset;
 mod resume;
@@ -38,8 +43,9 @@ use hybriq_tls::{CertificateDer, Side};
 
 pub(crate) use self::reset::reset_tail;
 use self::{
-    close::Close, delivery::Carried, new_token::NewTokens, observer::Observer, receive::Early,
-    resume::PathKeys, retry::Retried, state::State, timers::Timers, versions::Negotiation,
+    close::Close, delivery::Carried, new_token::NewTokens, observer::Observer, paths::Elsewhere,
+    receive::Early, resume::PathKeys, retry::Retried, state::State, timers::Timers,
+    versions::Negotiation,
 };
 pub use self::{
     establish::{ClientStart, ServerStart},
@@ -49,11 +55,13 @@ pub use self::{
 use super::{
     ack_frequency::AckFrequency,
     cids::{self, CidEvent},
+    datagram::Local,
     frame::EcnCounts,
     handshake::{self, Handshake},
+    header_bits::HeaderBits,
     packet::{Cid, PerSpace},
     params::Params,
-    path::Path,
+    path::{Address, Path, Paths},
     recovery::{Outcome, Recovery},
     space::Received,
     streams::{StreamEvent, Streams},
@@ -74,8 +82,30 @@ pub enum Event {
     HandshakeConfirmed,
     /// A stream has news.
     Stream(StreamEvent),
+    /// Another path is in use (RFC 9000 §9).
+    PathChanged(PathChange),
+    /// A path was to be used, or was in use, and leads nowhere.
+    PathFailed(PathChange),
     /// The connection is over for the application. Comes once, last.
     Closed(ConnectionError),
+}
+
+/// The path that an [`Event`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathChange {
+    /// The peer's address.
+    pub remote: SocketAddr,
+    /// Our end.
+    pub local: Local,
+}
+
+impl PathChange {
+    const fn of(at: Address) -> Self {
+        Self {
+            remote: at.peer,
+            local: at.local,
+        }
+    }
 }
 
 /// What a connection wants from its endpoint.
@@ -104,7 +134,16 @@ pub struct Connection {
     side: Side,
     config: Arc<TransportConfig>,
     state: State,
+    /// The path in use.
     path: Path,
+    paths: Paths,
+    /// Where the datagram came that is being taken, if on another path.
+    elsewhere: Option<Elsewhere>,
+    /// Where the handshake was made.
+    first_peer: SocketAddr,
+    first_local: Local,
+    /// The server is to learn that we moved.
+    announces: bool,
     spaces: PerSpace<Received>,
     recovery: Recovery<Carried>,
     ack_frequency: AckFrequency,
@@ -121,6 +160,7 @@ pub struct Connection {
     streams: Streams,
     close: Close,
     timers: Timers,
+    header_bits: HeaderBits,
     /// When what waits for its time may leave.
     paced_until: Option<Instant>,
     early: Early,
@@ -161,16 +201,26 @@ impl Connection {
         (self.state.is_confirmed() && self.local_cids.missing() > 0).then_some(Need::Cids)
     }
 
-    /// Gives the peer the connection ids it still may have, made from random bytes.
-    pub(crate) fn issue_cids(&mut self, random: impl FnMut(&mut [u8])) {
-        let random = std::cell::RefCell::new(random);
-        let token = |_: &Cid| {
-            let mut token = [0; 16];
-            (random.borrow_mut())(&mut token);
-            token
-        };
-        self.local_cids
-            .issue(|bytes| (random.borrow_mut())(bytes), token);
+    /// Gives the peer the connection ids it still may have.
+    pub(crate) fn issue_cids(&mut self, issue: impl FnMut() -> cids::Issued) {
+        self.local_cids.issue(issue);
+    }
+
+    /// Changes the ids of both directions, so that whoever watches cannot tell that what follows is
+    /// the same connection as what was before (RFC 9000 §9.5): from now on we send to another id of
+    /// the peer's, and the peer is given new ones of ours and told to retire the old.
+    ///
+    /// `false` if the peer has not retired those from the last time, gave us no id to move to, or
+    /// uses none. What could be changed is.
+    pub fn rotate_cids(&mut self, now: Instant) -> bool {
+        if !self.state.is_confirmed() {
+            return false;
+        }
+        let peer = self.peer_cids.advance();
+        if peer {
+            self.header_bits.on_new_path();
+        }
+        self.local_cids.rotate(now) && peer
     }
 
     /// The connection ids of ours that are in use.

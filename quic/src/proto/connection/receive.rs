@@ -11,6 +11,7 @@ use crate::proto::{
     error::{Code, TransportError},
     frame::Frame,
     handshake::Violation,
+    header_bits::Grease,
     limits,
     packet::{self, Decoded, Kind, OpenError, Protected, Space},
     recovery,
@@ -47,6 +48,13 @@ impl Early {
     }
 }
 
+/// Whether a packet does nothing but ask for a path, or answer (RFC 9000 §9.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Probing {
+    Only,
+    No,
+}
+
 /// What became of a packet.
 enum Fate {
     Accepted,
@@ -63,14 +71,12 @@ impl Connection {
     }
 
     fn take_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
-        if arrival.remote != self.path.peer() {
+        if !self.admit(arrival, datagram.len()) {
             self.on_dropped(datagram.len(), DropTrigger::ConnectionUnknown);
             return;
         }
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += datagram.len() as u64;
-        self.path.on_received(datagram.len() as u64);
-        self.path.set_local(arrival.local);
         if self.state.is_closing() {
             self.close.on_datagram();
             return;
@@ -94,7 +100,7 @@ impl Connection {
         let mut rest = datagram;
         while !rest.is_empty() && self.state.is_open() && !self.negotiation.wants_restart() {
             let datagram_left = rest.len();
-            let Ok((decoded, next)) = packet::decode(rest, limits::LOCAL_CID_LEN) else {
+            let Ok((decoded, next)) = packet::decode(rest, self.local_cids.cid_len()) else {
                 self.on_dropped(datagram_len, DropTrigger::Invalid);
                 return;
             };
@@ -178,6 +184,7 @@ impl Connection {
             };
         }
         let (dcid, scid, size) = (packet.dcid, packet.scid, packet.bytes.len());
+        let spin = packet.spin();
         let largest = self.spaces[kind.space()].largest().map(|(pn, _)| pn);
         let opened = match kind {
             Kind::OneRtt => self.open_one_rtt(now, packet, largest),
@@ -202,10 +209,21 @@ impl Connection {
             events::Event::PacketReceived(packet)
         });
         self.on_authentic(kind, &scid);
+        if kind == Kind::OneRtt {
+            self.header_bits.on_packet(pn, spin);
+        }
+        if self.elsewhere.is_some() && kind == Kind::OneRtt {
+            self.hear(now, &dcid);
+        }
         match self.take_frames(now, kind, &dcid, payload) {
-            Ok(eliciting) => {
+            Ok((eliciting, probing)) => {
                 self.spaces[kind.space()].on_packet(seen.at, pn, eliciting, seen.ecn);
                 self.timers.on_received(now, self.pto(Space::Data));
+                if self.elsewhere.is_none() {
+                    self.path.heard_by = Some(dcid);
+                } else if probing == Probing::No && largest.is_none_or(|largest| pn > largest) {
+                    self.on_peer_moved(now, &dcid);
+                }
                 if self.handshake.has_input() {
                     self.advance_handshake(now);
                 }
@@ -215,9 +233,13 @@ impl Connection {
         Fate::Accepted
     }
 
-    /// Whether it is an Initial that must be dropped: by a server in a datagram that is not full
+    /// Whether it must be dropped: without the QUIC bit, unless we announced to take such
+    /// (RFC 9287), and an Initial by a server in a datagram that is not full
     /// (RFC 9000 §14.1), by a client with a token (§17.2.2).
     fn is_forbidden(&self, packet: &Protected<'_>, datagram_len: usize) -> bool {
+        if !packet.has_quic_bit() && self.config.grease == Grease::Off {
+            return true;
+        }
         packet.kind == Kind::Initial
             && match self.side {
                 Side::Server => datagram_len < limits::MIN_DATAGRAM,
@@ -308,7 +330,7 @@ impl Connection {
         kind: Kind,
         dcid: &packet::Cid,
         payload: &[u8],
-    ) -> Result<AckEliciting, TransportError> {
+    ) -> Result<(AckEliciting, Probing), TransportError> {
         let mut reader = Reader::new(payload);
         if reader.is_empty() {
             return Err(TransportError::new(
@@ -317,6 +339,7 @@ impl Connection {
             ));
         }
         let mut eliciting = AckEliciting::No;
+        let mut probing = Probing::Only;
         while !reader.is_empty() && self.state.is_open() {
             let frame = Frame::decode(&mut reader)?;
             if !frame.allowed_in(kind) {
@@ -328,6 +351,9 @@ impl Connection {
             if frame.is_ack_eliciting() {
                 eliciting = AckEliciting::Yes;
             }
+            if !frame.is_probing() {
+                probing = Probing::No;
+            }
             let frame_type = frame.frame_type();
             self.dispatch(now, kind.space(), dcid, frame)
                 .map_err(|error| match error.frame {
@@ -335,7 +361,7 @@ impl Connection {
                     _ => error,
                 })?;
         }
-        Ok(eliciting)
+        Ok((eliciting, probing))
     }
 
     /// Drops the keys of a space and everything that belongs to it.

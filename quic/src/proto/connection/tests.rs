@@ -5,6 +5,7 @@ mod bad_acks;
 mod forged;
 mod hostile;
 mod key_update;
+mod new_token;
 mod release;
 mod reset;
 mod retry;

@@ -15,10 +15,10 @@ const MIN_PACKET: usize = 64;
 
 /// How a packet ends its datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Padding {
+pub(super) enum Padding {
     /// It need not.
     None,
-    /// The datagram must have 1200 bytes (RFC 9000 §8.2.2, §14.1), and this packet brings it
+    /// The datagram must have 1200 bytes (RFC 9000 §14.1), and this packet brings it
     /// there.
     Fill,
     /// The same, but another packet is to follow if there is room.
@@ -38,7 +38,8 @@ impl Connection {
         let transmit = if self.state.is_closed() {
             self.transmit_close(out)
         } else {
-            self.transmit_train(now, out, max_datagrams)
+            let probe = self.transmit_probe(now, out);
+            probe.or_else(|| self.transmit_train(now, out, max_datagrams))
         };
         self.observe();
         transmit
@@ -51,10 +52,16 @@ impl Connection {
         max_datagrams: usize,
     ) -> Option<Transmit> {
         self.start_wanted_update(now);
+        if let Some(probe) = self.transmit_mtu_probe(now, out) {
+            return Some(probe);
+        }
         let mut size = 0;
         let mut segment = None;
         for _ in 0..max_datagrams.min(self.recovery.train()) {
-            let limit = segment.unwrap_or(usize::from(self.path.datagram_size()));
+            let limit = self.datagram_limit().min(segment.unwrap_or(usize::MAX));
+            if size > 0 && size + limit > limits::TRAIN {
+                break;
+            }
             let Some(buffer) = out.get_mut(size..size + limit) else {
                 break;
             };
@@ -64,7 +71,7 @@ impl Connection {
                 self.stats.datagrams_sent += 1;
                 segment = segment.or(Some(written));
             }
-            if written < limit {
+            if Some(written) < segment || written < limit {
                 break;
             }
         }
@@ -123,18 +130,19 @@ impl Connection {
             }
         }
         self.path.on_sent(written as u64);
+        if !must_fill {
+            self.path.mtu_mut().on_sent(written);
+        }
         written
     }
 
     /// Whether a datagram must have 1200 bytes: with an Initial that elicits an acknowledgement, a
-    /// client's with any Initial (RFC 9000 §14.1), and with a PATH_RESPONSE (§8.2.2).
+    /// client's with any Initial (RFC 9000 §14.1).
     fn must_fill(&self, wishes: PerSpace<Wish>) -> bool {
-        wishes.initial == Wish::Frames
-            || (wishes.initial == Wish::Ack && self.side.is_client())
-            || (wishes.data == Wish::Frames && self.path.has_pending())
+        wishes.initial == Wish::Frames || (wishes.initial == Wish::Ack && self.side.is_client())
     }
 
-    fn write_packet(
+    pub(super) fn write_packet(
         &mut self,
         now: Instant,
         space: Space,
@@ -165,9 +173,13 @@ impl Connection {
         if len == 0 && pad_to == 0 {
             return 0;
         }
+        let clears_quic_bit = self.header_bits.clears_quic_bit();
         let Some(keys) = self.sealing_keys(space) else {
             return 0;
         };
+        if clears_quic_bit {
+            packet.clear_quic_bit();
+        }
         let size = packet.finish_padded(len, pad_to, keys);
         self.stats.packets_sent += 1;
         self.stats.acks_sent += u64::from(acks);
@@ -188,20 +200,28 @@ impl Connection {
                 record: carried,
             },
         );
-        if space == Space::Data {
-            self.count_sealed(now, pn, acked_up_to.filter(|_| acks));
+        if let Some(largest) = acked_up_to.filter(|_| acks && space == Space::Data) {
+            self.on_acknowledgement_sent(largest);
         }
-        self.on_packet_sent(now, space, ack_eliciting);
+        self.on_packet_sent(now, space, pn, ack_eliciting);
         size
     }
 
-    fn on_packet_sent(&mut self, now: Instant, space: Space, ack_eliciting: bool) {
+    pub(super) fn on_packet_sent(
+        &mut self,
+        now: Instant,
+        space: Space,
+        pn: u64,
+        ack_eliciting: bool,
+    ) {
         if ack_eliciting {
             let pto = self.pto(Space::Data);
             self.timers.on_sent(now, pto);
         }
-        if space == Space::Handshake && self.side.is_client() {
-            self.discard(Space::Initial);
+        match space {
+            Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
+            Space::Data => self.count_sealed(now, pn),
+            _ => {}
         }
     }
 
@@ -218,7 +238,7 @@ impl Connection {
                     .map(crate::proto::handshake::OneRtt::phase);
                 return Header::Short {
                     dcid,
-                    spin: false,
+                    spin: self.header_bits.spin(),
                     key_phase: phase.unwrap_or_default(),
                 };
             }

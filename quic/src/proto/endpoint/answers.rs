@@ -35,8 +35,7 @@ impl Answers {
         versions: Versions,
         random: u32,
     ) -> bool {
-        let Some(Peek::Long { dcid, scid, .. }) = packet::peek(datagram, limits::LOCAL_CID_LEN)
-        else {
+        let Some(Peek::Long { dcid, scid, .. }) = packet::peek(datagram, 0) else {
             return false;
         };
         let mut buffer = [0; limits::MIN_DATAGRAM];
@@ -84,7 +83,8 @@ impl Answers {
         }
     }
 
-    fn push(&mut self, arrival: &Arrival, bytes: &[u8]) -> bool {
+    /// Queues bytes for where something came from; says whether there was room.
+    pub(super) fn push(&mut self, arrival: &Arrival, bytes: &[u8]) -> bool {
         if self.waiting.len() >= limits::WAITING_ANSWERS {
             return false;
         }

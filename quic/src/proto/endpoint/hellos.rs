@@ -205,7 +205,7 @@ impl Hello {
         let mut useful = false;
         let mut rest = datagram;
         while !rest.is_empty() {
-            let Ok((decoded, next)) = packet::decode(rest, limits::LOCAL_CID_LEN) else {
+            let Ok((decoded, next)) = packet::decode(rest, self.local_cid.len()) else {
                 break;
             };
             rest = next;

@@ -11,7 +11,6 @@ use crate::{
     config::{AddressValidation, TokenKeys},
     proto::{
         error::{Code, TransportError},
-        limits,
         packet::{self, Cid, Decoded, Retry, Version},
         token::Binding,
     },
@@ -55,7 +54,7 @@ impl Endpoint {
         arrival: &Arrival,
         datagram: &mut [u8],
     ) -> Option<(Answered, Verdict)> {
-        let (decoded, _) = packet::decode(datagram, limits::LOCAL_CID_LEN).ok()?;
+        let (decoded, _) = packet::decode(datagram, self.ids.len()).ok()?;
         let Decoded::Protected(packet) = decoded else {
             return None;
         };

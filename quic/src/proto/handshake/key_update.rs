@@ -235,13 +235,17 @@ impl OneRtt {
         acked && self.phase_opened.is_some() && self.previous_peer.is_none()
     }
 
-    /// Counts a packet sealed, and what it acknowledges at most; says whether the keys are due for
-    /// an update, long before the limit of the AEAD (RFC 9001 §6.6).
-    pub fn on_sealed(&mut self, pn: u64, acknowledges: Option<u64>, most: u64) -> bool {
+    /// Notes an acknowledgement of numbers up to this one, sealed with the present keys.
+    pub fn on_acknowledgement_sent(&mut self, largest: u64) {
+        self.phase_acknowledged |= self
+            .phase_opened
+            .is_some_and(|(smallest, _)| largest >= smallest);
+    }
+
+    /// Counts a packet sealed; says whether the keys are due for an update, long before the limit of
+    /// the AEAD (RFC 9001 §6.6).
+    pub fn on_sealed(&mut self, pn: u64, most: u64) -> bool {
         self.phase_sealed_from.get_or_insert(pn);
-        if let (Some(largest), Some((smallest, _))) = (acknowledges, self.phase_opened) {
-            self.phase_acknowledged |= largest >= smallest;
-        }
         self.sealed += 1;
         self.sealed >= most.min(confidentiality_limit(self.local_secret.suite()) / 2)
     }

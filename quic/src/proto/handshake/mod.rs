@@ -170,7 +170,7 @@ impl Handshake {
         let had_ticket_bytes = !input.one_rtt.is_empty();
         let driven = session.drive(&mut input, &mut self.flight, waker);
         let status = driven.map_err(|error| {
-            TransportError::new(Code::crypto(error.alert.0), error.detail).in_frame(0x06)
+            TransportError::new(Code(error.code()), error.detail).in_frame(0x06)
         })?;
         if self.requires_post_quantum
             && let Some(group) = session

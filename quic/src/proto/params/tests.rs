@@ -59,6 +59,7 @@ fn params() -> impl Strategy<Value = Params> {
     let times = (max, 0_u64..1 << 14, 0_u8..=20, any::<bool>(), asked);
     let ids = (cid(), cid(), cid(), any::<Option<[u8; 16]>>());
     (windows, counts, times, ids).prop_map(|(windows, counts, times, ids)| Params {
+        grease_quic_bit: counts.0 % 2 == 1,
         original_dcid: ids.0,
         retry_scid: ids.1,
         initial_scid: ids.2,

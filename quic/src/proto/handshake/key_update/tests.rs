@@ -28,7 +28,8 @@ fn take(keys: &mut OneRtt, phase: KeyPhase, pn: u64) -> Result<Opening, &'static
 
 /// Seals a packet that acknowledges a number.
 fn acknowledge(keys: &mut OneRtt, pn: u64, largest: u64) {
-    keys.on_sealed(pn, Some(largest), u64::MAX);
+    keys.on_acknowledgement_sent(largest);
+    keys.on_sealed(pn, u64::MAX);
 }
 
 use KeyPhase::{One, Zero};
@@ -106,7 +107,7 @@ fn a_client_cannot_know_that_the_handshake_is_confirmed_before_the_server_says_a
     let mut silent = keys(Side::Server);
     assert!(take(&mut silent, One, 0).is_err());
     let mut talking = keys(Side::Server);
-    talking.on_sealed(0, None, u64::MAX);
+    talking.on_sealed(0, u64::MAX);
     assert_eq!(take(&mut talking, One, 0), Ok(Next));
     // The client's Finished tells a server.
     assert_eq!(take(&mut keys(Side::Client), One, 0), Ok(Next));
@@ -117,9 +118,9 @@ fn a_client_cannot_know_that_the_handshake_is_confirmed_before_the_server_says_a
 fn a_packet_under_old_keys_acknowledges_nothing_under_new_ones() {
     let mut keys = keys(Side::Client);
     assert!(take(&mut keys, Zero, 0).is_ok());
-    keys.on_sealed(3, None, u64::MAX);
+    keys.on_sealed(3, u64::MAX);
     keys.update();
-    keys.on_sealed(4, None, u64::MAX);
+    keys.on_sealed(4, u64::MAX);
     assert_eq!(take(&mut keys, Zero, 1), Ok(Previous));
     assert!(keys.may_acknowledge(3) && !keys.may_acknowledge(4));
     assert_eq!(take(&mut keys, One, 2), Ok(Current));
@@ -132,11 +133,11 @@ fn a_packet_under_old_keys_acknowledges_nothing_under_new_ones() {
 fn an_update_of_ours_waits_for_the_one_before() {
     let mut keys = keys(Side::Client);
     assert!(!keys.may_update(Some(0)), "nothing was sealed");
-    keys.on_sealed(3, None, u64::MAX);
+    keys.on_sealed(3, u64::MAX);
     assert!(take(&mut keys, Zero, 0).is_ok());
     assert!(!keys.may_update(Some(2)) && keys.may_update(Some(3)));
     keys.update();
-    keys.on_sealed(4, None, u64::MAX);
+    keys.on_sealed(4, u64::MAX);
     assert!(!keys.may_update(Some(4)), "the peer has not followed");
     assert!(take(&mut keys, One, 1).is_ok());
     assert!(!keys.may_update(Some(4)), "the old keys are there");
@@ -165,12 +166,12 @@ fn old_keys_stay_until_their_time_is_over() {
 #[test]
 fn keys_are_due_after_as_many_packets_as_wished_and_half_the_limit_at_most() {
     let mut keys = keys(Side::Client);
-    assert!(!keys.on_sealed(0, None, 3));
-    assert!(!keys.on_sealed(1, None, 3));
-    assert!(keys.on_sealed(2, None, 3));
+    assert!(!keys.on_sealed(0, 3));
+    assert!(!keys.on_sealed(1, 3));
+    assert!(keys.on_sealed(2, 3));
     keys.update();
-    assert!(!keys.on_sealed(3, None, 3), "new keys count anew");
+    assert!(!keys.on_sealed(3, 3), "new keys count anew");
     keys.leave((1 << 22) - RESERVED_FOR_CLOSING + 2);
-    assert!(!keys.on_sealed(4, None, u64::MAX));
-    assert!(keys.on_sealed(5, None, u64::MAX) && !keys.is_spent());
+    assert!(!keys.on_sealed(4, u64::MAX));
+    assert!(keys.on_sealed(5, u64::MAX) && !keys.is_spent());
 }

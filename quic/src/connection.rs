@@ -222,6 +222,23 @@ impl Connection {
         Some(SavedPath::new(known, SystemTime::now()))
     }
 
+    /// Updates the keys that packets are protected with (RFC 9001 §6), as soon as that is allowed:
+    /// the handshake is confirmed, the peer has followed the last update, and three probe timeouts
+    /// went by since. How often it happened is in [`ConnectionStats::key_updates`].
+    ///
+    /// There is no need to: both ends do it by themselves long before a key wears out.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(connection: hybriq::Connection) {
+    /// connection.update_keys();
+    /// # }
+    /// ```
+    pub fn update_keys(&self) {
+        self.handle.lock().core.request_key_update();
+        self.handle.touch();
+    }
+
     /// What is known of the path it uses.
     pub fn path_stats(&self) -> PathStats {
         self.handle.lock().core.path_stats()

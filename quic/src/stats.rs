@@ -46,6 +46,8 @@ pub struct ConnectionStats {
     pub ecn_echoed: EcnCounts,
     /// Packets received by their mark.
     pub ecn_received: EcnCounts,
+    /// Times that the keys of 1-RTT packets were updated, by either end.
+    pub key_updates: u64,
     /// Smoothed round-trip time.
     pub rtt: Duration,
     /// Congestion window in bytes.

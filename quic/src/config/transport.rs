@@ -90,6 +90,7 @@ pub struct TransportConfig {
     pub(crate) token_store: Option<SharedStore>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
+    pub(crate) key_update_after: u64,
     pub(crate) keep_alive: Option<Duration>,
     pub(crate) spin_bit: SpinBit,
     pub(crate) grease: Grease,
@@ -132,6 +133,7 @@ impl TransportConfig {
             token_store: None,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
+            key_update_after: u64::MAX,
             keep_alive: None,
             spin_bit: SpinBit::Off,
             grease: Grease::On,
@@ -441,6 +443,16 @@ impl TransportConfig {
         wishes
             .find(|version| self.versions.contains(*version))
             .unwrap_or(self.versions.preferred())
+    }
+
+    /// Packets sealed with the same keys before they are updated (RFC 9001 §6). Default, and most:
+    /// half of what the cipher allows, 2^22 packets with AES (RFC 9001 §6.6).
+    ///
+    /// An update waits until the peer has followed the last one and three probe timeouts went by.
+    #[must_use]
+    pub const fn key_update_after(mut self, packets: u64) -> Self {
+        self.key_update_after = packets;
+        self
     }
 
     /// Tells somebody what happens on connections, as it happens: see [`events`](crate::events).

@@ -20,6 +20,7 @@ mod first_flight;
 mod grease;
 mod handshake_matrix;
 mod keep_alive;
+mod key_update;
 mod lifetime;
 mod migration;
 mod mtu;

@@ -24,6 +24,7 @@ impl Connection {
         match frame {
             Frame::Ack(ack) => {
                 self.stats.acks_received += 1;
+                self.check_ack_keys(space, ack.largest)?;
                 self.on_ack(now, space, &ack)
             }
             Frame::Crypto(crypto) => {

@@ -10,6 +10,7 @@ mod delivery;
 mod dispatch;
 mod establish;
 mod forge;
+mod key_update;
 mod migration;
 mod mtu;
 mod new_token;
@@ -60,7 +61,7 @@ use super::{
     frame::EcnCounts,
     handshake::{self, Handshake},
     header_bits::HeaderBits,
-    packet::{self, Cid, PerSpace},
+    packet::{Cid, PerSpace},
     params::Params,
     path::{Address, Path, Paths},
     recovery::{Outcome, Recovery},
@@ -270,6 +271,7 @@ impl Connection {
             ptos: self.recovery.ptos(),
             ecn_echoed: self.recovery.ecn_echoed(),
             ecn_received: self.ecn_received(),
+            key_updates: self.key_updates(),
             rtt: self.recovery.rtt().smoothed(),
             congestion_window: self.recovery.window(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
@@ -296,29 +298,6 @@ impl Connection {
     /// Whether it was closed, by anybody.
     pub fn is_closed(&self) -> bool {
         self.state.is_closed()
-    }
-
-    /// Starts a key update (RFC 9001 §6), if the last one is over.
-    ///
-    /// Returns whether one was started.
-    pub fn update_keys(&mut self) -> bool {
-        let confirmed = self.state.is_confirmed();
-        let largest_acked = self.recovery.largest_acked(packet::Space::Data);
-        match self.handshake.keys_mut().one_rtt_mut() {
-            Some(keys) if confirmed && keys.may_update(largest_acked) => {
-                keys.update();
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// How often the 1-RTT keys were updated, by either end.
-    pub fn key_updates(&self) -> u64 {
-        self.handshake
-            .keys()
-            .one_rtt()
-            .map_or(0, handshake::OneRtt::updates)
     }
 
     fn fail(&mut self, now: Instant, failure: handshake::Failure) {

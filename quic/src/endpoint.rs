@@ -257,13 +257,14 @@ impl Default for EndpointBuilder {
 }
 
 impl EndpointBuilder {
-    /// Accepts connections with this.
+    /// Accepts connections with this. Default: none are accepted.
     pub fn server(mut self, config: ServerConfig) -> Self {
         self.server = Some(config);
         self
     }
 
-    /// Starts connections with this.
+    /// Starts connections with this. Default: none, so that only [`Endpoint::connect_with`] starts
+    /// any.
     pub fn client(mut self, config: ClientConfig) -> Self {
         self.client = Some(config);
         self
@@ -331,7 +332,7 @@ impl EndpointBuilder {
         self
     }
 
-    /// How connection ids are made: [`RandomCids`](crate::RandomCids) of 8 bytes by default,
+    /// How connection ids are made. Default: [`RandomCids`](crate::RandomCids) of 8 bytes; there is
     /// [`QuicLb`](crate::QuicLb) behind a load balancer that routes by them.
     ///
     /// # Examples
@@ -346,6 +347,7 @@ impl EndpointBuilder {
     }
 
     /// Does without connection ids of its own, which saves 8 bytes in every packet that comes.
+    /// Default: it has some.
     ///
     /// Only for an endpoint that accepts no connections, and has at most one connection to each
     /// address: packets are told apart by where they come from (RFC 9000 §5.1). A second one fails

@@ -148,10 +148,7 @@ fn answer(mut datagram: Vec<u8>, dcid: Cid, scid: Cid) -> Outcome {
             other => panic!("{other:?}"),
         };
     }
-    match packet::decode(&mut datagram, 8)
-        .unwrap()
-        .0
-    {
+    match packet::decode(&mut datagram, 8).unwrap().0 {
         Decoded::Retry(retry) => {
             assert!(retry.verify(&dcid));
             assert_eq!(retry.dcid, scid);

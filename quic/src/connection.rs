@@ -14,6 +14,7 @@ use crate::{
     handshake::Handshake,
     proto::{
         limits,
+        packet::Version,
         streams::{Direction, StreamId},
     },
     recv_stream::RecvStream,
@@ -197,6 +198,11 @@ impl Connection {
     /// The peer's address.
     pub fn remote_address(&self) -> SocketAddr {
         self.handle.lock().core.remote_address()
+    }
+
+    /// The version of QUIC it speaks.
+    pub fn version(&self) -> Version {
+        self.handshake.version
     }
 
     /// Which end we are.

@@ -264,7 +264,7 @@ pub enum EndpointError {
     ZeroLengthCids,
     /// Connection ids of that length are not possible, or not long enough to be told apart.
     #[error(
-        "connection ids of {0} bytes are not possible; make the generator's 4 to 20 bytes long"
+        "connection ids of {0} bytes are not possible; make the generator's 8 to 20 bytes long"
     )]
     CidLength(usize),
     /// The system gave us no socket.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::proto::packet::Version;
 use hybriq_tls::{Group, GroupKind, Lineage, Negotiated, SignatureScheme, Suite};
 
 /// The outcome of a completed handshake.
@@ -23,6 +24,8 @@ pub struct Handshake {
     /// What the first full handshake rested on: this one, or that which the session ticket goes back
     /// to. Under a policy that requires it, it is post-quantum.
     pub lineage: Lineage,
+    /// The version of QUIC.
+    pub version: Version,
 }
 
 /// How the keys of a connection were agreed on. Displays as the group's name.
@@ -59,7 +62,7 @@ impl fmt::Display for KeyExchangeInfo {
 
 impl Handshake {
     /// The outcome, once TLS knows the group and the suite.
-    pub(crate) fn new(negotiated: Negotiated) -> Option<Self> {
+    pub(crate) fn new(negotiated: Negotiated, version: Version) -> Option<Self> {
         let group = negotiated.group?;
         let (client_share, server_share) = group.share_sizes().unwrap_or_default();
         let lineage = lineage(&negotiated, group);
@@ -76,6 +79,7 @@ impl Handshake {
             server_name: negotiated.server_name,
             resumed: negotiated.resumed,
             lineage,
+            version,
         })
     }
 }

@@ -195,6 +195,7 @@ pub use proto::{
     congestion::{self, Congestion},
     error::Code,
     frame::EcnCounts,
+    packet::Version,
     recovery::EcnState,
     streams::{Direction, Priority, StreamId},
 };

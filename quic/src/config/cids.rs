@@ -21,7 +21,7 @@ impl ResetKey {
 
 impl QuicLb {
     /// Ids that everybody can read. `rotation` is the configuration's codepoint, 0 to 6; `server_id`
-    /// has 1 to 15 bytes, the nonce 4 or more, and both together 19 at most.
+    /// has 1 to 15 bytes, the nonce 4 or more, and both together 7 to 19.
     ///
     /// # Errors
     /// [`InvalidQuicLb`] says what to use instead.

@@ -5,6 +5,8 @@ use crate::{
     events::{Subscriber, Subscription},
     proto::{
         congestion::Congestion,
+        header_bits::{Grease, SpinBit},
+        packet::{Version, Versions},
         recovery::{EcnState, Pacing},
     },
 };
@@ -83,7 +85,12 @@ pub struct TransportConfig {
     pub(crate) token_store: Option<SharedStore>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
+    pub(crate) keep_alive: Option<Duration>,
+    pub(crate) spin_bit: SpinBit,
+    pub(crate) grease: Grease,
     pub(crate) migration: bool,
+    pub(crate) versions: Versions,
+    pub(crate) first_version: Option<Version>,
     pub(crate) subscriber: Option<Subscription>,
 }
 
@@ -117,7 +124,12 @@ impl TransportConfig {
             token_store: None,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
+            keep_alive: None,
+            spin_bit: SpinBit::Off,
+            grease: Grease::On,
             migration: true,
+            versions: Versions::DEFAULT,
+            first_version: None,
             subscriber: None,
         }
     }
@@ -226,6 +238,49 @@ impl TransportConfig {
         self
     }
 
+    /// Keeps the connection from going idle: when nothing came for so long, the peer is asked for a
+    /// sign of life (RFC 9000 §10.1.2). Default: an idle connection ends, and what is on the way may
+    /// forget it before.
+    ///
+    /// Not more than half the idle timeout, to which longer intervals are lowered; zero is none.
+    /// NATs and firewalls forget UDP flows after 30 s or less, so 15 to 25 s keeps those open. One end
+    /// that does it is enough.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use hybriq::TransportConfig;
+    ///
+    /// let config = TransportConfig::new().keep_alive(Duration::from_secs(20));
+    /// ```
+    #[must_use]
+    pub const fn keep_alive(mut self, interval: Duration) -> Self {
+        self.keep_alive = if interval.is_zero() {
+            None
+        } else {
+            Some(at_most(interval, LONGEST_WAIT))
+        };
+        self
+    }
+
+    /// Lets observers on the path measure its round trips by the spin bit, on fifteen of sixteen
+    /// paths (RFC 9000 §17.4). By default the bit is random.
+    #[must_use]
+    pub const fn spin_bit(mut self) -> Self {
+        self.spin_bit = SpinBit::On;
+        self
+    }
+
+    /// Sets the QUIC bit in every packet and takes no packet without it (RFC 9287). By default
+    /// peers that can take it get packets without it at random, so that nothing on the path learns to
+    /// rely on it. For sockets that QUIC shares with other protocols.
+    #[must_use]
+    pub const fn without_grease(mut self) -> Self {
+        self.grease = Grease::Off;
+        self
+    }
+
     /// How long a handshake may take. Default 10 s.
     #[must_use]
     pub const fn handshake_timeout(mut self, timeout: Duration) -> Self {
@@ -327,6 +382,47 @@ impl TransportConfig {
     pub const fn without_ecn(mut self) -> Self {
         self.ecn = EcnState::Disabled;
         self
+    }
+
+    /// The versions of QUIC to speak, the preferred one first. Default: version 2, version 1. An
+    /// empty list changes nothing.
+    ///
+    /// A server answers in the one it prefers of those the client offers, which takes no round trip
+    /// (RFC 9368 §2.3), and turns clients away that begin in a version which is not listed. It says
+    /// the same of all servers of its deployment: when a version is added, let every one of them
+    /// accept it before any prefers it.
+    ///
+    /// # Examples
+    /// ```
+    /// use hybriq::{TransportConfig, Version};
+    ///
+    /// let only_version_1 = TransportConfig::new().versions([Version::V1]);
+    /// let first_flight_in_version_2 = TransportConfig::new()
+    ///     .versions([Version::V2, Version::V1])
+    ///     .first_version(Version::V2);
+    /// ```
+    #[must_use]
+    pub fn versions(mut self, versions: impl IntoIterator<Item = Version>) -> Self {
+        self.versions = Versions::new(versions).unwrap_or(self.versions);
+        self
+    }
+
+    /// The version of a client's first flight, one of [`versions`](Self::versions). Default: version
+    /// 1 if it is one of them, because every server speaks it (RFC 9368 §2.5).
+    ///
+    /// A server that does not speak it costs the client a round trip more.
+    #[must_use]
+    pub const fn first_version(mut self, version: Version) -> Self {
+        self.first_version = Some(version);
+        self
+    }
+
+    pub(crate) fn first_flight_version(&self) -> Version {
+        let wishes = [self.first_version.unwrap_or(Version::V1), Version::V1];
+        let mut wishes = wishes.into_iter();
+        wishes
+            .find(|version| self.versions.contains(*version))
+            .unwrap_or(self.versions.preferred())
     }
 
     /// Tells somebody what happens on connections, as it happens: see [`events`](crate::events).

@@ -8,8 +8,9 @@ pub const MAX_CID_LEN: usize = 20;
 /// Bytes of the id by which a client calls a server that has not said its own (RFC 9000 §7.2).
 pub const INITIAL_DCID_LEN: usize = 8;
 
-/// Bytes of the shortest ids that a generator may make.
-pub const MIN_LOCAL_CID: usize = 4;
+/// Bytes of the shortest ids that a generator may make: after a Retry a client begins again with
+/// one of ours, and what begins a connection has at least 8 (RFC 9000 §7.2).
+pub const MIN_LOCAL_CID: usize = 8;
 
 /// Bytes every datagram with an Initial packet must have (RFC 9000 §14.1), and the datagram size
 /// that every path must carry.
@@ -111,6 +112,9 @@ pub const CLOSE_REASON: usize = 256;
 
 /// Undecryptable packets kept until their keys come.
 pub const UNDECRYPTABLE_PACKETS: usize = 4;
+
+/// Versions of a peer's version_information that are looked at; more are ignored.
+pub const AVAILABLE_VERSIONS: usize = 16;
 
 /// Transport parameters of ids we don't know that are read; more are an error.
 pub const UNKNOWN_PARAMS: usize = 64;

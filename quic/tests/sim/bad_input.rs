@@ -301,7 +301,7 @@ fn a_server_that_speaks_no_version_of_ours_ends_the_connection() {
         Idle,
     );
     world.run_for(ms(0));
-    let datagram = negotiation(&world, &[0x6b33_43cf, 0x1a2a_3a4a]);
+    let datagram = negotiation(&world, &[0xff00_001d, 0x1a2a_3a4a]);
     world.inject(Side::Client, datagram);
     world.run(LIMIT);
     let (at, reason) = world.client(0).closed.clone().unwrap();

@@ -11,7 +11,7 @@ use std::fmt;
 /// routing is to be random. An id must not be made twice while the first is in use; the endpoint
 /// asks again when that happens.
 pub trait CidGenerator: fmt::Debug + Send + Sync {
-    /// Bytes of every id, 4 to 20.
+    /// Bytes of every id, 8 to 20.
     fn len(&self) -> usize;
 
     /// Whether the ids have no bytes, which only
@@ -74,7 +74,7 @@ impl CidGenerator for RandomCids {
 
 /// No ids: packets are told apart by where they come from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ZeroLength;
+pub struct ZeroLength;
 
 impl CidGenerator for ZeroLength {
     fn len(&self) -> usize {

@@ -33,7 +33,7 @@ const UNROUTABLE: u8 = 0b111;
 /// (draft-ietf-quic-load-balancers-21): packets find their server although the client's address
 /// changed, without the balancer keeping any state.
 ///
-/// An id is a first octet, the server's id and a nonce, 20 bytes at most together. With a key both
+/// An id is a first octet, the server's id and a nonce, 8 to 20 bytes together. With a key both
 /// are encrypted, and nobody but the balancer can tell that two ids lead to the same server. The
 /// configuration is the balancer's: the same on every server but for the server's id.
 ///

@@ -26,7 +26,10 @@ impl Connection {
                 self.stats.acks_received += 1;
                 self.on_ack(now, space, &ack)
             }
-            Frame::Crypto(crypto) => self.handshake.on_frame(level(space), &crypto),
+            Frame::Crypto(crypto) => {
+                self.settle_version();
+                self.handshake.on_frame(level(space), &crypto)
+            }
             Frame::Stream(stream) => self.streams.on_stream(&stream),
             Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset),
             Frame::StopSending(stop) => self.streams.on_stop_sending(&stop),
@@ -57,7 +60,7 @@ impl Connection {
             Frame::Padding(_) | Frame::Ping => Ok(()),
             Frame::NewToken(new) => {
                 self.only_from_server(0x07, "NEW_TOKEN")?;
-                self.new_tokens.on_frame(&new);
+                self.new_tokens.on_frame(self.version(), &new);
                 Ok(())
             }
             Frame::HandshakeDone => {

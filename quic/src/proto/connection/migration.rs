@@ -122,6 +122,7 @@ impl Connection {
         }
         self.paced_until = None;
         self.elsewhere = None;
+        self.header_bits.on_new_path();
         self.announces = self.side.is_client();
         let change = PathChange::of(self.path.address());
         self.events.push_back(Event::PathChanged(change));
@@ -140,18 +141,16 @@ impl Connection {
     /// (RFC 9000 §9.4).
     fn change_recovery(&mut self, now: Instant, old: &mut Path) {
         if self.path.resembles(old) {
-            std::mem::swap(self.path.mtu_mut(), old.mtu_mut());
+            self.path.take_mtu(old);
             self.path.saved = None;
-            self.recovery.reset_ecn();
+            self.recovery.follow_path();
             return;
         }
         let saved = self.path.saved.take();
-        let is_new = saved.is_none();
         let state = saved.map_or_else(|| self.unknown_path(now), |saved| *saved);
         old.saved = Some(Box::new(self.recovery.change_path(state)));
-        if is_new {
-            self.start_mtu();
-        }
+        old.mtu_mut().on_left();
+        self.resume_mtu();
     }
 
     fn unknown_path(&mut self, now: Instant) -> PathState {

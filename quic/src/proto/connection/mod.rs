@@ -26,6 +26,7 @@ mod spaces;
 mod state;
 mod timers;
 mod transmit;
+mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -43,10 +44,12 @@ pub(crate) use self::reset::reset_tail;
 use self::{
     close::Close, delivery::Carried, new_token::NewTokens, observer::Observer, paths::Elsewhere,
     receive::Early, resume::PathKeys, retry::Retried, state::State, timers::Timers,
+    versions::Negotiation,
 };
 pub use self::{
     establish::{ClientStart, ServerStart},
     setup::Setup,
+    versions::Attempt,
 };
 use super::{
     ack_frequency::AckFrequency,
@@ -54,6 +57,7 @@ use super::{
     datagram::Local,
     frame::EcnCounts,
     handshake::{self, Handshake},
+    header_bits::HeaderBits,
     packet::{self, Cid, PerSpace},
     params::Params,
     path::{Address, Path, Paths},
@@ -108,6 +112,8 @@ impl PathChange {
 pub(crate) enum Need {
     /// More connection ids to give to the peer: [`Connection::issue_cids`].
     Cids,
+    /// To begin again under new ids: [`Connection::restart`].
+    Restart,
     /// Packets with this connection id belong here.
     Issued(Cid),
     /// They do no longer.
@@ -145,6 +151,7 @@ pub struct Connection {
     local_cids: cids::Local,
     peer_cids: cids::Remote,
     original_dcid: Cid,
+    negotiation: Negotiation,
     retried: Option<Retried>,
     new_tokens: NewTokens,
     path_keys: PathKeys,
@@ -152,6 +159,7 @@ pub struct Connection {
     streams: Streams,
     close: Close,
     timers: Timers,
+    header_bits: HeaderBits,
     /// When what waits for its time may leave.
     paced_until: Option<Instant>,
     early: Early,
@@ -175,6 +183,9 @@ impl Connection {
 
     /// What the endpoint has to do for this connection.
     pub(crate) fn poll_need(&mut self) -> Option<Need> {
+        if self.negotiation.wants_restart() {
+            return Some(Need::Restart);
+        }
         match self.local_cids.poll_event() {
             Some(CidEvent::Issued(cid)) => return Some(Need::Issued(cid)),
             Some(CidEvent::Retired(cid)) => return Some(Need::Retired(cid)),
@@ -205,6 +216,9 @@ impl Connection {
             return false;
         }
         let peer = self.peer_cids.advance();
+        if peer {
+            self.header_bits.on_new_path();
+        }
         self.local_cids.rotate(now) && peer
     }
 

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::{Connection, delivery::Carried, schedule::Wish, transmit::Padding};
-use crate::proto::{datagram::Transmit, limits, packet::Space, recovery::Settled};
+use crate::proto::{datagram::Transmit, limits, packet::Space, path::Mtu, recovery::Settled};
 
 /// The part of the window that may be kept free for a probe.
 const SHARE: u64 = 4;
@@ -11,16 +11,30 @@ const SHARE: u64 = 4;
 impl Connection {
     /// The handshake is confirmed: datagrams may have more than 1200 bytes.
     pub(super) fn start_mtu(&mut self) {
+        self.start_mtu_at(self.config.datagram_size);
+    }
+
+    /// The path is another one, which is known to carry 1200 bytes (RFC 9000 §9.4) or what was found
+    /// when it was used before.
+    pub(super) fn resume_mtu(&mut self) {
+        if self.path.mtu().is_started() {
+            self.follow_mtu();
+        } else {
+            self.start_mtu_at(limits::MIN_DATAGRAM as u16);
+        }
+    }
+
+    fn start_mtu_at(&mut self, size: u16) {
         let peer = self
             .peer_params
             .as_ref()
             .map_or(u64::MAX, |params| params.max_udp_payload_size);
         let peer = u16::try_from(peer).unwrap_or(u16::MAX);
-        let size = self.config.datagram_size.min(peer);
+        let fixed = self.config.datagram_size.min(peer);
         let mtu = self.path.mtu_mut();
         match self.config.max_datagram_size {
-            Some(most) => mtu.start(size, most.min(peer)),
-            None => *mtu = crate::proto::path::Mtu::new(size),
+            Some(most) => mtu.start(size.min(peer), most.min(peer)),
+            None => *mtu = Mtu::new(fixed),
         }
         self.follow_mtu();
     }
@@ -48,6 +62,7 @@ impl Connection {
     fn mtu_probe(&self, now: Instant) -> Option<u16> {
         let size = self.path.mtu().probe(now)?;
         let free = self.recovery.probes(Space::Data) == 0
+            && self.path.is_validated()
             && !self.path.has_pending()
             && !self.handshake.has_pending(hybriq_tls::Level::OneRtt)
             && !self.handshake.owes_done();

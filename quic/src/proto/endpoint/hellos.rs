@@ -213,7 +213,8 @@ impl Hello {
                 break;
             };
             let ours = packet.dcid == self.dcid || packet.dcid == self.local_cid;
-            if packet.kind != Kind::Initial || !ours || packet.scid != self.peer_cid {
+            let same = packet.version == Some(self.version) && packet.kind == Kind::Initial;
+            if !same || !ours || packet.scid != self.peer_cid {
                 continue;
             }
             let largest = self.received.largest().map(|(pn, _)| pn);

@@ -73,7 +73,7 @@ impl Ids {
 
 impl Endpoint {
     /// Makes connection ids by another rule. To be called before there are any connections; ids of
-    /// 4 to 20 bytes are possible, and none.
+    /// 8 to 20 bytes are possible, and none.
     pub fn set_cid_generator(&mut self, generator: Arc<dyn CidGenerator>) {
         self.ids.len = generator.len().min(limits::MAX_CID_LEN);
         self.ids.generator = generator;

@@ -38,11 +38,12 @@ pub use self::{
 };
 use super::{
     cids::ResetKey,
-    connection::{ClientStart, Connection, Need, ServerStart, reset_tail},
+    connection::{Attempt, ClientStart, Connection, Need, ServerStart, reset_tail},
     error::{Code, TransportError},
     handshake::POST_QUANTUM_REQUIRED,
+    header_bits::Grease,
     limits,
-    packet::{self, Cid},
+    packet::{self, Cid, Version},
     random::Random,
 };
 pub use super::{
@@ -173,7 +174,9 @@ impl Endpoint {
                     None => self.on_stranger(now, arrival, datagram, &dcid),
                 },
             },
-            Some(0 | packet::VERSION_1) => self.route_long(now, arrival, datagram, &dcid),
+            Some(number) if number == 0 || Version::from_number(number).is_some() => {
+                self.route_long(now, arrival, datagram, &dcid)
+            }
             Some(_) => self.on_unknown_version(arrival, datagram),
         }
     }
@@ -185,18 +188,36 @@ impl Endpoint {
         datagram: &mut [u8],
         dcid: &Cid,
     ) -> Routed {
-        let initial = packet::is_initial(datagram);
+        let initial = packet::is_initial(datagram)
+            && (packet::has_quic_bit(datagram) || self.takes_greased());
+        let version = packet::peek(datagram, 0).and_then(|seen| seen.version());
         match self.routing.find_initial(dcid, arrival.remote) {
             Some(Target::Connection(slot)) => Routed::Connection(slot),
             Some(Target::Hello(place)) if initial => {
                 self.on_more_hello(now, arrival, place, datagram)
             }
             Some(_) => Routed::Consumed,
+            None if initial && !self.accepts(version) => self.on_unknown_version(arrival, datagram),
             None if initial && self.may_be_ours(dcid, datagram.len()) => {
                 self.on_first_hello(now, arrival, datagram)
             }
             None => self.elsewhere(dcid),
         }
+    }
+
+    /// Whether a server takes a client's first packets without the QUIC bit, which the client may
+    /// have learned in an earlier connection (RFC 9287 §3.1).
+    fn takes_greased(&self) -> bool {
+        let grease = self.server.as_ref().map(|setup| setup.transport.grease);
+        grease == Some(Grease::On)
+    }
+
+    /// Whether connections are begun in this version.
+    fn accepts(&self, number: Option<u32>) -> bool {
+        let version = number.and_then(Version::from_number);
+        self.server.as_ref().is_none_or(|setup| {
+            version.is_some_and(|version| setup.transport.versions.contains(version))
+        })
     }
 
     /// Whether an Initial packet may start a connection (RFC 9000 §7.2, §14.1).
@@ -212,13 +233,21 @@ impl Endpoint {
     }
 
     fn on_unknown_version(&mut self, arrival: &Arrival, datagram: &[u8]) -> Routed {
-        if self.server.is_none() || datagram.len() < limits::MIN_DATAGRAM {
+        let Some(setup) = self
+            .server
+            .as_ref()
+            .filter(|_| datagram.len() >= limits::MIN_DATAGRAM)
+        else {
             return Routed::Dropped;
-        }
+        };
+        let versions = setup.transport.versions;
         let mut random = [0; 4];
         self.random.fill(&mut random);
         let random = u32::from_be_bytes(random);
-        if !self.answers.version_negotiation(arrival, datagram, random) {
+        if !self
+            .answers
+            .version_negotiation(arrival, datagram, versions, random)
+        {
             return Routed::Dropped;
         }
         self.stats.version_negotiations += 1;
@@ -252,6 +281,7 @@ impl Endpoint {
             setup,
             remote,
             server_name,
+            attempt: Attempt::first(setup, server_name),
             local_cid,
             initial_dcid: Cid::from(dcid),
             seed: self.new_seed(),
@@ -310,6 +340,7 @@ impl Endpoint {
             packets_sent: hello.next_pn,
             credit: (hello.bytes_received, hello.bytes_sent),
             addresses: (remote, hello.local),
+            version: hello.version,
             cids: [dcid, hello.peer_cid, local_cid],
             original_dcid: hello.proof.original_dcid(),
             validated: hello.proof.validated,
@@ -361,12 +392,13 @@ impl Endpoint {
                     connection.issue_cids(|| self.issue());
                 }
                 Need::Token(ip) => {
-                    let version = packet::VERSION_1;
+                    let version = connection.version().number();
                     let token = self.admission.new_token(ip, version, &mut *self.random);
                     connection.issue_token(ip, token);
                 }
                 Need::Issued(cid) => self.routing.insert(cid, Target::Connection(slot)),
                 Need::Retired(cid) => self.routing.remove(&cid),
+                Need::Restart => self.restart(slot, connection),
                 Need::Drained => {
                     self.forget(slot, connection);
                     return false;
@@ -378,6 +410,20 @@ impl Endpoint {
             self.on_handshake_over(slot);
         }
         true
+    }
+
+    /// Lets a connection begin again after Version Negotiation, under ids of its own.
+    fn restart(&mut self, slot: Slot, connection: &mut Connection) {
+        for cid in connection.local_cids() {
+            self.routing.remove(&cid);
+        }
+        let local_cid = self.new_cid();
+        let mut dcid = [0; limits::INITIAL_DCID_LEN];
+        self.random.fill(&mut dcid);
+        connection.restart(local_cid, Cid::from(dcid), self.new_seed());
+        if !self.ids.is_zero_length() {
+            self.routing.insert(local_cid, Target::Connection(slot));
+        }
     }
 
     fn on_handshake_over(&mut self, slot: Slot) {

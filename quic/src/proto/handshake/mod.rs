@@ -22,6 +22,7 @@ use self::crypto_stream::CryptoStream;
 use super::{
     error::{Code, TransportError},
     frame::{Crypto, FrameWriter},
+    packet::{KeyPair, Version},
 };
 
 /// The reason a client without ML-KEM reads when the policy is to require it.
@@ -77,14 +78,15 @@ impl Handshake {
         side: Side,
         session: Box<dyn Session>,
         policy: &KeyExchange,
-        initial: super::packet::KeyPair,
+        version: Version,
+        initial: KeyPair,
     ) -> Self {
         Self {
             side,
             session: Some(session),
             streams: PerLevel::default(),
             flight: Flight::default(),
-            keys: Keys::new(initial),
+            keys: Keys::new(version, initial),
             requires_post_quantum: policy.requires_post_quantum(),
             complete: false,
             params_seen: false,

@@ -128,6 +128,11 @@ impl Path {
         self.mtu.size()
     }
 
+    /// Leads the same way as that path, which is not used any more.
+    pub const fn take_mtu(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.mtu, &mut other.mtu);
+    }
+
     /// What it carries.
     pub const fn mtu(&self) -> &Mtu {
         &self.mtu

@@ -155,6 +155,19 @@ impl Mtu {
         }
     }
 
+    /// Whether it was started.
+    pub const fn is_started(&self) -> bool {
+        !matches!(self.state, State::Fixed)
+    }
+
+    /// The path is not used for now: nothing will be heard of what is under way on it.
+    pub const fn on_left(&mut self) {
+        self.suspicion = None;
+        if let State::Searching(search) = &mut self.state {
+            search.probe = None;
+        }
+    }
+
     /// Whether the probe that is under way is in this packet.
     pub fn is_probe(&self, pn: u64) -> bool {
         matches!(&self.state, State::Searching(search) if search.probe == Some(pn))

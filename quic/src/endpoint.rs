@@ -15,6 +15,7 @@ use crate::{
     proto::{
         cids::{CidGenerator, ResetKey},
         endpoint::{Setup, StatelessReset},
+        limits,
     },
     udp::{self, Socket},
     worker::{EndpointStats, Link, Shared, Worker},
@@ -239,6 +240,7 @@ pub struct EndpointBuilder {
     socket: udp::Options,
     token_keys: Option<TokenKeys>,
     address_validation: AddressValidation,
+    accept_backlog: usize,
     ids: Ids,
 }
 
@@ -251,6 +253,7 @@ impl Default for EndpointBuilder {
             socket: udp::Options::default(),
             token_keys: None,
             address_validation: AddressValidation::default(),
+            accept_backlog: limits::WAITING_INCOMING,
             ids: Ids::default(),
         }
     }
@@ -287,6 +290,13 @@ impl EndpointBuilder {
     /// limits of its own (on Linux `net.core.rmem_max` and `wmem_max`).
     pub fn socket_buffers(mut self, bytes: usize) -> Self {
         self.socket.buffer_size = bytes;
+        self
+    }
+
+    /// How many clients may wait to be [accepted](Endpoint::accept), 1 to 4096. Default 4096. What
+    /// others send is dropped, so that they try again a little later.
+    pub fn accept_backlog(mut self, clients: usize) -> Self {
+        self.accept_backlog = clients;
         self
     }
 
@@ -380,6 +390,7 @@ impl EndpointBuilder {
             Worker::new(0, shared.clone(), link, socket, server).with_ids(&self.ids, self.workers);
         let token_keys = self.token_keys.unwrap_or_else(TokenKeys::random);
         worker.set_address_validation(token_keys, self.address_validation);
+        worker.set_accept_backlog(self.accept_backlog);
         runtime.spawn(worker.run());
         Ok(Endpoint { shared, client })
     }

@@ -138,6 +138,9 @@ impl Incoming {
     /// Accepts with a configuration of its own, which replaces the endpoint's in everything: TLS, key
     /// exchange, certificates, limits, timers, congestion control, events.
     ///
+    /// Its [versions](crate::TransportConfig::versions) count for the answer; whether a client's first
+    /// packets are of a version that is spoken here at all is for the endpoint's own to say.
+    ///
     /// The TLS provider is built at the first use of a configuration; keep it, or clones of it,
     /// for more connections. Session tickets are those of the configuration that issued them, unless
     /// both have their [`ServerConfig::tickets`] in common.

@@ -20,7 +20,7 @@ use std::{
 use endpoint_support::{Pair, client_config, server, server_config, soon};
 use hybriq::{
     Backend, ClientConfig, ConnectError, Connection, ConnectionError, Endpoint, Group, Identity,
-    KeyExchange, Lineage, ServerConfig, Tickets, TransportConfig, Trust,
+    KeyExchange, Lineage, ServerConfig, Tickets, TransportConfig, Trust, Version,
     events::{Event, Meta, Subscriber},
     tls::{CertificateDer, PrivateKeyDer},
 };
@@ -171,6 +171,22 @@ async fn limits_timers_and_events_are_those_of_the_configuration() {
     assert!(counts.0.load(Ordering::Relaxed) > 0);
     // The endpoint's own would take longer than the test may.
     assert_eq!(soon(pair.client.closed()).await, ConnectionError::TimedOut);
+}
+
+#[tokio::test]
+async fn the_version_is_that_of_the_configuration() {
+    for version in [Version::V1, Version::V2] {
+        let (server, client) = (server("127.0.0.1:0"), endpoint_support::client());
+        let transport = TransportConfig::new().versions([version]);
+        let other = server_config().transport(transport);
+        let pair = pair(
+            accepted_with(&server, &client, other).await,
+            (&server, &client),
+        );
+        assert_eq!(pair.client.handshake().version, version);
+        assert_eq!(pair.server.handshake().version, version);
+        assert_eq!(pair.echo(b"hello").await, b"hello");
+    }
 }
 
 #[tokio::test]

@@ -186,7 +186,9 @@ pub use error::{
 };
 pub use handshake::{Handshake, KeyExchangeInfo};
 pub use hybriq_tls as tls;
-pub use hybriq_tls::{Backend, Group, Identity, KeyExchange, KeyLog, Side, Trust};
+pub use hybriq_tls::{
+    Backend, ClientHello, Group, Identity, KeyExchange, KeyLog, Lineage, Side, Tickets, Trust,
+};
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;
 pub use proto::{

@@ -456,6 +456,7 @@ impl TransportConfig {
     }
 
     /// Tells somebody what happens on connections, as it happens: see [`events`](crate::events).
+    /// Default: nobody.
     #[must_use]
     pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
         self.subscriber = Some(Subscription(subscriber));

@@ -11,6 +11,7 @@ mod release;
 mod reset;
 mod retry;
 mod trains;
+mod wrong_packets;
 
 use std::{
     net::SocketAddr,

@@ -5,6 +5,7 @@ use crate::{
     events::{Subscriber, Subscription},
     proto::{
         congestion::Congestion,
+        header_bits::{Grease, SpinBit},
         packet::{Version, Versions},
         recovery::{EcnState, Pacing},
     },
@@ -85,6 +86,9 @@ pub struct TransportConfig {
     pub(crate) token_store: Option<SharedStore>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
+    pub(crate) keep_alive: Option<Duration>,
+    pub(crate) spin_bit: SpinBit,
+    pub(crate) grease: Grease,
     pub(crate) migration: bool,
     pub(crate) versions: Versions,
     pub(crate) first_version: Option<Version>,
@@ -122,6 +126,9 @@ impl TransportConfig {
             token_store: None,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
+            keep_alive: None,
+            spin_bit: SpinBit::Off,
+            grease: Grease::On,
             migration: true,
             versions: Versions::DEFAULT,
             first_version: None,
@@ -238,6 +245,49 @@ impl TransportConfig {
             Some(timeout) if !timeout.is_zero() => Some(at_most(timeout, LONGEST_WAIT)),
             _ => None,
         };
+        self
+    }
+
+    /// Keeps the connection from going idle: when nothing came for so long, the peer is asked for a
+    /// sign of life (RFC 9000 §10.1.2). Default: an idle connection ends, and what is on the way may
+    /// forget it before.
+    ///
+    /// Not more than half the idle timeout, to which longer intervals are lowered; zero is none.
+    /// NATs and firewalls forget UDP flows after 30 s or less, so 15 to 25 s keeps those open. One end
+    /// that does it is enough.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use hybriq::TransportConfig;
+    ///
+    /// let config = TransportConfig::new().keep_alive(Duration::from_secs(20));
+    /// ```
+    #[must_use]
+    pub const fn keep_alive(mut self, interval: Duration) -> Self {
+        self.keep_alive = if interval.is_zero() {
+            None
+        } else {
+            Some(at_most(interval, LONGEST_WAIT))
+        };
+        self
+    }
+
+    /// Lets observers on the path measure its round trips by the spin bit, on fifteen of sixteen
+    /// paths (RFC 9000 §17.4). By default the bit is random.
+    #[must_use]
+    pub const fn spin_bit(mut self) -> Self {
+        self.spin_bit = SpinBit::On;
+        self
+    }
+
+    /// Sets the QUIC bit in every packet and takes no packet without it (RFC 9287). By default
+    /// peers that can take it get packets without it at random, so that nothing on the path learns to
+    /// rely on it. For sockets that QUIC shares with other protocols.
+    #[must_use]
+    pub const fn without_grease(mut self) -> Self {
+        self.grease = Grease::Off;
         self
     }
 

@@ -19,6 +19,7 @@ pub mod endpoint;
 pub mod error;
 pub mod frame;
 pub mod handshake;
+pub mod header_bits;
 pub mod known_path;
 pub mod limits;
 pub mod packet;

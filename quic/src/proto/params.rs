@@ -62,6 +62,8 @@ pub struct Params {
     pub max_datagram_frame_size: u64,
     /// Whether it takes `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset §3).
     pub reset_stream_at: bool,
+    /// Whether it takes packets without the QUIC bit (RFC 9287 §3).
+    pub grease_quic_bit: bool,
     /// What it says about versions; `None`: it knows nothing of negotiating them.
     pub version_information: Option<VersionInformation>,
 }
@@ -143,6 +145,7 @@ mod id {
     /// What early drafts called it.
     pub(super) const RESET_STREAM_AT_BEFORE: u64 = 0x17_f758_6d2c_b571;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
+    pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
     pub(super) const VERSION_INFORMATION: u64 = 0x11;
     pub(super) const LAST: u64 = VERSION_INFORMATION;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
@@ -170,6 +173,7 @@ impl Default for Params {
             min_ack_delay: None,
             max_datagram_frame_size: 0,
             reset_stream_at: false,
+            grease_quic_bit: false,
             version_information: None,
         }
     }
@@ -198,6 +202,9 @@ impl Params {
         }
         if self.disable_active_migration {
             put(out, id::DISABLE_ACTIVE_MIGRATION, &[]);
+        }
+        if self.grease_quic_bit {
+            put(out, id::GREASE_QUIC_BIT, &[]);
         }
         if let Some(cid) = &self.initial_scid {
             put(out, id::INITIAL_SCID, cid.as_bytes());
@@ -344,6 +351,8 @@ impl Params {
                 self.min_ack_delay = Some(Duration::from_micros(integer(value)?));
             }
             id::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = integer(value)?,
+            id::GREASE_QUIC_BIT if value.is_empty() => self.grease_quic_bit = true,
+            id::GREASE_QUIC_BIT => return Err(Rule("is not empty")),
             id::VERSION_INFORMATION => {
                 self.version_information = Some(VersionInformation::decode(value, from)?);
             }
@@ -494,6 +503,7 @@ fn name(id: u64) -> Cow<'static, str> {
         id::MIN_ACK_DELAY => "min_ack_delay",
         id::RESET_STREAM_AT | id::RESET_STREAM_AT_BEFORE => "reset_stream_at",
         id::MAX_DATAGRAM_FRAME_SIZE => "max_datagram_frame_size",
+        id::GREASE_QUIC_BIT => "grease_quic_bit",
         id::VERSION_INFORMATION => "version_information",
         _ => return Cow::Owned(format!("transport parameter {id:#x}")),
     })

@@ -95,6 +95,10 @@ pub struct Header {
     pub dcid: Cid,
     /// The source connection id; empty for 1-RTT packets.
     pub scid: Cid,
+    /// Whether it has the QUIC bit (RFC 9287).
+    pub quic_bit: bool,
+    /// Whether it has the spin bit, which only 1-RTT packets have (RFC 9000 §17.4).
+    pub spin_bit: bool,
     /// Which bytes of the datagram it takes.
     pub range: Range<usize>,
 }
@@ -115,11 +119,14 @@ pub fn packets(datagram: &[u8]) -> Vec<Header> {
             (PacketKind::Unknown, 0, Cid::EMPTY, Cid::EMPTY)
         };
         let range = start..datagram.len() - reader.remaining();
+        let first = datagram.get(start).copied().unwrap_or_default();
         packets.push(Header {
             kind,
             version,
             dcid,
             scid,
+            quic_bit: first & 0x40 != 0,
+            spin_bit: kind == PacketKind::OneRtt && first & 0x20 != 0,
             range,
         });
     }
@@ -130,12 +137,7 @@ fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, u32, Cid, Cid), Eof> {
     let first = reader.u8()?;
     if first & 0x80 == 0 {
         reader.take_rest();
-        let kind = if first & 0x40 == 0 {
-            PacketKind::Unknown
-        } else {
-            PacketKind::OneRtt
-        };
-        return Ok((kind, 0, Cid::EMPTY, Cid::EMPTY));
+        return Ok((PacketKind::OneRtt, 0, Cid::EMPTY, Cid::EMPTY));
     }
     let version = reader.u32()?;
     let [dcid, scid] = [cid(reader)?, cid(reader)?];

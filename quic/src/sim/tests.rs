@@ -243,7 +243,11 @@ fn coalesced_packets_are_told_apart() {
         kinds(&bytes[..120]),
         [PacketKind::Initial, PacketKind::Unknown]
     );
-    assert_eq!(kinds(&[0; 10]), [PacketKind::Unknown]);
+    assert_eq!(
+        kinds(&[0; 10]),
+        [PacketKind::OneRtt],
+        "without the QUIC bit"
+    );
 }
 
 #[test]

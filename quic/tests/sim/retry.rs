@@ -52,9 +52,8 @@ fn token_of(record: &Record) -> Option<Vec<u8>> {
     Some(record.payload[start..start + len].to_vec())
 }
 
-/// Proves: rfc9000 8.1.2 retry-costs-one-round-trip
-/// Proves: rfc9000 17.2.5.1 initial-keys-from-retry-connection-id
-/// Proves: rfc9000 7.3 original-and-retry-connection-ids-confirmed
+/// Proves: rfc9000 17.2.5.1 retry-changes-the-id
+/// Proves: rfc9000 7.3 ids-are-confirmed
 #[test]
 fn a_retry_costs_one_round_trip_and_the_connection_is_the_same() {
     for backend in Backend::ALL {
@@ -72,9 +71,9 @@ fn a_retry_costs_one_round_trip_and_the_connection_is_the_same() {
     }
 }
 
-/// Proves: rfc9000 17.2.5.2 same-client-hello-after-retry
-/// Proves: rfc9000 17.2.5.3 packet-numbers-go-on-after-retry
-/// Proves: rfc9000 8.1.2 token-in-every-initial-after-retry
+/// Proves: rfc9000 17.2.5.3 hello-stays-after-retry
+/// Proves: rfc9000 17.2.5.3 numbers-go-on-after-retry
+/// Proves: rfc9000 8.1.2 retry-token-is-repeated
 #[test]
 fn after_a_retry_the_client_says_the_same_with_the_token_in_every_initial() {
     let world = run(plain(1), AddressValidation::Always);
@@ -101,7 +100,6 @@ fn after_a_retry_the_client_says_the_same_with_the_token_in_every_initial() {
     }
 }
 
-/// Proves: rfc9000 8.1.2 retry-survives-loss
 #[test]
 fn any_of_the_first_datagrams_may_be_lost_around_a_retry() {
     for backend in Backend::ALL {
@@ -133,7 +131,7 @@ fn any_two_of_the_first_datagrams_may_be_lost_around_a_retry() {
     }
 }
 
-/// Proves: rfc9000 8.1.3 new-token-spares-the-retry
+/// Proves: rfc9000 8.1.3 new-token-is-used
 #[test]
 fn a_client_with_a_token_needs_no_retry() {
     let store = Arc::new(MemoryTokenStore::new());
@@ -198,7 +196,6 @@ fn spoofed(index: u32, hello: &[u8]) -> Datagram {
     )
 }
 
-/// Proves: rfc9000 8.1.2 retry-under-load
 #[test]
 fn a_flood_of_forged_addresses_holds_nothing_and_stops_nobody() {
     const FLOOD: u32 = 20_000;

@@ -34,6 +34,7 @@ use crate::{
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},
+        header_bits::{Grease, HeaderBits},
         limits,
         packet::{self, Cid, KeyPair, Version},
         params::{ACK_DELAY_EXPONENT, Params, VersionInformation},
@@ -108,7 +109,7 @@ impl Connection {
             setup,
             remote,
             server_name,
-            attempt,
+            ref attempt,
             local_cid,
             initial_dcid,
             seed,
@@ -307,6 +308,7 @@ impl Connection {
             datagrams: Datagrams::new(config.datagrams),
             close: Close::default(),
             timers: Timers::new(now, &config),
+            header_bits: HeaderBits::new(side, derived(parts.seed, b"header"), config.spin_bit),
             paced_until: None,
             early: Early::default(),
             events: VecDeque::new(),
@@ -400,6 +402,9 @@ impl Connection {
         self.datagrams
             .set_peer_limit(params.max_datagram_frame_size);
         self.timers.set_peer_idle_timeout(params.max_idle_timeout);
+        if params.grease_quic_bit && self.config.grease == Grease::On {
+            self.header_bits.on_greased_peer();
+        }
         let requests = self.config.ack_frequency == config::AckFrequency::Adaptive;
         self.ack_frequency.set_peer_delays(
             params.max_ack_delay,
@@ -468,6 +473,7 @@ fn local_params(
         ack_delay_exponent: ACK_DELAY_EXPONENT,
         disable_active_migration: !config.migration,
         active_connection_id_limit: limits::PEER_CIDS as u64,
+        grease_quic_bit: config.grease == Grease::On,
         ..Params::default()
     }
 }

@@ -122,6 +122,7 @@ impl Connection {
         }
         self.paced_until = None;
         self.elsewhere = None;
+        self.header_bits.on_new_path();
         self.announces = self.side.is_client();
         let change = PathChange::of(self.path.address());
         self.events.push_back(Event::PathChanged(change));
@@ -142,7 +143,7 @@ impl Connection {
         if self.path.resembles(old) {
             self.path.take_mtu(old);
             self.path.saved = None;
-            self.recovery.reset_ecn();
+            self.recovery.follow_path();
             return;
         }
         let saved = self.path.saved.take();

@@ -59,6 +59,7 @@ use super::{
     datagrams::{DatagramEvent, Datagrams},
     frame::EcnCounts,
     handshake::{self, Handshake},
+    header_bits::HeaderBits,
     packet::{self, Cid, PerSpace},
     params::Params,
     path::{Address, Path, Paths},
@@ -163,6 +164,7 @@ pub struct Connection {
     datagrams: Datagrams,
     close: Close,
     timers: Timers,
+    header_bits: HeaderBits,
     /// When what waits for its time may leave.
     paced_until: Option<Instant>,
     early: Early,
@@ -222,6 +224,9 @@ impl Connection {
             return false;
         }
         let peer = self.peer_cids.advance();
+        if peer {
+            self.header_bits.on_new_path();
+        }
         self.local_cids.rotate(now) && peer
     }
 

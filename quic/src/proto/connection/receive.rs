@@ -10,6 +10,7 @@ use crate::proto::{
     datagram::Arrival,
     error::{Code, TransportError},
     frame::Frame,
+    header_bits::Grease,
     limits,
     packet::{self, Decoded, Kind, OpenError, Protected, Space},
     recovery,
@@ -182,6 +183,7 @@ impl Connection {
             };
         }
         let (dcid, scid, size) = (packet.dcid, packet.scid, packet.bytes.len());
+        let spin = packet.spin();
         let largest = self.spaces[kind.space()].largest().map(|(pn, _)| pn);
         let opened = match kind {
             Kind::OneRtt => self.open_one_rtt(now, packet, largest),
@@ -206,6 +208,9 @@ impl Connection {
             events::Event::PacketReceived(packet)
         });
         self.on_authentic(kind, &scid);
+        if kind == Kind::OneRtt {
+            self.header_bits.on_packet(pn, spin);
+        }
         if self.elsewhere.is_some() && kind == Kind::OneRtt {
             self.hear(now, &dcid);
         }
@@ -227,9 +232,13 @@ impl Connection {
         Fate::Accepted
     }
 
-    /// Whether it is an Initial that must be dropped: by a server in a datagram that is not full
+    /// Whether it must be dropped: without the QUIC bit, unless we announced to take such
+    /// (RFC 9287), and an Initial by a server in a datagram that is not full
     /// (RFC 9000 §14.1), by a client with a token (§17.2.2).
     fn is_forbidden(&self, packet: &Protected<'_>, datagram_len: usize) -> bool {
+        if !packet.has_quic_bit() && self.config.grease == Grease::Off {
+            return true;
+        }
         packet.kind == Kind::Initial
             && match self.side {
                 Side::Server => datagram_len < limits::MIN_DATAGRAM,

@@ -88,6 +88,7 @@ impl Connection {
                     || self.new_tokens.has_pending()
                     || self.local_cids.has_pending()
                     || self.peer_cids.has_pending()
+                    || self.timers.asks()
                     || self.streams.has_pending()
                     || self.datagrams.has_pending()))
     }
@@ -134,7 +135,8 @@ impl Connection {
         // Not in the handshake: an Initial that elicits an acknowledgement would have to fill its
         // datagram (RFC 9000 §14.1), and the ranges of those spaces go with their keys.
         let silent = space == Space::Data && self.recovery.needs_ping(space);
-        if !out.is_ack_eliciting() && (probing || silent) {
+        let asks = space == Space::Data && wish == Wish::Frames && self.timers.asks();
+        if !out.is_ack_eliciting() && (probing || silent || asks) {
             out.ping();
         }
         if !control.is_empty() {

@@ -173,9 +173,13 @@ impl Connection {
         if len == 0 && pad_to == 0 {
             return 0;
         }
+        let clears_quic_bit = self.header_bits.clears_quic_bit();
         let Some(keys) = self.sealing_keys(space) else {
             return 0;
         };
+        if clears_quic_bit {
+            packet.clear_quic_bit();
+        }
         let size = packet.finish_padded(len, pad_to, keys);
         self.stats.packets_sent += 1;
         self.stats.acks_sent += u64::from(acks);
@@ -249,7 +253,7 @@ impl Connection {
                     .map(crate::proto::handshake::OneRtt::phase);
                 return Header::Short {
                     dcid,
-                    spin: false,
+                    spin: self.header_bits.spin(),
                     key_phase: phase.unwrap_or_default(),
                 };
             }

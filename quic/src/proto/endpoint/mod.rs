@@ -41,6 +41,7 @@ use super::{
     connection::{Attempt, ClientStart, Connection, Need, ServerStart, reset_tail},
     error::{Code, TransportError},
     handshake::POST_QUANTUM_REQUIRED,
+    header_bits::Grease,
     limits,
     packet::{self, Cid, Version},
     random::Random,
@@ -187,7 +188,8 @@ impl Endpoint {
         datagram: &mut [u8],
         dcid: &Cid,
     ) -> Routed {
-        let initial = packet::is_initial(datagram);
+        let initial = packet::is_initial(datagram)
+            && (packet::has_quic_bit(datagram) || self.takes_greased());
         let version = packet::peek(datagram, 0).and_then(|seen| seen.version());
         match self.routing.find_initial(dcid, arrival.remote) {
             Some(Target::Connection(slot)) => Routed::Connection(slot),
@@ -201,6 +203,13 @@ impl Endpoint {
             }
             None => self.elsewhere(dcid),
         }
+    }
+
+    /// Whether a server takes a client's first packets without the QUIC bit, which the client may
+    /// have learned in an earlier connection (RFC 9287 §3.1).
+    fn takes_greased(&self) -> bool {
+        let grease = self.server.as_ref().map(|setup| setup.transport.grease);
+        grease == Some(Grease::On)
     }
 
     /// Whether connections are begun in this version.
@@ -272,7 +281,7 @@ impl Endpoint {
             setup,
             remote,
             server_name,
-            attempt: Attempt::first(setup),
+            attempt: Attempt::first(setup, server_name),
             local_cid,
             initial_dcid: Cid::from(dcid),
             seed: self.new_seed(),

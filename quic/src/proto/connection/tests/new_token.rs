@@ -49,7 +49,6 @@ fn initial_token(pair: &mut Pair) -> Vec<u8> {
     }
 }
 
-/// Proves: rfc9000 8.1.3 server-gives-new-token
 #[test]
 fn a_server_gives_every_client_one_token() {
     let (mut pair, store) = keeping();
@@ -71,7 +70,6 @@ fn a_server_that_was_not_asked_to_gives_none() {
     assert!(tokens(&store).is_empty());
 }
 
-/// Proves: rfc9000 13.3 lost-new-token-sent-again
 #[test]
 fn a_lost_new_token_is_sent_again() {
     let (mut pair, store) = keeping();
@@ -96,8 +94,8 @@ fn a_lost_new_token_is_sent_again() {
     assert_eq!(tokens(&store).len(), 1, "after one probe");
 }
 
-/// Proves: rfc9000 8.1.3 token-used-once
-/// Proves: rfc9000 8.1.2 retry-token-replaces-new-token
+/// Proves: rfc9000 8.1.4 replay-is-limited
+/// Proves: rfc9000 8.1.3 new-token-is-used
 #[test]
 fn a_token_is_spent_in_every_initial_of_the_next_connection() {
     let (mut pair, store) = keeping();
@@ -119,6 +117,47 @@ fn a_token_is_spent_in_every_initial_of_the_next_connection() {
     assert!(pair.server.connection().path.is_validated());
     pair.run();
     assert_eq!(tokens(&store).len(), 1, "one for the next");
+}
+
+/// Proves: rfc9000 8.1.3 retry-token-is-not-kept
+/// Proves: rfc9000 8.1.3 new-token-is-used
+#[test]
+fn a_retry_token_takes_the_place_of_another_and_is_not_kept() {
+    let (mut pair, store) = keeping();
+    pair.run();
+    pair.server.connection = None;
+    let keys = TokenKeys::from_secret([2; 32]);
+    let endpoint = &mut pair.server.endpoint;
+    endpoint.set_address_validation(keys, AddressValidation::Always);
+    connect(&mut pair, &store);
+    let spent = initial_token(&mut pair);
+    pair.step();
+    pair.step();
+    let token = initial_token(&mut pair);
+    assert_eq!(Kind::of(&spent), Some(Kind::New));
+    assert_eq!(Kind::of(&token), Some(Kind::Retry));
+    pair.run();
+    assert!(pair.client.connection().handshake().is_some());
+    let kept = tokens(&store);
+    assert_eq!(kept.len(), 1);
+    assert_eq!(Kind::of(&kept[0]), Some(Kind::New));
+}
+
+/// Proves: rfc9000 8.1.3 token-stays-with-its-server
+#[test]
+fn a_token_is_for_the_server_that_gave_it() {
+    let (mut pair, store) = keeping();
+    pair.run();
+    assert_eq!(store.take("other.test", VERSION_1), None);
+    let setup = Setup {
+        transport: Arc::new(TransportConfig::new().token_store(store.clone())),
+        ..client_setup(KeyExchange::default(), Backend::Rustls)
+    };
+    let endpoint = &mut pair.client.endpoint;
+    let started = endpoint.connect(pair.now, &setup, server_address(), "other.test");
+    pair.client.connection = Some(started.unwrap());
+    assert!(initial_token(&mut pair).is_empty());
+    assert_eq!(tokens(&store).len(), 1);
 }
 
 #[test]

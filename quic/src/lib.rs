@@ -125,6 +125,22 @@
 //!     .max_send_buffer(64 << 20);
 //! ```
 //!
+//! # Datagrams
+//! [`Connection::send_datagram`] sends a message that is not sent again when it is lost (RFC 9221),
+//! as games, telephony and tunnels want it. Peers may send them unless
+//! [`DatagramConfig::receive_buffer`] is 0. Where streams and datagrams both have something to
+//! send, each gets half; neither waits for the other to be done.
+//!
+//! ```no_run
+//! # async fn example(connection: hybriq::Connection) -> Result<(), Box<dyn std::error::Error>> {
+//! if let Some(most) = connection.max_datagram_size() {
+//!     println!("a datagram may have {most} bytes");
+//!     connection.send_datagram("the newest position".into())?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Dropping things
 //! - A [`SendStream`] dropped unfinished resets its stream: truncation never looks like success.
 //! - A [`RecvStream`] dropped before its end tells the peer to stop.

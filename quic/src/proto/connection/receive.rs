@@ -50,7 +50,7 @@ impl Early {
 
 /// Whether a packet does nothing but ask for a path, or answer (RFC 9000 §9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Probing {
+pub(super) enum Probing {
     Only,
     No,
 }
@@ -324,7 +324,7 @@ impl Connection {
         }
     }
 
-    fn take_frames(
+    pub(super) fn take_frames(
         &mut self,
         now: Instant,
         kind: Kind,

@@ -12,6 +12,7 @@ mod release;
 mod reset;
 mod retry;
 mod trains;
+mod wrong_packets;
 
 use std::{
     net::SocketAddr,

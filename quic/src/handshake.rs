@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hybriq_tls::{Group, GroupKind, Negotiated, SignatureScheme, Suite};
+use hybriq_tls::{EarlyDataStatus, Group, GroupKind, Negotiated, SignatureScheme, Suite};
 
 /// The outcome of a completed handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,32 @@ pub struct Handshake {
     pub server_name: Option<String>,
     /// Whether a session ticket replaced the certificate.
     pub resumed: bool,
+    /// What became of the data that the client sent before.
+    pub early_data: EarlyData,
+}
+
+/// What became of the data that a client sent before the handshake was complete, in 0-RTT packets
+/// (RFC 9001 §4.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EarlyData {
+    /// The client offered none.
+    #[default]
+    None,
+    /// The server took it.
+    Accepted,
+    /// The server refused it: what was sent is lost, and is not sent again by itself.
+    Rejected,
+}
+
+impl EarlyData {
+    /// An offer without an answer was refused.
+    const fn of(status: EarlyDataStatus) -> Self {
+        match status {
+            EarlyDataStatus::None => Self::None,
+            EarlyDataStatus::Accepted => Self::Accepted,
+            EarlyDataStatus::Offered | EarlyDataStatus::Rejected => Self::Rejected,
+        }
+    }
 }
 
 /// How the keys of a connection were agreed on. Displays as the group's name.
@@ -56,7 +82,7 @@ impl fmt::Display for KeyExchangeInfo {
 
 impl Handshake {
     /// The outcome, once TLS knows the group and the suite.
-    pub(crate) fn new(negotiated: Negotiated) -> Option<Self> {
+    pub(crate) fn new(negotiated: Negotiated, early_data: EarlyDataStatus) -> Option<Self> {
         let group = negotiated.group?;
         let (client_share, server_share) = group.share_sizes().unwrap_or_default();
         Some(Self {
@@ -71,6 +97,7 @@ impl Handshake {
             alpn: negotiated.alpn,
             server_name: negotiated.server_name,
             resumed: negotiated.resumed,
+            early_data: EarlyData::of(early_data),
         })
     }
 }

@@ -149,6 +149,8 @@ mod connecting;
 #[cfg(feature = "tokio")]
 mod connection;
 #[cfg(feature = "tokio")]
+mod early;
+#[cfg(feature = "tokio")]
 mod endpoint;
 mod error;
 pub mod events;
@@ -176,9 +178,13 @@ pub use connecting::Connecting;
 #[cfg(feature = "tokio")]
 pub use connection::Connection;
 #[cfg(feature = "tokio")]
+pub use early::EarlyConnection;
+#[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
-pub use error::{By, ConnectError, ConnectionError, EndpointError, ReadError, WriteError};
-pub use handshake::{Handshake, KeyExchangeInfo};
+pub use error::{
+    By, ConnectError, ConnectionError, EarlyError, EndpointError, ReadError, WriteError,
+};
+pub use handshake::{EarlyData, Handshake, KeyExchangeInfo};
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{Backend, Group, Identity, KeyExchange, KeyLog, Side, Trust};
 #[cfg(feature = "tokio")]

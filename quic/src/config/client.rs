@@ -1,7 +1,8 @@
 use std::sync::{Arc, OnceLock};
 
 use hybriq_tls::{
-    Backend, ClientOptions, ConfigError, Identity, KeyExchange, KeyLog, Provider, Suite, Trust,
+    Backend, ClientOptions, ConfigError, EarlyData, Identity, KeyExchange, KeyLog, Provider, Suite,
+    Trust,
 };
 
 use super::TransportConfig;
@@ -30,6 +31,7 @@ pub struct ClientConfig {
     backend: Backend,
     provider: Option<Arc<dyn Provider>>,
     transport: TransportConfig,
+    early_data: EarlyData,
     built: Arc<OnceLock<Setup>>,
 }
 
@@ -47,6 +49,7 @@ impl ClientConfig {
             backend: Backend::default(),
             provider: None,
             transport: TransportConfig::new(),
+            early_data: EarlyData::Off,
             built: Arc::default(),
         }
     }
@@ -97,6 +100,15 @@ impl ClientConfig {
         self.with_tls(ClientOptions::without_resumption)
     }
 
+    /// Offers 0-RTT data where a ticket of the server allows it; what is sent is up to
+    /// [`Connecting::early`](crate::Connecting::early). Default: none is offered. rustls only.
+    #[must_use]
+    pub fn offer_early_data(mut self) -> Self {
+        self.early_data = EarlyData::On;
+        self.built = Arc::default();
+        self
+    }
+
     /// Which TLS library does the handshakes. Default: rustls.
     #[must_use]
     pub fn tls(mut self, backend: Backend) -> Self {
@@ -139,7 +151,7 @@ impl ClientConfig {
         };
         let setup = Setup {
             provider,
-            transport: Arc::new(self.transport.clone()),
+            transport: Arc::new(self.transport.clone().early_data(self.early_data)),
         };
         Ok(self.built.get_or_init(|| setup).clone())
     }

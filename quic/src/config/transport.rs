@@ -1,5 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
+use hybriq_tls::EarlyData;
+
 use super::CarefulResume;
 use crate::{
     events::{Subscriber, Subscription},
@@ -74,6 +76,7 @@ pub struct TransportConfig {
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
     pub(crate) subscriber: Option<Subscription>,
+    pub(crate) early_data: EarlyData,
 }
 
 impl Default for TransportConfig {
@@ -105,7 +108,16 @@ impl TransportConfig {
             ecn: EcnState::Testing,
             pacing: Pacing::On,
             subscriber: None,
+            early_data: EarlyData::Off,
         }
+    }
+
+    /// Whether a client offers 0-RTT data; [`ClientConfig`](crate::ClientConfig) says it.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn early_data(mut self, early_data: EarlyData) -> Self {
+        self.early_data = early_data;
+        self
     }
 
     /// Bytes the peer may have under way or unread on all streams together, at most. Default

@@ -87,5 +87,12 @@ pub const CLOSE_REASON: usize = 256;
 /// Undecryptable packets kept until their keys come.
 pub const UNDECRYPTABLE_PACKETS: usize = 4;
 
+/// Bytes of 0-RTT packets kept for one client until it has a connection: what a first window of ten
+/// datagrams holds.
+pub const EARLY_BYTES: usize = 16 * 1024;
+
+/// The same for all clients of a worker together; the oldest give way.
+pub const ALL_EARLY_BYTES: usize = 256 * EARLY_BYTES;
+
 /// Transport parameters of ids we don't know that are read; more are an error.
 pub const UNKNOWN_PARAMS: usize = 64;

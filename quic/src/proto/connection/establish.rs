@@ -8,11 +8,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
+use hybriq_tls::{ClientHello, ConfigError, EarlyData, KeyExchange, Session, Side, Start};
 
 use super::{
-    Connection, Event, Setup, close::Close, observer::Observer, receive::Early, resume::PathKeys,
-    spaces, state::State, timers::Timers,
+    Connection, Event, Setup,
+    close::Close,
+    early::{ZeroRtt, early_context},
+    observer::Observer,
+    receive::Early,
+    resume::PathKeys,
+    spaces,
+    state::State,
+    timers::Timers,
 };
 use crate::{
     config::{self, TransportConfig},
@@ -30,7 +37,7 @@ use crate::{
         path::Path,
         recovery::{self, Outcome, Recovery},
         space::Received,
-        streams::{Limits, PeerLimits, Streams},
+        streams::{Limits, Streams},
     },
     stats::ConnectionStats,
 };
@@ -99,8 +106,8 @@ impl Connection {
             Start {
                 params: &params,
                 server_name: Some(server_name),
-                client_hello: None,
                 resume: true,
+                early_data: setup.transport.early_data,
                 ..Start::default()
             },
         )?;
@@ -120,6 +127,7 @@ impl Connection {
         });
         connection.path_keys = PathKeys::of_client(start);
         connection.advance_handshake(now);
+        connection.offer_early_data();
         Ok(connection)
     }
 
@@ -138,15 +146,16 @@ impl Connection {
         } = start;
         let [original_dcid, peer_cid, local_cid] = start.cids;
         let mut params = Vec::with_capacity(192);
-        local_params(&setup.transport, local_cid, Some(original_dcid))
-            .encode(Side::Server, &mut params);
+        let told = local_params(&setup.transport, local_cid, Some(original_dcid));
+        told.encode(Side::Server, &mut params);
         let session = setup.provider.session(
             Side::Server,
             Start {
                 params: &params,
-                server_name: None,
                 client_hello: Some(client_hello),
                 resume: true,
+                early_data: EarlyData::On,
+                early_context: &early_context(&told),
                 ..Start::default()
             },
         )?;
@@ -248,6 +257,7 @@ impl Connection {
             timers: Timers::new(now, &config),
             paced_until: None,
             early: Early::default(),
+            zero_rtt: ZeroRtt::default(),
             events: VecDeque::new(),
             outcome: Outcome::default(),
             stats: ConnectionStats::default(),
@@ -267,6 +277,7 @@ impl Connection {
         {
             return self.close_by_transport(now, error);
         }
+        self.follow_early_data();
         if progress.completed {
             self.on_complete(now);
         }
@@ -281,12 +292,16 @@ impl Connection {
             let error = TransportError::new(missing, "no transport parameters");
             return self.fail(now, Failure::Transport(error));
         }
-        self.agreement = Agreement::new(self.handshake.negotiated());
+        let early_data = self.handshake.early_data();
+        self.agreement = Agreement::new(self.handshake.negotiated(), early_data);
         if self.agreement.is_none() {
             let error = TransportError::new(
                 Code::INTERNAL_ERROR,
                 "the TLS provider does not tell the key-exchange group",
             );
+            return self.close_by_transport(now, error);
+        }
+        if let Err(error) = self.end_early_data() {
             return self.close_by_transport(now, error);
         }
         self.resume_path(now);
@@ -329,14 +344,6 @@ impl Connection {
         };
         let params = Params::decode(bytes, self.side.peer())?;
         self.check_cids(&params)?;
-        self.streams.set_peer_limits(PeerLimits {
-            max_data: params.initial_max_data,
-            bidi_local: params.initial_max_stream_data_bidi_local,
-            bidi_remote: params.initial_max_stream_data_bidi_remote,
-            uni: params.initial_max_stream_data_uni,
-            max_bidi: params.initial_max_streams_bidi,
-            max_uni: params.initial_max_streams_uni,
-        });
         self.local_cids
             .set_peer_limit(params.active_connection_id_limit);
         if let Some(token) = params.stateless_reset_token {
@@ -349,6 +356,7 @@ impl Connection {
             params.min_ack_delay.filter(|_| requests),
         );
         self.peer_params = Some(params);
+        self.take_limits();
         Ok(())
     }
 

@@ -88,6 +88,7 @@ impl Connection {
             self.timers.gives_up_at(),
             self.timers.tickets_until,
             self.paced_until,
+            self.zero_rtt_timeout(),
         ];
         own.into_iter()
             .chain([loss, initial, handshake, data])
@@ -117,6 +118,7 @@ impl Connection {
             self.timers.await_ticket(None);
             self.handshake.release();
         }
+        self.on_zero_rtt_timeout(now);
         self.paced_until = self.paced_until.filter(|&at| at > now);
         for space in Space::ALL {
             self.spaces[space].on_timeout(now);

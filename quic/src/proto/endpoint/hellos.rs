@@ -6,6 +6,7 @@ use hybriq_tls::{ClientHello, Side};
 
 use super::{
     Arrival, Endpoint, Incoming, Routed, Transmit,
+    early::Counted,
     hello_table::{Crypto, Hello},
     routing::Target,
 };
@@ -39,7 +40,9 @@ impl Endpoint {
         let Some(mut hello) = self.new_hello(now, arrival, datagram) else {
             return Routed::Dropped;
         };
-        match hello.grow(now, arrival, datagram) {
+        let grown = hello.grow(now, arrival, datagram);
+        self.keep_coalesced(now, arrival, &grown, datagram);
+        match grown {
             Grown::Useless | Grown::Closed => Routed::Dropped,
             Grown::Whole(client_hello) => {
                 self.insert_routes(&hello, Target::Waiting);
@@ -86,6 +89,7 @@ impl Endpoint {
             return Routed::Dropped;
         };
         let grown = hello.grow(now, arrival, datagram);
+        self.keep_coalesced(now, arrival, &grown, datagram);
         match grown {
             Grown::Useless => return Routed::Dropped,
             Grown::Partial => {
@@ -113,6 +117,27 @@ impl Endpoint {
                 self.forget_routes(&hello);
                 Routed::Consumed
             }
+        }
+    }
+
+    /// Keeps the 0-RTT packets that came with a part of a ClientHello.
+    fn keep_coalesced(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        grown: &Grown,
+        datagram: &mut [u8],
+    ) {
+        let wanted = match grown {
+            Grown::Partial => true,
+            Grown::Whole(client_hello) => client_hello.wants_early_data(),
+            Grown::Useless | Grown::Closed | Grown::Failed(_) => false,
+        };
+        let dcid = packet::peek(datagram, limits::LOCAL_CID_LEN)
+            .filter(|_| wanted)
+            .and_then(|seen| packet::Cid::new(seen.dcid()));
+        if let Some(dcid) = dcid {
+            self.keep_early(now, arrival, (&dcid, Counted::Yes), datagram);
         }
     }
 
@@ -163,6 +188,7 @@ impl Endpoint {
     pub(super) fn forget_routes(&mut self, hello: &Hello) {
         self.routing.remove(&hello.local_cid);
         self.routing.remove_initial(&hello.dcid, hello.remote);
+        self.early.take_of(hello);
     }
 
     /// Tells the client that nothing will come of it, and forgets it.

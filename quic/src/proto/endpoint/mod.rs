@@ -2,6 +2,7 @@
 //! gathers partial ClientHellos, answers what needs no connection.
 
 mod answers;
+mod early;
 mod hello_table;
 mod hellos;
 mod resets;
@@ -18,6 +19,7 @@ use slab::Slab;
 
 use self::{
     answers::Answers,
+    early::{Counted, EarlyPackets},
     hello_table::HelloTable,
     resets::Resets,
     routing::{Routing, Target},
@@ -81,6 +83,7 @@ pub struct Endpoint {
     resets: Resets,
     connections: Slab<Entry>,
     hellos: HelloTable,
+    early: EarlyPackets,
     waiting: usize,
     answers: Answers,
     stats: EndpointStats,
@@ -96,6 +99,7 @@ impl Endpoint {
             key
         };
         let (routing, resets) = (Routing::new(key()), Resets::new(key()));
+        let early = EarlyPackets::new(key());
         Self {
             worker,
             random,
@@ -104,6 +108,7 @@ impl Endpoint {
             resets,
             connections: Slab::new(),
             hellos: HelloTable::default(),
+            early,
             waiting: 0,
             answers: Answers::default(),
             stats: EndpointStats::default(),
@@ -154,9 +159,13 @@ impl Endpoint {
             Some(Target::Hello(place)) if initial => {
                 self.on_more_hello(now, arrival, place, datagram)
             }
-            Some(_) => Routed::Consumed,
+            // What was coalesced with an Initial, too: a client repeats all of its first flight.
+            Some(_) => self.keep_early(now, arrival, (dcid, Counted::No), datagram),
             None if initial && self.may_be_ours(dcid, datagram.len()) => {
                 self.on_first_hello(now, arrival, datagram)
+            }
+            None if packet::is_zero_rtt(datagram) && self.server.is_some() && dcid.len() >= 8 => {
+                self.keep_early(now, arrival, (dcid, Counted::No), datagram)
             }
             None => self.elsewhere(dcid),
         }
@@ -268,6 +277,8 @@ impl Endpoint {
             }));
         }
         let (dcid, remote, local_cid) = (hello.dcid, hello.remote, hello.local_cid);
+        let early = self.early.take_of(&hello);
+        let credit = early.iter().map(|kept| kept.credit).sum::<u64>();
         let start = ServerStart {
             now,
             setup: &setup,
@@ -275,13 +286,21 @@ impl Endpoint {
             crypto: hello.crypto.contiguous(),
             received: hello.received.clone(),
             packets_sent: hello.next_pn,
-            credit: (hello.bytes_received, hello.bytes_sent),
+            credit: (
+                hello.bytes_received.saturating_add(credit),
+                hello.bytes_sent,
+            ),
             addresses: (remote, hello.local),
             cids: [dcid, hello.peer_cid, local_cid],
             seed: self.new_seed(),
         };
         let connection = match Connection::server(start) {
-            Ok(connection) => connection,
+            Ok(mut connection) => {
+                for kept in early {
+                    connection.on_kept_packets(now, kept.packets);
+                }
+                connection
+            }
             Err(error) => {
                 self.reject(&hello, &TransportError::new(Code::INTERNAL_ERROR, ""));
                 return Err(error.into());

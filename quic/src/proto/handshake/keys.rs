@@ -18,6 +18,7 @@ pub struct Keys {
     one_rtt_ready: Option<Box<OneRtt>>,
     handshake_ready: Option<Box<KeyPair>>,
     discarded_handshake: bool,
+    zero_rtt: Option<Box<DirectionKeys>>,
 }
 
 /// Secrets of a level come one direction at a time.
@@ -53,6 +54,7 @@ impl Keys {
             one_rtt_ready: None,
             handshake_ready: None,
             discarded_handshake: false,
+            zero_rtt: None,
         }
     }
 
@@ -70,6 +72,10 @@ impl Keys {
                 if let Some((local, peer)) = self.one_rtt.insert(side, secret) {
                     self.one_rtt_ready = Some(Box::new(OneRtt::new(local, &peer)));
                 }
+            }
+            // Only clients write 0-RTT packets.
+            Level::ZeroRtt if secret.writer().is_client() => {
+                self.zero_rtt = Some(Box::new(DirectionKeys::from_secret(secret)));
             }
             Level::Initial | Level::ZeroRtt => {}
         }
@@ -95,6 +101,11 @@ impl Keys {
         self.discarded_handshake
     }
 
+    /// The 0-RTT keys, while they are in use: a client seals with them, a server opens.
+    pub fn zero_rtt(&self) -> Option<&DirectionKeys> {
+        self.zero_rtt.as_deref()
+    }
+
     /// The 1-RTT keys, once both secrets are known.
     pub fn one_rtt(&self) -> Option<&OneRtt> {
         self.one_rtt_ready.as_deref()
@@ -113,7 +124,8 @@ impl Keys {
                 self.handshake_ready = None;
                 self.discarded_handshake = true;
             }
-            Level::ZeroRtt | Level::OneRtt => {}
+            Level::ZeroRtt => self.zero_rtt = None,
+            Level::OneRtt => {}
         }
     }
 }

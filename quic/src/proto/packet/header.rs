@@ -92,6 +92,13 @@ pub fn is_initial(datagram: &[u8]) -> bool {
         .is_some_and(|first| first & (LONG | FIXED | TYPE_MASK) == LONG | FIXED)
 }
 
+/// Whether a datagram starts with a 0-RTT packet of a version we speak.
+pub fn is_zero_rtt(datagram: &[u8]) -> bool {
+    datagram
+        .first()
+        .is_some_and(|first| first & (LONG | FIXED | TYPE_MASK) == LONG | FIXED | TYPE_ZERO_RTT)
+}
+
 #[inline]
 fn peek_behind<'a>(
     first: u8,

@@ -16,6 +16,8 @@ pub(super) enum Mark {
     Abort,
     /// A `MAX_STREAM_DATA` or `STREAM_DATA_BLOCKED` is queued.
     Credit,
+    /// Some of it came in 0-RTT packets.
+    Early,
 }
 
 impl Marks {

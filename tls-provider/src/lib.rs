@@ -43,7 +43,9 @@ pub use group::{Group, GroupKind, KeyExchange};
 pub use hello::{ClientHello, HelloError};
 pub use level::{Level, PerLevel, Side};
 pub use negotiated::{Negotiated, SignatureScheme};
-pub use options::{Backend, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Trust};
+pub use options::{
+    Backend, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Tickets, Trust,
+};
 pub use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 pub use secret::{Secret, Suite};
 pub use session::{Flight, Provider, Session, Start, Status};

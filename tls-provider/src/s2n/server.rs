@@ -45,6 +45,11 @@ impl Server {
     /// # Errors
     /// Says which option cannot be used.
     pub fn new(options: &ServerOptions) -> Result<Self, ConfigError> {
+        if options.early_data.is_on() {
+            return Err(unsupported(
+                "it has no 0-RTT in QUIC; leave early_data off, or use rustls",
+            ));
+        }
         let parts = Arc::new(Parts::new(options)?);
         let policies = ByServerName::build(
             &options.key_exchange,
@@ -99,13 +104,13 @@ impl Provider for Server {
 }
 
 impl Answer for Shared {
-    fn answer(&self, hello: &ClientHello, params: &[u8]) -> Result<Box<dyn Session>, Error> {
+    fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error> {
         admission::check(hello, &self.alpn)?;
         let named = self.policies.get(hello.server_name());
         // s2n-tls makes the same choice by itself, where there is one.
         admission::choose_group(named.policy.groups, hello)?;
         let config = named.config(SystemTime::now());
-        let connection = session::connection(Mode::Server, config, params)
+        let connection = session::connection(Mode::Server, config, start.params)
             .map_err(|error| failure::of(&error))?;
         let (alpn, key_log) = (self.alpn.clone(), self.key_log.clone());
         Ok(Box::new(Running::server(connection, alpn, key_log, hello)))

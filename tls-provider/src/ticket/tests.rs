@@ -8,9 +8,11 @@ const MESSAGE: [u8; 22] = [
 #[test]
 fn the_ticket_is_found() {
     assert_eq!(issued_ticket(&MESSAGE), Some(b"ABC".as_slice()));
-    let mut two = MESSAGE.to_vec();
-    two.extend(MESSAGE);
-    assert_eq!(issued_ticket(&two), Some(b"ABC".as_slice()));
+    let mut newer = MESSAGE;
+    newer[17..20].copy_from_slice(b"DEF");
+    let two = [MESSAGE, newer].concat();
+    assert_eq!(issued_ticket(&two), Some(b"DEF".as_slice()));
+    assert_eq!(issued_ticket(&two[..43]), Some(b"ABC".as_slice()));
 }
 
 #[test]

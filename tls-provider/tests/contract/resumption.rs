@@ -1,23 +1,12 @@
 //! Session tickets.
 
-use std::sync::Arc;
-
 use hybriq_tls::{
     ClientHello, ClientOptions, Provider, ServerOptions, Side, Start, Status, issued_ticket,
 };
 
 use crate::support::{
-    Contender, End, HOST, Pair, Slices, client_start, options, pairings, server_start,
+    End, HOST, Pair, Slices, client_start, options, pairings, providers, server_start,
 };
-
-fn providers(
-    (client, server): (&Contender, &Contender),
-    options: &(ClientOptions, ServerOptions),
-) -> (Arc<dyn Provider>, Arc<dyn Provider>) {
-    let client = (client.client)(&options.0).expect("a client");
-    let server = (server.server)(&options.1).expect("a server");
-    (client, server)
-}
 
 #[track_caller]
 fn resumed(client: &dyn Provider, server: &dyn Provider) -> bool {

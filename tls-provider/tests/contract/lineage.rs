@@ -1,0 +1,1 @@
+//! What a chain of tickets goes back to.

@@ -11,6 +11,7 @@ mod careful_resume;
 mod congestion;
 mod congestion_custom;
 mod congestion_table;
+mod early_data;
 mod ecn;
 mod events;
 mod field_bugs;

@@ -225,24 +225,34 @@ pub(crate) fn resumable_pair(
 
 /// A client that offers 0-RTT data and a server that takes it.
 pub(crate) fn early_pair(client: TransportConfig, server: TransportConfig) -> (Setup, Setup) {
-    (early_client("sim", client), early_server("sim", server))
+    (early_client(&["sim"], client), early_server("sim", server))
 }
 
 /// A client that offers 0-RTT data.
-pub(crate) fn early_client(protocol: &str, transport: TransportConfig) -> Setup {
+pub(crate) fn early_client(protocols: &[&str], transport: TransportConfig) -> Setup {
     let trust = Trust::roots_der([small().root.clone()]);
-    let options = ClientOptions::new().alpn([protocol, "sim"]).trust(trust);
+    let options = ClientOptions::new().alpn(protocols).trust(trust);
     setup(
         Backend::Rustls.client(&options).unwrap(),
         transport.early_data(EarlyData::On),
     )
 }
 
+fn early_options(protocol: &str) -> ServerOptions {
+    ServerOptions::new(small().identity.clone())
+        .alpn([protocol])
+        .early_data(EarlyData::On)
+}
+
 /// A server that takes 0-RTT data.
 pub(crate) fn early_server(protocol: &str, transport: TransportConfig) -> Setup {
-    let options = ServerOptions::new(small().identity.clone())
-        .alpn([protocol])
-        .early_data(EarlyData::On);
+    let options = early_options(protocol);
+    setup(Backend::Rustls.server(&options).unwrap(), transport)
+}
+
+/// The same with a policy.
+pub(crate) fn early_server_with(policy: KeyExchange, transport: TransportConfig) -> Setup {
+    let options = early_options("sim").key_exchange(policy);
     setup(Backend::Rustls.server(&options).unwrap(), transport)
 }
 

@@ -323,14 +323,12 @@ fn early_packets_may_overtake_the_client_hello() {
         come_again(&mut world, &client, Ask::streams(1, 3000));
         assert_eq!(early_data(&world, 1), [EarlyData::Accepted; 2], "{late:?}");
         assert_eq!(answered_after(&world, 1), RTT + ms(20), "{late:?}");
-        let stats = world.client(1).stats();
-        assert_eq!(stats.packets_lost, 0, "{late:?}");
     }
 }
 
 #[test]
 fn the_order_of_the_first_flight_does_not_matter() {
-    for place in 0..5 {
+    for place in 0..4 {
         let (client, server) = early_pair(transport(), transport());
         let node = Of(SECOND, Swap::new(place));
         let mut world = visited(plain(1).toward(Side::Server, node), &client, &server);

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 
 use crate::{
-    config::{ClientConfig, ServerConfig},
+    config::{AddressValidation, ClientConfig, ServerConfig, TokenKeys},
     connecting::{Connecting, check_server_name},
     error::{ConnectError, EndpointError},
     incoming::Incoming,
@@ -234,6 +234,8 @@ pub struct EndpointBuilder {
     client: Option<ClientConfig>,
     workers: usize,
     socket: udp::Options,
+    token_keys: Option<TokenKeys>,
+    address_validation: AddressValidation,
 }
 
 impl Default for EndpointBuilder {
@@ -243,6 +245,8 @@ impl Default for EndpointBuilder {
             client: None,
             workers: 1,
             socket: udp::Options::default(),
+            token_keys: None,
+            address_validation: AddressValidation::default(),
         }
     }
 }
@@ -280,6 +284,34 @@ impl EndpointBuilder {
         self
     }
 
+    /// The keys of address validation tokens, for servers that clients take for one. Default:
+    /// random ones of this endpoint's own.
+    pub fn token_keys(mut self, keys: TokenKeys) -> Self {
+        self.token_keys = Some(keys);
+        self
+    }
+
+    /// When clients have to prove that they receive at their address before a server does anything
+    /// for them. Default: [`AddressValidation::Adaptive`].
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{AddressValidation, Endpoint, Identity, ServerConfig};
+    ///
+    /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// let server = Endpoint::builder()
+    ///     .server(ServerConfig::new(identity))
+    ///     .address_validation(AddressValidation::Always)
+    ///     .bind("[::]:4433")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn address_validation(mut self, policy: AddressValidation) -> Self {
+        self.address_validation = policy;
+        self
+    }
+
     /// Opens the socket and starts to work, on the tokio runtime of the caller.
     ///
     /// Where the address resolves to several, the first that works is taken.
@@ -297,7 +329,9 @@ impl EndpointBuilder {
 
         let link = Link::new();
         let shared = Shared::new([link.clone()].into(), socket.local_address());
-        let worker = Worker::new(0, shared.clone(), link, socket, server);
+        let mut worker = Worker::new(0, shared.clone(), link, socket, server);
+        let token_keys = self.token_keys.unwrap_or_else(TokenKeys::random);
+        worker.set_address_validation(token_keys, self.address_validation);
         runtime.spawn(worker.run());
         Ok(Endpoint { shared, client })
     }

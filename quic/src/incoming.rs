@@ -18,12 +18,12 @@ use crate::{
 /// object exists and no public-key work was done.
 ///
 /// Decide with [`accept`](Self::accept), [`accept_with`](Self::accept_with),
-/// [`refuse`](Self::refuse) or [`ignore`](Self::ignore). Dropping it refuses. It is a handle of its
+/// [`retry`](Self::retry), [`refuse`](Self::refuse) or [`ignore`](Self::ignore). Dropping it refuses. It is a handle of its
 /// endpoint, which lives on until it is decided.
 ///
 /// # Security
-/// The ClientHello is not authenticated, and the client's address is not validated: anybody may
-/// have written it.
+/// The ClientHello is not authenticated, and unless [`is_validated`](Self::is_validated) neither is
+/// the client's address: anybody may have written it.
 pub struct Incoming {
     shared: Arc<Shared>,
     worker: u8,
@@ -37,6 +37,8 @@ struct Facts {
     hello: ClientHello,
     remote: SocketAddr,
     local_ip: Option<IpAddr>,
+    is_validated: bool,
+    may_retry: bool,
 }
 
 impl fmt::Debug for Incoming {
@@ -54,6 +56,8 @@ impl Incoming {
             hello: core.client_hello().clone(),
             remote: core.remote_address(),
             local_ip: core.local_ip(),
+            is_validated: core.is_validated(),
+            may_retry: core.may_retry(),
         };
         Self {
             shared,
@@ -63,7 +67,7 @@ impl Incoming {
         }
     }
 
-    /// Where it came from. Not validated yet.
+    /// Where it came from. Anybody may have written it unless [`is_validated`](Self::is_validated).
     pub fn remote_address(&self) -> SocketAddr {
         self.facts.remote
     }
@@ -71,6 +75,19 @@ impl Incoming {
     /// Which of our addresses it came to, if the system tells.
     pub fn local_ip(&self) -> Option<IpAddr> {
         self.facts.local_ip
+    }
+
+    /// Whether the client proved that it receives at its address, by the token of a Retry or of an
+    /// earlier connection (RFC 9000 §8.1).
+    pub fn is_validated(&self) -> bool {
+        self.facts.is_validated
+    }
+
+    /// Whether the client would follow a [`retry`](Self::retry): only if it did not follow one
+    /// already, and has heard nothing of this server, such as the acknowledgement of half a
+    /// ClientHello whose other half was late.
+    pub fn may_retry(&self) -> bool {
+        self.facts.may_retry
     }
 
     /// What the client asks for: server name, ALPN, groups, shares.
@@ -106,6 +123,39 @@ impl Incoming {
             }),
             None => Connecting::failed(ConnectError::EndpointClosed),
         }
+    }
+
+    /// Sends the client away to prove that it receives at its address (RFC 9000 §8.1.2). It comes
+    /// back as another `Incoming`, which [`is_validated`](Self::is_validated). Nothing is held for
+    /// it meanwhile.
+    ///
+    /// To have it done without a decision for each, see
+    /// [`EndpointBuilder::address_validation`](crate::EndpointBuilder::address_validation).
+    ///
+    /// # Errors
+    /// The client would ignore it, see [`may_retry`](Self::may_retry); decide otherwise.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn run(server: hybriq::Endpoint) -> Result<(), Box<dyn std::error::Error>> {
+    /// while let Some(incoming) = server.accept().await {
+    ///     if incoming.may_retry() && !incoming.is_validated() {
+    ///         let _ = incoming.retry();
+    ///         continue;
+    ///     }
+    ///     let connection = incoming.accept().await?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn retry(mut self) -> Result<(), Box<Self>> {
+        if !self.facts.may_retry {
+            return Err(Box::new(self));
+        }
+        if let Some(core) = self.core.take() {
+            self.shared.decide(self.worker, Command::Retry(core));
+        }
+        Ok(())
     }
 
     /// Tells the client that it is not wanted (CONNECTION_REFUSED).

@@ -172,7 +172,10 @@ mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
 
-pub use config::{AckFrequency, CarefulResume, ClientConfig, ServerConfig, TransportConfig};
+pub use config::{
+    AckFrequency, AddressValidation, CarefulResume, ClientConfig, MemoryTokenStore, ServerConfig,
+    TokenKeys, TokenStore, TransportConfig,
+};
 #[cfg(feature = "tokio")]
 pub use connecting::Connecting;
 #[cfg(feature = "tokio")]

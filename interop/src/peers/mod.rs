@@ -1,6 +1,8 @@
 //! The implementations, one file each.
 
 mod hybriq;
+#[cfg(feature = "quiche")]
+mod quiche;
 mod quinn;
 mod s2n_quic;
 
@@ -8,6 +10,8 @@ use ::hybriq::Backend;
 
 use crate::Peer;
 
+#[cfg(feature = "quiche")]
+pub use self::quiche::Quiche;
 pub use self::{hybriq::Hybriq, quinn::Quinn, s2n_quic::S2nQuic};
 
 /// All of them, hybriq first.
@@ -17,5 +21,7 @@ pub fn all() -> Vec<Box<dyn Peer>> {
         Box::new(Hybriq(Backend::S2nTls)),
         Box::new(Quinn),
         Box::new(S2nQuic),
+        #[cfg(feature = "quiche")]
+        Box::new(Quiche),
     ]
 }

@@ -5,7 +5,7 @@ use hybriq_tls::{
     Trust,
 };
 
-use super::TransportConfig;
+use super::{MemoryTokenStore, TokenStore, TransportConfig};
 use crate::proto::endpoint::Setup;
 
 /// What a client connects with. Start from [`ClientConfig::new`].
@@ -32,6 +32,7 @@ pub struct ClientConfig {
     provider: Option<Arc<dyn Provider>>,
     transport: TransportConfig,
     early_data: EarlyData,
+    tokens: Arc<dyn TokenStore>,
     built: Arc<OnceLock<Setup>>,
 }
 
@@ -50,6 +51,7 @@ impl ClientConfig {
             provider: None,
             transport: TransportConfig::new(),
             early_data: EarlyData::Off,
+            tokens: Arc::new(MemoryTokenStore::new()),
             built: Arc::default(),
         }
     }
@@ -133,6 +135,16 @@ impl ClientConfig {
         self
     }
 
+    /// Where tokens are kept that let the next connection to the same server do without a Retry
+    /// (RFC 9000 §8.1.3). Default: a [`MemoryTokenStore`] that the clones of this configuration
+    /// share.
+    #[must_use]
+    pub fn token_store(mut self, store: Arc<dyn TokenStore>) -> Self {
+        self.tokens = store;
+        self.built = Arc::default();
+        self
+    }
+
     fn with_tls(mut self, change: impl FnOnce(ClientOptions) -> ClientOptions) -> Self {
         self.tls = change(self.tls);
         self.built = Arc::default();
@@ -149,9 +161,10 @@ impl ClientConfig {
             Some(provider) => provider.clone(),
             None => self.backend.client(&self.tls)?,
         };
+        let transport = self.transport.clone().token_store(self.tokens.clone());
         let setup = Setup {
             provider,
-            transport: Arc::new(self.transport.clone().early_data(self.early_data)),
+            transport: Arc::new(transport.early_data(self.early_data)),
         };
         Ok(self.built.get_or_init(|| setup).clone())
     }

@@ -3,9 +3,14 @@
 mod careful_resume;
 mod client;
 mod server;
+mod token;
+mod token_store;
 mod transport;
 
 pub use careful_resume::CarefulResume;
 pub use client::ClientConfig;
 pub use server::ServerConfig;
+pub use token::{AddressValidation, TokenKeys};
+pub(crate) use token_store::SharedStore;
+pub use token_store::{MemoryTokenStore, TokenStore};
 pub use transport::{AckFrequency, TransportConfig};

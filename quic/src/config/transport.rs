@@ -2,7 +2,7 @@ use std::{sync::Arc, time::Duration};
 
 use hybriq_tls::EarlyData;
 
-use super::CarefulResume;
+use super::{CarefulResume, SharedStore, TokenStore};
 use crate::{
     events::{Subscriber, Subscription},
     proto::{
@@ -73,6 +73,7 @@ pub struct TransportConfig {
     pub(crate) datagram_size: u16,
     pub(crate) congestion: Congestion,
     pub(crate) careful_resume: Option<CarefulResume>,
+    pub(crate) token_store: Option<SharedStore>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
     pub(crate) subscriber: Option<Subscription>,
@@ -105,6 +106,7 @@ impl TransportConfig {
             datagram_size: 1200,
             congestion: Congestion::Cubic,
             careful_resume: None,
+            token_store: None,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
             subscriber: None,
@@ -277,6 +279,15 @@ impl TransportConfig {
     #[must_use]
     pub fn careful_resume(mut self, resume: CarefulResume) -> Self {
         self.careful_resume = Some(resume);
+        self
+    }
+
+    /// Where a client keeps address validation tokens. The core's way in: a
+    /// [`ClientConfig`](crate::ClientConfig) has a store anyway.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn token_store(mut self, store: Arc<dyn TokenStore>) -> Self {
+        self.token_store = Some(SharedStore(store));
         self
     }
 

@@ -96,3 +96,26 @@ pub const ALL_EARLY_BYTES: usize = 256 * EARLY_BYTES;
 
 /// Transport parameters of ids we don't know that are read; more are an error.
 pub const UNKNOWN_PARAMS: usize = 64;
+
+/// Keys that tokens are opened with: the one that seals, and those it follows.
+pub const TOKEN_KEYS: usize = 4;
+
+/// Bytes of a token of a NEW_TOKEN frame that is kept: more would leave an Initial too little room.
+pub const TOKEN_LEN: usize = 512;
+
+/// Seconds that a Retry token is good for. Its client returns it at once (RFC 9000 §8.1.4).
+pub const RETRY_TOKEN_LIFETIME: u64 = 15;
+
+/// Seconds that a token of a NEW_TOKEN frame is good for.
+pub const NEW_TOKEN_LIFETIME: u64 = 24 * 60 * 60;
+
+/// Seconds that the clocks of a fleet may differ by.
+pub const CLOCK_SKEW: u64 = 5;
+
+/// Bytes in which the spent tokens of one lifetime are remembered.
+pub const SPENT_TOKENS_BYTES: usize = 128 * 1024;
+
+/// Clients with an unfinished handshake at which adaptive Retry starts, and below which it may end.
+pub const RETRY_AT: usize = 2048;
+/// See [`RETRY_AT`].
+pub const RETRY_UNTIL_BELOW: usize = 512;

@@ -27,4 +27,5 @@ pub mod random;
 pub mod recovery;
 pub mod space;
 pub mod streams;
+pub mod token;
 pub mod wire;

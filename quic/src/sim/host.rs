@@ -8,7 +8,7 @@ use hybriq_tls::{ConfigError, Side};
 
 use super::{App, Datagram, Echo, Progress, SeededRandom};
 use crate::{
-    ConnectionError, ConnectionStats, Handshake,
+    AddressValidation, ConnectionError, ConnectionStats, Handshake, TokenKeys,
     proto::{
         connection::{Connection, Event},
         endpoint::{
@@ -31,6 +31,8 @@ const STEPS_AT_ONCE: usize = 10_000;
 pub enum Answer {
     /// It accepts, with a setup of its own or else the endpoint's.
     Accept(Option<Setup>, Box<dyn App>),
+    /// It has the client prove its address.
+    Retry,
     /// It refuses.
     Refuse,
     /// It does not answer.
@@ -182,6 +184,11 @@ impl Host {
     /// Decides what happens to those who want to connect. Default: accept, and echo.
     pub fn on_incoming(&mut self, policy: impl FnMut(&Incoming) -> Answer + Send + 'static) {
         self.policy = Box::new(policy);
+    }
+
+    /// Has clients prove their addresses.
+    pub fn validate_addresses(&mut self, keys: TokenKeys, policy: AddressValidation) {
+        self.endpoint.set_address_validation(keys, policy);
     }
 
     /// Every connection it ever had, oldest first.
@@ -365,6 +372,10 @@ impl Host {
 
     fn answer(&mut self, clock: Clock, incoming: Incoming) -> Result<(), String> {
         match (self.policy)(&incoming) {
+            Answer::Retry => {
+                let retried = self.endpoint.retry(clock.instant(), incoming);
+                retried.map_err(|_| "a client was to retry that would not".to_owned())?;
+            }
             Answer::Refuse => self.endpoint.refuse(incoming),
             Answer::Ignore => self.endpoint.ignore(incoming),
             Answer::Accept(setup, app) => {

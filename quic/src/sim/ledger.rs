@@ -1,4 +1,7 @@
-use std::{collections::HashMap, net::SocketAddr};
+use std::{
+    collections::{HashMap, HashSet},
+    net::SocketAddr,
+};
 
 use hybriq_tls::Side;
 
@@ -13,6 +16,8 @@ const MIN_DATAGRAM: usize = 1200;
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     accounts: HashMap<SocketAddr, Account>,
+    /// Where the server's Retry packets sent clients to.
+    retried: HashSet<(SocketAddr, Cid)>,
     /// The source connection id that answers a destination connection id.
     server_cids: HashMap<(SocketAddr, Cid), Cid>,
     /// Clients may be rejected, and begin again under the same id.
@@ -27,14 +32,16 @@ struct Account {
 }
 
 impl Ledger {
-    /// A datagram reached the server. A Handshake packet proves the address (RFC 9000 §8.1).
+    /// A datagram reached the server. A Handshake packet proves the address, and so does an Initial
+    /// that goes where a Retry said (RFC 9000 §8.1).
     pub(super) fn on_server_received(&mut self, datagram: &Datagram) {
         let account = self.accounts.entry(datagram.source).or_default();
         account.received += datagram.payload.len() as u64;
-        account.validated |= datagram
-            .packets()
-            .iter()
-            .any(|packet| packet.kind == PacketKind::Handshake);
+        account.validated |= datagram.packets().iter().any(|packet| match packet.kind {
+            PacketKind::Handshake => true,
+            PacketKind::Initial => self.retried.contains(&(datagram.source, packet.dcid)),
+            _ => false,
+        });
     }
 
     /// An end sent a datagram.
@@ -61,6 +68,9 @@ impl Ledger {
         }
         self.on_server_sent(datagram)?;
         for packet in packets {
+            if packet.kind == PacketKind::Retry {
+                self.retried.insert((datagram.destination, packet.scid));
+            }
             if matches!(packet.kind, PacketKind::Initial | PacketKind::Handshake) {
                 let key = (datagram.destination, packet.dcid);
                 let first = *self.server_cids.entry(key).or_insert(packet.scid);

@@ -60,6 +60,8 @@ pub(crate) enum Command {
         /// Who waits for it.
         promise: Promise,
     },
+    /// Have a client prove its address.
+    Retry(Incoming),
     /// Refuse a connection.
     Refuse(Incoming),
     /// Forget about a connection.

@@ -22,7 +22,7 @@ use std::{
     future::poll_fn,
     sync::Arc,
     task::{Poll, Waker},
-    time::Instant,
+    time::{Duration, Instant, SystemTime},
 };
 
 use bytes::Bytes;
@@ -34,6 +34,7 @@ use self::{
     timers::{Alarm, Timers},
 };
 use crate::{
+    config::{AddressValidation, TokenKeys},
     error::{By, ConnectError, ConnectionError},
     proto::{
         endpoint::{Endpoint, Setup, Slot},
@@ -59,6 +60,9 @@ const ROUNDS: usize = 3;
 /// that are established come first.
 const STARTS: usize = 16;
 
+/// How often the core is told the time of day, from which the clocks drift apart.
+const CLOCK_INTERVAL: Duration = Duration::from_mins(1);
+
 /// One share of an endpoint.
 pub(crate) struct Worker {
     index: u8,
@@ -71,6 +75,8 @@ pub(crate) struct Worker {
     table: Table,
     timers: Timers,
     alarm: Alarm,
+    /// When the core was told the time of day.
+    clock_set: Option<Instant>,
     /// Read at the start of a turn and whenever applications ran.
     now: Instant,
     touched: Vec<Slot>,
@@ -109,6 +115,7 @@ impl Worker {
             table: Table::default(),
             timers: Timers::default(),
             alarm: Alarm::default(),
+            clock_set: None,
             now: clock(),
             touched: Vec::new(),
             sending: VecDeque::new(),
@@ -121,6 +128,11 @@ impl Worker {
             released: false,
             stats: EndpointStats::default(),
         }
+    }
+
+    /// How clients prove their addresses.
+    pub(crate) fn set_address_validation(&mut self, keys: TokenKeys, policy: AddressValidation) {
+        self.endpoint.set_address_validation(keys, policy);
     }
 
     /// Runs until the endpoint is closed or forgotten and all its connections are drained.
@@ -137,6 +149,7 @@ impl Worker {
     async fn turn(&mut self) {
         self.now = clock();
         self.starts = STARTS;
+        self.set_clock();
         self.receive();
         self.on_timeouts();
         for _ in 0..ROUNDS {
@@ -154,6 +167,14 @@ impl Worker {
         self.transmit();
         self.publish();
         waiters::wake(&mut self.wakes);
+    }
+
+    fn set_clock(&mut self) {
+        let due = |set: Instant| self.now.saturating_duration_since(set) >= CLOCK_INTERVAL;
+        if self.clock_set.is_none_or(due) {
+            self.clock_set = Some(self.now);
+            self.endpoint.set_clock(self.now, time_of_day());
+        }
     }
 
     /// Tells what this turn came to: the counters first, then that nothing is left to wait for.
@@ -281,6 +302,12 @@ fn touch(touched: &mut Vec<Slot>, entry: &mut table::Entry) {
 #[expect(clippy::disallowed_methods, reason = "the driver owns the clock")]
 fn clock() -> Instant {
     Instant::now()
+}
+
+/// The time since 1970, which the machines of a fleet agree on.
+#[expect(clippy::disallowed_methods, reason = "the driver owns the clock")]
+fn time_of_day() -> Duration {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
 /// A worker that goes, even by a panic or with its runtime, leaves nobody waiting.

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Command, Promise, Worker, cell::Cell, touch};
+use super::{Command, Promise, Worker, cell::Cell, clock, touch};
 use crate::{
     error::ConnectError,
     proto::{
@@ -65,9 +65,18 @@ impl Worker {
                 promise,
             } => {
                 if self.is_wanted(&promise) {
+                    let began = clock();
                     let started = self.endpoint.accept(self.now, incoming, setup.as_ref());
+                    let ended = clock();
+                    self.endpoint.on_handshake_cost(ended, ended - began);
                     self.on_started(started.map_err(ConnectError::from), promise);
                 } else {
+                    self.endpoint.refuse(incoming);
+                }
+            }
+            Command::Retry(incoming) => {
+                // The handle asked whether the client would follow it.
+                if let Err(incoming) = self.endpoint.retry(self.now, incoming) {
                     self.endpoint.refuse(incoming);
                 }
             }

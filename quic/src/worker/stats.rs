@@ -36,6 +36,19 @@ pub struct EndpointStats {
     pub version_negotiations: u64,
     /// ClientHellos ignored because too many waited for [`Endpoint::accept`](crate::Endpoint::accept).
     pub incoming_ignored: u64,
+    /// Accepted connections that have not completed their handshake now.
+    pub handshaking: u64,
+    /// Workers that send clients away now to prove their address, because the load is high:
+    /// [`AddressValidation::Adaptive`](crate::AddressValidation::Adaptive).
+    pub retrying: u64,
+    /// Retry packets sent.
+    pub retries_sent: u64,
+    /// Clients that proved their address by a token.
+    pub addresses_validated: u64,
+    /// Tokens that were forged, expired, or meant for another address.
+    pub tokens_rejected: u64,
+    /// Tokens that were used before.
+    pub tokens_replayed: u64,
 }
 
 impl EndpointStats {
@@ -46,6 +59,12 @@ impl EndpointStats {
         self.partial_hellos = core.partial_hellos;
         self.key_exchange_refused = core.key_exchange_refused;
         self.version_negotiations = core.version_negotiations;
+        self.handshaking = core.handshaking;
+        self.retrying = core.retrying;
+        self.retries_sent = core.retries_sent;
+        self.addresses_validated = core.addresses_validated;
+        self.tokens_rejected = core.tokens_rejected;
+        self.tokens_replayed = core.tokens_replayed;
         self.datagrams_dropped += core.datagrams_dropped;
         self
     }
@@ -68,5 +87,11 @@ impl AddAssign for EndpointStats {
         self.key_exchange_refused += other.key_exchange_refused;
         self.version_negotiations += other.version_negotiations;
         self.incoming_ignored += other.incoming_ignored;
+        self.handshaking += other.handshaking;
+        self.retrying += other.retrying;
+        self.retries_sent += other.retries_sent;
+        self.addresses_validated += other.addresses_validated;
+        self.tokens_rejected += other.tokens_rejected;
+        self.tokens_replayed += other.tokens_replayed;
     }
 }

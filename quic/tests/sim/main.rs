@@ -22,6 +22,7 @@ mod pacing;
 mod prague;
 mod recovery_reordering;
 mod recovery_tail;
+mod retry;
 mod soak;
 mod streams_priority;
 mod streams_windows;

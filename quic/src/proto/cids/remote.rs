@@ -30,10 +30,16 @@ struct Retirement {
     is_sent: bool,
 }
 
-/// The connection ids the peer issued: one we use, at most [`limits::PEER_CIDS`] in all.
+/// The connection ids the peer issued: one that we use, others for further paths, and spare ones;
+/// at most [`limits::PEER_CIDS`] in all.
+///
+/// No id may be used from two of our addresses, or to two of the peer's (RFC 9000 §9.5), so a
+/// further path takes an id of its own and is known here by that id's sequence number.
 #[derive(Debug)]
 pub struct Remote {
     active: Entry,
+    /// Those of other paths.
+    lent: ArrayVec<Entry, { limits::PEER_CIDS }>,
     /// In the order of sequence numbers.
     spare: ArrayVec<Entry, { limits::PEER_CIDS }>,
     seen: Seen,
@@ -52,6 +58,7 @@ impl Remote {
                 cid,
                 reset_token: None,
             },
+            lent: ArrayVec::new(),
             spare: ArrayVec::new(),
             seen: Seen {
                 largest: 0,
@@ -82,10 +89,64 @@ impl Remote {
         &self.active.cid
     }
 
-    /// The token that ends the connection while the active id is used (RFC 9000 §10.3.1). It is a
-    /// secret: compare it in constant time.
-    pub const fn reset_token(&self) -> Option<&[u8; 16]> {
-        self.active.reset_token.as_ref()
+    /// The sequence number of the id to send to.
+    pub const fn active_sequence(&self) -> u64 {
+        self.active.sequence
+    }
+
+    /// Whether the peer uses no connection ids: every path shares the empty one.
+    pub const fn is_zero_length(&self) -> bool {
+        self.active.cid.is_empty()
+    }
+
+    /// The id with that sequence number, while a path may use it. `None` once it was retired, which
+    /// the peer can ask for at any time: the path needs another, or is given up.
+    pub fn find(&self, sequence: u64) -> Option<&Cid> {
+        self.in_use()
+            .find(|entry| entry.sequence == sequence)
+            .map(|entry| &entry.cid)
+    }
+
+    fn in_use(&self) -> impl Iterator<Item = &Entry> {
+        [&self.active].into_iter().chain(&self.lent)
+    }
+
+    /// The tokens that end the connection: of the ids in use, whatever the path (RFC 9000 §10.3.1).
+    /// They are secrets: compare them in constant time.
+    pub fn reset_tokens(&self) -> impl Iterator<Item = &[u8; 16]> {
+        self.in_use().filter_map(|entry| entry.reset_token.as_ref())
+    }
+
+    /// Takes a spare id for a path beside the one in use, and gives its sequence number. A peer
+    /// without connection ids has the same empty one for every path. `None` if there is none.
+    pub fn take_for_path(&mut self) -> Option<(u64, Cid)> {
+        if self.is_zero_length() {
+            return Some((self.active.sequence, Cid::EMPTY));
+        }
+        let next = self.spare.pop_at(0)?;
+        // Lent and spare ids together are fewer than there is room for.
+        self.lent.try_push(next).ok()?;
+        Some((next.sequence, next.cid))
+    }
+
+    /// Makes the id of another path the one that [`Remote::active`] gives, and leaves the old one
+    /// to the old path. `false` if it was retired.
+    pub fn activate(&mut self, sequence: u64) -> bool {
+        if sequence == self.active.sequence {
+            return true;
+        }
+        let lent = self.lent.iter_mut().find(|lent| lent.sequence == sequence);
+        lent.map(|lent| std::mem::swap(lent, &mut self.active))
+            .is_some()
+    }
+
+    /// Retires the id of a path that was given up. The one in use and the empty one stay.
+    pub fn retire(&mut self, sequence: u64) {
+        if let Some(place) = self.lent.iter().position(|lent| lent.sequence == sequence)
+            && self.queue_retirement(sequence).is_ok()
+        {
+            self.lent.remove(place);
+        }
     }
 
     /// Takes a NEW_CONNECTION_ID (RFC 9000 §5.1.1, §19.15).
@@ -132,7 +193,7 @@ impl Remote {
                 "NEW_CONNECTION_ID that retires every connection id",
             ));
         }
-        if self.spare.len() >= limits::PEER_CIDS {
+        if self.lent.len() + self.spare.len() >= limits::PEER_CIDS {
             Err(too_many())
         } else {
             Ok(())
@@ -141,7 +202,7 @@ impl Remote {
 
     /// Whether the id is in use or spare already.
     fn is_known(&self, entry: &Entry) -> Result<bool, TransportError> {
-        for known in self.spare.iter().chain([&self.active]) {
+        for known in self.spare.iter().chain(self.in_use()) {
             if known == entry {
                 return Ok(true);
             }
@@ -152,7 +213,8 @@ impl Remote {
         Ok(false)
     }
 
-    /// Retires spare ids below a sequence number; the active one follows once there is another.
+    /// Retires spare ids and those of other paths below a sequence number; the active one follows
+    /// once there is another.
     fn retire_before(&mut self, sequence: u64) -> Result<(), TransportError> {
         if sequence <= self.retire_prior_to {
             return Ok(());
@@ -167,23 +229,55 @@ impl Remote {
             self.queue_retirement(spare.sequence)?;
             self.spare.remove(0);
         }
+        while let Some(place) = self.lent.iter().position(|old| old.sequence < sequence) {
+            let old = self.lent.remove(place);
+            self.queue_retirement(old.sequence)?;
+        }
         Ok(())
     }
 
+    /// Replaces the active id by a spare one, or else by that of another path: its copy of the frame
+    /// may be all that came of the one that retires the active id.
     fn use_next(&mut self) -> Result<bool, TransportError> {
-        let Some(next) = self.spare.first().copied() else {
+        let Some(next) = self.spare.first().or(self.lent.first()).copied() else {
             return Ok(false);
         };
         self.queue_retirement(self.active.sequence)?;
-        self.spare.remove(0);
+        self.spare.retain(|spare| spare.sequence != next.sequence);
+        self.lent.retain(|lent| lent.sequence != next.sequence);
         self.active = next;
         Ok(true)
     }
 
     /// Moves to a spare id and retires the active one, so that nobody can tell that both are one
     /// connection (RFC 9000 §9.5). `false` if there is none to move to.
-    pub fn rotate(&mut self) -> bool {
-        self.use_next().unwrap_or(false)
+    pub fn advance(&mut self) -> bool {
+        !self.spare.is_empty() && self.use_next().unwrap_or(false)
+    }
+
+    /// Learns the id for the server's preferred address, sequence number 1 (RFC 9000 §9.6, §18.2).
+    ///
+    /// # Errors
+    /// TRANSPORT_PARAMETER_ERROR if the server uses no connection ids, or says the same id twice.
+    pub fn set_preferred(&mut self, cid: Cid, token: [u8; 16]) -> Result<(), TransportError> {
+        let wrong = |reason| TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason);
+        if self.is_zero_length() {
+            return Err(wrong(
+                "preferred_address of a server with zero-length connection ids",
+            ));
+        }
+        if self.active.cid == cid {
+            return Err(wrong("preferred_address with an id that is in use"));
+        }
+        self.seen.insert(1);
+        let entry = Entry {
+            sequence: 1,
+            cid,
+            reset_token: Some(token),
+        };
+        self.spare
+            .try_insert(0, entry)
+            .map_err(|_| wrong("preferred_address came twice"))
     }
 
     fn queue_retirement(&mut self, sequence: u64) -> Result<(), TransportError> {

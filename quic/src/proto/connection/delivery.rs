@@ -1,6 +1,6 @@
 //! What a packet carried, and who is told whether it arrived.
 
-use super::{Connection, spaces::level};
+use super::{Connection, new_token, spaces::level};
 use crate::proto::{ack_frequency, cids, handshake, packet::Space, recovery::Outcome, streams};
 
 /// What one packet carried. Most carry only stream data; the rest is boxed, so that a record stays
@@ -34,6 +34,7 @@ pub(super) struct Control {
     pub(super) local_cids: cids::Sent,
     pub(super) peer_cids: cids::Sent,
     pub(super) handshake_done: bool,
+    pub(super) new_token: new_token::Sent,
     pub(super) ack_frequency: ack_frequency::Sent,
 }
 
@@ -45,6 +46,7 @@ impl Control {
             local_cids: cids::Sent::default(),
             peer_cids: cids::Sent::default(),
             handshake_done: false,
+            new_token: new_token::Sent::default(),
             ack_frequency: ack_frequency::Sent::default(),
         }
     }
@@ -54,6 +56,7 @@ impl Control {
             && self.local_cids.is_empty()
             && self.peer_cids.is_empty()
             && !self.handshake_done
+            && self.new_token.is_empty()
             && self.ack_frequency.is_empty()
     }
 }
@@ -71,6 +74,7 @@ impl Connection {
                 self.local_cids.on_acked(&control.local_cids);
                 self.peer_cids.on_acked(&control.peer_cids);
                 self.ack_frequency.on_acked(control.ack_frequency);
+                self.new_tokens.on_acked(control.new_token);
             }
         }
         for settled in outcome.lost.drain(..) {
@@ -83,6 +87,7 @@ impl Connection {
                 self.local_cids.on_lost(&control.local_cids);
                 self.peer_cids.on_lost(&control.peer_cids);
                 self.ack_frequency.on_lost(control.ack_frequency);
+                self.new_tokens.on_lost(control.new_token);
                 if control.handshake_done {
                     self.handshake.owe_done();
                 }

@@ -51,7 +51,11 @@ impl Connection {
                 Ok(())
             }
             Frame::Padding(_) | Frame::Ping | Frame::PathResponse(_) => Ok(()),
-            Frame::NewToken(_) => self.only_from_server(0x07, "NEW_TOKEN"),
+            Frame::NewToken(new) => {
+                self.only_from_server(0x07, "NEW_TOKEN")?;
+                self.new_tokens.on_frame(&new);
+                Ok(())
+            }
             Frame::HandshakeDone => {
                 self.only_from_server(0x1e, "HANDSHAKE_DONE")?;
                 self.on_confirmed();

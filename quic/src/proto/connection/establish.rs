@@ -14,9 +14,11 @@ use super::{
     Connection, Event, Setup,
     close::Close,
     early::{ZeroRtt, early_context},
+    new_token::NewTokens,
     observer::Observer,
     receive::Early,
     resume::PathKeys,
+    retry::Retried,
     spaces,
     state::State,
     timers::Timers,
@@ -80,6 +82,10 @@ pub struct ServerStart<'a> {
     pub addresses: (SocketAddr, Local),
     /// The id the client chose for us, its own id, and ours.
     pub cids: [Cid; 3],
+    /// The id the client chose at first, if a Retry gave it the one above.
+    pub original_dcid: Option<Cid>,
+    /// Whether a token proved the client's address.
+    pub validated: bool,
     /// A secret of this connection's own.
     pub seed: u64,
 }
@@ -126,6 +132,7 @@ impl Connection {
             seed,
         });
         connection.path_keys = PathKeys::of_client(start);
+        connection.new_tokens = NewTokens::of_client(start);
         connection.advance_handshake(now);
         connection.offer_early_data();
         Ok(connection)
@@ -144,9 +151,14 @@ impl Connection {
             addresses: (remote, local),
             ..
         } = start;
-        let [original_dcid, peer_cid, local_cid] = start.cids;
+        let [initial_dcid, peer_cid, local_cid] = start.cids;
+        let original_dcid = start.original_dcid.unwrap_or(initial_dcid);
+        let retry_scid = start.original_dcid.map(|_| initial_dcid);
         let mut params = Vec::with_capacity(192);
-        let told = local_params(&setup.transport, local_cid, Some(original_dcid));
+        let told = Params {
+            retry_scid,
+            ..local_params(&setup.transport, local_cid, Some(original_dcid))
+        };
         told.encode(Side::Server, &mut params);
         let session = setup.provider.session(
             Side::Server,
@@ -162,6 +174,9 @@ impl Connection {
         let mut path = Path::new(remote, local, limits::MIN_DATAGRAM as u16);
         path.on_received(start.credit.0);
         path.on_sent(start.credit.1);
+        if start.validated {
+            path.on_validated();
+        }
         let mut connection = Self::new(Parts {
             now,
             side: Side::Server,
@@ -169,7 +184,7 @@ impl Connection {
             policy: setup.provider.key_exchange_for(client_hello.server_name()),
             session,
             path,
-            initial: packet::initial_keys(VERSION_1, &original_dcid, Side::Server),
+            initial: packet::initial_keys(VERSION_1, &initial_dcid, Side::Server),
             received: start.received,
             local_cid,
             peer_cid,
@@ -177,6 +192,7 @@ impl Connection {
             seed: start.seed,
         });
         connection.path_keys = path_keys;
+        connection.retried = retry_scid.map(Retried::by_us);
         for pn in 0..start.packets_sent {
             connection
                 .recovery
@@ -250,6 +266,7 @@ impl Connection {
             peer_cids: cids::Remote::new(parts.peer_cid),
             original_dcid: parts.original_dcid,
             retried: None,
+            new_tokens: NewTokens::default(),
             path_keys: PathKeys::default(),
             peer_params: None,
             streams: Streams::new(side, limits),
@@ -369,7 +386,8 @@ impl Connection {
         if self.side.is_client() && params.original_dcid != Some(self.original_dcid) {
             return wrong("original_destination_connection_id is not the one that was used");
         }
-        if params.retry_scid != self.retried.as_ref().map(|retried| retried.scid) {
+        let retry_scid = self.retried.as_ref().map(|retried| retried.scid);
+        if self.side.is_client() && params.retry_scid != retry_scid {
             return wrong("retry_source_connection_id is not the one of a Retry");
         }
         Ok(())

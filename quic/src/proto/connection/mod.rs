@@ -9,6 +9,8 @@ mod delivery;
 mod dispatch;
 mod early;
 mod establish;
+mod forge;
+mod new_token;
 mod observer;
 mod receive;
 mod reset;
@@ -24,13 +26,18 @@ mod transmit;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    collections::VecDeque,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Instant,
+};
 
 use hybriq_tls::{CertificateDer, Side};
 
 use self::{
-    close::Close, delivery::Carried, early::ZeroRtt, observer::Observer, receive::Early,
-    resume::PathKeys, retry::Retried, state::State, timers::Timers,
+    close::Close, delivery::Carried, early::ZeroRtt, new_token::NewTokens, observer::Observer,
+    receive::Early, resume::PathKeys, retry::Retried, state::State, timers::Timers,
 };
 pub(crate) use self::{early::KeptPacket, receive::Seen, reset::reset_tail};
 pub use self::{
@@ -84,6 +91,8 @@ pub(crate) enum Need {
     Issued(Cid),
     /// They do no longer.
     Retired(Cid),
+    /// A token that proves this address of the peer: [`Connection::issue_token`].
+    Token(IpAddr),
     /// Nothing any more: it is drained.
     Drained,
 }
@@ -107,6 +116,7 @@ pub struct Connection {
     peer_cids: cids::Remote,
     original_dcid: Cid,
     retried: Option<Retried>,
+    new_tokens: NewTokens,
     path_keys: PathKeys,
     peer_params: Option<Params>,
     streams: Streams,
@@ -143,6 +153,9 @@ impl Connection {
         }
         if self.state.is_drained() {
             return Some(Need::Drained);
+        }
+        if let Some(ip) = self.needs_token() {
+            return Some(Need::Token(ip));
         }
         (self.state.is_confirmed() && self.local_cids.missing() > 0).then_some(Need::Cids)
     }
@@ -214,6 +227,11 @@ impl Connection {
     /// What is known of the path.
     pub fn path_stats(&self) -> PathStats {
         self.recovery.path_stats()
+    }
+
+    /// Whether its handshake is under way.
+    pub(crate) fn is_handshaking(&self) -> bool {
+        self.state.is_handshaking()
     }
 
     /// Whether it was closed, by anybody.

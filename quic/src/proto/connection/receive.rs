@@ -233,7 +233,7 @@ impl Connection {
         let ours = self.local_cids.active().any(|cid| cid == packet.dcid);
         let first = self.side.is_server()
             && matches!(packet.kind, Kind::Initial | Kind::ZeroRtt)
-            && packet.dcid == self.original_dcid;
+            && packet.dcid == self.initial_dcid();
         let same_peer = packet.kind == Kind::OneRtt
             || packet.scid == *self.peer_cids.active()
             || (self.side.is_client() && self.awaits_first_packet());

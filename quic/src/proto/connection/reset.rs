@@ -8,18 +8,20 @@ use super::Connection;
 use crate::{error::ConnectionError, proto::limits};
 
 impl Connection {
-    /// The token by which the peer may end the connection while we use its current id.
-    pub(crate) fn reset_token(&self) -> Option<&[u8; 16]> {
-        self.peer_cids.reset_token()
+    /// The tokens by which the peer may end the connection while we use its ids.
+    pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = &[u8; 16]> {
+        self.peer_cids.reset_tokens()
     }
 
     /// Whether a datagram of which nothing could be used ends with that token. The time it takes
     /// says nothing of the token (RFC 9000 §10.3.1).
     pub(super) fn is_reset(&self, tail: Option<[u8; 16]>) -> bool {
-        let (Some(tail), Some(token)) = (tail, self.reset_token()) else {
+        let Some(tail) = tail.filter(|_| self.state.is_open()) else {
             return false;
         };
-        self.state.is_open() && verify_slices_are_equal(&tail, token).is_ok()
+        self.reset_tokens().fold(false, |found, token| {
+            found | verify_slices_are_equal(&tail, token).is_ok()
+        })
     }
 
     /// Nothing may be sent any more: there is nobody who knows this connection.

@@ -17,7 +17,31 @@ pub(super) struct Retried {
     pub(super) token: Box<[u8]>,
 }
 
+impl Retried {
+    /// A Retry that a server sent itself.
+    pub(super) fn by_us(scid: Cid) -> Self {
+        Self {
+            scid,
+            token: Box::default(),
+        }
+    }
+}
+
 impl Connection {
+    /// Where a server's client sends its Initial packets before it knows our own id.
+    pub(super) fn initial_dcid(&self) -> Cid {
+        self.retried
+            .as_ref()
+            .map_or(self.original_dcid, |retried| retried.scid)
+    }
+
+    /// The token in our Initial packets: every one, so that each proves the address by itself.
+    pub(super) fn initial_token(&self) -> &[u8] {
+        self.retried
+            .as_ref()
+            .map_or(self.new_tokens.spent(), |retried| &retried.token)
+    }
+
     /// Begins again, with the same ClientHello. A Retry that is not genuine, not the first, or late
     /// is ignored; says whether it was followed.
     pub(super) fn on_retry(&mut self, now: Instant, retry: &packet::Retry<'_>) -> bool {

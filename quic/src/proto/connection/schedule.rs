@@ -92,6 +92,7 @@ impl Connection {
             || (space == Space::Data
                 && (self.handshake.owes_done()
                     || self.path.has_pending()
+                    || self.new_tokens.has_pending()
                     || self.local_cids.has_pending()
                     || self.peer_cids.has_pending()
                     || self.streams.has_pending()))
@@ -125,6 +126,7 @@ impl Connection {
                 if let Some(request) = self.ack_frequency.made(control.ack_frequency) {
                     self.observe_request(By::Local, request);
                 }
+                control.new_token = self.new_tokens.write_frames(out);
                 control.local_cids = self.local_cids.write_frames(out);
                 control.peer_cids = self.peer_cids.write_frames(out);
                 let rtt = self.recovery.rtt().smoothed();

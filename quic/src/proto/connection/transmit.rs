@@ -260,7 +260,7 @@ impl Connection {
             version: VERSION_1,
             dcid,
             scid,
-            token: self.retried.as_ref().map_or(&[], |retried| &retried.token),
+            token: self.initial_token(),
         }
     }
 

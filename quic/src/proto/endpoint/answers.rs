@@ -10,7 +10,7 @@ use crate::proto::{
     error::TransportError,
     frame::{ConnectionClose, FrameWriter},
     limits,
-    packet::{self, Header, Kind, PacketBuilder, Peek, VERSION_1, VersionNegotiation},
+    packet::{self, Cid, Header, Kind, PacketBuilder, Peek, Retry, VERSION_1, VersionNegotiation},
     params::ACK_DELAY_EXPONENT,
 };
 
@@ -41,6 +41,21 @@ impl Answers {
         let mut buffer = [0; limits::MIN_DATAGRAM];
         let packet = VersionNegotiation::answer(dcid, scid);
         match packet.encode(random, &mut buffer) {
+            Some(size) => self.push(arrival, buffer.split_at(size).0),
+            None => false,
+        }
+    }
+
+    /// Queues a Retry packet (RFC 9000 §17.2.5); says whether there was room.
+    pub(super) fn retry(
+        &mut self,
+        arrival: &Arrival,
+        retry: &Retry<'_>,
+        original_dcid: &Cid,
+        unused: u8,
+    ) -> bool {
+        let mut buffer = [0; 256];
+        match retry.encode(original_dcid, unused, &mut buffer) {
             Some(size) => self.push(arrival, buffer.split_at(size).0),
             None => false,
         }

@@ -6,6 +6,7 @@ use std::{collections::VecDeque, net::IpAddr, net::SocketAddr, time::Instant};
 use hybriq_tls::ClientHello;
 use slab::Slab;
 
+use super::admission::Proof;
 use crate::proto::{
     buffer::Reassembler,
     datagram::Local,
@@ -24,6 +25,9 @@ pub(super) struct Hello {
     pub(super) peer_cid: Cid,
     /// The one we use from our first packet on.
     pub(super) local_cid: Cid,
+    pub(super) version: u32,
+    /// What the token in its first packet proved.
+    pub(super) proof: Proof,
     pub(super) keys: Box<DirectionKeys>,
     pub(super) received: Received,
     pub(super) next_pn: u64,
@@ -81,8 +85,8 @@ impl Crypto {
 
 /// A complete ClientHello of somebody who wants to connect. Nothing was spent on it yet.
 ///
-/// Pass it to [`super::Endpoint::accept`], [`super::Endpoint::refuse`] or
-/// [`super::Endpoint::ignore`].
+/// Pass it to [`super::Endpoint::accept`], [`super::Endpoint::retry`],
+/// [`super::Endpoint::refuse`] or [`super::Endpoint::ignore`].
 pub struct Incoming {
     pub(super) hello: Box<Hello>,
     pub(super) client_hello: ClientHello,
@@ -94,7 +98,7 @@ impl Incoming {
         &self.client_hello
     }
 
-    /// Where it came from. Not validated yet.
+    /// Where it came from. Anybody may have written it unless [`Incoming::is_validated`].
     pub fn remote_address(&self) -> SocketAddr {
         self.hello.remote
     }

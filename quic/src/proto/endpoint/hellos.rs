@@ -6,8 +6,10 @@ use hybriq_tls::{ClientHello, Side};
 
 use super::{
     Arrival, Endpoint, Incoming, Routed, Transmit,
+    admission::{Proof, Verdict},
     early::Counted,
     hello_table::{Crypto, Hello},
+    retry::{Answered, invalid_token},
     routing::Target,
 };
 use crate::proto::{
@@ -37,13 +39,25 @@ impl Endpoint {
         arrival: &Arrival,
         datagram: &mut [u8],
     ) -> Routed {
-        let Some(mut hello) = self.new_hello(now, arrival, datagram) else {
+        let Some((initial, verdict)) = self.judge(now, arrival, datagram) else {
             return Routed::Dropped;
         };
+        let proof = match verdict {
+            Verdict::Admit(proof) => proof,
+            Verdict::Invalid => Proof::default(),
+            Verdict::Retry if self.send_retry(now, arrival, &initial) => return Routed::Consumed,
+            Verdict::Retry => return Routed::Dropped,
+        };
+        let mut hello = self.new_hello(now, arrival, &initial, proof);
         let grown = hello.grow(now, arrival, datagram);
         self.keep_coalesced(now, arrival, &grown, datagram);
         match grown {
             Grown::Useless | Grown::Closed => Routed::Dropped,
+            // Not before the packet is known to be authentic: the token may have suffered.
+            _ if matches!(verdict, Verdict::Invalid) => {
+                self.reject(&hello, &invalid_token());
+                Routed::Consumed
+            }
             Grown::Whole(client_hello) => {
                 self.insert_routes(&hello, Target::Waiting);
                 self.offer(hello, client_hello)
@@ -154,19 +168,22 @@ impl Endpoint {
         }))
     }
 
-    fn new_hello(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Option<Hello> {
-        let (decoded, _) = packet::decode(datagram, limits::LOCAL_CID_LEN).ok()?;
-        let Decoded::Protected(packet) = decoded else {
-            return None;
-        };
-        let (dcid, peer_cid) = (packet.dcid, packet.scid);
-        let keys = packet::initial_direction(packet::VERSION_1, &dcid, Side::Client);
-        Some(Hello {
+    fn new_hello(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        initial: &Answered,
+        proof: Proof,
+    ) -> Hello {
+        let keys = packet::initial_direction(initial.version, &initial.dcid, Side::Client);
+        Hello {
             remote: arrival.remote,
             local: arrival.local,
-            dcid,
-            peer_cid,
+            dcid: initial.dcid,
+            peer_cid: initial.scid,
             local_cid: self.new_cid(),
+            version: initial.version,
+            proof,
             keys: Box::new(keys),
             received: Received::immediate(),
             next_pn: 0,
@@ -176,7 +193,7 @@ impl Endpoint {
             counted: 0,
             ack_at: None,
             expires: now + limits::PARTIAL_HELLO_LIFETIME,
-        })
+        }
     }
 
     fn insert_routes(&mut self, hello: &Hello, target: Target) {

@@ -1,11 +1,15 @@
 //! One worker's share of an endpoint, without I/O: routes datagrams to connections by their ids,
 //! gathers partial ClientHellos, answers what needs no connection.
 
+mod admission;
 mod answers;
 mod early;
 mod hello_table;
 mod hellos;
+mod load;
+mod replay;
 mod resets;
+mod retry;
 mod routing;
 mod types;
 
@@ -18,6 +22,7 @@ use hybriq_tls::ConfigError;
 use slab::Slab;
 
 use self::{
+    admission::Admission,
     answers::Answers,
     early::{Counted, EarlyPackets},
     hello_table::HelloTable,
@@ -72,6 +77,8 @@ pub enum AcceptError {
 #[derive(Debug)]
 struct Entry {
     initial: Option<(Cid, SocketAddr)>,
+    /// Whether it is a client of ours that has not completed its handshake.
+    handshaking: bool,
 }
 
 /// One worker's share of an endpoint.
@@ -85,6 +92,8 @@ pub struct Endpoint {
     hellos: HelloTable,
     early: EarlyPackets,
     waiting: usize,
+    handshaking: usize,
+    admission: Admission,
     answers: Answers,
     stats: EndpointStats,
 }
@@ -110,6 +119,8 @@ impl Endpoint {
             hellos: HelloTable::default(),
             early,
             waiting: 0,
+            handshaking: 0,
+            admission: Admission::default(),
             answers: Answers::default(),
             stats: EndpointStats::default(),
         }
@@ -117,6 +128,7 @@ impl Endpoint {
 
     /// Routes one datagram.
     pub fn on_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Routed {
+        self.admission.at(now);
         let routed = self.route(now, arrival, datagram);
         if matches!(routed, Routed::Dropped) {
             self.stats.datagrams_dropped += 1;
@@ -239,7 +251,10 @@ impl Endpoint {
             initial_dcid: Cid::from(dcid),
             seed: self.new_seed(),
         })?;
-        let slot = self.insert(Entry { initial: None });
+        let slot = self.insert(Entry {
+            initial: None,
+            handshaking: false,
+        });
         self.routing.insert(local_cid, Target::Connection(slot));
         Ok((slot, connection))
     }
@@ -292,6 +307,8 @@ impl Endpoint {
             ),
             addresses: (remote, hello.local),
             cids: [dcid, hello.peer_cid, local_cid],
+            original_dcid: hello.proof.original_dcid(),
+            validated: hello.proof.validated,
             seed: self.new_seed(),
         };
         let connection = match Connection::server(start) {
@@ -306,8 +323,11 @@ impl Endpoint {
                 return Err(error.into());
             }
         };
+        self.admission.on_accepted(&hello.proof);
+        self.handshaking += 1;
         let slot = self.insert(Entry {
             initial: Some((dcid, remote)),
+            handshaking: true,
         });
         self.routing.insert(local_cid, Target::Connection(slot));
         self.routing
@@ -340,6 +360,11 @@ impl Endpoint {
                     let random = &mut self.random;
                     connection.issue_cids(|bytes| random.fill(bytes));
                 }
+                Need::Token(ip) => {
+                    let version = packet::VERSION_1;
+                    let token = self.admission.new_token(ip, version, &mut *self.random);
+                    connection.issue_token(ip, token);
+                }
                 Need::Issued(cid) => self.routing.insert(cid, Target::Connection(slot)),
                 Need::Retired(cid) => self.routing.remove(&cid),
                 Need::Drained => {
@@ -348,15 +373,25 @@ impl Endpoint {
                 }
             }
         }
-        // Only a client looks for resets: a server whose client lost its state waits for nothing.
-        if connection.side().is_client() {
-            self.resets.set(slot, connection.reset_token());
+        self.resets.set(slot, connection.reset_tokens());
+        if !connection.is_handshaking() {
+            self.on_handshake_over(slot);
         }
         true
     }
 
+    fn on_handshake_over(&mut self, slot: Slot) {
+        if let Some(entry) = self.connections.get_mut(slot.0 as usize)
+            && entry.handshaking
+        {
+            entry.handshaking = false;
+            self.handshaking = self.handshaking.saturating_sub(1);
+        }
+    }
+
     fn forget(&mut self, slot: Slot, connection: &Connection) {
-        self.resets.set(slot, None);
+        self.on_handshake_over(slot);
+        self.resets.set(slot, std::iter::empty());
         for cid in connection.local_cids() {
             self.routing.remove(&cid);
         }
@@ -396,6 +431,12 @@ impl Endpoint {
             partial_hellos: self.hellos.len() as u64,
             waiting_incoming: self.waiting as u64,
             connections: self.connections.len() as u64,
+            handshaking: self.handshaking as u64,
+            retrying: u64::from(self.admission.is_load_high()),
+            retries_sent: self.admission.counters.retries,
+            addresses_validated: self.admission.counters.validated,
+            tokens_rejected: self.admission.counters.rejected,
+            tokens_replayed: self.admission.counters.replayed,
             ..self.stats
         }
     }

@@ -1,7 +1,12 @@
+use arrayvec::ArrayVec;
 use aws_lc_rs::hmac;
 use hashbrown::HashMap;
 
 use super::Slot;
+use crate::proto::limits;
+
+/// Of the peer's ids that one connection uses.
+type Tokens = ArrayVec<[u8; 16], { limits::PEER_CIDS }>;
 
 /// Finds the connection that a stateless reset ends. Its destination connection id is random, only
 /// the token in its end leads anywhere (RFC 9000 §10.3.1).
@@ -11,8 +16,8 @@ use super::Slot;
 pub(super) struct Resets {
     key: hmac::Key,
     slots: HashMap<[u8; 16], Slot>,
-    /// The token by which each connection is known here.
-    tokens: HashMap<Slot, [u8; 16]>,
+    /// The tokens by which each connection is known here.
+    tokens: HashMap<Slot, Tokens>,
 }
 
 impl Resets {
@@ -29,19 +34,23 @@ impl Resets {
         tag.as_ref().first_chunk().copied().unwrap_or_default()
     }
 
-    /// The token of a connection is this one now.
-    pub(super) fn set(&mut self, slot: Slot, token: Option<&[u8; 16]>) {
-        if self.tokens.get(&slot) == token {
+    /// The tokens of a connection are these now.
+    pub(super) fn set<'a>(&mut self, slot: Slot, tokens: impl Iterator<Item = &'a [u8; 16]>) {
+        let tokens: Tokens = tokens.copied().take(limits::PEER_CIDS).collect();
+        let known = self.tokens.get(&slot);
+        if known.map_or(tokens.is_empty(), |known| *known == tokens) {
             return;
         }
-        if let Some(old) = self.tokens.remove(&slot) {
+        for old in self.tokens.remove(&slot).into_iter().flatten() {
             let digest = self.digest(&old);
             self.slots.remove(&digest);
         }
-        if let Some(token) = token {
+        for token in &tokens {
             let digest = self.digest(token);
             self.slots.insert(digest, slot);
-            self.tokens.insert(slot, *token);
+        }
+        if !tokens.is_empty() {
+            self.tokens.insert(slot, tokens);
         }
         if self.tokens.is_empty() {
             self.slots.shrink_to_fit();

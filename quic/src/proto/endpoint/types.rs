@@ -19,4 +19,16 @@ pub struct EndpointStats {
     pub key_exchange_refused: u64,
     /// Version Negotiation packets sent.
     pub version_negotiations: u64,
+    /// Accepted connections that have not completed their handshake now.
+    pub handshaking: u64,
+    /// 1 while adaptive address validation sends clients away.
+    pub retrying: u64,
+    /// Retry packets sent.
+    pub retries_sent: u64,
+    /// Clients that proved their address by a token.
+    pub addresses_validated: u64,
+    /// Tokens of ours that were forged, expired, or meant for another address.
+    pub tokens_rejected: u64,
+    /// Tokens that were used before.
+    pub tokens_replayed: u64,
 }

@@ -50,9 +50,9 @@ fn the_first_id_is_replaced_by_the_servers() {
     let mut remote = remote();
     remote.set_first(cid(77));
     assert_eq!(*remote.active(), cid(77));
-    assert_eq!(remote.reset_token(), None);
+    assert_eq!(remote.reset_tokens().next(), None);
     remote.set_first_reset_token([3; 16]);
-    assert_eq!(remote.reset_token(), Some(&[3; 16]));
+    assert_eq!(remote.reset_tokens().next(), Some(&[3; 16]));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn an_id_that_makes_room_for_itself_is_welcome() {
     }
     offer(&mut remote, 4, 1).unwrap();
     assert_eq!(*remote.active(), cid(1));
-    assert_eq!(remote.reset_token(), Some(&[1; 16]));
+    assert!(remote.reset_tokens().eq([&[1; 16]]));
     assert_eq!(write(&mut remote), [0]);
 }
 
@@ -152,11 +152,11 @@ fn a_late_copy_of_an_id_we_left_is_not_taken_for_a_new_one() {
     let mut remote = remote();
     offer(&mut remote, 1, 0).unwrap();
     offer(&mut remote, 2, 0).unwrap();
-    assert!(remote.rotate());
-    assert!(remote.rotate());
+    assert!(remote.advance());
+    assert!(remote.advance());
     assert_eq!(*remote.active(), cid(2));
     offer(&mut remote, 1, 0).unwrap();
-    assert!(!remote.rotate(), "there is nothing to move to");
+    assert!(!remote.advance(), "there is nothing to move to");
 }
 
 #[test]
@@ -164,12 +164,12 @@ fn a_copy_older_than_memory_is_not_taken_for_a_new_one() {
     let mut remote = remote();
     for sequence in 1..100 {
         offer(&mut remote, sequence, 0).unwrap();
-        assert!(remote.rotate());
+        assert!(remote.advance());
         let frames = sent(write(&mut remote));
         remote.on_acked(&frames);
     }
     offer(&mut remote, 1, 0).unwrap();
-    assert!(!remote.rotate() && !remote.has_pending());
+    assert!(!remote.advance() && !remote.has_pending());
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn retirements_that_are_never_acknowledged_end_the_connection() {
         offer(&mut remote, next, next),
         Err(Code::CONNECTION_ID_LIMIT_ERROR)
     );
-    assert!(!remote.rotate());
+    assert!(!remote.advance());
 }
 
 #[test]
@@ -217,18 +217,18 @@ fn a_peer_that_takes_back_the_last_id_is_in_error() {
     let mut remote = remote();
     offer(&mut remote, 1, 0).unwrap();
     offer(&mut remote, 2, 0).unwrap();
-    remote.rotate();
-    remote.rotate();
+    remote.advance();
+    remote.advance();
     // A copy of 2 cannot retire below 2 and leave nothing; one of a retired id could.
     offer(&mut remote, 2, 2).unwrap();
     assert_eq!(*remote.active(), cid(2));
     let mut remote = self::remote();
     offer(&mut remote, 2, 0).unwrap();
-    remote.rotate();
+    remote.advance();
     offer(&mut remote, 3, 0).unwrap();
-    remote.rotate();
+    remote.advance();
     offer(&mut remote, 1, 0).unwrap();
-    remote.rotate();
+    remote.advance();
     assert_eq!(*remote.active(), cid(1));
     assert_eq!(offer(&mut remote, 3, 3), Err(Code::PROTOCOL_VIOLATION));
 }
@@ -242,6 +242,89 @@ fn far_apart_numbers_go_in_several_packets() {
     assert_eq!(write(&mut remote), [1 << 40]);
 }
 
+/// Proves: rfc9000 9.5 path-uses-its-own-cid
+/// Proves: rfc9000 10.3.1 reset-token-of-every-cid-in-use
+#[test]
+fn a_further_path_takes_an_id_of_its_own_and_both_tokens_count() {
+    let mut remote = remote();
+    remote.set_first_reset_token([7; 16]);
+    assert_eq!(remote.take_for_path(), None, "nothing is spare");
+    offer(&mut remote, 1, 0).unwrap();
+    offer(&mut remote, 2, 0).unwrap();
+    assert_eq!(remote.take_for_path(), Some((1, cid(1))));
+    assert_eq!(*remote.active(), cid(0));
+    assert_eq!(remote.find(1), Some(&cid(1)));
+    assert_eq!(remote.find(2), None, "spare, not in use");
+    assert!(remote.reset_tokens().eq([&[7; 16], &[1; 16]]));
+    assert!(remote.activate(1) && !remote.activate(2));
+    assert_eq!(*remote.active(), cid(1));
+    assert!(!remote.has_pending(), "the old path keeps its id");
+    remote.retire(0);
+    remote.retire(1);
+    assert_eq!(*remote.active(), cid(1), "the id in use stays");
+    assert_eq!(write(&mut remote), [0]);
+    assert!(remote.reset_tokens().eq([&[1; 16]]));
+}
+
+#[test]
+fn the_peer_may_retire_the_id_of_a_further_path() {
+    let mut remote = remote();
+    offer(&mut remote, 1, 0).unwrap();
+    assert_eq!(remote.take_for_path(), Some((1, cid(1))));
+    offer(&mut remote, 2, 2).unwrap();
+    assert_eq!(*remote.active(), cid(2));
+    assert_eq!(remote.find(1), None);
+    assert!(!remote.activate(1));
+    assert_eq!(write(&mut remote), [0, 1]);
+}
+
+#[test]
+fn ids_of_further_paths_count_against_the_limit() {
+    let mut remote = remote();
+    for sequence in 1..limits::PEER_CIDS as u64 {
+        offer(&mut remote, sequence, 0).unwrap();
+        assert!(remote.take_for_path().is_some());
+    }
+    let next = limits::PEER_CIDS as u64;
+    assert_eq!(
+        offer(&mut remote, next, 0),
+        Err(Code::CONNECTION_ID_LIMIT_ERROR)
+    );
+}
+
+#[test]
+fn the_only_id_left_may_be_that_of_a_further_path() {
+    let mut remote = remote();
+    offer(&mut remote, 1, 0).unwrap();
+    assert!(remote.take_for_path().is_some());
+    offer(&mut remote, 1, 1).unwrap();
+    assert_eq!(*remote.active(), cid(1));
+    assert_eq!(write(&mut remote), [0]);
+}
+
+/// Proves: rfc9000 9.6 preferred-address-cid-is-sequence-1
+#[test]
+fn the_id_of_a_preferred_address_is_the_next_one() {
+    let mut remote = remote();
+    remote.set_preferred(cid(1), [1; 16]).unwrap();
+    offer(&mut remote, 1, 0).unwrap();
+    offer(&mut remote, 2, 0).unwrap();
+    assert_eq!(remote.take_for_path(), Some((1, cid(1))));
+    let wrong = |remote: &mut Remote, id| remote.set_preferred(id, [1; 16]).unwrap_err().code;
+    let code = Code::TRANSPORT_PARAMETER_ERROR;
+    assert_eq!(wrong(&mut Remote::new(Cid::EMPTY), cid(1)), code);
+    assert_eq!(wrong(&mut self::remote(), cid(0)), code);
+}
+
+#[test]
+fn every_path_to_a_peer_without_ids_shares_the_empty_one() {
+    let mut remote = Remote::new(Cid::EMPTY);
+    assert_eq!(remote.take_for_path(), Some((0, Cid::EMPTY)));
+    assert!(remote.activate(0));
+    remote.retire(0);
+    assert!(!remote.has_pending() && remote.active().is_empty());
+}
+
 proptest! {
     /// Whatever is offered: bounded, an id to send to, none both in use and retired, no panic.
     #[test]
@@ -251,14 +334,17 @@ proptest! {
     ) {
         let mut remote = remote();
         for (sequence, below, is_acked) in offers {
+            if below == 0 {
+                remote.take_for_path();
+            }
             let failed = offer(&mut remote, sequence, sequence.saturating_sub(below)).is_err();
             prop_assert!(remote.spare.len() <= limits::PEER_CIDS);
             prop_assert!(remote.retirements.len() <= limits::PENDING_RETIREMENTS);
             if failed {
                 return Ok(());
             }
-            prop_assert!(remote.spare.len() < limits::PEER_CIDS);
-            for entry in remote.spare.iter().chain([&remote.active]) {
+            prop_assert!(remote.lent.len() + remote.spare.len() < limits::PEER_CIDS);
+            for entry in remote.spare.iter().chain(remote.in_use()) {
                 prop_assert!(entry.sequence >= remote.retire_prior_to);
                 prop_assert!(remote.retirements.iter().all(|old| old.sequence != entry.sequence));
             }

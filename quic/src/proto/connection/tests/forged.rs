@@ -6,7 +6,7 @@ use crate::proto::{
     endpoint::Arrival,
     frame::{FrameWriter, PathChallenge},
     limits,
-    packet::{Header, PacketBuilder, Space},
+    packet::{Header, Space},
 };
 
 /// A datagram of one packet as `from` would send it, with frames of the test's choice and padded
@@ -17,29 +17,7 @@ pub(super) fn forge(
     pad_to: usize,
     fill: impl FnOnce(&mut FrameWriter<'_>),
 ) -> Vec<u8> {
-    forge_under(from, space, |_| (), pad_to, fill)
-}
-
-/// The same under a header that the test changes.
-fn forge_under(
-    from: &mut Connection,
-    space: Space,
-    change: impl FnOnce(&mut Header<'_>),
-    pad_to: usize,
-    fill: impl FnOnce(&mut FrameWriter<'_>),
-) -> Vec<u8> {
-    let pn = from.recovery.next_number(space);
-    let mut header = from.header(space);
-    change(&mut header);
-    let mut buffer = vec![0; limits::MIN_DATAGRAM];
-    let mut packet = PacketBuilder::begin(&mut buffer, &header, pn, None).unwrap();
-    let mut frames = packet.frames();
-    fill(&mut frames);
-    let len = frames.len();
-    let size = packet.finish_padded(len, pad_to, from.sealing_keys(space).unwrap());
-    from.recovery.on_number_used(space, pn);
-    buffer.truncate(size);
-    buffer
+    from.forge(space, |_| (), pad_to, fill)
 }
 
 pub(super) fn pair() -> Pair {
@@ -109,7 +87,7 @@ fn a_client_drops_initials_with_a_token() {
         }
     };
     let server = pair.server.connection();
-    let mut datagram = forge_under(server, Space::Initial, add_token, 1200, |out| {
+    let mut datagram = server.forge(Space::Initial, add_token, 1200, |out| {
         assert!(out.ping());
     });
     pair.client
@@ -132,7 +110,7 @@ fn packets_behind_one_with_another_destination_id_are_ignored() {
         }
     };
     let ping = |out: &mut FrameWriter<'_>| assert!(out.ping());
-    let mut datagram = forge_under(client, Space::Initial, misdirect, 1150, ping);
+    let mut datagram = client.forge(Space::Initial, misdirect, 1150, ping);
     datagram.extend(forge(client, Space::Handshake, 50, ping));
     pair.server
         .receive(pair.now, client_address(), &mut datagram);

@@ -1,0 +1,211 @@
+//! quiche 0.30 on BoringSSL: a TLS stack that shares nothing with the others.
+
+mod driver;
+mod stream;
+
+use std::net::SocketAddr;
+
+use boring::{
+    pkey::PKey,
+    ssl::{SslContextBuilder, SslMethod},
+    x509::{X509, store::X509StoreBuilder},
+};
+use hybriq::By;
+use tokio::{
+    net::UdpSocket,
+    sync::{mpsc, oneshot},
+};
+
+use self::driver::{Command, Driver, Line, Told, User};
+use crate::{
+    ALPN, Answer, Connection, Failure, Groups, Handshake, NARROW_CONNECTION, NARROW_STREAM, Peer,
+    Reader, Role, SERVER_NAME, Server, Setup, Windows, Writer,
+};
+
+/// quiche with the TLS library it brings.
+///
+/// Its public API tells neither the group nor the HelloRetryRequest.
+#[derive(Clone, Copy, Debug)]
+pub struct Quiche;
+
+impl Peer for Quiche {
+    fn name(&self) -> &'static str {
+        "quiche"
+    }
+
+    fn supports(&self, role: Role, groups: Groups) -> bool {
+        // BoringSSL sends shares for the first classical and the first post-quantum group.
+        role == Role::Client && groups != Groups::ClassicalShareFirst || role == Role::Server
+    }
+
+    // BoringSSL follows the client's order.
+    fn retries_for_post_quantum(&self) -> bool {
+        false
+    }
+
+    fn serve(&self, setup: &Setup) -> Result<Server, Failure> {
+        let mut config = config(setup, Role::Server)?;
+        let socket = std::net::UdpSocket::bind(("127.0.0.1", 0)).map_err(Failure::set_up)?;
+        socket.set_nonblocking(true).map_err(Failure::set_up)?;
+        let socket = UdpSocket::from_std(socket).map_err(Failure::set_up)?;
+        let address = socket.local_addr().map_err(Failure::set_up)?;
+        let (outcomes, received) = mpsc::unbounded_channel();
+        let accept = move |header: &quiche::Header<'_>, from: SocketAddr| {
+            if header.ty != quiche::Type::Initial {
+                return (None, None);
+            }
+            let scid = id();
+            let scid = quiche::ConnectionId::from_ref(&scid);
+            let connection = quiche::accept(&scid, None, address, from, &mut config);
+            let user = User::Server {
+                outcomes: outcomes.clone(),
+                told: false,
+                accepted: 0,
+            };
+            (None, connection.ok().map(|it| Line::new(it, user)))
+        };
+        let driver = Driver::new(socket, Some(Box::new(accept))).map_err(Failure::set_up)?;
+        Ok(Server::new(address, received, tokio::spawn(driver)))
+    }
+
+    fn connect<'a>(
+        &'a self,
+        setup: &'a Setup,
+        server: SocketAddr,
+    ) -> Answer<'a, Result<Box<dyn Connection>, Failure>> {
+        Box::pin(async move {
+            let mut config = config(setup, Role::Client)?;
+            let socket = UdpSocket::bind(("127.0.0.1", 0)).await;
+            let socket = socket.map_err(Failure::set_up)?;
+            let local = socket.local_addr().map_err(Failure::set_up)?;
+            let scid = id();
+            let scid = quiche::ConnectionId::from_ref(&scid);
+            let connection = quiche::connect(Some(SERVER_NAME), &scid, local, server, &mut config)
+                .map_err(Failure::set_up)?;
+            let (opened, established) = Opened::new(connection, socket)?;
+            established.await.map_err(Failure::other)??;
+            Ok(Box::new(opened) as Box<dyn Connection>)
+        })
+    }
+}
+
+/// A connection that a driver runs.
+struct Opened(mpsc::UnboundedSender<Command>);
+
+impl Opened {
+    fn new(
+        connection: quiche::Connection,
+        socket: UdpSocket,
+    ) -> Result<(Self, oneshot::Receiver<Result<Told, Failure>>), Failure> {
+        let (established, outcome) = oneshot::channel();
+        let (to, commands) = mpsc::unbounded_channel();
+        let mut driver = Driver::new(socket, None).map_err(Failure::set_up)?;
+        driver.lines.push(Line::new(
+            connection,
+            User::Client {
+                established: Some(established),
+                commands,
+                next_stream: 0,
+                wants: Vec::new(),
+                echoes: Vec::new(),
+            },
+        ));
+        tokio::spawn(driver);
+        Ok((Self(to), outcome))
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Failure> {
+        let (to, answer) = oneshot::channel();
+        let _ = self.0.send(command(to));
+        answer
+            .await
+            .map_err(|_| Failure::Other("the connection is over".into()))
+    }
+}
+
+impl Connection for Opened {
+    fn handshake(&self) -> Handshake {
+        Handshake::default()
+    }
+
+    fn open(&self) -> Answer<'_, Result<(Writer, Reader), Failure>> {
+        Box::pin(self.ask(Command::Open))
+    }
+
+    fn close(&self) {
+        let _ = self.0.send(Command::Close);
+    }
+}
+
+fn id() -> [u8; quiche::MAX_CONN_ID_LEN] {
+    let mut id = [0; quiche::MAX_CONN_ID_LEN];
+    // Random bytes that cannot be drawn leave an id that is as good for one connection.
+    let _ = aws_lc_rs::rand::fill(&mut id);
+    id
+}
+
+/// How a connection ended.
+fn failure_of(connection: &quiche::Connection) -> Failure {
+    let told = |by, error: &quiche::ConnectionError| Failure::Transport {
+        by,
+        code: error.error_code,
+        reason: String::from_utf8_lossy(&error.reason).into_owned(),
+    };
+    match (connection.peer_error(), connection.local_error()) {
+        (Some(error), _) => told(By::Peer, error),
+        (_, Some(error)) => told(By::Local, error),
+        _ => Failure::Other("timed out".into()),
+    }
+}
+
+fn groups(groups: Groups) -> &'static str {
+    match groups {
+        Groups::PreferPostQuantum => "X25519MLKEM768:X25519:P-256:P-384",
+        Groups::RequirePostQuantum => "X25519MLKEM768",
+        Groups::OnlyClassical => "X25519:P-256:P-384",
+        Groups::ClassicalShareFirst => "X25519:X25519MLKEM768",
+        Groups::OnlySecp384r1 => "P-384",
+    }
+}
+
+fn config(setup: &Setup, role: Role) -> Result<quiche::Config, Failure> {
+    let mut tls = SslContextBuilder::new(SslMethod::tls()).map_err(Failure::set_up)?;
+    tls.set_curves_list(groups(setup.groups))
+        .map_err(Failure::set_up)?;
+    let certificate = X509::from_der(&setup.certificate.der()).map_err(Failure::set_up)?;
+    match role {
+        Role::Server => {
+            let key = PKey::private_key_from_pem(setup.certificate.key_pem().as_bytes());
+            tls.set_certificate(&certificate).map_err(Failure::set_up)?;
+            tls.set_private_key(&*key.map_err(Failure::set_up)?)
+                .map_err(Failure::set_up)?;
+        }
+        Role::Client => {
+            let mut store = X509StoreBuilder::new().map_err(Failure::set_up)?;
+            store.add_cert(&certificate).map_err(Failure::set_up)?;
+            tls.set_cert_store_builder(store);
+        }
+    }
+    let mut config = quiche::Config::with_boring_ssl_ctx_builder(quiche::PROTOCOL_VERSION, tls)
+        .map_err(Failure::set_up)?;
+    config.verify_peer(role == Role::Client);
+    config
+        .set_application_protos(&[ALPN.as_bytes()])
+        .map_err(Failure::set_up)?;
+    let (stream, connection) = match setup.windows {
+        Windows::Default => (4 << 20, 16 << 20),
+        Windows::Narrow => (NARROW_STREAM.into(), NARROW_CONNECTION.into()),
+    };
+    config.set_initial_max_data(connection);
+    config.set_max_connection_window(connection);
+    config.set_max_stream_window(stream);
+    config.set_initial_max_stream_data_bidi_local(stream);
+    config.set_initial_max_stream_data_bidi_remote(stream);
+    config.set_initial_max_stream_data_uni(stream);
+    config.set_initial_max_streams_bidi(100);
+    config.set_initial_max_streams_uni(100);
+    config.set_max_idle_timeout(30_000);
+    config.set_active_connection_id_limit(4);
+    config.enable_dgram(true, 64, 64);
+    Ok(config)
+}

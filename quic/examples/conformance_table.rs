@@ -1,0 +1,18 @@
+//! Writes `docs/conformance.md`: which test proves which demand of the RFCs.
+
+#[path = "../tests/conformance/table.rs"]
+mod table;
+
+use std::{fs, io, path::Path};
+
+fn main() -> io::Result<()> {
+    let table = table::Table::read();
+    for tag in &table.unknown {
+        eprintln!("no such requirement: {tag}");
+    }
+    for requirement in table.missing() {
+        eprintln!("no test: {requirement}");
+    }
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/conformance.md");
+    fs::write(document, table.document())
+}

@@ -1,0 +1,40 @@
+//! What a peer that breaks rules would send: authentic packets with frames of a test's choice.
+
+use super::Connection;
+use crate::proto::{
+    frame::FrameWriter,
+    limits,
+    packet::{Header, PacketBuilder, Space},
+};
+
+impl Connection {
+    /// A datagram of one packet, padded to `pad_to` bytes, under a header that the test changes.
+    /// For tests.
+    ///
+    /// # Panics
+    /// Where the space has no keys, or the frames do not fit 1200 bytes.
+    #[doc(hidden)]
+    #[expect(clippy::missing_panics_doc, clippy::expect_used, reason = "for tests")]
+    pub fn forge(
+        &mut self,
+        space: Space,
+        change: impl FnOnce(&mut Header<'_>),
+        pad_to: usize,
+        fill: impl FnOnce(&mut FrameWriter<'_>),
+    ) -> Vec<u8> {
+        let pn = self.recovery.next_number(space);
+        let mut header = self.header(space);
+        change(&mut header);
+        let mut buffer = vec![0; limits::MIN_DATAGRAM];
+        let mut packet =
+            PacketBuilder::begin(&mut buffer, &header, pn, None).expect("room for a header");
+        let mut frames = packet.frames();
+        fill(&mut frames);
+        let len = frames.len();
+        let keys = self.sealing_keys(space).expect("the space has keys");
+        let size = packet.finish_padded(len, pad_to, keys);
+        self.recovery.on_number_used(space, pn);
+        buffer.truncate(size);
+        buffer
+    }
+}

@@ -1,0 +1,164 @@
+//! A client and a server whose handshake is confirmed, either of which can be made to send what
+//! no sane peer would.
+
+use std::sync::{Arc, OnceLock};
+
+use hybriq::{
+    By, ConnectionError, TransportConfig,
+    proto::{endpoint::Setup, frame::FrameWriter, packet::Space},
+    sim::{Datagram, Idle, Network, Raw, SERVER_ADDRESS, World, ms},
+    tls::{
+        Backend, CertificateDer, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Side, Trust,
+    },
+};
+
+fn certificate() -> &'static (Identity, CertificateDer<'static>) {
+    static MADE: OnceLock<(Identity, CertificateDer<'static>)> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let root = made.cert.der().clone();
+        (Identity::from_der(vec![root.clone()], key), root)
+    })
+}
+
+/// A client's setup.
+pub(crate) fn client(transport: TransportConfig) -> Setup {
+    let options = ClientOptions::new()
+        .alpn(["sim"])
+        .trust(Trust::roots_der([certificate().1.clone()]))
+        .without_resumption();
+    Setup {
+        provider: Backend::Rustls.client(&options).unwrap(),
+        transport: Arc::new(transport),
+    }
+}
+
+/// A server's setup.
+pub(crate) fn server(transport: TransportConfig) -> Setup {
+    let options = ServerOptions::new(certificate().0.clone())
+        .alpn(["sim"])
+        .without_tickets();
+    Setup {
+        provider: Backend::Rustls.server(&options).unwrap(),
+        transport: Arc::new(transport),
+    }
+}
+
+/// How a connection ended for whom something was sent to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    /// The code on the wire: what the other end was told.
+    pub(crate) code: u64,
+    /// The type of the frame at fault, zero for none.
+    pub(crate) frame: u64,
+}
+
+/// The two ends.
+pub(crate) struct Duo {
+    pub(crate) world: World,
+}
+
+impl Duo {
+    /// Two ends with the usual configuration that have confirmed their handshake and fallen silent.
+    pub(crate) fn new() -> Self {
+        Self::with(TransportConfig::new(), TransportConfig::new())
+    }
+
+    /// The same with configurations of their own.
+    pub(crate) fn with(
+        client_transport: TransportConfig,
+        server_transport: TransportConfig,
+    ) -> Self {
+        let network = Network::new(1).delay(ms(10));
+        let mut world = World::new(network, server(server_transport));
+        world.connect(&client(client_transport), Idle);
+        world.run_for(ms(2000));
+        Self { world }
+    }
+
+    /// The connection of one end.
+    pub(crate) fn connection(&mut self, side: Side) -> &mut hybriq::proto::connection::Connection {
+        match side {
+            Side::Client => self.world.client_connection(0),
+            Side::Server => self.world.accepted_connection(0),
+        }
+    }
+
+    /// Puts an authentic 1-RTT packet of `from` on the wire, with frames of the test's choice.
+    pub(crate) fn send(&mut self, from: Side, fill: impl FnOnce(&mut FrameWriter<'_>)) {
+        let payload = self.connection(from).forge(Space::Data, |_| (), 0, fill);
+        self.put(from, payload);
+    }
+
+    /// The same with frames as raw bytes.
+    pub(crate) fn send_raw(&mut self, from: Side, frames: &[u8]) {
+        self.send(from, |out| assert!(out.write(&Raw(frames))));
+    }
+
+    /// Puts a datagram on the wire as if `from` had sent it.
+    pub(crate) fn put(&mut self, from: Side, payload: Vec<u8>) {
+        let client = self.world.client_host(0).address;
+        let datagram = match from {
+            Side::Client => Datagram::new(client, SERVER_ADDRESS, payload),
+            Side::Server => Datagram::new(SERVER_ADDRESS, client, payload),
+        };
+        self.world.inject(from.peer(), datagram);
+        self.world.run_for(ms(200));
+    }
+
+    fn reason(&self, side: Side) -> Option<&ConnectionError> {
+        match side {
+            Side::Client => self.world.client(0).close_reason(),
+            Side::Server => self.world.accepted(0).close_reason(),
+        }
+    }
+
+    /// How `victim` ended the connection for a violation, as its peer read it. `None` while it
+    /// goes on.
+    pub(crate) fn verdict(&self, victim: Side) -> Option<Verdict> {
+        let told = match self.reason(victim.peer())? {
+            &ConnectionError::Transport {
+                by: By::Peer,
+                code,
+                frame,
+                ..
+            } => Verdict {
+                code: code.0,
+                frame,
+            },
+            other => panic!("the {:?} was told {other:?}", victim.peer()),
+        };
+        match self.reason(victim) {
+            Some(ConnectionError::Transport {
+                by: By::Local,
+                code,
+                ..
+            }) => assert_eq!(code.0, told.code, "what is told is what is meant"),
+            other => panic!("{victim:?} ended with {other:?}"),
+        }
+        Some(told)
+    }
+
+    /// Neither end found anything wrong.
+    pub(crate) fn assert_alive(&self) {
+        assert_eq!(self.reason(Side::Client), None);
+        assert_eq!(self.reason(Side::Server), None);
+    }
+}
+
+/// What becomes of a connection when `from` sends raw frames in a 1-RTT packet.
+pub(crate) fn verdict_on(from: Side, frames: &[u8]) -> Option<Verdict> {
+    let mut duo = Duo::new();
+    duo.send_raw(from, frames);
+    duo.verdict(from.peer())
+}
+
+/// What becomes of a connection when both ends send raw frames in 1-RTT packets: nothing.
+pub(crate) fn assert_harmless(frames: &[u8]) {
+    for from in [Side::Client, Side::Server] {
+        let mut duo = Duo::new();
+        duo.send_raw(from, frames);
+        duo.assert_alive();
+    }
+}

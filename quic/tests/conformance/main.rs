@@ -1,0 +1,11 @@
+//! What the RFCs demand of a wire, one file per chapter. `docs/conformance.md` says which test
+//! proves which requirement; the lists are in `requirements/`.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a scenario that cannot go on has failed"
+)]
+
+mod duo;
+mod rfc9000_19_frames;
+mod table;
+mod table_is_complete;

@@ -1,0 +1,35 @@
+use crate::table::Table;
+
+const DOCUMENT: &str = include_str!("../../docs/conformance.md");
+
+#[test]
+#[ignore = "tests are still being written"]
+fn every_tag_names_a_requirement() {
+    let unknown = Table::read().unknown;
+    assert!(
+        unknown.is_empty(),
+        "not in requirements/:\n{}",
+        unknown.join("\n")
+    );
+}
+
+#[test]
+#[ignore = "tests are still being written"]
+fn every_requirement_is_proved() {
+    let missing = Table::read().missing();
+    assert!(
+        missing.is_empty(),
+        "{} without a test:\n{}",
+        missing.len(),
+        missing.join("\n")
+    );
+}
+
+#[test]
+#[ignore = "tests are still being written"]
+fn the_document_is_what_the_sources_say() {
+    assert!(
+        Table::read().document() == DOCUMENT,
+        "docs/conformance.md is old: cargo run -p hybriq --example conformance_table"
+    );
+}

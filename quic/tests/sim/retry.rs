@@ -1,0 +1,180 @@
+//! Clients that prove their address before anything is spent on them (RFC 9000 §8.1).
+
+use std::sync::Arc;
+
+use hybriq::{
+    AddressValidation, MemoryTokenStore, TokenKeys,
+    proto::{endpoint::Setup, packet::Cid},
+    sim::{Answer, Ask, DropNth, Echo, Network, PacketKind, Record, World, join, open_initials},
+    tls::{Backend, KeyExchange, Side},
+};
+
+use crate::support::{
+    LIMIT, RTT, answered_after, check, client, client_with, pair, plain, server, transport,
+};
+
+fn keys() -> TokenKeys {
+    TokenKeys::from_secret([3; 32])
+}
+
+fn world(network: Network, client: &Setup, server: &Setup, policy: AddressValidation) -> World {
+    let mut world = World::new(network, server.clone());
+    world.server_mut().validate_addresses(keys(), policy);
+    world.connect(client, Ask::one_byte());
+    world
+}
+
+fn run(network: Network, policy: AddressValidation) -> World {
+    let (client, server) = pair();
+    let mut world = world(network, &client, &server, policy);
+    world.run(LIMIT);
+    check(&world);
+    world
+}
+
+/// The token of the first Initial in a datagram.
+fn token_of(record: &Record) -> Option<Vec<u8>> {
+    let packet = record.packets.first()?;
+    if packet.kind != PacketKind::Initial {
+        return None;
+    }
+    let at = 1 + 4 + 1 + packet.dcid.len() + 1 + packet.scid.len();
+    let (len, start) = match record.payload[at] {
+        len @ 0..0x40 => (usize::from(len), at + 1),
+        high => {
+            let low = usize::from(record.payload[at + 1]);
+            (usize::from(high & 0x3f) << 8 | low, at + 2)
+        }
+    };
+    Some(record.payload[start..start + len].to_vec())
+}
+
+/// Proves: rfc9000 8.1.2 retry-costs-one-round-trip
+/// Proves: rfc9000 17.2.5.1 initial-keys-from-retry-connection-id
+/// Proves: rfc9000 7.3 original-and-retry-connection-ids-confirmed
+#[test]
+fn a_retry_costs_one_round_trip_and_the_connection_is_the_same() {
+    for backend in Backend::ALL {
+        let (client, server) = (
+            client(backend, KeyExchange::default()),
+            server(backend, KeyExchange::default()),
+        );
+        let mut world = world(plain(1), &client, &server, AddressValidation::Always);
+        world.run(LIMIT);
+        check(&world);
+        assert_eq!(answered_after(&world), 3 * RTT);
+        let stats = world.server().stats();
+        assert_eq!(stats.retries_sent, 2, "one for each datagram");
+        assert_eq!((stats.addresses_validated, stats.tokens_rejected), (1, 0));
+    }
+}
+
+/// Proves: rfc9000 17.2.5.2 same-client-hello-after-retry
+/// Proves: rfc9000 17.2.5.3 packet-numbers-go-on-after-retry
+/// Proves: rfc9000 8.1.2 token-in-every-initial-after-retry
+#[test]
+fn after_a_retry_the_client_says_the_same_with_the_token_in_every_initial() {
+    let world = run(plain(1), AddressValidation::Always);
+    let sent: Vec<_> = world.trace().sent(Side::Server).collect();
+    let initials: Vec<_> = sent
+        .iter()
+        .filter(|record| token_of(record).is_some())
+        .collect();
+    let dcid = |index: usize| initials[index].packets[0].dcid;
+    let open = |index: usize, dcid: &Cid| {
+        open_initials(&initials[index].payload, dcid, Side::Client).remove(0)
+    };
+    let before = [open(0, &dcid(0)), open(1, &dcid(0))];
+    let after = [open(2, &dcid(2)), open(3, &dcid(2))];
+    assert_eq!(join(&before), join(&after));
+    assert_ne!(dcid(0), dcid(2));
+    let numbers: Vec<_> = before.iter().chain(&after).map(|it| it.number).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    let token = token_of(initials[2]).unwrap();
+    assert!(!token.is_empty());
+    for (index, initial) in initials.iter().enumerate() {
+        let expected = if index < 2 { &[][..] } else { &token };
+        assert_eq!(token_of(initial).unwrap(), expected, "{index}");
+    }
+}
+
+/// Proves: rfc9000 8.1.2 retry-survives-loss
+#[test]
+fn any_of_the_first_datagrams_may_be_lost_around_a_retry() {
+    for backend in Backend::ALL {
+        let client = client(backend, KeyExchange::default());
+        for other in Backend::ALL {
+            let server = server(other, KeyExchange::default());
+            for place in 0..8 {
+                for seed in 0..4 {
+                    let network = plain(seed).drop_nth([place]);
+                    let mut world = world(network, &client, &server, AddressValidation::Always);
+                    world.run(LIMIT);
+                    check(&world);
+                    assert_eq!(world.server().stats().tokens_rejected, 0);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn any_two_of_the_first_datagrams_may_be_lost_around_a_retry() {
+    for first in 0..8 {
+        for second in first + 1..8 {
+            for side in [Side::Client, Side::Server] {
+                let network = plain(9).toward(side, DropNth::new([first, second]));
+                run(network, AddressValidation::Always);
+            }
+        }
+    }
+}
+
+/// Proves: rfc9000 8.1.3 new-token-spares-the-retry
+#[test]
+fn a_client_with_a_token_needs_no_retry() {
+    let store = Arc::new(MemoryTokenStore::new());
+    let client = client_with(transport().token_store(store));
+    let (_, server) = pair();
+    let mut world = world(plain(1), &client, &server, AddressValidation::Always);
+    world.run(LIMIT);
+    check(&world);
+    for round in 1..4 {
+        world.connect_again(0, &client, Ask::one_byte());
+        let began = world.now();
+        world.run(LIMIT);
+        let peer = &world.client_host(0).peers()[round];
+        assert_eq!(peer.done_at.unwrap() - began, 2 * RTT);
+        let stats = world.server().stats();
+        assert_eq!((stats.retries_sent, stats.tokens_replayed), (2, 0));
+        assert_eq!(stats.addresses_validated, 1 + round as u64);
+    }
+}
+
+#[test]
+fn an_application_may_ask_for_a_retry() {
+    for backend in Backend::ALL {
+        for place in 0..8 {
+            let (client, server) = (
+                client(backend, KeyExchange::default()),
+                server(backend, KeyExchange::default()),
+            );
+            let network = plain(2).drop_nth([place]);
+            let mut world = world(network, &client, &server, AddressValidation::Never);
+            world.server_mut().on_incoming(|incoming| {
+                if incoming.may_retry() {
+                    assert!(!incoming.is_validated());
+                    return Answer::Retry;
+                }
+                Answer::Accept(None, Box::new(Echo::new()))
+            });
+            world.run(LIMIT);
+            check(&world);
+            // A client that was acknowledged half a ClientHello would not follow it any more.
+            let expected = u64::from(place > 1);
+            let stats = world.server().stats();
+            assert!(stats.retries_sent >= expected, "{place}");
+            assert_eq!(stats.waiting_incoming, 0);
+        }
+    }
+}

@@ -7,7 +7,7 @@ use std::{
 };
 
 use hybriq::{
-    EarlyData,
+    AddressValidation, EarlyData, TokenKeys,
     proto::{
         connection::{Connection, Event},
         endpoint::Setup,
@@ -17,12 +17,12 @@ use hybriq::{
         Answer, App, Ask, Datagram, DelayNth, DropNth, Echo, Hop, Network, Node, PacketKind,
         Progress, Record, World, adversary::Swap, ms,
     },
-    tls::{Group, KeyExchange, Side},
+    tls::{Group, KeyExchange, Side, Tickets},
 };
 
 use crate::support::{
-    DELAY, LIMIT, RTT, early_client, early_pair, early_server, early_server_with, plain,
-    server_with, transport,
+    DELAY, LIMIT, RTT, early_client, early_pair, early_server, early_server_of, plain, server_with,
+    transport,
 };
 
 /// The machine of the client that comes with a ticket.
@@ -238,10 +238,12 @@ fn a_server_that_speaks_another_protocol_refuses() {
 /// Proves: rfc9001 4.6.2 hello-retry-request-rejects-early-data
 #[test]
 fn a_hello_retry_request_refuses() {
-    let (client, server) = early_pair(transport(), transport());
-    let mut world = visited(plain(1), &client, &server);
+    let tickets = Tickets::new();
+    let server = |policy| early_server_of("sim", policy, tickets.clone());
+    let client = early_client(&["sim"], transport());
+    let mut world = visited(plain(1), &client, &server(KeyExchange::default()));
     let other = KeyExchange::Exactly(vec![Group::SECP256R1MLKEM768]);
-    change(&mut world, &early_server_with(other, transport()));
+    change(&mut world, &server(other));
     come_again(&mut world, &client, Ask::streams(2, 5000));
     assert_eq!(early_data(&world, 1), [EarlyData::Rejected; 2]);
     let handshake = world.client(1).handshake.as_ref().unwrap();
@@ -367,4 +369,53 @@ fn whatever_is_lost_refused_early_data_is_asked_again() {
         come_again(&mut world, &client, Ask::streams(2, 3000));
         assert_eq!(early_data(&world, 1), [EarlyData::Rejected; 2], "{first}");
     }
+}
+
+/// Proves: rfc9000 17.2.5.3 early-data-after-retry-is-accepted
+#[test]
+fn whatever_is_lost_early_data_survives_a_retry() {
+    let run = |lost: &[usize]| {
+        let (client, server) = early_pair(transport(), transport());
+        let node = Of(SECOND, DropNth::new(lost.iter().copied()));
+        let mut world = visited(plain(1).node(node), &client, &server);
+        let keys = TokenKeys::from_secret([3; 32]);
+        let always = AddressValidation::Always;
+        world.server_mut().validate_addresses(keys, always);
+        come_again(&mut world, &client, Ask::streams(2, 2000));
+        assert_eq!(early_data(&world, 1), [EarlyData::Accepted; 2], "{lost:?}");
+        world
+    };
+    let world = run(&[]);
+    assert_eq!(answered_after(&world, 1), 2 * RTT, "one more for the Retry");
+    let retries = world.trace().sent(Side::Client);
+    assert_eq!(retries.filter(|it| it.has(PacketKind::Retry)).count(), 2);
+    for first in 0..14 {
+        run(&[first]);
+        run(&[first, first + 1]);
+        run(&[first, first + 4]);
+    }
+}
+
+/// Proves: rfc9001 4.6.1 another-protocol-rejects-early-data
+#[test]
+fn a_server_with_the_same_tickets_and_another_protocol_refuses() {
+    let tickets = Tickets::new();
+    let server = |protocol| early_server_of(protocol, KeyExchange::default(), tickets.clone());
+    let client = early_client(&["new", "sim"], transport());
+    let mut world = visited(plain(1), &client, &server("sim"));
+    change(&mut world, &server("new"));
+    come_again(&mut world, &client, Ask::one_byte());
+    assert_eq!(early_data(&world, 1), [EarlyData::Rejected; 2]);
+    assert!(world.client(1).handshake.as_ref().unwrap().resumed);
+}
+
+#[test]
+fn a_server_with_the_same_tickets_takes_early_data_over() {
+    let tickets = Tickets::new();
+    let server = || early_server_of("sim", KeyExchange::default(), tickets.clone());
+    let client = early_client(&["sim"], transport());
+    let mut world = visited(plain(1), &client, &server());
+    change(&mut world, &server());
+    come_again(&mut world, &client, Ask::one_byte());
+    assert_eq!(early_data(&world, 1), [EarlyData::Accepted; 2]);
 }

@@ -11,7 +11,7 @@ use hybriq::{
     sim::{App, Ask, Network, Progress, World, ms},
     tls::{
         Backend, CertificateDer, ClientOptions, EarlyData, Group, Identity, KeyExchange,
-        PrivateKeyDer, ServerOptions, Trust,
+        PrivateKeyDer, ServerOptions, Tickets, Trust,
     },
 };
 
@@ -250,10 +250,12 @@ pub(crate) fn early_server(protocol: &str, transport: TransportConfig) -> Setup 
     setup(Backend::Rustls.server(&options).unwrap(), transport)
 }
 
-/// The same with a policy.
-pub(crate) fn early_server_with(policy: KeyExchange, transport: TransportConfig) -> Setup {
-    let options = early_options("sim").key_exchange(policy);
-    setup(Backend::Rustls.server(&options).unwrap(), transport)
+/// The same with a policy, and tickets that others may have too.
+pub(crate) fn early_server_of(protocol: &str, policy: KeyExchange, tickets: Tickets) -> Setup {
+    let options = early_options(protocol)
+        .key_exchange(policy)
+        .tickets(tickets);
+    setup(Backend::Rustls.server(&options).unwrap(), transport())
 }
 
 /// Two connections one after the other, with tickets.

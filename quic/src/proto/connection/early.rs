@@ -196,6 +196,13 @@ impl Connection {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn raise_remembered_limits(&mut self) {
+        if let Some(params) = &mut self.zero_rtt.remembered {
+            params.initial_max_data += 1;
+        }
+    }
+
     /// What became of 0-RTT data so far.
     pub fn early_data(&self) -> EarlyDataStatus {
         self.handshake.early_data()

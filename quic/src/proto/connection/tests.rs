@@ -2,6 +2,7 @@
 
 mod ack_frequency;
 mod bad_acks;
+mod early_data;
 mod forged;
 mod hostile;
 mod key_update;
@@ -160,23 +161,25 @@ impl Pair {
     }
 
     fn with(client: KeyExchange, server_options: &ServerOptions, backends: [Backend; 2]) -> Self {
-        let transport = Arc::new(TransportConfig::new());
-        let client_setup = client_setup(client, backends[0]);
         let server_setup = Setup {
             provider: backends[1].server(server_options).unwrap(),
-            transport,
+            transport: Arc::new(TransportConfig::new()),
         };
+        Self::of(&client_setup(client, backends[0]), &server_setup)
+    }
+
+    fn of(client_setup: &Setup, server_setup: &Setup) -> Self {
         #[expect(clippy::disallowed_methods, reason = "a base for virtual time")]
         let now = Instant::now();
         let mut endpoint = Endpoint::new(0, Box::new(SystemRandom::new()), None);
-        let started = endpoint.connect(now, &client_setup, server_address(), "server.test");
+        let started = endpoint.connect(now, client_setup, server_address(), "server.test");
         let client = Side {
             endpoint,
             connection: Some(started.unwrap()),
             address: client_address(),
         };
         let server = Side {
-            endpoint: Endpoint::new(0, Box::new(SystemRandom::new()), Some(server_setup)),
+            endpoint: Endpoint::new(0, Box::new(SystemRandom::new()), Some(server_setup.clone())),
             connection: None,
             address: server_address(),
         };

@@ -94,7 +94,7 @@ impl EarlyPackets {
         }
     }
 
-    fn take(&mut self, client: &Client) -> Option<Kept> {
+    pub(super) fn take(&mut self, client: &Client) -> Option<Kept> {
         let kept = self.clients.remove(client)?;
         self.bytes -= kept.bytes;
         if self.clients.is_empty() {
@@ -102,6 +102,11 @@ impl EarlyPackets {
             self.clients.shrink_to_fit();
         }
         Some(kept)
+    }
+
+    #[cfg(test)]
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// What came of the client of a ClientHello, by the id it chose for us and by ours.

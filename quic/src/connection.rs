@@ -3,7 +3,7 @@ use std::{
     net::SocketAddr,
     sync::Arc,
     task::Poll,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use crate::{
     handshake::Handshake,
     proto::{
         limits,
+        packet::Version,
         streams::{Direction, StreamId},
     },
     recv_stream::RecvStream,
@@ -170,6 +171,11 @@ impl Connection {
         self.handle.lock().core.remote_address()
     }
 
+    /// The version of QUIC it speaks.
+    pub fn version(&self) -> Version {
+        self.handshake.version
+    }
+
     /// Which end we are.
     pub fn side(&self) -> Side {
         self.handle.lock().core.side()
@@ -178,6 +184,30 @@ impl Connection {
     /// The smoothed round-trip time.
     pub fn rtt(&self) -> Duration {
         self.stats().rtt
+    }
+
+    /// Changes the connection ids of both directions, so that whoever watches cannot tell by them
+    /// that what follows is the same connection (RFC 9000 §9.5). A migration does so by itself.
+    ///
+    /// `false` if the peer has not retired the ids of the last change, or has given no others to
+    /// move to; what could be changed is. Both need a round trip from the handshake's end, or from
+    /// one change to the next.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn run(connection: hybriq::Connection) {
+    /// // Woken after a long sleep, perhaps behind another address:
+    /// let is_new = connection.rotate_cids();
+    /// # }
+    /// ```
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the handle is outside of the core"
+    )]
+    pub fn rotate_cids(&self) -> bool {
+        let rotated = self.handle.lock().core.rotate_cids(Instant::now());
+        self.handle.touch();
+        rotated
     }
 
     /// Closes it with the application's code (RFC 9000 §10.2), without waiting for anything: data

@@ -123,6 +123,12 @@ pub enum ConnectError {
     /// The server name is neither a DNS name nor an IP address.
     #[error("'{0}' is neither a DNS name nor an IP address")]
     ServerName(String),
+    /// The endpoint has no connection ids, and has a connection to that address.
+    #[error(
+        "without connection ids there can be only one connection to {0}; \
+         make the endpoint without zero_length_cids"
+    )]
+    AddressInUse(SocketAddr),
     /// The TLS configuration cannot be used.
     #[error(transparent)]
     Tls(#[from] hybriq_tls::ConfigError),
@@ -227,6 +233,31 @@ impl From<WriteError> for io::Error {
     }
 }
 
+/// Why a connection did not move to another of our addresses (RFC 9000 §9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MigrateError {
+    /// Only a client moves; a server has a preferred address, if that.
+    #[error("a server cannot move")]
+    Server,
+    /// Before the handshake is confirmed nobody moves.
+    #[error("the handshake is not confirmed yet")]
+    NotConfirmed,
+    /// The server asked its clients to stay where they are.
+    #[error("the server does not allow migration")]
+    Disabled,
+    /// Every path needs a connection id of its own, and the server gave no spare one. It may give
+    /// one soon.
+    #[error("the server gave no spare connection id")]
+    NoConnectionId,
+    /// Nothing came back from there: the connection stays where it was.
+    #[error("the server does not answer on the new path")]
+    Unreachable,
+    /// The connection is over.
+    #[error("the connection is closed")]
+    Closed,
+}
+
 /// Why an endpoint could not be made. Each says how to mend it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -254,6 +285,14 @@ pub enum EndpointError {
     /// So many workers cannot be had.
     #[error("{0} workers cannot be had yet; use 1")]
     Workers(usize),
+    /// Only connections that are started here can do without connection ids.
+    #[error("an endpoint that accepts connections needs connection ids; drop zero_length_cids")]
+    ZeroLengthCids,
+    /// Connection ids of that length are not possible, or not long enough to be told apart.
+    #[error(
+        "connection ids of {0} bytes are not possible; make the generator's 8 to 20 bytes long"
+    )]
+    CidLength(usize),
     /// The system gave us no socket.
     #[error("cannot open a UDP socket on {address}: {source}")]
     Socket {
@@ -271,7 +310,10 @@ impl From<EndpointError> for io::Error {
             EndpointError::Permission(_) => io::ErrorKind::PermissionDenied,
             EndpointError::NotOurs(_) => io::ErrorKind::AddrNotAvailable,
             EndpointError::Address(source) | EndpointError::Socket { source, .. } => source.kind(),
-            EndpointError::Tls(_) | EndpointError::Workers(_) => io::ErrorKind::InvalidInput,
+            EndpointError::Tls(_)
+            | EndpointError::Workers(_)
+            | EndpointError::ZeroLengthCids
+            | EndpointError::CidLength(_) => io::ErrorKind::InvalidInput,
             EndpointError::NoRuntime => io::ErrorKind::Other,
         };
         Self::new(kind, error)

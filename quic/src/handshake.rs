@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::proto::packet::Version;
 use hybriq_tls::{EarlyDataStatus, Group, GroupKind, Negotiated, SignatureScheme, Suite};
 
 /// The outcome of a completed handshake.
@@ -20,6 +21,8 @@ pub struct Handshake {
     pub server_name: Option<String>,
     /// Whether a session ticket replaced the certificate.
     pub resumed: bool,
+    /// The version of QUIC.
+    pub version: Version,
     /// What became of the data that the client sent before.
     pub early_data: EarlyData,
 }
@@ -82,7 +85,11 @@ impl fmt::Display for KeyExchangeInfo {
 
 impl Handshake {
     /// The outcome, once TLS knows the group and the suite.
-    pub(crate) fn new(negotiated: Negotiated, early_data: EarlyDataStatus) -> Option<Self> {
+    pub(crate) fn new(
+        negotiated: Negotiated,
+        version: Version,
+        early_data: EarlyDataStatus,
+    ) -> Option<Self> {
         let group = negotiated.group?;
         let (client_share, server_share) = group.share_sizes().unwrap_or_default();
         Some(Self {
@@ -97,6 +104,7 @@ impl Handshake {
             alpn: negotiated.alpn,
             server_name: negotiated.server_name,
             resumed: negotiated.resumed,
+            version,
             early_data: EarlyData::of(early_data),
         })
     }

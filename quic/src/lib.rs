@@ -185,7 +185,8 @@ pub use early::EarlyConnection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
 pub use error::{
-    By, ConnectError, ConnectionError, EarlyError, EndpointError, ReadError, WriteError,
+    By, ConnectError, ConnectionError, EarlyError, EndpointError, MigrateError, ReadError,
+    WriteError,
 };
 pub use handshake::{EarlyData, Handshake, KeyExchangeInfo};
 pub use hybriq_tls as tls;
@@ -193,9 +194,11 @@ pub use hybriq_tls::{Backend, Group, Identity, KeyExchange, KeyLog, Side, Trust}
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;
 pub use proto::{
+    cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey},
     congestion::{self, Congestion},
     error::Code,
     frame::EcnCounts,
+    packet::Version,
     recovery::EcnState,
     streams::{Direction, Priority, StreamId},
 };

@@ -30,6 +30,12 @@ pub struct ConnectionStats {
     pub congestion_events: u64,
     /// Probe timeouts.
     pub ptos: u64,
+    /// Datagrams sent to learn whether the path carries their size.
+    pub mtu_probes_sent: u64,
+    /// Of those, the ones that got lost, which do not count as packets lost.
+    pub mtu_probes_lost: u64,
+    /// Times that the path did not carry any more what it had carried.
+    pub mtu_black_holes: u64,
     /// Packets sent with an ACK frame.
     pub acks_sent: u64,
     /// ACK frames received.

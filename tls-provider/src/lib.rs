@@ -8,6 +8,10 @@
 //!
 //! Two providers are built by default: [`rustls`] (the default choice) and [`s2n`]. Both offer
 //! X25519MLKEM768 first unless a [`KeyExchange`] policy says otherwise.
+//!
+//! Both resume sessions; 0-RTT ([`EarlyData`]) is rustls' alone. Every ticket carries its
+//! [`Lineage`], so that nothing that began with a classical exchange is resumed where a
+//! post-quantum one is required.
 
 #![cfg_attr(
     not(any(feature = "rustls", all(unix, feature = "s2n-tls"))),

@@ -1,6 +1,8 @@
 //! Configuration: plain owned values with setters by value.
 
 mod careful_resume;
+#[cfg(feature = "tokio")]
+mod cids;
 mod client;
 mod server;
 mod token;
@@ -8,6 +10,8 @@ mod token_store;
 mod transport;
 
 pub use careful_resume::CarefulResume;
+#[cfg(feature = "tokio")]
+pub(crate) use cids::Ids;
 pub use client::ClientConfig;
 pub use server::ServerConfig;
 pub use token::{AddressValidation, TokenKeys};

@@ -7,6 +7,7 @@ use crate::{
     events::{Subscriber, Subscription},
     proto::{
         congestion::Congestion,
+        packet::{Version, Versions},
         recovery::{EcnState, Pacing},
     },
 };
@@ -30,6 +31,14 @@ const fn at_most(wait: Duration, longest: Duration) -> Duration {
         longest
     } else {
         wait
+    }
+}
+
+const fn datagram(bytes: u16) -> u16 {
+    match bytes {
+        ..1200 => 1200,
+        LARGEST_DATAGRAM.. => LARGEST_DATAGRAM,
+        _ => bytes,
     }
 }
 
@@ -71,11 +80,15 @@ pub struct TransportConfig {
     pub(crate) ack_frequency: AckFrequency,
     pub(crate) initial_rtt: Duration,
     pub(crate) datagram_size: u16,
+    pub(crate) max_datagram_size: Option<u16>,
     pub(crate) congestion: Congestion,
     pub(crate) careful_resume: Option<CarefulResume>,
     pub(crate) token_store: Option<SharedStore>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
+    pub(crate) migration: bool,
+    pub(crate) versions: Versions,
+    pub(crate) first_version: Option<Version>,
     pub(crate) subscriber: Option<Subscription>,
     pub(crate) early_data: EarlyData,
 }
@@ -104,11 +117,15 @@ impl TransportConfig {
             ack_frequency: AckFrequency::Adaptive,
             initial_rtt: Duration::from_millis(333),
             datagram_size: 1200,
+            max_datagram_size: Some(1452),
             congestion: Congestion::Cubic,
             careful_resume: None,
             token_store: None,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
+            migration: true,
+            versions: Versions::DEFAULT,
+            first_version: None,
             subscriber: None,
             early_data: EarlyData::Off,
         }
@@ -255,15 +272,45 @@ impl TransportConfig {
         self
     }
 
-    /// Bytes of the UDP payloads sent after the handshake, 1200 to 65527. Default 1200, which every
-    /// path carries; the first flight always keeps to it. What the path does not carry is lost.
+    /// Bytes of the UDP payloads sent right after the handshake, 1200 to 65,527. Default 1200, which
+    /// every path carries; the first flight always keeps to it.
+    ///
+    /// Larger ones are found by [`max_datagram_size`](Self::max_datagram_size). What the path does
+    /// not carry is lost, until that is noticed and 1200 bytes are sent.
     #[must_use]
     pub const fn datagram_size(mut self, bytes: u16) -> Self {
-        self.datagram_size = match bytes {
-            ..1200 => 1200,
-            LARGEST_DATAGRAM.. => LARGEST_DATAGRAM,
-            _ => bytes,
-        };
+        self.datagram_size = datagram(bytes);
+        self
+    }
+
+    /// Bytes of the UDP payloads that are looked for, 1200 to 65,527, and the peer takes. Default
+    /// 1452: what Ethernet carries over IPv6.
+    ///
+    /// Once the handshake is confirmed, the path is probed with larger datagrams than it is known to
+    /// carry (DPLPMTUD: RFC 8899, RFC 9000 §14.3), the largest first. It takes nothing from the
+    /// network but the acknowledgements of the peer, and loss of a probe is no sign of congestion.
+    /// Where a path stops to carry what it carried, datagrams have 1200 bytes again for a while.
+    ///
+    /// 8952 suits a network with jumbo frames, 65,000 the loopback interface; what is asked for
+    /// without need costs some probes that get lost. The value in use is
+    /// [`PathStats::datagram_size`](crate::PathStats::datagram_size).
+    ///
+    /// ```no_run
+    /// use hybriq::TransportConfig;
+    ///
+    /// let in_the_data_centre = TransportConfig::new().max_datagram_size(8952);
+    /// ```
+    #[must_use]
+    pub const fn max_datagram_size(mut self, bytes: u16) -> Self {
+        self.max_datagram_size = Some(datagram(bytes));
+        self
+    }
+
+    /// Does not look for larger datagrams than [`datagram_size`](Self::datagram_size), and sends
+    /// these whatever becomes of them.
+    #[must_use]
+    pub const fn without_mtu_discovery(mut self) -> Self {
+        self.max_datagram_size = None;
         self
     }
 
@@ -299,10 +346,60 @@ impl TransportConfig {
         self
     }
 
+    /// The versions of QUIC to speak, the preferred one first. Default: version 2, version 1. An
+    /// empty list changes nothing.
+    ///
+    /// A server answers in the one it prefers of those the client offers, which takes no round trip
+    /// (RFC 9368 §2.3), and turns clients away that begin in a version which is not listed. It says
+    /// the same of all servers of its deployment: when a version is added, let every one of them
+    /// accept it before any prefers it.
+    ///
+    /// # Examples
+    /// ```
+    /// use hybriq::{TransportConfig, Version};
+    ///
+    /// let only_version_1 = TransportConfig::new().versions([Version::V1]);
+    /// let first_flight_in_version_2 = TransportConfig::new()
+    ///     .versions([Version::V2, Version::V1])
+    ///     .first_version(Version::V2);
+    /// ```
+    #[must_use]
+    pub fn versions(mut self, versions: impl IntoIterator<Item = Version>) -> Self {
+        self.versions = Versions::new(versions).unwrap_or(self.versions);
+        self
+    }
+
+    /// The version of a client's first flight, one of [`versions`](Self::versions). Default: version
+    /// 1 if it is one of them, because every server speaks it (RFC 9368 §2.5).
+    ///
+    /// A server that does not speak it costs the client a round trip more.
+    #[must_use]
+    pub const fn first_version(mut self, version: Version) -> Self {
+        self.first_version = Some(version);
+        self
+    }
+
+    pub(crate) fn first_flight_version(&self) -> Version {
+        let wishes = [self.first_version.unwrap_or(Version::V1), Version::V1];
+        let mut wishes = wishes.into_iter();
+        wishes
+            .find(|version| self.versions.contains(*version))
+            .unwrap_or(self.versions.preferred())
+    }
+
     /// Tells somebody what happens on connections, as it happens: see [`events`](crate::events).
     #[must_use]
     pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
         self.subscriber = Some(Subscription(subscriber));
+        self
+    }
+
+    /// Asks the peer not to move to another address (RFC 9000 §18.2), as a server may have to that
+    /// is found by its peer's address. A peer behind a NAT that gives it another port is followed
+    /// all the same; it cannot know. Default: a peer may move.
+    #[must_use]
+    pub const fn without_migration(mut self) -> Self {
+        self.migration = false;
         self
     }
 

@@ -5,12 +5,20 @@ use std::time::Duration;
 /// Bytes of a connection id at most (RFC 9000 §17.2).
 pub const MAX_CID_LEN: usize = 20;
 
-/// Bytes of the connection ids we issue.
-pub const LOCAL_CID_LEN: usize = 8;
+/// Bytes of the id by which a client calls a server that has not said its own (RFC 9000 §7.2).
+pub const INITIAL_DCID_LEN: usize = 8;
+
+/// Bytes of the shortest ids that a generator may make: after a Retry a client begins again with
+/// one of ours, and what begins a connection has at least 8 (RFC 9000 §7.2).
+pub const MIN_LOCAL_CID: usize = 8;
 
 /// Bytes every datagram with an Initial packet must have (RFC 9000 §14.1), and the datagram size
 /// that every path must carry.
 pub const MIN_DATAGRAM: usize = 1200;
+
+/// Bytes of the datagrams that one call may send together: what fits into one IPv4 UDP datagram.
+/// One that is larger, over IPv6, goes alone.
+pub const TRAIN: usize = 65_507;
 
 /// Bytes of a stateless reset at least (RFC 9000 §10.3).
 pub const MIN_STATELESS_RESET: usize = 21;
@@ -53,11 +61,29 @@ pub const PEER_CIDS: usize = 4;
 /// Connection ids we give the peer at most, whatever its limit.
 pub const LOCAL_CIDS: usize = 4;
 
+/// Connection ids we issue on one connection in [`CIDS_ISSUED_INTERVAL`], whatever the peer retires.
+pub const CIDS_ISSUED_AT_ONCE: usize = 32;
+
+/// See [`CIDS_ISSUED_AT_ONCE`].
+pub const CIDS_ISSUED_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Stateless resets sent at once by one worker; each millisecond allows one more.
+pub const STATELESS_RESETS: u32 = 64;
+
 /// RETIRE_CONNECTION_ID frames that may wait to be acknowledged.
 pub const PENDING_RETIREMENTS: usize = 4 * PEER_CIDS;
 
 /// PATH_RESPONSE frames that may wait; the oldest gives way.
 pub const PATH_RESPONSES: usize = 3;
+
+/// PATH_CHALLENGE frames of one path that may be answered; the oldest gives way.
+pub const PATH_CHALLENGES: usize = 4;
+
+/// Paths that are known beside the one in use.
+pub const OTHER_PATHS: usize = 3;
+
+/// How long a path is remembered that was validated and is not used.
+pub const PATH_LIFETIME: Duration = Duration::from_secs(10);
 
 /// Partial ClientHellos held by one worker.
 pub const PARTIAL_HELLOS: usize = 4096;
@@ -93,6 +119,9 @@ pub const EARLY_BYTES: usize = 16 * 1024;
 
 /// The same for all clients of a worker together; the oldest give way.
 pub const ALL_EARLY_BYTES: usize = 256 * EARLY_BYTES;
+
+/// Versions of a peer's version_information that are looked at; more are ignored.
+pub const AVAILABLE_VERSIONS: usize = 16;
 
 /// Transport parameters of ids we don't know that are read; more are an error.
 pub const UNKNOWN_PARAMS: usize = 64;

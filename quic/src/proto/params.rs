@@ -10,7 +10,7 @@ use hybriq_tls::Side;
 use super::{
     error::{Code, TransportError},
     limits,
-    packet::Cid,
+    packet::{Cid, Version, Versions, reserved_version},
     wire::{Eof, Reader, VarInt},
 };
 
@@ -58,6 +58,62 @@ pub struct Params {
     /// Shortest time it can be asked to delay an ACK; `None`: it takes no such requests
     /// (draft-ietf-quic-ack-frequency §3).
     pub min_ack_delay: Option<Duration>,
+    /// What it says about versions; `None`: it knows nothing of negotiating them.
+    pub version_information: Option<VersionInformation>,
+}
+
+/// What one end says about versions (RFC 9368 §3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionInformation {
+    /// The version it chose: a client for its first flight, a server for the connection.
+    pub chosen: u32,
+    /// A client's: what its first flight may be taken for, the preferred one first. A server's: what
+    /// all servers of its deployment speak. Of a peer's only so many are kept.
+    pub available: ArrayVec<u32, { limits::AVAILABLE_VERSIONS }>,
+}
+
+impl VersionInformation {
+    /// What we say.
+    pub fn new(chosen: Version, available: Versions) -> Self {
+        let mut numbers = ArrayVec::new();
+        for version in available.iter() {
+            let _ = numbers.try_push(version.number());
+        }
+        Self {
+            chosen: chosen.number(),
+            available: numbers,
+        }
+    }
+
+    /// Four bytes each. A version that nobody speaks comes first, so that peers keep ignoring such
+    /// (RFC 9368 §3).
+    fn encode(&self, random: u32, out: &mut Vec<u8>) {
+        let numbers = [self.chosen, reserved_version(random)];
+        let numbers = numbers.into_iter().chain(self.available.iter().copied());
+        put_varint(out, id::VERSION_INFORMATION);
+        put_varint(out, 4 * numbers.clone().count() as u64);
+        for number in numbers {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+    }
+
+    fn decode(value: &[u8], from: Side) -> Result<Self, Rule> {
+        let (numbers, []) = value.as_chunks::<4>() else {
+            return Err(Rule("is not made of versions"));
+        };
+        let mut numbers = numbers.iter().map(|number| u32::from_be_bytes(*number));
+        let chosen = numbers.next().ok_or(Rule("is empty"))?;
+        if chosen == 0 || numbers.clone().any(|number| number == 0) {
+            return Err(Rule("has a version 0"));
+        }
+        if from.is_client() && numbers.clone().all(|number| number != chosen) {
+            return Err(Rule("has a Chosen Version that is not available"));
+        }
+        Ok(Self {
+            chosen,
+            available: numbers.by_ref().take(limits::AVAILABLE_VERSIONS).collect(),
+        })
+    }
 }
 
 /// The ids of RFC 9000 §18.2 and of extensions.
@@ -79,7 +135,8 @@ mod id {
     pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
     pub(super) const INITIAL_SCID: u64 = 0x0f;
     pub(super) const RETRY_SCID: u64 = 0x10;
-    pub(super) const LAST: u64 = RETRY_SCID;
+    pub(super) const VERSION_INFORMATION: u64 = 0x11;
+    pub(super) const LAST: u64 = VERSION_INFORMATION;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
 
@@ -103,6 +160,7 @@ impl Default for Params {
             disable_active_migration: false,
             active_connection_id_limit: 2,
             min_ack_delay: None,
+            version_information: None,
         }
     }
 }
@@ -138,6 +196,9 @@ impl Params {
         let number = random
             .iter()
             .fold(0, |number, byte| number << 8 | u64::from(*byte));
+        if let Some(info) = &self.version_information {
+            info.encode(number as u32, out);
+        }
         put(out, number.wrapping_mul(31).wrapping_add(27), random);
     }
 
@@ -204,7 +265,7 @@ impl Params {
                 return Err(error(format!("client sent {}", name(id))));
             }
             params
-                .set(id, value)
+                .set(id, value, from)
                 .map_err(|rule| error(format!("{} {}", name(id), rule.0)))?;
         }
         if params
@@ -216,7 +277,7 @@ impl Params {
         Ok(params)
     }
 
-    fn set(&mut self, id: u64, value: &[u8]) -> Result<(), Rule> {
+    fn set(&mut self, id: u64, value: &[u8], from: Side) -> Result<(), Rule> {
         match id {
             id::ORIGINAL_DCID => self.original_dcid = Some(cid(value)?),
             id::MAX_IDLE_TIMEOUT => {
@@ -261,6 +322,9 @@ impl Params {
             }
             id::MIN_ACK_DELAY => {
                 self.min_ack_delay = Some(Duration::from_micros(integer(value)?));
+            }
+            id::VERSION_INFORMATION => {
+                self.version_information = Some(VersionInformation::decode(value, from)?);
             }
             id::INITIAL_SCID => self.initial_scid = Some(cid(value)?),
             id::RETRY_SCID => self.retry_scid = Some(cid(value)?),
@@ -407,6 +471,7 @@ fn name(id: u64) -> Cow<'static, str> {
         id::INITIAL_SCID => "initial_source_connection_id",
         id::RETRY_SCID => "retry_source_connection_id",
         id::MIN_ACK_DELAY => "min_ack_delay",
+        id::VERSION_INFORMATION => "version_information",
         _ => return Cow::Owned(format!("transport parameter {id:#x}")),
     })
 }

@@ -6,6 +6,9 @@ use crate::proto::{
     wire::{Eof, Reader},
 };
 
+/// The number of version 2 (RFC 9369 §3.1).
+const VERSION_2: u32 = 0x6b33_43cf;
+
 /// A UDP datagram on its way.
 #[derive(Clone, Debug)]
 pub struct Datagram {
@@ -86,6 +89,8 @@ impl fmt::Display for PacketKind {
 pub struct Header {
     /// Its type.
     pub kind: PacketKind,
+    /// The version of a long header; 0 for 1-RTT packets and Version Negotiation.
+    pub version: u32,
     /// The destination connection id; empty for 1-RTT packets, whose id has no length on the wire.
     pub dcid: Cid,
     /// The source connection id; empty for 1-RTT packets.
@@ -94,7 +99,7 @@ pub struct Header {
     pub range: Range<usize>,
 }
 
-/// Reads the headers of a datagram's packets (RFC 9000 §17.2). On purpose not the core's own
+/// Reads the headers of a datagram's packets (RFC 9000 §17.2, RFC 9369 §3.2). On purpose not the core's own
 /// parser: what checks the core does not believe it.
 pub fn packets(datagram: &[u8]) -> Vec<Header> {
     let mut packets = Vec::new();
@@ -102,16 +107,17 @@ pub fn packets(datagram: &[u8]) -> Vec<Header> {
     while !reader.is_empty() {
         let start = datagram.len() - reader.remaining();
         let mut attempt = reader.clone();
-        let (kind, dcid, scid) = if let Ok(header) = header(&mut attempt) {
+        let (kind, version, dcid, scid) = if let Ok(header) = header(&mut attempt) {
             reader = attempt;
             header
         } else {
             reader.take_rest();
-            (PacketKind::Unknown, Cid::EMPTY, Cid::EMPTY)
+            (PacketKind::Unknown, 0, Cid::EMPTY, Cid::EMPTY)
         };
         let range = start..datagram.len() - reader.remaining();
         packets.push(Header {
             kind,
+            version,
             dcid,
             scid,
             range,
@@ -120,7 +126,7 @@ pub fn packets(datagram: &[u8]) -> Vec<Header> {
     packets
 }
 
-fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, Cid, Cid), Eof> {
+fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, u32, Cid, Cid), Eof> {
     let first = reader.u8()?;
     if first & 0x80 == 0 {
         reader.take_rest();
@@ -129,11 +135,13 @@ fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, Cid, Cid), Eof> {
         } else {
             PacketKind::OneRtt
         };
-        return Ok((kind, Cid::EMPTY, Cid::EMPTY));
+        return Ok((kind, 0, Cid::EMPTY, Cid::EMPTY));
     }
     let version = reader.u32()?;
     let [dcid, scid] = [cid(reader)?, cid(reader)?];
-    let kind = match (version, first >> 4 & 3) {
+    // The types of version 2 begin with Retry.
+    let shift = if version == VERSION_2 { 3 } else { 0 };
+    let kind = match (version, ((first >> 4) + shift) & 3) {
         (0, _) => PacketKind::VersionNegotiation,
         (_, 0) => PacketKind::Initial,
         (_, 1) => PacketKind::ZeroRtt,
@@ -158,7 +166,7 @@ fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, Cid, Cid), Eof> {
             reader.prefixed()?;
         }
     }
-    Ok((kind, dcid, scid))
+    Ok((kind, version, dcid, scid))
 }
 
 fn cid<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Eof> {

@@ -4,7 +4,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hybriq_tls::{ConfigError, Side};
+use hybriq_tls::Side;
 
 use super::{App, Datagram, Echo, Progress, SeededRandom};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         connection::{Connection, Event},
         endpoint::{
             AcceptError, Arrival, Endpoint, EndpointStats, Incoming, Local, Routed, Setup, Slot,
-            SocketId, Transmit,
+            SocketId, StartError, Transmit,
         },
     },
 };
@@ -151,8 +151,12 @@ type Policy = Box<dyn FnMut(&Incoming) -> Answer + Send>;
 /// A machine with one endpoint and its connections, driven the way a worker drives them: take
 /// everything that arrived, then what is due, then send.
 pub struct Host {
-    /// Its address.
+    /// Its address: the one of its first socket.
     pub address: SocketAddr,
+    /// Those of further sockets.
+    further: Vec<SocketAddr>,
+    /// What a NAT makes of them, where there is one: inside, outside.
+    nat: Vec<(SocketAddr, SocketAddr)>,
     endpoint: Endpoint,
     peers: Vec<Peer>,
     slots: BTreeMap<Slot, usize>,
@@ -169,6 +173,8 @@ impl Host {
     pub(super) fn new(address: SocketAddr, seed: u64, server: Option<Setup>) -> Self {
         Self {
             address,
+            further: Vec::new(),
+            nat: Vec::new(),
             endpoint: Endpoint::new(0, Box::new(SeededRandom::new(seed)), server),
             peers: Vec::new(),
             slots: BTreeMap::new(),
@@ -181,6 +187,42 @@ impl Host {
         }
     }
 
+    /// Binds a further socket, and names it.
+    pub(super) fn bind(&mut self, address: SocketAddr) -> SocketId {
+        self.further.push(address);
+        SocketId(self.further.len() as u8)
+    }
+
+    /// The address of a socket.
+    pub(super) fn socket(&self, id: SocketId) -> Option<SocketAddr> {
+        self.sockets().nth(id.0.into())
+    }
+
+    fn sockets(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        [self.address]
+            .into_iter()
+            .chain(self.further.iter().copied())
+    }
+
+    /// From now on a NAT gives a socket's datagrams that source, and lets through what comes back
+    /// there; what comes to the address before is lost.
+    pub(super) fn translate(&mut self, inside: SocketAddr, outside: SocketAddr) {
+        self.nat.retain(|(known, _)| *known != inside);
+        self.nat.push((inside, outside));
+    }
+
+    fn outside(&self, inside: SocketAddr) -> SocketAddr {
+        let known = self.nat.iter().find(|(known, _)| *known == inside);
+        known.map_or(inside, |(_, outside)| *outside)
+    }
+
+    /// Which socket gets what is sent to an address.
+    pub(super) fn socket_at(&self, outside: SocketAddr) -> Option<SocketId> {
+        let mut sockets = self.sockets();
+        let place = sockets.position(|inside| self.outside(inside) == outside)?;
+        Some(SocketId(place as u8))
+    }
+
     /// Decides what happens to those who want to connect. Default: accept, and echo.
     pub fn on_incoming(&mut self, policy: impl FnMut(&Incoming) -> Answer + Send + 'static) {
         self.policy = Box::new(policy);
@@ -189,6 +231,11 @@ impl Host {
     /// Has clients prove their addresses.
     pub fn validate_addresses(&mut self, keys: TokenKeys, policy: AddressValidation) {
         self.endpoint.set_address_validation(keys, policy);
+    }
+
+    /// Its endpoint, to set what is set before there are connections.
+    pub const fn endpoint_mut(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
     }
 
     /// Every connection it ever had, oldest first.
@@ -226,7 +273,7 @@ impl Host {
         setup: &Setup,
         remote: SocketAddr,
         app: Box<dyn App>,
-    ) -> Result<(), ConfigError> {
+    ) -> Result<(), StartError> {
         let (slot, connection) =
             self.endpoint
                 .connect(clock.instant(), setup, remote, SERVER_NAME)?;
@@ -236,11 +283,12 @@ impl Host {
 
     pub(super) fn on_datagram(&mut self, clock: Clock, datagram: Datagram) -> Result<(), String> {
         let now = clock.instant();
+        let socket = self.socket_at(datagram.destination).unwrap_or_default();
         let arrival = Arrival {
             remote: datagram.source,
             local: Local {
-                socket: SocketId::default(),
-                ip: Some(self.address.ip()),
+                socket,
+                ip: self.socket(socket).map(|address| address.ip()),
             },
             ecn: datagram.ecn,
         };
@@ -399,10 +447,11 @@ impl Host {
         if bytes.is_empty() || segment == 0 {
             return Err(format!("nothing to send in {transmit:?}"));
         }
-        let source = SocketAddr::new(
-            transmit.local.ip.unwrap_or(self.address.ip()),
-            self.address.port(),
-        );
+        let Some(mut source) = self.socket(transmit.local.socket) else {
+            return Err(format!("there is no socket for {transmit:?}"));
+        };
+        source.set_ip(transmit.local.ip.unwrap_or(source.ip()));
+        let source = self.outside(source);
         self.outgoing
             .extend(bytes.chunks(segment).map(|payload| Datagram {
                 ecn: transmit.ecn,

@@ -53,7 +53,8 @@ pub use link::{Bandwidth, Marking};
 pub use link_stats::{Delays, LinkReport, LinkStats};
 pub use network::Network;
 pub use node::{
-    Corrupt, Delay, DelayNth, DropIf, DropNth, Duplicate, Hop, Jitter, Loss, Mtu, Node, Reorder,
+    Corrupt, Delay, DelayNth, DropIf, DropNth, Duplicate, Hop, Jitter, Loss, Mtu, MtuDrop, Node,
+    Reorder,
 };
 pub use rng::{Chance, Rng, SeededRandom, one_in, per_mille};
 pub use trace::{Record, Stage, Trace};

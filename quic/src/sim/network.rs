@@ -4,7 +4,7 @@ use hybriq_tls::Side;
 
 use super::{
     Bandwidth, Blackout, Bursts, Chance, Corrupt, Datagram, Delay, DelayNth, DropIf, DropNth,
-    Duplicate, Hop, Jitter, Loss, Mtu, Node, OrderedJitter, Overtake, Reorder, Rng,
+    Duplicate, Hop, Jitter, Loss, Mtu, MtuDrop, Node, OrderedJitter, Overtake, Reorder, Rng,
     timeline::Timeline,
 };
 
@@ -163,6 +163,12 @@ impl Network {
     #[must_use]
     pub fn mtu(self, bytes: usize) -> Self {
         self.node(Mtu(bytes))
+    }
+
+    /// Datagrams of more than this many UDP payload bytes are lost from then on.
+    #[must_use]
+    pub fn mtu_from(self, from: Duration, bytes: usize) -> Self {
+        self.node(MtuDrop { from, bytes })
     }
 
     /// A link of this rate each way, with a queue before it.

@@ -210,6 +210,24 @@ impl Node for Mtu {
     }
 }
 
+/// Loses datagrams with more UDP payload bytes than `bytes` from then on: a black hole where they
+/// passed before.
+#[derive(Clone, Copy, Debug)]
+pub struct MtuDrop {
+    /// When it begins.
+    pub from: Duration,
+    /// What passes all the time.
+    pub bytes: usize,
+}
+
+impl Node for MtuDrop {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        if hop.now < self.from || datagram.size() <= self.bytes as u64 {
+            hop.forward(datagram);
+        }
+    }
+}
+
 /// Something of which each direction has its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Both<T> {

@@ -8,7 +8,13 @@ use bytes::Bytes;
 use hybriq_tls::Side;
 
 use super::{App, Datagram, Host, Network, Peer, Trace, host::Clock, ledger::Ledger, trace::Stage};
-use crate::proto::{connection::Connection, endpoint::Setup};
+use crate::{
+    MigrateError,
+    proto::{
+        connection::Connection,
+        endpoint::{Local, Setup},
+    },
+};
 
 /// Where the server of every world is.
 pub const SERVER_ADDRESS: SocketAddr =
@@ -189,12 +195,51 @@ impl World {
         self.arrive(Side::Server, datagram);
     }
 
-    /// Moves a client to another address, as a NAT that rebinds does.
+    /// Replaces the server by another machine at the same address, which knows nothing of the
+    /// connections there were.
+    pub fn restart_server(&mut self, server: Setup) -> &mut Host {
+        let seed = self.network.seed() ^ 0x7e57_a7;
+        self.server = Host::new(SERVER_ADDRESS, seed, Some(server));
+        &mut self.server
+    }
+
+    /// Moves a client to another address, as a NAT that rebinds does: the client does not notice.
     ///
     /// # Panics
     /// Where there is no such client.
     pub fn rebind(&mut self, index: usize, address: SocketAddr) {
-        self.clients[index].address = address;
+        let host = &mut self.clients[index];
+        let inside = host.address;
+        host.translate(inside, address);
+    }
+
+    /// Gives a client's machine one more socket, and says what the core calls it.
+    ///
+    /// # Panics
+    /// Where there is no such client.
+    pub fn bind_client(&mut self, index: usize, address: SocketAddr) -> Local {
+        let socket = self.clients[index].bind(address);
+        Local {
+            socket,
+            ip: Some(address.ip()),
+        }
+    }
+
+    /// Gives the server one more socket, where it may prefer to be.
+    pub fn bind_server(&mut self, address: SocketAddr) {
+        self.server.bind(address);
+    }
+
+    /// Asks a client's connection to move to another of its sockets (RFC 9000 §9.2).
+    ///
+    /// # Errors
+    /// The connection must not.
+    ///
+    /// # Panics
+    /// Where there is none, or it is drained.
+    pub fn migrate(&mut self, index: usize, local: Local) -> Result<(), MigrateError> {
+        let now = self.instant();
+        self.client_connection(index).migrate(now, local)
     }
 
     /// Runs until every connection is drained and nothing is on the wire.
@@ -294,7 +339,7 @@ impl World {
             match self
                 .clients
                 .iter_mut()
-                .find(|client| client.address == address)
+                .find(|client| client.socket_at(address).is_some())
             {
                 Some(client) => client.on_datagram(self.clock, datagram),
                 // Sent to a spoofed or a left address.

@@ -3,8 +3,8 @@ use std::{collections::VecDeque, io, ops::Range};
 use super::stats::EndpointStats;
 use crate::{proto::endpoint::Transmit, udp::Socket};
 
-/// The most one call can send: what fits into one IPv4 UDP datagram.
-const TRAIN: usize = 65_507;
+/// The most one call can send: what fits into one IPv6 UDP datagram.
+const TRAIN: usize = 65_527;
 
 /// Gathered before it is sent. More would not stay in the cache that the encryption left it in.
 const ENOUGH: usize = 64 * 1024;

@@ -240,7 +240,10 @@ impl State {
                         .map(|handshake| Arc::new(handshake.clone()));
                 }
                 Event::EarlyDataRejected => self.on_early_data_rejected(wakes),
-                Event::EarlyDataReady | Event::HandshakeConfirmed => {}
+                Event::EarlyDataReady
+                | Event::HandshakeConfirmed
+                | Event::PathChanged(_)
+                | Event::PathFailed(_) => {}
                 Event::Closed(error) => self.end(error, wakes),
                 Event::Stream(event) => self.on_stream_event(event, wakes),
             }

@@ -34,7 +34,7 @@ use self::{
     timers::{Alarm, Timers},
 };
 use crate::{
-    config::{AddressValidation, TokenKeys},
+    config::{AddressValidation, Ids, TokenKeys},
     error::{By, ConnectError, ConnectionError},
     proto::{
         endpoint::{Endpoint, Setup, Slot},
@@ -133,6 +133,12 @@ impl Worker {
     /// How clients prove their addresses.
     pub(crate) fn set_address_validation(&mut self, keys: TokenKeys, policy: AddressValidation) {
         self.endpoint.set_address_validation(keys, policy);
+    }
+
+    /// Makes connection ids as it was told.
+    pub(crate) fn with_ids(mut self, ids: &Ids, workers: usize) -> Self {
+        ids.apply(&mut self.endpoint, workers);
+        self
     }
 
     /// Runs until the endpoint is closed or forgotten and all its connections are drained.

@@ -15,7 +15,7 @@ use hybriq::{
     sim::{Answer, App, Network, Progress, World, ms, one_in},
 };
 
-use crate::support::{LIMIT, pair};
+use crate::support::{LIMIT, client_with, server_with, transport};
 
 /// Bytes of each stream: a quarter of a second of the link.
 const BYTES: usize = 300_000;
@@ -132,7 +132,9 @@ fn ends(
     priorities: &[Priority],
     then: Option<(usize, Priority)>,
 ) -> Vec<(u64, BTreeMap<u64, usize>)> {
-    let (client, server) = pair();
+    // The bounds below are what a window of 1200-byte datagrams leaves.
+    let config = || transport().without_mtu_discovery();
+    let (client, server) = (client_with(config()), server_with(config()));
     let network = network.bandwidth(10_000_000, 64_000).delay(ms(10));
     let mut world = World::new(network, server);
     let (streams, priorities) = (priorities.len(), priorities.to_vec());

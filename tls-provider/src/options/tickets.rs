@@ -6,7 +6,8 @@ use std::sync::Arc;
 ///
 /// A clone is the same set. Give it to a configuration that replaces another, or that takes over
 /// accepted connections of another, and its clients still resume. What a key-exchange policy
-/// refuses is refused all the same, by the [`Lineage`] in each ticket.
+/// refuses is refused all the same, by the [`Lineage`] in each ticket; and a ticket is good only
+/// where clients are asked for certificates in the same way.
 ///
 /// [`Lineage`]: crate::Lineage
 #[derive(Clone, Default)]
@@ -16,6 +17,8 @@ pub struct Tickets(Arc<Parts>);
 struct Parts {
     #[cfg(feature = "rustls")]
     rustls: crate::rustls::tickets::Shared,
+    #[cfg(all(unix, feature = "s2n-tls"))]
+    s2n: crate::s2n::keys::Keys,
 }
 
 impl Tickets {
@@ -27,6 +30,11 @@ impl Tickets {
     #[cfg(feature = "rustls")]
     pub(crate) fn rustls(&self) -> &crate::rustls::tickets::Shared {
         &self.0.rustls
+    }
+
+    #[cfg(all(unix, feature = "s2n-tls"))]
+    pub(crate) fn s2n(&self) -> &crate::s2n::keys::Keys {
+        &self.0.s2n
     }
 }
 

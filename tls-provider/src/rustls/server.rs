@@ -16,7 +16,7 @@ use rustls_pki_types::ServerName;
 use super::capture::{self, Capture, NotedKey};
 use super::session::Running;
 use super::sessions::Sessions;
-use super::tickets::{Kept, Sealed};
+use super::tickets::{self, Audience, Kept, Sealed};
 use super::{NAME, groups, suites, unsupported, unusable, verify, wrong_side};
 use crate::accepting::{Accepting, Answer};
 use crate::admission::{self, ByServerName};
@@ -87,6 +87,7 @@ struct Parts {
     resolver: Arc<Identities>,
     clients: Arc<dyn ClientCertVerifier>,
     tickets: Tickets,
+    audience: Audience,
     key_log: Arc<Capture>,
 }
 
@@ -116,6 +117,7 @@ impl Parts {
             resolver: Arc::new(Identities::new(&options.identities, &crypto)?),
             clients: verify::of_clients(&options.client_auth, &crypto)?,
             tickets,
+            audience: tickets::audience(&options.client_auth)?,
             key_log: Arc::new(Capture {
                 user: options.key_log.open()?,
             }),
@@ -137,19 +139,27 @@ impl Parts {
         config.alpn_protocols.clone_from(&options.alpn);
         config.key_log = self.key_log.clone();
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        let policy = policy.clone();
+        let (policy, audience) = (policy.clone(), self.audience);
         match &self.tickets {
             Tickets::None => config.send_tls13_tickets = 0,
             Tickets::Sealed(inner) => {
                 let inner = inner.clone();
                 config.send_tls13_tickets = SEALED_TICKETS;
-                config.ticketer = Arc::new(Sealed { inner, policy });
+                config.ticketer = Arc::new(Sealed {
+                    inner,
+                    policy,
+                    audience,
+                });
             }
             Tickets::Kept(sessions) => {
                 let sessions = sessions.clone();
                 config.send_tls13_tickets = KEPT_TICKETS;
                 config.max_early_data_size = MAX_EARLY_DATA_SIZE;
-                config.session_storage = Arc::new(Kept { sessions, policy });
+                config.session_storage = Arc::new(Kept {
+                    sessions,
+                    policy,
+                    audience,
+                });
             }
         }
         Ok(Arc::new(config))

@@ -10,7 +10,7 @@ use super::chain::{self, Found, Issue};
 use super::hello_retry::is_hello_retry;
 use crate::{
     Alert, CertificateDer, EarlyDataStatus, Error, Flight, Group, Level, Lineage, Negotiated,
-    PerLevel, Secret, Session, Side, SignatureScheme, Status, Suite, message,
+    PerLevel, Secret, Session, Side, SignatureScheme, Status, Suite, message, ticket,
 };
 
 /// The message that says whether the server accepts 0-RTT data (RFC 8446 §4.3.1).
@@ -211,6 +211,9 @@ impl Running {
     fn read(&mut self, message: &[u8], tx: &mut Flight) -> Result<(), Error> {
         if self.side.is_client() && !self.hello_retry {
             self.hello_retry = is_hello_retry(message);
+        }
+        if self.side.is_client() && !self.tls.is_handshaking() {
+            ticket::check(message)?;
         }
         capture::take();
         chain::begin(self.issue());

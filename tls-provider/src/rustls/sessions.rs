@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use zeroize::Zeroizing;
 
+use super::tickets::Audience;
 use crate::Lineage;
 
 #[cfg(test)]
@@ -42,6 +43,7 @@ struct Table {
 
 pub(super) struct Session {
     pub(super) lineage: Lineage,
+    pub(super) audience: Audience,
     pub(super) context: Arc<[u8]>,
     pub(super) value: Zeroizing<Vec<u8>>,
     pub(super) since: Instant,

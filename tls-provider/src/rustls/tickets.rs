@@ -9,12 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use ::rustls::server::{ProducesTickets, StoresServerSessions};
+use aws_lc_rs::digest;
 use zeroize::Zeroizing;
 
 use super::chain::{self, Found};
 use super::sessions::{CAPACITY, Session, Sessions};
 use super::unsupported;
-use crate::{ConfigError, KeyExchange, Lineage};
+use crate::options::Anchors;
+use crate::{ClientAuth, ConfigError, KeyExchange, Lineage};
 
 #[cfg(test)]
 mod tests;
@@ -57,6 +59,36 @@ impl fmt::Debug for Shared {
     }
 }
 
+/// How clients were asked for certificates, in short. A session resumes only where they are asked in
+/// the same way: a resumed one shows none, so that one without would pass where one is required.
+pub(super) type Audience = [u8; 16];
+
+pub(super) fn audience(auth: &ClientAuth) -> Result<Audience, ConfigError> {
+    let mut digest = digest::Context::new(&digest::SHA256);
+    let trust = match auth {
+        ClientAuth::None => None,
+        ClientAuth::Optional(trust) => Some((&b"optional"[..], trust)),
+        ClientAuth::Required(trust) => Some((&b"required"[..], trust)),
+    };
+    if let Some((mode, trust)) = trust {
+        digest.update(mode);
+        match trust.anchors()? {
+            Anchors::Anyone => digest.update(b"anyone"),
+            Anchors::Roots(roots) => {
+                for root in roots.iter() {
+                    digest.update(&(root.len() as u64).to_be_bytes());
+                    digest.update(root);
+                }
+            }
+        }
+    }
+    let mut audience = Audience::default();
+    for (to, from) in audience.iter_mut().zip(digest.finish().as_ref()) {
+        *to = *from;
+    }
+    Ok(audience)
+}
+
 fn note(lineage: Lineage) {
     chain::found(Found {
         lineage,
@@ -70,6 +102,7 @@ fn note(lineage: Lineage) {
 pub(super) struct Sealed {
     pub(super) inner: Arc<dyn ProducesTickets>,
     pub(super) policy: KeyExchange,
+    pub(super) audience: Audience,
 }
 
 const CLASSICAL: u8 = 0;
@@ -89,8 +122,10 @@ impl ProducesTickets for Sealed {
             Lineage::Classical => CLASSICAL,
             Lineage::PostQuantum => POST_QUANTUM,
         };
-        let mut marked = Zeroizing::new(Vec::with_capacity(plain.len().saturating_add(1)));
+        let len = plain.len().saturating_add(1 + self.audience.len());
+        let mut marked = Zeroizing::new(Vec::with_capacity(len));
         marked.push(lineage);
+        marked.extend_from_slice(&self.audience);
         marked.extend_from_slice(plain);
         self.inner.encrypt(&marked)
     }
@@ -103,6 +138,7 @@ impl ProducesTickets for Sealed {
             POST_QUANTUM => Lineage::PostQuantum,
             _ => return None,
         };
+        let plain = plain.strip_prefix(&self.audience)?;
         if !lineage.may_resume(&self.policy) {
             return None;
         }
@@ -116,6 +152,7 @@ impl ProducesTickets for Sealed {
 pub(super) struct Kept {
     pub(super) sessions: Arc<Sessions>,
     pub(super) policy: KeyExchange,
+    pub(super) audience: Audience,
 }
 
 impl StoresServerSessions for Kept {
@@ -126,6 +163,7 @@ impl StoresServerSessions for Kept {
         };
         let session = Session {
             lineage,
+            audience: self.audience,
             context: issue.context,
             value: Zeroizing::new(value),
             since: Instant::now(),
@@ -140,7 +178,7 @@ impl StoresServerSessions for Kept {
 
     fn take(&self, id: &[u8]) -> Option<Vec<u8>> {
         let mut session = self.sessions.take(id, Instant::now(), |session| {
-            session.lineage.may_resume(&self.policy)
+            session.audience == self.audience && session.lineage.may_resume(&self.policy)
         })?;
         note(session.lineage);
         Some(std::mem::take(&mut *session.value))

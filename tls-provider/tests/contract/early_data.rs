@@ -446,3 +446,21 @@ fn early_data_of_one_end_alone_changes_nothing() {
         assert_eq!(connect(&*client, &*server, ON), EarlyDataStatus::None);
     }
 }
+
+/// Proves: rfc9001 4.6.1 another-early-data-size-is-a-protocol-violation
+#[test]
+fn a_ticket_that_limits_early_data_is_a_protocol_violation() {
+    for pairing in pairings() {
+        for size in [0_u32, 16_384] {
+            let (client, server) = providers(pairing, &options());
+            let mut client = Pair::new(&*client, &*server).complete().client;
+            let mut ticket = vec![4, 0, 0, 25, 0, 0, 0x1c, 0x20, 1, 2, 3, 4, 1, 9];
+            ticket.extend([0, 3, b'A', b'B', b'C', 0, 8, 0, 42, 0, 4]);
+            ticket.extend(size.to_be_bytes());
+            ticket[3] = u8::try_from(ticket.len() - 4).expect("short");
+            client.inbox.one_rtt.extend_from_slice(&ticket);
+            let error = client.drive().expect_err("a violation");
+            assert_eq!(error.code(), 0x0a, "{error}");
+        }
+    }
+}

@@ -150,3 +150,25 @@ fn a_ticket_of_another_server_leads_to_a_full_handshake() {
         assert!(!resumed(&*client, &*other));
     }
 }
+
+#[test]
+fn a_ticket_does_not_replace_the_certificate_that_another_server_requires() {
+    use hybriq_tls::{ClientAuth, EarlyData, Tickets};
+    let trust = crate::support::Authority::new("clients").trust();
+    for pairing in pairings() {
+        for early_data in [EarlyData::Off, EarlyData::On] {
+            if early_data.is_on() && !pairing.1.early_data {
+                continue;
+            }
+            let (client, server) = options();
+            let server = server.tickets(Tickets::new()).early_data(early_data);
+            let strict = server
+                .clone()
+                .client_auth(ClientAuth::Required(trust.clone()));
+            let (client, open) = providers(pairing, &(client, server));
+            let strict = (pairing.1.server)(&strict).expect("a server");
+            assert!(!resumed(&*client, &*open));
+            Pair::new(&*client, &*strict).fail();
+        }
+    }
+}

@@ -107,8 +107,14 @@ impl Line {
         };
         let established = self.connection.is_established();
         match &mut self.user {
-            User::Client { established: to, .. } => to.take().is_some_and(|to| {
-                let _ = to.send(if established { Ok(told) } else { Err(failure()) });
+            User::Client {
+                established: to, ..
+            } => to.take().is_some_and(|to| {
+                let _ = to.send(if established {
+                    Ok(told)
+                } else {
+                    Err(failure())
+                });
                 true
             }),
             User::Server { told, outcomes, .. } => {
@@ -338,7 +344,10 @@ impl Driver {
             let mut ids = line.connection.source_ids();
             ids.any(|id| *id == header.dcid)
                 || line.connection.is_established() == false
-                    && line.connection.path_stats().any(|path| path.peer_addr == from)
+                    && line
+                        .connection
+                        .path_stats()
+                        .any(|path| path.peer_addr == from)
         });
         let line = match known {
             Some(line) => line,
@@ -396,7 +405,11 @@ impl Driver {
         let mut next: Option<Instant> = None;
         let mut due = false;
         for line in &mut self.lines {
-            if line.connection.timeout_instant().is_some_and(|at| at <= now) {
+            if line
+                .connection
+                .timeout_instant()
+                .is_some_and(|at| at <= now)
+            {
                 line.connection.on_timeout();
                 due = true;
             }

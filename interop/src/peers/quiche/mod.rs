@@ -114,7 +114,10 @@ impl Opened {
         Ok((Self(to), outcome))
     }
 
-    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Failure> {
+    async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, Failure> {
         let (to, answer) = oneshot::channel();
         let _ = self.0.send(command(to));
         answer

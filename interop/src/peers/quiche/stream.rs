@@ -55,7 +55,11 @@ impl Stream {
     }
 
     /// Moves bytes both ways as far as they go; says whether any moved.
-    pub(super) fn pump(&mut self, cx: &mut Context<'_>, connection: &mut quiche::Connection) -> bool {
+    pub(super) fn pump(
+        &mut self,
+        cx: &mut Context<'_>,
+        connection: &mut quiche::Connection,
+    ) -> bool {
         let mut moved = false;
         while self.pump_out(cx, connection) || self.pump_in(cx, connection) {
             moved = true;

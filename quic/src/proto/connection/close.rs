@@ -181,17 +181,22 @@ impl Connection {
                 || self.handshake.requires_post_quantum())
     }
 
-    pub(super) fn on_version_negotiation(&mut self) {
-        if self.awaits_server() {
-            self.close.set(ConnectionError::VersionMismatch);
-            self.state.on_end();
-        }
+    /// The server speaks none of our versions: end without a word, which it would not understand.
+    pub(super) fn end_for_version(&mut self) {
+        self.close.set(ConnectionError::VersionMismatch);
+        self.state.on_end();
+        self.release();
     }
 
     /// Nothing came for too long: end without a word (RFC 9000 §10.1).
     pub(super) fn time_out(&mut self, now: Instant) {
+        self.end_quietly(now, ConnectionError::TimedOut);
+    }
+
+    /// Forgets everything at once.
+    pub(super) fn end_quietly(&mut self, now: Instant, error: ConnectionError) {
         self.remember_path(now);
-        self.close.set(ConnectionError::TimedOut);
+        self.close.set(error);
         self.state.on_end();
     }
 

@@ -66,6 +66,7 @@ impl Connection {
     /// `space` is the one of the ACK frame that settled them.
     pub(super) fn settle(&mut self, space: Space, outcome: &mut Outcome<Carried>) {
         for settled in outcome.acked.drain(..) {
+            self.on_size_acked(&settled);
             let carried = settled.packet.record;
             self.streams.on_acked(&carried.streams);
             if let Some(control) = carried.control {
@@ -79,6 +80,7 @@ impl Connection {
         }
         for settled in outcome.lost.drain(..) {
             self.observe_loss(&settled);
+            self.on_size_lost(&settled);
             let carried = settled.packet.record;
             self.streams.on_lost(&carried.streams);
             if let Some(control) = carried.control {
@@ -96,6 +98,7 @@ impl Connection {
         if let Some(largest) = outcome.largest_acked_ack {
             self.spaces[space].on_ack_of_ack(largest);
         }
+        self.follow_mtu();
         outcome.clear();
     }
 }

@@ -26,7 +26,10 @@ impl Connection {
                 self.stats.acks_received += 1;
                 self.on_ack(now, space, &ack)
             }
-            Frame::Crypto(crypto) => self.handshake.on_frame(level(space), &crypto),
+            Frame::Crypto(crypto) => {
+                self.settle_version();
+                self.handshake.on_frame(level(space), &crypto)
+            }
             Frame::Stream(stream) => self.streams.on_stream(&stream),
             Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset),
             Frame::StopSending(stop) => self.streams.on_stop_sending(&stop),
@@ -38,10 +41,10 @@ impl Connection {
             Frame::StreamsBlocked(blocked) => self.streams.on_streams_blocked(&blocked),
             Frame::NewConnectionId(new) => self.peer_cids.on_new_connection_id(&new),
             Frame::RetireConnectionId(retire) => {
-                self.local_cids.on_retire_connection_id(&retire, dcid)
+                self.local_cids.on_retire_connection_id(now, &retire, dcid)
             }
             Frame::PathChallenge(challenge) => {
-                self.path.on_challenge(&challenge);
+                self.on_path_challenge(&challenge);
                 Ok(())
             }
             Frame::AckFrequency(frame) => self.on_ack_frequency(now, &frame),
@@ -50,10 +53,14 @@ impl Connection {
                 self.spaces[space].request_ack();
                 Ok(())
             }
-            Frame::Padding(_) | Frame::Ping | Frame::PathResponse(_) => Ok(()),
+            Frame::PathResponse(response) => {
+                self.on_path_response(now, &response);
+                Ok(())
+            }
+            Frame::Padding(_) | Frame::Ping => Ok(()),
             Frame::NewToken(new) => {
                 self.only_from_server(0x07, "NEW_TOKEN")?;
-                self.new_tokens.on_frame(&new);
+                self.new_tokens.on_frame(self.version(), &new);
                 Ok(())
             }
             Frame::HandshakeDone => {

@@ -11,13 +11,13 @@
 
 use std::time::Instant;
 
-use hybriq_tls::{EarlyDataStatus, Side};
+use hybriq_tls::{EarlyData, EarlyDataStatus, Side};
 
-use super::{Connection, Event, delivery::Carried, receive::Seen};
+use super::{Connection, Event, Setup, delivery::Carried, receive::Seen, versions::Attempt};
 use crate::proto::{
     error::{Code, TransportError},
     frame::FrameWriter,
-    packet::{Kind, Space},
+    packet::{Kind, Space, Version},
     params::Params,
     streams::{PeerLimits, Timing},
 };
@@ -37,6 +37,8 @@ pub(super) struct ZeroRtt {
     remembered: Option<Box<Params>>,
     /// When a server drops the keys.
     keys_until: Option<Instant>,
+    /// Whether a client's first attempt, with 0-RTT data, came to nothing.
+    lost: bool,
 }
 
 impl Connection {
@@ -203,9 +205,21 @@ impl Connection {
         }
     }
 
+    /// A client begins again in another version: what it sent early went to nobody.
+    pub(super) fn forget_early_data(&mut self, before: ZeroRtt) {
+        if before.remembered.is_some() {
+            self.zero_rtt.lost = true;
+            self.events.push_front(Event::EarlyDataRejected);
+        }
+    }
+
     /// What became of 0-RTT data so far.
     pub fn early_data(&self) -> EarlyDataStatus {
-        self.handshake.early_data()
+        if self.zero_rtt.lost {
+            EarlyDataStatus::Rejected
+        } else {
+            self.handshake.early_data()
+        }
     }
 }
 
@@ -254,11 +268,19 @@ fn reduced(before: &Params, now: &Params) -> Option<&'static str> {
 }
 
 /// What a server writes into its tickets, so that it takes 0-RTT data only while it still allows
-/// what it did when it issued them.
-pub(super) fn early_context(params: &Params) -> Vec<u8> {
-    let limits = relied_on(params);
-    limits
-        .iter()
-        .flat_map(|(_, limit)| limit.to_be_bytes())
-        .collect()
+/// what it did when it issued them, and in the same version (RFC 9369 §5).
+pub(super) fn early_context(version: Version, params: &Params) -> Vec<u8> {
+    let limits = relied_on(params).map(|(_, limit)| limit);
+    let numbers = [u64::from(version.number())].into_iter().chain(limits);
+    numbers.flat_map(u64::to_be_bytes).collect()
+}
+
+/// Whether an attempt offers 0-RTT data: one that a Version Negotiation packet led to has nothing to
+/// go by.
+pub(super) fn offer(setup: &Setup, attempt: Attempt) -> EarlyData {
+    if attempt.reacts() {
+        EarlyData::Off
+    } else {
+        setup.transport.early_data
+    }
 }

@@ -13,7 +13,7 @@ use hybriq_tls::{ClientHello, ConfigError, EarlyData, KeyExchange, Session, Side
 use super::{
     Connection, Event, Setup,
     close::Close,
-    early::{ZeroRtt, early_context},
+    early::{self, ZeroRtt, early_context},
     new_token::NewTokens,
     observer::Observer,
     receive::Early,
@@ -22,6 +22,7 @@ use super::{
     spaces,
     state::State,
     timers::Timers,
+    versions::{self, Attempt, Negotiation},
 };
 use crate::{
     config::{self, TransportConfig},
@@ -34,9 +35,9 @@ use crate::{
         frame::Crypto,
         handshake::{Failure, Handshake},
         limits,
-        packet::{self, Cid, KeyPair, VERSION_1},
-        params::{ACK_DELAY_EXPONENT, Params},
-        path::Path,
+        packet::{self, Cid, KeyPair, Version},
+        params::{ACK_DELAY_EXPONENT, Params, VersionInformation},
+        path::{Path, Paths},
         recovery::{self, Outcome, Recovery},
         space::Received,
         streams::{Limits, Streams},
@@ -54,6 +55,8 @@ pub struct ClientStart<'a> {
     pub remote: SocketAddr,
     /// The name to verify.
     pub server_name: &'a str,
+    /// The version to begin with.
+    pub attempt: Attempt,
     /// The first connection id of ours.
     pub local_cid: Cid,
     /// The id to call the server by until it says its own: at least 8 random bytes.
@@ -80,12 +83,16 @@ pub struct ServerStart<'a> {
     pub credit: (u64, u64),
     /// The client's address, and ours if it is known.
     pub addresses: (SocketAddr, Local),
+    /// The version of the client's first flight.
+    pub version: Version,
     /// The id the client chose for us, its own id, and ours.
     pub cids: [Cid; 3],
     /// The id the client chose at first, if a Retry gave it the one above.
     pub original_dcid: Option<Cid>,
     /// Whether a token proved the client's address.
     pub validated: bool,
+    /// The stateless reset token of ours.
+    pub reset_token: Option<[u8; 16]>,
     /// A secret of this connection's own.
     pub seed: u64,
 }
@@ -101,19 +108,21 @@ impl Connection {
             setup,
             remote,
             server_name,
+            attempt,
             local_cid,
             initial_dcid,
             seed,
         } = start;
         let mut params = Vec::with_capacity(128);
-        local_params(&setup.transport, local_cid, None).encode(Side::Client, &mut params);
+        let version = attempt.version();
+        local_params(&setup.transport, version, local_cid, None).encode(Side::Client, &mut params);
         let session = setup.provider.session(
             Side::Client,
             Start {
                 params: &params,
                 server_name: Some(server_name),
                 resume: true,
-                early_data: setup.transport.early_data,
+                early_data: early::offer(setup, start.attempt),
                 ..Start::default()
             },
         )?;
@@ -124,7 +133,9 @@ impl Connection {
             policy: setup.provider.key_exchange(),
             session,
             path: Path::validated(remote, Local::default(), limits::MIN_DATAGRAM as u16),
-            initial: packet::initial_keys(VERSION_1, &initial_dcid, Side::Client),
+            version,
+            initial: packet::initial_keys(version, &initial_dcid, Side::Client),
+            negotiation: Negotiation::client(start),
             received: Received::immediate(),
             local_cid,
             peer_cid: initial_dcid,
@@ -155,9 +166,13 @@ impl Connection {
         let original_dcid = start.original_dcid.unwrap_or(initial_dcid);
         let retry_scid = start.original_dcid.map(|_| initial_dcid);
         let mut params = Vec::with_capacity(192);
+        let original = start.version;
+        let chosen = versions::chosen_by_server(setup, original, client_hello.transport_params());
+        let version = chosen.unwrap_or(original);
         let told = Params {
             retry_scid,
-            ..local_params(&setup.transport, local_cid, Some(original_dcid))
+            stateless_reset_token: start.reset_token,
+            ..local_params(&setup.transport, version, local_cid, Some(original_dcid))
         };
         told.encode(Side::Server, &mut params);
         let session = setup.provider.session(
@@ -167,7 +182,7 @@ impl Connection {
                 client_hello: Some(client_hello),
                 resume: true,
                 early_data: EarlyData::On,
-                early_context: &early_context(&told),
+                early_context: &early_context(version, &told),
                 ..Start::default()
             },
         )?;
@@ -184,7 +199,9 @@ impl Connection {
             policy: setup.provider.key_exchange_for(client_hello.server_name()),
             session,
             path,
-            initial: packet::initial_keys(VERSION_1, &initial_dcid, Side::Server),
+            version,
+            initial: packet::initial_keys(version, &initial_dcid, Side::Server),
+            negotiation: Negotiation::server(original),
             received: start.received,
             local_cid,
             peer_cid,
@@ -192,6 +209,11 @@ impl Connection {
             seed: start.seed,
         });
         connection.path_keys = path_keys;
+        let keys = connection.handshake.keys_mut();
+        keys.set_original_version(original);
+        if let Some(keys) = versions::original_keys(original, version, &initial_dcid) {
+            connection.handshake.keys_mut().keep_original(keys);
+        }
         connection.retried = retry_scid.map(Retried::by_us);
         for pn in 0..start.packets_sent {
             connection
@@ -202,6 +224,10 @@ impl Connection {
             offset: 0,
             data: start.crypto,
         };
+        if chosen.is_none() {
+            connection.close_by_transport(now, versions::none_in_common());
+            return Ok(connection);
+        }
         match connection
             .handshake
             .on_frame(hybriq_tls::Level::Initial, &hello)
@@ -256,15 +282,27 @@ impl Connection {
         Self {
             side,
             state: State::new(),
+            paths: Paths::new(derived(parts.seed, b"paths")),
+            elsewhere: None,
+            first_peer: path.peer(),
+            first_local: path.local(),
+            announces: false,
             path,
             spaces: spaces::received(parts.received, config.max_ack_delay),
             recovery,
             ack_frequency: AckFrequency::new(config.max_ack_delay),
-            handshake: Handshake::new(side, parts.session, parts.policy, parts.initial),
+            handshake: Handshake::new(
+                side,
+                parts.session,
+                parts.policy,
+                parts.version,
+                parts.initial,
+            ),
             agreement: None,
-            local_cids: cids::Local::new(worker_of(&parts.local_cid), parts.local_cid),
+            local_cids: cids::Local::new(parts.local_cid),
             peer_cids: cids::Remote::new(parts.peer_cid),
             original_dcid: parts.original_dcid,
+            negotiation: parts.negotiation,
             retried: None,
             new_tokens: NewTokens::default(),
             path_keys: PathKeys::default(),
@@ -309,8 +347,9 @@ impl Connection {
             let error = TransportError::new(missing, "no transport parameters");
             return self.fail(now, Failure::Transport(error));
         }
-        let early_data = self.handshake.early_data();
-        self.agreement = Agreement::new(self.handshake.negotiated(), early_data);
+        let early_data = self.early_data();
+        let negotiated = self.handshake.negotiated();
+        self.agreement = Agreement::new(negotiated, self.version(), early_data);
         if self.agreement.is_none() {
             let error = TransportError::new(
                 Code::INTERNAL_ERROR,
@@ -344,15 +383,7 @@ impl Connection {
         self.discard(packet::Space::Initial);
         self.discard(packet::Space::Handshake);
         self.events.push_back(Event::HandshakeConfirmed);
-        let peer_limit = self
-            .peer_params
-            .as_ref()
-            .map_or(u64::MAX, |params| params.max_udp_payload_size);
-        let size = u64::from(self.config.datagram_size).min(peer_limit) as u16;
-        if size > self.path.datagram_size() {
-            self.path.set_datagram_size(size);
-            self.recovery.on_datagram_size(size);
-        }
+        self.start_mtu();
     }
 
     fn learn_params(&mut self) -> Result<(), TransportError> {
@@ -361,6 +392,7 @@ impl Connection {
         };
         let params = Params::decode(bytes, self.side.peer())?;
         self.check_cids(&params)?;
+        self.check_versions(&params)?;
         self.local_cids
             .set_peer_limit(params.active_connection_id_limit);
         if let Some(token) = params.stateless_reset_token {
@@ -401,7 +433,9 @@ struct Parts<'a> {
     policy: &'a KeyExchange,
     session: Box<dyn Session>,
     path: Path,
+    version: Version,
     initial: KeyPair,
+    negotiation: Negotiation,
     received: Received,
     local_cid: Cid,
     peer_cid: Cid,
@@ -410,8 +444,14 @@ struct Parts<'a> {
 }
 
 /// What we tell the peer about ourselves.
-fn local_params(config: &TransportConfig, local_cid: Cid, original_dcid: Option<Cid>) -> Params {
+fn local_params(
+    config: &TransportConfig,
+    version: Version,
+    local_cid: Cid,
+    original_dcid: Option<Cid>,
+) -> Params {
     Params {
+        version_information: Some(VersionInformation::new(version, config.versions)),
         original_dcid,
         initial_scid: Some(local_cid),
         max_idle_timeout: config.idle_timeout.unwrap_or(Duration::ZERO),
@@ -424,7 +464,7 @@ fn local_params(config: &TransportConfig, local_cid: Cid, original_dcid: Option<
         max_ack_delay: config.max_ack_delay,
         min_ack_delay: AckFrequency::new(config.max_ack_delay).local_min_delay(),
         ack_delay_exponent: ACK_DELAY_EXPONENT,
-        disable_active_migration: true,
+        disable_active_migration: !config.migration,
         active_connection_id_limit: limits::PEER_CIDS as u64,
         ..Params::default()
     }
@@ -436,9 +476,4 @@ fn derived(seed: u64, purpose: &[u8]) -> u64 {
     hasher.write_u64(seed);
     hasher.write(purpose);
     hasher.finish()
-}
-
-/// The worker's index is the first byte of every id of ours.
-fn worker_of(cid: &Cid) -> u8 {
-    cid.as_bytes().first().copied().unwrap_or_default()
 }

@@ -10,8 +10,13 @@ mod dispatch;
 mod early;
 mod establish;
 mod forge;
+mod migration;
+mod mtu;
 mod new_token;
 mod observer;
+mod paths;
+mod preferred;
+mod probes;
 mod receive;
 mod reset;
 mod resume;
@@ -22,6 +27,7 @@ mod spaces;
 mod state;
 mod timers;
 mod transmit;
+mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -37,21 +43,24 @@ use hybriq_tls::{CertificateDer, Side};
 
 use self::{
     close::Close, delivery::Carried, early::ZeroRtt, new_token::NewTokens, observer::Observer,
-    receive::Early, resume::PathKeys, retry::Retried, state::State, timers::Timers,
+    paths::Elsewhere, receive::Early, resume::PathKeys, retry::Retried, state::State,
+    timers::Timers, versions::Negotiation,
 };
 pub(crate) use self::{early::KeptPacket, receive::Seen, reset::reset_tail};
 pub use self::{
     establish::{ClientStart, ServerStart},
     setup::Setup,
+    versions::Attempt,
 };
 use super::{
     ack_frequency::AckFrequency,
     cids::{self, CidEvent},
+    datagram::Local,
     frame::EcnCounts,
     handshake::{self, Handshake},
     packet::{self, Cid, PerSpace},
     params::Params,
-    path::Path,
+    path::{Address, Path, Paths},
     recovery::{Outcome, Recovery},
     space::Received,
     streams::{StreamEvent, Streams},
@@ -78,8 +87,30 @@ pub enum Event {
     HandshakeConfirmed,
     /// A stream has news.
     Stream(StreamEvent),
+    /// Another path is in use (RFC 9000 §9).
+    PathChanged(PathChange),
+    /// A path was to be used, or was in use, and leads nowhere.
+    PathFailed(PathChange),
     /// The connection is over for the application. Comes once, last.
     Closed(ConnectionError),
+}
+
+/// The path that an [`Event`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathChange {
+    /// The peer's address.
+    pub remote: SocketAddr,
+    /// Our end.
+    pub local: Local,
+}
+
+impl PathChange {
+    const fn of(at: Address) -> Self {
+        Self {
+            remote: at.peer,
+            local: at.local,
+        }
+    }
 }
 
 /// What a connection wants from its endpoint.
@@ -87,6 +118,8 @@ pub enum Event {
 pub(crate) enum Need {
     /// More connection ids to give to the peer: [`Connection::issue_cids`].
     Cids,
+    /// To begin again under new ids: [`Connection::restart`].
+    Restart,
     /// Packets with this connection id belong here.
     Issued(Cid),
     /// They do no longer.
@@ -106,7 +139,16 @@ pub struct Connection {
     side: Side,
     config: Arc<TransportConfig>,
     state: State,
+    /// The path in use.
     path: Path,
+    paths: Paths,
+    /// Where the datagram came that is being taken, if on another path.
+    elsewhere: Option<Elsewhere>,
+    /// Where the handshake was made.
+    first_peer: SocketAddr,
+    first_local: Local,
+    /// The server is to learn that we moved.
+    announces: bool,
     spaces: PerSpace<Received>,
     recovery: Recovery<Carried>,
     ack_frequency: AckFrequency,
@@ -115,6 +157,7 @@ pub struct Connection {
     local_cids: cids::Local,
     peer_cids: cids::Remote,
     original_dcid: Cid,
+    negotiation: Negotiation,
     retried: Option<Retried>,
     new_tokens: NewTokens,
     path_keys: PathKeys,
@@ -146,6 +189,9 @@ impl Connection {
 
     /// What the endpoint has to do for this connection.
     pub(crate) fn poll_need(&mut self) -> Option<Need> {
+        if self.negotiation.wants_restart() {
+            return Some(Need::Restart);
+        }
         match self.local_cids.poll_event() {
             Some(CidEvent::Issued(cid)) => return Some(Need::Issued(cid)),
             Some(CidEvent::Retired(cid)) => return Some(Need::Retired(cid)),
@@ -160,16 +206,23 @@ impl Connection {
         (self.state.is_confirmed() && self.local_cids.missing() > 0).then_some(Need::Cids)
     }
 
-    /// Gives the peer the connection ids it still may have, made from random bytes.
-    pub(crate) fn issue_cids(&mut self, random: impl FnMut(&mut [u8])) {
-        let random = std::cell::RefCell::new(random);
-        let token = |_: &Cid| {
-            let mut token = [0; 16];
-            (random.borrow_mut())(&mut token);
-            token
-        };
-        self.local_cids
-            .issue(|bytes| (random.borrow_mut())(bytes), token);
+    /// Gives the peer the connection ids it still may have.
+    pub(crate) fn issue_cids(&mut self, issue: impl FnMut() -> cids::Issued) {
+        self.local_cids.issue(issue);
+    }
+
+    /// Changes the ids of both directions, so that whoever watches cannot tell that what follows is
+    /// the same connection as what was before (RFC 9000 §9.5): from now on we send to another id of
+    /// the peer's, and the peer is given new ones of ours and told to retire the old.
+    ///
+    /// `false` if the peer has not retired those from the last time, gave us no id to move to, or
+    /// uses none. What could be changed is.
+    pub fn rotate_cids(&mut self, now: Instant) -> bool {
+        if !self.state.is_confirmed() {
+            return false;
+        }
+        let peer = self.peer_cids.advance();
+        self.local_cids.rotate(now) && peer
     }
 
     /// The connection ids of ours that are in use.

@@ -10,7 +10,8 @@ use crate::{
     config::SharedStore,
     proto::{
         frame::{FrameWriter, NewToken},
-        limits, packet,
+        limits,
+        packet::Version,
         token::Token,
     },
 };
@@ -51,7 +52,7 @@ impl NewTokens {
         Self {
             spent: store
                 .0
-                .take(start.server_name, packet::VERSION_1)
+                .take(start.server_name, start.attempt.version().number())
                 .filter(|token| token.len() <= limits::TOKEN_LEN)
                 .unwrap_or_default(),
             store: Some((store.clone(), start.server_name.into())),
@@ -64,13 +65,13 @@ impl NewTokens {
         &self.spent
     }
 
-    /// A server gave us a token. One so large that it would crowd out the ClientHello is not kept.
-    pub(super) fn on_frame(&self, frame: &NewToken<'_>) {
+    /// A server gave us a token, which is of the version in use (RFC 9369 §5). One so large that it would crowd out the ClientHello is not kept.
+    pub(super) fn on_frame(&self, version: Version, frame: &NewToken<'_>) {
         if let Some((store, name)) = &self.store
             && frame.token.len() <= limits::TOKEN_LEN
         {
             let token = Bytes::copy_from_slice(frame.token);
-            store.0.put(name, packet::VERSION_1, token);
+            store.0.put(name, version.number(), token);
         }
     }
 

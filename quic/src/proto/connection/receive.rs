@@ -46,6 +46,13 @@ impl Early {
     }
 }
 
+/// Whether a packet does nothing but ask for a path, or answer (RFC 9000 §9.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Probing {
+    Only,
+    No,
+}
+
 /// What became of a packet.
 enum Fate {
     Accepted,
@@ -62,14 +69,12 @@ impl Connection {
     }
 
     fn take_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
-        if arrival.remote != self.path.peer() {
+        if !self.admit(arrival, datagram.len()) {
             self.on_dropped(datagram.len(), DropTrigger::ConnectionUnknown);
             return;
         }
         self.stats.datagrams_received += 1;
         self.stats.bytes_received += datagram.len() as u64;
-        self.path.on_received(datagram.len() as u64);
-        self.path.set_local(arrival.local);
         if self.state.is_closing() {
             self.close.on_datagram();
             return;
@@ -91,9 +96,9 @@ impl Connection {
         let datagram_len = datagram.len();
         let mut first_dcid = None;
         let mut rest = datagram;
-        while !rest.is_empty() && self.state.is_open() {
+        while !rest.is_empty() && self.state.is_open() && !self.negotiation.wants_restart() {
             let datagram_left = rest.len();
-            let Ok((decoded, next)) = packet::decode(rest, limits::LOCAL_CID_LEN) else {
+            let Ok((decoded, next)) = packet::decode(rest, self.local_cids.cid_len()) else {
                 self.on_dropped(datagram_len, DropTrigger::Invalid);
                 return;
             };
@@ -111,17 +116,7 @@ impl Connection {
                 }
                 Decoded::Protected(packet) => self.take_packet(now, seen, packet),
                 Decoded::VersionNegotiation(packet) => {
-                    let ours = packet
-                        .versions()
-                        .any(|version| version == packet::VERSION_1);
-                    let meant = packet.scid == self.peer_cids.active().as_bytes()
-                        && self
-                            .local_cids
-                            .active()
-                            .any(|cid| cid.as_bytes() == packet.dcid);
-                    if meant && !ours {
-                        self.on_version_negotiation();
-                    }
+                    self.on_version_negotiation(now, &packet);
                     Fate::Dropped(DropTrigger::Unsupported)
                 }
                 Decoded::Retry(retry) if self.on_retry(now, &retry) => Fate::Accepted,
@@ -173,6 +168,12 @@ impl Connection {
             return Fate::Dropped(DropTrigger::ConnectionUnknown);
         }
         let kind = packet.kind;
+        if packet
+            .version
+            .is_some_and(|version| !self.may_be_of(kind, version))
+        {
+            return Fate::Dropped(DropTrigger::Unsupported);
+        }
         if self.waits_for_keys(kind) {
             let kept = self.early.keep(kind, packet.bytes, seen);
             return if kept {
@@ -188,6 +189,9 @@ impl Connection {
         let largest = self.spaces[kind.space()].largest().map(|(pn, _)| pn);
         let opened = match kind {
             Kind::OneRtt => self.open_one_rtt(now, packet, largest),
+            _ if self.tells_version(&packet) => {
+                opened_long(self.open_in_new_version(packet, largest))
+            }
             _ => self.open_long(packet, largest),
         };
         let (pn, payload) = match opened {
@@ -206,10 +210,18 @@ impl Connection {
             events::Event::PacketReceived(packet)
         });
         self.on_authentic(now, kind, &scid);
+        if self.elsewhere.is_some() && kind == Kind::OneRtt {
+            self.hear(now, &dcid);
+        }
         match self.take_frames(now, kind, &dcid, payload) {
-            Ok(eliciting) => {
+            Ok((eliciting, probing)) => {
                 self.spaces[kind.space()].on_packet(seen.at, pn, eliciting, seen.ecn);
                 self.timers.on_received(now, self.pto(Space::Data));
+                if self.elsewhere.is_none() {
+                    self.path.heard_by = Some(dcid);
+                } else if probing == Probing::No && largest.is_none_or(|largest| pn > largest) {
+                    self.on_peer_moved(now, &dcid);
+                }
                 if self.handshake.has_input() {
                     self.advance_handshake(now);
                 }
@@ -257,18 +269,14 @@ impl Connection {
     ) -> Option<Result<(u64, &'p mut [u8]), TransportError>> {
         let keys = self.handshake.keys();
         let keys = match packet.kind {
-            Kind::Initial => keys.initial().map(|keys| &keys.peer),
+            Kind::Initial => self.initial_opening_keys(packet.version?),
             Kind::Handshake => keys.handshake().map(|keys| &keys.peer),
             Kind::ZeroRtt => keys.zero_rtt(),
             Kind::OneRtt => None,
         }?;
         let packet = packet.unprotect(&keys.header, largest).ok()?;
         let pn = packet.pn;
-        match packet.open(&keys.packet) {
-            Ok(payload) => Some(Ok((pn, payload))),
-            Err(OpenError::Undecryptable) => None,
-            Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
-        }
+        opened_long(Some(packet.open(&keys.packet).map(|payload| (pn, payload))))
     }
 
     /// Opens a 1-RTT packet and follows the peer's key updates (RFC 9001 §6).
@@ -320,7 +328,7 @@ impl Connection {
         kind: Kind,
         dcid: &packet::Cid,
         payload: &[u8],
-    ) -> Result<AckEliciting, TransportError> {
+    ) -> Result<(AckEliciting, Probing), TransportError> {
         let mut reader = Reader::new(payload);
         if reader.is_empty() {
             return Err(TransportError::new(
@@ -329,6 +337,7 @@ impl Connection {
             ));
         }
         let mut eliciting = AckEliciting::No;
+        let mut probing = Probing::Only;
         while !reader.is_empty() && self.state.is_open() {
             let frame = Frame::decode(&mut reader)?;
             if !frame.allowed_in(kind) {
@@ -339,6 +348,9 @@ impl Connection {
             }
             if frame.is_ack_eliciting() {
                 eliciting = AckEliciting::Yes;
+            }
+            if !frame.is_probing() {
+                probing = Probing::No;
             }
             let frame_type = frame.frame_type();
             let early = match &frame {
@@ -354,7 +366,7 @@ impl Connection {
                 self.streams.on_early_data(id);
             }
         }
-        Ok(eliciting)
+        Ok((eliciting, probing))
     }
 
     /// Drops the keys of a space and everything that belongs to it.
@@ -394,6 +406,15 @@ impl Connection {
 
     pub(super) fn pto(&self, space: Space) -> std::time::Duration {
         self.recovery.pto(space, &self.recovery_context())
+    }
+}
+
+/// A packet that is not authentic is dropped; a peer that sets reserved bits is at fault.
+fn opened_long<T>(opened: Option<Result<T, OpenError>>) -> Option<Result<T, TransportError>> {
+    match opened? {
+        Ok(opened) => Some(Ok(opened)),
+        Err(OpenError::Undecryptable) => None,
+        Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
     }
 }
 

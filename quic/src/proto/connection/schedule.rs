@@ -23,6 +23,8 @@ pub(super) enum Wish {
     Ack,
     /// Frames that the peer must acknowledge.
     Frames,
+    /// A PING, in a datagram that tells whether the path carries its size.
+    MtuProbe,
 }
 
 impl Connection {
@@ -35,7 +37,8 @@ impl Connection {
         if probing {
             return Wish::Frames;
         }
-        let room = self.recovery.can_send(self.path.datagram_size().into());
+        let room = self.recovery.can_send(self.path.datagram_size().into())
+            && !(space == Space::Data && self.keeps_room_for_probe(now));
         let paced = space == Space::Data && !self.recovery.may_send_now(now);
         if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
             return Wish::Frames;
@@ -68,7 +71,7 @@ impl Connection {
         space != Space::Data && !self.recovery.has_eliciting_in_flight(space)
     }
 
-    fn has_keys(&self, space: Space) -> bool {
+    pub(super) fn has_keys(&self, space: Space) -> bool {
         let keys = self.handshake.keys();
         match space {
             Space::Initial => keys.initial().is_some(),
@@ -91,7 +94,7 @@ impl Connection {
         self.handshake.has_pending(level(space))
             || (space == Space::Data
                 && (self.handshake.owes_done()
-                    || self.path.has_pending()
+                    || self.announces
                     || self.new_tokens.has_pending()
                     || self.local_cids.has_pending()
                     || self.peer_cids.has_pending()
@@ -111,6 +114,10 @@ impl Connection {
         }
         let mut control = Control::new(space);
         let mut carried = Carried::new(space);
+        if wish == Wish::MtuProbe {
+            out.ping();
+            return carried;
+        }
         self.write_ack(space, now, out);
         let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
         if probing && space == Space::Data && self.ack_frequency.can_ask() {
@@ -121,7 +128,9 @@ impl Connection {
                 .write_frames(level(space), out, &mut control.crypto);
             if space == Space::Data {
                 control.handshake_done = self.handshake.write_done(out);
-                self.path.write_frames(out);
+                if self.announces {
+                    self.announces = !out.ping();
+                }
                 control.ack_frequency = self.ack_frequency.write_frames(out);
                 if let Some(request) = self.ack_frequency.made(control.ack_frequency) {
                     self.observe_request(By::Local, request);
@@ -146,7 +155,7 @@ impl Connection {
         carried
     }
 
-    fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
+    pub(super) fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
         let received = &mut self.spaces[space];
         if !received.is_ack_pending() {
             return;

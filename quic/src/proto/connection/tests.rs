@@ -6,6 +6,7 @@ mod early_data;
 mod forged;
 mod hostile;
 mod key_update;
+mod new_token;
 mod release;
 mod reset;
 mod retry;

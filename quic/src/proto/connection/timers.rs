@@ -89,6 +89,8 @@ impl Connection {
             self.timers.tickets_until,
             self.paced_until,
             self.zero_rtt_timeout(),
+            self.local_cids.next_timeout(),
+            self.next_path_timeout(),
         ];
         own.into_iter()
             .chain([loss, initial, handshake, data])
@@ -120,6 +122,11 @@ impl Connection {
         }
         self.on_zero_rtt_timeout(now);
         self.paced_until = self.paced_until.filter(|&at| at > now);
+        self.local_cids.on_timeout(now);
+        self.on_path_timeout(now);
+        if self.state.is_closed() {
+            return;
+        }
         for space in Space::ALL {
             self.spaces[space].on_timeout(now);
         }

@@ -7,7 +7,7 @@ use crate::proto::{
     datagram::Transmit,
     error::{Code, TransportError},
     limits,
-    packet::{Header, Kind, PacketBuilder, PerSpace, Space, VERSION_1},
+    packet::{Header, Kind, PacketBuilder, PerSpace, Space},
     space::SentPacket,
 };
 
@@ -16,10 +16,10 @@ const MIN_PACKET: usize = 64;
 
 /// How a packet ends its datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Padding {
+pub(super) enum Padding {
     /// It need not.
     None,
-    /// The datagram must have 1200 bytes (RFC 9000 §8.2.2, §14.1), and this packet brings it
+    /// The datagram must have 1200 bytes (RFC 9000 §14.1), and this packet brings it
     /// there.
     Fill,
     /// The same, but another packet is to follow if there is room.
@@ -39,7 +39,8 @@ impl Connection {
         let transmit = if self.state.is_closed() {
             self.transmit_close(out)
         } else {
-            self.transmit_train(now, out, max_datagrams)
+            let probe = self.transmit_probe(now, out);
+            probe.or_else(|| self.transmit_train(now, out, max_datagrams))
         };
         self.observe();
         transmit
@@ -51,10 +52,16 @@ impl Connection {
         out: &mut [u8],
         max_datagrams: usize,
     ) -> Option<Transmit> {
+        if let Some(probe) = self.transmit_mtu_probe(now, out) {
+            return Some(probe);
+        }
         let mut size = 0;
         let mut segment = None;
         for _ in 0..max_datagrams.min(self.recovery.train()) {
-            let limit = segment.unwrap_or(usize::from(self.path.datagram_size()));
+            let limit = self.datagram_limit().min(segment.unwrap_or(usize::MAX));
+            if size > 0 && size + limit > limits::TRAIN {
+                break;
+            }
             let Some(buffer) = out.get_mut(size..size + limit) else {
                 break;
             };
@@ -64,7 +71,7 @@ impl Connection {
                 self.stats.datagrams_sent += 1;
                 segment = segment.or(Some(written));
             }
-            if written < limit {
+            if Some(written) < segment || written < limit {
                 break;
             }
         }
@@ -123,6 +130,9 @@ impl Connection {
             }
         }
         self.path.on_sent(written as u64);
+        if !must_fill {
+            self.path.mtu_mut().on_sent(written);
+        }
         written
     }
 
@@ -139,14 +149,12 @@ impl Connection {
     }
 
     /// Whether a datagram must have 1200 bytes: with an Initial that elicits an acknowledgement, a
-    /// client's with any Initial (RFC 9000 §14.1), and with a PATH_RESPONSE (§8.2.2).
+    /// client's with any Initial (RFC 9000 §14.1).
     fn must_fill(&self, wishes: PerSpace<Wish>) -> bool {
-        wishes.initial == Wish::Frames
-            || (wishes.initial == Wish::Ack && self.side.is_client())
-            || (wishes.data == Wish::Frames && self.path.has_pending())
+        wishes.initial == Wish::Frames || (wishes.initial == Wish::Ack && self.side.is_client())
     }
 
-    fn write_packet(
+    pub(super) fn write_packet(
         &mut self,
         now: Instant,
         space: Space,
@@ -205,7 +213,13 @@ impl Connection {
         size
     }
 
-    fn on_packet_sent(&mut self, now: Instant, space: Space, pn: u64, ack_eliciting: bool) {
+    pub(super) fn on_packet_sent(
+        &mut self,
+        now: Instant,
+        space: Space,
+        pn: u64,
+        ack_eliciting: bool,
+    ) {
         if ack_eliciting {
             let pto = self.pto(Space::Data);
             self.timers.on_sent(now, pto);
@@ -255,9 +269,13 @@ impl Connection {
             .active()
             .next()
             .unwrap_or(crate::proto::packet::Cid::EMPTY);
+        let version = match kind {
+            Kind::ZeroRtt => self.original_version(),
+            _ => self.version(),
+        };
         Header::Long {
             kind,
-            version: VERSION_1,
+            version,
             dcid,
             scid,
             token: self.initial_token(),

@@ -149,8 +149,7 @@ impl Endpoint {
         let len = datagram.len() as u64;
         let mut rest = datagram;
         while !rest.is_empty() {
-            let Ok((Decoded::Protected(packet), next)) =
-                packet::decode(rest, limits::LOCAL_CID_LEN)
+            let Ok((Decoded::Protected(packet), next)) = packet::decode(rest, self.ids.len())
             else {
                 break;
             };

@@ -147,7 +147,7 @@ impl Endpoint {
             Grown::Whole(client_hello) => client_hello.wants_early_data(),
             Grown::Useless | Grown::Closed | Grown::Failed(_) => false,
         };
-        let dcid = packet::peek(datagram, limits::LOCAL_CID_LEN)
+        let dcid = packet::peek(datagram, self.ids.len())
             .filter(|_| wanted)
             .and_then(|seen| packet::Cid::new(seen.dcid()));
         if let Some(dcid) = dcid {
@@ -231,7 +231,7 @@ impl Hello {
         let mut useful = false;
         let mut rest = datagram;
         while !rest.is_empty() {
-            let Ok((decoded, next)) = packet::decode(rest, limits::LOCAL_CID_LEN) else {
+            let Ok((decoded, next)) = packet::decode(rest, self.local_cid.len()) else {
                 break;
             };
             rest = next;
@@ -239,7 +239,8 @@ impl Hello {
                 break;
             };
             let ours = packet.dcid == self.dcid || packet.dcid == self.local_cid;
-            if packet.kind != Kind::Initial || !ours || packet.scid != self.peer_cid {
+            let same = packet.version == Some(self.version) && packet.kind == Kind::Initial;
+            if !same || !ours || packet.scid != self.peer_cid {
                 continue;
             }
             let largest = self.received.largest().map(|(pn, _)| pn);

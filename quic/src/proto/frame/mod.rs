@@ -132,6 +132,18 @@ impl Frame<'_> {
         )
     }
 
+    /// Whether a packet with nothing else leaves the peer where it is (RFC 9000 §9.1).
+    #[inline]
+    pub const fn is_probing(&self) -> bool {
+        matches!(
+            self,
+            Self::Padding(_)
+                | Self::PathChallenge(_)
+                | Self::PathResponse(_)
+                | Self::NewConnectionId(_)
+        )
+    }
+
     /// Whether packets of that kind may carry it (RFC 9000 §12.4, table 3, and
     /// draft-ietf-quic-ack-frequency §3).
     pub const fn allowed_in(&self, kind: Kind) -> bool {

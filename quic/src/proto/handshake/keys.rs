@@ -3,8 +3,8 @@ use std::time::Instant;
 use hybriq_tls::{Level, Secret, Side};
 
 use crate::proto::packet::{
-    DirectionKeys, HeaderKey, KeyPair, KeyPhase, PacketKey, confidentiality_limit, integrity_limit,
-    next_packet_key,
+    DirectionKeys, HeaderKey, KeyPair, KeyPhase, PacketKey, Version, confidentiality_limit,
+    integrity_limit, next_packet_key,
 };
 
 /// Packets of the confidentiality limit kept for CONNECTION_CLOSE and its repetitions.
@@ -12,13 +12,19 @@ const RESERVED_FOR_CLOSING: u64 = 1 << 10;
 
 /// The keys of every level that is in use.
 pub struct Keys {
+    /// The version in use, which secrets are turned into keys for.
+    version: Version,
     initial: Option<Box<KeyPair>>,
+    /// What opens Initial packets of the version that the client began with, where another one
+    /// was negotiated since (RFC 9369 §4.1).
+    original: Option<Box<DirectionKeys>>,
     handshake: Half,
     one_rtt: Half,
     one_rtt_ready: Option<Box<OneRtt>>,
     handshake_ready: Option<Box<KeyPair>>,
     discarded_handshake: bool,
     zero_rtt: Option<Box<DirectionKeys>>,
+    early_version: Version,
 }
 
 /// Secrets of a level come one direction at a time.
@@ -46,16 +52,24 @@ impl Half {
 }
 
 impl Keys {
-    pub(super) fn new(initial: KeyPair) -> Self {
+    pub(super) fn new(version: Version, initial: KeyPair) -> Self {
         Self {
+            version,
             initial: Some(Box::new(initial)),
+            original: None,
             handshake: Half::default(),
             one_rtt: Half::default(),
             one_rtt_ready: None,
             handshake_ready: None,
             discarded_handshake: false,
             zero_rtt: None,
+            early_version: version,
         }
+    }
+
+    /// The version of the client's first flight, which 0-RTT packets stay in (RFC 9369 §4.1).
+    pub fn set_original_version(&mut self, version: Version) {
+        self.early_version = version;
     }
 
     pub(super) fn install(&mut self, side: Side, secret: &Secret) {
@@ -63,19 +77,20 @@ impl Keys {
             Level::Handshake => {
                 if let Some((local, peer)) = self.handshake.insert(side, secret) {
                     self.handshake_ready = Some(Box::new(KeyPair {
-                        local: DirectionKeys::from_secret(&local),
-                        peer: DirectionKeys::from_secret(&peer),
+                        local: DirectionKeys::from_secret(self.version, &local),
+                        peer: DirectionKeys::from_secret(self.version, &peer),
                     }));
                 }
             }
             Level::OneRtt => {
                 if let Some((local, peer)) = self.one_rtt.insert(side, secret) {
-                    self.one_rtt_ready = Some(Box::new(OneRtt::new(local, &peer)));
+                    self.one_rtt_ready = Some(Box::new(OneRtt::new(self.version, local, &peer)));
                 }
             }
             // Only clients write 0-RTT packets.
             Level::ZeroRtt if secret.writer().is_client() => {
-                self.zero_rtt = Some(Box::new(DirectionKeys::from_secret(secret)));
+                let keys = DirectionKeys::from_secret(self.early_version, secret);
+                self.zero_rtt = Some(Box::new(keys));
             }
             Level::Initial | Level::ZeroRtt => {}
         }
@@ -84,6 +99,29 @@ impl Keys {
     /// Replaces the Initial keys: a Retry changes the connection id they come from.
     pub fn replace_initial(&mut self, keys: KeyPair) {
         self.initial = Some(Box::new(keys));
+    }
+
+    /// The version in use.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// A client learned that another version is used from now on; what comes in the original one
+    /// is still opened.
+    pub fn switch(&mut self, version: Version, initial: KeyPair) {
+        let before = self.initial.replace(Box::new(initial));
+        self.original = before.map(|before| Box::new(before.peer));
+        self.version = version;
+    }
+
+    /// A server chose another version than the client began with.
+    pub fn keep_original(&mut self, peer: DirectionKeys) {
+        self.original = Some(Box::new(peer));
+    }
+
+    /// What opens Initial packets of the original version, where it is not the one in use.
+    pub fn original(&self) -> Option<&DirectionKeys> {
+        self.original.as_deref()
     }
 
     /// The Initial keys, until they are discarded.
@@ -118,7 +156,10 @@ impl Keys {
 
     pub(super) fn discard(&mut self, level: Level) {
         match level {
-            Level::Initial => self.initial = None,
+            Level::Initial => {
+                self.initial = None;
+                self.original = None;
+            }
             Level::Handshake => {
                 self.handshake = Half::default();
                 self.handshake_ready = None;
@@ -138,6 +179,7 @@ impl Keys {
 ///            the old opening key stays for packets that were overtaken
 /// ```
 pub struct OneRtt {
+    version: Version,
     /// The secret of the keys we seal with.
     local_secret: Secret,
     /// The secret of `next_peer`.
@@ -168,12 +210,13 @@ pub enum Opening {
 }
 
 impl OneRtt {
-    fn new(local_secret: Secret, peer_secret: &Secret) -> Self {
+    fn new(version: Version, local_secret: Secret, peer_secret: &Secret) -> Self {
         let mut next_peer_secret = peer_secret.clone();
         Self {
-            local: DirectionKeys::from_secret(&local_secret),
-            peer: DirectionKeys::from_secret(peer_secret),
-            next_peer: next_packet_key(&mut next_peer_secret),
+            version,
+            local: DirectionKeys::from_secret(version, &local_secret),
+            peer: DirectionKeys::from_secret(version, peer_secret),
+            next_peer: next_packet_key(version, &mut next_peer_secret),
             local_secret,
             next_peer_secret,
             previous_peer: None,
@@ -252,8 +295,8 @@ impl OneRtt {
 
     /// Starts an update: both directions move to the next keys.
     pub fn update(&mut self) {
-        self.local.packet = next_packet_key(&mut self.local_secret);
-        let following = next_packet_key(&mut self.next_peer_secret);
+        self.local.packet = next_packet_key(self.version, &mut self.local_secret);
+        let following = next_packet_key(self.version, &mut self.next_peer_secret);
         let current = std::mem::replace(&mut self.next_peer, following);
         self.previous_peer = Some(std::mem::replace(&mut self.peer.packet, current));
         self.previous_expires = None;

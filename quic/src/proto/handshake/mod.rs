@@ -22,6 +22,7 @@ use self::crypto_stream::CryptoStream;
 use super::{
     error::{Code, TransportError},
     frame::{Crypto, FrameWriter},
+    packet::{KeyPair, Version},
 };
 
 /// The reason a client without ML-KEM reads when the policy is to require it.
@@ -78,14 +79,15 @@ impl Handshake {
         side: Side,
         session: Box<dyn Session>,
         policy: &KeyExchange,
-        initial: super::packet::KeyPair,
+        version: Version,
+        initial: KeyPair,
     ) -> Self {
         Self {
             side,
             session: Some(session),
             streams: PerLevel::default(),
             flight: Flight::default(),
-            keys: Keys::new(initial),
+            keys: Keys::new(version, initial),
             requires_post_quantum: policy.requires_post_quantum(),
             complete: false,
             params_seen: false,
@@ -193,7 +195,7 @@ impl Handshake {
         let had_ticket_bytes = !input.one_rtt.is_empty();
         let driven = session.drive(&mut input, &mut self.flight, waker);
         let status = driven.map_err(|error| {
-            TransportError::new(Code::crypto(error.alert.0), error.detail).in_frame(0x06)
+            TransportError::new(Code(error.code()), error.detail).in_frame(0x06)
         })?;
         if self.requires_post_quantum
             && let Some(group) = session

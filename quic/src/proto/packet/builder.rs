@@ -1,8 +1,9 @@
 use super::{
     Cid, DirectionKeys, KeyPhase, Kind, SAMPLE_LEN, TAG_LEN,
-    header::{FIXED, LONG, TYPE_HANDSHAKE, TYPE_INITIAL, TYPE_ZERO_RTT},
+    header::{FIXED, LONG},
     number,
     protected::KEY_PHASE,
+    version::{LongType, Version},
 };
 use crate::proto::{
     frame::FrameWriter,
@@ -26,7 +27,7 @@ pub enum Header<'a> {
         /// Which of them.
         kind: Kind,
         /// The version.
-        version: u32,
+        version: Version,
         /// Destination connection id.
         dcid: Cid,
         /// Source connection id.
@@ -81,13 +82,13 @@ impl Header<'_> {
                 token,
             } => {
                 let ty = match kind {
-                    Kind::Initial => TYPE_INITIAL,
-                    Kind::ZeroRtt => TYPE_ZERO_RTT,
-                    Kind::Handshake | Kind::OneRtt => TYPE_HANDSHAKE,
+                    Kind::Initial => LongType::Initial,
+                    Kind::ZeroRtt => LongType::ZeroRtt,
+                    Kind::Handshake | Kind::OneRtt => LongType::Handshake,
                 };
                 debug_assert_ne!(*kind, Kind::OneRtt, "1-RTT packets have short headers");
-                writer.put(&[LONG | FIXED | ty | pn_bits]);
-                writer.put(&version.to_be_bytes());
+                writer.put(&[LONG | FIXED | version.type_bits(ty) | pn_bits]);
+                writer.put(&version.number().to_be_bytes());
                 for cid in [dcid, scid] {
                     writer.put(&[cid.len() as u8]);
                     writer.put(cid.as_bytes());

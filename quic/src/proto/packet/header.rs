@@ -1,18 +1,19 @@
 use std::ops::Range;
 
-use super::{Cid, Kind, Protected, Retry, SUPPORTED_VERSIONS, TAG_LEN, VersionNegotiation};
+use super::{
+    Cid, Kind, Protected, Retry, TAG_LEN, VersionNegotiation,
+    version::{LongType, Version},
+};
 use crate::proto::wire::{Eof, Reader};
 
 /// Says a long header.
 pub(super) const LONG: u8 = 0x80;
-/// Set in every packet of version 1 (RFC 9000 §17.2, §17.3).
+/// Set in every packet of versions 1 and 2 (RFC 9000 §17.2, §17.3).
 pub(super) const FIXED: u8 = 0x40;
-/// Version 1 long packet types, in their place in the first byte (RFC 9000 §17.2).
+/// Where the first byte has the type of a long header (RFC 9000 §17.2).
 pub(super) const TYPE_MASK: u8 = 0x30;
-pub(super) const TYPE_INITIAL: u8 = 0x00;
-pub(super) const TYPE_ZERO_RTT: u8 = 0x10;
-pub(super) const TYPE_HANDSHAKE: u8 = 0x20;
-pub(super) const TYPE_RETRY: u8 = 0x30;
+/// From one type to the next.
+pub(super) const TYPE_STEP: u8 = 0x10;
 
 /// Why a packet is dropped without a word. No fault of a connection: anybody can send such bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -23,7 +24,7 @@ pub enum DropReason {
     /// The fixed bit is 0 (RFC 9000 §17.2, §17.3).
     #[error("packet without the fixed bit")]
     FixedBit,
-    /// A connection id of more than 20 bytes in a version 1 packet (RFC 9000 §17.2).
+    /// A connection id of more than 20 bytes (RFC 9000 §17.2).
     #[error("connection id longer than 20 bytes")]
     CidTooLong,
     /// A Retry without a token (RFC 9000 §17.2.5.2).
@@ -87,16 +88,21 @@ pub fn peek(datagram: &[u8], local_cid_len: usize) -> Option<Peek<'_>> {
 
 /// Whether a datagram starts with an Initial packet of a version we speak.
 pub fn is_initial(datagram: &[u8]) -> bool {
-    datagram
-        .first()
-        .is_some_and(|first| first & (LONG | FIXED | TYPE_MASK) == LONG | FIXED)
+    starts_with(datagram, LongType::Initial)
 }
 
 /// Whether a datagram starts with a 0-RTT packet of a version we speak.
 pub fn is_zero_rtt(datagram: &[u8]) -> bool {
-    datagram
-        .first()
-        .is_some_and(|first| first & (LONG | FIXED | TYPE_MASK) == LONG | FIXED | TYPE_ZERO_RTT)
+    starts_with(datagram, LongType::ZeroRtt)
+}
+
+fn starts_with(datagram: &[u8], ty: LongType) -> bool {
+    let Some(&[first, number @ ..]) = datagram.first_chunk::<5>() else {
+        return false;
+    };
+    first & (LONG | FIXED) == LONG | FIXED
+        && Version::from_number(u32::from_be_bytes(number))
+            .is_some_and(|version| version.long_type(first) == ty)
 }
 
 #[inline]
@@ -156,31 +162,27 @@ pub fn decode(
     let mut reader = Reader::new(datagram);
     let first = reader.u8()?;
     let fields = match peek_behind(first, &mut reader, local_cid_len)? {
-        Peek::Long { version, .. }
-            if !SUPPORTED_VERSIONS.contains(&version) || first & TYPE_MASK == TYPE_RETRY =>
-        {
-            return Ok((decode_whole(datagram)?, &mut []));
-        }
-        _ if first & FIXED == 0 => return Err(DropReason::FixedBit),
         Peek::Long {
             version,
             dcid,
             scid,
         } => {
+            let Some((version, kind)) = kind_of(first, version) else {
+                return Ok((decode_whole(datagram)?, &mut []));
+            };
+            if first & FIXED == 0 {
+                return Err(DropReason::FixedBit);
+            }
             let ends = [Cid::new(dcid), Cid::new(scid)];
             let [Some(dcid), Some(scid)] = ends else {
                 return Err(DropReason::CidTooLong);
             };
-            let kind = match first & TYPE_MASK {
-                TYPE_INITIAL => Kind::Initial,
-                TYPE_ZERO_RTT => Kind::ZeroRtt,
-                _ => Kind::Handshake,
-            };
             Fields::long(kind, version, [dcid, scid], datagram.len(), reader)?
         }
+        Peek::Short { .. } if first & FIXED == 0 => return Err(DropReason::FixedBit),
         Peek::Short { dcid } => Fields {
             kind: Kind::OneRtt,
-            version: 0,
+            version: None,
             dcid: Cid::new(dcid).ok_or(DropReason::CidTooLong)?,
             scid: Cid::EMPTY,
             token: 0..0,
@@ -212,10 +214,22 @@ pub fn decode(
     Ok((Decoded::Protected(packet), rest))
 }
 
+/// What a long header of a version we speak says it is; `None` for a Retry.
+fn kind_of(first: u8, version: u32) -> Option<(Version, Kind)> {
+    let version = Version::from_number(version)?;
+    let kind = match version.long_type(first) {
+        LongType::Initial => Kind::Initial,
+        LongType::ZeroRtt => Kind::ZeroRtt,
+        LongType::Handshake => Kind::Handshake,
+        LongType::Retry => return None,
+    };
+    Some((version, kind))
+}
+
 /// Where the fields of a protected packet are.
 struct Fields {
     kind: Kind,
-    version: u32,
+    version: Option<Version>,
     dcid: Cid,
     scid: Cid,
     token: Range<usize>,
@@ -227,7 +241,7 @@ impl Fields {
     /// Reads what follows the connection ids of a long header (RFC 9000 §17.2.2 to §17.2.4).
     fn long(
         kind: Kind,
-        version: u32,
+        version: Version,
         [dcid, scid]: [Cid; 2],
         datagram_len: usize,
         mut reader: Reader<'_>,
@@ -243,7 +257,7 @@ impl Fields {
         let pn_offset = position(&reader);
         Ok(Self {
             kind,
-            version,
+            version: Some(version),
             dcid,
             scid,
             token: token_end - token_len..token_end,
@@ -275,13 +289,13 @@ fn decode_whole(datagram: &[u8]) -> Result<Decoded<'_>, DropReason> {
             versions,
         }));
     }
-    if !SUPPORTED_VERSIONS.contains(&version) {
+    let Some(version) = Version::from_number(version) else {
         return Ok(Decoded::UnknownVersion {
             version,
             dcid,
             scid,
         });
-    }
+    };
     if first & FIXED == 0 {
         return Err(DropReason::FixedBit);
     }

@@ -32,5 +32,5 @@ pub use protection::{
     integrity_limit,
 };
 pub use retry::Retry;
-pub use version::{SUPPORTED_VERSIONS, VERSION_1};
+pub use version::{Version, Versions, reserved_version};
 pub use version_negotiation::VersionNegotiation;

@@ -1,8 +1,8 @@
 use std::ops::Range;
 
 use super::{
-    Cid, DropReason, HeaderKey, KeyPhase, Kind, PacketKey, SAMPLE_LEN, Undecryptable, header::LONG,
-    number,
+    Cid, DropReason, HeaderKey, KeyPhase, Kind, PacketKey, SAMPLE_LEN, Undecryptable, Version,
+    header::LONG, number,
 };
 
 /// The bits that must be 0 in a long header, once uncovered (RFC 9000 §17.2).
@@ -17,8 +17,8 @@ pub(super) const KEY_PHASE: u8 = 0x04;
 pub struct Protected<'a> {
     /// What it is, which says which keys open it.
     pub kind: Kind,
-    /// The version of a long header; 0 for a short one, which has none.
-    pub version: u32,
+    /// The version of a long header; a short one has none.
+    pub version: Option<Version>,
     /// Destination connection id.
     pub dcid: Cid,
     /// Source connection id; none in a short header.

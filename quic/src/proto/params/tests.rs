@@ -78,6 +78,7 @@ fn params() -> impl Strategy<Value = Params> {
         min_ack_delay: times
             .4
             .map(|delay| Duration::from_micros(delay.min(1000 * times.1))),
+        ..Params::default()
     })
 }
 

@@ -77,6 +77,9 @@ pub(super) struct PathEcn {
     ce: u64,
     /// Whether a packet is known that arrived without CE, so that not everything is marked.
     spared: bool,
+    /// Whether there was another path before: marks of packets that travelled it are still
+    /// reported.
+    is_later: bool,
 }
 
 impl PathEcn {
@@ -88,6 +91,7 @@ impl PathEcn {
             lost: 0,
             ce: 0,
             spared: false,
+            is_later: false,
         }
     }
 
@@ -107,6 +111,7 @@ impl PathEcn {
         if !matches!(self.state, EcnState::Disabled) {
             *self = Self::new(EcnState::Testing);
         }
+        self.is_later = true;
     }
 
     #[inline]
@@ -157,6 +162,11 @@ impl PathEcn {
         let Some(ce) = counted.validate(counts, newly) else {
             self.state = EcnState::Failed;
             return 0;
+        };
+        let ce = if self.is_later {
+            ce.min(newly.all())
+        } else {
+            ce
         };
         self.ce += ce;
         self.judge();

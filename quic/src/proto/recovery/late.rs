@@ -106,6 +106,11 @@ impl Episode {
         self.marked = true;
     }
 
+    /// Counts on from another path's episodes.
+    pub(super) const fn follow(&mut self, other: &Self) {
+        self.number = other.number;
+    }
+
     fn begin(&mut self, now: Instant, newest_sent: Instant) {
         if self.start.is_none_or(|start| newest_sent > start) {
             *self = Self {

@@ -9,6 +9,9 @@ use crate::proto::{
 impl<R> Recovery<R> {
     /// Declares lost what was sent long enough before an acknowledged packet (RFC 9002 §6.1), and
     /// sets the timer for what is not lost yet.
+    ///
+    /// What is larger than a full datagram of the path was a probe for its MTU, or proved to be too
+    /// large for it: its loss is no sign of congestion (RFC 9000 §14.4).
     pub(super) fn detect_lost(
         &mut self,
         now: Instant,
@@ -29,8 +32,10 @@ impl<R> Recovery<R> {
         let overtaken = state
             .skipped
             .overtaken_by(self.reordering.packets(), largest_acked);
+        let first_pn = state.first_pn;
         let mut loss_time = None;
         let (mut bytes, mut eliciting, mut count, mut marked) = (0, 0, 0, 0);
+        let (datagram_size, mut oversize_bytes) = (self.datagram_size, 0);
         let lost_before = outcome.lost.len();
         let lost = &mut self.lost;
         lost.clear();
@@ -46,14 +51,17 @@ impl<R> Recovery<R> {
                 false
             },
             |pn, packet| {
-                run.on_lost(
-                    &state.skipped,
-                    pn,
-                    packet.ack_eliciting.then_some(packet.time_sent),
-                );
-                count += 1;
+                let oversize = packet.size > datagram_size;
+                let counts = packet.ack_eliciting && !oversize && pn >= first_pn;
+                run.on_lost(&state.skipped, pn, counts.then_some(packet.time_sent));
                 marked += u64::from(packet.ecn.is_some());
                 eliciting += u32::from(packet.ack_eliciting);
+                if oversize {
+                    oversize_bytes += packet.bytes_in_flight();
+                    outcome.lost.push(Settled { pn, packet });
+                    return;
+                }
+                count += 1;
                 if let Some(snapshot) = packet.snapshot {
                     bytes += packet.bytes_in_flight();
                     lost.push(LostPacket {
@@ -70,6 +78,7 @@ impl<R> Recovery<R> {
         state.eliciting_in_flight -= eliciting;
         self.packets_lost += count;
         self.ecn.on_lost(marked);
+        self.bytes_in_flight -= oversize_bytes;
         let prior_in_flight = self.bytes_in_flight;
         self.bytes_in_flight -= bytes;
         self.delivery.on_lost(bytes);
@@ -80,7 +89,7 @@ impl<R> Recovery<R> {
         let episode = self
             .episode
             .on_lost(now, newest.time_sent, self.lost.len() as u64);
-        state.remember(now, episode, fresh);
+        state.remember(now, (episode, datagram_size), fresh);
         let severity = if run.is_persistent() {
             outcome.persistent_congestion = true;
             self.rtt.on_persistent_congestion();

@@ -6,6 +6,7 @@ mod late;
 mod loss;
 mod outcome;
 mod pacer;
+mod path;
 mod persistent;
 mod pto;
 mod reordering;
@@ -24,6 +25,7 @@ pub use self::{
     ack::Ack,
     ecn::EcnState,
     outcome::{Outcome, Settled},
+    path::PathState,
     rtt::Rtt,
 };
 use self::{
@@ -378,6 +380,11 @@ impl<R> Recovery<R> {
     pub fn needs_ping(&self, space: Space) -> bool {
         let state = self.space(space);
         state.silent >= SILENT_PACKETS && state.eliciting_in_flight == 0
+    }
+
+    /// Bytes of a full datagram.
+    pub const fn datagram_size(&self) -> u16 {
+        self.datagram_size
     }
 
     /// The datagram size of the path changed.

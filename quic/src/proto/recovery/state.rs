@@ -26,6 +26,8 @@ pub(super) struct SpaceState<R> {
     /// Packets in a row that asked for no acknowledgement.
     pub(super) silent: u16,
     pub(super) probes: u8,
+    /// Packets with smaller numbers travelled another path.
+    pub(super) first_pn: u64,
 }
 
 impl<R> SpaceState<R> {
@@ -41,6 +43,7 @@ impl<R> SpaceState<R> {
             eliciting_in_flight: 0,
             silent: 0,
             probes: 0,
+            first_pn: 0,
         }
     }
 
@@ -60,9 +63,16 @@ impl<R> SpaceState<R> {
         bytes
     }
 
-    /// Remembers packets in flight that were declared lost just now.
-    pub(super) fn remember(&mut self, now: Instant, episode: u32, lost: &[Settled<R>]) {
-        for Settled { pn, packet } in lost.iter().filter(|lost| lost.packet.in_flight) {
+    /// Remembers packets in flight that were declared lost just now, as a sign of congestion: those
+    /// of a full datagram at most.
+    pub(super) fn remember(
+        &mut self,
+        now: Instant,
+        (episode, datagram_size): (u32, u16),
+        lost: &[Settled<R>],
+    ) {
+        let told = |packet: &SentPacket<R>| packet.in_flight && packet.size <= datagram_size;
+        for Settled { pn, packet } in lost.iter().filter(|lost| told(&lost.packet)) {
             self.lost.push(LostPacket {
                 pn: *pn,
                 time_sent: packet.time_sent,
@@ -95,29 +105,24 @@ impl<R> SpaceState<R> {
     ) -> Newly {
         let mut newly = Newly::default();
         let mut eliciting = 0;
+        let first_pn = self.first_pn;
         for range in ranges {
             self.sent
                 .take_range(*range.start(), *range.end(), |pn, packet| {
-                    newly.bytes += packet.bytes_in_flight();
-                    let sent = (pn, packet.time_sent);
-                    newly.newest = newly.newest.max(Some(sent));
-                    newly.oldest = Some(newly.oldest.map_or(sent, |oldest| oldest.min(sent)));
-                    if packet.in_flight {
-                        newly.newest_in_flight = newly.newest_in_flight.max(Some(sent));
+                    if pn >= first_pn {
+                        newly.add(pn, &packet);
                     }
                     eliciting += u32::from(packet.ack_eliciting);
-                    newly.marked.add(packet.ecn);
                     outcome.largest_acked_ack = outcome.largest_acked_ack.max(packet.largest_acked);
                     outcome.acked.push(Settled { pn, packet });
                 });
         }
         self.eliciting_in_flight -= eliciting;
-        newly.eliciting = eliciting > 0;
         newly
     }
 }
 
-/// What the newly acknowledged packets of one ACK amount to.
+/// What the newly acknowledged packets of one ACK amount to, those of the path in use.
 #[derive(Debug, Default)]
 pub(super) struct Newly {
     pub(super) bytes: u64,
@@ -126,4 +131,19 @@ pub(super) struct Newly {
     pub(super) oldest: Option<(u64, Instant)>,
     pub(super) newest_in_flight: Option<(u64, Instant)>,
     pub(super) marked: ecn::Marks,
+}
+
+impl Newly {
+    #[inline]
+    fn add<R>(&mut self, pn: u64, packet: &SentPacket<R>) {
+        self.bytes += packet.bytes_in_flight();
+        let sent = (pn, packet.time_sent);
+        self.newest = self.newest.max(Some(sent));
+        self.oldest = Some(self.oldest.map_or(sent, |oldest| oldest.min(sent)));
+        if packet.in_flight {
+            self.newest_in_flight = self.newest_in_flight.max(Some(sent));
+        }
+        self.eliciting |= packet.ack_eliciting;
+        self.marked.add(packet.ecn);
+    }
 }

@@ -24,17 +24,18 @@ pub struct SentPacket<R> {
     pub largest_acked: Option<u64>,
     /// How its datagram was marked.
     pub ecn: Option<Ecn>,
-    /// What was known of the path's deliveries when it left; noted by loss detection.
+    /// What was known of the path's deliveries when it left; noted by loss detection for packets in
+    /// flight, as long as their path is in use.
     pub snapshot: Option<Snapshot>,
     /// What it carried.
     pub record: R,
 }
 
 impl<R> SentPacket<R> {
-    /// Its share of the bytes in flight.
+    /// Its share of the bytes in flight on the path in use.
     #[inline]
     pub fn bytes_in_flight(&self) -> u64 {
-        if self.in_flight { self.size.into() } else { 0 }
+        self.snapshot.map_or(0, |_| self.size.into())
     }
 }
 
@@ -149,6 +150,15 @@ impl<R> SentPackets<R> {
             State::Outstanding(packet) => Some((entry.pn, packet)),
             State::Settled(_) => None,
         })
+    }
+
+    /// Changes the packets that wait, oldest first.
+    pub fn for_each_mut(&mut self, mut change: impl FnMut(&mut SentPacket<R>)) {
+        for entry in &mut self.entries {
+            if let State::Outstanding(packet) = &mut entry.state {
+                change(packet);
+            }
+        }
     }
 
     /// Takes the packets of `first..=last`, oldest first. The work is bound by what is waiting, not

@@ -3,6 +3,7 @@ use super::*;
 fn session(len: usize, since: Instant) -> Session {
     Session {
         lineage: Lineage::PostQuantum,
+        audience: Audience::default(),
         context: Arc::default(),
         value: Zeroizing::new(vec![7; len]),
         since,

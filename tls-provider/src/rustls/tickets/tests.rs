@@ -1,6 +1,8 @@
 use super::*;
 use crate::rustls::chain::Issue;
 
+const OPEN: Audience = [1; 16];
+
 fn issue(lineage: Option<Lineage>) {
     chain::begin(Issue {
         lineage,
@@ -10,7 +12,11 @@ fn issue(lineage: Option<Lineage>) {
 
 fn sealed(policy: KeyExchange, shared: &Shared) -> Sealed {
     let inner = shared.ticketer().expect("a ticketer");
-    Sealed { inner, policy }
+    Sealed {
+        inner,
+        policy,
+        audience: OPEN,
+    }
 }
 
 #[test]
@@ -40,6 +46,7 @@ fn nothing_is_issued_without_a_lineage() {
     let kept = Kept {
         sessions: shared.sessions().clone(),
         policy: KeyExchange::PreferPostQuantum,
+        audience: OPEN,
     };
     assert!(!kept.put(vec![1; 32], vec![2]));
 }
@@ -61,6 +68,7 @@ fn a_kept_session_of_classical_lineage_is_left_to_policies_that_take_it() {
     let kept = |policy| Kept {
         sessions: shared.sessions().clone(),
         policy,
+        audience: OPEN,
     };
     issue(Some(Lineage::Classical));
     assert!(kept(KeyExchange::PreferPostQuantum).put(vec![1; 32], vec![2]));
@@ -75,4 +83,41 @@ fn a_kept_session_of_classical_lineage_is_left_to_policies_that_take_it() {
         chain::take_found().expect("noted").lineage,
         Lineage::Classical
     );
+}
+
+#[test]
+fn a_ticket_is_for_servers_that_ask_clients_in_the_same_way() {
+    use crate::Trust;
+    let roots = |bytes: &[u8]| Trust::roots_der([crate::CertificateDer::from(bytes.to_vec())]);
+    let kinds = [
+        ClientAuth::None,
+        ClientAuth::Optional(roots(b"a")),
+        ClientAuth::Required(roots(b"a")),
+        ClientAuth::Required(roots(b"b")),
+        ClientAuth::Required(Trust::dangerously_accept_any_certificate()),
+    ];
+    let shared = Shared::default();
+    let sealed = kinds.each_ref().map(|auth| Sealed {
+        audience: audience(auth).expect("roots"),
+        ..sealed(KeyExchange::PreferPostQuantum, &shared)
+    });
+    let kept = kinds.each_ref().map(|auth| Kept {
+        sessions: shared.sessions().clone(),
+        policy: KeyExchange::PreferPostQuantum,
+        audience: audience(auth).expect("roots"),
+    });
+    issue(Some(Lineage::PostQuantum));
+    for (from, issuing) in sealed.iter().enumerate() {
+        let ticket = issuing.encrypt(b"state").expect("a ticket");
+        for (to, opening) in sealed.iter().enumerate() {
+            assert_eq!(opening.decrypt(&ticket).is_some(), from == to);
+        }
+    }
+    for (from, issuing) in kept.iter().enumerate() {
+        for (to, opening) in kept.iter().enumerate() {
+            let id = vec![u8::try_from(10 * from + to).expect("small"); 32];
+            assert!(issuing.put(id.clone(), vec![1]));
+            assert_eq!(opening.take(&id).is_some(), from == to);
+        }
+    }
 }

@@ -17,6 +17,7 @@ use crate::{
         error::Code,
         frame::{EcnCounts, FrameWriter},
         packet::Space,
+        path::Mtu,
         recovery::EcnState,
         streams::{Direction, StreamId},
         wire::{VarInt, Writer},
@@ -24,10 +25,12 @@ use crate::{
     sim::Raw,
 };
 
-/// A pair whose handshake is over, and a stream that the server writes to.
+/// A pair whose handshake is over, and a stream that the server writes to. Every packet of it is
+/// counted, so that no probe for the MTU may be among them.
 fn established() -> (Pair, StreamId) {
     let mut pair = pair();
     pair.run();
+    *pair.server.connection().path.mtu_mut() = Mtu::new(1200);
     let id = pair.server.connection().streams().open(Direction::Uni);
     (pair, id.unwrap())
 }

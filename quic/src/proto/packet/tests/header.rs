@@ -2,8 +2,8 @@ use proptest::{collection::vec, prelude::*};
 
 use super::keys;
 use crate::proto::packet::{
-    Cid, Decoded, DropReason, Header, Kind, PacketBuilder, Peek, SUPPORTED_VERSIONS, VERSION_1,
-    VersionNegotiation, decode, peek,
+    Cid, Decoded, DropReason, Header, Kind, PacketBuilder, Peek, Version, VersionNegotiation,
+    Versions, decode, peek,
 };
 use hybriq_tls::Suite;
 
@@ -23,7 +23,7 @@ fn coalesced_packets_come_one_after_the_other() {
     let (dcid, scid) = (Cid::from([1; 8]), Cid::from([2; 8]));
     let header = |kind| Header::Long {
         kind,
-        version: VERSION_1,
+        version: Version::V1,
         dcid,
         scid,
         token: b"token",
@@ -62,7 +62,7 @@ fn coalesced_packets_come_one_after_the_other() {
         );
         let long = kind != Kind::OneRtt;
         assert_eq!(packet.scid, if long { scid } else { Cid::EMPTY });
-        assert_eq!(packet.version, if long { VERSION_1 } else { 0 });
+        assert_eq!(packet.version, long.then_some(Version::V1));
         rest = behind;
     }
     assert!(rest.is_empty());
@@ -177,10 +177,15 @@ fn a_version_negotiation_packet_answers_with_the_ids_swapped() {
     let mut buffer = [0; 1200];
     for random in [0, 0x1234_5678, u32::MAX] {
         let answer = VersionNegotiation::answer(&dcid, &scid);
-        let len = answer.encode(random, &mut buffer).expect("room");
-        assert_eq!(answer.encode(random, &mut buffer[..len - 1]), None);
         let len = answer
-            .encode(random, &mut buffer)
+            .encode(Versions::DEFAULT, random, &mut buffer)
+            .expect("room");
+        assert_eq!(
+            answer.encode(Versions::DEFAULT, random, &mut buffer[..len - 1]),
+            None
+        );
+        let len = answer
+            .encode(Versions::DEFAULT, random, &mut buffer)
             .map_or(0, |again| again.min(len));
         let (Decoded::VersionNegotiation(packet), rest) =
             decode(&mut buffer[..len], 8).expect("a packet")
@@ -190,7 +195,7 @@ fn a_version_negotiation_packet_answers_with_the_ids_swapped() {
         assert!(rest.is_empty());
         assert_eq!((packet.dcid, packet.scid), (&scid[..], &dcid[..]));
         let versions: Vec<u32> = packet.versions().collect();
-        assert_eq!(versions[1..], SUPPORTED_VERSIONS);
+        assert_eq!(versions[1..], [0x6b33_43cf, 1]);
         assert_eq!(
             versions[0] & 0x0f0f_0f0f,
             0x0a0a_0a0a,
@@ -198,7 +203,7 @@ fn a_version_negotiation_packet_answers_with_the_ids_swapped() {
         );
     }
     assert_eq!(
-        VersionNegotiation::answer(&[0; 256], &[]).encode(0, &mut buffer),
+        VersionNegotiation::answer(&[0; 256], &[]).encode(Versions::DEFAULT, 0, &mut buffer),
         None
     );
 }
@@ -210,7 +215,7 @@ fn routing_needs_nothing_but_the_connection_id() {
     assert_eq!(peek(&short, 8).map(|peek| peek.dcid().len()), Some(8));
     let initial = long(0xc0, b"dcid", b"scid");
     let expected = Peek::Long {
-        version: VERSION_1,
+        version: 1,
         dcid: b"dcid",
         scid: b"scid",
     };

@@ -5,7 +5,7 @@ use hybriq_tls::{Level, Secret, Side, Suite};
 use super::hex;
 use crate::proto::{
     frame::Frame,
-    packet::{Cid, Decoded, DirectionKeys, Kind, Retry, VERSION_1, decode, initial_keys},
+    packet::{Cid, Decoded, DirectionKeys, Kind, Retry, Version, decode, initial_keys},
     wire::Reader,
 };
 
@@ -94,7 +94,10 @@ fn opened(packet: &str, keys: &DirectionKeys, scid: &str, pn: u64) -> Vec<u8> {
         panic!("not an Initial")
     };
     assert!(rest.is_empty());
-    assert_eq!((packet.kind, packet.version), (Kind::Initial, VERSION_1));
+    assert_eq!(
+        (packet.kind, packet.version),
+        (Kind::Initial, Some(Version::V1))
+    );
     assert_eq!(packet.scid.as_bytes(), hex(scid));
     assert!(packet.token().is_empty());
     let packet = packet.unprotect(&keys.header, None).expect("a sample");
@@ -107,8 +110,8 @@ fn a_1_and_a_2_the_client_initial() {
     let mut payload = hex(CLIENT_FRAMES);
     payload.resize(1162, 0);
     let dcid = Cid::from(DCID);
-    let client = initial_keys(VERSION_1, &dcid, Side::Client).local;
-    let server = initial_keys(VERSION_1, &dcid, Side::Server).peer;
+    let client = initial_keys(Version::V1, &dcid, Side::Client).local;
+    let server = initial_keys(Version::V1, &dcid, Side::Server).peer;
 
     let sample = hex("d1b1c98dd7689fb8ec11d242b123dc9b");
     let mask = client.header.mask(sample.first_chunk().expect("16 bytes"));
@@ -130,8 +133,8 @@ fn a_1_and_a_2_the_client_initial() {
 fn a_3_the_server_initial() {
     let payload = hex(SERVER_FRAMES);
     let dcid = Cid::from(DCID);
-    let server = initial_keys(VERSION_1, &dcid, Side::Server).local;
-    let client = initial_keys(VERSION_1, &dcid, Side::Client).peer;
+    let server = initial_keys(Version::V1, &dcid, Side::Server).local;
+    let client = initial_keys(Version::V1, &dcid, Side::Client).peer;
 
     let sample = hex("2cd0991cd25b0aac406a5816b6394100");
     let mask = server.header.mask(sample.first_chunk().expect("16 bytes"));
@@ -154,13 +157,13 @@ fn a_4_the_retry() {
         panic!("no Retry")
     };
     assert!(rest.is_empty());
-    assert_eq!((retry.version, retry.token), (VERSION_1, &b"token"[..]));
+    assert_eq!((retry.version, retry.token), (Version::V1, &b"token"[..]));
     assert!(retry.dcid.is_empty());
     assert_eq!(retry.scid.as_bytes(), hex("f067a5502a4262b5"));
     assert!(retry.verify(&Cid::from(DCID)));
     assert!(!retry.verify(&Cid::from([0; 8])));
 
-    let retry = Retry::new(VERSION_1, Cid::EMPTY, retry.scid, b"token");
+    let retry = Retry::new(Version::V1, Cid::EMPTY, retry.scid, b"token");
     let mut buffer = [0; 1200];
     let len = retry
         .encode(&Cid::from(DCID), 0x0f, &mut buffer)
@@ -178,7 +181,7 @@ fn a_5_the_chacha20_short_header() {
     let suite = Suite::ChaCha20Poly1305Sha256;
     let secret =
         Secret::new(Level::OneRtt, Side::Server, suite, &secret).expect("48 bytes at most");
-    let keys = DirectionKeys::from_secret(&secret);
+    let keys = DirectionKeys::from_secret(Version::V1, &secret);
 
     let sample = hex("5e5cd55c41f69080575d7999c25a5bfb");
     let mask = keys.header.mask(sample.first_chunk().expect("16 bytes"));

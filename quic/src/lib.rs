@@ -172,6 +172,8 @@ mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
 
+#[doc(hidden)]
+pub use config::KnownVersions;
 pub use config::{
     AckFrequency, AddressValidation, CarefulResume, ClientConfig, MemoryTokenStore, ServerConfig,
     TokenKeys, TokenStore, TransportConfig,

@@ -5,7 +5,7 @@ use hybriq_tls::{
     Trust,
 };
 
-use super::{MemoryTokenStore, TokenStore, TransportConfig};
+use super::{KnownVersions, MemoryTokenStore, TokenStore, TransportConfig};
 use crate::proto::endpoint::Setup;
 
 /// What a client connects with. Start from [`ClientConfig::new`].
@@ -33,6 +33,7 @@ pub struct ClientConfig {
     transport: TransportConfig,
     early_data: EarlyData,
     tokens: Arc<dyn TokenStore>,
+    versions: KnownVersions,
     built: Arc<OnceLock<Setup>>,
 }
 
@@ -52,6 +53,7 @@ impl ClientConfig {
             transport: TransportConfig::new(),
             early_data: EarlyData::Off,
             tokens: Arc::new(MemoryTokenStore::new()),
+            versions: KnownVersions::default(),
             built: Arc::default(),
         }
     }
@@ -164,7 +166,11 @@ impl ClientConfig {
         let transport = self.transport.clone().token_store(self.tokens.clone());
         let setup = Setup {
             provider,
-            transport: Arc::new(transport.early_data(self.early_data)),
+            transport: Arc::new(
+                transport
+                    .early_data(self.early_data)
+                    .remember_versions(self.versions.clone()),
+            ),
         };
         Ok(self.built.get_or_init(|| setup).clone())
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use hybriq::{
-    AddressValidation, EarlyData, TokenKeys,
+    AddressValidation, EarlyData, TokenKeys, Version,
     proto::{
         connection::{Connection, Event},
         endpoint::Setup,
@@ -145,8 +145,7 @@ fn kinds(record: &Record) -> Vec<PacketKind> {
     record.packets.iter().map(|packet| packet.kind).collect()
 }
 
-/// Proves: rfc9001 4.6 early-data-answered-in-one-round-trip
-/// Proves: rfc9000 17.2.3 early-data-in-zero-rtt-packets
+/// Proves: rfc9001 8.3 no-end-of-early-data
 #[test]
 fn a_request_in_0_rtt_is_answered_after_one_round_trip() {
     let (client, server) = early_pair(transport(), transport());
@@ -156,10 +155,16 @@ fn a_request_in_0_rtt_is_answered_after_one_round_trip() {
     assert_eq!(early_data(&world, 1), [EarlyData::Accepted; 2]);
     assert_eq!(answered_after(&world, 1), RTT);
     assert_eq!(answered_after(&world, 0), 2 * RTT, "without it takes two");
+    let handshake: usize = second_sent(&world)
+        .flat_map(|record| &record.packets)
+        .filter(|packet| packet.kind == PacketKind::Handshake)
+        .map(|packet| packet.range.len())
+        .sum();
+    // Header and tag, frame header, and a Finished of SHA-256: no room for EndOfEarlyData.
+    assert_eq!(handshake, 42 + 3 + 36);
 }
 
-/// Proves: rfc9000 12.2 early-data-coalesced-behind-the-client-hello
-/// Proves: rfc9000 14.1 initial-datagrams-stay-full
+/// Proves: rfc9000 8.1 client-initials-are-full
 #[test]
 fn early_data_leaves_behind_the_whole_client_hello() {
     let (client, server) = early_pair(transport(), transport());
@@ -185,7 +190,8 @@ fn early_data_leaves_behind_the_whole_client_hello() {
     assert_eq!(answered_after(&world, 1), RTT);
 }
 
-/// Proves: rfc9000 17.2.3 no-zero-rtt-packets-once-one-rtt-keys-are-there
+/// Proves: rfc9000 17.2.3 no-0rtt-after-1rtt
+/// Proves: rfc9001 5.6 no-0rtt-with-1rtt-keys
 #[test]
 fn a_client_goes_on_in_1_rtt_packets() {
     let (client, server) = early_pair(transport(), transport());
@@ -199,7 +205,6 @@ fn a_client_goes_on_in_1_rtt_packets() {
     assert_eq!(early_data(&world, 1), [EarlyData::Accepted; 2]);
 }
 
-/// Proves: rfc9001 4.6.2 rejected-early-data-is-lost-and-the-connection-goes-on
 #[test]
 fn a_restarted_server_refuses_and_the_client_asks_again() {
     let (client, server) = early_pair(transport(), transport());
@@ -211,7 +216,6 @@ fn a_restarted_server_refuses_and_the_client_asks_again() {
     assert!(!world.client(1).handshake.as_ref().unwrap().resumed);
 }
 
-/// Proves: rfc9001 4.6.1 early-data-only-where-the-server-says
 #[test]
 fn a_server_that_takes_no_early_data_refuses() {
     let (client, server) = early_pair(transport(), transport());
@@ -235,7 +239,6 @@ fn a_server_that_speaks_another_protocol_refuses() {
     );
 }
 
-/// Proves: rfc9001 4.6.2 hello-retry-request-rejects-early-data
 #[test]
 fn a_hello_retry_request_refuses() {
     let tickets = Tickets::new();
@@ -253,7 +256,7 @@ fn a_hello_retry_request_refuses() {
     assert_eq!(late.count(), 0, "no 0-RTT packet after the request");
 }
 
-/// Proves: rfc9000 7.4.1 server-refuses-early-data-where-it-allows-less
+/// Proves: rfc9000 7.4.1 server-keeps-what-0rtt-used
 #[test]
 fn a_server_that_allows_less_than_before_refuses() {
     let (client, server) = early_pair(transport(), transport());
@@ -267,7 +270,7 @@ fn a_server_that_allows_less_than_before_refuses() {
     assert_eq!(early_data(&world, 1), [EarlyData::Rejected; 2]);
 }
 
-/// Proves: rfc9000 7.4.1 client-obeys-remembered-limits
+/// Proves: rfc9000 7.4.1 0rtt-uses-remembered-parameters
 #[test]
 fn early_data_beyond_the_remembered_limits_waits() {
     let narrow = || transport().initial_receive_window(4000).max_bidi_streams(2);
@@ -283,8 +286,8 @@ fn early_data_beyond_the_remembered_limits_waits() {
     assert!((4000..5000).contains(&early), "{early} bytes");
 }
 
-/// Proves: rfc9001 9.2 replayed-first-flight-is-accepted-once
-/// Proves: rfc9001 5.7 rejected-early-packets-are-dropped
+/// Proves: rfc9001 9.2 replayed-0rtt-is-refused
+/// Proves: rfc9001 4.6.2 rejected-0rtt-is-not-read
 #[test]
 fn a_first_flight_that_is_sent_again_is_taken_once() {
     let (client, server) = early_pair(transport(), transport());
@@ -314,8 +317,6 @@ fn a_first_flight_that_is_sent_again_is_taken_once() {
     assert!(world.accepted(2).complete_at.is_none());
 }
 
-/// Proves: rfc9000 5.2.2 early-packets-before-the-initial-are-kept
-/// Proves: rfc9001 5.7 early-packets-wait-for-the-client-hello
 #[test]
 fn early_packets_may_overtake_the_client_hello() {
     for late in [vec![0], vec![1], vec![0, 1]] {
@@ -340,7 +341,7 @@ fn the_order_of_the_first_flight_does_not_matter() {
     }
 }
 
-/// Proves: rfc9000 13.3 lost-early-data-is-sent-again
+/// Proves: rfc9000 13.3 lost-frames-are-sent-again
 #[test]
 fn whatever_is_lost_early_data_arrives_once() {
     for first in 0..10 {
@@ -371,7 +372,7 @@ fn whatever_is_lost_refused_early_data_is_asked_again() {
     }
 }
 
-/// Proves: rfc9000 17.2.5.3 early-data-after-retry-is-accepted
+/// Proves: rfc9000 17.2.5.3 numbers-go-on-after-retry
 #[test]
 fn whatever_is_lost_early_data_survives_a_retry() {
     let run = |lost: &[usize]| {
@@ -396,7 +397,6 @@ fn whatever_is_lost_early_data_survives_a_retry() {
     }
 }
 
-/// Proves: rfc9001 4.6.1 another-protocol-rejects-early-data
 #[test]
 fn a_server_with_the_same_tickets_and_another_protocol_refuses() {
     let tickets = Tickets::new();
@@ -418,4 +418,87 @@ fn a_server_with_the_same_tickets_takes_early_data_over() {
     change(&mut world, &server());
     come_again(&mut world, &client, Ask::one_byte());
     assert_eq!(early_data(&world, 1), [EarlyData::Accepted; 2]);
+}
+
+/// Proves: rfc9001 5.6 0rtt-only-when-asked
+#[test]
+fn nothing_leaves_early_that_was_not_meant_to() {
+    let (client, server) = early_pair(transport(), transport());
+    let mut world = visited(plain(1), &client, &server);
+    world.connect(&client, Ask::one_byte());
+    world.run(LIMIT);
+    assert_eq!(answered_after(&world, 1), 2 * RTT);
+    let early = second_sent(&world).filter(|it| it.has(PacketKind::ZeroRtt));
+    assert_eq!(early.count(), 0);
+}
+
+/// The versions of the second client's packets of a type, in order.
+fn versions_of(world: &World, kind: PacketKind) -> Vec<u32> {
+    let version = |record: &Record, start: usize| {
+        let number = record.payload[start + 1..].first_chunk().unwrap();
+        u32::from_be_bytes(*number)
+    };
+    second_sent(world)
+        .flat_map(|record| record.packets.iter().map(move |packet| (record, packet)))
+        .filter(|(_, packet)| packet.kind == kind)
+        .map(|(record, packet)| version(record, packet.range.start))
+        .collect()
+}
+
+/// Proves: rfc9369 5 tickets-are-of-one-version
+#[test]
+fn a_client_begins_in_the_version_of_its_ticket() {
+    let (client, server) = early_pair(transport(), transport());
+    let mut world = visited(plain(1), &client, &server);
+    come_again(&mut world, &client, Ask::one_byte());
+    let spoken = |index: usize| world.client(index).handshake.as_ref().unwrap().version;
+    assert_eq!([spoken(0), spoken(1)], [Version::V2; 2]);
+    for kind in [PacketKind::Initial, PacketKind::ZeroRtt] {
+        let versions = versions_of(&world, kind);
+        assert!(!versions.is_empty() && versions.iter().all(|it| *it == Version::V2.number()));
+    }
+    assert_eq!(early_data(&world, 1), [EarlyData::Accepted; 2]);
+}
+
+/// Proves: rfc9369 5 tickets-are-of-one-version
+/// Proves: rfc9369 4.1 0rtt-stays-in-the-original-version
+#[test]
+fn early_data_of_another_version_is_refused_and_stays_in_its_version() {
+    for lost in [vec![], vec![1]] {
+        // This one knows no better than to use its ticket with the other version.
+        let forgetful = |client: &Setup| Setup {
+            provider: client.provider.clone(),
+            transport: Arc::new(transport().early_data(hybriq::tls::EarlyData::On)),
+        };
+        let (client, server) = early_pair(transport(), transport());
+        let node = Of(SECOND, DropNth::new(lost));
+        let network = plain(1).toward(Side::Client, node);
+        let mut world = visited(network, &client, &server);
+        come_again(&mut world, &forgetful(&client), Ask::streams(1, 5000));
+        assert_eq!(early_data(&world, 1), [EarlyData::Rejected; 2]);
+        let versions = versions_of(&world, PacketKind::ZeroRtt);
+        assert!(versions.len() >= 4 && versions.iter().all(|it| *it == Version::V1.number()));
+        let handshake = world.client(1).handshake.as_ref().unwrap();
+        assert_eq!(handshake.version, Version::V2);
+    }
+}
+
+/// Proves: rfc9369 5 tickets-are-of-one-version
+#[test]
+fn a_server_that_speaks_the_version_no_more_gets_no_ticket_and_no_early_data() {
+    let (client, server) = early_pair(transport(), transport());
+    let mut world = visited(plain(1), &client, &server);
+    let old = Setup {
+        provider: server.provider.clone(),
+        transport: Arc::new(transport().versions([Version::V1])),
+    };
+    let mut again = World::new(plain(2), old);
+    again.connect(&client, Ask::streams(2, 2000).early());
+    again.run(LIMIT);
+    assert_eq!(again.client(0).progress(), Progress::Done);
+    let handshake = again.client(0).handshake.as_ref().unwrap();
+    assert_eq!(handshake.version, Version::V1);
+    assert_eq!(handshake.early_data, EarlyData::Rejected);
+    assert!(!handshake.resumed);
+    world.run(LIMIT);
 }

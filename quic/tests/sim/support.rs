@@ -6,7 +6,7 @@ use std::{
 };
 
 use hybriq::{
-    By, ConnectionError, TransportConfig,
+    By, ConnectionError, KnownVersions, TransportConfig,
     proto::endpoint::Setup,
     sim::{App, Ask, Network, Progress, World, ms},
     tls::{
@@ -234,7 +234,9 @@ pub(crate) fn early_client(protocols: &[&str], transport: TransportConfig) -> Se
     let options = ClientOptions::new().alpn(protocols).trust(trust);
     setup(
         Backend::Rustls.client(&options).unwrap(),
-        transport.early_data(EarlyData::On),
+        transport
+            .early_data(EarlyData::On)
+            .remember_versions(KnownVersions::default()),
     )
 }
 

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use hybriq_tls::{EarlyData, EarlyDataStatus, Side};
 
-use super::{Connection, Event, Setup, delivery::Carried, receive::Seen, versions::Attempt};
+use super::{ClientStart, Connection, Event, delivery::Carried, receive::Seen};
 use crate::proto::{
     error::{Code, TransportError},
     frame::FrameWriter,
@@ -39,6 +39,18 @@ pub(super) struct ZeroRtt {
     keys_until: Option<Instant>,
     /// Whether a client's first attempt, with 0-RTT data, came to nothing.
     lost: bool,
+    /// The server whose version a client remembers.
+    server_name: Option<Box<str>>,
+}
+
+impl ZeroRtt {
+    pub(super) fn of_client(start: &ClientStart<'_>) -> Self {
+        let remembers = start.setup.transport.known_versions.is_some();
+        Self {
+            server_name: remembers.then(|| start.server_name.into()),
+            ..Self::default()
+        }
+    }
 }
 
 impl Connection {
@@ -125,6 +137,10 @@ impl Connection {
             }
         }
         self.handshake.discard_zero_rtt();
+        if let (Some(name), Some(known)) = (&self.zero_rtt.server_name, &self.config.known_versions)
+        {
+            known.put(name, self.version());
+        }
         Ok(())
     }
 
@@ -275,12 +291,29 @@ pub(super) fn early_context(version: Version, params: &Params) -> Vec<u8> {
     numbers.flat_map(u64::to_be_bytes).collect()
 }
 
-/// Whether an attempt offers 0-RTT data: one that a Version Negotiation packet led to has nothing to
-/// go by.
-pub(super) fn offer(setup: &Setup, attempt: Attempt) -> EarlyData {
-    if attempt.reacts() {
+/// Whether a client may use its tickets of a server: they are of the version that was spoken with it
+/// last (RFC 9369 §5).
+pub(super) fn may_resume(start: &ClientStart<'_>) -> bool {
+    let known = start.setup.transport.known_version(start.server_name);
+    known.is_none_or(|version| version == start.attempt.version())
+}
+
+/// Whether a client's attempt offers 0-RTT data: one that a Version Negotiation packet led to goes
+/// without, so that nothing is sent twice.
+pub(super) fn offer(start: &ClientStart<'_>) -> EarlyData {
+    if start.attempt.reacts() {
         EarlyData::Off
     } else {
-        setup.transport.early_data
+        start.setup.transport.early_data
+    }
+}
+
+/// Whether a server takes 0-RTT data. Its tickets are of the version in use, and the client's first
+/// flight must be of the same (RFC 9369 §5).
+pub(super) fn takes(original: Version, version: Version) -> EarlyData {
+    if original == version {
+        EarlyData::On
+    } else {
+        EarlyData::Off
     }
 }

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hybriq_tls::{ClientHello, ConfigError, EarlyData, KeyExchange, Session, Side, Start};
+use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 
 use super::{
     Connection, Event, Setup,
@@ -121,8 +121,8 @@ impl Connection {
             Start {
                 params: &params,
                 server_name: Some(server_name),
-                resume: true,
-                early_data: early::offer(setup, start.attempt),
+                resume: early::may_resume(start),
+                early_data: early::offer(start),
                 ..Start::default()
             },
         )?;
@@ -145,6 +145,7 @@ impl Connection {
         connection.path_keys = PathKeys::of_client(start);
         connection.new_tokens = NewTokens::of_client(start);
         connection.advance_handshake(now);
+        connection.zero_rtt = ZeroRtt::of_client(start);
         connection.offer_early_data();
         Ok(connection)
     }
@@ -181,7 +182,7 @@ impl Connection {
                 params: &params,
                 client_hello: Some(client_hello),
                 resume: true,
-                early_data: EarlyData::On,
+                early_data: early::takes(original, version),
                 early_context: &early_context(version, &told),
                 ..Start::default()
             },

@@ -36,9 +36,9 @@ pub struct Attempt {
 
 impl Attempt {
     /// The first attempt of a client.
-    pub fn first(setup: &Setup) -> Self {
+    pub fn first(setup: &Setup, server_name: &str) -> Self {
         Self {
-            version: setup.transport.first_flight_version(),
+            version: setup.transport.version_for(server_name),
             reacts: false,
         }
     }

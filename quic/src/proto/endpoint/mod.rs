@@ -280,7 +280,7 @@ impl Endpoint {
             setup,
             remote,
             server_name,
-            attempt: Attempt::first(setup),
+            attempt: Attempt::first(setup, server_name),
             local_cid,
             initial_dcid: Cid::from(dcid),
             seed: self.new_seed(),

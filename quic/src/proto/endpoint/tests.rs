@@ -191,7 +191,6 @@ fn kept_of(endpoint: &mut Endpoint, dcid: Cid, remote: SocketAddr) -> usize {
     kept.map_or(0, |kept| kept.packets.len())
 }
 
-/// Proves: rfc9000 5.2.2 kept-early-packets-are-bounded
 #[test]
 fn early_packets_of_strangers_are_bounded() {
     let now = Instant::now();

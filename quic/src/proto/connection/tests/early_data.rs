@@ -13,7 +13,7 @@ use crate::{
     proto::{
         error::Code,
         frame::{Encode, FrameWriter, NewToken, PathResponse, RetireConnectionId},
-        packet::{Cid, Kind, Space},
+        packet::{Cid, Header, Kind, Space},
         streams::{Direction, StreamEvent, StreamId},
     },
 };
@@ -58,8 +58,7 @@ fn deliver_flight(pair: &mut Pair) {
     }
 }
 
-/// Proves: rfc9001 4.9.3 client-drops-zero-rtt-keys-with-one-rtt-keys
-/// Proves: rfc9001 4.9.3 server-drops-zero-rtt-keys-soon-after-a-one-rtt-packet
+/// Proves: rfc9001 4.9.3 0rtt-keys-are-discarded
 #[test]
 fn both_ends_drop_their_0_rtt_keys() {
     let mut pair = again();
@@ -89,8 +88,8 @@ fn both_ends_drop_their_0_rtt_keys() {
     );
 }
 
-/// Proves: rfc9000 12.5 frames-forbidden-in-zero-rtt-packets
-/// Proves: rfc9001 8.3 no-crypto-and-no-end-of-early-data-in-zero-rtt
+/// Proves: rfc9000 12.4 frames-in-wrong-packets-close
+/// Proves: rfc9001 8.3 crypto-in-0rtt-closes
 #[test]
 fn frames_that_answer_close_the_connection_in_0_rtt() {
     fn frame(frame: impl Encode + 'static) -> Box<dyn Fn(&mut FrameWriter<'_>)> {
@@ -137,8 +136,9 @@ fn frames_that_answer_close_the_connection_in_0_rtt() {
     }
 }
 
-/// Proves: rfc9001 4.6.2 rejected-early-data-resets-streams
-/// Proves: rfc9000 12.3 packet-numbers-go-on-after-rejection
+/// Proves: rfc9001 4.6.2 rejected-0rtt-resets-streams
+/// Proves: rfc9001 4.6.2 rejected-0rtt-is-not-read
+/// Proves: rfc9000 17.2.3 0rtt-numbers-are-not-reused
 #[test]
 fn what_was_refused_never_was_but_its_packet_numbers() {
     let mut pair = come_again(&server(), &server());
@@ -164,8 +164,8 @@ fn what_was_refused_never_was_but_its_packet_numbers() {
     assert!(!pair.server.connection().streams().is_early(id));
 }
 
-/// Proves: rfc9000 17.2.5.3 packet-numbers-go-on-after-retry
-/// Proves: rfc9000 17.2.5.3 early-data-sent-again-after-retry
+/// Proves: rfc9000 17.2.3 0rtt-numbers-are-not-reused
+/// Proves: rfc9000 17.2.5.3 numbers-go-on-after-retry
 #[test]
 fn a_retry_repeats_early_data_under_new_numbers() {
     let mut pair = again();
@@ -183,7 +183,7 @@ fn a_retry_repeats_early_data_under_new_numbers() {
     assert_eq!(client.early_data(), EarlyDataStatus::Offered);
 }
 
-/// Proves: rfc9000 7.4.1 reduced-limits-after-accepted-early-data-close-the-connection
+/// Proves: rfc9000 7.4.1 client-checks-reduced-limits
 #[test]
 fn a_server_that_accepts_and_allows_less_is_at_fault() {
     let mut pair = again();
@@ -205,12 +205,14 @@ fn a_server_that_accepts_and_allows_less_is_at_fault() {
     }
 }
 
-/// Proves: rfc9000 7.4.1 updated-limits-are-not-used-in-zero-rtt
+/// Proves: rfc9000 7.4.1 0rtt-uses-remembered-parameters
+/// Proves: rfc9000 7.4.1 some-parameters-are-not-remembered
 #[test]
 fn a_client_goes_by_what_it_remembers_until_it_sends_1_rtt_packets() {
     let server = server();
     let mut pair = come_again(&server, &server);
     let client = pair.client.connection();
+    assert!(client.peer_params.is_none() && client.reset_tokens().next().is_none());
     // Nobody tells it anything that it could use, be it in time.
     client.peer_params = Some(crate::proto::params::Params {
         initial_max_streams_bidi: 1_000,
@@ -224,7 +226,6 @@ fn a_client_goes_by_what_it_remembers_until_it_sends_1_rtt_packets() {
     assert_eq!(opened, server.transport.max_bidi_streams);
 }
 
-/// Proves: rfc9000 8.1 early-data-validates-no-address
 #[test]
 fn early_data_proves_no_address() {
     let mut pair = again();
@@ -235,7 +236,6 @@ fn early_data_proves_no_address() {
     assert!(server.path.credit() < 1 << 20, "{}", server.path.credit());
 }
 
-/// Proves: rfc9001 4.6.1 early-data-is-marked-for-the-application
 #[test]
 fn a_server_knows_which_streams_came_early() {
     let mut pair = again();
@@ -268,4 +268,28 @@ fn a_late_0_rtt_packet_is_dropped_quietly() {
     pair.server.connection().on_timeout(much_later);
     assert_eq!(accepted(&mut pair, &mut late), 0);
     assert_eq!(pair.server.close_reason(), None);
+}
+
+/// Proves: rfc9001 5.6 server-never-uses-0rtt-keys
+#[test]
+fn a_client_drops_0_rtt_packets() {
+    let mut pair = again();
+    deliver_flight(&mut pair);
+    let server = pair.server.connection();
+    assert_eq!(server.kind_of(Space::Data), Kind::OneRtt);
+    let client = pair.client.connection();
+    let (ours, theirs) = (
+        client.local_cids().next().unwrap(),
+        *client.peer_cids.active(),
+    );
+    let turn = |header: &mut Header<'_>| {
+        if let Header::Long { dcid, scid, .. } = header {
+            (*dcid, *scid) = (ours, theirs);
+        }
+    };
+    let mut datagram = client.forge(Space::Data, turn, 0, |out| assert!(out.ping()));
+    pair.client
+        .receive(pair.now, server_address(), &mut datagram);
+    let stats = pair.client.connection().stats();
+    assert_eq!((stats.packets_received, stats.packets_dropped), (0, 1));
 }

@@ -135,6 +135,11 @@ impl Worker {
         self.endpoint.set_address_validation(keys, policy);
     }
 
+    /// How many clients may wait for the application.
+    pub(crate) fn set_accept_backlog(&mut self, clients: usize) {
+        self.endpoint.set_accept_backlog(clients);
+    }
+
     /// Makes connection ids as it was told.
     pub(crate) fn with_ids(mut self, ids: &Ids, workers: usize) -> Self {
         ids.apply(&mut self.endpoint, workers);

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::proto::packet::Version;
-use hybriq_tls::{Group, GroupKind, Negotiated, SignatureScheme, Suite};
+use hybriq_tls::{Group, GroupKind, Lineage, Negotiated, SignatureScheme, Suite};
 
 /// The outcome of a completed handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,9 @@ pub struct Handshake {
     pub server_name: Option<String>,
     /// Whether a session ticket replaced the certificate.
     pub resumed: bool,
+    /// What the first full handshake rested on: this one, or that which the session ticket goes back
+    /// to. Under a policy that requires it, it is post-quantum.
+    pub lineage: Lineage,
     /// The version of QUIC.
     pub version: Version,
 }
@@ -62,6 +65,7 @@ impl Handshake {
     pub(crate) fn new(negotiated: Negotiated, version: Version) -> Option<Self> {
         let group = negotiated.group?;
         let (client_share, server_share) = group.share_sizes().unwrap_or_default();
+        let lineage = lineage(&negotiated, group);
         Some(Self {
             key_exchange: KeyExchangeInfo {
                 group,
@@ -74,7 +78,17 @@ impl Handshake {
             alpn: negotiated.alpn,
             server_name: negotiated.server_name,
             resumed: negotiated.resumed,
+            lineage,
             version,
         })
+    }
+}
+
+/// A provider that does not say what a ticket goes back to gets the worst.
+fn lineage(negotiated: &Negotiated, group: Group) -> Lineage {
+    match negotiated.lineage {
+        Some(lineage) => lineage,
+        None if negotiated.resumed => Lineage::Classical,
+        None => Lineage::of(group),
     }
 }

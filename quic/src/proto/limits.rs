@@ -59,6 +59,12 @@ pub const LOST_PACKETS: usize = 2048;
 /// their number is bounded by nothing else.
 pub const ACK_ONLY_PACKETS: usize = 64;
 
+/// Bytes of the largest DATAGRAM frame we take: more than any packet holds (RFC 9221 §3).
+pub const DATAGRAM_FRAME: u64 = 65_535;
+
+/// Bytes that a waiting DATAGRAM counts for besides its data, so that empty ones are bounded too.
+pub const DATAGRAM_OVERHEAD: usize = 64;
+
 /// Connection ids we let the peer give us (our active_connection_id_limit).
 pub const PEER_CIDS: usize = 4;
 

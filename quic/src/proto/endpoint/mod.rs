@@ -110,6 +110,7 @@ pub struct Endpoint {
     connections: Slab<Entry>,
     hellos: HelloTable,
     waiting: usize,
+    backlog: usize,
     handshaking: usize,
     admission: Admission,
     answers: Answers,
@@ -136,6 +137,7 @@ impl Endpoint {
             connections: Slab::new(),
             hellos: HelloTable::default(),
             waiting: 0,
+            backlog: limits::WAITING_INCOMING,
             handshaking: 0,
             admission: Admission::default(),
             answers: Answers::default(),
@@ -345,6 +347,7 @@ impl Endpoint {
             original_dcid: hello.proof.original_dcid(),
             validated: hello.proof.validated,
             reset_token: self.ids.token(&local_cid),
+            preferred: self.issue_preferred(&setup.transport),
             seed: self.new_seed(),
         };
         let connection = match Connection::server(start) {

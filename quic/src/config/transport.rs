@@ -1,6 +1,10 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    net::{SocketAddrV4, SocketAddrV6},
+    sync::Arc,
+    time::Duration,
+};
 
-use super::{CarefulResume, SharedStore, TokenStore};
+use super::{CarefulResume, DatagramConfig, SharedStore, TokenStore};
 use crate::{
     events::{Subscriber, Subscription},
     proto::{
@@ -73,6 +77,7 @@ pub struct TransportConfig {
     pub(crate) max_send_buffer: u64,
     pub(crate) max_bidi_streams: u64,
     pub(crate) max_uni_streams: u64,
+    pub(crate) datagrams: DatagramConfig,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) handshake_timeout: Duration,
     pub(crate) max_ack_delay: Duration,
@@ -85,10 +90,13 @@ pub struct TransportConfig {
     pub(crate) token_store: Option<SharedStore>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
+    pub(crate) key_update_after: u64,
     pub(crate) keep_alive: Option<Duration>,
     pub(crate) spin_bit: SpinBit,
     pub(crate) grease: Grease,
     pub(crate) migration: bool,
+    pub(crate) preferred_v4: Option<SocketAddrV4>,
+    pub(crate) preferred_v6: Option<SocketAddrV6>,
     pub(crate) versions: Versions,
     pub(crate) first_version: Option<Version>,
     pub(crate) subscriber: Option<Subscription>,
@@ -112,6 +120,7 @@ impl TransportConfig {
             max_send_buffer: 16 * MIB,
             max_bidi_streams: 100,
             max_uni_streams: 100,
+            datagrams: DatagramConfig::new(),
             idle_timeout: Some(Duration::from_secs(30)),
             handshake_timeout: Duration::from_secs(10),
             max_ack_delay: Duration::from_millis(25),
@@ -124,10 +133,13 @@ impl TransportConfig {
             token_store: None,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
+            key_update_after: u64::MAX,
             keep_alive: None,
             spin_bit: SpinBit::Off,
             grease: Grease::On,
             migration: true,
+            preferred_v4: None,
+            preferred_v6: None,
             versions: Versions::DEFAULT,
             first_version: None,
             subscriber: None,
@@ -224,6 +236,14 @@ impl TransportConfig {
     #[must_use]
     pub const fn max_uni_streams(mut self, count: u64) -> Self {
         self.max_uni_streams = streams(count);
+        self
+    }
+
+    /// How much of datagrams (RFC 9221) is held, in both directions. Default
+    /// [`DatagramConfig::new`]: the peer may send them.
+    #[must_use]
+    pub const fn datagrams(mut self, datagrams: DatagramConfig) -> Self {
+        self.datagrams = datagrams;
         self
     }
 
@@ -425,12 +445,43 @@ impl TransportConfig {
             .unwrap_or(self.versions.preferred())
     }
 
+    /// Packets sealed with the same keys before they are updated (RFC 9001 §6). Default, and most:
+    /// half of what the cipher allows, 2^22 packets with AES (RFC 9001 §6.6).
+    ///
+    /// An update waits until the peer has followed the last one and three probe timeouts went by.
+    #[must_use]
+    pub const fn key_update_after(mut self, packets: u64) -> Self {
+        self.key_update_after = packets;
+        self
+    }
+
     /// Tells somebody what happens on connections, as it happens: see [`events`](crate::events).
     /// Default: nobody.
     #[must_use]
     pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
         self.subscriber = Some(Subscription(subscriber));
         self
+    }
+
+    /// Where a server would rather be than where clients find it (RFC 9000 §9.6), say at an address
+    /// of its own behind one that is shared by many: each client moves to the address of the family
+    /// it uses, once the handshake is confirmed and if it gets an answer there. Clients have no such
+    /// address. Default: none.
+    ///
+    /// The endpoint has to receive there too.
+    #[must_use]
+    pub const fn preferred_address(
+        mut self,
+        v4: Option<SocketAddrV4>,
+        v6: Option<SocketAddrV6>,
+    ) -> Self {
+        self.preferred_v4 = v4;
+        self.preferred_v6 = v6;
+        self
+    }
+
+    pub(crate) const fn has_preferred_address(&self) -> bool {
+        self.preferred_v4.is_some() || self.preferred_v6.is_some()
     }
 
     /// Asks the peer not to move to another address (RFC 9000 §18.2), as a server may have to that

@@ -316,7 +316,6 @@ fn clock() -> Instant {
 }
 
 /// The time since 1970, which the machines of a fleet agree on.
-#[expect(clippy::disallowed_methods, reason = "the driver owns the clock")]
 fn time_of_day() -> Duration {
     SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
 }

@@ -17,10 +17,11 @@ use crate::{
 
 const MIB: usize = 1024 * 1024;
 
-/// A download during which the client's address changes once.
+/// An echo during which the client's address changes once.
 fn rebound(network: Network, to: SocketAddr) -> World {
-    let mut world = download(network, MIB);
-    world.run_for(ms(100));
+    let (client, server) = pair();
+    let mut world = world(network, &client, &server, Ask::streams(1, MIB));
+    world.run_for(ms(150));
     world.rebind(0, to);
     let followed = world.run_until(LIMIT, |world| server_sees(world) == Some(to));
     assert!(followed, "the server is with {:?}", server_sees(&world));

@@ -4,7 +4,11 @@ use std::{net::SocketAddr, sync::Arc};
 
 use hybriq::{
     AddressValidation, MemoryTokenStore, TokenKeys,
-    proto::{endpoint::Setup, limits, packet::Cid},
+    proto::{
+        endpoint::Setup,
+        limits,
+        packet::{Cid, Version},
+    },
     sim::{
         Answer, Ask, Datagram, DropNth, Echo, InitialFrame, Network, PacketKind, Progress, Record,
         SERVER_ADDRESS, World, build_initial, join, ms, one_in, open_initials,
@@ -145,7 +149,7 @@ fn a_client_with_a_token_needs_no_retry() {
         let began = world.now();
         world.run(LIMIT);
         let peer = &world.client_host(0).peers()[round];
-        assert_eq!(peer.done_at.unwrap() - began, 2 * RTT);
+        assert_eq!(peer.done_at.unwrap(), began + 2 * RTT);
         let stats = world.server().stats();
         assert_eq!((stats.retries_sent, stats.tokens_replayed), (2, 0));
         assert_eq!(stats.addresses_validated, 1 + round as u64);
@@ -256,5 +260,25 @@ fn a_retry_survives_a_bad_network() {
         world.run(LIMIT);
         check(&world);
         assert_eq!(world.server().stats().tokens_rejected, 0);
+    }
+}
+
+/// Proves: rfc9369 4.1 retry-stays-in-the-original-version
+#[test]
+fn a_retry_is_in_the_version_that_the_client_began_with() {
+    for first in Version::ALL {
+        for place in 0..8 {
+            let (_, server) = pair();
+            let client = client_with(transport().first_version(first));
+            let network = plain(1).drop_nth([place]);
+            let mut world = world(network, &client, &server, AddressValidation::Always);
+            world.run(LIMIT);
+            check(&world);
+            let mut retries = world.trace().sent(Side::Client).peekable();
+            assert!(retries.peek().is_some());
+            for retry in retries.filter(|record| record.has(PacketKind::Retry)) {
+                assert_eq!(retry.payload[1..5], first.number().to_be_bytes());
+            }
+        }
     }
 }

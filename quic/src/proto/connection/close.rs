@@ -123,6 +123,7 @@ impl Connection {
     fn release(&mut self) {
         self.handshake.on_closed();
         self.streams.on_closed();
+        self.datagrams.on_closed();
         for space in Space::ALL {
             self.recovery.discard_space(space);
         }

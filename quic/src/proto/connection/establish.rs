@@ -15,6 +15,7 @@ use super::{
     close::Close,
     new_token::NewTokens,
     observer::Observer,
+    preferred,
     receive::Early,
     resume::PathKeys,
     retry::Retried,
@@ -30,6 +31,7 @@ use crate::{
         ack_frequency::AckFrequency,
         cids, congestion,
         datagram::Local,
+        datagrams::Datagrams,
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},
@@ -93,6 +95,8 @@ pub struct ServerStart<'a> {
     pub validated: bool,
     /// The stateless reset token of ours.
     pub reset_token: Option<[u8; 16]>,
+    /// A further id of ours with its token, for the preferred address if there is one.
+    pub preferred: Option<cids::Issued>,
     /// A secret of this connection's own.
     pub seed: u64,
 }
@@ -171,6 +175,7 @@ impl Connection {
         Params {
             retry_scid,
             stateless_reset_token: start.reset_token,
+            preferred_address: preferred::announced(&setup.transport, start.preferred),
             ..local_params(&setup.transport, version, local_cid, Some(original_dcid))
         }
         .encode(Side::Server, &mut params);
@@ -207,6 +212,9 @@ impl Connection {
             seed: start.seed,
         });
         connection.path_keys = path_keys;
+        if let Some(issued) = start.preferred {
+            connection.local_cids.issue_preferred(issued);
+        }
         if let Some(keys) = versions::original_keys(original, version, &initial_dcid) {
             connection.handshake.keys_mut().keep_original(keys);
         }
@@ -304,6 +312,7 @@ impl Connection {
             path_keys: PathKeys::default(),
             peer_params: None,
             streams: Streams::new(side, limits),
+            datagrams: Datagrams::new(config.datagrams),
             close: Close::default(),
             timers: Timers::new(now, &config),
             header_bits: HeaderBits::new(side, derived(parts.seed, b"header"), config.spin_bit),
@@ -390,12 +399,19 @@ impl Connection {
             uni: params.initial_max_stream_data_uni,
             max_bidi: params.initial_max_streams_bidi,
             max_uni: params.initial_max_streams_uni,
+            reset_at: params.reset_stream_at,
         });
+        if let Some(preferred) = &params.preferred_address {
+            let (cid, token) = (preferred.cid, preferred.reset_token);
+            self.peer_cids.set_preferred(cid, token)?;
+        }
         self.local_cids
             .set_peer_limit(params.active_connection_id_limit);
         if let Some(token) = params.stateless_reset_token {
             self.peer_cids.set_first_reset_token(token);
         }
+        self.datagrams
+            .set_peer_limit(params.max_datagram_frame_size);
         self.timers.set_peer_idle_timeout(params.max_idle_timeout);
         if params.grease_quic_bit && self.config.grease == Grease::On {
             self.header_bits.on_greased_peer();
@@ -463,6 +479,8 @@ fn local_params(
         initial_max_streams_uni: config.max_uni_streams,
         max_ack_delay: config.max_ack_delay,
         min_ack_delay: AckFrequency::new(config.max_ack_delay).local_min_delay(),
+        reset_stream_at: true,
+        max_datagram_frame_size: config.datagrams.max_frame_size(),
         ack_delay_exponent: ACK_DELAY_EXPONENT,
         disable_active_migration: !config.migration,
         active_connection_id_limit: limits::PEER_CIDS as u64,

@@ -5,10 +5,12 @@
 //! tells the owners what was acknowledged and what was lost.
 
 mod close;
+mod datagrams;
 mod delivery;
 mod dispatch;
 mod establish;
 mod forge;
+mod key_update;
 mod migration;
 mod mtu;
 mod new_token;
@@ -55,10 +57,11 @@ use super::{
     ack_frequency::AckFrequency,
     cids::{self, CidEvent},
     datagram::Local,
+    datagrams::{DatagramEvent, Datagrams},
     frame::EcnCounts,
     handshake::{self, Handshake},
     header_bits::HeaderBits,
-    packet::{self, Cid, PerSpace},
+    packet::{Cid, PerSpace},
     params::Params,
     path::{Address, Path, Paths},
     recovery::{Outcome, Recovery},
@@ -85,6 +88,8 @@ pub enum Event {
     PathChanged(PathChange),
     /// A path was to be used, or was in use, and leads nowhere.
     PathFailed(PathChange),
+    /// There is news of DATAGRAM frames.
+    Datagram(DatagramEvent),
     /// The connection is over for the application. Comes once, last.
     Closed(ConnectionError),
 }
@@ -157,6 +162,7 @@ pub struct Connection {
     path_keys: PathKeys,
     peer_params: Option<Params>,
     streams: Streams,
+    datagrams: Datagrams,
     close: Close,
     timers: Timers,
     header_bits: HeaderBits,
@@ -177,6 +183,9 @@ impl Connection {
         }
         if let Some(event) = self.streams.poll_event() {
             return Some(Event::Stream(event));
+        }
+        if let Some(event) = self.datagrams.poll_event() {
+            return Some(Event::Datagram(event));
         }
         self.close.take_event().map(Event::Closed)
     }
@@ -262,9 +271,11 @@ impl Connection {
             ptos: self.recovery.ptos(),
             ecn_echoed: self.recovery.ecn_echoed(),
             ecn_received: self.ecn_received(),
+            key_updates: self.key_updates(),
             rtt: self.recovery.rtt().smoothed(),
             congestion_window: self.recovery.window(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
+            datagram_frames: self.datagrams.stats(),
             ..self.stats
         }
     }
@@ -287,29 +298,6 @@ impl Connection {
     /// Whether it was closed, by anybody.
     pub fn is_closed(&self) -> bool {
         self.state.is_closed()
-    }
-
-    /// Starts a key update (RFC 9001 §6), if the last one is over.
-    ///
-    /// Returns whether one was started.
-    pub fn update_keys(&mut self) -> bool {
-        let confirmed = self.state.is_confirmed();
-        let largest_acked = self.recovery.largest_acked(packet::Space::Data);
-        match self.handshake.keys_mut().one_rtt_mut() {
-            Some(keys) if confirmed && keys.may_update(largest_acked) => {
-                keys.update();
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// How often the 1-RTT keys were updated, by either end.
-    pub fn key_updates(&self) -> u64 {
-        self.handshake
-            .keys()
-            .one_rtt()
-            .map_or(0, handshake::OneRtt::updates)
     }
 
     fn fail(&mut self, now: Instant, failure: handshake::Failure) {

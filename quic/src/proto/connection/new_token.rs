@@ -69,7 +69,8 @@ impl NewTokens {
         &self.spent
     }
 
-    /// A server gave us a token, which is of the version in use (RFC 9369 §5). One so large that it would crowd out the ClientHello is not kept.
+    /// A server gave us a token, which is of the version in use (RFC 9369 §5). One so large that it
+    /// would crowd out the ClientHello is not kept.
     pub(super) fn on_frame(&self, version: Version, frame: &NewToken<'_>) {
         if let Some((store, name)) = &self.store
             && frame.token.len() <= limits::TOKEN_LEN

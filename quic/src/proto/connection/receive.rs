@@ -10,6 +10,7 @@ use crate::proto::{
     datagram::Arrival,
     error::{Code, TransportError},
     frame::Frame,
+    handshake::Violation,
     header_bits::Grease,
     limits,
     packet::{self, Decoded, Kind, OpenError, Protected, Space},
@@ -49,7 +50,7 @@ impl Early {
 
 /// Whether a packet does nothing but ask for a path, or answer (RFC 9000 §9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Probing {
+pub(super) enum Probing {
     Only,
     No,
 }
@@ -293,8 +294,11 @@ impl Connection {
         let which = keys.choose(packet.key_phase, pn);
         match packet.open(keys.opening(which)) {
             Ok(payload) => {
-                keys.on_opened(which, pn, keep_until);
-                Some(Ok((pn, payload)))
+                let followed = keys.on_opened(which, pn, keep_until);
+                Some(match followed {
+                    Ok(()) => Ok((pn, payload)),
+                    Err(violation) => Err(key_update_error(violation)),
+                })
             }
             Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
             Err(OpenError::Undecryptable) => keys.on_failed().then(|| {
@@ -320,7 +324,7 @@ impl Connection {
         }
     }
 
-    fn take_frames(
+    pub(super) fn take_frames(
         &mut self,
         now: Instant,
         kind: Kind,
@@ -407,6 +411,10 @@ fn opened_long<T>(opened: Option<Result<T, OpenError>>) -> Option<Result<T, Tran
         Err(OpenError::Undecryptable) => None,
         Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
     }
+}
+
+pub(super) fn key_update_error(Violation(reason): Violation) -> TransportError {
+    TransportError::new(Code::KEY_UPDATE_ERROR, reason)
 }
 
 fn reserved_bits() -> TransportError {

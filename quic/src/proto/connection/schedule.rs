@@ -8,9 +8,7 @@ use super::{
     spaces::level,
 };
 use crate::error::By;
-use crate::proto::{
-    frame::FrameWriter, packet::Space, params::ACK_DELAY_EXPONENT, streams::Timing,
-};
+use crate::proto::{frame::FrameWriter, packet::Space, params::ACK_DELAY_EXPONENT};
 
 /// What a space wants to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,7 +89,8 @@ impl Connection {
                     || self.local_cids.has_pending()
                     || self.peer_cids.has_pending()
                     || self.timers.asks()
-                    || self.streams.has_pending()))
+                    || self.streams.has_pending()
+                    || self.datagrams.has_pending()))
     }
 
     /// Fills one packet. Earlier lines win: the order below is the priority.
@@ -108,7 +107,9 @@ impl Connection {
             out.ping();
             return carried;
         }
-        self.write_ack(space, now, out);
+        if space != Space::Data || wish != Wish::Frames || !self.datagrams.take_squeezed() {
+            self.write_ack(space, now, out);
+        }
         let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
         if probing && space == Space::Data && self.ack_frequency.can_ask() {
             out.immediate_ack();
@@ -128,9 +129,7 @@ impl Connection {
                 control.new_token = self.new_tokens.write_frames(out);
                 control.local_cids = self.local_cids.write_frames(out);
                 control.peer_cids = self.peer_cids.write_frames(out);
-                let rtt = self.recovery.rtt().smoothed();
-                let timing = Timing { now, rtt };
-                self.streams.write_frames(timing, out, &mut carried.streams);
+                self.write_data(now, out, &mut carried);
             }
         }
         // Not in the handshake: an Initial that elicits an acknowledgement would have to fill its

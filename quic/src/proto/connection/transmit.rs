@@ -5,7 +5,6 @@ use std::time::Instant;
 use super::{Connection, schedule::Wish, spaces::kind};
 use crate::proto::{
     datagram::Transmit,
-    error::{Code, TransportError},
     limits,
     packet::{Header, Kind, PacketBuilder, PerSpace, Space},
     space::SentPacket,
@@ -52,6 +51,7 @@ impl Connection {
         out: &mut [u8],
         max_datagrams: usize,
     ) -> Option<Transmit> {
+        self.start_wanted_update(now);
         if let Some(probe) = self.transmit_mtu_probe(now, out) {
             return Some(probe);
         }
@@ -168,6 +168,9 @@ impl Connection {
         let pad_to = match padding {
             Padding::Fill => room,
             Padding::FillUnlessMoreFits if room - size_now.min(room) < MIN_PACKET => room,
+            _ if ack_eliciting && space == Space::Data => {
+                limits::BEYOND_SHORTEST_CID + self.local_cids.cid_len()
+            }
             _ => 0,
         };
         if len == 0 && pad_to == 0 {
@@ -200,6 +203,9 @@ impl Connection {
                 record: carried,
             },
         );
+        if let Some(largest) = acked_up_to.filter(|_| acks && space == Space::Data) {
+            self.on_acknowledgement_sent(largest);
+        }
         self.on_packet_sent(now, space, pn, ack_eliciting);
         size
     }
@@ -217,26 +223,8 @@ impl Connection {
         }
         match space {
             Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
-            Space::Data => {
-                let keys = self.handshake.keys_mut().one_rtt_mut();
-                if keys.is_some_and(|keys| keys.on_sealed(pn)) {
-                    self.renew_keys(now);
-                }
-            }
+            Space::Data => self.count_sealed(now, pn),
             _ => {}
-        }
-    }
-
-    /// Starts the update that is due, or ends the connection when there was none for too long.
-    fn renew_keys(&mut self, now: Instant) {
-        if self.update_keys() {
-            return;
-        }
-        let keys = self.handshake.keys().one_rtt();
-        if keys.is_some_and(crate::proto::handshake::OneRtt::is_spent) {
-            let reason = "the peer followed no key update before the keys were spent";
-            let error = TransportError::new(Code::AEAD_LIMIT_REACHED, reason);
-            self.close_by_transport(now, error);
         }
     }
 

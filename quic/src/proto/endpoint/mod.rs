@@ -347,6 +347,7 @@ impl Endpoint {
             original_dcid: hello.proof.original_dcid(),
             validated: hello.proof.validated,
             reset_token: self.ids.token(&local_cid),
+            preferred: self.issue_preferred(&setup.transport),
             seed: self.new_seed(),
         };
         let connection = match Connection::server(start) {

@@ -1,6 +1,7 @@
 //! The handshake: CRYPTO bytes in and out of the TLS session, and the keys of each level.
 
 mod crypto_stream;
+mod key_update;
 mod keys;
 
 #[cfg(test)]
@@ -16,7 +17,8 @@ use hybriq_tls::{
 };
 
 pub use crypto_stream::Sent;
-pub use keys::{Keys, OneRtt};
+pub use key_update::{OneRtt, Violation};
+pub use keys::Keys;
 
 use self::crypto_stream::CryptoStream;
 use super::{

@@ -24,6 +24,7 @@ fn receive(stream: &mut CryptoStream, offset: usize, len: usize) -> Result<(), C
     stream.receive(&frame).map_err(|error| error.code)
 }
 
+/// Proves: rfc9000 7.5 crypto-overflow-closes
 #[test]
 fn a_crypto_stream_holds_its_bound_and_not_a_byte_more() {
     let mut stream = CryptoStream::default();
@@ -48,6 +49,7 @@ fn what_tls_has_not_consumed_counts_against_the_bound() {
     assert_eq!(receive(&mut stream, limits::CRYPTO_BUFFER, 1), Ok(()));
 }
 
+/// Proves: rfc9000 7.5 crypto-out-of-order-is-buffered
 #[test]
 fn the_bound_leaves_room_for_what_rfc_9000_demands() {
     const { assert!(limits::CRYPTO_BUFFER >= 4096 && limits::CRYPTO_BUFFER <= 64 * 1024) };

@@ -3,7 +3,7 @@ use std::time::Duration;
 use hybriq_tls::Side;
 use proptest::{collection::vec, prelude::*};
 
-use super::{Params, VersionInformation, id, put, put_integer};
+use super::{Params, PreferredAddress, VersionInformation, id, put, put_integer};
 use crate::proto::{
     error::Code,
     limits,
@@ -76,6 +76,8 @@ fn params() -> impl Strategy<Value = Params> {
         max_ack_delay: Duration::from_millis(times.1),
         disable_active_migration: times.3,
         active_connection_id_limit: counts.2,
+        max_datagram_frame_size: windows.0 >> 40,
+        reset_stream_at: windows.1 & 1 == 1,
         min_ack_delay: times
             .4
             .map(|delay| Duration::from_micros(delay.min(1000 * times.1))),
@@ -277,6 +279,33 @@ fn a_preferred_address_is_checked() {
     }
 }
 
+/// Proves: rfc9000 18.2 preferred-address-of-one-family
+#[test]
+fn a_preferred_address_comes_back_as_it_was_sent() {
+    let both = PreferredAddress {
+        v4: Some("192.0.2.1:443".parse().unwrap()),
+        v6: Some("[2001:db8::1]:4433".parse().unwrap()),
+        cid: Cid::from([7; 8]),
+        reset_token: [9; 16],
+    };
+    let only_v4 = PreferredAddress { v6: None, ..both };
+    let only_v6 = PreferredAddress { v4: None, ..both };
+    for address in [both, only_v4, only_v6] {
+        let params = Params {
+            preferred_address: Some(address),
+            ..Params::default()
+        };
+        let mut bytes = Vec::new();
+        params.encode(Side::Server, &mut bytes);
+        let decoded = Params::decode(&bytes, Side::Server).unwrap();
+        assert_eq!(decoded.preferred_address, Some(address));
+        bytes.clear();
+        params.encode(Side::Client, &mut bytes);
+        let decoded = Params::decode(&bytes, Side::Client).unwrap();
+        assert_eq!(decoded.preferred_address, None, "only a server has one");
+    }
+}
+
 #[test]
 fn a_client_must_not_send_what_only_servers_know() {
     for (id, value) in [
@@ -331,6 +360,17 @@ fn cut_parameters_are_refused() {
     let bytes = parameter(id::INITIAL_SCID, &[1; 8]);
     for cut in 1..bytes.len() {
         refused(&bytes[..cut], Side::Client, "cut short");
+    }
+}
+
+/// Proves: rfc9287 3 grease-parameter-is-empty
+#[test]
+fn grease_quic_bit_is_empty() {
+    assert!(accepted(&parameter(id::GREASE_QUIC_BIT, &[])).grease_quic_bit);
+    assert!(!accepted(&[]).grease_quic_bit);
+    for side in [Side::Client, Side::Server] {
+        let wrong = "grease_quic_bit is not empty";
+        refused(&parameter(id::GREASE_QUIC_BIT, &[0]), side, wrong);
     }
 }
 

@@ -38,7 +38,9 @@ fn connect(pair: &mut Pair, store: &Arc<MemoryTokenStore>) {
 }
 
 fn tokens(store: &MemoryTokenStore) -> Vec<Vec<u8>> {
-    let taken = std::iter::from_fn(|| store.take("server.test", Version::V1.number()));
+    let numbers = Version::ALL.map(Version::number).into_iter();
+    let taken =
+        numbers.flat_map(|version| std::iter::from_fn(move || store.take("server.test", version)));
     taken.map(|token| token.to_vec()).collect()
 }
 
@@ -143,12 +145,45 @@ fn a_retry_token_takes_the_place_of_another_and_is_not_kept() {
     assert_eq!(Kind::of(&kept[0]), Some(Kind::New));
 }
 
+/// Proves: rfc9369 5 tickets-are-of-one-version
+#[test]
+fn a_token_is_spent_in_the_version_that_its_connection_spoke() {
+    let (mut pair, store) = keeping();
+    pair.run();
+    let client = pair.client.connection();
+    assert_eq!(client.original_version(), Version::V1);
+    assert_eq!(client.version(), Version::V2, "the server preferred it");
+    pair.server.connection = None;
+    let setup = |transport: TransportConfig| Setup {
+        transport: Arc::new(transport.token_store(store.clone())),
+        ..client_setup(KeyExchange::default(), Backend::Rustls)
+    };
+    let mut start = |setup: &Setup| {
+        let endpoint = &mut pair.client.endpoint;
+        let started = endpoint.connect(pair.now, setup, server_address(), "server.test");
+        pair.client.connection = Some(started.unwrap());
+        let version = pair.client.connection().original_version();
+        (version, initial_token(&mut pair).is_empty())
+    };
+    let first = setup(TransportConfig::new().first_version(Version::V1));
+    assert_eq!(start(&first), (Version::V1, true), "not with this one");
+    let only = setup(TransportConfig::new().versions([Version::V1]));
+    assert_eq!(start(&only), (Version::V1, true), "nor with this");
+    let usual = setup(TransportConfig::new());
+    assert_eq!(start(&usual), (Version::V2, false));
+    pair.run();
+    assert!(pair.client.connection().handshake().is_some());
+    assert_eq!(pair.server.endpoint.stats().addresses_validated, 1);
+}
+
 /// Proves: rfc9000 8.1.3 token-stays-with-its-server
 #[test]
 fn a_token_is_for_the_server_that_gave_it() {
     let (mut pair, store) = keeping();
     pair.run();
-    assert_eq!(store.take("other.test", Version::V1.number()), None);
+    for version in Version::ALL {
+        assert_eq!(store.take("other.test", version.number()), None);
+    }
     let setup = Setup {
         transport: Arc::new(TransportConfig::new().token_store(store.clone())),
         ..client_setup(KeyExchange::default(), Backend::Rustls)
@@ -168,7 +203,7 @@ fn a_token_that_would_crowd_out_the_client_hello_is_not_kept() {
     let longer = vec![1; limits::TOKEN_LEN + 1];
     tokens_of.on_frame(Version::V1, &NewToken { token: &longer });
     tokens_of.on_frame(Version::V1, &NewToken { token: &longest });
-    assert_eq!(tokens(&store), [longest.clone()]);
+    assert_eq!(tokens(&store), std::slice::from_ref(&longest));
     // Nor is it used if somebody else's store has it.
     store.put("server.test", Version::V1.number(), longer.into());
     connect(&mut pair, &store);

@@ -203,7 +203,7 @@ fn a_returned_retry_token_proves_the_address() {
         assert!(incoming.is_validated());
         assert!(!incoming.may_retry(), "a client follows one Retry");
         let incoming = scene.endpoint.retry(scene.now, incoming).unwrap_err();
-        let (_, connection) = scene.endpoint.accept(scene.now, incoming, None).unwrap();
+        let (_, connection) = scene.endpoint.accept(scene.now, *incoming, None).unwrap();
         assert!(connection.is_handshaking());
         assert_eq!(scene.endpoint.stats().addresses_validated, 1);
     }
@@ -451,7 +451,7 @@ fn a_client_that_heard_of_us_is_not_sent_away() {
     assert!(!incoming.may_retry());
     let incoming = scene.endpoint.retry(scene.now, incoming).unwrap_err();
     assert_eq!(scene.endpoint.stats().waiting_incoming, 1);
-    scene.endpoint.ignore(incoming);
+    scene.endpoint.ignore(*incoming);
 }
 
 #[test]

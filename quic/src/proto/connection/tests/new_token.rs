@@ -148,7 +148,10 @@ fn a_retry_token_takes_the_place_of_another_and_is_not_kept() {
 fn a_token_is_for_the_server_that_gave_it() {
     let (mut pair, store) = keeping();
     pair.run();
-    assert_eq!(store.take("other.test", VERSION_1), None);
+    assert_eq!(
+        store.take("other.test", crate::proto::packet::Version::V1.number()),
+        None
+    );
     let setup = Setup {
         transport: Arc::new(TransportConfig::new().token_store(store.clone())),
         ..client_setup(KeyExchange::default(), Backend::Rustls)

@@ -193,7 +193,7 @@ fn the_unused_bits_of_a_retry_mean_nothing() {
         let client = pair.client.connection();
         let local = client.local_cids().next().unwrap();
         let mut buffer = vec![0; limits::MIN_DATAGRAM];
-        let retry = Retry::new(VERSION_1, local, Cid::from(*b"retry id"), TOKEN);
+        let retry = Retry::new(Version::V1, local, Cid::from(*b"retry id"), TOKEN);
         let size = retry.encode(&client.original_dcid, unused, &mut buffer);
         buffer.truncate(size.unwrap());
         pair.client.receive(pair.now, server_address(), &mut buffer);
@@ -209,7 +209,7 @@ fn a_retry_without_a_token_is_dropped() {
     let client = pair.client.connection();
     let local = client.local_cids().next().unwrap();
     let mut buffer = vec![0; limits::MIN_DATAGRAM];
-    let retry = Retry::new(VERSION_1, local, Cid::from(*b"retry id"), &[]);
+    let retry = Retry::new(Version::V1, local, Cid::from(*b"retry id"), &[]);
     let size = retry.encode(&client.original_dcid, 0, &mut buffer);
     buffer.truncate(size.unwrap());
     pair.client.receive(pair.now, server_address(), &mut buffer);

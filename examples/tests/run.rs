@@ -12,6 +12,8 @@ const ECHO_CLIENT: &str = env!("CARGO_BIN_EXE_echo_client");
 const PQ_SERVER: &str = env!("CARGO_BIN_EXE_post_quantum_server");
 const PQ_CLIENT: &str = env!("CARGO_BIN_EXE_post_quantum_client");
 const DATAGRAMS: &str = env!("CARGO_BIN_EXE_datagrams");
+const EARLY_SERVER: &str = env!("CARGO_BIN_EXE_early_data_server");
+const EARLY_CLIENT: &str = env!("CARGO_BIN_EXE_early_data_client");
 const QLOG_CLIENT: &str = env!("CARGO_BIN_EXE_qlog_client");
 
 /// A running server example, killed when dropped.
@@ -118,6 +120,18 @@ fn the_echo_comes_back_over_a_post_quantum_connection() {
             "connected with X25519MLKEM768\nhello, post-quantum world\n"
         );
     }
+}
+
+#[test]
+fn the_second_request_leaves_before_the_handshake() {
+    let mut server = Server::start(EARLY_SERVER, "early", &[]);
+    let said = stdout(&server.client(EARLY_CLIENT, &[]));
+    assert_eq!(
+        said,
+        "no ticket yet: connected first\nhere you are\n0-RTT data: Accepted\nhere you are\n"
+    );
+    assert_eq!(next_line(&mut server.lines), "GET (in time)");
+    assert_eq!(next_line(&mut server.lines), "GET early (early)");
 }
 
 #[test]

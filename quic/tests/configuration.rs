@@ -7,9 +7,7 @@ use hybriq::{CarefulResume, Endpoint, TransportConfig};
 
 /// The types that the page has a table of, and what their defaults look like.
 fn documented() -> [(&'static str, Option<String>); 5] {
-    fn shown(value: &impl Debug) -> Option<String> {
-        Some(format!("{value:?}"))
-    }
+    let shown = |value: &dyn Debug| Some(format!("{value:?}"));
     [
         ("TransportConfig", shown(&TransportConfig::new())),
         ("CarefulResume", shown(&CarefulResume::new())),

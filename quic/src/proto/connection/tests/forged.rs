@@ -29,7 +29,7 @@ pub(super) fn pair() -> Pair {
 }
 
 /// A pair whose server has the whole ClientHello and has not answered yet.
-fn with_client_hello() -> Pair {
+pub(super) fn with_client_hello() -> Pair {
     let mut pair = pair();
     for datagram in pair.client.transmit(pair.now) {
         pair.server

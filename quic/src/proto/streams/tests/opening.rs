@@ -181,6 +181,7 @@ fn frames_in_the_wrong_direction_are_an_error() {
     }
 }
 
+/// Proves: rfc9000 3.3 nothing-in-terminal-states
 #[test]
 fn frames_for_a_closed_stream_are_ignored() {
     let (mut client, mut server) = pair();

@@ -1,5 +1,4 @@
 //! Versions and key updates as an application sees them.
-#![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
 mod endpoint_support;
 

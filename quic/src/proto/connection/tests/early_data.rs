@@ -8,7 +8,7 @@ use super::{
     Event, Pair, Setup, client_address, client_setup, retry::retry, server_address, server_options,
 };
 use crate::{
-    config::TransportConfig,
+    config::{KnownVersions, TransportConfig},
     error::{By, ConnectionError},
     proto::{
         error::Code,
@@ -29,7 +29,11 @@ fn server() -> Setup {
 /// A client that has a ticket of the first server connects to the second.
 fn come_again(first: &Setup, second: &Setup) -> Pair {
     let mut client = client_setup(KeyExchange::default(), Backend::Rustls);
-    client.transport = Arc::new(TransportConfig::new().early_data(EarlyData::On));
+    client.transport = Arc::new(
+        TransportConfig::new()
+            .early_data(EarlyData::On)
+            .remember_versions(KnownVersions::default()),
+    );
     let mut pair = Pair::of(&client, first);
     pair.run();
     let mut pair = Pair::of(&client, second);

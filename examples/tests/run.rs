@@ -13,6 +13,7 @@ const PQ_SERVER: &str = env!("CARGO_BIN_EXE_post_quantum_server");
 const PQ_CLIENT: &str = env!("CARGO_BIN_EXE_post_quantum_client");
 const EARLY_SERVER: &str = env!("CARGO_BIN_EXE_early_data_server");
 const EARLY_CLIENT: &str = env!("CARGO_BIN_EXE_early_data_client");
+const DATAGRAMS: &str = env!("CARGO_BIN_EXE_datagrams");
 const QLOG_CLIENT: &str = env!("CARGO_BIN_EXE_qlog_client");
 
 /// A running server example, killed when dropped.
@@ -225,6 +226,18 @@ fn a_qlog_has_a_header_and_every_event_of_a_transfer() {
             .count()
             > 800
     );
+}
+
+#[test]
+fn datagrams_arrive_without_being_sent_again() {
+    absent("datagrams-ca.key");
+    let output = Command::new(DATAGRAMS)
+        .args(["--listen", "127.0.0.1:0", "--ca"])
+        .arg(absent("datagrams-ca.pem"))
+        .output()
+        .unwrap();
+    let said = stdout(&output);
+    assert!(said.contains("the last position seen is Some("), "{said}");
 }
 
 #[test]

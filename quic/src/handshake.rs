@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::proto::packet::Version;
-use hybriq_tls::{EarlyDataStatus, Group, GroupKind, Negotiated, SignatureScheme, Suite};
+use hybriq_tls::{EarlyDataStatus, Group, GroupKind, Lineage, Negotiated, SignatureScheme, Suite};
 
 /// The outcome of a completed handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,9 @@ pub struct Handshake {
     pub server_name: Option<String>,
     /// Whether a session ticket replaced the certificate.
     pub resumed: bool,
+    /// What the first full handshake rested on: this one, or that which the session ticket goes back
+    /// to. Under a policy that requires it, it is post-quantum.
+    pub lineage: Lineage,
     /// The version of QUIC.
     pub version: Version,
     /// What became of the data that the client sent before.
@@ -92,6 +95,7 @@ impl Handshake {
     ) -> Option<Self> {
         let group = negotiated.group?;
         let (client_share, server_share) = group.share_sizes().unwrap_or_default();
+        let lineage = lineage(&negotiated, group);
         Some(Self {
             key_exchange: KeyExchangeInfo {
                 group,
@@ -104,8 +108,18 @@ impl Handshake {
             alpn: negotiated.alpn,
             server_name: negotiated.server_name,
             resumed: negotiated.resumed,
+            lineage,
             version,
             early_data: EarlyData::of(early_data),
         })
+    }
+}
+
+/// A provider that does not say what a ticket goes back to gets the worst.
+fn lineage(negotiated: &Negotiated, group: Group) -> Lineage {
+    match negotiated.lineage {
+        Some(lineage) => lineage,
+        None if negotiated.resumed => Lineage::Classical,
+        None => Lineage::of(group),
     }
 }

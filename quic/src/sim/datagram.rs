@@ -95,9 +95,16 @@ pub struct Header {
     pub dcid: Cid,
     /// The source connection id; empty for 1-RTT packets.
     pub scid: Cid,
+    /// Whether it has the QUIC bit (RFC 9287).
+    pub quic_bit: bool,
+    /// Whether it has the spin bit, which only 1-RTT packets have (RFC 9000 §17.4).
+    pub spin_bit: bool,
     /// Which bytes of the datagram it takes.
     pub range: Range<usize>,
 }
+
+/// Bytes that a 1-RTT packet has behind its first one: what header protection skips and samples.
+const SHORTEST_PACKET: usize = 20;
 
 /// Reads the headers of a datagram's packets (RFC 9000 §17.2, RFC 9369 §3.2). On purpose not the core's own
 /// parser: what checks the core does not believe it.
@@ -115,11 +122,14 @@ pub fn packets(datagram: &[u8]) -> Vec<Header> {
             (PacketKind::Unknown, 0, Cid::EMPTY, Cid::EMPTY)
         };
         let range = start..datagram.len() - reader.remaining();
+        let first = datagram.get(start).copied().unwrap_or_default();
         packets.push(Header {
             kind,
             version,
             dcid,
             scid,
+            quic_bit: first & 0x40 != 0,
+            spin_bit: kind == PacketKind::OneRtt && first & 0x20 != 0,
             range,
         });
     }
@@ -129,12 +139,13 @@ pub fn packets(datagram: &[u8]) -> Vec<Header> {
 fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, u32, Cid, Cid), Eof> {
     let first = reader.u8()?;
     if first & 0x80 == 0 {
-        reader.take_rest();
-        let kind = if first & 0x40 == 0 {
+        // Without the QUIC bit (RFC 9287) only what is as long as a packet is taken for one.
+        let kind = if first & 0x40 == 0 && reader.remaining() < SHORTEST_PACKET {
             PacketKind::Unknown
         } else {
             PacketKind::OneRtt
         };
+        reader.take_rest();
         return Ok((kind, 0, Cid::EMPTY, Cid::EMPTY));
     }
     let version = reader.u32()?;

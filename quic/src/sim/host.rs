@@ -10,7 +10,7 @@ use super::{App, Datagram, Echo, Progress, SeededRandom};
 use crate::{
     AddressValidation, ConnectionError, ConnectionStats, Handshake, TokenKeys,
     proto::{
-        connection::{Connection, Event},
+        connection::{Connection, Event, PathChange},
         endpoint::{
             AcceptError, Arrival, Endpoint, EndpointStats, Incoming, Local, Routed, Setup, Slot,
             SocketId, StartError, Transmit,
@@ -59,6 +59,10 @@ pub struct Peer {
     pub drained_at: Option<Duration>,
     /// What was agreed on.
     pub handshake: Option<Handshake>,
+    /// The paths it moved to, and when.
+    pub moves: Vec<(Duration, PathChange)>,
+    /// The paths that led nowhere, and when that was known.
+    pub failed_paths: Vec<(Duration, PathChange)>,
     app: Box<dyn App>,
     last_stats: ConnectionStats,
 }
@@ -75,6 +79,8 @@ impl Peer {
             closed: None,
             drained_at: None,
             handshake: None,
+            moves: Vec::new(),
+            failed_paths: Vec::new(),
             app,
             last_stats: ConnectionStats::default(),
         }
@@ -116,6 +122,8 @@ impl Peer {
                 }
             }
             Event::HandshakeConfirmed => self.confirmed_at = at,
+            Event::PathChanged(path) => self.moves.push((clock.now, *path)),
+            Event::PathFailed(path) => self.failed_paths.push((clock.now, *path)),
             _ => {}
         }
         self.app.on_event(clock.instant(), &event, connection);

@@ -135,6 +135,11 @@ impl Worker {
         self.endpoint.set_address_validation(keys, policy);
     }
 
+    /// How many clients may wait for the application.
+    pub(crate) fn set_accept_backlog(&mut self, clients: usize) {
+        self.endpoint.set_accept_backlog(clients);
+    }
+
     /// Makes connection ids as it was told.
     pub(crate) fn with_ids(mut self, ids: &Ids, workers: usize) -> Self {
         ids.apply(&mut self.endpoint, workers);
@@ -311,7 +316,6 @@ fn clock() -> Instant {
 }
 
 /// The time since 1970, which the machines of a fleet agree on.
-#[expect(clippy::disallowed_methods, reason = "the driver owns the clock")]
 fn time_of_day() -> Duration {
     SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
 }

@@ -77,7 +77,7 @@ impl Worker {
             Command::Retry(incoming) => {
                 // The handle asked whether the client would follow it.
                 if let Err(incoming) = self.endpoint.retry(self.now, incoming) {
-                    self.endpoint.refuse(incoming);
+                    self.endpoint.refuse(*incoming);
                 }
             }
             Command::Refuse(incoming) => self.endpoint.refuse(incoming),

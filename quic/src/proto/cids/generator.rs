@@ -74,7 +74,7 @@ impl CidGenerator for RandomCids {
 
 /// No ids: packets are told apart by where they come from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ZeroLength;
+pub struct ZeroLength;
 
 impl CidGenerator for ZeroLength {
     fn len(&self) -> usize {

@@ -264,6 +264,23 @@ impl Local {
         self.active.iter().any(|entry| entry.told == Told::Pending)
     }
 
+    /// Writes the NEW_CONNECTION_ID frames that are not known to have arrived, once more: without an
+    /// id of ours the peer could not answer on a new path. Whether these arrive is not looked after.
+    pub fn repeat_frames(&mut self, out: &mut FrameWriter<'_>) {
+        for entry in self.active.iter().filter(|entry| entry.told != Told::Known) {
+            let frame = NewConnectionId {
+                sequence: entry.sequence,
+                retire_prior_to: self.retire_prior_to.min(entry.sequence),
+                cid: entry.cid,
+                reset_token: entry.reset_token,
+            };
+            if !out.write(&frame) {
+                break;
+            }
+            self.largest_sent = self.largest_sent.max(entry.sequence);
+        }
+    }
+
     /// Writes the NEW_CONNECTION_ID frames that wait.
     pub fn write_frames(&mut self, out: &mut FrameWriter<'_>) -> Sent {
         let mut sent = Sent::default();

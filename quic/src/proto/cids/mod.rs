@@ -7,9 +7,7 @@ mod remote;
 mod reset_key;
 mod sent;
 
-#[cfg(feature = "tokio")]
-pub(crate) use generator::ZeroLength;
-pub use generator::{CidGenerator, RandomCids};
+pub use generator::{CidGenerator, RandomCids, ZeroLength};
 pub use local::{CidEvent, Issued, Local};
 pub use quic_lb::{InvalidQuicLb, QuicLb};
 pub use remote::Remote;

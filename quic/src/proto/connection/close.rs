@@ -124,6 +124,7 @@ impl Connection {
         self.handshake.on_closed();
         self.handshake.discard_zero_rtt();
         self.streams.on_closed();
+        self.datagrams.on_closed();
         for space in Space::ALL {
             self.recovery.discard_space(space);
         }

@@ -24,6 +24,7 @@ impl Connection {
         match frame {
             Frame::Ack(ack) => {
                 self.stats.acks_received += 1;
+                self.check_ack_keys(space, ack.largest)?;
                 self.on_ack(now, space, &ack)
             }
             Frame::Crypto(crypto) => {
@@ -44,9 +45,11 @@ impl Connection {
                 self.local_cids.on_retire_connection_id(now, &retire, dcid)
             }
             Frame::PathChallenge(challenge) => {
-                self.on_path_challenge(&challenge);
+                self.on_path_challenge(now, dcid, &challenge);
                 Ok(())
             }
+            Frame::ResetStreamAt(reset) => self.streams.on_reset_stream_at(&reset),
+            Frame::Datagram(datagram) => self.datagrams.on_frame(&datagram),
             Frame::AckFrequency(frame) => self.on_ack_frequency(now, &frame),
             Frame::ImmediateAck => {
                 self.ack_frequency.on_immediate_ack()?;
@@ -66,6 +69,7 @@ impl Connection {
             Frame::HandshakeDone => {
                 self.only_from_server(0x1e, "HANDSHAKE_DONE")?;
                 self.on_confirmed();
+                self.seek_preferred(now);
                 Ok(())
             }
             Frame::ConnectionClose(close) => {

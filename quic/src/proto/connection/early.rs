@@ -248,11 +248,12 @@ fn limits_of(params: &Params) -> PeerLimits {
         uni: params.initial_max_stream_data_uni,
         max_bidi: params.initial_max_streams_bidi,
         max_uni: params.initial_max_streams_uni,
+        reset_at: params.reset_stream_at,
     }
 }
 
 /// The limits that 0-RTT relies on, by name.
-fn relied_on(params: &Params) -> [(&'static str, u64); 7] {
+fn relied_on(params: &Params) -> [(&'static str, u64); 9] {
     [
         (
             "active_connection_id_limit",
@@ -273,6 +274,8 @@ fn relied_on(params: &Params) -> [(&'static str, u64); 7] {
         ),
         ("initial_max_streams_bidi", params.initial_max_streams_bidi),
         ("initial_max_streams_uni", params.initial_max_streams_uni),
+        ("max_datagram_frame_size", params.max_datagram_frame_size),
+        ("reset_stream_at", params.reset_stream_at.into()),
     ]
 }
 

@@ -16,6 +16,7 @@ use super::{
     early::{self, ZeroRtt, early_context},
     new_token::NewTokens,
     observer::Observer,
+    preferred,
     receive::Early,
     resume::PathKeys,
     retry::Retried,
@@ -31,9 +32,11 @@ use crate::{
         ack_frequency::AckFrequency,
         cids, congestion,
         datagram::Local,
+        datagrams::Datagrams,
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},
+        header_bits::{Grease, HeaderBits},
         limits,
         packet::{self, Cid, KeyPair, Version},
         params::{ACK_DELAY_EXPONENT, Params, VersionInformation},
@@ -93,6 +96,8 @@ pub struct ServerStart<'a> {
     pub validated: bool,
     /// The stateless reset token of ours.
     pub reset_token: Option<[u8; 16]>,
+    /// A further id of ours with its token, for the preferred address if there is one.
+    pub preferred: Option<cids::Issued>,
     /// A secret of this connection's own.
     pub seed: u64,
 }
@@ -108,7 +113,7 @@ impl Connection {
             setup,
             remote,
             server_name,
-            attempt,
+            ref attempt,
             local_cid,
             initial_dcid,
             seed,
@@ -173,6 +178,7 @@ impl Connection {
         let told = Params {
             retry_scid,
             stateless_reset_token: start.reset_token,
+            preferred_address: preferred::announced(&setup.transport, start.preferred),
             ..local_params(&setup.transport, version, local_cid, Some(original_dcid))
         };
         told.encode(Side::Server, &mut params);
@@ -212,6 +218,9 @@ impl Connection {
         connection.path_keys = path_keys;
         let keys = connection.handshake.keys_mut();
         keys.set_original_version(original);
+        if let Some(issued) = start.preferred {
+            connection.local_cids.issue_preferred(issued);
+        }
         if let Some(keys) = versions::original_keys(original, version, &initial_dcid) {
             connection.handshake.keys_mut().keep_original(keys);
         }
@@ -309,8 +318,10 @@ impl Connection {
             path_keys: PathKeys::default(),
             peer_params: None,
             streams: Streams::new(side, limits),
+            datagrams: Datagrams::new(config.datagrams),
             close: Close::default(),
             timers: Timers::new(now, &config),
+            header_bits: HeaderBits::new(side, derived(parts.seed, b"header"), config.spin_bit),
             paced_until: None,
             early: Early::default(),
             zero_rtt: ZeroRtt::default(),
@@ -394,12 +405,21 @@ impl Connection {
         let params = Params::decode(bytes, self.side.peer())?;
         self.check_cids(&params)?;
         self.check_versions(&params)?;
+        if let Some(preferred) = &params.preferred_address {
+            let (cid, token) = (preferred.cid, preferred.reset_token);
+            self.peer_cids.set_preferred(cid, token)?;
+        }
         self.local_cids
             .set_peer_limit(params.active_connection_id_limit);
         if let Some(token) = params.stateless_reset_token {
             self.peer_cids.set_first_reset_token(token);
         }
+        self.datagrams
+            .set_peer_limit(params.max_datagram_frame_size);
         self.timers.set_peer_idle_timeout(params.max_idle_timeout);
+        if params.grease_quic_bit && self.config.grease == Grease::On {
+            self.header_bits.on_greased_peer();
+        }
         let requests = self.config.ack_frequency == config::AckFrequency::Adaptive;
         self.ack_frequency.set_peer_delays(
             params.max_ack_delay,
@@ -464,9 +484,12 @@ fn local_params(
         initial_max_streams_uni: config.max_uni_streams,
         max_ack_delay: config.max_ack_delay,
         min_ack_delay: AckFrequency::new(config.max_ack_delay).local_min_delay(),
+        reset_stream_at: true,
+        max_datagram_frame_size: config.datagrams.max_frame_size(),
         ack_delay_exponent: ACK_DELAY_EXPONENT,
         disable_active_migration: !config.migration,
         active_connection_id_limit: limits::PEER_CIDS as u64,
+        grease_quic_bit: config.grease == Grease::On,
         ..Params::default()
     }
 }

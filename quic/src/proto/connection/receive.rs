@@ -10,6 +10,8 @@ use crate::proto::{
     datagram::Arrival,
     error::{Code, TransportError},
     frame::Frame,
+    handshake::Violation,
+    header_bits::Grease,
     limits,
     packet::{self, Decoded, Kind, OpenError, Protected, Space},
     recovery,
@@ -48,7 +50,7 @@ impl Early {
 
 /// Whether a packet does nothing but ask for a path, or answer (RFC 9000 §9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Probing {
+pub(super) enum Probing {
     Only,
     No,
 }
@@ -186,6 +188,7 @@ impl Connection {
             return Fate::Dropped(DropTrigger::KeyUnavailable);
         }
         let (dcid, scid, size) = (packet.dcid, packet.scid, packet.bytes.len());
+        let spin = packet.spin();
         let largest = self.spaces[kind.space()].largest().map(|(pn, _)| pn);
         let opened = match kind {
             Kind::OneRtt => self.open_one_rtt(now, packet, largest),
@@ -210,6 +213,9 @@ impl Connection {
             events::Event::PacketReceived(packet)
         });
         self.on_authentic(now, kind, &scid);
+        if kind == Kind::OneRtt {
+            self.header_bits.on_packet(pn, spin);
+        }
         if self.elsewhere.is_some() && kind == Kind::OneRtt {
             self.hear(now, &dcid);
         }
@@ -231,9 +237,13 @@ impl Connection {
         Fate::Accepted
     }
 
-    /// Whether it is an Initial that must be dropped: by a server in a datagram that is not full
+    /// Whether it must be dropped: without the QUIC bit, unless we announced to take such
+    /// (RFC 9287), and an Initial by a server in a datagram that is not full
     /// (RFC 9000 §14.1), by a client with a token (§17.2.2).
     fn is_forbidden(&self, packet: &Protected<'_>, datagram_len: usize) -> bool {
+        if !packet.has_quic_bit() && self.config.grease == Grease::Off {
+            return true;
+        }
         packet.kind == Kind::Initial
             && match self.side {
                 Side::Server => datagram_len < limits::MIN_DATAGRAM,
@@ -294,8 +304,11 @@ impl Connection {
         let which = keys.choose(packet.key_phase, pn);
         match packet.open(keys.opening(which)) {
             Ok(payload) => {
-                keys.on_opened(which, pn, keep_until);
-                Some(Ok((pn, payload)))
+                let followed = keys.on_opened(which, pn, keep_until);
+                Some(match followed {
+                    Ok(()) => Ok((pn, payload)),
+                    Err(violation) => Err(key_update_error(violation)),
+                })
             }
             Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
             Err(OpenError::Undecryptable) => keys.on_failed().then(|| {
@@ -322,7 +335,7 @@ impl Connection {
         }
     }
 
-    fn take_frames(
+    pub(super) fn take_frames(
         &mut self,
         now: Instant,
         kind: Kind,
@@ -416,6 +429,10 @@ fn opened_long<T>(opened: Option<Result<T, OpenError>>) -> Option<Result<T, Tran
         Err(OpenError::Undecryptable) => None,
         Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
     }
+}
+
+pub(super) fn key_update_error(Violation(reason): Violation) -> TransportError {
+    TransportError::new(Code::KEY_UPDATE_ERROR, reason)
 }
 
 fn reserved_bits() -> TransportError {

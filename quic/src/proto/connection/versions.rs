@@ -11,46 +11,70 @@
 
 use std::time::Instant;
 
+use bytes::Bytes;
 use hybriq_tls::Side;
 
-use super::{ClientStart, Connection, Setup};
+use super::{ClientStart, Connection, Setup, new_token::NewTokens};
 use crate::{
     events,
     proto::{
         error::{Code, TransportError},
         packet::{
-            self, Cid, KeyPair, Kind, OpenError, Protected, Version, VersionNegotiation,
+            self, Cid, KeyPair, Kind, OpenError, Protected, Version, VersionNegotiation, Versions,
             initial_direction, initial_keys,
         },
         params::{Params, VersionInformation},
     },
 };
 
-/// Why a client begins in a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg(test)]
+mod tests;
+
+/// The version that a client begins in, and what of an earlier connection goes with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     version: Version,
+    /// A token is of one version (RFC 9369 §5).
+    token: Bytes,
     /// Whether a Version Negotiation packet told it to.
     reacts: bool,
 }
 
 impl Attempt {
-    /// The first attempt of a client.
+    /// The first attempt of a client. Unless it is configured, the version is the one that was spoken
+    /// with the server last, or one that it gave us a token in: it means to go on speaking it
+    /// (RFC 9369 §6).
     pub fn first(setup: &Setup, server_name: &str) -> Self {
+        let usual = setup.transport.version_for(server_name);
+        let settled = setup.transport.first_version.is_some()
+            || setup.transport.known_version(server_name).is_some();
+        let known = setup
+            .transport
+            .versions
+            .iter()
+            .filter(|version| !settled || *version == usual)
+            .find_map(|version| Some((version, NewTokens::take(setup, server_name, version)?)));
+        let (version, token) = known.unwrap_or((usual, Bytes::new()));
         Self {
-            version: setup.transport.version_for(server_name),
+            version,
+            token,
             reacts: false,
         }
     }
 
     /// Whether a Version Negotiation packet told it to.
-    pub const fn reacts(self) -> bool {
+    pub const fn reacts(&self) -> bool {
         self.reacts
     }
 
     /// The version of the first flight.
-    pub const fn version(self) -> Version {
+    pub const fn version(&self) -> Version {
         self.version
+    }
+
+    /// What its Initial packets carry; empty where there is none.
+    pub(super) fn token(&self) -> Bytes {
+        self.token.clone()
     }
 }
 
@@ -108,6 +132,55 @@ impl Negotiation {
 
     const fn is_open(&self) -> bool {
         matches!(self.stage, Stage::Open(_))
+    }
+
+    /// Whether the peer's version_information fits to what was seen in headers, by a side that
+    /// speaks `ours` (RFC 9368 §4).
+    fn confirm(
+        &self,
+        side: Side,
+        ours: Versions,
+        in_use: Version,
+        info: Option<&VersionInformation>,
+    ) -> Result<(), &'static str> {
+        match (side, info) {
+            (Side::Client, Some(info)) => self.confirm_server(ours, in_use, info),
+            // Servers that speak version 1 only need not know of version negotiation (RFC 9368 §8):
+            // what they don't say is clear.
+            (Side::Client, None)
+                if self.original == in_use && (!self.reacts || in_use == Version::V1) =>
+            {
+                Ok(())
+            }
+            (Side::Client, None) => Err("version_information is missing"),
+            (Side::Server, Some(info)) if info.chosen != self.original.number() => {
+                Err("the client's Chosen Version is not the one of its first flight")
+            }
+            (Side::Server, _) => Ok(()),
+        }
+    }
+
+    fn confirm_server(
+        &self,
+        ours: Versions,
+        in_use: Version,
+        info: &VersionInformation,
+    ) -> Result<(), &'static str> {
+        if info.chosen != in_use.number() {
+            return Err("the server's Chosen Version is not the one of its packets");
+        }
+        if !self.reacts {
+            return Ok(());
+        }
+        if info.available.is_empty() {
+            return Err("the server has no Available Versions after Version Negotiation");
+        }
+        let known = info.available.iter().copied().chain([info.chosen]);
+        if ours.first_of(known) == Some(self.original) {
+            Ok(())
+        } else {
+            Err("Version Negotiation left out a better version of the server's")
+        }
     }
 }
 
@@ -210,15 +283,9 @@ impl Connection {
     /// choose a worse version (RFC 9368 §4).
     pub(super) fn check_versions(&mut self, params: &Params) -> Result<(), TransportError> {
         let info = params.version_information.as_ref();
-        let outcome = match self.side {
-            Side::Client => self.check_server_versions(info),
-            Side::Server => match info {
-                Some(info) if info.chosen != self.original_version().number() => {
-                    Err("the client's Chosen Version is not the one of its first flight")
-                }
-                _ => Ok(()),
-            },
-        };
+        let outcome =
+            self.negotiation
+                .confirm(self.side, self.config.versions, self.version(), info);
         outcome.map_err(|reason| TransportError::new(Code::VERSION_NEGOTIATION_ERROR, reason))?;
         let change = events::Change {
             old: self.original_version(),
@@ -227,36 +294,6 @@ impl Connection {
         self.observer
             .tell(|| events::Event::VersionNegotiated(change));
         Ok(())
-    }
-
-    fn check_server_versions(&self, info: Option<&VersionInformation>) -> Result<(), &'static str> {
-        let (original, in_use) = (self.original_version(), self.version());
-        let reacts = self.negotiation.reacts;
-        let Some(info) = info else {
-            // Servers that speak version 1 only need not know of version negotiation
-            // (RFC 9368 §8): what they don't say is clear.
-            let is_clear = original == in_use && (!reacts || in_use == Version::V1);
-            return if is_clear {
-                Ok(())
-            } else {
-                Err("version_information is missing")
-            };
-        };
-        if info.chosen != in_use.number() {
-            return Err("the server's Chosen Version is not the one of its packets");
-        }
-        if !reacts {
-            return Ok(());
-        }
-        if info.available.is_empty() {
-            return Err("the server has no Available Versions after Version Negotiation");
-        }
-        let known = info.available.iter().copied().chain([info.chosen]);
-        if self.config.versions.first_of(known) == Some(original) {
-            Ok(())
-        } else {
-            Err("Version Negotiation left out a better version of the server's")
-        }
     }
 
     /// A server that does not speak the version says which ones it speaks: begin again in the best
@@ -295,6 +332,8 @@ impl Connection {
             server_name: &again.server_name,
             attempt: Attempt {
                 version,
+                token: NewTokens::take(&again.setup, &again.server_name, version)
+                    .unwrap_or_default(),
                 reacts: true,
             },
             local_cid,

@@ -155,9 +155,15 @@ impl Endpoint {
         }
     }
 
+    /// How many clients may wait for the application's decision: not more than
+    /// [`limits::WAITING_INCOMING`], and one at least.
+    pub fn set_accept_backlog(&mut self, clients: usize) {
+        self.backlog = clients.clamp(1, limits::WAITING_INCOMING);
+    }
+
     /// Hands a whole ClientHello to the application, unless too many wait for it already.
     fn offer(&mut self, hello: Hello, client_hello: ClientHello) -> Routed {
-        if self.waiting >= limits::WAITING_INCOMING {
+        if self.waiting >= self.backlog {
             self.forget_routes(&hello);
             return Routed::Dropped;
         }

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::Endpoint;
+use crate::config::TransportConfig;
 use crate::proto::{
     cids::{CidGenerator, Issued, RandomCids, ResetKey},
     limits,
@@ -109,6 +110,13 @@ impl Endpoint {
             }
         }
         Cid::new(bytes).unwrap_or(Cid::EMPTY)
+    }
+
+    /// The id that goes with the server's preferred address, if it has one. Without connection ids
+    /// there must be none (RFC 9000 §18.2).
+    pub(super) fn issue_preferred(&mut self, config: &TransportConfig) -> Option<Issued> {
+        let wanted = config.has_preferred_address() && !self.ids.is_zero_length();
+        wanted.then(|| self.issue())
     }
 
     /// An id for the peer to use, and its token.

@@ -43,6 +43,7 @@ use super::{
     connection::{Attempt, ClientStart, Connection, Need, ServerStart, reset_tail},
     error::{Code, TransportError},
     handshake::POST_QUANTUM_REQUIRED,
+    header_bits::Grease,
     limits,
     packet::{self, Cid, Version},
     random::Random,
@@ -112,6 +113,7 @@ pub struct Endpoint {
     hellos: HelloTable,
     early: EarlyPackets,
     waiting: usize,
+    backlog: usize,
     handshaking: usize,
     admission: Admission,
     answers: Answers,
@@ -139,6 +141,7 @@ impl Endpoint {
             hellos: HelloTable::default(),
             early,
             waiting: 0,
+            backlog: limits::WAITING_INCOMING,
             handshaking: 0,
             admission: Admission::default(),
             answers: Answers::default(),
@@ -191,7 +194,8 @@ impl Endpoint {
         datagram: &mut [u8],
         dcid: &Cid,
     ) -> Routed {
-        let initial = packet::is_initial(datagram);
+        let initial = packet::is_initial(datagram)
+            && (packet::has_quic_bit(datagram) || self.takes_greased());
         let version = packet::peek(datagram, 0).and_then(|seen| seen.version());
         match self.routing.find_initial(dcid, arrival.remote) {
             Some(Target::Connection(slot)) => Routed::Connection(slot),
@@ -209,6 +213,13 @@ impl Endpoint {
             }
             None => self.elsewhere(dcid),
         }
+    }
+
+    /// Whether a server takes a client's first packets without the QUIC bit, which the client may
+    /// have learned in an earlier connection (RFC 9287 §3.1).
+    fn takes_greased(&self) -> bool {
+        let grease = self.server.as_ref().map(|setup| setup.transport.grease);
+        grease == Some(Grease::On)
     }
 
     /// Whether connections are begun in this version.
@@ -349,6 +360,7 @@ impl Endpoint {
             original_dcid: hello.proof.original_dcid(),
             validated: hello.proof.validated,
             reset_token: self.ids.token(&local_cid),
+            preferred: self.issue_preferred(&setup.transport),
             seed: self.new_seed(),
         };
         let connection = match Connection::server(start) {

@@ -97,9 +97,9 @@ impl Endpoint {
     ///
     /// # Errors
     /// The client would ignore it: [`Incoming::may_retry`].
-    pub fn retry(&mut self, now: Instant, incoming: Incoming) -> Result<(), Incoming> {
+    pub fn retry(&mut self, now: Instant, incoming: Incoming) -> Result<(), Box<Incoming>> {
         if !incoming.may_retry() {
-            return Err(incoming);
+            return Err(Box::new(incoming));
         }
         self.waiting = self.waiting.saturating_sub(1);
         let hello = incoming.hello;

@@ -102,6 +102,27 @@ fn clients_that_wait_for_a_decision_are_bounded() {
 }
 
 #[test]
+fn the_backlog_is_what_was_asked_for_within_its_bounds() {
+    let now = Instant::now();
+    for (asked, allowed) in [(0, 1), (3, 3), (usize::MAX, limits::WAITING_INCOMING)] {
+        let mut endpoint = server();
+        endpoint.set_accept_backlog(asked);
+        let (bytes, scid) = client_hello(now);
+        let mut waiting = Vec::new();
+        for index in 0..limits::WAITING_INCOMING as u64 + 2 {
+            let dcid = Cid::from(index.to_be_bytes());
+            for mut datagram in whole_hello(&bytes, dcid, scid) {
+                let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
+                if let Routed::Incoming(incoming) = routed {
+                    waiting.push(incoming);
+                }
+            }
+        }
+        assert_eq!(waiting.len(), allowed);
+    }
+}
+
+#[test]
 fn answers_to_strangers_are_bounded() {
     let now = Instant::now();
     let mut endpoint = server();

@@ -1,6 +1,7 @@
 //! The handshake: CRYPTO bytes in and out of the TLS session, and the keys of each level.
 
 mod crypto_stream;
+mod key_update;
 mod keys;
 
 #[cfg(test)]
@@ -11,12 +12,13 @@ use std::task::Waker;
 use bytes::Bytes;
 
 use hybriq_tls::{
-    CertificateDer, EarlyDataStatus, Flight, KeyExchange, Level, Negotiated, PerLevel, Session,
-    Side, Status,
+    CertificateDer, EarlyDataStatus, Flight, KeyExchange, Level, Lineage, Negotiated, PerLevel,
+    Session, Side, Status,
 };
 
 pub use crypto_stream::Sent;
-pub use keys::{Keys, OneRtt};
+pub use key_update::{OneRtt, Violation};
+pub use keys::Keys;
 
 use self::crypto_stream::CryptoStream;
 use super::{
@@ -207,6 +209,14 @@ impl Handshake {
                 "{group} was chosen, a post-quantum group is required"
             )));
         }
+        if self.requires_post_quantum
+            && status == Status::Complete
+            && goes_back_to_classical(&session.negotiated())
+        {
+            return Err(Failure::KeyExchange(
+                "the session that was resumed began without a post-quantum group".to_owned(),
+            ));
+        }
         self.early_data = early_data(&**session);
         let mut progress = Progress::default();
         if !self.params_seen && session.peer_params().is_some() {
@@ -345,4 +355,10 @@ fn early_data(session: &dyn Session) -> EarlyDataStatus {
         EarlyDataStatus::Offered if session.negotiated().hello_retry => EarlyDataStatus::Rejected,
         status => status,
     }
+}
+
+/// Whether a session was resumed that nobody can say to have begun with a post-quantum group.
+/// Providers resume none of that kind where it matters; this is for those that fail to.
+fn goes_back_to_classical(negotiated: &Negotiated) -> bool {
+    negotiated.resumed && negotiated.lineage != Some(Lineage::PostQuantum)
 }

@@ -2,16 +2,13 @@ use super::{
     Cid, DirectionKeys, KeyPhase, Kind, SAMPLE_LEN, TAG_LEN,
     header::{FIXED, LONG},
     number,
-    protected::KEY_PHASE,
+    protected::{KEY_PHASE, SPIN},
     version::{LongType, Version},
 };
 use crate::proto::{
     frame::FrameWriter,
     wire::{VarInt, Writer},
 };
-
-/// The spin bit of a short header (RFC 9000 §17.4).
-const SPIN: u8 = 0x20;
 
 /// What the two bytes can say that we spend on the length of a long packet.
 const MAX_LENGTH: usize = (1 << 14) - 1;
@@ -185,6 +182,13 @@ impl<'a> PacketBuilder<'a> {
     /// Bytes of the packet beside its frames: the header and the tag.
     pub const fn overhead(&self) -> usize {
         self.header_len + TAG_LEN
+    }
+
+    /// Clears the QUIC bit, for a peer that takes such packets (RFC 9287).
+    pub fn clear_quic_bit(&mut self) {
+        if let Some(first) = self.buffer.first_mut() {
+            *first &= !FIXED;
+        }
     }
 
     /// Encrypts the packet and hides its header. Says how many bytes of the buffer it takes.

@@ -86,7 +86,13 @@ pub fn peek(datagram: &[u8], local_cid_len: usize) -> Option<Peek<'_>> {
     peek_behind(first, &mut reader, local_cid_len).ok()
 }
 
-/// Whether a datagram starts with an Initial packet of a version we speak.
+/// Whether the QUIC bit of a datagram's first packet is set (RFC 9000 §17.2, §17.3).
+#[inline]
+pub fn has_quic_bit(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & FIXED != 0)
+}
+
+/// Whether a datagram starts with an Initial packet of a version we speak, QUIC bit or not.
 pub fn is_initial(datagram: &[u8]) -> bool {
     starts_with(datagram, LongType::Initial)
 }
@@ -100,7 +106,7 @@ fn starts_with(datagram: &[u8], ty: LongType) -> bool {
     let Some(&[first, number @ ..]) = datagram.first_chunk::<5>() else {
         return false;
     };
-    first & (LONG | FIXED) == LONG | FIXED
+    first & LONG != 0
         && Version::from_number(u32::from_be_bytes(number))
             .is_some_and(|version| version.long_type(first) == ty)
 }
@@ -151,6 +157,9 @@ pub enum Decoded<'a> {
 /// Takes the first packet off a datagram, and gives back the bytes behind it, where packets are
 /// coalesced (RFC 9000 §12.2).
 ///
+/// A packet whose QUIC bit is 0 is read like any other: whether it may be taken is for the caller to
+/// say ([`Protected::has_quic_bit`]), who knows what was agreed on (RFC 9287).
+///
 /// Packets of one datagram must share their destination connection id; the caller compares it.
 ///
 /// # Errors
@@ -170,16 +179,12 @@ pub fn decode(
             let Some((version, kind)) = kind_of(first, version) else {
                 return Ok((decode_whole(datagram)?, &mut []));
             };
-            if first & FIXED == 0 {
-                return Err(DropReason::FixedBit);
-            }
             let ends = [Cid::new(dcid), Cid::new(scid)];
             let [Some(dcid), Some(scid)] = ends else {
                 return Err(DropReason::CidTooLong);
             };
             Fields::long(kind, version, [dcid, scid], datagram.len(), reader)?
         }
-        Peek::Short { .. } if first & FIXED == 0 => return Err(DropReason::FixedBit),
         Peek::Short { dcid } => Fields {
             kind: Kind::OneRtt,
             version: None,

@@ -18,6 +18,8 @@ pub(super) enum Mark {
     Credit,
     /// Some of it came in 0-RTT packets.
     Early,
+    /// The application waits for the end of the stream, however it comes.
+    Watching,
 }
 
 impl Marks {

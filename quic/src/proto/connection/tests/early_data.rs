@@ -34,9 +34,9 @@ fn come_again(first: &Setup, second: &Setup) -> Pair {
             .early_data(EarlyData::On)
             .remember_versions(KnownVersions::default()),
     );
-    let mut pair = Pair::of(&client, first);
+    let mut pair = Pair::between(&client, first.clone());
     pair.run();
-    let mut pair = Pair::of(&client, second);
+    let mut pair = Pair::between(&client, second.clone());
     assert_eq!(pair.client.events(), [Event::EarlyDataReady]);
     pair
 }

@@ -38,7 +38,9 @@ fn connect(pair: &mut Pair, store: &Arc<MemoryTokenStore>) {
 }
 
 fn tokens(store: &MemoryTokenStore) -> Vec<Vec<u8>> {
-    let taken = std::iter::from_fn(|| store.take("server.test", Version::V1.number()));
+    let numbers = Version::ALL.map(Version::number).into_iter();
+    let taken =
+        numbers.flat_map(|version| std::iter::from_fn(move || store.take("server.test", version)));
     taken.map(|token| token.to_vec()).collect()
 }
 
@@ -49,7 +51,6 @@ fn initial_token(pair: &mut Pair) -> Vec<u8> {
     }
 }
 
-/// Proves: rfc9000 8.1.3 server-gives-new-token
 #[test]
 fn a_server_gives_every_client_one_token() {
     let (mut pair, store) = keeping();
@@ -71,7 +72,6 @@ fn a_server_that_was_not_asked_to_gives_none() {
     assert!(tokens(&store).is_empty());
 }
 
-/// Proves: rfc9000 13.3 lost-new-token-sent-again
 #[test]
 fn a_lost_new_token_is_sent_again() {
     let (mut pair, store) = keeping();
@@ -96,8 +96,8 @@ fn a_lost_new_token_is_sent_again() {
     assert_eq!(tokens(&store).len(), 1, "after one probe");
 }
 
-/// Proves: rfc9000 8.1.3 token-used-once
-/// Proves: rfc9000 8.1.2 retry-token-replaces-new-token
+/// Proves: rfc9000 8.1.4 replay-is-limited
+/// Proves: rfc9000 8.1.3 new-token-is-used
 #[test]
 fn a_token_is_spent_in_every_initial_of_the_next_connection() {
     let (mut pair, store) = keeping();
@@ -121,6 +121,80 @@ fn a_token_is_spent_in_every_initial_of_the_next_connection() {
     assert_eq!(tokens(&store).len(), 1, "one for the next");
 }
 
+/// Proves: rfc9000 8.1.3 retry-token-is-not-kept
+/// Proves: rfc9000 8.1.3 new-token-is-used
+#[test]
+fn a_retry_token_takes_the_place_of_another_and_is_not_kept() {
+    let (mut pair, store) = keeping();
+    pair.run();
+    pair.server.connection = None;
+    let keys = TokenKeys::from_secret([2; 32]);
+    let endpoint = &mut pair.server.endpoint;
+    endpoint.set_address_validation(keys, AddressValidation::Always);
+    connect(&mut pair, &store);
+    let spent = initial_token(&mut pair);
+    pair.step();
+    pair.step();
+    let token = initial_token(&mut pair);
+    assert_eq!(Kind::of(&spent), Some(Kind::New));
+    assert_eq!(Kind::of(&token), Some(Kind::Retry));
+    pair.run();
+    assert!(pair.client.connection().handshake().is_some());
+    let kept = tokens(&store);
+    assert_eq!(kept.len(), 1);
+    assert_eq!(Kind::of(&kept[0]), Some(Kind::New));
+}
+
+/// Proves: rfc9369 5 tickets-are-of-one-version
+#[test]
+fn a_token_is_spent_in_the_version_that_its_connection_spoke() {
+    let (mut pair, store) = keeping();
+    pair.run();
+    let client = pair.client.connection();
+    assert_eq!(client.original_version(), Version::V1);
+    assert_eq!(client.version(), Version::V2, "the server preferred it");
+    pair.server.connection = None;
+    let setup = |transport: TransportConfig| Setup {
+        transport: Arc::new(transport.token_store(store.clone())),
+        ..client_setup(KeyExchange::default(), Backend::Rustls)
+    };
+    let mut start = |setup: &Setup| {
+        let endpoint = &mut pair.client.endpoint;
+        let started = endpoint.connect(pair.now, setup, server_address(), "server.test");
+        pair.client.connection = Some(started.unwrap());
+        let version = pair.client.connection().original_version();
+        (version, initial_token(&mut pair).is_empty())
+    };
+    let first = setup(TransportConfig::new().first_version(Version::V1));
+    assert_eq!(start(&first), (Version::V1, true), "not with this one");
+    let only = setup(TransportConfig::new().versions([Version::V1]));
+    assert_eq!(start(&only), (Version::V1, true), "nor with this");
+    let usual = setup(TransportConfig::new());
+    assert_eq!(start(&usual), (Version::V2, false));
+    pair.run();
+    assert!(pair.client.connection().handshake().is_some());
+    assert_eq!(pair.server.endpoint.stats().addresses_validated, 1);
+}
+
+/// Proves: rfc9000 8.1.3 token-stays-with-its-server
+#[test]
+fn a_token_is_for_the_server_that_gave_it() {
+    let (mut pair, store) = keeping();
+    pair.run();
+    for version in Version::ALL {
+        assert_eq!(store.take("other.test", version.number()), None);
+    }
+    let setup = Setup {
+        transport: Arc::new(TransportConfig::new().token_store(store.clone())),
+        ..client_setup(KeyExchange::default(), Backend::Rustls)
+    };
+    let endpoint = &mut pair.client.endpoint;
+    let started = endpoint.connect(pair.now, &setup, server_address(), "other.test");
+    pair.client.connection = Some(started.unwrap());
+    assert!(initial_token(&mut pair).is_empty());
+    assert_eq!(tokens(&store).len(), 1);
+}
+
 #[test]
 fn a_token_that_would_crowd_out_the_client_hello_is_not_kept() {
     let (mut pair, store) = keeping();
@@ -129,7 +203,7 @@ fn a_token_that_would_crowd_out_the_client_hello_is_not_kept() {
     let longer = vec![1; limits::TOKEN_LEN + 1];
     tokens_of.on_frame(Version::V1, &NewToken { token: &longer });
     tokens_of.on_frame(Version::V1, &NewToken { token: &longest });
-    assert_eq!(tokens(&store), [longest.clone()]);
+    assert_eq!(tokens(&store), std::slice::from_ref(&longest));
     // Nor is it used if somebody else's store has it.
     store.put("server.test", Version::V1.number(), longer.into());
     connect(&mut pair, &store);

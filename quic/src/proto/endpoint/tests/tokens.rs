@@ -173,7 +173,6 @@ fn from(ip: [u8; 4], port: u16) -> Arrival {
 
 const INVALID_TOKEN: Outcome = Outcome::Close(Code::INVALID_TOKEN.0);
 
-/// Proves: rfc9000 8.1.2 no-state-before-address-is-proved
 #[test]
 fn nothing_is_held_for_a_client_that_was_sent_away() {
     let mut scene = Scene::new(AddressValidation::Always);
@@ -189,7 +188,7 @@ fn nothing_is_held_for_a_client_that_was_sent_away() {
     assert_eq!(scene.endpoint.next_timeout(), None);
 }
 
-/// Proves: rfc9000 8.1.2 valid-retry-token-validates-address
+/// Proves: rfc9000 8.1.3 server-tries-every-token
 #[test]
 fn a_returned_retry_token_proves_the_address() {
     for policy in [AddressValidation::Always, AddressValidation::Adaptive] {
@@ -204,14 +203,14 @@ fn a_returned_retry_token_proves_the_address() {
         assert!(incoming.is_validated());
         assert!(!incoming.may_retry(), "a client follows one Retry");
         let incoming = scene.endpoint.retry(scene.now, incoming).unwrap_err();
-        let (_, connection) = scene.endpoint.accept(scene.now, incoming, None).unwrap();
+        let (_, connection) = scene.endpoint.accept(scene.now, *incoming, None).unwrap();
         assert!(connection.is_handshaking());
         assert_eq!(scene.endpoint.stats().addresses_validated, 1);
     }
 }
 
-/// Proves: rfc9000 8.1.3 invalid-retry-token-closes-with-invalid-token
-/// Proves: rfc9000 8.1.4 forged-retry-token-rejected
+/// Proves: rfc9000 8.1.2 invalid-retry-token-is-refused
+/// Proves: rfc9000 8.1.4 tokens-cannot-be-forged
 #[test]
 fn a_forged_retry_token_ends_the_attempt_with_invalid_token() {
     let mut scene = Scene::new(AddressValidation::Always);
@@ -236,7 +235,7 @@ fn a_forged_retry_token_ends_the_attempt_with_invalid_token() {
     );
 }
 
-/// Proves: rfc9000 8.1.4 retry-token-bound-to-address
+/// Proves: rfc9000 8.1.2 invalid-retry-token-is-refused
 #[test]
 fn a_retry_token_is_of_no_use_to_anybody_else() {
     let mut scene = Scene::new(AddressValidation::Always);
@@ -250,7 +249,7 @@ fn a_retry_token_is_of_no_use_to_anybody_else() {
     assert!(scene.is_validated(&here, dcid, &token));
 }
 
-/// Proves: rfc9000 8.1.4 retry-token-expires
+/// Proves: rfc9000 8.1.4 replay-is-limited
 #[test]
 fn tokens_expire() {
     let mut scene = Scene::new(AddressValidation::Always);
@@ -320,7 +319,7 @@ fn a_packet_that_was_damaged_is_not_held_against_the_client() {
     assert!(scene.is_validated(&arrival(1), dcid, &token));
 }
 
-/// Proves: rfc9000 8.1.4 retry-token-replay-bounded
+/// Proves: rfc9000 8.1.4 replay-is-limited
 #[test]
 fn a_retry_token_begins_one_connection_and_proves_nothing_afterwards() {
     let mut scene = Scene::new(AddressValidation::Always);
@@ -351,8 +350,7 @@ fn a_retry_token_begins_one_connection_and_proves_nothing_afterwards() {
     assert_eq!(scene.endpoint.stats().tokens_replayed, 1);
 }
 
-/// Proves: rfc9000 8.1.3 new-token-validates-address
-/// Proves: rfc9000 8.1.3 new-token-allows-port-change
+/// Proves: rfc9000 8.1.3 server-tries-every-token
 #[test]
 fn a_new_token_proves_an_ip_address_from_any_port() {
     for policy in [AddressValidation::Always, AddressValidation::Never] {
@@ -368,7 +366,9 @@ fn a_new_token_proves_an_ip_address_from_any_port() {
     }
 }
 
-/// Proves: rfc9000 8.1.3 invalid-new-token-treated-as-absent
+/// Proves: rfc9000 8.1.3 unusable-new-token-is-as-none
+/// Proves: rfc9000 8.1.4 new-token-knows-the-address
+/// Proves: rfc9000 8.1.4 replay-is-limited
 #[test]
 fn a_new_token_that_is_not_good_is_as_if_there_was_none() {
     let mut scene = Scene::new(AddressValidation::Never);
@@ -388,13 +388,41 @@ fn a_new_token_that_is_not_good_is_as_if_there_was_none() {
     let foreign = b"a token of a server with another mind, and as long as it may be";
     assert!(!is_validated(&mut scene, &arrival(1), foreign));
     assert!(is_validated(&mut scene, &arrival(1), &token));
-    // Proves: once.
+    // Once.
     assert!(!is_validated(&mut scene, &arrival(1), &token));
     assert!(!is_validated(&mut scene, &arrival(2), &token));
     assert_eq!(scene.endpoint.stats().tokens_replayed, 2);
 }
 
-/// Proves: rfc9000 8.1.1 retry-and-new-tokens-told-apart
+/// Proves: rfc9000 8.1.3 new-tokens-are-unique
+#[test]
+fn no_two_tokens_have_anything_in_common_that_differs_from_others() {
+    let mut scene = Scene::new(AddressValidation::Always);
+    let one = scene.new_token([192, 0, 2, 1]);
+    let other = scene.new_token([192, 0, 2, 1]);
+    let elsewhere = scene.new_token([198, 51, 100, 9]);
+    let common = 5;
+    for (a, b) in [(&one, &other), (&one, &elsewhere)] {
+        assert_eq!(a[..common], b[..common], "kind and key");
+        let same = a.iter().zip(b).skip(common).filter(|(a, b)| a == b);
+        assert!(same.count() < 5, "{a:?} {b:?}");
+    }
+}
+
+/// Proves: rfc9000 17.2.5.1 one-retry-per-datagram
+#[test]
+fn a_datagram_of_many_initials_is_answered_by_one_retry() {
+    let mut scene = Scene::new(AddressValidation::Always);
+    let mut datagram = scene.half(0, first_dcid(), &[]);
+    datagram.extend(scene.half(1, first_dcid(), &[]));
+    let outcome = scene.give(&arrival(1), first_dcid(), datagram);
+    assert!(matches!(outcome, Outcome::Retry(..)), "{outcome:?}");
+    assert_eq!(scene.endpoint.stats().retries_sent, 1);
+    let mut out = vec![0; 2048];
+    assert_eq!(scene.endpoint.poll_transmit(scene.now, &mut out), None);
+}
+
+/// Proves: rfc9000 8.1.1 tokens-are-told-apart
 #[test]
 fn no_token_passes_for_one_of_the_other_kind() {
     let mut scene = Scene::new(AddressValidation::Always);
@@ -408,7 +436,7 @@ fn no_token_passes_for_one_of_the_other_kind() {
     assert!(matches!(outcome, Outcome::Retry(..)), "{outcome:?}");
 }
 
-/// Proves: rfc9000 17.2.5.2 client-follows-no-retry-after-an-initial
+/// Proves: rfc9000 17.2.5.2 one-retry-per-attempt
 #[test]
 fn a_client_that_heard_of_us_is_not_sent_away() {
     let mut scene = Scene::new(AddressValidation::Never);
@@ -423,10 +451,9 @@ fn a_client_that_heard_of_us_is_not_sent_away() {
     assert!(!incoming.may_retry());
     let incoming = scene.endpoint.retry(scene.now, incoming).unwrap_err();
     assert_eq!(scene.endpoint.stats().waiting_incoming, 1);
-    scene.endpoint.ignore(incoming);
+    scene.endpoint.ignore(*incoming);
 }
 
-/// Proves: rfc9000 8.1.2 retry-under-load
 #[test]
 fn retry_starts_when_too_many_are_unfinished() {
     let mut scene = Scene::new(AddressValidation::Adaptive);

@@ -111,15 +111,25 @@ fn lengths_beyond_any_datagram_are_dropped() {
 }
 
 #[test]
-fn a_packet_without_the_fixed_bit_is_dropped() {
-    let tail = [0; 40];
-    for first in [0x80, 0x90, 0xa0, 0xb0] {
-        assert_eq!(
-            reason(&[&long(first, b"d", b"s")[..], &tail].concat()),
-            DropReason::FixedBit
-        );
+fn a_packet_without_the_quic_bit_is_read_and_says_so() {
+    // Length 20, behind a token length in an Initial.
+    for first in [0x80, 0x90, 0xa0, 0x00] {
+        let mut datagram = match first {
+            0x00 => vec![0; 40],
+            0x80 => [&long(first, b"d", b"s")[..], &[0, 20], &[0; 40]].concat(),
+            _ => [&long(first, b"d", b"s")[..], &[20], &[0; 40]].concat(),
+        };
+        for set in [false, true] {
+            datagram[0] = datagram[0] & !0x40 | if set { 0x40 } else { 0 };
+            match decode(&mut datagram, 8) {
+                Ok((Decoded::Protected(packet), _)) => assert_eq!(packet.has_quic_bit(), set),
+                other => panic!("{first:#x}: {other:?}"),
+            }
+        }
     }
-    assert_eq!(reason(&[0; 40]), DropReason::FixedBit);
+    // A Retry comes before anything was agreed on.
+    let retry = [&long(0xb0, b"d", b"s")[..], &[0; 40]].concat();
+    assert_eq!(reason(&retry), DropReason::FixedBit);
 }
 
 #[test]

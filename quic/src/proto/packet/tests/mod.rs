@@ -3,6 +3,7 @@ mod header;
 mod number;
 mod protection;
 mod rfc9001;
+mod rfc9369;
 
 use hybriq_tls::{Level, Secret, Side, Suite};
 

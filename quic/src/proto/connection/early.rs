@@ -222,7 +222,7 @@ impl Connection {
     }
 
     /// A client begins again in another version: what it sent early went to nobody.
-    pub(super) fn forget_early_data(&mut self, before: ZeroRtt) {
+    pub(super) fn forget_early_data(&mut self, before: &ZeroRtt) {
         if before.remembered.is_some() {
             self.zero_rtt.lost = true;
             self.events.push_front(Event::EarlyDataRejected);

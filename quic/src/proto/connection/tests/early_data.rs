@@ -96,10 +96,11 @@ fn both_ends_drop_their_0_rtt_keys() {
 /// Proves: rfc9001 8.3 crypto-in-0rtt-closes
 #[test]
 fn frames_that_answer_close_the_connection_in_0_rtt() {
-    fn frame(frame: impl Encode + 'static) -> Box<dyn Fn(&mut FrameWriter<'_>)> {
+    type Fill = Box<dyn Fn(&mut FrameWriter<'_>)>;
+    fn frame(frame: impl Encode + 'static) -> Fill {
         Box::new(move |out| assert!(out.write(&frame)))
     }
-    let forbidden: [(u64, Box<dyn Fn(&mut FrameWriter<'_>)>); 6] = [
+    let forbidden: [(u64, Fill); 6] = [
         (
             0x02,
             Box::new(|out| {

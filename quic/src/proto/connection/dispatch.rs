@@ -44,7 +44,7 @@ impl Connection {
                 self.local_cids.on_retire_connection_id(now, &retire, dcid)
             }
             Frame::PathChallenge(challenge) => {
-                self.on_path_challenge(now, dcid, &challenge);
+                self.on_path_challenge(now, dcid, challenge);
                 Ok(())
             }
             Frame::AckFrequency(frame) => self.on_ack_frequency(now, &frame),
@@ -54,7 +54,7 @@ impl Connection {
                 Ok(())
             }
             Frame::PathResponse(response) => {
-                self.on_path_response(now, &response);
+                self.on_path_response(now, response);
                 Ok(())
             }
             Frame::Padding(_) | Frame::Ping => Ok(()),

@@ -11,6 +11,9 @@ const ECHO_SERVER: &str = env!("CARGO_BIN_EXE_echo_server");
 const ECHO_CLIENT: &str = env!("CARGO_BIN_EXE_echo_client");
 const PQ_SERVER: &str = env!("CARGO_BIN_EXE_post_quantum_server");
 const PQ_CLIENT: &str = env!("CARGO_BIN_EXE_post_quantum_client");
+const DATAGRAMS: &str = env!("CARGO_BIN_EXE_datagrams");
+const EARLY_SERVER: &str = env!("CARGO_BIN_EXE_early_data_server");
+const EARLY_CLIENT: &str = env!("CARGO_BIN_EXE_early_data_client");
 const QLOG_CLIENT: &str = env!("CARGO_BIN_EXE_qlog_client");
 
 /// A running server example, killed when dropped.
@@ -120,6 +123,18 @@ fn the_echo_comes_back_over_a_post_quantum_connection() {
 }
 
 #[test]
+fn the_second_request_leaves_before_the_handshake() {
+    let mut server = Server::start(EARLY_SERVER, "early", &[]);
+    let said = stdout(&server.client(EARLY_CLIENT, &[]));
+    assert_eq!(
+        said,
+        "no ticket yet: connected first\nhere you are\n0-RTT data: Accepted\nhere you are\n"
+    );
+    assert_eq!(next_line(&mut server.lines), "GET (in time)");
+    assert_eq!(next_line(&mut server.lines), "GET early (early)");
+}
+
+#[test]
 fn a_second_server_leaves_the_clients_of_the_first_their_trust() {
     let server = Server::start(ECHO_SERVER, "shared", &[]);
     let second = Server::launch(PQ_SERVER, server.ca.clone(), &[]);
@@ -211,6 +226,18 @@ fn a_qlog_has_a_header_and_every_event_of_a_transfer() {
             .count()
             > 800
     );
+}
+
+#[test]
+fn datagrams_arrive_without_being_sent_again() {
+    absent("datagrams-ca.key");
+    let output = Command::new(DATAGRAMS)
+        .args(["--listen", "127.0.0.1:0", "--ca"])
+        .arg(absent("datagrams-ca.pem"))
+        .output()
+        .unwrap();
+    let said = stdout(&output);
+    assert!(said.contains("the last position seen is Some("), "{said}");
 }
 
 #[test]

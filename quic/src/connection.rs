@@ -9,19 +9,21 @@ use std::{
 use bytes::Bytes;
 use hybriq_tls::{CertificateDer, Side};
 
+mod datagrams;
+
 use crate::{
     error::ConnectionError,
     handshake::Handshake,
     proto::{
         limits,
         packet::Version,
-        streams::{Direction, StreamId},
+        streams::{Direction, StreamId, Streams},
     },
     recv_stream::RecvStream,
     saved_path::SavedPath,
     send_stream::SendStream,
     stats::{ConnectionStats, PathStats},
-    worker::{Handle, SendSide, State, wait_until},
+    worker::{Handle, wait_until},
 };
 
 /// The largest code that fits on the wire (RFC 9000 §16).
@@ -119,47 +121,48 @@ impl Connection {
         wait_until(
             self.handle.state(),
             |state| state.opening(direction),
-            |state| {
-                if let Some(error) = &state.closed {
-                    return Poll::Ready(Err(error.clone()));
-                }
-                match state.core.streams().open(direction) {
-                    Some(id) => {
-                        state.sends.insert(id, SendSide::default());
-                        if direction == Direction::Bidi {
-                            state.recvs.insert(id, None);
-                        }
-                        Poll::Ready(Ok(id))
-                    }
-                    None => Poll::Pending,
-                }
-            },
+            |state| state.poll_open(direction),
         )
         .await
     }
 
-    /// Streams that came before the connection ended are still handed out.
     async fn accept(&self, direction: Direction) -> Result<Option<StreamId>, ConnectionError> {
-        let attempt = |state: &mut State| {
-            if let Some(id) = state.core.streams().accept(direction) {
-                state.recvs.insert(id, None);
-                if direction == Direction::Bidi {
-                    state.sends.insert(id, SendSide::default());
-                }
-                return Poll::Ready(Ok(Some(id)));
-            }
-            match &state.closed {
-                Some(error) if error.is_clean() => Poll::Ready(Ok(None)),
-                Some(error) => Poll::Ready(Err(error.clone())),
-                None => Poll::Pending,
-            }
-        };
         wait_until(
             self.handle.state(),
             |state| state.accepting(direction),
-            attempt,
+            |state| state.poll_accept(direction),
         )
         .await
+    }
+
+    /// Lets the peer have so many bidirectional streams open at once, from now on. What it was
+    /// allowed before stays allowed (RFC 9000 §4.6).
+    ///
+    /// A server may start with none
+    /// ([`max_bidi_streams(0)`](crate::TransportConfig::max_bidi_streams)) and raise the limit once
+    /// it knows whom it talks to.
+    pub fn set_max_bidi_streams(&self, count: u64) {
+        self.steer(|streams| streams.set_max_streams(Direction::Bidi, count));
+    }
+
+    /// Lets the peer have so many unidirectional streams open at once, from now on. What it was
+    /// allowed before stays allowed (RFC 9000 §4.6).
+    pub fn set_max_uni_streams(&self, count: u64) {
+        self.steer(|streams| streams.set_max_streams(Direction::Uni, count));
+    }
+
+    /// Lets the peer have so many bytes under way or unread on all streams together, from now on.
+    /// What it was allowed before stays allowed (RFC 9000 §4.1), and the window does not grow by
+    /// itself any more.
+    pub fn set_receive_window(&self, bytes: u64) {
+        self.steer(|streams| streams.set_receive_window(bytes));
+    }
+
+    fn steer(&self, act: impl FnOnce(&mut Streams)) {
+        let mut state = self.handle.lock();
+        act(state.core.streams());
+        drop(state);
+        self.handle.touch();
     }
 
     /// What the handshake agreed on: group, suite, ALPN.
@@ -188,6 +191,23 @@ impl Connection {
     pub fn saved_path(&self) -> Option<SavedPath> {
         let known = self.handle.lock().core.known_path()?;
         Some(SavedPath::new(known, SystemTime::now()))
+    }
+
+    /// Updates the keys that packets are protected with (RFC 9001 §6), as soon as that is allowed:
+    /// the handshake is confirmed, the peer has followed the last update, and three probe timeouts
+    /// went by since. How often it happened is in [`ConnectionStats::key_updates`].
+    ///
+    /// There is no need to: both ends do it by themselves long before a key wears out.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(connection: hybriq::Connection) {
+    /// connection.update_keys();
+    /// # }
+    /// ```
+    pub fn update_keys(&self) {
+        self.handle.lock().core.request_key_update();
+        self.handle.touch();
     }
 
     /// What is known of the path it uses.

@@ -15,6 +15,7 @@ use crate::{
     proto::{
         cids::{CidGenerator, ResetKey},
         endpoint::{Setup, StatelessReset},
+        limits,
     },
     udp::{self, Socket},
     worker::{EndpointStats, Link, Shared, Worker},
@@ -239,6 +240,7 @@ pub struct EndpointBuilder {
     socket: udp::Options,
     token_keys: Option<TokenKeys>,
     address_validation: AddressValidation,
+    accept_backlog: usize,
     ids: Ids,
 }
 
@@ -251,19 +253,21 @@ impl Default for EndpointBuilder {
             socket: udp::Options::default(),
             token_keys: None,
             address_validation: AddressValidation::default(),
+            accept_backlog: limits::WAITING_INCOMING,
             ids: Ids::default(),
         }
     }
 }
 
 impl EndpointBuilder {
-    /// Accepts connections with this.
+    /// Accepts connections with this. Default: none are accepted.
     pub fn server(mut self, config: ServerConfig) -> Self {
         self.server = Some(config);
         self
     }
 
-    /// Starts connections with this.
+    /// Starts connections with this. Default: none, so that only [`Endpoint::connect_with`] starts
+    /// any.
     pub fn client(mut self, config: ClientConfig) -> Self {
         self.client = Some(config);
         self
@@ -286,6 +290,13 @@ impl EndpointBuilder {
     /// limits of its own (on Linux `net.core.rmem_max` and `wmem_max`).
     pub fn socket_buffers(mut self, bytes: usize) -> Self {
         self.socket.buffer_size = bytes;
+        self
+    }
+
+    /// How many clients may wait to be [accepted](Endpoint::accept), 1 to 4096. Default 4096. What
+    /// others send is dropped, so that they try again a little later.
+    pub fn accept_backlog(mut self, clients: usize) -> Self {
+        self.accept_backlog = clients;
         self
     }
 
@@ -331,7 +342,7 @@ impl EndpointBuilder {
         self
     }
 
-    /// How connection ids are made: [`RandomCids`](crate::RandomCids) of 8 bytes by default,
+    /// How connection ids are made. Default: [`RandomCids`](crate::RandomCids) of 8 bytes; there is
     /// [`QuicLb`](crate::QuicLb) behind a load balancer that routes by them.
     ///
     /// # Examples
@@ -346,6 +357,7 @@ impl EndpointBuilder {
     }
 
     /// Does without connection ids of its own, which saves 8 bytes in every packet that comes.
+    /// Default: it has some.
     ///
     /// Only for an endpoint that accepts no connections, and has at most one connection to each
     /// address: packets are told apart by where they come from (RFC 9000 §5.1). A second one fails
@@ -378,6 +390,7 @@ impl EndpointBuilder {
             Worker::new(0, shared.clone(), link, socket, server).with_ids(&self.ids, self.workers);
         let token_keys = self.token_keys.unwrap_or_else(TokenKeys::random);
         worker.set_address_validation(token_keys, self.address_validation);
+        worker.set_accept_backlog(self.accept_backlog);
         runtime.spawn(worker.run());
         Ok(Endpoint { shared, client })
     }

@@ -171,6 +171,12 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
+    /// Their bytes, for tests.
+    #[doc(hidden)]
+    pub const fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
     /// One after the other. It ends early where they break a rule, which closes the connection.
     pub const fn iter(&self) -> FramesIter<'a> {
         FramesIter {

@@ -11,9 +11,9 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
     connection::wire_code,
-    error::ReadError,
-    proto::streams::{self, StreamId, Streams},
-    worker::{Handle, set_waker},
+    error::{ConnectionError, ReadError},
+    proto::streams::{self, RecvEnd, StreamId, Streams},
+    worker::{Handle, Rejected, State, set_waker},
 };
 
 /// Asked for at once by [`RecvStream::read_to_end`].
@@ -26,6 +26,7 @@ pub struct RecvStream {
     handle: Handle,
     id: StreamId,
     end: End,
+    early: bool,
 }
 
 /// How the stream ended for the reader. Told again to whoever asks again.
@@ -48,12 +49,27 @@ impl RecvStream {
             handle,
             id,
             end: End::Open,
+            early: false,
         }
     }
 
     /// The stream's number.
     pub fn id(&self) -> StreamId {
         self.id
+    }
+
+    /// Whether some of it came in 0-RTT packets, on a server: whoever recorded them can have sent
+    /// them again (RFC 9001 §9.2).
+    ///
+    /// It may become true while the stream is read. A request that must not be acted on twice is to
+    /// be refused, or to wait until the client repeats it on a stream that is not early.
+    pub fn is_early(&self) -> bool {
+        let streams = |state: &mut State| state.core.streams().is_early(self.id);
+        self.early
+            || self
+                .handle
+                .lock_stream()
+                .is_ok_and(|mut state| streams(&mut state))
     }
 
     /// Reads what there is, in order, and says how much; 0 is the end of the stream.
@@ -142,7 +158,8 @@ impl RecvStream {
             End::Finished => return Poll::Ready(Ok(None)),
             End::Failed(error) => return Poll::Ready(Err(error.clone())),
         }
-        let mut state = self.handle.lock();
+        let mut state = self.handle.lock_stream()?;
+        self.early |= state.core.streams().is_early(self.id);
         let error = match read(state.core.streams(), self.id) {
             Ok(read) => {
                 let alive = state.closed.is_none();
@@ -173,6 +190,45 @@ impl RecvStream {
         Poll::Ready(Err(error))
     }
 
+    /// Waits until it is known how the stream ends, without reading: `Some` is the code with which
+    /// the peer reset it, `None` means that all of it came, or that it was stopped here.
+    ///
+    /// Of a stream that was reset with `RESET_STREAM_AT` some data may be left to read.
+    ///
+    /// # Errors
+    /// The connection is over.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn received_reset(&mut self) -> Result<Option<u64>, ConnectionError> {
+        poll_fn(|cx| self.poll_received_reset(cx)).await
+    }
+
+    fn poll_received_reset(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<u64>, ConnectionError>> {
+        match self.end {
+            End::Failed(ReadError::Reset(code)) => return Poll::Ready(Ok(Some(code))),
+            End::Finished | End::Failed(ReadError::Stopped) => return Poll::Ready(Ok(None)),
+            End::Open | End::Failed(_) => {}
+        }
+        let mut state = self.handle.lock();
+        match state.core.streams().recv_end(self.id) {
+            Some(RecvEnd::Reset(code)) => return Poll::Ready(Ok(Some(code))),
+            Some(RecvEnd::Complete) | None => return Poll::Ready(Ok(None)),
+            Some(RecvEnd::Open) => {}
+        }
+        if let Some(error) = &state.closed {
+            return Poll::Ready(Err(error.clone()));
+        }
+        state.core.streams().watch_recv(self.id);
+        let replaced = set_waker(state.recvs.entry(self.id).or_default(), cx);
+        drop(state);
+        drop(replaced);
+        Poll::Pending
+    }
+
     /// Tells the peer not to send any more, with the application's code (STOP_SENDING), and drops
     /// what came and was not read. Has no effect after the end.
     pub fn stop(&mut self, code: u64) {
@@ -180,7 +236,9 @@ impl RecvStream {
             return;
         }
         self.end = End::Failed(ReadError::Stopped);
-        let mut state = self.handle.lock();
+        let Ok(mut state) = self.handle.lock_stream() else {
+            return;
+        };
         if state.closed.is_none() {
             // It may have ended meanwhile: nothing is left to stop then.
             let _ = state.core.streams().stop(self.id, wire_code(code));
@@ -192,7 +250,9 @@ impl RecvStream {
 
 impl Drop for RecvStream {
     fn drop(&mut self) {
-        let mut state = self.handle.lock();
+        let Ok(mut state) = self.handle.lock_stream() else {
+            return;
+        };
         let waker = state.recvs.remove(&self.id);
         state.core.streams().forget_recv(self.id);
         let alive = state.closed.is_none();
@@ -214,5 +274,11 @@ impl AsyncRead for RecvStream {
         let read = RecvStream::poll_read(self.get_mut(), cx, buffer.initialize_unfilled());
         read.map_ok(|count| buffer.advance(count))
             .map_err(Into::into)
+    }
+}
+
+impl From<Rejected> for ReadError {
+    fn from(Rejected: Rejected) -> Self {
+        Self::ZeroRttRejected
     }
 }

@@ -11,9 +11,9 @@ use tokio::io::AsyncWrite;
 
 use crate::{
     connection::wire_code,
-    error::{ConnectionError, WriteError},
+    error::{ResetAtError, WriteError},
     proto::streams::{self, ClosedStream, Priority, StreamId, Streams},
-    worker::{Handle, set_waker},
+    worker::{Handle, Rejected, set_waker},
 };
 
 /// Copied into the connection under one lock at most.
@@ -36,6 +36,8 @@ pub struct SendStream {
 enum End {
     Open,
     Finished,
+    /// Reset behind data that still arrives; it may be reset further in front.
+    ResetAt,
     Reset,
 }
 
@@ -83,13 +85,10 @@ impl SendStream {
     /// ```
     pub fn set_priority(&mut self, priority: Priority) {
         self.priority = priority;
-        // Closed: nothing is left to be sent.
-        let _ = self
-            .handle
-            .lock()
-            .core
-            .streams()
-            .set_priority(self.id, priority);
+        if let Ok(mut state) = self.handle.lock_stream() {
+            // Closed: nothing is left to be sent.
+            let _ = state.core.streams().set_priority(self.id, priority);
+        }
     }
 
     /// Writes some of the data and says how much; waits while [as much as may wait] to be sent does.
@@ -173,7 +172,7 @@ impl SendStream {
         if self.end != End::Open {
             return Poll::Ready(Err(WriteError::Closed));
         }
-        let mut state = self.handle.lock();
+        let mut state = self.handle.lock_stream()?;
         if let Some(error) = &state.closed {
             return Poll::Ready(Err(error.clone().into()));
         }
@@ -206,16 +205,66 @@ impl SendStream {
         self.end_with(End::Reset, |streams, id| streams.reset(id, wire_code(code)));
     }
 
+    /// Abandons the stream with the application's code, but delivers its first `reliable_size`
+    /// bytes, or what was written if that is less: the peer reads them, and then of the reset
+    /// (`RESET_STREAM_AT`, draft-ietf-quic-reliable-stream-reset).
+    ///
+    /// For protocols that must know what an abandoned stream was about, as WebTransport does. May be
+    /// called again to have fewer bytes delivered; the first code stays. A stream that was finished
+    /// can be reset as well, as long as not all of it arrived.
+    ///
+    /// # Errors
+    /// The peer does not support it, nothing is left to reset, or the connection is over. The
+    /// stream is as it was then.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(connection: hybriq::Connection) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut stream = connection.open_uni().await?;
+    /// stream.write_all(b"header and some of the body").await?;
+    /// if stream.reset_at(7, 6).is_err() {
+    ///     stream.reset(7);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reset_at(&mut self, code: u64, reliable_size: u64) -> Result<(), ResetAtError> {
+        if self.end == End::Reset {
+            return Err(ResetAtError::Closed);
+        }
+        let mut state = self.handle.lock();
+        if let Some(error) = &state.closed {
+            return Err(error.clone().into());
+        }
+        let streams = state.core.streams();
+        let result = streams.reset_at(self.id, wire_code(code), reliable_size);
+        drop(state);
+        result.map_err(|error| match error {
+            streams::ResetAtError::Unsupported => ResetAtError::Unsupported,
+            streams::ResetAtError::Closed => ResetAtError::Closed,
+        })?;
+        self.end = End::ResetAt;
+        self.handle.touch();
+        Ok(())
+    }
+
     fn end_with(
         &mut self,
         end: End,
         act: impl FnOnce(&mut Streams, StreamId) -> Result<(), ClosedStream>,
     ) {
-        if self.end != End::Open {
+        let ended = match self.end {
+            End::Open => false,
+            End::ResetAt => end != End::Reset,
+            End::Finished | End::Reset => true,
+        };
+        if ended {
             return;
         }
         self.end = end;
-        let mut state = self.handle.lock();
+        let Ok(mut state) = self.handle.lock_stream() else {
+            return;
+        };
         if state.closed.is_none() {
             // The peer may have stopped it: nothing is left to end then.
             let _ = act(state.core.streams(), self.id);
@@ -233,12 +282,12 @@ impl SendStream {
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
-    pub async fn stopped(&mut self) -> Result<Option<u64>, ConnectionError> {
+    pub async fn stopped(&mut self) -> Result<Option<u64>, WriteError> {
         poll_fn(|cx| self.poll_stopped(cx)).await
     }
 
-    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, ConnectionError>> {
-        let mut state = self.handle.lock();
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, WriteError>> {
+        let mut state = self.handle.lock_stream()?;
         let streams = state.core.streams();
         if let Some(code) = streams.stop_code(self.id) {
             return Poll::Ready(Ok(Some(code)));
@@ -247,7 +296,7 @@ impl SendStream {
             return Poll::Ready(Ok(None));
         }
         if let Some(error) = &state.closed {
-            return Poll::Ready(Err(error.clone()));
+            return Poll::Ready(Err(error.clone().into()));
         }
         let side = state.sends.entry(self.id).or_default();
         let replaced = set_waker(&mut side.watcher, cx);
@@ -266,7 +315,7 @@ impl SendStream {
     /// Dropped before it is ready, it has finished the stream.
     pub async fn acknowledged(&mut self) -> Result<(), WriteError> {
         self.finish();
-        if self.end == End::Reset {
+        if matches!(self.end, End::Reset | End::ResetAt) {
             return Err(WriteError::Closed);
         }
         match self.stopped().await? {
@@ -278,7 +327,9 @@ impl SendStream {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        let mut state = self.handle.lock();
+        let Ok(mut state) = self.handle.lock_stream() else {
+            return;
+        };
         let side = state.sends.remove(&self.id);
         if state.closed.is_none() {
             state.core.streams().forget_send(self.id);
@@ -310,5 +361,11 @@ impl AsyncWrite for SendStream {
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.get_mut().finish();
         Poll::Ready(Ok(()))
+    }
+}
+
+impl From<Rejected> for WriteError {
+    fn from(Rejected: Rejected) -> Self {
+        Self::ZeroRttRejected
     }
 }

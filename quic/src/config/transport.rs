@@ -4,7 +4,9 @@ use std::{
     time::Duration,
 };
 
-use super::{CarefulResume, SharedStore, TokenStore};
+use hybriq_tls::EarlyData;
+
+use super::{CarefulResume, DatagramConfig, KnownVersions, SharedStore, TokenStore};
 use crate::{
     events::{Subscriber, Subscription},
     proto::{
@@ -77,6 +79,7 @@ pub struct TransportConfig {
     pub(crate) max_send_buffer: u64,
     pub(crate) max_bidi_streams: u64,
     pub(crate) max_uni_streams: u64,
+    pub(crate) datagrams: DatagramConfig,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) handshake_timeout: Duration,
     pub(crate) max_ack_delay: Duration,
@@ -89,6 +92,7 @@ pub struct TransportConfig {
     pub(crate) token_store: Option<SharedStore>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
+    pub(crate) key_update_after: u64,
     pub(crate) keep_alive: Option<Duration>,
     pub(crate) spin_bit: SpinBit,
     pub(crate) grease: Grease,
@@ -98,6 +102,8 @@ pub struct TransportConfig {
     pub(crate) versions: Versions,
     pub(crate) first_version: Option<Version>,
     pub(crate) subscriber: Option<Subscription>,
+    pub(crate) early_data: EarlyData,
+    pub(crate) known_versions: Option<KnownVersions>,
 }
 
 impl Default for TransportConfig {
@@ -118,6 +124,7 @@ impl TransportConfig {
             max_send_buffer: 16 * MIB,
             max_bidi_streams: 100,
             max_uni_streams: 100,
+            datagrams: DatagramConfig::new(),
             idle_timeout: Some(Duration::from_secs(30)),
             handshake_timeout: Duration::from_secs(10),
             max_ack_delay: Duration::from_millis(25),
@@ -130,6 +137,7 @@ impl TransportConfig {
             token_store: None,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
+            key_update_after: u64::MAX,
             keep_alive: None,
             spin_bit: SpinBit::Off,
             grease: Grease::On,
@@ -139,6 +147,42 @@ impl TransportConfig {
             versions: Versions::DEFAULT,
             first_version: None,
             subscriber: None,
+            early_data: EarlyData::Off,
+            known_versions: None,
+        }
+    }
+
+    /// Whether a client offers 0-RTT data; [`ClientConfig`](crate::ClientConfig) says it.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn early_data(mut self, early_data: EarlyData) -> Self {
+        self.early_data = early_data;
+        self
+    }
+
+    /// Where a client remembers which versions servers speak; [`ClientConfig`](crate::ClientConfig)
+    /// has one.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn remember_versions(mut self, known: KnownVersions) -> Self {
+        self.known_versions = Some(known);
+        self
+    }
+
+    /// The version that a server spoke last.
+    pub(crate) fn known_version(&self, server_name: &str) -> Option<Version> {
+        let known = self.known_versions.as_ref()?.get(server_name)?;
+        self.versions.contains(known).then_some(known)
+    }
+
+    /// The version of the first flight to a server: the one that was asked for, else the one of its
+    /// tickets.
+    pub(crate) fn version_for(&self, server_name: &str) -> Version {
+        match self.first_version {
+            None => self
+                .known_version(server_name)
+                .unwrap_or_else(|| self.first_flight_version()),
+            Some(_) => self.first_flight_version(),
         }
     }
 
@@ -232,6 +276,14 @@ impl TransportConfig {
     #[must_use]
     pub const fn max_uni_streams(mut self, count: u64) -> Self {
         self.max_uni_streams = streams(count);
+        self
+    }
+
+    /// How much of datagrams (RFC 9221) is held, in both directions. Default
+    /// [`DatagramConfig::new`]: the peer may send them.
+    #[must_use]
+    pub const fn datagrams(mut self, datagrams: DatagramConfig) -> Self {
+        self.datagrams = datagrams;
         self
     }
 
@@ -433,7 +485,18 @@ impl TransportConfig {
             .unwrap_or(self.versions.preferred())
     }
 
+    /// Packets sealed with the same keys before they are updated (RFC 9001 §6). Default, and most:
+    /// half of what the cipher allows, 2^22 packets with AES (RFC 9001 §6.6).
+    ///
+    /// An update waits until the peer has followed the last one and three probe timeouts went by.
+    #[must_use]
+    pub const fn key_update_after(mut self, packets: u64) -> Self {
+        self.key_update_after = packets;
+        self
+    }
+
     /// Tells somebody what happens on connections, as it happens: see [`events`](crate::events).
+    /// Default: nobody.
     #[must_use]
     pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
         self.subscriber = Some(Subscription(subscriber));

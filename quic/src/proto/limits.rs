@@ -23,6 +23,10 @@ pub const TRAIN: usize = 65_507;
 /// Bytes of a stateless reset at least (RFC 9000 §10.3).
 pub const MIN_STATELESS_RESET: usize = 21;
 
+/// Bytes that packets have beyond the ids we ask for at least: only then a stateless reset of the
+/// peer's, which is smaller, looks like any packet to us (RFC 9000 §10.3).
+pub const BEYOND_SHORTEST_CID: usize = 22;
+
 /// What may be sent per byte received before the peer's address is validated (RFC 9000 §8.1).
 pub const AMPLIFICATION_FACTOR: u64 = 3;
 
@@ -54,6 +58,12 @@ pub const LOST_PACKETS: usize = 2048;
 /// Packets that are not in flight (ACK only) kept per space. The peer need not acknowledge them, so
 /// their number is bounded by nothing else.
 pub const ACK_ONLY_PACKETS: usize = 64;
+
+/// Bytes of the largest DATAGRAM frame we take: more than any packet holds (RFC 9221 §3).
+pub const DATAGRAM_FRAME: u64 = 65_535;
+
+/// Bytes that a waiting DATAGRAM counts for besides its data, so that empty ones are bounded too.
+pub const DATAGRAM_OVERHEAD: usize = 64;
 
 /// Connection ids we let the peer give us (our active_connection_id_limit).
 pub const PEER_CIDS: usize = 4;
@@ -112,6 +122,13 @@ pub const CLOSE_REASON: usize = 256;
 
 /// Undecryptable packets kept until their keys come.
 pub const UNDECRYPTABLE_PACKETS: usize = 4;
+
+/// Bytes of 0-RTT packets kept for one client until it has a connection: what a first window of ten
+/// datagrams holds.
+pub const EARLY_BYTES: usize = 16 * 1024;
+
+/// The same for all clients of a worker together; the oldest give way.
+pub const ALL_EARLY_BYTES: usize = 256 * EARLY_BYTES;
 
 /// Versions of a peer's version_information that are looked at; more are ignored.
 pub const AVAILABLE_VERSIONS: usize = 16;

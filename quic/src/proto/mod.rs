@@ -12,6 +12,7 @@ pub mod cids;
 pub mod congestion;
 pub mod connection;
 pub mod datagram;
+pub mod datagrams;
 pub mod delivery;
 pub mod ecn;
 pub mod endpoint;

@@ -66,6 +66,10 @@ pub struct Params {
     pub min_ack_delay: Option<Duration>,
     /// Whether it takes packets without the QUIC bit (RFC 9287 §3).
     pub grease_quic_bit: bool,
+    /// Largest DATAGRAM frame it takes, type and length included; 0: none (RFC 9221 §3).
+    pub max_datagram_frame_size: u64,
+    /// Whether it takes `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset §3).
+    pub reset_stream_at: bool,
     /// What it says about versions; `None`: it knows nothing of negotiating them.
     pub version_information: Option<VersionInformation>,
 }
@@ -157,6 +161,10 @@ mod id {
     pub(super) const INITIAL_SCID: u64 = 0x0f;
     pub(super) const RETRY_SCID: u64 = 0x10;
     pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
+    pub(super) const RESET_STREAM_AT: u64 = 0x1d;
+    /// What early drafts called it.
+    pub(super) const RESET_STREAM_AT_BEFORE: u64 = 0x17_f758_6d2c_b571;
+    pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     pub(super) const VERSION_INFORMATION: u64 = 0x11;
     pub(super) const LAST: u64 = VERSION_INFORMATION;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
@@ -184,6 +192,8 @@ impl Default for Params {
             active_connection_id_limit: 2,
             min_ack_delay: None,
             grease_quic_bit: false,
+            max_datagram_frame_size: 0,
+            reset_stream_at: false,
             version_information: None,
         }
     }
@@ -205,6 +215,10 @@ impl Params {
         if let Some(delay) = self.min_ack_delay {
             let micros = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
             put_integer(out, id::MIN_ACK_DELAY, micros);
+        }
+        if self.reset_stream_at {
+            put(out, id::RESET_STREAM_AT, &[]);
+            put(out, id::RESET_STREAM_AT_BEFORE, &[]);
         }
         if self.disable_active_migration {
             put(out, id::DISABLE_ACTIVE_MIGRATION, &[]);
@@ -245,7 +259,7 @@ impl Params {
     }
 
     /// The parameters that are one integer each.
-    fn integers(&self) -> [(u64, u64); 11] {
+    fn integers(&self) -> [(u64, u64); 12] {
         [
             (id::MAX_IDLE_TIMEOUT, millis(self.max_idle_timeout)),
             (id::MAX_UDP_PAYLOAD_SIZE, self.max_udp_payload_size),
@@ -270,6 +284,7 @@ impl Params {
                 id::ACTIVE_CONNECTION_ID_LIMIT,
                 self.active_connection_id_limit,
             ),
+            (id::MAX_DATAGRAM_FRAME_SIZE, self.max_datagram_frame_size),
         ]
     }
 
@@ -345,7 +360,12 @@ impl Params {
             id::DISABLE_ACTIVE_MIGRATION if value.is_empty() => {
                 self.disable_active_migration = true;
             }
-            id::DISABLE_ACTIVE_MIGRATION => return Err(Rule("is not empty")),
+            id::RESET_STREAM_AT | id::RESET_STREAM_AT_BEFORE if value.is_empty() => {
+                self.reset_stream_at = true;
+            }
+            id::DISABLE_ACTIVE_MIGRATION | id::RESET_STREAM_AT | id::RESET_STREAM_AT_BEFORE => {
+                return Err(Rule("is not empty"));
+            }
             id::PREFERRED_ADDRESS => {
                 self.preferred_address = Some(PreferredAddress::decode(value)?);
             }
@@ -357,6 +377,7 @@ impl Params {
             }
             id::GREASE_QUIC_BIT if value.is_empty() => self.grease_quic_bit = true,
             id::GREASE_QUIC_BIT => return Err(Rule("is not empty")),
+            id::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = integer(value)?,
             id::VERSION_INFORMATION => {
                 self.version_information = Some(VersionInformation::decode(value, from)?);
             }
@@ -535,6 +556,8 @@ fn name(id: u64) -> Cow<'static, str> {
         id::RETRY_SCID => "retry_source_connection_id",
         id::MIN_ACK_DELAY => "min_ack_delay",
         id::GREASE_QUIC_BIT => "grease_quic_bit",
+        id::RESET_STREAM_AT | id::RESET_STREAM_AT_BEFORE => "reset_stream_at",
+        id::MAX_DATAGRAM_FRAME_SIZE => "max_datagram_frame_size",
         id::VERSION_INFORMATION => "version_information",
         _ => return Cow::Owned(format!("transport parameter {id:#x}")),
     })

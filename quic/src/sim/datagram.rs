@@ -103,6 +103,9 @@ pub struct Header {
     pub range: Range<usize>,
 }
 
+/// Bytes that a 1-RTT packet has behind its first one: what header protection skips and samples.
+const SHORTEST_PACKET: usize = 20;
+
 /// Reads the headers of a datagram's packets (RFC 9000 §17.2, RFC 9369 §3.2). On purpose not the core's own
 /// parser: what checks the core does not believe it.
 pub fn packets(datagram: &[u8]) -> Vec<Header> {
@@ -136,8 +139,14 @@ pub fn packets(datagram: &[u8]) -> Vec<Header> {
 fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, u32, Cid, Cid), Eof> {
     let first = reader.u8()?;
     if first & 0x80 == 0 {
+        // Without the QUIC bit (RFC 9287) only what is as long as a packet is taken for one.
+        let kind = if first & 0x40 == 0 && reader.remaining() < SHORTEST_PACKET {
+            PacketKind::Unknown
+        } else {
+            PacketKind::OneRtt
+        };
         reader.take_rest();
-        return Ok((PacketKind::OneRtt, 0, Cid::EMPTY, Cid::EMPTY));
+        return Ok((kind, 0, Cid::EMPTY, Cid::EMPTY));
     }
     let version = reader.u32()?;
     let [dcid, scid] = [cid(reader)?, cid(reader)?];

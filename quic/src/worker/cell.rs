@@ -3,7 +3,7 @@ use std::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    task::Waker,
+    task::{Poll, Waker},
 };
 
 use bytes::Bytes;
@@ -18,6 +18,7 @@ use crate::{
     handshake::Handshake,
     proto::{
         connection::{Connection, Event},
+        datagrams::DatagramEvent,
         endpoint::Slot,
         streams::{Direction, StreamEvent, StreamId},
     },
@@ -46,11 +47,20 @@ pub(crate) struct State {
     pub(crate) closing: Waiters,
     opening: [Waiters; 2],
     accepting: [Waiters; 2],
+    /// Who waits for a datagram.
+    pub(crate) datagram_readers: Waiters,
+    /// Who waits for room for one.
+    pub(crate) datagram_writers: Waiters,
     /// Send streams that have a handle.
     pub(crate) sends: HashMap<StreamId, SendSide>,
     /// Receive streams that have a handle, and who reads them.
     pub(crate) recvs: HashMap<StreamId, Option<Waker>>,
+    /// How often the ids of streams began anew: once, when 0-RTT data is refused.
+    generation: u8,
 }
+
+/// The handle is of a stream that never was, since the server refused 0-RTT data.
+pub(crate) struct Rejected;
 
 /// Who waits on a send stream.
 #[derive(Default)]
@@ -75,8 +85,11 @@ impl Cell {
                 closing: Waiters::default(),
                 opening: Default::default(),
                 accepting: Default::default(),
+                datagram_readers: Waiters::default(),
+                datagram_writers: Waiters::default(),
                 sends: HashMap::new(),
                 recvs: HashMap::new(),
+                generation: 0,
             }),
         })
     }
@@ -133,6 +146,58 @@ impl State {
         }
     }
 
+    /// Opens the next stream.
+    pub(crate) fn poll_open(
+        &mut self,
+        direction: Direction,
+    ) -> Poll<Result<StreamId, ConnectionError>> {
+        if let Some(error) = &self.closed {
+            return Poll::Ready(Err(error.clone()));
+        }
+        let Some(id) = self.core.streams().open(direction) else {
+            return Poll::Pending;
+        };
+        self.sends.insert(id, SendSide::default());
+        if direction == Direction::Bidi {
+            self.recvs.insert(id, None);
+        }
+        Poll::Ready(Ok(id))
+    }
+
+    /// The next stream of the peer. Those that came before the connection ended are still handed
+    /// out.
+    pub(crate) fn poll_accept(
+        &mut self,
+        direction: Direction,
+    ) -> Poll<Result<Option<StreamId>, ConnectionError>> {
+        if let Some(id) = self.core.streams().accept(direction) {
+            self.recvs.insert(id, None);
+            if direction == Direction::Bidi {
+                self.sends.insert(id, SendSide::default());
+            }
+            return Poll::Ready(Ok(Some(id)));
+        }
+        match &self.closed {
+            Some(error) if error.is_clean() => Poll::Ready(Ok(None)),
+            Some(error) => Poll::Ready(Err(error.clone())),
+            None => Poll::Pending,
+        }
+    }
+
+    /// The streams opened so far never were: everybody who waits learns it, and their handles touch
+    /// nothing any more.
+    fn on_early_data_rejected(&mut self, wakes: &mut Vec<Waker>) {
+        self.generation = self.generation.saturating_add(1);
+        for waiters in self.opening.iter_mut().chain(&mut self.accepting) {
+            waiters.wake_all(wakes);
+        }
+        for (_, side) in self.sends.drain() {
+            wakes.extend(side.writer);
+            wakes.extend(side.watcher);
+        }
+        wakes.extend(self.recvs.drain().filter_map(|(_, waker)| waker));
+    }
+
     /// Closes it, if it was open.
     pub(super) fn close(&mut self, code: u64, reason: Bytes, wakes: &mut Vec<Waker>) -> bool {
         if self.closed.is_some() {
@@ -159,6 +224,8 @@ impl State {
     pub(super) fn end(&mut self, error: ConnectionError, wakes: &mut Vec<Waker>) {
         self.closed.get_or_insert(error);
         self.closing.wake_all(wakes);
+        self.datagram_readers.wake_all(wakes);
+        self.datagram_writers.wake_all(wakes);
         for waiters in self.opening.iter_mut().chain(&mut self.accepting) {
             waiters.wake_all(wakes);
         }
@@ -181,18 +248,33 @@ impl State {
                         .handshake()
                         .map(|handshake| Arc::new(handshake.clone()));
                 }
-                Event::HandshakeConfirmed | Event::PathChanged(_) | Event::PathFailed(_) => {}
+                Event::EarlyDataRejected => self.on_early_data_rejected(wakes),
+                Event::EarlyDataReady
+                | Event::HandshakeConfirmed
+                | Event::PathChanged(_)
+                | Event::PathFailed(_) => {}
                 Event::Closed(error) => self.end(error, wakes),
                 Event::Stream(event) => self.on_stream_event(event, wakes),
+                Event::Datagram(event) => self.on_datagram_event(event, wakes),
             }
         }
         complete
     }
 
-    /// Takes the events of streams alone: those that follow from sending.
+    /// Takes the events of streams and datagrams alone: those that follow from sending.
     pub(super) fn take_stream_events(&mut self, wakes: &mut Vec<Waker>) {
         while let Some(event) = self.core.streams().poll_event() {
             self.on_stream_event(event, wakes);
+        }
+        while let Some(event) = self.core.datagrams().poll_event() {
+            self.on_datagram_event(event, wakes);
+        }
+    }
+
+    fn on_datagram_event(&mut self, event: DatagramEvent, wakes: &mut Vec<Waker>) {
+        match event {
+            DatagramEvent::Readable => self.datagram_readers.wake_all(wakes),
+            DatagramEvent::Writable => self.datagram_writers.wake_all(wakes),
         }
     }
 
@@ -220,25 +302,60 @@ impl State {
 }
 
 /// An application's share in a connection: the last one to go closes it with code 0.
-pub(crate) struct Handle(Arc<Cell>);
+pub(crate) struct Handle {
+    cell: Arc<Cell>,
+    /// Of the streams that it is for.
+    generation: u8,
+}
 
 impl Handle {
+    /// For the streams from now on.
     pub(super) fn new(cell: Arc<Cell>) -> Self {
+        let generation = cell.lock().generation;
+        Self::of(cell, generation)
+    }
+
+    /// A handle for early data, if the connection is to carry some.
+    pub(super) fn early(cell: &Arc<Cell>) -> Option<Self> {
+        let state = cell.lock();
+        let early = state.closed.is_none() && state.core.may_use_early();
+        let generation = state.generation;
+        drop(state);
+        early.then(|| Self::of(cell.clone(), generation))
+    }
+
+    fn of(cell: Arc<Cell>, generation: u8) -> Self {
         cell.handles.fetch_add(1, Ordering::Relaxed);
-        Self(cell)
+        Self { cell, generation }
+    }
+
+    /// Whether the streams of this handle still are.
+    pub(crate) fn check(&self, state: &State) -> Result<(), Rejected> {
+        if self.generation == state.generation {
+            Ok(())
+        } else {
+            Err(Rejected)
+        }
+    }
+
+    /// Locks for an operation on a stream of this handle.
+    pub(crate) fn lock_stream(&self) -> Result<MutexGuard<'_, State>, Rejected> {
+        let state = self.lock();
+        self.check(&state)?;
+        Ok(state)
     }
 }
 
 impl Clone for Handle {
     fn clone(&self) -> Self {
-        Self::new(self.0.clone())
+        Self::of(self.cell.clone(), self.generation)
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if self.0.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.close(0, Bytes::new());
+        if self.cell.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.cell.close(0, Bytes::new());
         }
     }
 }
@@ -247,6 +364,6 @@ impl std::ops::Deref for Handle {
     type Target = Arc<Cell>;
 
     fn deref(&self) -> &Arc<Cell> {
-        &self.0
+        &self.cell
     }
 }

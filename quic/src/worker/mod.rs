@@ -45,7 +45,7 @@ use crate::{
 };
 
 pub(crate) use attempt::{Attempt, Promise};
-pub(crate) use cell::{Handle, SendSide, State};
+pub(crate) use cell::{Handle, Rejected, State};
 pub(crate) use link::{Command, Link};
 pub(crate) use shared::Shared;
 pub use stats::EndpointStats;
@@ -133,6 +133,11 @@ impl Worker {
     /// How clients prove their addresses.
     pub(crate) fn set_address_validation(&mut self, keys: TokenKeys, policy: AddressValidation) {
         self.endpoint.set_address_validation(keys, policy);
+    }
+
+    /// How many clients may wait for the application.
+    pub(crate) fn set_accept_backlog(&mut self, clients: usize) {
+        self.endpoint.set_accept_backlog(clients);
     }
 
     /// Makes connection ids as it was told.

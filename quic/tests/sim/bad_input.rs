@@ -140,6 +140,7 @@ fn pieces_and_changes_of_real_datagrams_create_nothing() {
     }
 }
 
+/// Proves: rfc9000 12.3 duplicates-are-dropped
 #[test]
 fn replayed_datagrams_are_dropped() {
     let (client, server) = pair();

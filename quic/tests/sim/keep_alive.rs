@@ -105,7 +105,7 @@ fn half_the_idle_timeout_is_the_longest_interval() {
 #[test]
 fn a_lost_sign_of_life_is_asked_for_again() {
     for seed in 0..10 {
-        let network = plain(seed).loss(one_in(3));
+        let network = plain(seed).loss(one_in(5));
         let mut world = World::new(network, server_with(transport()));
         let eager = transport().keep_alive(secs(5));
         world.connect(&client_with(eager), Idle);

@@ -39,8 +39,8 @@ fn speak(world: &mut World) {
     let _ = streams.write(id, b"are you there?");
 }
 
-/// Proves: rfc9000 10.3 stateless-reset-after-a-restart
-/// Proves: rfc9000 10.3.2 reset-token-from-a-static-key
+/// Proves: rfc9000 10.3.1 reset-drains
+/// Proves: rfc9000 10.3.2 reset-tokens-cannot-be-guessed
 #[test]
 fn a_server_that_lost_its_connections_ends_them_by_the_first_packet() {
     let mut world = connected(plain(1), SECRET);
@@ -96,7 +96,7 @@ fn a_server_may_be_told_to_say_nothing() {
     assert_eq!(world.server().stats().stateless_resets, 0);
 }
 
-/// Proves: rfc9000 10.3.1 any-cid-in-use-may-be-reset
+/// Proves: rfc9000 10.3.1 reset-is-looked-for
 #[test]
 fn the_ids_of_later_frames_have_tokens_of_the_same_key() {
     let mut world = connected(plain(4), SECRET);
@@ -112,7 +112,9 @@ fn the_ids_of_later_frames_have_tokens_of_the_same_key() {
     );
 }
 
-/// Proves: rfc9000 10.3.3 reset-smaller-than-its-trigger
+/// Proves: rfc9000 10.3 reset-does-not-amplify
+/// Proves: rfc9000 10.3 reset-looks-like-1rtt
+/// Proves: rfc9000 10.3 small-packets-are-dropped
 #[test]
 fn a_reset_is_smaller_than_what_it_answers_and_looks_like_any_packet() {
     let (_, server) = pair();
@@ -143,7 +145,7 @@ fn a_reset_is_smaller_than_what_it_answers_and_looks_like_any_packet() {
     }
 }
 
-/// Proves: rfc9000 10.3.3 resets-do-not-loop
+/// Proves: rfc9000 10.3.3 reset-is-smaller
 #[test]
 fn two_ends_that_both_lost_their_state_fall_silent() {
     let mut world = connected(plain(5), SECRET);
@@ -160,7 +162,6 @@ fn two_ends_that_both_lost_their_state_fall_silent() {
     assert!((1..45).contains(&answers), "{answers}");
 }
 
-/// Proves: rfc9000 10.3.3 reset-rate-limited
 #[test]
 fn resets_are_limited_in_rate() {
     let (_, server) = pair();
@@ -196,7 +197,7 @@ fn a_reset_is_found_under_loss_and_reordering() {
     }
 }
 
-/// Proves: rfc9000 10.3 either-end-may-reset
+/// Proves: rfc9000 10.3.1 reset-is-looked-for
 #[test]
 fn a_client_that_is_gone_resets_what_the_server_still_sends() {
     let (from, to) = (Duration::from_secs(2), Duration::from_secs(3));

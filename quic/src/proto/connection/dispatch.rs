@@ -24,6 +24,7 @@ impl Connection {
         match frame {
             Frame::Ack(ack) => {
                 self.stats.acks_received += 1;
+                self.check_ack_keys(space, ack.largest)?;
                 self.on_ack(now, space, &ack)
             }
             Frame::Crypto(crypto) => {
@@ -47,6 +48,8 @@ impl Connection {
                 self.on_path_challenge(now, dcid, challenge);
                 Ok(())
             }
+            Frame::ResetStreamAt(reset) => self.streams.on_reset_stream_at(&reset),
+            Frame::Datagram(datagram) => self.datagrams.on_frame(&datagram),
             Frame::AckFrequency(frame) => self.on_ack_frequency(now, &frame),
             Frame::ImmediateAck => {
                 self.ack_frequency.on_immediate_ack()?;

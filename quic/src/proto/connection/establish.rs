@@ -13,6 +13,7 @@ use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 use super::{
     Connection, Event, Setup,
     close::Close,
+    early::{self, ZeroRtt, early_context},
     new_token::NewTokens,
     observer::Observer,
     preferred,
@@ -31,6 +32,7 @@ use crate::{
         ack_frequency::AckFrequency,
         cids, congestion,
         datagram::Local,
+        datagrams::Datagrams,
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},
@@ -41,7 +43,7 @@ use crate::{
         path::{Path, Paths},
         recovery::{self, Outcome, Recovery},
         space::Received,
-        streams::{Limits, PeerLimits, Streams},
+        streams::{Limits, Streams},
     },
     stats::ConnectionStats,
 };
@@ -124,8 +126,8 @@ impl Connection {
             Start {
                 params: &params,
                 server_name: Some(server_name),
-                client_hello: None,
-                resume: true,
+                resume: early::may_resume(start),
+                early_data: early::offer(start),
                 ..Start::default()
             },
         )?;
@@ -148,6 +150,8 @@ impl Connection {
         connection.path_keys = PathKeys::of_client(start);
         connection.new_tokens = NewTokens::of_client(start);
         connection.advance_handshake(now);
+        connection.zero_rtt = ZeroRtt::of_client(start);
+        connection.offer_early_data();
         Ok(connection)
     }
 
@@ -171,20 +175,21 @@ impl Connection {
         let original = start.version;
         let chosen = versions::chosen_by_server(setup, original, client_hello.transport_params());
         let version = chosen.unwrap_or(original);
-        Params {
+        let told = Params {
             retry_scid,
             stateless_reset_token: start.reset_token,
             preferred_address: preferred::announced(&setup.transport, start.preferred),
             ..local_params(&setup.transport, version, local_cid, Some(original_dcid))
-        }
-        .encode(Side::Server, &mut params);
+        };
+        told.encode(Side::Server, &mut params);
         let session = setup.provider.session(
             Side::Server,
             Start {
                 params: &params,
-                server_name: None,
                 client_hello: Some(client_hello),
                 resume: true,
+                early_data: early::takes(original, version),
+                early_context: &early_context(version, &told),
                 ..Start::default()
             },
         )?;
@@ -214,6 +219,8 @@ impl Connection {
         if let Some(issued) = start.preferred {
             connection.local_cids.issue_preferred(issued);
         }
+        let keys = connection.handshake.keys_mut();
+        keys.set_original_version(original);
         if let Some(keys) = versions::original_keys(original, version, &initial_dcid) {
             connection.handshake.keys_mut().keep_original(keys);
         }
@@ -311,11 +318,13 @@ impl Connection {
             path_keys: PathKeys::default(),
             peer_params: None,
             streams: Streams::new(side, limits),
+            datagrams: Datagrams::new(config.datagrams),
             close: Close::default(),
             timers: Timers::new(now, &config),
             header_bits: HeaderBits::new(side, derived(parts.seed, b"header"), config.spin_bit),
             paced_until: None,
             early: Early::default(),
+            zero_rtt: ZeroRtt::default(),
             events: VecDeque::new(),
             outcome: Outcome::default(),
             stats: ConnectionStats::default(),
@@ -335,6 +344,7 @@ impl Connection {
         {
             return self.close_by_transport(now, error);
         }
+        self.follow_early_data();
         if progress.completed {
             self.on_complete(now);
         }
@@ -349,12 +359,17 @@ impl Connection {
             let error = TransportError::new(missing, "no transport parameters");
             return self.fail(now, Failure::Transport(error));
         }
-        self.agreement = Agreement::new(self.handshake.negotiated(), self.version());
+        let early_data = self.early_data();
+        let negotiated = self.handshake.negotiated();
+        self.agreement = Agreement::new(negotiated, self.version(), early_data);
         if self.agreement.is_none() {
             let error = TransportError::new(
                 Code::INTERNAL_ERROR,
                 "the TLS provider does not tell the key-exchange group",
             );
+            return self.close_by_transport(now, error);
+        }
+        if let Err(error) = self.end_early_data() {
             return self.close_by_transport(now, error);
         }
         self.resume_path(now);
@@ -390,14 +405,6 @@ impl Connection {
         let params = Params::decode(bytes, self.side.peer())?;
         self.check_cids(&params)?;
         self.check_versions(&params)?;
-        self.streams.set_peer_limits(PeerLimits {
-            max_data: params.initial_max_data,
-            bidi_local: params.initial_max_stream_data_bidi_local,
-            bidi_remote: params.initial_max_stream_data_bidi_remote,
-            uni: params.initial_max_stream_data_uni,
-            max_bidi: params.initial_max_streams_bidi,
-            max_uni: params.initial_max_streams_uni,
-        });
         if let Some(preferred) = &params.preferred_address {
             let (cid, token) = (preferred.cid, preferred.reset_token);
             self.peer_cids.set_preferred(cid, token)?;
@@ -407,6 +414,8 @@ impl Connection {
         if let Some(token) = params.stateless_reset_token {
             self.peer_cids.set_first_reset_token(token);
         }
+        self.datagrams
+            .set_peer_limit(params.max_datagram_frame_size);
         self.timers.set_peer_idle_timeout(params.max_idle_timeout);
         if params.grease_quic_bit && self.config.grease == Grease::On {
             self.header_bits.on_greased_peer();
@@ -417,6 +426,7 @@ impl Connection {
             params.min_ack_delay.filter(|_| requests),
         );
         self.peer_params = Some(params);
+        self.take_limits();
         Ok(())
     }
 
@@ -474,6 +484,8 @@ fn local_params(
         initial_max_streams_uni: config.max_uni_streams,
         max_ack_delay: config.max_ack_delay,
         min_ack_delay: AckFrequency::new(config.max_ack_delay).local_min_delay(),
+        reset_stream_at: true,
+        max_datagram_frame_size: config.datagrams.max_frame_size(),
         ack_delay_exponent: ACK_DELAY_EXPONENT,
         disable_active_migration: !config.migration,
         active_connection_id_limit: limits::PEER_CIDS as u64,

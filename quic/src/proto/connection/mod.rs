@@ -5,10 +5,13 @@
 //! tells the owners what was acknowledged and what was lost.
 
 mod close;
+mod datagrams;
 mod delivery;
 mod dispatch;
+mod early;
 mod establish;
 mod forge;
+mod key_update;
 mod migration;
 mod mtu;
 mod new_token;
@@ -40,12 +43,12 @@ use std::{
 
 use hybriq_tls::{CertificateDer, Side};
 
-pub(crate) use self::reset::reset_tail;
 use self::{
-    close::Close, delivery::Carried, new_token::NewTokens, observer::Observer, paths::Elsewhere,
-    receive::Early, resume::PathKeys, retry::Retried, state::State, timers::Timers,
-    versions::Negotiation,
+    close::Close, delivery::Carried, early::ZeroRtt, new_token::NewTokens, observer::Observer,
+    paths::Elsewhere, receive::Early, resume::PathKeys, retry::Retried, state::State,
+    timers::Timers, versions::Negotiation,
 };
+pub(crate) use self::{early::KeptPacket, receive::Seen, reset::reset_tail};
 pub use self::{
     establish::{ClientStart, ServerStart},
     setup::Setup,
@@ -55,10 +58,11 @@ use super::{
     ack_frequency::AckFrequency,
     cids::{self, CidEvent},
     datagram::Local,
+    datagrams::{DatagramEvent, Datagrams},
     frame::EcnCounts,
     handshake::{self, Handshake},
     header_bits::HeaderBits,
-    packet::{self, Cid, PerSpace},
+    packet::{Cid, PerSpace},
     params::Params,
     path::{Address, Path, Paths},
     recovery::{Outcome, Recovery},
@@ -75,6 +79,12 @@ use crate::{
 /// Something the application may want to know.
 #[derive(Debug, PartialEq)]
 pub enum Event {
+    /// A client may open streams already, and send on them in 0-RTT packets, which whoever
+    /// records them can send again.
+    EarlyDataReady,
+    /// The server did not take what was sent in 0-RTT packets: the streams opened so far never
+    /// were, and their ids begin anew.
+    EarlyDataRejected,
     /// TLS is complete: [`Connection::handshake`] has its outcome, streams may be used.
     HandshakeComplete,
     /// The handshake is confirmed (RFC 9001 §4.1.2).
@@ -85,6 +95,8 @@ pub enum Event {
     PathChanged(PathChange),
     /// A path was to be used, or was in use, and leads nowhere.
     PathFailed(PathChange),
+    /// There is news of DATAGRAM frames.
+    Datagram(DatagramEvent),
     /// The connection is over for the application. Comes once, last.
     Closed(ConnectionError),
 }
@@ -157,12 +169,14 @@ pub struct Connection {
     path_keys: PathKeys,
     peer_params: Option<Params>,
     streams: Streams,
+    datagrams: Datagrams,
     close: Close,
     timers: Timers,
     header_bits: HeaderBits,
     /// When what waits for its time may leave.
     paced_until: Option<Instant>,
     early: Early,
+    zero_rtt: ZeroRtt,
     events: VecDeque<Event>,
     outcome: Outcome<Carried>,
     stats: ConnectionStats,
@@ -177,6 +191,9 @@ impl Connection {
         }
         if let Some(event) = self.streams.poll_event() {
             return Some(Event::Stream(event));
+        }
+        if let Some(event) = self.datagrams.poll_event() {
+            return Some(Event::Datagram(event));
         }
         self.close.take_event().map(Event::Closed)
     }
@@ -262,9 +279,11 @@ impl Connection {
             ptos: self.recovery.ptos(),
             ecn_echoed: self.recovery.ecn_echoed(),
             ecn_received: self.ecn_received(),
+            key_updates: self.key_updates(),
             rtt: self.recovery.rtt().smoothed(),
             congestion_window: self.recovery.window(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
+            datagram_frames: self.datagrams.stats(),
             ..self.stats
         }
     }
@@ -287,29 +306,6 @@ impl Connection {
     /// Whether it was closed, by anybody.
     pub fn is_closed(&self) -> bool {
         self.state.is_closed()
-    }
-
-    /// Starts a key update (RFC 9001 §6), if the last one is over.
-    ///
-    /// Returns whether one was started.
-    pub fn update_keys(&mut self) -> bool {
-        let confirmed = self.state.is_confirmed();
-        let largest_acked = self.recovery.largest_acked(packet::Space::Data);
-        match self.handshake.keys_mut().one_rtt_mut() {
-            Some(keys) if confirmed && keys.may_update(largest_acked) => {
-                keys.update();
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// How often the 1-RTT keys were updated, by either end.
-    pub fn key_updates(&self) -> u64 {
-        self.handshake
-            .keys()
-            .one_rtt()
-            .map_or(0, handshake::OneRtt::updates)
     }
 
     fn fail(&mut self, now: Instant, failure: handshake::Failure) {

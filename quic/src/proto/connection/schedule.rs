@@ -9,7 +9,9 @@ use super::{
 };
 use crate::error::By;
 use crate::proto::{
-    frame::FrameWriter, packet::Space, params::ACK_DELAY_EXPONENT, streams::Timing,
+    frame::FrameWriter,
+    packet::{Kind, Space},
+    params::ACK_DELAY_EXPONENT,
 };
 
 /// What a space wants to send now.
@@ -40,7 +42,7 @@ impl Connection {
         if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
             return Wish::Frames;
         }
-        if self.spaces[space].is_ack_due(now) {
+        if self.spaces[space].is_ack_due(now) && self.kind_of(space) != Kind::ZeroRtt {
             Wish::Ack
         } else {
             Wish::Nothing
@@ -73,7 +75,9 @@ impl Connection {
         match space {
             Space::Initial => keys.initial().is_some(),
             Space::Handshake => keys.handshake().is_some(),
-            Space::Data => keys.one_rtt().is_some() && self.may_use_one_rtt(),
+            Space::Data => {
+                (keys.one_rtt().is_some() && self.may_use_one_rtt()) || self.sends_zero_rtt()
+            }
         }
     }
 
@@ -83,6 +87,9 @@ impl Connection {
     }
 
     fn has_frames(&self, space: Space) -> bool {
+        if self.kind_of(space) == Kind::ZeroRtt {
+            return self.streams.has_pending();
+        }
         self.handshake.has_pending(level(space))
             || (space == Space::Data
                 && (self.handshake.owes_done()
@@ -91,7 +98,8 @@ impl Connection {
                     || self.local_cids.has_pending()
                     || self.peer_cids.has_pending()
                     || self.timers.asks()
-                    || self.streams.has_pending()))
+                    || self.streams.has_pending()
+                    || self.datagrams.has_pending()))
     }
 
     /// Fills one packet. Earlier lines win: the order below is the priority.
@@ -102,13 +110,18 @@ impl Connection {
         now: Instant,
         out: &mut FrameWriter<'_>,
     ) -> Carried {
+        if self.kind_of(space) == Kind::ZeroRtt {
+            return self.write_early_frames(now, out);
+        }
         let mut control = Control::new(space);
         let mut carried = Carried::new(space);
         if wish == Wish::MtuProbe {
             out.ping();
             return carried;
         }
-        self.write_ack(space, now, out);
+        if space != Space::Data || wish != Wish::Frames || !self.datagrams.take_squeezed() {
+            self.write_ack(space, now, out);
+        }
         let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
         if probing && space == Space::Data && self.ack_frequency.can_ask() {
             out.immediate_ack();
@@ -128,9 +141,7 @@ impl Connection {
                 control.new_token = self.new_tokens.write_frames(out);
                 control.local_cids = self.local_cids.write_frames(out);
                 control.peer_cids = self.peer_cids.write_frames(out);
-                let rtt = self.recovery.rtt().smoothed();
-                let timing = Timing { now, rtt };
-                self.streams.write_frames(timing, out, &mut carried.streams);
+                self.write_data(now, out, &mut carried);
             }
         }
         // Not in the handshake: an Initial that elicits an acknowledgement would have to fill its

@@ -1,6 +1,7 @@
 //! The handshake: CRYPTO bytes in and out of the TLS session, and the keys of each level.
 
 mod crypto_stream;
+mod key_update;
 mod keys;
 
 #[cfg(test)]
@@ -11,11 +12,13 @@ use std::task::Waker;
 use bytes::Bytes;
 
 use hybriq_tls::{
-    CertificateDer, Flight, KeyExchange, Level, Negotiated, PerLevel, Session, Side, Status,
+    CertificateDer, EarlyDataStatus, Flight, KeyExchange, Level, Lineage, Negotiated, PerLevel,
+    Session, Side, Status,
 };
 
 pub use crypto_stream::Sent;
-pub use keys::{Keys, OneRtt};
+pub use key_update::{OneRtt, Violation};
+pub use keys::Keys;
 
 use self::crypto_stream::CryptoStream;
 use super::{
@@ -66,6 +69,7 @@ pub struct Handshake {
     complete: bool,
     params_seen: bool,
     done_owed: bool,
+    early_data: EarlyDataStatus,
     peer_certificates: Vec<CertificateDer<'static>>,
     /// What a server had to say after the handshake.
     tickets: Bytes,
@@ -90,6 +94,7 @@ impl Handshake {
             complete: false,
             params_seen: false,
             done_owed: false,
+            early_data: EarlyDataStatus::None,
             peer_certificates: Vec::new(),
             tickets: Bytes::new(),
         }
@@ -131,6 +136,30 @@ impl Handshake {
             .as_ref()
             .map(|session| session.negotiated())
             .unwrap_or_default()
+    }
+
+    /// What became of 0-RTT data so far.
+    pub fn early_data(&self) -> EarlyDataStatus {
+        self.early_data
+    }
+
+    /// The server's transport parameters that a client's 0-RTT data relies on.
+    pub fn remembered_params(&self) -> Option<&[u8]> {
+        self.session.as_ref()?.remembered_params()
+    }
+
+    /// The application protocol that early data is for: a client's of the session before.
+    pub fn early_alpn(&self) -> Option<Vec<u8>> {
+        let session = self.session.as_ref()?;
+        match self.side {
+            Side::Client => session.remembered_alpn().map(<[u8]>::to_vec),
+            Side::Server => session.negotiated().alpn,
+        }
+    }
+
+    /// Drops the 0-RTT keys.
+    pub fn discard_zero_rtt(&mut self) {
+        self.keys.discard(Level::ZeroRtt);
     }
 
     /// Takes CRYPTO data of one level (RFC 9001 §4.1.3).
@@ -180,6 +209,15 @@ impl Handshake {
                 "{group} was chosen, a post-quantum group is required"
             )));
         }
+        if self.requires_post_quantum
+            && status == Status::Complete
+            && goes_back_to_classical(&session.negotiated())
+        {
+            return Err(Failure::KeyExchange(
+                "the session that was resumed began without a post-quantum group".to_owned(),
+            ));
+        }
+        self.early_data = early_data(&**session);
         let mut progress = Progress::default();
         if !self.params_seen && session.peer_params().is_some() {
             self.params_seen = true;
@@ -266,6 +304,11 @@ impl Handshake {
         self.streams[level].has_pending()
     }
 
+    /// Whether what waits of a client's first flight needs more than one datagram.
+    pub fn fills_datagrams(&self) -> bool {
+        self.streams.initial.fills_datagrams()
+    }
+
     /// Writes CRYPTO frames of a level.
     pub fn write_frames(&mut self, level: Level, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         let even = self.side.is_client() && level == Level::Initial;
@@ -302,5 +345,20 @@ impl Handshake {
     /// Queues CRYPTO data again.
     pub fn on_lost(&mut self, level: Level, sent: &Sent) {
         self.streams[level].on_lost(sent);
+    }
+}
+
+/// Whether a session was resumed that nobody can say to have begun with a post-quantum group.
+/// Providers resume none of that kind where it matters; this is for those that fail to.
+fn goes_back_to_classical(negotiated: &Negotiated) -> bool {
+    negotiated.resumed && negotiated.lineage != Some(Lineage::PostQuantum)
+}
+
+/// A server that asks for another ClientHello has refused 0-RTT data with it, whenever the session
+/// tells (RFC 8446 §4.1.2).
+fn early_data(session: &dyn Session) -> EarlyDataStatus {
+    match session.early_data() {
+        EarlyDataStatus::Offered if session.negotiated().hello_retry => EarlyDataStatus::Rejected,
+        status => status,
     }
 }

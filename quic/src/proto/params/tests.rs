@@ -76,6 +76,8 @@ fn params() -> impl Strategy<Value = Params> {
         max_ack_delay: Duration::from_millis(times.1),
         disable_active_migration: times.3,
         active_connection_id_limit: counts.2,
+        max_datagram_frame_size: windows.0 >> 40,
+        reset_stream_at: windows.1 & 1 == 1,
         min_ack_delay: times
             .4
             .map(|delay| Duration::from_micros(delay.min(1000 * times.1))),
@@ -358,6 +360,17 @@ fn cut_parameters_are_refused() {
     let bytes = parameter(id::INITIAL_SCID, &[1; 8]);
     for cut in 1..bytes.len() {
         refused(&bytes[..cut], Side::Client, "cut short");
+    }
+}
+
+/// Proves: rfc9287 3 grease-parameter-is-empty
+#[test]
+fn grease_quic_bit_is_empty() {
+    assert!(accepted(&parameter(id::GREASE_QUIC_BIT, &[])).grease_quic_bit);
+    assert!(!accepted(&[]).grease_quic_bit);
+    for side in [Side::Client, Side::Server] {
+        let wrong = "grease_quic_bit is not empty";
+        refused(&parameter(id::GREASE_QUIC_BIT, &[0]), side, wrong);
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod app;
 mod delivery;
+mod early;
 mod error;
 mod event;
 mod flow;
@@ -17,6 +18,7 @@ mod outgoing;
 mod priority;
 mod queue;
 mod recv;
+mod reset_at;
 mod schedule;
 mod send;
 mod sent;
@@ -29,13 +31,14 @@ mod tests;
 use std::collections::VecDeque;
 
 pub use super::frame::{Direction, StreamId};
-pub use error::{ClosedStream, ReadError, WriteError};
+pub use error::{ClosedStream, ReadError, ResetAtError, WriteError};
 pub use event::StreamEvent;
 use flow::{ReceiveCredit, SendCredit};
 use hybriq_tls::Side;
 use opening::{LocalStreams, PeerStreams, PerDirection};
 pub use priority::Priority;
 use recv::Recv;
+pub use reset_at::RecvEnd;
 use schedule::Schedule;
 use send::{Send, SendRoom};
 pub use sent::Sent;
@@ -99,6 +102,8 @@ pub struct PeerLimits {
     pub max_bidi: u64,
     /// Its `initial_max_streams_uni`.
     pub max_uni: u64,
+    /// Whether it takes `RESET_STREAM_AT`.
+    pub reset_at: bool,
 }
 
 /// What the streams of a connection carried so far.

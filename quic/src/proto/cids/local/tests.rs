@@ -72,7 +72,7 @@ fn nothing_is_issued_before_the_peers_limit_is_known() {
     assert_eq!(local.missing(), 1);
 }
 
-/// Proves: rfc9000 5.1.1 no-more-cids-than-the-peers-limit
+/// Proves: rfc9000 5.1.1 peer-limit-is-kept
 #[test]
 fn ids_are_issued_up_to_the_smaller_limit() {
     let mut world = World::new(2);
@@ -151,7 +151,7 @@ fn retiring_twice_is_retiring_once() {
     assert_eq!(world.events(), [CidEvent::Retired(cid(0))]);
 }
 
-/// Proves: rfc9000 19.16 retire-of-a-cid-never-sent
+/// Proves: rfc9000 19.16 retire-of-unknown-closes
 #[test]
 fn retiring_an_id_that_was_never_issued_is_a_violation() {
     let mut world = World::new(2);
@@ -162,7 +162,7 @@ fn retiring_an_id_that_was_never_issued_is_a_violation() {
     }
 }
 
-/// Proves: rfc9000 19.16 retire-of-the-packets-own-cid
+/// Proves: rfc9000 19.16 retire-of-own-packet-closes
 #[test]
 fn retiring_the_id_of_the_packet_itself_is_a_violation() {
     let mut world = World::new(2);
@@ -241,7 +241,7 @@ fn frames(world: &mut World) -> Vec<(u64, u64)> {
     frames
 }
 
-/// Proves: rfc9000 5.1.2 retire-prior-to-replaces-all
+/// Proves: rfc9000 5.1.1 issued-ids-work-until-retired
 #[test]
 fn a_rotation_replaces_every_id_and_keeps_the_old_ones_until_they_are_retired() {
     let mut world = World::new(3);
@@ -260,7 +260,7 @@ fn a_rotation_replaces_every_id_and_keeps_the_old_ones_until_they_are_retired() 
     assert!(world.local.rotate(now));
 }
 
-/// Proves: rfc9000 19.15 retire-prior-to-not-above-sequence
+/// Proves: rfc9000 5.1.1 sequence-numbers-step-by-one
 #[test]
 fn an_id_that_was_lost_and_is_to_be_retired_is_told_again_for_what_it_is() {
     let mut world = World::new(2);
@@ -272,7 +272,7 @@ fn an_id_that_was_lost_and_is_to_be_retired_is_told_again_for_what_it_is() {
     assert_eq!(frames(&mut world), [(1, 1), (2, 2), (3, 2)]);
 }
 
-/// Proves: rfc9000 19.16 retire-from-a-peer-with-zero-length-cids
+/// Proves: rfc9000 19.16 no-retire-for-empty-ids
 #[test]
 fn an_end_without_ids_issues_none_and_has_none_to_retire() {
     let mut local = Local::new(Cid::EMPTY);
@@ -286,7 +286,7 @@ fn an_end_without_ids_issues_none_and_has_none_to_retire() {
     assert_eq!((error.code, error.frame), (Code::PROTOCOL_VIOLATION, 0x19));
 }
 
-/// Proves: rfc9000 9.6 preferred-address-cid-is-sequence-1
+/// Proves: rfc9000 18.2 preferred-address-has-an-id
 #[test]
 fn the_id_of_a_preferred_address_is_known_without_a_frame() {
     let mut world = World::new(3);

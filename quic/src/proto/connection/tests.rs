@@ -9,6 +9,7 @@ mod forged;
 mod hostile;
 mod key_update;
 mod new_token;
+mod paths;
 mod release;
 mod reset;
 mod retry;

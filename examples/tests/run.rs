@@ -11,6 +11,7 @@ const ECHO_SERVER: &str = env!("CARGO_BIN_EXE_echo_server");
 const ECHO_CLIENT: &str = env!("CARGO_BIN_EXE_echo_client");
 const PQ_SERVER: &str = env!("CARGO_BIN_EXE_post_quantum_server");
 const PQ_CLIENT: &str = env!("CARGO_BIN_EXE_post_quantum_client");
+const DATAGRAMS: &str = env!("CARGO_BIN_EXE_datagrams");
 const QLOG_CLIENT: &str = env!("CARGO_BIN_EXE_qlog_client");
 
 /// A running server example, killed when dropped.
@@ -211,6 +212,18 @@ fn a_qlog_has_a_header_and_every_event_of_a_transfer() {
             .count()
             > 800
     );
+}
+
+#[test]
+fn datagrams_arrive_without_being_sent_again() {
+    absent("datagrams-ca.key");
+    let output = Command::new(DATAGRAMS)
+        .args(["--listen", "127.0.0.1:0", "--ca"])
+        .arg(absent("datagrams-ca.pem"))
+        .output()
+        .unwrap();
+    let said = stdout(&output);
+    assert!(said.contains("the last position seen is Some("), "{said}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 use hybriq::{
     proto::{
         frame::FrameWriter,
-        packet::{Cid, DirectionKeys, Header, KeyPhase, Kind, VERSION_1, initial_direction},
+        packet::{Cid, DirectionKeys, Header, KeyPhase, Kind, Version, initial_direction},
     },
     sim::{Datagram, Raw, SERVER_ADDRESS, World, initial_header, ms, seal_packet},
     tls::{Level, Secret, Side, Suite},
@@ -85,7 +85,7 @@ fn authentic_frames() {
             let keys = |label, level| client_keys(&log, label, level);
             let packet = match kind % 3 {
                 0 => {
-                    let keys = initial_direction(VERSION_1, &first.dcid, Side::Client);
+                    let keys = initial_direction(Version::V1, &first.dcid, Side::Client);
                     let header = initial_header(dcid, first.scid);
                     Some(seal_packet(&header, number, &keys, fill))
                 }
@@ -103,10 +103,11 @@ fn authentic_frames() {
     });
 }
 
+/// The version is the one that both ends prefer.
 fn handshake(dcid: Cid, scid: Cid) -> Header<'static> {
     Header::Long {
         kind: Kind::Handshake,
-        version: VERSION_1,
+        version: Version::V2,
         dcid,
         scid,
         token: &[],
@@ -134,5 +135,5 @@ fn client_keys(log: &support::Log, label: &str, level: Level) -> Option<Directio
         .collect();
     let suite = Suite::Aes128GcmSha256;
     let secret = Secret::new(level, Side::Client, suite, &secret)?;
-    Some(DirectionKeys::from_secret(&secret))
+    Some(DirectionKeys::from_secret(Version::V2, &secret))
 }

@@ -3,24 +3,28 @@ use std::{
     net::SocketAddr,
     sync::Arc,
     task::Poll,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use bytes::Bytes;
 use hybriq_tls::{CertificateDer, Side};
 
+mod datagrams;
+mod migrate;
+
 use crate::{
-    error::{ConnectionError, MigrateError},
+    error::ConnectionError,
     handshake::Handshake,
     proto::{
         limits,
-        streams::{Direction, StreamId},
+        packet::Version,
+        streams::{Direction, StreamId, Streams},
     },
     recv_stream::RecvStream,
     saved_path::SavedPath,
     send_stream::SendStream,
     stats::{ConnectionStats, PathStats},
-    worker::{Handle, SendSide, State, wait_until, wake},
+    worker::{Handle, SendSide, State, wait_until},
 };
 
 /// The largest code that fits on the wire (RFC 9000 §16).
@@ -161,6 +165,36 @@ impl Connection {
         .await
     }
 
+    /// Lets the peer have so many bidirectional streams open at once, from now on. What it was
+    /// allowed before stays allowed (RFC 9000 §4.6).
+    ///
+    /// A server may start with none
+    /// ([`max_bidi_streams(0)`](crate::TransportConfig::max_bidi_streams)) and raise the limit once
+    /// it knows whom it talks to.
+    pub fn set_max_bidi_streams(&self, count: u64) {
+        self.steer(|streams| streams.set_max_streams(Direction::Bidi, count));
+    }
+
+    /// Lets the peer have so many unidirectional streams open at once, from now on. What it was
+    /// allowed before stays allowed (RFC 9000 §4.6).
+    pub fn set_max_uni_streams(&self, count: u64) {
+        self.steer(|streams| streams.set_max_streams(Direction::Uni, count));
+    }
+
+    /// Lets the peer have so many bytes under way or unread on all streams together, from now on.
+    /// What it was allowed before stays allowed (RFC 9000 §4.1), and the window does not grow by
+    /// itself any more.
+    pub fn set_receive_window(&self, bytes: u64) {
+        self.steer(|streams| streams.set_receive_window(bytes));
+    }
+
+    fn steer(&self, act: impl FnOnce(&mut Streams)) {
+        let mut state = self.handle.lock();
+        act(state.core.streams());
+        drop(state);
+        self.handle.touch();
+    }
+
     /// What the handshake agreed on: group, suite, ALPN.
     pub fn handshake(&self) -> &Handshake {
         &self.handshake
@@ -189,6 +223,23 @@ impl Connection {
         Some(SavedPath::new(known, SystemTime::now()))
     }
 
+    /// Updates the keys that packets are protected with (RFC 9001 §6), as soon as that is allowed:
+    /// the handshake is confirmed, the peer has followed the last update, and three probe timeouts
+    /// went by since. How often it happened is in [`ConnectionStats::key_updates`].
+    ///
+    /// There is no need to: both ends do it by themselves long before a key wears out.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(connection: hybriq::Connection) {
+    /// connection.update_keys();
+    /// # }
+    /// ```
+    pub fn update_keys(&self) {
+        self.handle.lock().core.request_key_update();
+        self.handle.touch();
+    }
+
     /// What is known of the path it uses.
     pub fn path_stats(&self) -> PathStats {
         self.handle.lock().core.path_stats()
@@ -197,6 +248,11 @@ impl Connection {
     /// The peer's address.
     pub fn remote_address(&self) -> SocketAddr {
         self.handle.lock().core.remote_address()
+    }
+
+    /// The version of QUIC it speaks.
+    pub fn version(&self) -> Version {
+        self.handshake.version
     }
 
     /// Which end we are.
@@ -209,44 +265,28 @@ impl Connection {
         self.stats().rtt
     }
 
-    /// Moves a client to another address of this machine, without loss of what is under way
-    /// (RFC 9000 §9). Returns where its own new socket is bound to, once the server answered there.
+    /// Changes the connection ids of both directions, so that whoever watches cannot tell by them
+    /// that what follows is the same connection (RFC 9000 §9.5). A migration does so by itself.
     ///
-    /// The new path is tried while the old one is still in use: on an error the connection stays
-    /// where it was. Before the handshake is confirmed, and until the server gave a connection id to
-    /// use on the new path, it waits. Of several wishes the last one counts. A port of 0 picks a free one; the
-    /// address may be `0.0.0.0` or `[::]`, for a new port only.
-    ///
-    /// # Errors
-    /// See [`MigrateError`].
-    ///
-    /// # Cancel safety
-    /// The connection moves even when the future is dropped.
+    /// `false` if the peer has not retired the ids of the last change, or has given no others to
+    /// move to; what could be changed is. Both need a round trip from the handshake's end, or from
+    /// one change to the next.
     ///
     /// # Examples
     /// ```no_run
-    /// # async fn run(connection: hybriq::Connection) -> Result<(), Box<dyn std::error::Error>> {
-    /// let now_at = connection.migrate("192.0.2.17:0".parse()?).await?;
-    /// # Ok(())
+    /// # async fn run(connection: hybriq::Connection) {
+    /// // Woken after a long sleep, perhaps behind another address:
+    /// let is_new = connection.rotate_cids();
     /// # }
     /// ```
-    pub async fn migrate(&self, local: SocketAddr) -> Result<SocketAddr, MigrateError> {
-        let mut wakes = Vec::new();
-        let wish = self.handle.lock().moving.begin(&mut wakes);
-        wake(&mut wakes);
-        if !self.handle.migrate(wish, local) {
-            return Err(MigrateError::Closed);
-        }
-        wait_until(
-            self.handle.state(),
-            |state| &mut state.moving.waiters,
-            |state| match state.moving.outcome(wish) {
-                Some(outcome) => Poll::Ready(outcome),
-                None if state.closed.is_some() => Poll::Ready(Err(MigrateError::Closed)),
-                None => Poll::Pending,
-            },
-        )
-        .await
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the handle is outside of the core"
+    )]
+    pub fn rotate_cids(&self) -> bool {
+        let rotated = self.handle.lock().core.rotate_cids(Instant::now());
+        self.handle.touch();
+        rotated
     }
 
     /// Closes it with the application's code (RFC 9000 §10.2), without waiting for anything: data

@@ -8,11 +8,15 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 
 use crate::{
-    config::{AddressValidation, ClientConfig, ServerConfig, TokenKeys},
+    config::{AddressValidation, ClientConfig, Ids, ServerConfig, TokenKeys},
     connecting::{Connecting, check_server_name},
     error::{ConnectError, EndpointError},
     incoming::Incoming,
-    proto::{endpoint::Setup, limits},
+    proto::{
+        cids::{CidGenerator, ResetKey},
+        endpoint::{Setup, StatelessReset},
+        limits,
+    },
     udp::{self, Socket},
     worker::{EndpointStats, Link, Shared, Worker},
 };
@@ -273,6 +277,8 @@ pub struct EndpointBuilder {
     token_keys: Option<TokenKeys>,
     address_validation: AddressValidation,
     also: Vec<SocketAddr>,
+    accept_backlog: usize,
+    ids: Ids,
 }
 
 impl Default for EndpointBuilder {
@@ -285,18 +291,21 @@ impl Default for EndpointBuilder {
             token_keys: None,
             address_validation: AddressValidation::default(),
             also: Vec::new(),
+            accept_backlog: limits::WAITING_INCOMING,
+            ids: Ids::default(),
         }
     }
 }
 
 impl EndpointBuilder {
-    /// Accepts connections with this.
+    /// Accepts connections with this. Default: none are accepted.
     pub fn server(mut self, config: ServerConfig) -> Self {
         self.server = Some(config);
         self
     }
 
-    /// Starts connections with this.
+    /// Starts connections with this. Default: none, so that only [`Endpoint::connect_with`] starts
+    /// any.
     pub fn client(mut self, config: ClientConfig) -> Self {
         self.client = Some(config);
         self
@@ -343,6 +352,13 @@ impl EndpointBuilder {
         self
     }
 
+    /// How many clients may wait to be [accepted](Endpoint::accept), 1 to 4096. Default 4096. What
+    /// others send is dropped, so that they try again a little later.
+    pub fn accept_backlog(mut self, clients: usize) -> Self {
+        self.accept_backlog = clients;
+        self
+    }
+
     /// The keys of address validation tokens, for servers that clients take for one. Default:
     /// random ones of this endpoint's own.
     pub fn token_keys(mut self, keys: TokenKeys) -> Self {
@@ -371,17 +387,58 @@ impl EndpointBuilder {
         self
     }
 
+    /// The key of stateless resets (RFC 9000 §10.3): the same on machines that may get one another's
+    /// packets, and after a restart. Default: a random one.
+    pub fn reset_key(mut self, key: ResetKey) -> Self {
+        self.ids.reset_key = Some(key);
+        self
+    }
+
+    /// Answers no packets of connections that are not here. Their peers then wait for their idle
+    /// timeout. For machines that may get packets of connections which live on another.
+    pub fn without_stateless_reset(mut self) -> Self {
+        self.ids.resets = StatelessReset::Off;
+        self
+    }
+
+    /// How connection ids are made. Default: [`RandomCids`](crate::RandomCids) of 8 bytes; there is
+    /// [`QuicLb`](crate::QuicLb) behind a load balancer that routes by them.
+    ///
+    /// # Examples
+    /// ```
+    /// use hybriq::{Endpoint, RandomCids};
+    ///
+    /// let builder = Endpoint::builder().cid_generator(RandomCids::of_len(20));
+    /// ```
+    pub fn cid_generator(mut self, generator: impl CidGenerator + 'static) -> Self {
+        self.ids.generator = Arc::new(generator);
+        self
+    }
+
+    /// Does without connection ids of its own, which saves 8 bytes in every packet that comes.
+    /// Default: it has some.
+    ///
+    /// Only for an endpoint that accepts no connections, and has at most one connection to each
+    /// address: packets are told apart by where they come from (RFC 9000 §5.1). A second one fails
+    /// with [`ConnectError::AddressInUse`]. Connections don't survive a change of either address.
+    pub fn zero_length_cids(mut self) -> Self {
+        self.ids.without_length();
+        self
+    }
+
     /// Opens the socket and starts to work, on the tokio runtime of the caller.
     ///
     /// Where the address resolves to several, the first that works is taken.
     ///
     /// # Errors
     /// Each [`EndpointError`] says how to mend it.
-    pub fn bind(self, address: impl ToSocketAddrs) -> Result<Endpoint, EndpointError> {
+    pub fn bind(mut self, address: impl ToSocketAddrs) -> Result<Endpoint, EndpointError> {
         let runtime = Handle::try_current().map_err(|_| EndpointError::NoRuntime)?;
         if self.workers != 1 {
             return Err(EndpointError::Workers(self.workers));
         }
+        self.ids.check(self.server.is_some())?;
+        self.ids.settle();
         let server = self.server.as_ref().map(ServerConfig::setup).transpose()?;
         let client = self.client.as_ref().map(ClientConfig::setup).transpose()?;
         if self.also.len() >= ADDRESSES {
@@ -396,9 +453,11 @@ impl EndpointBuilder {
         let link = Link::new();
         let shared = Shared::new([link.clone()].into(), addresses, self.socket);
         let sockets = (sockets, self.socket);
-        let mut worker = Worker::new(0, shared.clone(), link, sockets, server);
+        let mut worker =
+            Worker::new(0, shared.clone(), link, sockets, server).with_ids(&self.ids, self.workers);
         let token_keys = self.token_keys.unwrap_or_else(TokenKeys::random);
         worker.set_address_validation(token_keys, self.address_validation);
+        worker.set_accept_backlog(self.accept_backlog);
         runtime.spawn(worker.run());
         Ok(Endpoint { shared, client })
     }

@@ -123,6 +123,12 @@ pub enum ConnectError {
     /// The server name is neither a DNS name nor an IP address.
     #[error("'{0}' is neither a DNS name nor an IP address")]
     ServerName(String),
+    /// The endpoint has no connection ids, and has a connection to that address.
+    #[error(
+        "without connection ids there can be only one connection to {0}; \
+         make the endpoint without zero_length_cids"
+    )]
+    AddressInUse(SocketAddr),
     /// The TLS configuration cannot be used.
     #[error(transparent)]
     Tls(#[from] hybriq_tls::ConfigError),
@@ -201,6 +207,67 @@ impl From<WriteError> for io::Error {
     }
 }
 
+/// Why a stream is not reset behind data that still arrives.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResetAtError {
+    /// The peer does not know RESET_STREAM_AT.
+    #[error("the peer does not support RESET_STREAM_AT; reset the whole stream")]
+    Unsupported,
+    /// All of it arrived, it was reset, or the peer stopped it.
+    #[error("the stream is closed; nothing is left to reset")]
+    Closed,
+    /// The connection is over.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+impl From<ResetAtError> for io::Error {
+    fn from(error: ResetAtError) -> Self {
+        let kind = match error {
+            ResetAtError::Connection(error) => return error.into(),
+            ResetAtError::Unsupported => io::ErrorKind::Unsupported,
+            ResetAtError::Closed => io::ErrorKind::BrokenPipe,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// Why a datagram cannot be sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendDatagramError {
+    /// The peer takes none (RFC 9221 §3).
+    #[error("the peer takes no datagrams; send it on a stream")]
+    Unsupported,
+    /// It does not fit into a packet, now.
+    #[error("{len} bytes are more than the {max} that a datagram may have on this path")]
+    TooLarge {
+        /// Its bytes.
+        len: usize,
+        /// What [`max_datagram_size`](crate::Connection::max_datagram_size) says.
+        max: usize,
+    },
+    /// The queue is full, and the configuration is to refuse then.
+    #[error("too many datagrams wait to be sent; wait, or drop it")]
+    Full,
+    /// The connection is over.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+impl From<SendDatagramError> for io::Error {
+    fn from(error: SendDatagramError) -> Self {
+        let kind = match error {
+            SendDatagramError::Connection(error) => return error.into(),
+            SendDatagramError::Unsupported => io::ErrorKind::Unsupported,
+            SendDatagramError::TooLarge { .. } => io::ErrorKind::InvalidInput,
+            SendDatagramError::Full => io::ErrorKind::WouldBlock,
+        };
+        Self::new(kind, error)
+    }
+}
+
 /// Why a connection did not move to another of our addresses (RFC 9000 §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -268,6 +335,14 @@ pub enum EndpointError {
     /// The endpoint was closed before.
     #[error("the endpoint is closed")]
     Closed,
+    /// Only connections that are started here can do without connection ids.
+    #[error("an endpoint that accepts connections needs connection ids; drop zero_length_cids")]
+    ZeroLengthCids,
+    /// Connection ids of that length are not possible, or not long enough to be told apart.
+    #[error(
+        "connection ids of {0} bytes are not possible; make the generator's 8 to 20 bytes long"
+    )]
+    CidLength(usize),
     /// The system gave us no socket.
     #[error("cannot open a UDP socket on {address}: {source}")]
     Socket {
@@ -285,9 +360,11 @@ impl From<EndpointError> for io::Error {
             EndpointError::Permission(_) => io::ErrorKind::PermissionDenied,
             EndpointError::NotOurs(_) => io::ErrorKind::AddrNotAvailable,
             EndpointError::Address(source) | EndpointError::Socket { source, .. } => source.kind(),
-            EndpointError::Tls(_) | EndpointError::Workers(_) | EndpointError::Addresses(_) => {
-                io::ErrorKind::InvalidInput
-            }
+            EndpointError::Tls(_)
+            | EndpointError::Workers(_)
+            | EndpointError::Addresses(_)
+            | EndpointError::ZeroLengthCids
+            | EndpointError::CidLength(_) => io::ErrorKind::InvalidInput,
             EndpointError::NoRuntime | EndpointError::Closed => io::ErrorKind::Other,
         };
         Self::new(kind, error)

@@ -36,7 +36,7 @@ use hybriq_tls::Side;
 pub use crate::proto::{
     congestion::Phase,
     ecn::Ecn,
-    packet::{Cid, Kind as PacketKind, Space},
+    packet::{Cid, Kind as PacketKind, Space, Version},
 };
 use crate::{
     error::{By, ConnectionError},
@@ -98,6 +98,8 @@ pub enum Event<'a> {
     LossTimerUpdated(LossTimer),
     /// One end asked the other for other acknowledgements.
     AckFrequencyUpdated(AckFrequencyUpdated),
+    /// The peer confirmed which version is in use: that of the first flight, and the one now.
+    VersionNegotiated(Change<Version>),
     /// The keys of 1-RTT packets were updated, for the so many-th time.
     KeyUpdated(u64),
 }
@@ -169,6 +171,12 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
+    /// Their bytes, for tests.
+    #[doc(hidden)]
+    pub const fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
     /// One after the other. It ends early where they break a rule, which closes the connection.
     pub const fn iter(&self) -> FramesIter<'a> {
         FramesIter {

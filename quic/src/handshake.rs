@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use hybriq_tls::{Group, GroupKind, Negotiated, SignatureScheme, Suite};
+use crate::proto::packet::Version;
+use hybriq_tls::{Group, GroupKind, Lineage, Negotiated, SignatureScheme, Suite};
 
 /// The outcome of a completed handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,11 @@ pub struct Handshake {
     pub server_name: Option<String>,
     /// Whether a session ticket replaced the certificate.
     pub resumed: bool,
+    /// What the first full handshake rested on: this one, or that which the session ticket goes back
+    /// to. Under a policy that requires it, it is post-quantum.
+    pub lineage: Lineage,
+    /// The version of QUIC.
+    pub version: Version,
 }
 
 /// How the keys of a connection were agreed on. Displays as the group's name.
@@ -56,9 +62,10 @@ impl fmt::Display for KeyExchangeInfo {
 
 impl Handshake {
     /// The outcome, once TLS knows the group and the suite.
-    pub(crate) fn new(negotiated: Negotiated) -> Option<Self> {
+    pub(crate) fn new(negotiated: Negotiated, version: Version) -> Option<Self> {
         let group = negotiated.group?;
         let (client_share, server_share) = group.share_sizes().unwrap_or_default();
+        let lineage = lineage(&negotiated, group);
         Some(Self {
             key_exchange: KeyExchangeInfo {
                 group,
@@ -71,6 +78,17 @@ impl Handshake {
             alpn: negotiated.alpn,
             server_name: negotiated.server_name,
             resumed: negotiated.resumed,
+            lineage,
+            version,
         })
+    }
+}
+
+/// A provider that does not say what a ticket goes back to gets the worst.
+fn lineage(negotiated: &Negotiated, group: Group) -> Lineage {
+    match negotiated.lineage {
+        Some(lineage) => lineage,
+        None if negotiated.resumed => Lineage::Classical,
+        None => Lineage::of(group),
     }
 }

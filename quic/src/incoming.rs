@@ -18,8 +18,39 @@ use crate::{
 /// object exists and no public-key work was done.
 ///
 /// Decide with [`accept`](Self::accept), [`accept_with`](Self::accept_with),
-/// [`retry`](Self::retry), [`refuse`](Self::refuse) or [`ignore`](Self::ignore). Dropping it refuses. It is a handle of its
-/// endpoint, which lives on until it is decided.
+/// [`retry`](Self::retry), [`refuse`](Self::refuse) or [`ignore`](Self::ignore). Dropping it
+/// refuses. It is a handle of its endpoint, which lives on until it is decided.
+///
+/// # Examples
+/// What a client is accepted with can depend on everything it says, before any public-key work:
+/// ```no_run
+/// use hybriq::{Endpoint, KeyExchange, ServerConfig, TransportConfig};
+///
+/// # async fn run(server: Endpoint, public: ServerConfig) {
+/// // Made once: a configuration builds its TLS provider at its first use.
+/// let vault = public
+///     .clone()
+///     .alpn(["vault"])
+///     .key_exchange(KeyExchange::RequirePostQuantum)
+///     .transport(TransportConfig::new().max_bidi_streams(4));
+/// while let Some(incoming) = server.accept().await {
+///     let from = incoming.remote_address();
+///     let hello = incoming.client_hello();
+///     if !from.ip().is_loopback() && !hello.offers_post_quantum() {
+///         incoming.refuse();
+///         continue;
+///     }
+///     let wants_vault = hello.server_name() == Some("vault.example")
+///         || hello.alpn().any(|protocol| protocol == b"vault");
+///     let connecting = if wants_vault {
+///         incoming.accept_with(vault.clone())
+///     } else {
+///         incoming.accept()
+///     };
+///     tokio::spawn(connecting);
+/// }
+/// # }
+/// ```
 ///
 /// # Security
 /// The ClientHello is not authenticated, and unless [`is_validated`](Self::is_validated) neither is
@@ -90,7 +121,8 @@ impl Incoming {
         self.facts.may_retry
     }
 
-    /// What the client asks for: server name, ALPN, groups, shares.
+    /// What the client asks for: server name, application protocols, groups and shares, cipher
+    /// suites, signature schemes, a session ticket, 0-RTT, transport parameters.
     pub fn client_hello(&self) -> &ClientHello {
         &self.facts.hello
     }
@@ -103,10 +135,15 @@ impl Incoming {
         self.start(None)
     }
 
-    /// Accepts with a configuration of its own, for one chosen by the server name.
+    /// Accepts with a configuration of its own, which replaces the endpoint's in everything: TLS, key
+    /// exchange, certificates, limits, timers, congestion control, events.
+    ///
+    /// Its [versions](crate::TransportConfig::versions) count for the answer; whether a client's first
+    /// packets are of a version that is spoken here at all is for the endpoint's own to say.
     ///
     /// The TLS provider is built at the first use of a configuration; keep it, or clones of it,
-    /// for more connections. The transport parameters are those of this configuration as well.
+    /// for more connections. Session tickets are those of the configuration that issued them, unless
+    /// both have their [`ServerConfig::tickets`] in common.
     #[expect(clippy::needless_pass_by_value, reason = "configurations are values")]
     pub fn accept_with(self, config: ServerConfig) -> Connecting {
         match config.setup() {

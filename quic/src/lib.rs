@@ -125,6 +125,22 @@
 //!     .max_send_buffer(64 << 20);
 //! ```
 //!
+//! # Datagrams
+//! [`Connection::send_datagram`] sends a message that is not sent again when it is lost (RFC 9221),
+//! as games, telephony and tunnels want it. Peers may send them unless
+//! [`DatagramConfig::receive_buffer`] is 0. Where streams and datagrams both have something to
+//! send, each gets half; neither waits for the other to be done.
+//!
+//! ```no_run
+//! # async fn example(connection: hybriq::Connection) -> Result<(), Box<dyn std::error::Error>> {
+//! if let Some(most) = connection.max_datagram_size() {
+//!     println!("a datagram may have {most} bytes");
+//!     connection.send_datagram("the newest position".into())?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Dropping things
 //! - A [`SendStream`] dropped unfinished resets its stream: truncation never looks like success.
 //! - A [`RecvStream`] dropped before its end tells the peer to stop.
@@ -171,8 +187,8 @@ mod udp;
 mod worker;
 
 pub use config::{
-    AckFrequency, AddressValidation, CarefulResume, ClientConfig, MemoryTokenStore, ServerConfig,
-    TokenKeys, TokenStore, TransportConfig,
+    AckFrequency, AddressValidation, CarefulResume, ClientConfig, DatagramConfig, MemoryTokenStore,
+    ServerConfig, TokenKeys, TokenStore, TransportConfig, WhenFull,
 };
 #[cfg(feature = "tokio")]
 pub use connecting::Connecting;
@@ -181,17 +197,22 @@ pub use connection::Connection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
 pub use error::{
-    By, ConnectError, ConnectionError, EndpointError, MigrateError, ReadError, WriteError,
+    By, ConnectError, ConnectionError, EndpointError, MigrateError, ReadError, ResetAtError,
+    SendDatagramError, WriteError,
 };
 pub use handshake::{Handshake, KeyExchangeInfo};
 pub use hybriq_tls as tls;
-pub use hybriq_tls::{Backend, Group, Identity, KeyExchange, KeyLog, Side, Trust};
+pub use hybriq_tls::{
+    Backend, ClientHello, Group, Identity, KeyExchange, KeyLog, Lineage, Side, Tickets, Trust,
+};
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;
 pub use proto::{
+    cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey},
     congestion::{self, Congestion},
     error::Code,
     frame::EcnCounts,
+    packet::Version,
     recovery::EcnState,
     streams::{Direction, Priority, StreamId},
 };
@@ -200,6 +221,6 @@ pub use recv_stream::RecvStream;
 pub use saved_path::{InvalidSavedPath, SavedPath};
 #[cfg(feature = "tokio")]
 pub use send_stream::SendStream;
-pub use stats::{ConnectionStats, PathStats};
+pub use stats::{ConnectionStats, DatagramStats, PathStats};
 #[cfg(feature = "tokio")]
 pub use worker::EndpointStats;

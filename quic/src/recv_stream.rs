@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
     connection::wire_code,
-    error::ReadError,
-    proto::streams::{self, StreamId, Streams},
+    error::{ConnectionError, ReadError},
+    proto::streams::{self, RecvEnd, StreamId, Streams},
     worker::{Handle, set_waker},
 };
 
@@ -171,6 +171,45 @@ impl RecvStream {
         drop(state);
         self.end = End::Failed(error.clone());
         Poll::Ready(Err(error))
+    }
+
+    /// Waits until it is known how the stream ends, without reading: `Some` is the code with which
+    /// the peer reset it, `None` means that all of it came, or that it was stopped here.
+    ///
+    /// Of a stream that was reset with `RESET_STREAM_AT` some data may be left to read.
+    ///
+    /// # Errors
+    /// The connection is over.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn received_reset(&mut self) -> Result<Option<u64>, ConnectionError> {
+        poll_fn(|cx| self.poll_received_reset(cx)).await
+    }
+
+    fn poll_received_reset(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<u64>, ConnectionError>> {
+        match self.end {
+            End::Failed(ReadError::Reset(code)) => return Poll::Ready(Ok(Some(code))),
+            End::Finished | End::Failed(ReadError::Stopped) => return Poll::Ready(Ok(None)),
+            End::Open | End::Failed(_) => {}
+        }
+        let mut state = self.handle.lock();
+        match state.core.streams().recv_end(self.id) {
+            Some(RecvEnd::Reset(code)) => return Poll::Ready(Ok(Some(code))),
+            Some(RecvEnd::Complete) | None => return Poll::Ready(Ok(None)),
+            Some(RecvEnd::Open) => {}
+        }
+        if let Some(error) = &state.closed {
+            return Poll::Ready(Err(error.clone()));
+        }
+        state.core.streams().watch_recv(self.id);
+        let replaced = set_waker(state.recvs.entry(self.id).or_default(), cx);
+        drop(state);
+        drop(replaced);
+        Poll::Pending
     }
 
     /// Tells the peer not to send any more, with the application's code (STOP_SENDING), and drops

@@ -11,7 +11,7 @@ use tokio::io::AsyncWrite;
 
 use crate::{
     connection::wire_code,
-    error::{ConnectionError, WriteError},
+    error::{ConnectionError, ResetAtError, WriteError},
     proto::streams::{self, ClosedStream, Priority, StreamId, Streams},
     worker::{Handle, set_waker},
 };
@@ -36,6 +36,8 @@ pub struct SendStream {
 enum End {
     Open,
     Finished,
+    /// Reset behind data that still arrives; it may be reset further in front.
+    ResetAt,
     Reset,
 }
 
@@ -206,12 +208,60 @@ impl SendStream {
         self.end_with(End::Reset, |streams, id| streams.reset(id, wire_code(code)));
     }
 
+    /// Abandons the stream with the application's code, but delivers its first `reliable_size`
+    /// bytes, or what was written if that is less: the peer reads them, and then of the reset
+    /// (`RESET_STREAM_AT`, draft-ietf-quic-reliable-stream-reset).
+    ///
+    /// For protocols that must know what an abandoned stream was about, as WebTransport does. May be
+    /// called again to have fewer bytes delivered; the first code stays. A stream that was finished
+    /// can be reset as well, as long as not all of it arrived.
+    ///
+    /// # Errors
+    /// The peer does not support it, nothing is left to reset, or the connection is over. The
+    /// stream is as it was then.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(connection: hybriq::Connection) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut stream = connection.open_uni().await?;
+    /// stream.write_all(b"header and some of the body").await?;
+    /// if stream.reset_at(7, 6).is_err() {
+    ///     stream.reset(7);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reset_at(&mut self, code: u64, reliable_size: u64) -> Result<(), ResetAtError> {
+        if self.end == End::Reset {
+            return Err(ResetAtError::Closed);
+        }
+        let mut state = self.handle.lock();
+        if let Some(error) = &state.closed {
+            return Err(error.clone().into());
+        }
+        let streams = state.core.streams();
+        let result = streams.reset_at(self.id, wire_code(code), reliable_size);
+        drop(state);
+        result.map_err(|error| match error {
+            streams::ResetAtError::Unsupported => ResetAtError::Unsupported,
+            streams::ResetAtError::Closed => ResetAtError::Closed,
+        })?;
+        self.end = End::ResetAt;
+        self.handle.touch();
+        Ok(())
+    }
+
     fn end_with(
         &mut self,
         end: End,
         act: impl FnOnce(&mut Streams, StreamId) -> Result<(), ClosedStream>,
     ) {
-        if self.end != End::Open {
+        let ended = match self.end {
+            End::Open => false,
+            End::ResetAt => end != End::Reset,
+            End::Finished | End::Reset => true,
+        };
+        if ended {
             return;
         }
         self.end = end;
@@ -266,7 +316,7 @@ impl SendStream {
     /// Dropped before it is ready, it has finished the stream.
     pub async fn acknowledged(&mut self) -> Result<(), WriteError> {
         self.finish();
-        if self.end == End::Reset {
+        if matches!(self.end, End::Reset | End::ResetAt) {
             return Err(WriteError::Closed);
         }
         match self.stopped().await? {

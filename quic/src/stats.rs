@@ -46,12 +46,37 @@ pub struct ConnectionStats {
     pub ecn_echoed: EcnCounts,
     /// Packets received by their mark.
     pub ecn_received: EcnCounts,
+    /// Times that the keys of 1-RTT packets were updated, by either end.
+    pub key_updates: u64,
     /// Smoothed round-trip time.
     pub rtt: Duration,
     /// Congestion window in bytes.
     pub congestion_window: u64,
     /// Bytes sent and neither acknowledged nor lost.
     pub bytes_in_flight: u64,
+    /// What became of DATAGRAM frames (RFC 9221).
+    pub datagram_frames: DatagramStats,
+}
+
+/// What became of the DATAGRAM frames of a connection (RFC 9221): each was one call of
+/// `send_datagram`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DatagramStats {
+    /// Sent.
+    pub sent: u64,
+    /// Of those, acknowledged: the peer's transport has them, or dropped them for want of room.
+    pub acknowledged: u64,
+    /// Of those sent, in packets that were declared lost. They are not sent again; a few may have
+    /// arrived all the same.
+    pub lost: u64,
+    /// Never sent: newer ones took their place in the queue, the path became too small for them, or
+    /// the connection ended.
+    pub dropped_unsent: u64,
+    /// Received.
+    pub received: u64,
+    /// Of those, dropped because nobody read them in time.
+    pub dropped_unread: u64,
 }
 
 /// What a connection knows of the path it uses.

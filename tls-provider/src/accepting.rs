@@ -4,13 +4,13 @@ use std::task::Waker;
 use bytes::BytesMut;
 
 use crate::{
-    CertificateDer, ClientHello, EarlyDataStatus, Error, Flight, Negotiated, PerLevel, Session,
-    Start, Status,
+    CertificateDer, ClientHello, EarlyData, EarlyDataStatus, Error, Flight, Negotiated, PerLevel,
+    Session, Start, Status,
 };
 
 /// Starts the TLS library for one ClientHello, or refuses it.
 pub(crate) trait Answer: Send + Sync {
-    fn answer(&self, hello: &ClientHello, params: &[u8]) -> Result<Box<dyn Session>, Error>;
+    fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error>;
 }
 
 /// A server's session that holds no TLS object until the ClientHello is whole and acceptable.
@@ -20,6 +20,8 @@ enum State {
     Waiting {
         answer: Arc<dyn Answer>,
         params: Vec<u8>,
+        early_data: EarlyData,
+        early_context: Vec<u8>,
     },
     Running(Box<dyn Session>),
     Refused(Error),
@@ -28,10 +30,12 @@ enum State {
 impl Accepting {
     pub(crate) fn new(answer: Arc<dyn Answer>, start: Start<'_>) -> Self {
         Self(match start.client_hello {
-            Some(hello) => State::of(answer.answer(hello, start.params)),
+            Some(hello) => State::of(answer.answer(hello, start)),
             None => State::Waiting {
                 answer,
                 params: start.params.to_vec(),
+                early_data: start.early_data,
+                early_context: start.early_context.to_vec(),
             },
         })
     }
@@ -57,10 +61,24 @@ impl Session for Accepting {
         tx: &mut Flight,
         waker: &Waker,
     ) -> Result<Status, Error> {
-        if let State::Waiting { answer, params } = &self.0 {
+        if let State::Waiting {
+            answer,
+            params,
+            early_data,
+            early_context,
+        } = &self.0
+        {
             let next = match ClientHello::parse(&rx.initial) {
                 Ok(None) => return Ok(Status::NeedsPeer),
-                Ok(Some((hello, _))) => State::of(answer.answer(&hello, params)),
+                Ok(Some((hello, _))) => {
+                    let start = Start {
+                        params,
+                        early_data: *early_data,
+                        early_context,
+                        ..Start::default()
+                    };
+                    State::of(answer.answer(&hello, start))
+                }
                 Err(error) => State::Refused(error.into()),
             };
             self.0 = next;

@@ -34,6 +34,7 @@ pub struct Error {
     pub alert: Alert,
     /// What the log is told.
     pub detail: String,
+    protocol_violation: bool,
 }
 
 impl Error {
@@ -42,6 +43,24 @@ impl Error {
         Self {
             alert,
             detail: detail.into(),
+            protocol_violation: false,
+        }
+    }
+
+    /// What RFC 9001 calls a `PROTOCOL_VIOLATION` rather than an alert.
+    pub(crate) fn protocol_violation(detail: impl Into<String>) -> Self {
+        Self {
+            protocol_violation: true,
+            ..Self::new(Alert::ILLEGAL_PARAMETER, detail)
+        }
+    }
+
+    /// The transport error code of the connection's end (RFC 9000 §20.1).
+    pub fn code(&self) -> u64 {
+        if self.protocol_violation {
+            0x0a
+        } else {
+            0x0100 + u64::from(self.alert.0)
         }
     }
 }

@@ -8,6 +8,10 @@
 //!
 //! Two providers are built by default: [`rustls`] (the default choice) and [`s2n`]. Both offer
 //! X25519MLKEM768 first unless a [`KeyExchange`] policy says otherwise.
+//!
+//! Both resume sessions; 0-RTT ([`EarlyData`]) is rustls' alone. Every ticket carries its
+//! [`Lineage`], so that nothing that began with a classical exchange is resumed where a
+//! post-quantum one is required.
 
 #![cfg_attr(
     not(any(feature = "rustls", all(unix, feature = "s2n-tls"))),
@@ -43,7 +47,9 @@ pub use group::{Group, GroupKind, KeyExchange};
 pub use hello::{ClientHello, HelloError};
 pub use level::{Level, PerLevel, Side};
 pub use negotiated::{Negotiated, SignatureScheme};
-pub use options::{Backend, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Trust};
+pub use options::{
+    Backend, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Tickets, Trust,
+};
 pub use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 pub use secret::{Secret, Suite};
 pub use session::{Flight, Provider, Session, Start, Status};

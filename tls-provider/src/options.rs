@@ -6,10 +6,12 @@ use crate::{ConfigError, EarlyData, KeyExchange, Provider, Suite};
 
 mod identity;
 mod key_log;
+mod tickets;
 mod trust;
 
 pub use identity::Identity;
 pub use key_log::KeyLog;
+pub use tickets::Tickets;
 pub use trust::Trust;
 
 pub(crate) use key_log::KeyLogSink;
@@ -119,6 +121,7 @@ pub struct ServerOptions {
     pub(crate) key_log: KeyLog,
     pub(crate) no_tickets: bool,
     pub(crate) early_data: EarlyData,
+    pub(crate) tickets: Option<Tickets>,
 }
 
 impl ServerOptions {
@@ -134,6 +137,7 @@ impl ServerOptions {
             key_log: KeyLog::default(),
             no_tickets: false,
             early_data: EarlyData::Off,
+            tickets: None,
         }
     }
 
@@ -191,9 +195,21 @@ impl ServerOptions {
 
     /// Whether 0-RTT data is accepted. Default: [`EarlyData::Off`]. s2n-tls has none in QUIC and
     /// refuses [`EarlyData::On`].
+    ///
+    /// With it, rustls keeps the session behind each ticket until the ticket is first used, which
+    /// is what stops replays. At most 16,384 are kept, 400 bytes each (16 MiB with long client
+    /// certificates); where there is no room the oldest goes, and its client does a full handshake.
+    /// Another process knows none of them.
     #[must_use]
     pub fn early_data(mut self, early_data: EarlyData) -> Self {
         self.early_data = early_data;
+        self
+    }
+
+    /// Recognises the tickets of every server that has a clone of this. Default: its own alone.
+    #[must_use]
+    pub fn tickets(mut self, tickets: Tickets) -> Self {
+        self.tickets = Some(tickets);
         self
     }
 

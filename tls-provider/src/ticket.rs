@@ -1,5 +1,7 @@
 //! Session tickets as they stand in handshake messages.
 
+use crate::Error;
+
 #[cfg(test)]
 mod tests;
 
@@ -8,22 +10,69 @@ const NEW_SESSION_TICKET: u8 = 4;
 
 /// Lifetime and age_add come before the nonce.
 const FIXED_LEN: usize = 8;
+const HEADER_LEN: usize = 4;
+const EARLY_DATA: u16 = 42;
 
-/// The ticket in what a server sends after the handshake: that of the first message, if it is a
-/// NewSessionTicket (RFC 8446 §4.6.1).
+/// The newest ticket in what a server sends after the handshake, which is the one that clients use
+/// first: that of the last NewSessionTicket (RFC 8446 §4.6.1).
 ///
 /// A client that resumes brings the same bytes back ([`ClientHello::ticket`]), whatever TLS library
 /// either end has, and nobody else can know them. So a server can keep something about a session,
 /// by a digest of them.
 ///
 /// [`ClientHello::ticket`]: crate::ClientHello::ticket
-pub fn issued_ticket(messages: &[u8]) -> Option<&[u8]> {
+pub fn issued_ticket(mut messages: &[u8]) -> Option<&[u8]> {
+    let mut newest = None;
+    while let Some((ticket, rest)) = first_ticket(messages) {
+        newest = Some(ticket);
+        messages = rest;
+    }
+    newest
+}
+
+/// Refuses a NewSessionTicket that limits 0-RTT data otherwise than QUIC does (RFC 9001 §4.6.1).
+pub(crate) fn check(message: &[u8]) -> Result<(), Error> {
+    match early_data_size(message) {
+        None | Some(u32::MAX) => Ok(()),
+        Some(size) => Err(Error::protocol_violation(format!(
+            "a session ticket with max_early_data_size {size:#x}"
+        ))),
+    }
+}
+
+/// What a NewSessionTicket says of early data. Malformed ones are left to the TLS library.
+fn early_data_size(message: &[u8]) -> Option<u32> {
+    let body = message.get(HEADER_LEN..)?;
+    if message.first() != Some(&NEW_SESSION_TICKET) {
+        return None;
+    }
+    let (&nonce_len, rest) = body.get(FIXED_LEN..)?.split_first()?;
+    let (&len, rest) = rest.get(nonce_len.into()..)?.split_first_chunk()?;
+    let (_, mut rest) = rest
+        .get(u16::from_be_bytes(len).into()..)?
+        .split_first_chunk::<2>()?;
+    loop {
+        let (&kind, tail) = rest.split_first_chunk()?;
+        let (&len, tail) = tail.split_first_chunk()?;
+        let (content, tail) = tail.split_at_checked(u16::from_be_bytes(len).into())?;
+        if u16::from_be_bytes(kind) == EARLY_DATA {
+            return content.try_into().ok().map(u32::from_be_bytes);
+        }
+        rest = tail;
+    }
+}
+
+/// The ticket of the first message, and what follows it.
+fn first_ticket(messages: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&kind, rest) = messages.split_first()?;
     let (&[high, middle, low], rest) = rest.split_first_chunk()?;
     let len = u32::from_be_bytes([0, high, middle, low]) as usize;
-    let body = rest.get(..len).filter(|_| kind == NEW_SESSION_TICKET)?;
+    let (body, after) = rest.split_at_checked(len)?;
+    if kind != NEW_SESSION_TICKET {
+        return None;
+    }
     let (&nonce_len, rest) = body.get(FIXED_LEN..)?.split_first()?;
     let (&len, rest) = rest.get(nonce_len.into()..)?.split_first_chunk()?;
-    rest.get(..u16::from_be_bytes(len).into())
-        .filter(|ticket| !ticket.is_empty())
+    let ticket = rest.get(..u16::from_be_bytes(len).into())?;
+    (!ticket.is_empty()).then_some((ticket, after))
 }

@@ -3,12 +3,16 @@
 
 #[path = "contract/bytes.rs"]
 mod bytes;
+#[path = "contract/early_data.rs"]
+mod early_data;
 #[path = "contract/groups.rs"]
 mod groups;
 #[path = "contract/identity.rs"]
 mod identity;
 #[path = "contract/key_log.rs"]
 mod key_log;
+#[path = "contract/lineage.rs"]
+mod lineage;
 #[path = "contract/negotiation.rs"]
 mod negotiation;
 #[path = "contract/resumption.rs"]

@@ -113,7 +113,7 @@ impl CarefulResume {
 
     /// Gives the next connection that starts what an earlier one saw, so long ago. Set the
     /// [lifetime](Self::lifetime) first: what is older is not taken, nor is it used for a peer at
-    /// another address.
+    /// another address. Default: nothing is given.
     ///
     /// # Examples
     /// ```

@@ -54,7 +54,8 @@ impl ClientConfig {
     }
 
     /// The application protocols to offer, first choice first. A server that takes none of them
-    /// ends the handshake with TLS alert 120 (RFC 9001 §8.1).
+    /// ends the handshake with TLS alert 120 (RFC 9001 §8.1). Default: none, for servers that have
+    /// none either.
     #[must_use]
     pub fn alpn(self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
         self.with_tls(|tls| tls.alpn(protocols))
@@ -66,7 +67,7 @@ impl ClientConfig {
         self.with_tls(|tls| tls.trust(trust))
     }
 
-    /// The certificate to show a server that asks for one.
+    /// The certificate to show a server that asks for one. Default: none.
     #[must_use]
     pub fn identity(self, identity: Identity) -> Self {
         self.with_tls(|tls| tls.identity(identity))
@@ -78,7 +79,8 @@ impl ClientConfig {
         self.with_tls(|tls| tls.key_exchange(policy))
     }
 
-    /// The cipher suites to offer, first choice first.
+    /// The cipher suites to offer, first choice first. Default: AES-128-GCM, AES-256-GCM,
+    /// ChaCha20-Poly1305; s2n-tls has fixed lists and refuses others.
     #[must_use]
     pub fn suites(self, suites: Vec<Suite>) -> Self {
         self.with_tls(|tls| tls.suites(suites))
@@ -107,7 +109,8 @@ impl ClientConfig {
         self
     }
 
-    /// A TLS provider of one's own. It replaces every TLS option of this configuration.
+    /// A TLS provider of one's own. It replaces every TLS option of this configuration. Default:
+    /// none.
     #[must_use]
     pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
         self.provider = Some(provider);
@@ -115,7 +118,7 @@ impl ClientConfig {
         self
     }
 
-    /// Everything that is not TLS.
+    /// Everything that is not TLS. Default: [`TransportConfig::new`].
     #[must_use]
     pub fn transport(mut self, transport: TransportConfig) -> Self {
         self.transport = transport;

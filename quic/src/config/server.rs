@@ -1,7 +1,8 @@
 use std::sync::{Arc, OnceLock};
 
 use hybriq_tls::{
-    Backend, ClientAuth, ConfigError, Identity, KeyExchange, KeyLog, Provider, ServerOptions, Suite,
+    Backend, ClientAuth, ConfigError, Identity, KeyExchange, KeyLog, Provider, ServerOptions,
+    Suite, Tickets,
 };
 
 use super::TransportConfig;
@@ -45,7 +46,8 @@ impl ServerConfig {
     }
 
     /// The application protocols to accept, first choice first. A client that offers none of them
-    /// is refused with TLS alert 120 (RFC 9001 §8.1).
+    /// is refused with TLS alert 120 (RFC 9001 §8.1). Default: none, for clients that have none
+    /// either.
     #[must_use]
     pub fn alpn(self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
         self.with_tls(|tls| tls.alpn(protocols))
@@ -57,13 +59,15 @@ impl ServerConfig {
         self.with_tls(|tls| tls.key_exchange(policy))
     }
 
-    /// The key-exchange groups to accept from clients that ask for this server name.
+    /// The key-exchange groups to accept from clients that ask for this server name. Default: no
+    /// name is special.
     #[must_use]
     pub fn key_exchange_for(self, server_name: impl Into<String>, policy: KeyExchange) -> Self {
         self.with_tls(|tls| tls.key_exchange_for(server_name, policy))
     }
 
-    /// One more certificate, chosen where the client's server name matches it.
+    /// One more certificate, chosen where the client's server name matches it. Default: none, and the
+    /// first is for every name.
     #[must_use]
     pub fn add_identity(self, identity: Identity) -> Self {
         self.with_tls(|tls| tls.add_identity(identity))
@@ -75,7 +79,8 @@ impl ServerConfig {
         self.with_tls(|tls| tls.client_auth(client_auth))
     }
 
-    /// The cipher suites to accept, first choice first.
+    /// The cipher suites to accept, first choice first. Default: AES-128-GCM, AES-256-GCM,
+    /// ChaCha20-Poly1305; s2n-tls has fixed lists and refuses others.
     #[must_use]
     pub fn suites(self, suites: Vec<Suite>) -> Self {
         self.with_tls(|tls| tls.suites(suites))
@@ -96,6 +101,14 @@ impl ServerConfig {
         self.with_tls(ServerOptions::without_tickets)
     }
 
+    /// Recognises the session tickets of every configuration that has a clone of this: for one that
+    /// replaces another, or that [`Incoming::accept_with`](crate::Incoming::accept_with) takes for
+    /// some of the clients. Default: its own alone.
+    #[must_use]
+    pub fn tickets(self, tickets: Tickets) -> Self {
+        self.with_tls(|tls| tls.tickets(tickets))
+    }
+
     /// Which TLS library does the handshakes. Default: rustls.
     #[must_use]
     pub fn tls(mut self, backend: Backend) -> Self {
@@ -104,7 +117,8 @@ impl ServerConfig {
         self
     }
 
-    /// A TLS provider of one's own. It replaces every TLS option of this configuration.
+    /// A TLS provider of one's own. It replaces every TLS option of this configuration. Default:
+    /// none.
     #[must_use]
     pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
         self.provider = Some(provider);
@@ -112,7 +126,7 @@ impl ServerConfig {
         self
     }
 
-    /// Everything that is not TLS.
+    /// Everything that is not TLS. Default: [`TransportConfig::new`].
     #[must_use]
     pub fn transport(mut self, transport: TransportConfig) -> Self {
         self.transport = transport;

@@ -1,10 +1,16 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    net::{SocketAddrV4, SocketAddrV6},
+    sync::Arc,
+    time::Duration,
+};
 
-use super::{CarefulResume, SharedStore, TokenStore};
+use super::{CarefulResume, DatagramConfig, SharedStore, TokenStore};
 use crate::{
     events::{Subscriber, Subscription},
     proto::{
         congestion::Congestion,
+        header_bits::{Grease, SpinBit},
+        packet::{Version, Versions},
         recovery::{EcnState, Pacing},
     },
 };
@@ -71,6 +77,7 @@ pub struct TransportConfig {
     pub(crate) max_send_buffer: u64,
     pub(crate) max_bidi_streams: u64,
     pub(crate) max_uni_streams: u64,
+    pub(crate) datagrams: DatagramConfig,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) handshake_timeout: Duration,
     pub(crate) max_ack_delay: Duration,
@@ -83,7 +90,15 @@ pub struct TransportConfig {
     pub(crate) token_store: Option<SharedStore>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
+    pub(crate) key_update_after: u64,
+    pub(crate) keep_alive: Option<Duration>,
+    pub(crate) spin_bit: SpinBit,
+    pub(crate) grease: Grease,
     pub(crate) migration: bool,
+    pub(crate) preferred_v4: Option<SocketAddrV4>,
+    pub(crate) preferred_v6: Option<SocketAddrV6>,
+    pub(crate) versions: Versions,
+    pub(crate) first_version: Option<Version>,
     pub(crate) subscriber: Option<Subscription>,
 }
 
@@ -105,6 +120,7 @@ impl TransportConfig {
             max_send_buffer: 16 * MIB,
             max_bidi_streams: 100,
             max_uni_streams: 100,
+            datagrams: DatagramConfig::new(),
             idle_timeout: Some(Duration::from_secs(30)),
             handshake_timeout: Duration::from_secs(10),
             max_ack_delay: Duration::from_millis(25),
@@ -117,7 +133,15 @@ impl TransportConfig {
             token_store: None,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
+            key_update_after: u64::MAX,
+            keep_alive: None,
+            spin_bit: SpinBit::Off,
+            grease: Grease::On,
             migration: true,
+            preferred_v4: None,
+            preferred_v6: None,
+            versions: Versions::DEFAULT,
+            first_version: None,
             subscriber: None,
         }
     }
@@ -215,6 +239,14 @@ impl TransportConfig {
         self
     }
 
+    /// How much of datagrams (RFC 9221) is held, in both directions. Default
+    /// [`DatagramConfig::new`]: the peer may send them.
+    #[must_use]
+    pub const fn datagrams(mut self, datagrams: DatagramConfig) -> Self {
+        self.datagrams = datagrams;
+        self
+    }
+
     /// How long nothing may come before the connection is given up; the smaller of both ends'
     /// counts (RFC 9000 §10.1). `None`, and zero as on the wire: never. Default 30 s.
     #[must_use]
@@ -223,6 +255,49 @@ impl TransportConfig {
             Some(timeout) if !timeout.is_zero() => Some(at_most(timeout, LONGEST_WAIT)),
             _ => None,
         };
+        self
+    }
+
+    /// Keeps the connection from going idle: when nothing came for so long, the peer is asked for a
+    /// sign of life (RFC 9000 §10.1.2). Default: an idle connection ends, and what is on the way may
+    /// forget it before.
+    ///
+    /// Not more than half the idle timeout, to which longer intervals are lowered; zero is none.
+    /// NATs and firewalls forget UDP flows after 30 s or less, so 15 to 25 s keeps those open. One end
+    /// that does it is enough.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use hybriq::TransportConfig;
+    ///
+    /// let config = TransportConfig::new().keep_alive(Duration::from_secs(20));
+    /// ```
+    #[must_use]
+    pub const fn keep_alive(mut self, interval: Duration) -> Self {
+        self.keep_alive = if interval.is_zero() {
+            None
+        } else {
+            Some(at_most(interval, LONGEST_WAIT))
+        };
+        self
+    }
+
+    /// Lets observers on the path measure its round trips by the spin bit, on fifteen of sixteen
+    /// paths (RFC 9000 §17.4). By default the bit is random.
+    #[must_use]
+    pub const fn spin_bit(mut self) -> Self {
+        self.spin_bit = SpinBit::On;
+        self
+    }
+
+    /// Sets the QUIC bit in every packet and takes no packet without it (RFC 9287). By default
+    /// peers that can take it get packets without it at random, so that nothing on the path learns to
+    /// rely on it. For sockets that QUIC shares with other protocols.
+    #[must_use]
+    pub const fn without_grease(mut self) -> Self {
+        self.grease = Grease::Off;
         self
     }
 
@@ -329,11 +404,84 @@ impl TransportConfig {
         self
     }
 
+    /// The versions of QUIC to speak, the preferred one first. Default: version 2, version 1. An
+    /// empty list changes nothing.
+    ///
+    /// A server answers in the one it prefers of those the client offers, which takes no round trip
+    /// (RFC 9368 §2.3), and turns clients away that begin in a version which is not listed. It says
+    /// the same of all servers of its deployment: when a version is added, let every one of them
+    /// accept it before any prefers it.
+    ///
+    /// # Examples
+    /// ```
+    /// use hybriq::{TransportConfig, Version};
+    ///
+    /// let only_version_1 = TransportConfig::new().versions([Version::V1]);
+    /// let first_flight_in_version_2 = TransportConfig::new()
+    ///     .versions([Version::V2, Version::V1])
+    ///     .first_version(Version::V2);
+    /// ```
+    #[must_use]
+    pub fn versions(mut self, versions: impl IntoIterator<Item = Version>) -> Self {
+        self.versions = Versions::new(versions).unwrap_or(self.versions);
+        self
+    }
+
+    /// The version of a client's first flight, one of [`versions`](Self::versions). Default: version
+    /// 1 if it is one of them, because every server speaks it (RFC 9368 §2.5).
+    ///
+    /// A server that does not speak it costs the client a round trip more.
+    #[must_use]
+    pub const fn first_version(mut self, version: Version) -> Self {
+        self.first_version = Some(version);
+        self
+    }
+
+    pub(crate) fn first_flight_version(&self) -> Version {
+        let wishes = [self.first_version.unwrap_or(Version::V1), Version::V1];
+        let mut wishes = wishes.into_iter();
+        wishes
+            .find(|version| self.versions.contains(*version))
+            .unwrap_or(self.versions.preferred())
+    }
+
+    /// Packets sealed with the same keys before they are updated (RFC 9001 §6). Default, and most:
+    /// half of what the cipher allows, 2^22 packets with AES (RFC 9001 §6.6).
+    ///
+    /// An update waits until the peer has followed the last one and three probe timeouts went by.
+    #[must_use]
+    pub const fn key_update_after(mut self, packets: u64) -> Self {
+        self.key_update_after = packets;
+        self
+    }
+
     /// Tells somebody what happens on connections, as it happens: see [`events`](crate::events).
+    /// Default: nobody.
     #[must_use]
     pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
         self.subscriber = Some(Subscription(subscriber));
         self
+    }
+
+    /// Where a server would rather be than where clients find it (RFC 9000 §9.6), say at an address
+    /// of its own behind one that is shared by many: each client moves to the address of the family
+    /// it uses, once the handshake is confirmed and if it gets an answer there. Clients have no such
+    /// address. Default: none.
+    ///
+    /// The endpoint has to receive there too.
+    #[must_use]
+    pub const fn preferred_address(
+        mut self,
+        v4: Option<SocketAddrV4>,
+        v6: Option<SocketAddrV6>,
+    ) -> Self {
+        self.preferred_v4 = v4;
+        self.preferred_v6 = v6;
+        self
+    }
+
+    pub(crate) const fn has_preferred_address(&self) -> bool {
+        self.preferred_v4.is_some() || self.preferred_v6.is_some()
     }
 
     /// Asks the peer not to move to another address (RFC 9000 §18.2), as a server may have to that

@@ -5,8 +5,12 @@ use std::time::Duration;
 /// Bytes of a connection id at most (RFC 9000 §17.2).
 pub const MAX_CID_LEN: usize = 20;
 
-/// Bytes of the connection ids we issue.
-pub const LOCAL_CID_LEN: usize = 8;
+/// Bytes of the id by which a client calls a server that has not said its own (RFC 9000 §7.2).
+pub const INITIAL_DCID_LEN: usize = 8;
+
+/// Bytes of the shortest ids that a generator may make: after a Retry a client begins again with
+/// one of ours, and what begins a connection has at least 8 (RFC 9000 §7.2).
+pub const MIN_LOCAL_CID: usize = 8;
 
 /// Bytes every datagram with an Initial packet must have (RFC 9000 §14.1), and the datagram size
 /// that every path must carry.
@@ -21,6 +25,10 @@ pub const SOCKETS: usize = 16;
 
 /// Bytes of a stateless reset at least (RFC 9000 §10.3).
 pub const MIN_STATELESS_RESET: usize = 21;
+
+/// Bytes that packets have beyond the ids we ask for at least: only then a stateless reset of the
+/// peer's, which is smaller, looks like any packet to us (RFC 9000 §10.3).
+pub const BEYOND_SHORTEST_CID: usize = 22;
 
 /// What may be sent per byte received before the peer's address is validated (RFC 9000 §8.1).
 pub const AMPLIFICATION_FACTOR: u64 = 3;
@@ -54,11 +62,26 @@ pub const LOST_PACKETS: usize = 2048;
 /// their number is bounded by nothing else.
 pub const ACK_ONLY_PACKETS: usize = 64;
 
+/// Bytes of the largest DATAGRAM frame we take: more than any packet holds (RFC 9221 §3).
+pub const DATAGRAM_FRAME: u64 = 65_535;
+
+/// Bytes that a waiting DATAGRAM counts for besides its data, so that empty ones are bounded too.
+pub const DATAGRAM_OVERHEAD: usize = 64;
+
 /// Connection ids we let the peer give us (our active_connection_id_limit).
 pub const PEER_CIDS: usize = 4;
 
 /// Connection ids we give the peer at most, whatever its limit.
 pub const LOCAL_CIDS: usize = 4;
+
+/// Connection ids we issue on one connection in [`CIDS_ISSUED_INTERVAL`], whatever the peer retires.
+pub const CIDS_ISSUED_AT_ONCE: usize = 32;
+
+/// See [`CIDS_ISSUED_AT_ONCE`].
+pub const CIDS_ISSUED_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Stateless resets sent at once by one worker; each millisecond allows one more.
+pub const STATELESS_RESETS: u32 = 64;
 
 /// RETIRE_CONNECTION_ID frames that may wait to be acknowledged.
 pub const PENDING_RETIREMENTS: usize = 4 * PEER_CIDS;
@@ -102,6 +125,9 @@ pub const CLOSE_REASON: usize = 256;
 
 /// Undecryptable packets kept until their keys come.
 pub const UNDECRYPTABLE_PACKETS: usize = 4;
+
+/// Versions of a peer's version_information that are looked at; more are ignored.
+pub const AVAILABLE_VERSIONS: usize = 16;
 
 /// Transport parameters of ids we don't know that are read; more are an error.
 pub const UNKNOWN_PARAMS: usize = 64;

@@ -2,7 +2,11 @@
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
-use std::{borrow::Cow, time::Duration};
+use std::{
+    borrow::Cow,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6},
+    time::Duration,
+};
 
 use arrayvec::ArrayVec;
 use hybriq_tls::Side;
@@ -10,7 +14,7 @@ use hybriq_tls::Side;
 use super::{
     error::{Code, TransportError},
     limits,
-    packet::Cid,
+    packet::{Cid, Version, Versions, reserved_version},
     wire::{Eof, Reader, VarInt},
 };
 
@@ -31,6 +35,8 @@ pub struct Params {
     pub initial_scid: Option<Cid>,
     /// Token of a stateless reset. Server only.
     pub stateless_reset_token: Option<[u8; 16]>,
+    /// Where it would rather be. Server only.
+    pub preferred_address: Option<PreferredAddress>,
     /// Idle timeout; zero is none.
     pub max_idle_timeout: Duration,
     /// Largest UDP payload it takes.
@@ -58,6 +64,81 @@ pub struct Params {
     /// Shortest time it can be asked to delay an ACK; `None`: it takes no such requests
     /// (draft-ietf-quic-ack-frequency §3).
     pub min_ack_delay: Option<Duration>,
+    /// Whether it takes packets without the QUIC bit (RFC 9287 §3).
+    pub grease_quic_bit: bool,
+    /// Largest DATAGRAM frame it takes, type and length included; 0: none (RFC 9221 §3).
+    pub max_datagram_frame_size: u64,
+    /// Whether it takes `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset §3).
+    pub reset_stream_at: bool,
+    /// What it says about versions; `None`: it knows nothing of negotiating them.
+    pub version_information: Option<VersionInformation>,
+}
+
+/// What one end says about versions (RFC 9368 §3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionInformation {
+    /// The version it chose: a client for its first flight, a server for the connection.
+    pub chosen: u32,
+    /// A client's: what its first flight may be taken for, the preferred one first. A server's: what
+    /// all servers of its deployment speak. Of a peer's only so many are kept.
+    pub available: ArrayVec<u32, { limits::AVAILABLE_VERSIONS }>,
+}
+
+impl VersionInformation {
+    /// What we say.
+    pub fn new(chosen: Version, available: Versions) -> Self {
+        let mut numbers = ArrayVec::new();
+        for version in available.iter() {
+            let _ = numbers.try_push(version.number());
+        }
+        Self {
+            chosen: chosen.number(),
+            available: numbers,
+        }
+    }
+
+    /// Four bytes each. A version that nobody speaks comes first, so that peers keep ignoring such
+    /// (RFC 9368 §3).
+    fn encode(&self, random: u32, out: &mut Vec<u8>) {
+        let numbers = [self.chosen, reserved_version(random)];
+        let numbers = numbers.into_iter().chain(self.available.iter().copied());
+        put_varint(out, id::VERSION_INFORMATION);
+        put_varint(out, 4 * numbers.clone().count() as u64);
+        for number in numbers {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+    }
+
+    fn decode(value: &[u8], from: Side) -> Result<Self, Rule> {
+        let (numbers, []) = value.as_chunks::<4>() else {
+            return Err(Rule("is not made of versions"));
+        };
+        let mut numbers = numbers.iter().map(|number| u32::from_be_bytes(*number));
+        let chosen = numbers.next().ok_or(Rule("is empty"))?;
+        if chosen == 0 || numbers.clone().any(|number| number == 0) {
+            return Err(Rule("has a version 0"));
+        }
+        if from.is_client() && numbers.clone().all(|number| number != chosen) {
+            return Err(Rule("has a Chosen Version that is not available"));
+        }
+        Ok(Self {
+            chosen,
+            available: numbers.by_ref().take(limits::AVAILABLE_VERSIONS).collect(),
+        })
+    }
+}
+
+/// Where a server would rather be (RFC 9000 §9.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreferredAddress {
+    /// For clients that use IPv4.
+    pub v4: Option<SocketAddrV4>,
+    /// For clients that use IPv6.
+    pub v6: Option<SocketAddrV6>,
+    /// The connection id with sequence number 1.
+    pub cid: Cid,
+    /// Its stateless reset token.
+    pub reset_token: [u8; 16],
 }
 
 /// The ids of RFC 9000 §18.2 and of extensions.
@@ -79,7 +160,13 @@ mod id {
     pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
     pub(super) const INITIAL_SCID: u64 = 0x0f;
     pub(super) const RETRY_SCID: u64 = 0x10;
-    pub(super) const LAST: u64 = RETRY_SCID;
+    pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
+    pub(super) const RESET_STREAM_AT: u64 = 0x1d;
+    /// What early drafts called it.
+    pub(super) const RESET_STREAM_AT_BEFORE: u64 = 0x17_f758_6d2c_b571;
+    pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
+    pub(super) const VERSION_INFORMATION: u64 = 0x11;
+    pub(super) const LAST: u64 = VERSION_INFORMATION;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 }
 
@@ -90,6 +177,7 @@ impl Default for Params {
             retry_scid: None,
             initial_scid: None,
             stateless_reset_token: None,
+            preferred_address: None,
             max_idle_timeout: Duration::ZERO,
             max_udp_payload_size: 65_527,
             initial_max_data: 0,
@@ -103,6 +191,10 @@ impl Default for Params {
             disable_active_migration: false,
             active_connection_id_limit: 2,
             min_ack_delay: None,
+            grease_quic_bit: false,
+            max_datagram_frame_size: 0,
+            reset_stream_at: false,
+            version_information: None,
         }
     }
 }
@@ -124,8 +216,15 @@ impl Params {
             let micros = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
             put_integer(out, id::MIN_ACK_DELAY, micros);
         }
+        if self.reset_stream_at {
+            put(out, id::RESET_STREAM_AT, &[]);
+            put(out, id::RESET_STREAM_AT_BEFORE, &[]);
+        }
         if self.disable_active_migration {
             put(out, id::DISABLE_ACTIVE_MIGRATION, &[]);
+        }
+        if self.grease_quic_bit {
+            put(out, id::GREASE_QUIC_BIT, &[]);
         }
         if let Some(cid) = &self.initial_scid {
             put(out, id::INITIAL_SCID, cid.as_bytes());
@@ -138,6 +237,9 @@ impl Params {
         let number = random
             .iter()
             .fold(0, |number, byte| number << 8 | u64::from(*byte));
+        if let Some(info) = &self.version_information {
+            info.encode(number as u32, out);
+        }
         put(out, number.wrapping_mul(31).wrapping_add(27), random);
     }
 
@@ -151,10 +253,13 @@ impl Params {
         if let Some(token) = &self.stateless_reset_token {
             put(out, id::STATELESS_RESET_TOKEN, token);
         }
+        if let Some(address) = &self.preferred_address {
+            put(out, id::PREFERRED_ADDRESS, &address.encode());
+        }
     }
 
     /// The parameters that are one integer each.
-    fn integers(&self) -> [(u64, u64); 11] {
+    fn integers(&self) -> [(u64, u64); 12] {
         [
             (id::MAX_IDLE_TIMEOUT, millis(self.max_idle_timeout)),
             (id::MAX_UDP_PAYLOAD_SIZE, self.max_udp_payload_size),
@@ -179,12 +284,13 @@ impl Params {
                 id::ACTIVE_CONNECTION_ID_LIMIT,
                 self.active_connection_id_limit,
             ),
+            (id::MAX_DATAGRAM_FRAME_SIZE, self.max_datagram_frame_size),
         ]
     }
 
     /// Reads the parameters that `from` sent.
     ///
-    /// A preferred address is checked and left unused. Whether the connection ids are there and
+    /// Whether the connection ids are there and
     /// right (RFC 9000 §7.3) is for those to see who know them.
     ///
     /// # Errors
@@ -204,7 +310,7 @@ impl Params {
                 return Err(error(format!("client sent {}", name(id))));
             }
             params
-                .set(id, value)
+                .set(id, value, from)
                 .map_err(|rule| error(format!("{} {}", name(id), rule.0)))?;
         }
         if params
@@ -216,7 +322,7 @@ impl Params {
         Ok(params)
     }
 
-    fn set(&mut self, id: u64, value: &[u8]) -> Result<(), Rule> {
+    fn set(&mut self, id: u64, value: &[u8], from: Side) -> Result<(), Rule> {
         match id {
             id::ORIGINAL_DCID => self.original_dcid = Some(cid(value)?),
             id::MAX_IDLE_TIMEOUT => {
@@ -254,13 +360,26 @@ impl Params {
             id::DISABLE_ACTIVE_MIGRATION if value.is_empty() => {
                 self.disable_active_migration = true;
             }
-            id::DISABLE_ACTIVE_MIGRATION => return Err(Rule("is not empty")),
-            id::PREFERRED_ADDRESS => check_preferred_address(value)?,
+            id::RESET_STREAM_AT | id::RESET_STREAM_AT_BEFORE if value.is_empty() => {
+                self.reset_stream_at = true;
+            }
+            id::DISABLE_ACTIVE_MIGRATION | id::RESET_STREAM_AT | id::RESET_STREAM_AT_BEFORE => {
+                return Err(Rule("is not empty"));
+            }
+            id::PREFERRED_ADDRESS => {
+                self.preferred_address = Some(PreferredAddress::decode(value)?);
+            }
             id::ACTIVE_CONNECTION_ID_LIMIT => {
                 self.active_connection_id_limit = within(2.., value, "is below 2")?;
             }
             id::MIN_ACK_DELAY => {
                 self.min_ack_delay = Some(Duration::from_micros(integer(value)?));
+            }
+            id::GREASE_QUIC_BIT if value.is_empty() => self.grease_quic_bit = true,
+            id::GREASE_QUIC_BIT => return Err(Rule("is not empty")),
+            id::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = integer(value)?,
+            id::VERSION_INFORMATION => {
+                self.version_information = Some(VersionInformation::decode(value, from)?);
             }
             id::INITIAL_SCID => self.initial_scid = Some(cid(value)?),
             id::RETRY_SCID => self.retry_scid = Some(cid(value)?),
@@ -339,20 +458,49 @@ fn cid(value: &[u8]) -> Result<Cid, Rule> {
     Cid::new(value).ok_or(Rule("is longer than 20 bytes"))
 }
 
-/// Two addresses with their ports, a connection id that is not empty, its stateless reset token.
-fn check_preferred_address(value: &[u8]) -> Result<(), Rule> {
-    let mut reader = Reader::new(value);
-    reader.bytes(4 + 2 + 16 + 2)?;
-    let len = usize::from(reader.u8()?);
-    if cid(reader.bytes(len)?)?.is_empty() {
-        return Err(Rule("has an empty connection id"));
+impl PreferredAddress {
+    /// An address whose bytes and port are all zero is none.
+    fn decode(value: &[u8]) -> Result<Self, Rule> {
+        let mut reader = Reader::new(value);
+        let v4 = SocketAddrV4::new(Ipv4Addr::from(reader.array::<4>()?), port(&mut reader)?);
+        let v6 = Ipv6Addr::from(reader.array::<16>()?);
+        let v6 = SocketAddrV6::new(v6, port(&mut reader)?, 0, 0);
+        let len = usize::from(reader.u8()?);
+        let cid = cid(reader.bytes(len)?)?;
+        if cid.is_empty() {
+            return Err(Rule("has an empty connection id"));
+        }
+        let reset_token = reader.array()?;
+        if !reader.is_empty() {
+            return Err(Rule("is too long"));
+        }
+        Ok(Self {
+            v4: Some(v4).filter(|v4| *v4 != NO_V4),
+            v6: Some(v6).filter(|v6| *v6 != NO_V6),
+            cid,
+            reset_token,
+        })
     }
-    reader.bytes(16)?;
-    if reader.is_empty() {
-        Ok(())
-    } else {
-        Err(Rule("is too long"))
+
+    fn encode(&self) -> Vec<u8> {
+        let (v4, v6) = (self.v4.unwrap_or(NO_V4), self.v6.unwrap_or(NO_V6));
+        let mut out = Vec::with_capacity(4 + 2 + 16 + 2 + 1 + limits::MAX_CID_LEN + 16);
+        out.extend_from_slice(&v4.ip().octets());
+        out.extend_from_slice(&v4.port().to_be_bytes());
+        out.extend_from_slice(&v6.ip().octets());
+        out.extend_from_slice(&v6.port().to_be_bytes());
+        out.push(self.cid.len() as u8);
+        out.extend_from_slice(self.cid.as_bytes());
+        out.extend_from_slice(&self.reset_token);
+        out
     }
+}
+
+const NO_V4: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+const NO_V6: SocketAddrV6 = SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, 0, 0, 0);
+
+fn port(reader: &mut Reader<'_>) -> Result<u16, Rule> {
+    Ok(u16::from_be_bytes(reader.array()?))
 }
 
 const fn is_server_only(id: u64) -> bool {
@@ -407,6 +555,10 @@ fn name(id: u64) -> Cow<'static, str> {
         id::INITIAL_SCID => "initial_source_connection_id",
         id::RETRY_SCID => "retry_source_connection_id",
         id::MIN_ACK_DELAY => "min_ack_delay",
+        id::GREASE_QUIC_BIT => "grease_quic_bit",
+        id::RESET_STREAM_AT | id::RESET_STREAM_AT_BEFORE => "reset_stream_at",
+        id::MAX_DATAGRAM_FRAME_SIZE => "max_datagram_frame_size",
+        id::VERSION_INFORMATION => "version_information",
         _ => return Cow::Owned(format!("transport parameter {id:#x}")),
     })
 }

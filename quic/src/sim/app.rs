@@ -271,7 +271,7 @@ impl App for Ask {
 }
 
 /// The bytes at an offset of a stream; no other stream and no other offset repeats them.
-fn pattern(id: StreamId, offset: usize, buffer: &mut [u8]) {
+pub(super) fn pattern(id: StreamId, offset: usize, buffer: &mut [u8]) {
     let mut at = offset;
     let mut rest = buffer;
     while !rest.is_empty() {

@@ -6,6 +6,9 @@ use crate::proto::{
     wire::{Eof, Reader},
 };
 
+/// The number of version 2 (RFC 9369 §3.1).
+const VERSION_2: u32 = 0x6b33_43cf;
+
 /// A UDP datagram on its way.
 #[derive(Clone, Debug)]
 pub struct Datagram {
@@ -86,15 +89,24 @@ impl fmt::Display for PacketKind {
 pub struct Header {
     /// Its type.
     pub kind: PacketKind,
+    /// The version of a long header; 0 for 1-RTT packets and Version Negotiation.
+    pub version: u32,
     /// The destination connection id; empty for 1-RTT packets, whose id has no length on the wire.
     pub dcid: Cid,
     /// The source connection id; empty for 1-RTT packets.
     pub scid: Cid,
+    /// Whether it has the QUIC bit (RFC 9287).
+    pub quic_bit: bool,
+    /// Whether it has the spin bit, which only 1-RTT packets have (RFC 9000 §17.4).
+    pub spin_bit: bool,
     /// Which bytes of the datagram it takes.
     pub range: Range<usize>,
 }
 
-/// Reads the headers of a datagram's packets (RFC 9000 §17.2). On purpose not the core's own
+/// Bytes that a 1-RTT packet has behind its first one: what header protection skips and samples.
+const SHORTEST_PACKET: usize = 20;
+
+/// Reads the headers of a datagram's packets (RFC 9000 §17.2, RFC 9369 §3.2). On purpose not the core's own
 /// parser: what checks the core does not believe it.
 pub fn packets(datagram: &[u8]) -> Vec<Header> {
     let mut packets = Vec::new();
@@ -102,38 +114,45 @@ pub fn packets(datagram: &[u8]) -> Vec<Header> {
     while !reader.is_empty() {
         let start = datagram.len() - reader.remaining();
         let mut attempt = reader.clone();
-        let (kind, dcid, scid) = if let Ok(header) = header(&mut attempt) {
+        let (kind, version, dcid, scid) = if let Ok(header) = header(&mut attempt) {
             reader = attempt;
             header
         } else {
             reader.take_rest();
-            (PacketKind::Unknown, Cid::EMPTY, Cid::EMPTY)
+            (PacketKind::Unknown, 0, Cid::EMPTY, Cid::EMPTY)
         };
         let range = start..datagram.len() - reader.remaining();
+        let first = datagram.get(start).copied().unwrap_or_default();
         packets.push(Header {
             kind,
+            version,
             dcid,
             scid,
+            quic_bit: first & 0x40 != 0,
+            spin_bit: kind == PacketKind::OneRtt && first & 0x20 != 0,
             range,
         });
     }
     packets
 }
 
-fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, Cid, Cid), Eof> {
+fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, u32, Cid, Cid), Eof> {
     let first = reader.u8()?;
     if first & 0x80 == 0 {
-        reader.take_rest();
-        let kind = if first & 0x40 == 0 {
+        // Without the QUIC bit (RFC 9287) only what is as long as a packet is taken for one.
+        let kind = if first & 0x40 == 0 && reader.remaining() < SHORTEST_PACKET {
             PacketKind::Unknown
         } else {
             PacketKind::OneRtt
         };
-        return Ok((kind, Cid::EMPTY, Cid::EMPTY));
+        reader.take_rest();
+        return Ok((kind, 0, Cid::EMPTY, Cid::EMPTY));
     }
     let version = reader.u32()?;
     let [dcid, scid] = [cid(reader)?, cid(reader)?];
-    let kind = match (version, first >> 4 & 3) {
+    // The types of version 2 begin with Retry.
+    let shift = if version == VERSION_2 { 3 } else { 0 };
+    let kind = match (version, ((first >> 4) + shift) & 3) {
         (0, _) => PacketKind::VersionNegotiation,
         (_, 0) => PacketKind::Initial,
         (_, 1) => PacketKind::ZeroRtt,
@@ -158,7 +177,7 @@ fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, Cid, Cid), Eof> {
             reader.prefixed()?;
         }
     }
-    Ok((kind, dcid, scid))
+    Ok((kind, version, dcid, scid))
 }
 
 fn cid<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Eof> {

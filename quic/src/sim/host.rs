@@ -4,16 +4,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hybriq_tls::{ConfigError, Side};
+use hybriq_tls::Side;
 
 use super::{App, Datagram, Echo, Progress, SeededRandom};
 use crate::{
     AddressValidation, ConnectionError, ConnectionStats, Handshake, TokenKeys,
     proto::{
-        connection::{Connection, Event},
+        connection::{Connection, Event, PathChange},
         endpoint::{
             AcceptError, Arrival, Endpoint, EndpointStats, Incoming, Local, Routed, Setup, Slot,
-            SocketId, Transmit,
+            SocketId, StartError, Transmit,
         },
     },
 };
@@ -59,6 +59,10 @@ pub struct Peer {
     pub drained_at: Option<Duration>,
     /// What was agreed on.
     pub handshake: Option<Handshake>,
+    /// The paths it moved to, and when.
+    pub moves: Vec<(Duration, PathChange)>,
+    /// The paths that led nowhere, and when that was known.
+    pub failed_paths: Vec<(Duration, PathChange)>,
     app: Box<dyn App>,
     last_stats: ConnectionStats,
 }
@@ -75,6 +79,8 @@ impl Peer {
             closed: None,
             drained_at: None,
             handshake: None,
+            moves: Vec::new(),
+            failed_paths: Vec::new(),
             app,
             last_stats: ConnectionStats::default(),
         }
@@ -116,6 +122,8 @@ impl Peer {
                 }
             }
             Event::HandshakeConfirmed => self.confirmed_at = at,
+            Event::PathChanged(path) => self.moves.push((clock.now, *path)),
+            Event::PathFailed(path) => self.failed_paths.push((clock.now, *path)),
             _ => {}
         }
         self.app.on_event(clock.instant(), &event, connection);
@@ -233,6 +241,11 @@ impl Host {
         self.endpoint.set_address_validation(keys, policy);
     }
 
+    /// Its endpoint, to set what is set before there are connections.
+    pub const fn endpoint_mut(&mut self) -> &mut Endpoint {
+        &mut self.endpoint
+    }
+
     /// Every connection it ever had, oldest first.
     pub fn peers(&self) -> &[Peer] {
         &self.peers
@@ -268,7 +281,7 @@ impl Host {
         setup: &Setup,
         remote: SocketAddr,
         app: Box<dyn App>,
-    ) -> Result<(), ConfigError> {
+    ) -> Result<(), StartError> {
         let (slot, connection) =
             self.endpoint
                 .connect(clock.instant(), setup, remote, SERVER_NAME)?;

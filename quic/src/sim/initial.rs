@@ -7,9 +7,9 @@ use hybriq_tls::Side;
 use super::{Datagram, Hop, Node, PacketKind, packets};
 use crate::proto::{
     frame::{ConnectionClose, Encode, Frame, FrameWriter},
-    limits::{LOCAL_CID_LEN, MIN_DATAGRAM},
+    limits::MIN_DATAGRAM,
     packet::{
-        Cid, Decoded, DirectionKeys, Header, Kind, PacketBuilder, VERSION_1, decode,
+        Cid, Decoded, DirectionKeys, Header, Kind, PacketBuilder, Version, decode,
         initial_direction,
     },
     wire::{Reader, Writer},
@@ -40,6 +40,8 @@ pub enum InitialFrame {
 /// An Initial packet, opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Initial {
+    /// Its version.
+    pub version: Version,
     /// Its number.
     pub number: u64,
     /// Destination connection id.
@@ -67,11 +69,14 @@ impl Initial {
 /// Opens the Initial packets of a datagram. `first_dcid` is the destination connection id of the
 /// client's first Initial, which the keys come from. What does not open is left out.
 pub fn open_initials(datagram: &[u8], first_dcid: &Cid, writer: Side) -> Vec<Initial> {
-    let keys = initial_direction(VERSION_1, first_dcid, writer);
     packets(datagram)
         .into_iter()
         .filter(|packet| packet.kind == PacketKind::Initial)
-        .filter_map(|packet| open(&mut datagram.get(packet.range)?.to_vec(), &keys))
+        .filter_map(|packet| {
+            let version = Version::from_number(packet.version)?;
+            let keys = initial_direction(version, first_dcid, writer);
+            open(version, &mut datagram.get(packet.range)?.to_vec(), &keys)
+        })
         .map(|initial| Initial {
             datagram_size: datagram.len(),
             ..initial
@@ -79,9 +84,9 @@ pub fn open_initials(datagram: &[u8], first_dcid: &Cid, writer: Side) -> Vec<Ini
         .collect()
 }
 
-fn open(packet: &mut [u8], keys: &DirectionKeys) -> Option<Initial> {
+fn open(version: Version, packet: &mut [u8], keys: &DirectionKeys) -> Option<Initial> {
     let size = packet.len();
-    let (Decoded::Protected(packet), _) = decode(packet, LOCAL_CID_LEN).ok()? else {
+    let (Decoded::Protected(packet), _) = decode(packet, 0).ok()? else {
         return None;
     };
     let (dcid, scid) = (packet.dcid, packet.scid);
@@ -106,6 +111,7 @@ fn open(packet: &mut [u8], keys: &DirectionKeys) -> Option<Initial> {
         });
     }
     Some(Initial {
+        version,
         number,
         dcid,
         scid,
@@ -115,12 +121,13 @@ fn open(packet: &mut [u8], keys: &DirectionKeys) -> Option<Initial> {
     })
 }
 
-/// Builds a client's datagram of one Initial packet with these frames, padded to 1,200 bytes.
+/// Builds a client's datagram of one Initial packet of version 1 with these frames, padded to 1,200
+/// bytes.
 ///
 /// # Panics
 /// Where the frames do not fit, or are of a kind that cannot be built.
 pub fn build_initial(dcid: Cid, scid: Cid, number: u64, frames: &[InitialFrame]) -> Vec<u8> {
-    let keys = initial_direction(VERSION_1, &dcid, Side::Client);
+    let keys = initial_direction(Version::V1, &dcid, Side::Client);
     seal_packet(&initial_header(dcid, scid), number, &keys, |out| {
         for frame in frames {
             write(out, frame);
@@ -129,11 +136,11 @@ pub fn build_initial(dcid: Cid, scid: Cid, number: u64, frames: &[InitialFrame])
     })
 }
 
-/// The header of a client's Initial without a token.
+/// The header of a client's Initial of version 1 without a token.
 pub const fn initial_header(dcid: Cid, scid: Cid) -> Header<'static> {
     Header::Long {
         kind: Kind::Initial,
-        version: VERSION_1,
+        version: Version::V1,
         dcid,
         scid,
         token: &[],

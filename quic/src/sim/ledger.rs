@@ -29,17 +29,27 @@ struct Account {
     received: u64,
     sent: u64,
     validated: bool,
+    /// Whether the server's datagrams reach somebody there.
+    reached: bool,
 }
 
 impl Ledger {
+    /// A datagram of the server's reached a client.
+    pub(super) fn on_client_received(&mut self, datagram: &Datagram) {
+        let account = self.accounts.entry(datagram.destination).or_default();
+        account.reached = true;
+    }
+
     /// A datagram reached the server. A Handshake packet proves the address, and so does an Initial
-    /// that goes where a Retry said (RFC 9000 §8.1).
+    /// that goes where a Retry said (RFC 9000 §8.1). Later, one that is large enough for the answer to
+    /// a challenge may (§8.2.2), if there is somebody who can have answered.
     pub(super) fn on_server_received(&mut self, datagram: &Datagram) {
         let account = self.accounts.entry(datagram.source).or_default();
         account.received += datagram.payload.len() as u64;
         account.validated |= datagram.packets().iter().any(|packet| match packet.kind {
             PacketKind::Handshake => true,
             PacketKind::Initial => self.retried.contains(&(datagram.source, packet.dcid)),
+            PacketKind::OneRtt => account.reached && packet.range.len() >= MIN_DATAGRAM,
             _ => false,
         });
     }

@@ -19,6 +19,7 @@
 pub mod adversary;
 mod app;
 mod datagram;
+mod download;
 mod dual_queue;
 pub mod flow;
 mod host;
@@ -42,6 +43,7 @@ use std::time::Duration;
 
 pub use app::{App, Ask, Echo, Idle, Progress};
 pub use datagram::{Datagram, Header, PacketKind, StandIn, packets};
+pub use download::{Fetch, Serve};
 pub use dual_queue::DualQueue;
 pub use host::{Answer, Host, Peer};
 pub use impair::{Blackout, Bursts, Mangle, OrderedJitter, Overtake};

@@ -244,6 +244,8 @@ fn coalesced_packets_are_told_apart() {
         [PacketKind::Initial, PacketKind::Unknown]
     );
     assert_eq!(kinds(&[0; 10]), [PacketKind::Unknown]);
+    let greased = kinds(&[0; 30]);
+    assert_eq!(greased, [PacketKind::OneRtt], "without the QUIC bit");
 }
 
 #[test]

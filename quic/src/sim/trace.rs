@@ -24,6 +24,8 @@ pub struct Record {
     pub toward: Side,
     /// The client's end of the path.
     pub client: SocketAddr,
+    /// The server's.
+    pub server: SocketAddr,
     /// UDP payload bytes.
     pub size: usize,
     /// Its packets.
@@ -74,10 +76,10 @@ impl Trace {
     const SHOWN: usize = 60;
 
     pub(super) fn push(&mut self, at: Duration, stage: Stage, toward: Side, datagram: &Datagram) {
-        let client = if toward.is_server() {
-            datagram.source
+        let (client, server) = if toward.is_server() {
+            (datagram.source, datagram.destination)
         } else {
-            datagram.destination
+            (datagram.destination, datagram.source)
         };
         let long = datagram
             .payload
@@ -94,6 +96,7 @@ impl Trace {
             stage,
             toward,
             client,
+            server,
             size: datagram.payload.len(),
             packets: datagram.packets(),
             payload: if long {

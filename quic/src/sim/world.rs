@@ -1,5 +1,6 @@
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -11,6 +12,7 @@ use super::{App, Datagram, Host, Network, Peer, Trace, host::Clock, ledger::Ledg
 use crate::{
     MigrateError,
     proto::{
+        cids::CidGenerator,
         connection::Connection,
         endpoint::{Local, Setup},
     },
@@ -30,6 +32,8 @@ pub struct World {
     clients: Vec<Host>,
     trace: Trace,
     ledger: Ledger,
+    /// How the ids of new clients are made, if not as usual.
+    client_cids: Option<Arc<dyn CidGenerator>>,
     /// Turns of one run after which it is believed to go in circles.
     most_turns: usize,
 }
@@ -56,6 +60,7 @@ impl World {
             clients: Vec::new(),
             trace: Trace::default(),
             ledger: Ledger::default(),
+            client_cids: None,
             most_turns: Self::TURNS,
         }
     }
@@ -78,6 +83,11 @@ impl World {
         self.ledger.hostile_clients = true;
     }
 
+    /// Makes the connection ids of clients that are added from now on by another rule.
+    pub fn set_client_cids(&mut self, generator: impl CidGenerator + 'static) {
+        self.client_cids = Some(Arc::new(generator));
+    }
+
     /// Adds a client machine with one connection to the server, and returns its index.
     ///
     /// # Panics
@@ -87,6 +97,9 @@ impl World {
         let [high, low] = (index as u16).to_be_bytes();
         let address = SocketAddr::from(([10, 0, high, low], 50_000));
         let mut host = Host::new(address, self.network.seed() ^ (index as u64) << 32, None);
+        if let Some(generator) = &self.client_cids {
+            host.endpoint_mut().set_cid_generator(generator.clone());
+        }
         if let Err(error) = host.connect(self.clock, setup, SERVER_ADDRESS, Box::new(app)) {
             self.fail(&format!("the client's setup is of no use: {error}"));
         }
@@ -193,6 +206,14 @@ impl World {
     /// Gives a datagram to the server as if it had just crossed the network.
     pub fn deliver(&mut self, datagram: Datagram) {
         self.arrive(Side::Server, datagram);
+    }
+
+    /// Replaces the server by another machine at the same address, which knows nothing of the
+    /// connections there were.
+    pub fn restart_server(&mut self, server: Setup) -> &mut Host {
+        let seed = self.network.seed() ^ 0x7e57_a7;
+        self.server = Host::new(SERVER_ADDRESS, seed, Some(server));
+        &mut self.server
     }
 
     /// Moves a client to another address, as a NAT that rebinds does: the client does not notice.
@@ -333,7 +354,10 @@ impl World {
                 .iter_mut()
                 .find(|client| client.socket_at(address).is_some())
             {
-                Some(client) => client.on_datagram(self.clock, datagram),
+                Some(client) => {
+                    self.ledger.on_client_received(&datagram);
+                    client.on_datagram(self.clock, datagram)
+                }
                 // Sent to a spoofed or a left address.
                 None => Ok(()),
             }

@@ -20,6 +20,7 @@ use crate::{
     handshake::Handshake,
     proto::{
         connection::{Connection, Event},
+        datagrams::DatagramEvent,
         endpoint::Slot,
         streams::{Direction, StreamEvent, StreamId},
     },
@@ -50,6 +51,10 @@ pub(crate) struct State {
     pub(crate) moving: Move,
     opening: [Waiters; 2],
     accepting: [Waiters; 2],
+    /// Who waits for a datagram.
+    pub(crate) datagram_readers: Waiters,
+    /// Who waits for room for one.
+    pub(crate) datagram_writers: Waiters,
     /// Send streams that have a handle.
     pub(crate) sends: HashMap<StreamId, SendSide>,
     /// Receive streams that have a handle, and who reads them.
@@ -80,6 +85,8 @@ impl Cell {
                 moving: Move::default(),
                 opening: Default::default(),
                 accepting: Default::default(),
+                datagram_readers: Waiters::default(),
+                datagram_writers: Waiters::default(),
                 sends: HashMap::new(),
                 recvs: HashMap::new(),
             }),
@@ -174,6 +181,8 @@ impl State {
         self.closed.get_or_insert(error);
         self.closing.wake_all(wakes);
         self.moving.waiters.wake_all(wakes);
+        self.datagram_readers.wake_all(wakes);
+        self.datagram_writers.wake_all(wakes);
         for waiters in self.opening.iter_mut().chain(&mut self.accepting) {
             waiters.wake_all(wakes);
         }
@@ -201,15 +210,26 @@ impl State {
                 Event::PathFailed(change) => self.on_path_failed(change, wakes),
                 Event::Closed(error) => self.end(error, wakes),
                 Event::Stream(event) => self.on_stream_event(event, wakes),
+                Event::Datagram(event) => self.on_datagram_event(event, wakes),
             }
         }
         complete
     }
 
-    /// Takes the events of streams alone: those that follow from sending.
+    /// Takes the events of streams and datagrams alone: those that follow from sending.
     pub(super) fn take_stream_events(&mut self, wakes: &mut Vec<Waker>) {
         while let Some(event) = self.core.streams().poll_event() {
             self.on_stream_event(event, wakes);
+        }
+        while let Some(event) = self.core.datagrams().poll_event() {
+            self.on_datagram_event(event, wakes);
+        }
+    }
+
+    fn on_datagram_event(&mut self, event: DatagramEvent, wakes: &mut Vec<Waker>) {
+        match event {
+            DatagramEvent::Readable => self.datagram_readers.wake_all(wakes),
+            DatagramEvent::Writable => self.datagram_writers.wake_all(wakes),
         }
     }
 

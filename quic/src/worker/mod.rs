@@ -37,7 +37,7 @@ use self::{
     timers::{Alarm, Timers},
 };
 use crate::{
-    config::{AddressValidation, TokenKeys},
+    config::{AddressValidation, Ids, TokenKeys},
     error::{By, ConnectError, ConnectionError},
     proto::{
         endpoint::{Endpoint, Setup, Slot},
@@ -139,6 +139,17 @@ impl Worker {
     /// How clients prove their addresses.
     pub(crate) fn set_address_validation(&mut self, keys: TokenKeys, policy: AddressValidation) {
         self.endpoint.set_address_validation(keys, policy);
+    }
+
+    /// How many clients may wait for the application.
+    pub(crate) fn set_accept_backlog(&mut self, clients: usize) {
+        self.endpoint.set_accept_backlog(clients);
+    }
+
+    /// Makes connection ids as it was told.
+    pub(crate) fn with_ids(mut self, ids: &Ids, workers: usize) -> Self {
+        ids.apply(&mut self.endpoint, workers);
+        self
     }
 
     /// Runs until the endpoint is closed or forgotten and all its connections are drained.
@@ -329,7 +340,6 @@ fn clock() -> Instant {
 }
 
 /// The time since 1970, which the machines of a fleet agree on.
-#[expect(clippy::disallowed_methods, reason = "the driver owns the clock")]
 fn time_of_day() -> Duration {
     SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
 }

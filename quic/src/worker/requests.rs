@@ -7,7 +7,7 @@ use crate::{
     error::ConnectError,
     proto::{
         connection::Connection,
-        endpoint::{AcceptError, Slot},
+        endpoint::{AcceptError, Slot, StartError},
     },
 };
 
@@ -56,7 +56,7 @@ impl Worker {
                     let started = self
                         .endpoint
                         .connect(self.now, &setup, remote, &server_name);
-                    self.on_started(started.map_err(ConnectError::Tls), promise);
+                    self.on_started(started.map_err(ConnectError::from), promise);
                 }
             }
             Command::Accept {
@@ -77,7 +77,7 @@ impl Worker {
             Command::Retry(incoming) => {
                 // The handle asked whether the client would follow it.
                 if let Err(incoming) = self.endpoint.retry(self.now, incoming) {
-                    self.endpoint.refuse(incoming);
+                    self.endpoint.refuse(*incoming);
                 }
             }
             Command::Refuse(incoming) => self.endpoint.refuse(incoming),
@@ -131,6 +131,15 @@ impl Worker {
                 .lock()
                 .close(code, reason.clone(), &mut self.wakes);
             touch(&mut self.touched, entry);
+        }
+    }
+}
+
+impl From<StartError> for ConnectError {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Tls(error) => Self::Tls(error),
+            StartError::AddressInUse(remote) => Self::AddressInUse(remote),
         }
     }
 }

@@ -34,6 +34,8 @@ pub struct EndpointStats {
     pub key_exchange_refused: u64,
     /// Version Negotiation packets sent.
     pub version_negotiations: u64,
+    /// Stateless resets sent: packets came for connections that are not here any more.
+    pub stateless_resets: u64,
     /// ClientHellos ignored because too many waited for [`Endpoint::accept`](crate::Endpoint::accept).
     pub incoming_ignored: u64,
     /// Accepted connections that have not completed their handshake now.
@@ -65,6 +67,7 @@ impl EndpointStats {
         self.addresses_validated = core.addresses_validated;
         self.tokens_rejected = core.tokens_rejected;
         self.tokens_replayed = core.tokens_replayed;
+        self.stateless_resets = core.stateless_resets;
         self.datagrams_dropped += core.datagrams_dropped;
         self
     }
@@ -86,6 +89,7 @@ impl AddAssign for EndpointStats {
         self.partial_hellos += other.partial_hellos;
         self.key_exchange_refused += other.key_exchange_refused;
         self.version_negotiations += other.version_negotiations;
+        self.stateless_resets += other.stateless_resets;
         self.incoming_ignored += other.incoming_ignored;
         self.handshaking += other.handshaking;
         self.retrying += other.retrying;

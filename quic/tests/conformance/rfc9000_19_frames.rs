@@ -68,3 +68,111 @@ fn a_frame_of_a_type_nobody_agreed_on() {
 fn a_path_response_nobody_asked_for() {
     assert_harmless(&[0x1b, 1, 2, 3, 4, 5, 6, 7, 8]);
 }
+
+/// The frames that steer a sender, and those of a sender, for a stream.
+const OF_RECEIVERS: [u8; 2] = [0x05, 0x11];
+const OF_SENDERS: [u8; 4] = [0x04, 0x08, 0x15, 0x24];
+
+/// A frame about a stream, its other fields 0.
+fn about(ty: u8, id: u8) -> Vec<u8> {
+    let fields = match ty {
+        0x04 => 2,
+        0x08 => 0,
+        0x24 => 3,
+        _ => 1,
+    };
+    let mut frame = vec![ty, id];
+    frame.resize(2 + fields, 0);
+    frame
+}
+
+/// Proves: rfc9000 19.5 stop-of-receive-only-closes
+/// Proves: rfc9000 19.10 max-stream-data-for-wrong-stream-closes
+#[test]
+fn frames_of_a_receiver_for_a_stream_we_do_not_send_on() {
+    for ty in OF_RECEIVERS {
+        // The sender's own unidirectional stream, then one of ours that does not exist.
+        for (from, ids) in [(Side::Client, [2, 1, 3]), (Side::Server, [3, 0, 2])] {
+            for id in ids {
+                assert_eq!(
+                    verdict_on(from, &about(ty, id)),
+                    ends_with(STREAM_STATE_ERROR, ty.into()),
+                    "{id}"
+                );
+            }
+        }
+    }
+}
+
+/// Proves: rfc9000 19.4 reset-of-send-only-closes
+/// Proves: rfc9000 19.8 stream-for-wrong-stream-closes
+/// Proves: rfc9000 19.13 stream-data-blocked-for-wrong-stream-closes
+#[test]
+fn frames_of_a_sender_for_a_stream_the_peer_does_not_send_on() {
+    for ty in OF_SENDERS {
+        // Our unidirectional stream, and a bidirectional one of ours that does not exist.
+        for (from, ids) in [(Side::Client, [3, 1]), (Side::Server, [2, 0])] {
+            for id in ids {
+                assert_eq!(
+                    verdict_on(from, &about(ty, id)),
+                    ends_with(STREAM_STATE_ERROR, ty.into()),
+                    "{id}"
+                );
+            }
+        }
+    }
+}
+
+/// Proves: rfc9000 19.6 crypto-offset-is-bounded
+/// Proves: rfc9000 19.8 stream-offset-is-bounded
+#[test]
+fn data_beyond_the_largest_offset() {
+    let last = [0xff; 8];
+    for (head, tail) in [(&[0x06][..], &[1, 7][..]), (&[0x0e, 0], &[1, 7])] {
+        let frame = [head, &last, tail].concat();
+        let verdict = verdict_on(Side::Client, &frame);
+        let ty = u64::from(head[0]);
+        assert_eq!(verdict, ends_with(FRAME_ENCODING_ERROR, ty));
+    }
+}
+
+/// Proves: rfc9000 19.3.1 negative-ack-ranges-close
+#[test]
+fn an_ack_range_below_zero() {
+    assert_eq!(
+        verdict_on(Side::Client, &[0x02, 1, 0, 0, 2]),
+        ends_with(FRAME_ENCODING_ERROR, 0x02)
+    );
+}
+
+/// Proves: rfc9000 7.5 crypto-overflow-closes
+#[test]
+fn crypto_data_beyond_what_is_buffered() {
+    // At offset 2^20.
+    let frame = [0x06, 0x80, 0x10, 0, 0, 1, 7];
+    assert_eq!(verdict_on(Side::Server, &frame), ends_with(0x0d, 0x06));
+}
+
+/// Proves: rfc9221 3 unannounced-datagrams-close
+#[test]
+fn a_datagram_for_who_takes_none() {
+    let none = hybriq::DatagramConfig::new().receive_buffer(0);
+    let config = hybriq::TransportConfig::new().datagrams(none);
+    let mut duo = crate::duo::Duo::with(config.clone(), config);
+    duo.send_raw(Side::Client, &[0x30, 1, 2]);
+    assert_eq!(
+        duo.verdict(Side::Server),
+        ends_with(PROTOCOL_VIOLATION, 0x30)
+    );
+}
+
+/// Proves: rfc9221 4 datagram-frames-have-two-forms
+#[test]
+fn datagrams_of_both_forms() {
+    let mut duo = crate::duo::Duo::new();
+    duo.send_raw(Side::Client, &[0x31, 2, 1, 2, 0x30, 3, 4, 5]);
+    duo.assert_alive();
+    let datagrams = duo.connection(Side::Server).datagrams();
+    assert_eq!(datagrams.recv().as_deref(), Some(&[1, 2][..]));
+    assert_eq!(datagrams.recv().as_deref(), Some(&[3, 4, 5][..]));
+}

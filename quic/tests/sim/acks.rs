@@ -201,6 +201,7 @@ fn fewer_acks_do_not_slow_a_link_that_loses() {
     );
 }
 
+/// Proves: rfc9000 13.2.1 acks-within-max-ack-delay
 #[test]
 fn the_last_odd_packet_is_acknowledged_after_the_delay_of_the_receiver() {
     for delay in [ms(10), ms(25), ms(60)] {

@@ -84,6 +84,7 @@ fn a_path_that_carries_marks_is_used_with_them() {
     );
 }
 
+/// Proves: rfc9000 13.4.2.2 failed-ecn-is-switched-off
 #[test]
 fn a_path_that_bleaches_marks_is_used_without_them() {
     let (world, marks) = transfer(&transport(), |network| network.node(Mangle::Bleach));
@@ -123,6 +124,7 @@ fn a_path_that_drops_marked_datagrams_is_used_without_them() {
     assert!(complete <= RTT + 3 * PTO + 3 * PTO, "{complete:?}");
 }
 
+/// Proves: rfc9000 13.4.2.1 reordered-acks-do-not-fail-ecn
 #[test]
 fn acks_that_overtake_one_another_do_not_fail_a_path() {
     for most in [1, 2, 5, 20] {
@@ -163,6 +165,7 @@ fn nothing_is_marked_where_it_is_switched_off() {
 }
 
 /// One end without ECN still tells the other what it sees.
+/// Proves: rfc9000 13.4.1 ecn-is-reported
 #[test]
 fn marks_are_reported_by_those_who_set_none() {
     let (client, server) = (

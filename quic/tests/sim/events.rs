@@ -6,7 +6,7 @@ use std::{
 };
 
 use hybriq::{
-    Side, TransportConfig,
+    Side, TransportConfig, Version,
     events::{
         ConnectionState, DropTrigger, Event, LossTimer, LossTrigger, Meta, PacketKind, Subscriber,
         TimerKind,
@@ -35,6 +35,7 @@ struct Heard {
     timers: Vec<LossTimer>,
     requests: usize,
     key_updates: u64,
+    versions: Vec<(Version, Version)>,
     states: Vec<ConnectionState>,
     closed: Vec<String>,
     last: Option<Instant>,
@@ -81,6 +82,7 @@ impl Subscriber for Recorder {
             Event::EcnStateUpdated(_) => heard.ecn += 1,
             Event::LossTimerUpdated(timer) => heard.timers.push(*timer),
             Event::AckFrequencyUpdated(_) => heard.requests += 1,
+            Event::VersionNegotiated(change) => heard.versions.push((change.old, change.new)),
             Event::KeyUpdated(count) => heard.key_updates = *count,
             Event::ConnectionStateUpdated(change) => {
                 let before = heard.states.last();
@@ -131,6 +133,7 @@ fn a_subscriber_hears_of_every_packet_and_every_state() {
         let acks = heard.frames_sent.iter().filter(|name| **name == "ack");
         assert_eq!(acks.count() as u64, stats.acks_sent);
         assert_eq!(heard.key_updates, 1);
+        assert_eq!(heard.versions, [(Version::V1, Version::V2)]);
         assert!(heard.metrics > 100 && heard.phases >= 2 && heard.ecn >= 1);
         assert!(heard.windows.iter().max() > heard.windows.iter().min());
         assert!(heard.requests >= 2, "both ends ask");

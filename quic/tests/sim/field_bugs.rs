@@ -128,6 +128,7 @@ fn a_lost_finished_does_not_wait_behind_the_request() {
 }
 
 /// ngtcp2 #2244: more CRYPTO data than fits was dropped without a word.
+/// Proves: rfc9000 7.5 crypto-overflow-closes
 #[test]
 fn too_much_crypto_data_is_crypto_buffer_exceeded() {
     let mut world = empty_world();
@@ -151,6 +152,7 @@ fn too_much_crypto_data_is_crypto_buffer_exceeded() {
 }
 
 /// The same once the connection exists.
+/// Proves: rfc9000 7.5 crypto-overflow-closes
 #[test]
 fn too_much_crypto_data_closes_a_connection() {
     let mut world = empty_world();

@@ -55,6 +55,7 @@ fn both_ends_confirm_the_handshake() {
 }
 
 /// The transfer goes on, so acknowledgements of later packets tell that it was lost.
+/// Proves: rfc9000 13.3 handshake-done-is-repeated
 #[test]
 fn a_lost_handshake_done_is_sent_again() {
     for place in 0..6 {
@@ -67,6 +68,7 @@ fn a_lost_handshake_done_is_sent_again() {
     }
 }
 
+/// Proves: rfc9000 10.1 idle-timeout-is-the-smaller
 #[test]
 fn an_idle_connection_ends_on_both_sides_without_a_word() {
     let idle = |seconds| transport().idle_timeout(Some(Duration::from_secs(seconds)));
@@ -148,6 +150,7 @@ fn a_close_carries_its_code_and_its_reason() {
     }
 }
 
+/// Proves: rfc9000 10.2.2 draining-is-silent
 #[test]
 fn a_connection_is_drained_after_three_ptos_and_says_nothing_more() {
     let (client, server) = pair();
@@ -170,6 +173,7 @@ fn a_connection_is_drained_after_three_ptos_and_says_nothing_more() {
     }
 }
 
+/// Proves: rfc9000 10.2.1 closing-is-rate-limited
 #[test]
 fn a_lost_close_is_said_again_to_who_goes_on_talking() {
     let (client, server) = pair();
@@ -209,6 +213,7 @@ fn a_lost_close_is_said_again_to_who_goes_on_talking() {
     );
 }
 
+/// Proves: rfc9000 10.2.3 application-close-is-hidden
 #[test]
 fn closing_during_the_handshake_tells_the_server_too() {
     for after in [ms(0), RTT / 2, RTT] {

@@ -1,45 +1,42 @@
 //! A NAT gives a client another address, and neither of them is told (RFC 9000 §9.3).
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
-use hybriq::sim::{Ask, Network, World, ms, one_in};
+use hybriq::{
+    ConnectionError,
+    sim::{Ask, Network, Progress, World, ms, one_in},
+    tls::Side,
+};
 
-use crate::support::{LIMIT, check, pair, world};
+use crate::{
+    path_support::{
+        Overtaker, Spoofer, Switch, download, elsewhere, finish, port, server_sees, start_download,
+    },
+    support::{LIMIT, client_with, pair, server_with, transport, world},
+};
 
 const MIB: usize = 1024 * 1024;
 
-/// Another port of the address that the first client has.
-fn port(number: u16) -> SocketAddr {
-    SocketAddr::from(([10, 0, 0, 0], number))
-}
-
-/// Another address altogether.
-fn elsewhere(number: u8) -> SocketAddr {
-    SocketAddr::from(([198, 51, 100, number], 40_000))
-}
-
-fn transfer(network: Network, bytes: usize) -> World {
+/// An echo during which the client's address changes once.
+fn rebound(network: Network, to: SocketAddr) -> World {
     let (client, server) = pair();
-    let mut world = world(network, &client, &server, Ask::streams(1, bytes));
-    assert!(world.run_until(LIMIT, |world| world.client(0).confirmed_at.is_some()));
+    let mut world = world(network, &client, &server, Ask::streams(1, MIB));
+    world.run_for(ms(150));
+    world.rebind(0, to);
+    let followed = world.run_until(LIMIT, |world| server_sees(world) == Some(to));
+    assert!(followed, "the server is with {:?}", server_sees(&world));
+    finish(&mut world);
     world
-}
-
-fn server_sees(world: &World) -> Option<SocketAddr> {
-    let connection = world.accepted(0).connection.as_ref();
-    connection.map(hybriq::proto::connection::Connection::remote_address)
 }
 
 /// Proves: rfc9000 9.3 peer-is-followed-to-its-new-address
 #[test]
 fn a_transfer_goes_on_when_the_port_changes() {
     for seed in 0..3 {
-        let mut world = transfer(Network::new(seed).delay(ms(10)).loss(one_in(50)), MIB);
-        world.run_for(ms(100));
-        world.rebind(0, port(60_000));
-        assert!(world.run_until(LIMIT, |world| server_sees(world) == Some(port(60_000))));
-        world.run(LIMIT);
-        check(&world);
+        rebound(
+            Network::new(seed).delay(ms(10)).loss(one_in(50)),
+            port(60_000),
+        );
     }
 }
 
@@ -47,11 +44,166 @@ fn a_transfer_goes_on_when_the_port_changes() {
 #[test]
 fn a_transfer_goes_on_when_the_address_changes() {
     for seed in 0..3 {
-        let mut world = transfer(Network::new(seed).delay(ms(10)).loss(one_in(50)), MIB);
-        world.run_for(ms(100));
-        world.rebind(0, elsewhere(1));
-        assert!(world.run_until(LIMIT, |world| server_sees(world) == Some(elsewhere(1))));
-        world.run(LIMIT);
-        check(&world);
+        rebound(
+            Network::new(seed).delay(ms(10)).loss(one_in(50)),
+            elsewhere(1),
+        );
     }
+}
+
+/// What comes back to a client in ten seconds of an echo over 20 Mbit/s while its address changes
+/// every second, as a part of what the link carries. A client that sent nothing could not be
+/// followed.
+fn goodput(address: impl Fn(u8) -> SocketAddr) -> f64 {
+    const RATE: u64 = 20_000_000;
+    let network = Network::new(1).delay(ms(20)).bandwidth(RATE, 100_000);
+    let (client, server) = pair();
+    let mut world = world(network, &client, &server, Ask::streams(1, 100 * MIB));
+    world.expect_bulk(2_000_000);
+    world.run_for(Duration::from_secs(1));
+    let before = world.client(0).stats().bytes_received;
+    for number in 0..10 {
+        world.run_for(Duration::from_secs(1));
+        world.rebind(0, address(number));
+    }
+    assert!(world.accepted(0).moves.len() >= 9);
+    assert_eq!(world.client(0).close_reason(), None);
+    assert_eq!(
+        world.client(0).progress(),
+        Progress::Busy,
+        "what came is right"
+    );
+    let bytes = world.client(0).stats().bytes_received - before;
+    bytes as f64 * 8.0 / (10.0 * RATE as f64)
+}
+
+/// Proves: rfc9000 9.4 congestion-state-may-be-kept-when-only-the-port-changes
+#[test]
+fn a_port_that_changes_every_second_costs_little() {
+    let used = goodput(|number| port(60_000 + u16::from(number)));
+    println!("{used:.2} of the link");
+    assert!(used > 0.75, "{used:.2} of the link");
+}
+
+#[test]
+fn an_address_that_changes_every_second_stops_nothing() {
+    let used = goodput(elsewhere);
+    println!("{used:.2} of the link");
+    assert!(used > 0.5, "{used:.2} of the link");
+}
+
+/// Proves: rfc9000 9.3.3 old-path-is-validated-on-apparent-migration
+/// Proves: rfc9000 21.5 off-path-attacker-redirects-nobody-for-good
+#[test]
+fn copies_that_come_first_from_elsewhere_redirect_nobody_for_good() {
+    for seed in 0..3 {
+        let switch = Switch::default();
+        let attacker = Overtaker {
+            switch: switch.clone(),
+            source: elsewhere(66),
+            lead: ms(1),
+        };
+        let network = Network::new(seed)
+            .delay(ms(10))
+            .toward(Side::Server, attacker);
+        let mut world = download(network, 4 * MIB);
+        world.run_for(ms(50));
+        switch.set(true);
+        world.run_for(ms(500));
+        assert!(
+            world
+                .accepted(0)
+                .moves
+                .iter()
+                .any(|(_, path)| path.remote == elsewhere(66)),
+            "the attack worked at all"
+        );
+        switch.set(false);
+        let client = world.client_host(0).address;
+        assert!(world.run_until(ms(1500), |world| server_sees(world) == Some(client)));
+        finish(&mut world);
+    }
+}
+
+/// Nothing comes back from the address, so nothing more than three times what came goes there: the
+/// world sees to that. In the end the server remembers where it was.
+///
+/// Proves: rfc9000 8.2 unvalidated-address-gets-three-times-what-came
+/// Proves: rfc9000 9.3.1 spoofed-address-gets-no-flood
+/// Proves: rfc9000 9.3.2 failed-validation-reverts-to-the-last-validated-address
+#[test]
+fn a_spoofed_address_gets_little_and_keeps_nothing() {
+    for seed in 0..3 {
+        let switch = Switch::default();
+        let spoofer = Spoofer {
+            switch: switch.clone(),
+            source: elsewhere(99),
+        };
+        let network = Network::new(seed)
+            .delay(ms(10))
+            .toward(Side::Server, spoofer);
+        let mut world = download(network, 2 * MIB);
+        world.run_for(ms(50));
+        switch.set(true);
+        assert!(world.run_until(LIMIT, |world| server_sees(world) == Some(elsewhere(99))));
+        world.run_for(ms(20));
+        switch.set(false);
+        let client = world.client_host(0).address;
+        let back = world.run_until(LIMIT, |world| server_sees(world) == Some(client));
+        assert!(back, "seed {seed}");
+        finish(&mut world);
+    }
+}
+
+/// Proves: rfc9000 9.3.2 failed-validation-reverts-to-the-last-validated-address
+#[test]
+fn a_client_that_fell_silent_at_a_spoofed_address_is_found_where_it_was() {
+    let switch = Switch::default();
+    let spoofer = Spoofer {
+        switch: switch.clone(),
+        source: elsewhere(99),
+    };
+    let network = Network::new(1)
+        .delay(ms(10))
+        .toward(Side::Server, spoofer)
+        // What the client sends of its own afterwards is lost: only the timer can help.
+        .toward(Side::Server, {
+            let switch = switch.clone();
+            let mut moved = false;
+            hybriq::sim::DropIf(move |datagram: &hybriq::sim::Datagram, _: Side| {
+                moved |= datagram.source == elsewhere(99);
+                moved && switch.is_on() && datagram.source != elsewhere(99)
+            })
+        });
+    let mut world = download(network, 4 * MIB);
+    world.run_for(ms(50));
+    switch.set(true);
+    assert!(world.run_until(LIMIT, |world| server_sees(world) == Some(elsewhere(99))));
+    let client = world.client_host(0).address;
+    assert!(world.run_until(LIMIT, |world| server_sees(world) == Some(client)));
+    let failed: Vec<_> = world.accepted(0).failed_paths.iter().collect();
+    assert!(matches!(failed[..], [(_, path)] if path.remote == elsewhere(99)));
+    switch.set(false);
+    finish(&mut world);
+}
+
+/// Proves: rfc9000 9 migration-despite-disable-active-migration-is-not-followed
+#[test]
+fn where_moving_is_not_allowed_only_a_port_may_change() {
+    let mut world = World::new(
+        Network::new(1).delay(ms(10)).bandwidth(10_000_000, 50_000),
+        server_with(transport().without_migration().idle_timeout(Some(ms(5000)))),
+    );
+    start_download(&mut world, &client_with(transport()), 40 * MIB);
+    world.rebind(0, port(60_000));
+    assert!(world.run_until(LIMIT, |world| server_sees(world) == Some(port(60_000))));
+    world.run_for(ms(300));
+    world.rebind(0, elsewhere(1));
+    world.run_for(Duration::from_secs(20));
+    let moves = &world.accepted(0).moves;
+    assert!(moves.iter().all(|(_, path)| path.remote == port(60_000)));
+    assert_eq!(
+        world.accepted(0).close_reason(),
+        Some(&ConnectionError::TimedOut)
+    );
 }

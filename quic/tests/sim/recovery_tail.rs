@@ -49,6 +49,7 @@ fn a_lost_tail_is_repaired_in_a_probe_timeout() {
     assert!(one >= RTT && one < PTO, "{one:?}");
 }
 
+/// Proves: rfc9002 6.2.4 probes-elicit-acks
 #[test]
 fn the_two_probes_carry_different_data() {
     let (one, two) = (repaired_after(1), repaired_after(2));

@@ -45,6 +45,7 @@ fn a_mebibyte_survives_loss() {
     }
 }
 
+/// Proves: rfc9000 2.2 data-is-delivered-in-order
 #[test]
 fn a_mebibyte_survives_reordering() {
     for seed in 0..3 {
@@ -148,6 +149,7 @@ fn a_small_send_buffer_stops_nothing() {
     check(&world);
 }
 
+/// Proves: rfc9000 2.2 sender-stays-within-limits
 #[test]
 fn nobody_sends_more_than_an_unread_stream_may_hold() {
     let (client, server) = (
@@ -172,6 +174,7 @@ fn nobody_sends_more_than_an_unread_stream_may_hold() {
     assert_eq!(world.client(0).close_reason(), None);
 }
 
+/// Proves: rfc9000 2.2 sender-stays-within-limits
 #[test]
 fn nobody_sends_more_than_an_unread_connection_may_hold() {
     let (client, server) = (
@@ -362,6 +365,7 @@ impl App for Writer {
     }
 }
 
+/// Proves: rfc9000 3.5 stop-sending-is-answered-by-reset
 #[test]
 fn stop_sending_reaches_the_writer_with_its_code() {
     for lost in [vec![], vec![5], vec![6], vec![7, 8]] {

@@ -71,12 +71,12 @@ impl KeyLog for Capture {
             user.log(label, client_random, secret);
         }
         let purpose = match label {
+            "CLIENT_EARLY_TRAFFIC_SECRET" => Purpose::Traffic(Level::ZeroRtt, Side::Client),
             "CLIENT_HANDSHAKE_TRAFFIC_SECRET" => Purpose::Traffic(Level::Handshake, Side::Client),
             "SERVER_HANDSHAKE_TRAFFIC_SECRET" => Purpose::Traffic(Level::Handshake, Side::Server),
             "CLIENT_TRAFFIC_SECRET_0" => Purpose::Traffic(Level::OneRtt, Side::Client),
             "SERVER_TRAFFIC_SECRET_0" => Purpose::Traffic(Level::OneRtt, Side::Server),
             "EXPORTER_SECRET" => Purpose::Exporter,
-            // rustls derives an early secret whenever a ticket is used, with or without 0-RTT.
             _ => return,
         };
         let mut bytes = Zeroizing::new([0; 48]);
@@ -89,7 +89,7 @@ impl KeyLog for Capture {
             bytes,
             len: secret.len(),
         };
-        // One handshake has five secrets; a seventh would show as a missing one.
+        // One handshake has six secrets; a seventh would show as a missing one.
         SEEN.with_borrow_mut(|seen| {
             let _ = seen.secrets.try_push(raw);
         });

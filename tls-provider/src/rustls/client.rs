@@ -1,25 +1,25 @@
 use std::sync::Arc;
 
 use ::rustls::ClientConfig;
-use ::rustls::client::{ClientSessionMemoryCache, ClientSessionStore, Resumption};
-use ::rustls::client::{Tls12ClientSessionValue, Tls13ClientSessionValue};
-use ::rustls::quic::{ClientConnection, Connection, Version};
+use ::rustls::client::Resumption;
+use ::rustls::quic::{ClientConnection, Version};
 use ::rustls::sign::CertifiedKey;
-use ::rustls::{NamedGroup, version};
+use ::rustls::version;
 use rustls_pki_types::ServerName;
 
 use super::capture::Capture;
+use super::chain::{self, Issue};
+use super::remembered::{Memory, Remembered};
 use super::session::Running;
 use super::{NAME, groups, suites, unsupported, unusable, verify, wrong_side};
-use crate::{ClientOptions, ConfigError, Group, KeyExchange, Provider, Session, Side, Start};
-
-/// Server names whose tickets are remembered.
-const REMEMBERED_SERVERS: usize = 256;
+use crate::{ClientOptions, ConfigError, EarlyData, KeyExchange, Provider, Session, Side, Start};
 
 /// A client's side of rustls.
 pub struct Client {
     key_exchange: KeyExchange,
     resuming: Arc<ClientConfig>,
+    /// Resumes, and offers 0-RTT data where the ticket allows it.
+    early: Arc<ClientConfig>,
     /// Remembers tickets as well, and uses none.
     fresh: Arc<ClientConfig>,
 }
@@ -60,21 +60,23 @@ impl Client {
             config.resumption = Resumption::disabled();
             fresh.resumption = Resumption::disabled();
         } else {
-            let cache = Arc::new(ClientSessionMemoryCache::new(REMEMBERED_SERVERS));
-            let first_is_post_quantum = groups.first().is_some_and(|group| group.is_post_quantum());
+            let memory: Arc<Memory> = Arc::default();
             let store = |resumes| {
                 Resumption::store(Arc::new(Remembered {
-                    cache: cache.clone(),
-                    first_is_post_quantum,
+                    memory: memory.clone(),
+                    policy: options.key_exchange.clone(),
                     resumes,
                 }))
             };
             config.resumption = store(true);
             fresh.resumption = store(false);
         }
+        let mut early = config.clone();
+        early.enable_early_data = true;
         Ok(Self {
             key_exchange: options.key_exchange.clone(),
             resuming: Arc::new(config),
+            early: Arc::new(early),
             fresh: Arc::new(fresh),
         })
     }
@@ -103,59 +105,16 @@ impl Provider for Client {
         let verified = ServerName::try_from(name.to_owned())
             .map_err(|_| unsupported(format!("`{name}` is no DNS name and no IP address")))?;
         let sent = matches!(verified, ServerName::DnsName(_)).then(|| name.to_owned());
-        let config = if start.resume {
-            &self.resuming
-        } else {
-            &self.fresh
+        let config = match (start.resume, start.early_data) {
+            (false, _) => &self.fresh,
+            (true, EarlyData::Off) => &self.resuming,
+            (true, EarlyData::On) => &self.early,
         };
         let params = start.params.to_vec();
         super::capture::take();
+        chain::begin(Issue::default());
         let tls = ClientConnection::new(config.clone(), Version::V1, verified, params)
             .map_err(|error| unsupported(error.to_string()))?;
-        Ok(Box::new(Running::new(Connection::Client(tls), side, sent)))
-    }
-}
-
-/// What is remembered of servers between connections.
-#[derive(Debug)]
-struct Remembered {
-    cache: Arc<ClientSessionMemoryCache>,
-    first_is_post_quantum: bool,
-    /// Whether sessions take tickets out. All put them in.
-    resumes: bool,
-}
-
-impl ClientSessionStore for Remembered {
-    fn set_kx_hint(&self, server_name: ServerName<'static>, group: NamedGroup) {
-        self.cache.set_kx_hint(server_name, group);
-    }
-
-    /// The group a server asked for last time. Such a wish is not authenticated when it is noted,
-    /// so it may save a round trip but never turns a post-quantum first flight into a classical
-    /// one.
-    fn kx_hint(&self, server_name: &ServerName<'_>) -> Option<NamedGroup> {
-        let hint = self.cache.kx_hint(server_name)?;
-        let post_quantum = Group(hint.into()).is_post_quantum();
-        (post_quantum || !self.first_is_post_quantum).then_some(hint)
-    }
-
-    fn set_tls12_session(&self, _: ServerName<'static>, _: Tls12ClientSessionValue) {}
-
-    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
-        None
-    }
-
-    fn remove_tls12_session(&self, _: &ServerName<'static>) {}
-
-    fn insert_tls13_ticket(&self, name: ServerName<'static>, value: Tls13ClientSessionValue) {
-        self.cache.insert_tls13_ticket(name, value);
-    }
-
-    fn take_tls13_ticket(&self, name: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-        if self.resumes {
-            self.cache.take_tls13_ticket(name)
-        } else {
-            None
-        }
+        Ok(Box::new(Running::client(tls, sent)))
     }
 }

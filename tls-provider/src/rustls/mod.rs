@@ -9,12 +9,16 @@
 //! HelloRetryRequest that the policy needs.
 
 mod capture;
+mod chain;
 mod client;
 mod groups;
 mod hello_retry;
+mod remembered;
 mod server;
 mod session;
+mod sessions;
 mod suites;
+pub(crate) mod tickets;
 mod verify;
 
 pub use client::Client;

@@ -1,8 +1,9 @@
 use std::sync::Arc;
+use std::time::Instant;
 
 use ::rustls::client::verify_server_name;
 use ::rustls::crypto::CryptoProvider;
-use ::rustls::quic::{Connection, ServerConnection, Version};
+use ::rustls::quic::{ServerConnection, Version};
 use ::rustls::server::danger::ClientCertVerifier;
 use ::rustls::server::{
     ClientHello as OfferedHello, NoServerSessionStorage, ParsedCertificate, ProducesTickets,
@@ -14,12 +15,14 @@ use rustls_pki_types::ServerName;
 
 use super::capture::{self, Capture, NotedKey};
 use super::session::Running;
+use super::sessions::Sessions;
+use super::tickets::{self, Audience, Kept, Sealed};
 use super::{NAME, groups, suites, unsupported, unusable, verify, wrong_side};
 use crate::accepting::{Accepting, Answer};
 use crate::admission::{self, ByServerName};
 use crate::{
-    Alert, ClientHello, ConfigError, Error, Group, Identity, KeyExchange, Provider, ServerOptions,
-    Session, Side, Start,
+    Alert, ClientHello, ConfigError, EarlyData, Error, Group, Identity, KeyExchange, Provider,
+    ServerOptions, Session, Side, Start,
 };
 
 /// A server's side of rustls.
@@ -31,6 +34,8 @@ pub struct Server {
 struct Shared {
     policies: ByServerName<Policy>,
     alpn: Vec<Vec<u8>>,
+    /// The sessions behind the tickets, where 0-RTT data is accepted.
+    sessions: Option<Arc<Sessions>>,
 }
 
 struct Policy {
@@ -54,7 +59,7 @@ impl Server {
                 let groups = groups::of_policy(key_exchange)?;
                 let configs = groups
                     .iter()
-                    .map(|group| parts.config(options, *group))
+                    .map(|group| parts.config(options, key_exchange, *group))
                     .collect::<Result<_, _>>()?;
                 Ok(Policy {
                     key_exchange: key_exchange.clone(),
@@ -65,7 +70,14 @@ impl Server {
         )?;
         let alpn = options.alpn.clone();
         Ok(Self {
-            shared: Arc::new(Shared { policies, alpn }),
+            shared: Arc::new(Shared {
+                policies,
+                alpn,
+                sessions: match parts.tickets {
+                    Tickets::Kept(sessions) => Some(sessions),
+                    Tickets::None | Tickets::Sealed(_) => None,
+                },
+            }),
         })
     }
 }
@@ -74,23 +86,38 @@ impl Server {
 struct Parts {
     resolver: Arc<Identities>,
     clients: Arc<dyn ClientCertVerifier>,
-    ticketer: Option<Arc<dyn ProducesTickets>>,
+    tickets: Tickets,
+    audience: Audience,
     key_log: Arc<Capture>,
 }
+
+enum Tickets {
+    None,
+    Sealed(Arc<dyn ProducesTickets>),
+    Kept(Arc<Sessions>),
+}
+
+/// Without 0-RTT one is enough, because a resumed client gets a new one each time. With it a client
+/// that opens two connections at once has early data on both.
+const SEALED_TICKETS: usize = 1;
+const KEPT_TICKETS: usize = 2;
+/// The only limit that QUIC knows (RFC 9001 §4.6.1); its own flow control does the rest.
+const MAX_EARLY_DATA_SIZE: u32 = u32::MAX;
 
 impl Parts {
     fn new(options: &ServerOptions) -> Result<Self, ConfigError> {
         let crypto = Arc::new(suites::crypto(options.suites.as_deref(), &[])?);
-        let ticketer = if options.no_tickets {
-            None
-        } else {
-            let ticketer = ::rustls::crypto::aws_lc_rs::Ticketer::new();
-            Some(ticketer.map_err(|error| unsupported(error.to_string()))?)
+        let shared = options.tickets.clone().unwrap_or_default();
+        let tickets = match (options.no_tickets, options.early_data) {
+            (true, _) => Tickets::None,
+            (false, EarlyData::Off) => Tickets::Sealed(shared.rustls().ticketer()?),
+            (false, EarlyData::On) => Tickets::Kept(shared.rustls().sessions().clone()),
         };
         Ok(Self {
             resolver: Arc::new(Identities::new(&options.identities, &crypto)?),
             clients: verify::of_clients(&options.client_auth, &crypto)?,
-            ticketer,
+            tickets,
+            audience: tickets::audience(&options.client_auth)?,
             key_log: Arc::new(Capture {
                 user: options.key_log.open()?,
             }),
@@ -100,6 +127,7 @@ impl Parts {
     fn config(
         &self,
         options: &ServerOptions,
+        policy: &KeyExchange,
         group: Group,
     ) -> Result<Arc<ServerConfig>, ConfigError> {
         let crypto = suites::crypto(options.suites.as_deref(), &[group])?;
@@ -111,10 +139,28 @@ impl Parts {
         config.alpn_protocols.clone_from(&options.alpn);
         config.key_log = self.key_log.clone();
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        // A resumed client gets a new ticket each time, so one is enough.
-        config.send_tls13_tickets = usize::from(self.ticketer.is_some());
-        if let Some(ticketer) = &self.ticketer {
-            config.ticketer = ticketer.clone();
+        let (policy, audience) = (policy.clone(), self.audience);
+        match &self.tickets {
+            Tickets::None => config.send_tls13_tickets = 0,
+            Tickets::Sealed(inner) => {
+                let inner = inner.clone();
+                config.send_tls13_tickets = SEALED_TICKETS;
+                config.ticketer = Arc::new(Sealed {
+                    inner,
+                    policy,
+                    audience,
+                });
+            }
+            Tickets::Kept(sessions) => {
+                let sessions = sessions.clone();
+                config.send_tls13_tickets = KEPT_TICKETS;
+                config.max_early_data_size = MAX_EARLY_DATA_SIZE;
+                config.session_storage = Arc::new(Kept {
+                    sessions,
+                    policy,
+                    audience,
+                });
+            }
         }
         Ok(Arc::new(config))
     }
@@ -146,7 +192,7 @@ impl Provider for Server {
 }
 
 impl Answer for Shared {
-    fn answer(&self, hello: &ClientHello, params: &[u8]) -> Result<Box<dyn Session>, Error> {
+    fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error> {
         admission::check(hello, &self.alpn)?;
         let policy = self.policies.get(hello.server_name());
         let group = admission::choose_group(&policy.groups, hello)?;
@@ -157,13 +203,31 @@ impl Answer for Shared {
             .find_map(|(candidate, config)| (*candidate == group).then(|| config.clone()))
             .ok_or_else(|| Error::new(Alert::INTERNAL_ERROR, "a group without configuration"))?;
         capture::take();
-        let tls = ServerConnection::new(config, Version::V1, params.to_vec())
+        let mut tls = ServerConnection::new(config, Version::V1, start.params.to_vec())
             .map_err(|error| Error::new(Alert::INTERNAL_ERROR, error.to_string()))?;
-        Ok(Box::new(Running::new(
-            Connection::Server(tls),
-            Side::Server,
-            None,
+        if hello.wants_early_data() && !self.may_be_early(hello, start) {
+            tls.reject_early_data();
+        }
+        Ok(Box::new(Running::server(
+            tls,
+            hello.wants_early_data(),
+            start.early_context,
         )))
+    }
+}
+
+impl Shared {
+    /// Whether 0-RTT data would rely on what holds today. The other rules are rustls' own: the
+    /// first ticket, of this name, cipher suite and application protocol, of the age that it says,
+    /// and no HelloRetryRequest.
+    fn may_be_early(&self, hello: &ClientHello, start: Start<'_>) -> bool {
+        let (Some(sessions), Some(ticket)) = (&self.sessions, hello.ticket()) else {
+            return false;
+        };
+        start.early_data.is_on()
+            && sessions.peek(ticket, Instant::now(), |session| {
+                *session.context == *start.early_context
+            }) == Some(true)
     }
 }
 

@@ -1,15 +1,20 @@
+use std::sync::Arc;
 use std::task::Waker;
 
 use ::rustls::HandshakeKind;
-use ::rustls::quic::{Connection, KeyChange};
+use ::rustls::quic::{ClientConnection, Connection, KeyChange, ServerConnection};
 use bytes::BytesMut;
 
 use super::capture::{self, Purpose};
+use super::chain::{self, Found, Issue};
 use super::hello_retry::is_hello_retry;
 use crate::{
-    Alert, CertificateDer, Error, Flight, Level, Negotiated, PerLevel, Secret, Session, Side,
-    SignatureScheme, Status, Suite, message,
+    Alert, CertificateDer, EarlyDataStatus, Error, Flight, Group, Level, Lineage, Negotiated,
+    PerLevel, Secret, Session, Side, SignatureScheme, Status, Suite, message, ticket,
 };
+
+/// The message that says whether the server accepts 0-RTT data (RFC 8446 §4.3.1).
+const ENCRYPTED_EXTENSIONS: u8 = 8;
 
 /// One rustls connection and the levels it has reached.
 pub(super) struct Running {
@@ -21,10 +26,45 @@ pub(super) struct Running {
     server_name: Option<String>,
     hello_retry: bool,
     scheme: Option<SignatureScheme>,
+    early_data: EarlyDataStatus,
+    /// Client: waits for the first flight.
+    early_secret: Option<Secret>,
+    /// What was found with the ticket, whether or not it is accepted.
+    ticket: Option<Found>,
+    /// Server: what goes into new tickets.
+    early_context: Arc<[u8]>,
 }
 
 impl Running {
-    pub(super) fn new(tls: Connection, side: Side, server_name: Option<String>) -> Self {
+    /// Takes over a connection that was made just now, on this thread.
+    pub(super) fn client(tls: ClientConnection, server_name: Option<String>) -> Self {
+        let mut session = Self::new(Connection::Client(tls), Side::Client, server_name);
+        session.ticket = chain::take_found();
+        // rustls derives it here only where it asks for 0-RTT.
+        let seen = capture::take();
+        let early = seen.secrets.iter().find_map(|raw| match raw.purpose {
+            Purpose::Traffic(Level::ZeroRtt, writer) => Some((writer, raw.as_bytes())),
+            Purpose::Traffic(..) | Purpose::Exporter => None,
+        });
+        session.early_secret = early.and_then(|(writer, bytes)| {
+            Secret::new(Level::ZeroRtt, writer, session.suite()?, bytes)
+        });
+        if session.early_secret.is_some() {
+            session.early_data = EarlyDataStatus::Offered;
+        }
+        session
+    }
+
+    pub(super) fn server(tls: ServerConnection, wants_early: bool, context: &[u8]) -> Self {
+        let mut session = Self::new(Connection::Server(tls), Side::Server, None);
+        session.early_context = context.into();
+        if wants_early {
+            session.early_data = EarlyDataStatus::Offered;
+        }
+        session
+    }
+
+    fn new(tls: Connection, side: Side, server_name: Option<String>) -> Self {
         Self {
             tls,
             side,
@@ -34,6 +74,10 @@ impl Running {
             server_name,
             hello_retry: false,
             scheme: None,
+            early_data: EarlyDataStatus::None,
+            early_secret: None,
+            ticket: None,
+            early_context: Arc::default(),
         }
     }
 
@@ -50,6 +94,64 @@ impl Running {
     fn suite(&self) -> Option<Suite> {
         let suite = self.tls.negotiated_cipher_suite()?;
         Suite::from_iana(suite.suite().into())
+    }
+
+    fn group(&self) -> Option<Group> {
+        let group = self.tls.negotiated_key_exchange_group()?;
+        Some(Group(group.name().into()))
+    }
+
+    fn lineage(&self) -> Option<Lineage> {
+        match self.tls.handshake_kind()? {
+            HandshakeKind::Resumed => self.ticket.as_ref().map(|ticket| ticket.lineage),
+            HandshakeKind::Full | HandshakeKind::FullWithHelloRetryRequest => {
+                self.group().map(Lineage::of)
+            }
+        }
+    }
+
+    /// What the stores write beside tickets that rustls issues or receives now.
+    fn issue(&self) -> Issue {
+        let context = match self.side {
+            // It has no tickets to write beside before that.
+            Side::Client if self.tls.is_handshaking() => Arc::default(),
+            Side::Client => self.tls.alpn_protocol().unwrap_or_default().into(),
+            Side::Server => self.early_context.clone(),
+        };
+        Issue {
+            lineage: self.lineage(),
+            context,
+        }
+    }
+
+    /// Learns from the message just read what became of 0-RTT data.
+    fn decide_early(&mut self, message: &[u8]) -> Result<(), Error> {
+        if self.early_data != EarlyDataStatus::Offered {
+            return Ok(());
+        }
+        let accepted = match &self.tls {
+            _ if self.hello_retry => false,
+            Connection::Client(client) if message.first() == Some(&ENCRYPTED_EXTENSIONS) => {
+                client.is_early_data_accepted()
+            }
+            // rustls forgets the early secret where it refuses.
+            Connection::Server(server) if self.handshake_keys => server.zero_rtt_keys().is_some(),
+            Connection::Client(_) | Connection::Server(_) => return Ok(()),
+        };
+        // rustls does not compare this, and a server must have (RFC 8446 §4.2.10).
+        let chosen = self.tls.alpn_protocol();
+        if accepted && self.side.is_client() && chosen != self.remembered_alpn() {
+            return Err(Error::new(
+                Alert::ILLEGAL_PARAMETER,
+                "the server accepted early data of another application protocol",
+            ));
+        }
+        self.early_data = if accepted {
+            EarlyDataStatus::Accepted
+        } else {
+            EarlyDataStatus::Rejected
+        };
+        Ok(())
     }
 
     /// Moves everything rustls wants to send to its level.
@@ -87,6 +189,12 @@ impl Running {
             .ok_or_else(|| internal("secrets before a cipher suite"))?;
         for raw in &seen.secrets {
             let (level, writer) = match raw.purpose {
+                // rustls derives it whenever a ticket is used.
+                Purpose::Traffic(Level::ZeroRtt, _)
+                    if self.side.is_client() || self.early_data != EarlyDataStatus::Accepted =>
+                {
+                    continue;
+                }
                 Purpose::Traffic(level, writer) => (level, writer),
                 Purpose::Exporter => (Level::OneRtt, self.side),
             };
@@ -94,10 +202,7 @@ impl Running {
                 .ok_or_else(|| internal("a secret of impossible length"))?;
             match raw.purpose {
                 Purpose::Exporter => tx.exporter = Some(secret),
-                Purpose::Traffic(..) => tx
-                    .secrets
-                    .try_push(secret)
-                    .map_err(|_| internal("secrets of an earlier call were not taken"))?,
+                Purpose::Traffic(..) => push(tx, secret)?,
             }
         }
         Ok(())
@@ -107,13 +212,21 @@ impl Running {
         if self.side.is_client() && !self.hello_retry {
             self.hello_retry = is_hello_retry(message);
         }
+        if self.side.is_client() && !self.tls.is_handshaking() {
+            ticket::check(message)?;
+        }
         capture::take();
+        chain::begin(self.issue());
         self.tls
             .read_hs(message)
             .map_err(|error| self.failure(&error))?;
+        if let Some(found) = chain::take_found() {
+            self.ticket = Some(found);
+        }
         // rustls marks queued messages only relative to the next key change: drained late, the
         // client's Finished would leave in Initial packets.
         self.collect_writes(tx);
+        self.decide_early(message)?;
         self.collect_secrets(tx)
     }
 
@@ -135,6 +248,15 @@ impl Running {
         };
         Error::new(alert, detail)
     }
+}
+
+fn push(tx: &mut Flight, secret: Secret) -> Result<(), Error> {
+    tx.secrets.try_push(secret).map_err(|_| {
+        Error::new(
+            Alert::INTERNAL_ERROR,
+            "secrets of an earlier call were not taken",
+        )
+    })
 }
 
 /// Whether the peer showed a CA certificate as its own. rustls has no variant for it, and its
@@ -169,6 +291,9 @@ impl Session for Running {
         if self.side.is_client() && self.write_level == Level::Initial {
             self.collect_writes(tx);
         }
+        if let Some(early) = self.early_secret.take() {
+            push(tx, early)?;
+        }
         loop {
             let level = self.read_level();
             message::refuse_left_over(rx, level)?;
@@ -192,24 +317,41 @@ impl Session for Running {
         }
     }
 
+    fn early_data(&self) -> EarlyDataStatus {
+        self.early_data
+    }
+
+    fn remembered_params(&self) -> Option<&[u8]> {
+        let offered = self.side.is_client() && self.early_data != EarlyDataStatus::None;
+        self.ticket
+            .as_ref()
+            .filter(|_| offered)
+            .map(|it| &*it.params)
+    }
+
+    fn remembered_alpn(&self) -> Option<&[u8]> {
+        let offered = self.side.is_client() && self.early_data != EarlyDataStatus::None;
+        self.ticket
+            .as_ref()
+            .filter(|it| offered && !it.alpn.is_empty())
+            .map(|it| &*it.alpn)
+    }
+
     fn negotiated(&self) -> Negotiated {
         let server_name = match &self.tls {
             Connection::Client(_) => self.server_name.clone(),
             Connection::Server(server) => server.server_name().map(str::to_owned),
         };
         Negotiated {
-            group: self
-                .tls
-                .negotiated_key_exchange_group()
-                .map(|group| crate::Group(group.name().into())),
+            group: self.group(),
             hello_retry: self.hello_retry,
             suite: self.suite(),
             signature_scheme: self.scheme,
             alpn: self.tls.alpn_protocol().map(<[u8]>::to_vec),
             server_name,
             resumed: self.tls.handshake_kind() == Some(HandshakeKind::Resumed),
-            early_data: false,
-            lineage: None,
+            early_data: self.early_data == EarlyDataStatus::Accepted,
+            lineage: self.lineage(),
         }
     }
 

@@ -98,10 +98,16 @@ impl Provider for Client {
         };
         let mut connection = connect()?;
         let tickets = self.tickets.as_ref().filter(|_| start.resume);
-        let ticket = tickets.and_then(|tickets| tickets.get(name, Instant::now()));
-        if ticket.is_some_and(|ticket| connection.set_session_ticket(&ticket).is_err()) {
-            // Half a ticket may have been taken over.
-            connection = connect()?;
+        let ticket =
+            tickets.and_then(|tickets| tickets.get(name, &self.key_exchange, Instant::now()));
+        let mut lineage = None;
+        if let Some(ticket) = ticket {
+            if connection.set_session_ticket(&ticket.bytes).is_ok() {
+                lineage = Some(ticket.lineage);
+            } else {
+                // Half a ticket may have been taken over.
+                connection = connect()?;
+            }
         }
         let peer = Peer {
             server_name: matches!(server, ServerName::DnsName(_)).then(|| name.to_owned()),
@@ -109,6 +115,7 @@ impl Provider for Client {
                 .tickets
                 .clone()
                 .map(|tickets| (tickets, name.to_owned())),
+            lineage,
         };
         Ok(Box::new(Running::client(
             connection,

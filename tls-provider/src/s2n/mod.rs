@@ -9,6 +9,7 @@ mod client;
 mod config;
 mod failure;
 mod io;
+pub(crate) mod keys;
 mod pem;
 pub mod policy;
 mod server;

@@ -1,32 +1,25 @@
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use aws_lc_rs::rand;
 use s2n_tls::cert_chain::CertificateChain;
-use s2n_tls::config::{Builder, Config};
+use s2n_tls::config::Config;
 use s2n_tls::enums::{ClientAuthType, Mode};
-use s2n_tls::error::Error as S2nError;
-use zeroize::Zeroizing;
 
 use super::config::{self, AnyName, Roots};
+use super::keys::Generation;
 use super::policy::{self, Policy};
-use super::session::{self, Running};
+use super::session::{self, Client, Running};
 use super::{NAME, failure, reason, unsupported};
 use crate::accepting::{Accepting, Answer};
 use crate::admission::{self, ByServerName};
 use crate::options::KeyLogSink;
 use crate::{
-    ClientAuth, ClientHello, ConfigError, Error, KeyExchange, Provider, ServerOptions, Session,
-    Side, Start,
+    Alert, ClientAuth, ClientHello, ConfigError, Error, Group, KeyExchange, Lineage, Provider,
+    ServerOptions, Session, Side, Start, Tickets,
 };
 
 #[cfg(test)]
 pub(super) mod tests;
-
-/// A new ticket key is made this often; the one before it still opens its tickets.
-const KEY_ROTATION: Duration = Duration::from_hours(12);
-/// How long a key may encrypt, so that there is always one that does.
-const KEY_LIFETIME: Duration = Duration::from_hours(24);
 
 /// A server's side of s2n-tls.
 pub struct Server {
@@ -45,19 +38,18 @@ impl Server {
     /// # Errors
     /// Says which option cannot be used.
     pub fn new(options: &ServerOptions) -> Result<Self, ConfigError> {
+        if options.early_data.is_on() {
+            return Err(unsupported(
+                "it has no 0-RTT in QUIC; leave early_data off, or use rustls",
+            ));
+        }
         let parts = Arc::new(Parts::new(options)?);
         let policies = ByServerName::build(
             &options.key_exchange,
             &options.key_exchange_for,
             |key_exchange| {
                 let policy = policy::find(key_exchange, options.suites.as_deref())?;
-                let live = parts.make(policy, None, SystemTime::now())?;
-                Ok(Named {
-                    key_exchange: key_exchange.clone(),
-                    policy,
-                    parts: parts.clone(),
-                    live: RwLock::new(live),
-                })
+                Named::new(key_exchange, &parts, policy)
             },
         )?;
         let shared = Shared {
@@ -99,20 +91,25 @@ impl Provider for Server {
 }
 
 impl Answer for Shared {
-    fn answer(&self, hello: &ClientHello, params: &[u8]) -> Result<Box<dyn Session>, Error> {
+    fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error> {
         admission::check(hello, &self.alpn)?;
         let named = self.policies.get(hello.server_name());
-        // s2n-tls makes the same choice by itself, where there is one.
-        admission::choose_group(named.policy.groups, hello)?;
-        let config = named.config(SystemTime::now());
-        let connection = session::connection(Mode::Server, config, params)
+        // s2n-tls chooses by itself, a post-quantum group where there is one, as this does.
+        let group = admission::choose_group(named.policy.groups, hello)?;
+        let (lineages, config) = named
+            .config(group, hello.ticket(), SystemTime::now())
+            .ok_or_else(|| Error::new(Alert::INTERNAL_ERROR, "a group without configuration"))?;
+        let connection = session::connection(Mode::Server, config, start.params)
             .map_err(|error| failure::of(&error))?;
         let (alpn, key_log) = (self.alpn.clone(), self.key_log.clone());
-        Ok(Box::new(Running::server(connection, alpn, key_log, hello)))
+        let client = Client { hello, lineages };
+        Ok(Box::new(Running::server(
+            connection, alpn, key_log, &client,
+        )))
     }
 }
 
-/// One key-exchange policy of the server and the configuration in use for it.
+/// One key-exchange policy of the server and the configurations in use for it.
 struct Named {
     key_exchange: KeyExchange,
     policy: &'static Policy,
@@ -120,57 +117,87 @@ struct Named {
     live: RwLock<Live>,
 }
 
-/// A configuration and the ticket key it encrypts with.
+/// What a handshake issues tickets of, and accepts tickets of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lineages {
+    pub(super) issued: Lineage,
+    pub(super) accepted: Lineage,
+}
+
+/// A configuration for each choice that a ClientHello can lead to, and the ticket keys in them.
+/// Without tickets one is enough.
 struct Live {
-    config: Config,
-    key: Option<Arc<TicketKey>>,
-}
-
-struct TicketKey {
-    name: [u8; 16],
-    secret: Zeroizing<[u8; 32]>,
-    made: SystemTime,
-}
-
-impl TicketKey {
-    fn random(now: SystemTime) -> Result<Arc<Self>, ConfigError> {
-        let mut key = Self {
-            name: [0; 16],
-            secret: Zeroizing::new([0; 32]),
-            made: now,
-        };
-        rand::fill(&mut key.name)
-            .and_then(|()| rand::fill(&mut *key.secret))
-            .map_err(|_| unsupported("the system gives no random bytes for ticket keys"))?;
-        Ok(Arc::new(key))
-    }
-
-    fn is_due(&self, now: SystemTime) -> bool {
-        now.duration_since(self.made)
-            .is_ok_and(|age| age >= KEY_ROTATION)
-    }
+    configs: Vec<(Lineages, Config)>,
+    keys: Option<Arc<Generation>>,
 }
 
 impl Named {
-    /// The configuration, with a new ticket key if the time for one has come. s2n-tls takes keys
-    /// only while a configuration is built.
-    fn config(&self, now: SystemTime) -> Config {
-        let due = |live: &Live| live.key.as_ref().is_some_and(|key| key.is_due(now));
-        {
-            let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
-            if !due(&live) {
-                return live.config.clone();
-            }
+    fn new(
+        key_exchange: &KeyExchange,
+        parts: &Arc<Parts>,
+        policy: &'static Policy,
+    ) -> Result<Self, ConfigError> {
+        let now = SystemTime::now();
+        let live = parts.make(key_exchange, policy, now)?;
+        Ok(Self {
+            key_exchange: key_exchange.clone(),
+            policy,
+            parts: parts.clone(),
+            live: RwLock::new(live),
+        })
+    }
+
+    /// The configuration for a handshake with a group, with new ticket keys if the time for them
+    /// has come. s2n-tls takes keys only while a configuration is built.
+    ///
+    /// A ticket of a lineage that the policy refuses, or of a key that is gone, meets a
+    /// configuration that cannot open it, so that the handshake is a full one.
+    fn config(
+        &self,
+        group: Group,
+        ticket: Option<&[u8]>,
+        now: SystemTime,
+    ) -> Option<(Lineages, Config)> {
+        self.renew(now);
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        let issued = Lineage::of(group);
+        let accepted = match (&live.keys, ticket) {
+            (Some(keys), Some(ticket)) => keys.lineage_of(ticket),
+            _ => None,
+        };
+        let accepted = accepted
+            .filter(|lineage| lineage.may_resume(&self.key_exchange))
+            .unwrap_or(Lineage::PostQuantum);
+        let wanted = Lineages { issued, accepted };
+        let mut configs = live.configs.iter();
+        configs
+            .find(|(lineages, _)| *lineages == wanted || live.keys.is_none())
+            .map(|(_, config)| (wanted, config.clone()))
+    }
+
+    fn renew(&self, now: SystemTime) {
+        let Some(tickets) = &self.parts.tickets else {
+            return;
+        };
+        let Ok(keys) = tickets.s2n().at(now) else {
+            return;
+        };
+        let is_old = |live: &Live| {
+            !live
+                .keys
+                .as_ref()
+                .is_some_and(|old| Arc::ptr_eq(old, &keys))
+        };
+        if !is_old(&self.live.read().unwrap_or_else(PoisonError::into_inner)) {
+            return;
         }
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
-        if due(&live) {
-            let previous = live.key.clone();
-            // Without a new configuration the old one still does full handshakes.
-            if let Ok(next) = self.parts.make(self.policy, previous.as_deref(), now) {
-                *live = next;
-            }
+        // Without new configurations the old ones still do full handshakes.
+        if is_old(&live)
+            && let Ok(next) = self.parts.make(&self.key_exchange, self.policy, now)
+        {
+            *live = next;
         }
-        live.config.clone()
     }
 }
 
@@ -179,7 +206,7 @@ struct Parts {
     chains: Vec<CertificateChain<'static>>,
     clients: Option<(ClientAuthType, Roots)>,
     alpn: Arc<[Vec<u8>]>,
-    tickets: bool,
+    tickets: Option<Tickets>,
 }
 
 impl Parts {
@@ -201,16 +228,46 @@ impl Parts {
                 .collect::<Result<_, _>>()?,
             clients,
             alpn: options.alpn.clone().into(),
-            tickets: !options.no_tickets,
+            tickets: (!options.no_tickets).then(|| options.tickets.clone().unwrap_or_default()),
         })
     }
 
     fn make(
         &self,
+        key_exchange: &KeyExchange,
         policy: &Policy,
-        previous: Option<&TicketKey>,
         now: SystemTime,
     ) -> Result<Live, ConfigError> {
+        let keys = match &self.tickets {
+            Some(tickets) => Some(tickets.s2n().at(now)?),
+            None => None,
+        };
+        let mut configs = Vec::new();
+        for issued in LINEAGES {
+            if !policy.groups.iter().any(|it| Lineage::of(*it) == issued) {
+                continue;
+            }
+            for accepted in LINEAGES {
+                if !accepted.may_resume(key_exchange) || (keys.is_none() && !configs.is_empty()) {
+                    continue;
+                }
+                let lineages = Lineages { issued, accepted };
+                configs.push((
+                    lineages,
+                    self.build(policy, keys.as_deref(), lineages, now)?,
+                ));
+            }
+        }
+        Ok(Live { configs, keys })
+    }
+
+    fn build(
+        &self,
+        policy: &Policy,
+        keys: Option<&Generation>,
+        Lineages { issued, accepted }: Lineages,
+        now: SystemTime,
+    ) -> Result<Config, ConfigError> {
         let mut builder = config::builder(policy, &self.alpn)?;
         for chain in &self.chains {
             config::add_chain(&mut builder, chain, policy)?;
@@ -222,22 +279,14 @@ impl Parts {
                 .and_then(|builder| builder.set_verify_host_callback(AnyName))
                 .map_err(|error| unsupported(reason(&error)))?;
         }
-        let key = if self.tickets {
-            Some(TicketKey::random(now)?)
-        } else {
-            None
+        let keyed = match keys {
+            Some(keys) => keys.add_to(&mut builder, issued, accepted, now),
+            None => Ok(()),
         };
-        let config = add_keys(builder, [previous, key.as_deref()])
-            .map_err(|error| unsupported(reason(&error)))?;
-        Ok(Live { config, key })
+        keyed
+            .and_then(|()| builder.build())
+            .map_err(|error| unsupported(reason(&error)))
     }
 }
 
-fn add_keys(mut builder: Builder, keys: [Option<&TicketKey>; 2]) -> Result<Config, S2nError> {
-    builder.set_ticket_key_encrypt_decrypt_lifetime(KEY_LIFETIME)?;
-    builder.set_ticket_key_decrypt_lifetime(KEY_LIFETIME)?;
-    for key in keys.into_iter().flatten() {
-        builder.add_session_ticket_key(&key.name, &*key.secret, key.made)?;
-    }
-    builder.build()
-}
+const LINEAGES: [Lineage; 2] = [Lineage::PostQuantum, Lineage::Classical];

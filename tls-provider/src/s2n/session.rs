@@ -7,14 +7,16 @@ use s2n_tls::config::Config;
 use s2n_tls::connection::Connection;
 use s2n_tls::enums::{Blinding, Mode};
 use s2n_tls::error::Error as S2nError;
+use zeroize::Zeroizing;
 
 use super::failure;
 use super::io::{self, Io};
-use super::tickets::Tickets;
+use super::server::Lineages;
+use super::tickets::{State, Tickets};
 use crate::options::KeyLogSink;
 use crate::{
-    Alert, CertificateDer, ClientHello, Error, Flight, Group, Level, Negotiated, PerLevel, Secret,
-    Session, Side, SignatureScheme, Status, Suite, message,
+    Alert, CertificateDer, ClientHello, Error, Flight, Group, Level, Lineage, Negotiated, PerLevel,
+    Secret, Session, Side, SignatureScheme, Status, Suite, message, ticket,
 };
 
 #[cfg(test)]
@@ -45,6 +47,14 @@ pub(super) struct Peer {
     pub(super) server_name: Option<String>,
     /// Where its tickets go, and under which name.
     pub(super) tickets: Option<(Arc<Tickets>, String)>,
+    /// That of the ticket in the ClientHello.
+    pub(super) lineage: Option<Lineage>,
+}
+
+/// What a server knows of its client.
+pub(super) struct Client<'a> {
+    pub(super) hello: &'a ClientHello,
+    pub(super) lineages: Lineages,
 }
 
 /// One s2n-tls connection and the levels it has reached.
@@ -56,6 +66,8 @@ pub(super) struct Running {
     key_log: Option<Arc<KeyLogSink>>,
     client_random: [u8; 32],
     peer: Peer,
+    /// Server: of the tickets that its configuration issues and accepts.
+    lineages: Option<Lineages>,
     peer_params: Option<Vec<u8>>,
     suite: Option<Suite>,
     started: bool,
@@ -78,6 +90,7 @@ impl Running {
             key_log,
             client_random: [0; 32],
             peer,
+            lineages: None,
             peer_params: None,
             suite: None,
             started: false,
@@ -90,12 +103,13 @@ impl Running {
         connection: Connection,
         alpn: Arc<[Vec<u8>]>,
         key_log: Option<Arc<KeyLogSink>>,
-        hello: &ClientHello,
+        client: &Client<'_>,
     ) -> Self {
         Self {
             io: Io::new(Side::Server),
             side: Side::Server,
-            client_random: hello.random().try_into().unwrap_or_default(),
+            lineages: Some(client.lineages),
+            client_random: client.hello.random().try_into().unwrap_or_default(),
             started: true,
             ..Self::client(connection, alpn, key_log, Peer::default())
         }
@@ -135,9 +149,35 @@ impl Running {
             self.peer_params = (!params.is_empty()).then(|| params.to_vec());
         }
         if self.complete {
-            self.check_complete()
-        } else {
-            Ok(())
+            self.check_complete()?;
+            self.withhold_ticket();
+        }
+        Ok(())
+    }
+
+    fn group(&self) -> Option<Group> {
+        self.connection
+            .selected_key_exchange_group()
+            .and_then(Group::from_name)
+    }
+
+    fn lineage(&self) -> Option<Lineage> {
+        if !self.connection.resumed() {
+            return self.group().map(Lineage::of);
+        }
+        match self.lineages {
+            // Its configuration opens no other tickets.
+            Some(lineages) => Some(lineages.accepted),
+            None => self.peer.lineage,
+        }
+    }
+
+    /// A ticket never says more of its session than is true, whatever s2n-tls chose.
+    fn withhold_ticket(&mut self) {
+        if let Some(lineages) = self.lineages
+            && self.lineage() != Some(lineages.issued)
+        {
+            self.io.crypto.one_rtt.clear();
         }
     }
 
@@ -170,6 +210,7 @@ impl Running {
                 "a handshake message of the client after its Finished",
             ));
         }
+        ticket::check(&self.io.message)?;
         // NewSessionTicket begins with its lifetime in seconds (RFC 8446 §4.6.1).
         let lifetime = self
             .io
@@ -183,13 +224,15 @@ impl Running {
         })
         .map_err(|error| failure::of(&error))?;
         self.io.message.clear();
-        if let Some((tickets, name)) = &self.peer.tickets {
+        if let (Some((tickets, name)), Some(lineage)) = (&self.peer.tickets, self.lineage()) {
             let mut state = vec![0; self.connection.session_ticket_length().unwrap_or_default()];
             if self
                 .connection
                 .session_ticket(&mut state)
                 .is_ok_and(|len| len == state.len())
             {
+                let bytes = Zeroizing::new(state);
+                let state = State { bytes, lineage };
                 tickets.insert(name, state, lifetime, Instant::now());
             }
         }
@@ -295,9 +338,7 @@ impl Session for Running {
             Side::Server => connection.server_name().map(str::to_owned),
         };
         Negotiated {
-            group: connection
-                .selected_key_exchange_group()
-                .and_then(Group::from_name),
+            group: self.group(),
             hello_retry: connection
                 .handshake_type()
                 .is_ok_and(|kind| kind.contains("HELLO_RETRY_REQUEST")),
@@ -307,7 +348,7 @@ impl Session for Running {
             server_name,
             resumed,
             early_data: false,
-            lineage: None,
+            lineage: self.lineage().filter(|_| self.complete),
         }
     }
 

@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use zeroize::Zeroizing;
 
+use crate::{KeyExchange, Lineage};
+
 #[cfg(test)]
 mod tests;
 
@@ -19,18 +21,25 @@ const LONGEST_LIFETIME: Duration = Duration::from_hours(7 * 24);
 #[derive(Default)]
 pub(super) struct Tickets(Mutex<HashMap<String, Ticket>>);
 
+/// What resuming a session takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) bytes: Zeroizing<Vec<u8>>,
+    pub(super) lineage: Lineage,
+}
+
 struct Ticket {
-    state: Zeroizing<Vec<u8>>,
+    state: State,
     received: Instant,
     expires: Instant,
 }
 
 impl Tickets {
     /// Remembers a ticket, in place of the oldest one if there is no room.
-    pub(super) fn insert(&self, name: &str, state: Vec<u8>, lifetime: Duration, now: Instant) {
+    pub(super) fn insert(&self, name: &str, state: State, lifetime: Duration, now: Instant) {
         let expires = now + lifetime.min(LONGEST_LIFETIME);
         let ticket = Ticket {
-            state: Zeroizing::new(state),
+            state,
             received: now,
             expires,
         };
@@ -44,13 +53,14 @@ impl Tickets {
         tickets.insert(name.to_owned(), ticket);
     }
 
-    /// A ticket that is still good.
-    pub(super) fn get(&self, name: &str, now: Instant) -> Option<Zeroizing<Vec<u8>>> {
+    /// A ticket that is still good and that a policy lets resume.
+    pub(super) fn get(&self, name: &str, policy: &KeyExchange, now: Instant) -> Option<State> {
         let mut tickets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if tickets.get(name)?.expires <= now {
             tickets.remove(name);
             return None;
         }
-        tickets.get(name).map(|ticket| ticket.state.clone())
+        let state = &tickets.get(name)?.state;
+        state.lineage.may_resume(policy).then(|| state.clone())
     }
 }

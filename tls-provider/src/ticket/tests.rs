@@ -8,9 +8,11 @@ const MESSAGE: [u8; 22] = [
 #[test]
 fn the_ticket_is_found() {
     assert_eq!(issued_ticket(&MESSAGE), Some(b"ABC".as_slice()));
-    let mut two = MESSAGE.to_vec();
-    two.extend(MESSAGE);
-    assert_eq!(issued_ticket(&two), Some(b"ABC".as_slice()));
+    let mut newer = MESSAGE;
+    newer[17..20].copy_from_slice(b"DEF");
+    let two = [MESSAGE, newer].concat();
+    assert_eq!(issued_ticket(&two), Some(b"DEF".as_slice()));
+    assert_eq!(issued_ticket(&two[..43]), Some(b"ABC".as_slice()));
 }
 
 #[test]
@@ -33,5 +35,34 @@ fn no_prefix_and_no_wrong_length_is_read_beyond() {
         wrong[at] = 0xff;
         let found = issued_ticket(&wrong);
         assert!(found.is_none_or(|ticket| ticket.len() == 3), "byte {at}");
+    }
+}
+
+/// `MESSAGE` with these extensions.
+fn with_extensions(extensions: &[u8]) -> Vec<u8> {
+    let mut message = MESSAGE.to_vec();
+    message[3] += u8::try_from(extensions.len()).expect("short");
+    message[21] = u8::try_from(extensions.len()).expect("short");
+    message.extend(extensions);
+    message
+}
+
+/// Proves: rfc9001 4.6.1 another-early-data-size-is-a-protocol-violation
+#[test]
+fn early_data_is_unlimited_or_the_ticket_is_a_violation() {
+    let other = [0, 99, 0, 1, 7];
+    let sized = |size: u32| {
+        let early = [&[0, 42, 0, 4][..], &size.to_be_bytes()].concat();
+        with_extensions(&[&other[..], &early].concat())
+    };
+    assert_eq!(check(&MESSAGE), Ok(()));
+    assert_eq!(check(&with_extensions(&other)), Ok(()));
+    assert_eq!(check(&sized(u32::MAX)), Ok(()));
+    for size in [0, 1, 16_384, u32::MAX - 1] {
+        assert_eq!(check(&sized(size)).expect_err("a violation").code(), 0x0a);
+    }
+    let whole = sized(7);
+    for len in 0..whole.len() {
+        assert_eq!(check(&whole[..len]), Ok(()), "{len} bytes");
     }
 }

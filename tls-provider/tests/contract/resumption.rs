@@ -1,23 +1,12 @@
 //! Session tickets.
 
-use std::sync::Arc;
-
 use hybriq_tls::{
     ClientHello, ClientOptions, Provider, ServerOptions, Side, Start, Status, issued_ticket,
 };
 
 use crate::support::{
-    Contender, End, HOST, Pair, Slices, client_start, options, pairings, server_start,
+    End, HOST, Pair, Slices, client_start, options, pairings, providers, server_start,
 };
-
-fn providers(
-    (client, server): (&Contender, &Contender),
-    options: &(ClientOptions, ServerOptions),
-) -> (Arc<dyn Provider>, Arc<dyn Provider>) {
-    let client = (client.client)(&options.0).expect("a client");
-    let server = (server.server)(&options.1).expect("a server");
-    (client, server)
-}
 
 #[track_caller]
 fn resumed(client: &dyn Provider, server: &dyn Provider) -> bool {
@@ -159,5 +148,27 @@ fn a_ticket_of_another_server_leads_to_a_full_handshake() {
         let other = (pairing.1.server)(&options.1).expect("a server with other ticket keys");
         assert!(!resumed(&*client, &*server));
         assert!(!resumed(&*client, &*other));
+    }
+}
+
+#[test]
+fn a_ticket_does_not_replace_the_certificate_that_another_server_requires() {
+    use hybriq_tls::{ClientAuth, EarlyData, Tickets};
+    let trust = crate::support::Authority::new("clients").trust();
+    for pairing in pairings() {
+        for early_data in [EarlyData::Off, EarlyData::On] {
+            if early_data.is_on() && !pairing.1.early_data {
+                continue;
+            }
+            let (client, server) = options();
+            let server = server.tickets(Tickets::new()).early_data(early_data);
+            let strict = server
+                .clone()
+                .client_auth(ClientAuth::Required(trust.clone()));
+            let (client, open) = providers(pairing, &(client, server));
+            let strict = (pairing.1.server)(&strict).expect("a server");
+            assert!(!resumed(&*client, &*open));
+            Pair::new(&*client, &*strict).fail();
+        }
     }
 }

@@ -5,9 +5,9 @@ use std::task::Waker;
 
 use bytes::{Buf, BytesMut};
 use hybriq_tls::{
-    Backend, CertificateDer, ClientHello, ClientOptions, ConfigError, Error, Flight, Group,
-    Identity, KeyExchange, Level, PerLevel, PrivateKeyDer, Provider, Secret, ServerOptions,
-    Session, Side, Start, Status, Trust,
+    Backend, CertificateDer, ClientHello, ClientOptions, ConfigError, EarlyDataStatus, Error,
+    Flight, Group, Identity, KeyExchange, Level, PerLevel, PrivateKeyDer, Provider, Secret,
+    ServerOptions, Session, Side, Start, Status, Trust,
 };
 use rcgen::{
     BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -26,6 +26,8 @@ pub(crate) struct Contender {
     pub(crate) name: &'static str,
     /// The groups it does alone, with a certificate of ECDSA over P-256.
     pub(crate) groups: &'static [Group],
+    /// Whether it has 0-RTT.
+    pub(crate) early_data: bool,
     pub(crate) client: fn(&ClientOptions) -> Result<Arc<dyn Provider>, ConfigError>,
     pub(crate) server: fn(&ServerOptions) -> Result<Arc<dyn Provider>, ConfigError>,
 }
@@ -35,6 +37,7 @@ pub(crate) const CONTENDERS: &[Contender] = &[
     Contender {
         name: "rustls",
         groups: &Group::ALL,
+        early_data: true,
         client: |options| Backend::Rustls.client(options),
         server: |options| Backend::Rustls.server(options),
     },
@@ -42,6 +45,7 @@ pub(crate) const CONTENDERS: &[Contender] = &[
     Contender {
         name: "s2n-tls",
         groups: &[Group::SECP384R1],
+        early_data: false,
         client: |options| Backend::S2nTls.client(options),
         server: |options| Backend::S2nTls.server(options),
     },
@@ -126,6 +130,18 @@ impl Authority {
     pub(crate) fn trust(&self) -> Trust {
         Trust::roots_der([self.certificate.clone()])
     }
+}
+
+/// A provider of each end, both with their own memory.
+pub(crate) fn providers(
+    (client, server): (&Contender, &Contender),
+    options: &(ClientOptions, ServerOptions),
+) -> (Arc<dyn Provider>, Arc<dyn Provider>) {
+    // Shown where the test fails.
+    println!("{} to {}", client.name, server.name);
+    let client = (client.client)(&options.0).expect("a client");
+    let server = (server.server)(&options.1).expect("a server");
+    (client, server)
 }
 
 /// Options of both ends that connect as they are.
@@ -390,8 +406,11 @@ impl Pair {
                 assert_eq!(client.suite(), server.suite());
             }
         }
-        assert_eq!(self.client.secrets.len(), 4);
-        assert_eq!(self.server.secrets.len(), 4);
+        // A client has the secret of 0-RTT data as soon as it offers it, a server once it accepts.
+        let offered = self.client.session.early_data() != EarlyDataStatus::None;
+        let accepted = self.server.session.early_data() == EarlyDataStatus::Accepted;
+        assert_eq!(self.client.secrets.len(), 4 + usize::from(offered));
+        assert_eq!(self.server.secrets.len(), 4 + usize::from(accepted));
         let exporters = [&self.client.exporter, &self.server.exporter]
             .map(|secret| secret.as_ref().expect("an exporter secret").as_bytes());
         assert_eq!(exporters[0], exporters[1]);

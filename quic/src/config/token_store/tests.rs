@@ -6,7 +6,7 @@ fn token(number: usize) -> Bytes {
     Bytes::from(number.to_be_bytes().to_vec())
 }
 
-/// Proves: rfc9000 8.1.3 token-used-once
+/// Proves: rfc9000 8.1.4 replay-is-limited
 #[test]
 fn a_token_is_given_out_once() {
     let store = MemoryTokenStore::new();

@@ -27,6 +27,8 @@ pub(crate) struct SendBuffer {
     end: u64,
     acked_ahead: RangeSet,
     lost: RangeSet,
+    /// Nothing from here on is needed, where something was given up.
+    needed: u64,
 }
 
 #[derive(Debug)]
@@ -66,6 +68,7 @@ impl SendBuffer {
             end: 0,
             acked_ahead: RangeSet::new(),
             lost: RangeSet::new(),
+            needed: u64::MAX,
         }
     }
 
@@ -145,9 +148,25 @@ impl SendBuffer {
         self.end
     }
 
-    /// Whether everything written was acknowledged.
+    /// Whether everything written was acknowledged, or everything that is still needed of it.
     pub(crate) const fn is_acked(&self) -> bool {
-        self.acked == self.end
+        self.acked == self.end || self.acked >= self.needed
+    }
+
+    /// Gives up what lies from `offset` on: what was not sent never is, what was lost is not sent
+    /// again. Nothing is written any more.
+    pub(crate) fn give_up(&mut self, offset: u64) {
+        self.needed = self.needed.min(offset);
+        self.lost.remove(self.needed..u64::MAX);
+        self.end = self.end.min(self.next.max(self.needed));
+        while self
+            .chunks
+            .back()
+            .is_some_and(|back| back.start >= self.needed)
+        {
+            self.chunks.pop_back();
+        }
+        self.cursor = 0;
     }
 
     /// The lowest range that was lost and not sent again.
@@ -240,11 +259,12 @@ impl SendBuffer {
     pub(crate) fn on_lost(&mut self, range: Range<u64>) {
         debug_assert!(range.end <= self.next, "lost what was not sent");
         let start = range.start.max(self.acked);
-        if start >= range.end {
+        let end = range.end.min(self.needed);
+        if start >= end {
             return;
         }
-        self.lost.insert(start..range.end);
-        for acked in self.acked_ahead.overlapping(start..range.end) {
+        self.lost.insert(start..end);
+        for acked in self.acked_ahead.overlapping(start..end) {
             self.lost.remove(acked);
         }
     }

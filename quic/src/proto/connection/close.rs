@@ -123,6 +123,7 @@ impl Connection {
     fn release(&mut self) {
         self.handshake.on_closed();
         self.streams.on_closed();
+        self.datagrams.on_closed();
         for space in Space::ALL {
             self.recovery.discard_space(space);
         }
@@ -180,11 +181,11 @@ impl Connection {
                 || self.handshake.requires_post_quantum())
     }
 
-    pub(super) fn on_version_negotiation(&mut self) {
-        if self.awaits_server() {
-            self.close.set(ConnectionError::VersionMismatch);
-            self.state.on_end();
-        }
+    /// The server speaks none of our versions: end without a word, which it would not understand.
+    pub(super) fn end_for_version(&mut self) {
+        self.close.set(ConnectionError::VersionMismatch);
+        self.state.on_end();
+        self.release();
     }
 
     /// Nothing came for too long: end without a word (RFC 9000 §10.1).

@@ -1,13 +1,16 @@
 //! What a packet carried, and who is told whether it arrived.
 
 use super::{Connection, new_token, spaces::level};
-use crate::proto::{ack_frequency, cids, handshake, packet::Space, recovery::Outcome, streams};
+use crate::proto::{
+    ack_frequency, cids, datagrams, handshake, packet::Space, recovery::Outcome, streams,
+};
 
 /// What one packet carried. Most carry only stream data; the rest is boxed, so that a record stays
 /// small.
 #[derive(Debug)]
 pub(super) struct Carried {
     pub(super) space: Space,
+    pub(super) datagrams: datagrams::Sent,
     pub(super) streams: streams::Sent,
     pub(super) control: Option<Box<Control>>,
 }
@@ -16,13 +19,14 @@ impl Carried {
     pub(super) fn new(space: Space) -> Self {
         Self {
             space,
+            datagrams: datagrams::Sent::default(),
             streams: streams::Sent::default(),
             control: None,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.streams.is_empty() && self.control.is_none()
+        self.streams.is_empty() && self.datagrams.is_empty() && self.control.is_none()
     }
 }
 
@@ -69,6 +73,7 @@ impl Connection {
             self.on_size_acked(&settled);
             let carried = settled.packet.record;
             self.streams.on_acked(&carried.streams);
+            self.datagrams.on_acked(carried.datagrams);
             if let Some(control) = carried.control {
                 self.handshake
                     .on_acked(level(control.space), &control.crypto);
@@ -83,6 +88,7 @@ impl Connection {
             self.on_size_lost(&settled);
             let carried = settled.packet.record;
             self.streams.on_lost(&carried.streams);
+            self.datagrams.on_lost(carried.datagrams);
             if let Some(control) = carried.control {
                 self.handshake
                     .on_lost(level(control.space), &control.crypto);

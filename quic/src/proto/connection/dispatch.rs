@@ -24,9 +24,13 @@ impl Connection {
         match frame {
             Frame::Ack(ack) => {
                 self.stats.acks_received += 1;
+                self.check_ack_keys(space, ack.largest)?;
                 self.on_ack(now, space, &ack)
             }
-            Frame::Crypto(crypto) => self.handshake.on_frame(level(space), &crypto),
+            Frame::Crypto(crypto) => {
+                self.settle_version();
+                self.handshake.on_frame(level(space), &crypto)
+            }
             Frame::Stream(stream) => self.streams.on_stream(&stream),
             Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset),
             Frame::StopSending(stop) => self.streams.on_stop_sending(&stop),
@@ -38,12 +42,14 @@ impl Connection {
             Frame::StreamsBlocked(blocked) => self.streams.on_streams_blocked(&blocked),
             Frame::NewConnectionId(new) => self.peer_cids.on_new_connection_id(&new),
             Frame::RetireConnectionId(retire) => {
-                self.local_cids.on_retire_connection_id(&retire, dcid)
+                self.local_cids.on_retire_connection_id(now, &retire, dcid)
             }
             Frame::PathChallenge(challenge) => {
-                self.on_path_challenge(&challenge);
+                self.on_path_challenge(now, dcid, &challenge);
                 Ok(())
             }
+            Frame::ResetStreamAt(reset) => self.streams.on_reset_stream_at(&reset),
+            Frame::Datagram(datagram) => self.datagrams.on_frame(&datagram),
             Frame::AckFrequency(frame) => self.on_ack_frequency(now, &frame),
             Frame::ImmediateAck => {
                 self.ack_frequency.on_immediate_ack()?;
@@ -57,12 +63,13 @@ impl Connection {
             Frame::Padding(_) | Frame::Ping => Ok(()),
             Frame::NewToken(new) => {
                 self.only_from_server(0x07, "NEW_TOKEN")?;
-                self.new_tokens.on_frame(&new);
+                self.new_tokens.on_frame(self.version(), &new);
                 Ok(())
             }
             Frame::HandshakeDone => {
                 self.only_from_server(0x1e, "HANDSHAKE_DONE")?;
                 self.on_confirmed();
+                self.seek_preferred(now);
                 Ok(())
             }
             Frame::ConnectionClose(close) => {

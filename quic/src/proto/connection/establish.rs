@@ -11,8 +11,18 @@ use std::{
 use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 
 use super::{
-    Connection, Event, Setup, close::Close, new_token::NewTokens, observer::Observer,
-    receive::Early, resume::PathKeys, retry::Retried, spaces, state::State, timers::Timers,
+    Connection, Event, Setup,
+    close::Close,
+    new_token::NewTokens,
+    observer::Observer,
+    preferred,
+    receive::Early,
+    resume::PathKeys,
+    retry::Retried,
+    spaces,
+    state::State,
+    timers::Timers,
+    versions::{self, Attempt, Negotiation},
 };
 use crate::{
     config::{self, TransportConfig},
@@ -21,12 +31,14 @@ use crate::{
         ack_frequency::AckFrequency,
         cids, congestion,
         datagram::Local,
+        datagrams::Datagrams,
         error::{Code, TransportError},
         frame::Crypto,
         handshake::{Failure, Handshake},
+        header_bits::{Grease, HeaderBits},
         limits,
-        packet::{self, Cid, KeyPair, VERSION_1},
-        params::{ACK_DELAY_EXPONENT, Params},
+        packet::{self, Cid, KeyPair, Version},
+        params::{ACK_DELAY_EXPONENT, Params, VersionInformation},
         path::{Path, Paths},
         recovery::{self, Outcome, Recovery},
         space::Received,
@@ -45,6 +57,8 @@ pub struct ClientStart<'a> {
     pub remote: SocketAddr,
     /// The name to verify.
     pub server_name: &'a str,
+    /// The version to begin with.
+    pub attempt: Attempt,
     /// The first connection id of ours.
     pub local_cid: Cid,
     /// The id to call the server by until it says its own: at least 8 random bytes.
@@ -71,12 +85,18 @@ pub struct ServerStart<'a> {
     pub credit: (u64, u64),
     /// The client's address, and ours if it is known.
     pub addresses: (SocketAddr, Local),
+    /// The version of the client's first flight.
+    pub version: Version,
     /// The id the client chose for us, its own id, and ours.
     pub cids: [Cid; 3],
     /// The id the client chose at first, if a Retry gave it the one above.
     pub original_dcid: Option<Cid>,
     /// Whether a token proved the client's address.
     pub validated: bool,
+    /// The stateless reset token of ours.
+    pub reset_token: Option<[u8; 16]>,
+    /// A further id of ours with its token, for the preferred address if there is one.
+    pub preferred: Option<cids::Issued>,
     /// A secret of this connection's own.
     pub seed: u64,
 }
@@ -92,12 +112,14 @@ impl Connection {
             setup,
             remote,
             server_name,
+            ref attempt,
             local_cid,
             initial_dcid,
             seed,
         } = start;
         let mut params = Vec::with_capacity(128);
-        local_params(&setup.transport, local_cid, None).encode(Side::Client, &mut params);
+        let version = attempt.version();
+        local_params(&setup.transport, version, local_cid, None).encode(Side::Client, &mut params);
         let session = setup.provider.session(
             Side::Client,
             Start {
@@ -115,7 +137,9 @@ impl Connection {
             policy: setup.provider.key_exchange(),
             session,
             path: Path::validated(remote, Local::default(), limits::MIN_DATAGRAM as u16),
-            initial: packet::initial_keys(VERSION_1, &initial_dcid, Side::Client),
+            version,
+            initial: packet::initial_keys(version, &initial_dcid, Side::Client),
+            negotiation: Negotiation::client(start),
             received: Received::immediate(),
             local_cid,
             peer_cid: initial_dcid,
@@ -145,9 +169,14 @@ impl Connection {
         let original_dcid = start.original_dcid.unwrap_or(initial_dcid);
         let retry_scid = start.original_dcid.map(|_| initial_dcid);
         let mut params = Vec::with_capacity(192);
+        let original = start.version;
+        let chosen = versions::chosen_by_server(setup, original, client_hello.transport_params());
+        let version = chosen.unwrap_or(original);
         Params {
             retry_scid,
-            ..local_params(&setup.transport, local_cid, Some(original_dcid))
+            stateless_reset_token: start.reset_token,
+            preferred_address: preferred::announced(&setup.transport, start.preferred),
+            ..local_params(&setup.transport, version, local_cid, Some(original_dcid))
         }
         .encode(Side::Server, &mut params);
         let session = setup.provider.session(
@@ -173,7 +202,9 @@ impl Connection {
             policy: setup.provider.key_exchange_for(client_hello.server_name()),
             session,
             path,
-            initial: packet::initial_keys(VERSION_1, &initial_dcid, Side::Server),
+            version,
+            initial: packet::initial_keys(version, &initial_dcid, Side::Server),
+            negotiation: Negotiation::server(original),
             received: start.received,
             local_cid,
             peer_cid,
@@ -181,6 +212,12 @@ impl Connection {
             seed: start.seed,
         });
         connection.path_keys = path_keys;
+        if let Some(issued) = start.preferred {
+            connection.local_cids.issue_preferred(issued);
+        }
+        if let Some(keys) = versions::original_keys(original, version, &initial_dcid) {
+            connection.handshake.keys_mut().keep_original(keys);
+        }
         connection.retried = retry_scid.map(Retried::by_us);
         for pn in 0..start.packets_sent {
             connection
@@ -191,6 +228,10 @@ impl Connection {
             offset: 0,
             data: start.crypto,
         };
+        if chosen.is_none() {
+            connection.close_by_transport(now, versions::none_in_common());
+            return Ok(connection);
+        }
         match connection
             .handshake
             .on_frame(hybriq_tls::Level::Initial, &hello)
@@ -254,18 +295,27 @@ impl Connection {
             spaces: spaces::received(parts.received, config.max_ack_delay),
             recovery,
             ack_frequency: AckFrequency::new(config.max_ack_delay),
-            handshake: Handshake::new(side, parts.session, parts.policy, parts.initial),
+            handshake: Handshake::new(
+                side,
+                parts.session,
+                parts.policy,
+                parts.version,
+                parts.initial,
+            ),
             agreement: None,
-            local_cids: cids::Local::new(worker_of(&parts.local_cid), parts.local_cid),
+            local_cids: cids::Local::new(parts.local_cid),
             peer_cids: cids::Remote::new(parts.peer_cid),
             original_dcid: parts.original_dcid,
+            negotiation: parts.negotiation,
             retried: None,
             new_tokens: NewTokens::default(),
             path_keys: PathKeys::default(),
             peer_params: None,
             streams: Streams::new(side, limits),
+            datagrams: Datagrams::new(config.datagrams),
             close: Close::default(),
             timers: Timers::new(now, &config),
+            header_bits: HeaderBits::new(side, derived(parts.seed, b"header"), config.spin_bit),
             paced_until: None,
             early: Early::default(),
             events: VecDeque::new(),
@@ -301,7 +351,7 @@ impl Connection {
             let error = TransportError::new(missing, "no transport parameters");
             return self.fail(now, Failure::Transport(error));
         }
-        self.agreement = Agreement::new(self.handshake.negotiated());
+        self.agreement = Agreement::new(self.handshake.negotiated(), self.version());
         if self.agreement.is_none() {
             let error = TransportError::new(
                 Code::INTERNAL_ERROR,
@@ -341,6 +391,7 @@ impl Connection {
         };
         let params = Params::decode(bytes, self.side.peer())?;
         self.check_cids(&params)?;
+        self.check_versions(&params)?;
         self.streams.set_peer_limits(PeerLimits {
             max_data: params.initial_max_data,
             bidi_local: params.initial_max_stream_data_bidi_local,
@@ -348,13 +399,23 @@ impl Connection {
             uni: params.initial_max_stream_data_uni,
             max_bidi: params.initial_max_streams_bidi,
             max_uni: params.initial_max_streams_uni,
+            reset_at: params.reset_stream_at,
         });
+        if let Some(preferred) = &params.preferred_address {
+            let (cid, token) = (preferred.cid, preferred.reset_token);
+            self.peer_cids.set_preferred(cid, token)?;
+        }
         self.local_cids
             .set_peer_limit(params.active_connection_id_limit);
         if let Some(token) = params.stateless_reset_token {
             self.peer_cids.set_first_reset_token(token);
         }
+        self.datagrams
+            .set_peer_limit(params.max_datagram_frame_size);
         self.timers.set_peer_idle_timeout(params.max_idle_timeout);
+        if params.grease_quic_bit && self.config.grease == Grease::On {
+            self.header_bits.on_greased_peer();
+        }
         let requests = self.config.ack_frequency == config::AckFrequency::Adaptive;
         self.ack_frequency.set_peer_delays(
             params.max_ack_delay,
@@ -388,7 +449,9 @@ struct Parts<'a> {
     policy: &'a KeyExchange,
     session: Box<dyn Session>,
     path: Path,
+    version: Version,
     initial: KeyPair,
+    negotiation: Negotiation,
     received: Received,
     local_cid: Cid,
     peer_cid: Cid,
@@ -397,8 +460,14 @@ struct Parts<'a> {
 }
 
 /// What we tell the peer about ourselves.
-fn local_params(config: &TransportConfig, local_cid: Cid, original_dcid: Option<Cid>) -> Params {
+fn local_params(
+    config: &TransportConfig,
+    version: Version,
+    local_cid: Cid,
+    original_dcid: Option<Cid>,
+) -> Params {
     Params {
+        version_information: Some(VersionInformation::new(version, config.versions)),
         original_dcid,
         initial_scid: Some(local_cid),
         max_idle_timeout: config.idle_timeout.unwrap_or(Duration::ZERO),
@@ -410,9 +479,12 @@ fn local_params(config: &TransportConfig, local_cid: Cid, original_dcid: Option<
         initial_max_streams_uni: config.max_uni_streams,
         max_ack_delay: config.max_ack_delay,
         min_ack_delay: AckFrequency::new(config.max_ack_delay).local_min_delay(),
+        reset_stream_at: true,
+        max_datagram_frame_size: config.datagrams.max_frame_size(),
         ack_delay_exponent: ACK_DELAY_EXPONENT,
         disable_active_migration: !config.migration,
         active_connection_id_limit: limits::PEER_CIDS as u64,
+        grease_quic_bit: config.grease == Grease::On,
         ..Params::default()
     }
 }
@@ -423,9 +495,4 @@ fn derived(seed: u64, purpose: &[u8]) -> u64 {
     hasher.write_u64(seed);
     hasher.write(purpose);
     hasher.finish()
-}
-
-/// The worker's index is the first byte of every id of ours.
-fn worker_of(cid: &Cid) -> u8 {
-    cid.as_bytes().first().copied().unwrap_or_default()
 }

@@ -7,6 +7,13 @@ use crate::proto::{
     packet::{Header, PacketBuilder, Space},
 };
 
+/// Whether a forged packet has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum QuicBit {
+    Set,
+    Clear,
+}
+
 impl Connection {
     /// A datagram of one packet, padded to `pad_to` bytes, under a header that the test changes.
     /// For tests.
@@ -14,13 +21,32 @@ impl Connection {
     /// # Panics
     /// Where the space has no keys, or the frames do not fit 1200 bytes.
     #[doc(hidden)]
-    #[expect(clippy::missing_panics_doc, clippy::expect_used, reason = "for tests")]
     pub fn forge(
         &mut self,
         space: Space,
         change: impl FnOnce(&mut Header<'_>),
         pad_to: usize,
         fill: impl FnOnce(&mut FrameWriter<'_>),
+    ) -> Vec<u8> {
+        self.forge_packet(space, change, pad_to, (QuicBit::Set, fill))
+    }
+
+    /// The same with a PING, and without the QUIC bit.
+    #[doc(hidden)]
+    pub fn forge_without_quic_bit(&mut self, space: Space) -> Vec<u8> {
+        let ping = |out: &mut FrameWriter<'_>| {
+            out.ping();
+        };
+        self.forge_packet(space, |_| (), 0, (QuicBit::Clear, ping))
+    }
+
+    #[expect(clippy::expect_used, reason = "for tests")]
+    fn forge_packet(
+        &mut self,
+        space: Space,
+        change: impl FnOnce(&mut Header<'_>),
+        pad_to: usize,
+        (quic_bit, fill): (QuicBit, impl FnOnce(&mut FrameWriter<'_>)),
     ) -> Vec<u8> {
         let pn = self.recovery.next_number(space);
         let mut header = self.header(space);
@@ -31,6 +57,9 @@ impl Connection {
         let mut frames = packet.frames();
         fill(&mut frames);
         let len = frames.len();
+        if quic_bit == QuicBit::Clear {
+            packet.clear_quic_bit();
+        }
         let keys = self.sealing_keys(space).expect("the space has keys");
         let size = packet.finish_padded(len, pad_to, keys);
         self.recovery.on_number_used(space, pn);

@@ -28,13 +28,24 @@ impl Connection {
         if self.path.is_at(at) {
             return Ok(());
         }
-        for path in self.paths.iter_mut() {
-            // Only the last wish counts.
-            if path.role == Role::Candidate && !path.is_at(at) {
-                path.role = Role::Heard;
+        let preferred = self.preferred_candidate();
+        self.drop_candidates();
+        self.probe_path(now, at)?;
+        if let Some(peer) = preferred {
+            // Both ways to the server are tried from there, and the preferred one wins (RFC 9000
+            // §9.6.3). Without an id for it there is still the other.
+            let _ = self.probe_path(now, Address { peer, local });
+        }
+        Ok(())
+    }
+
+    /// Only the last wish counts.
+    pub(super) fn drop_candidates(&mut self) {
+        while let Some(place) = self.paths.position_of(Role::Candidate) {
+            if let Some(path) = self.paths.take(place) {
+                self.drop_path(&path);
             }
         }
-        self.probe_path(now, at)
     }
 
     fn may_migrate(&self) -> Result<(), MigrateError> {
@@ -122,7 +133,13 @@ impl Connection {
         }
         self.paced_until = None;
         self.elsewhere = None;
-        self.announces = self.side.is_client();
+        if self.side.is_client() {
+            self.announces = true;
+            if self.used_preferred() {
+                self.drop_candidates();
+            }
+        }
+        self.header_bits.on_new_path();
         let change = PathChange::of(self.path.address());
         self.events.push_back(Event::PathChanged(change));
     }
@@ -141,8 +158,9 @@ impl Connection {
     fn change_recovery(&mut self, now: Instant, old: &mut Path) {
         if self.path.resembles(old) {
             self.path.take_mtu(old);
+            self.path.mtu_mut().on_left();
             self.path.saved = None;
-            self.recovery.reset_ecn();
+            self.recovery.follow_path();
             return;
         }
         let saved = self.path.saved.take();

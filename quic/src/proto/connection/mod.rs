@@ -5,10 +5,12 @@
 //! tells the owners what was acknowledged and what was lost.
 
 mod close;
+mod datagrams;
 mod delivery;
 mod dispatch;
 mod establish;
 mod forge;
+mod key_update;
 mod migration;
 mod mtu;
 mod new_token;
@@ -26,6 +28,7 @@ mod spaces;
 mod state;
 mod timers;
 mod transmit;
+mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -43,18 +46,22 @@ pub(crate) use self::reset::reset_tail;
 use self::{
     close::Close, delivery::Carried, new_token::NewTokens, observer::Observer, paths::Elsewhere,
     receive::Early, resume::PathKeys, retry::Retried, state::State, timers::Timers,
+    versions::Negotiation,
 };
 pub use self::{
     establish::{ClientStart, ServerStart},
     setup::Setup,
+    versions::Attempt,
 };
 use super::{
     ack_frequency::AckFrequency,
     cids::{self, CidEvent},
     datagram::Local,
+    datagrams::{DatagramEvent, Datagrams},
     frame::EcnCounts,
     handshake::{self, Handshake},
-    packet::{self, Cid, PerSpace},
+    header_bits::HeaderBits,
+    packet::{Cid, PerSpace},
     params::Params,
     path::{Address, Path, Paths},
     recovery::{Outcome, Recovery},
@@ -81,6 +88,8 @@ pub enum Event {
     PathChanged(PathChange),
     /// A path was to be used, or was in use, and leads nowhere.
     PathFailed(PathChange),
+    /// There is news of DATAGRAM frames.
+    Datagram(DatagramEvent),
     /// The connection is over for the application. Comes once, last.
     Closed(ConnectionError),
 }
@@ -108,6 +117,8 @@ impl PathChange {
 pub(crate) enum Need {
     /// More connection ids to give to the peer: [`Connection::issue_cids`].
     Cids,
+    /// To begin again under new ids: [`Connection::restart`].
+    Restart,
     /// Packets with this connection id belong here.
     Issued(Cid),
     /// They do no longer.
@@ -145,13 +156,16 @@ pub struct Connection {
     local_cids: cids::Local,
     peer_cids: cids::Remote,
     original_dcid: Cid,
+    negotiation: Negotiation,
     retried: Option<Retried>,
     new_tokens: NewTokens,
     path_keys: PathKeys,
     peer_params: Option<Params>,
     streams: Streams,
+    datagrams: Datagrams,
     close: Close,
     timers: Timers,
+    header_bits: HeaderBits,
     /// When what waits for its time may leave.
     paced_until: Option<Instant>,
     early: Early,
@@ -170,11 +184,17 @@ impl Connection {
         if let Some(event) = self.streams.poll_event() {
             return Some(Event::Stream(event));
         }
+        if let Some(event) = self.datagrams.poll_event() {
+            return Some(Event::Datagram(event));
+        }
         self.close.take_event().map(Event::Closed)
     }
 
     /// What the endpoint has to do for this connection.
     pub(crate) fn poll_need(&mut self) -> Option<Need> {
+        if self.negotiation.wants_restart() {
+            return Some(Need::Restart);
+        }
         match self.local_cids.poll_event() {
             Some(CidEvent::Issued(cid)) => return Some(Need::Issued(cid)),
             Some(CidEvent::Retired(cid)) => return Some(Need::Retired(cid)),
@@ -189,16 +209,26 @@ impl Connection {
         (self.state.is_confirmed() && self.local_cids.missing() > 0).then_some(Need::Cids)
     }
 
-    /// Gives the peer the connection ids it still may have, made from random bytes.
-    pub(crate) fn issue_cids(&mut self, random: impl FnMut(&mut [u8])) {
-        let random = std::cell::RefCell::new(random);
-        let token = |_: &Cid| {
-            let mut token = [0; 16];
-            (random.borrow_mut())(&mut token);
-            token
-        };
-        self.local_cids
-            .issue(|bytes| (random.borrow_mut())(bytes), token);
+    /// Gives the peer the connection ids it still may have.
+    pub(crate) fn issue_cids(&mut self, issue: impl FnMut() -> cids::Issued) {
+        self.local_cids.issue(issue);
+    }
+
+    /// Changes the ids of both directions, so that whoever watches cannot tell that what follows is
+    /// the same connection as what was before (RFC 9000 §9.5): from now on we send to another id of
+    /// the peer's, and the peer is given new ones of ours and told to retire the old.
+    ///
+    /// `false` if the peer has not retired those from the last time, gave us no id to move to, or
+    /// uses none. What could be changed is.
+    pub fn rotate_cids(&mut self, now: Instant) -> bool {
+        if !self.state.is_confirmed() {
+            return false;
+        }
+        let peer = self.peer_cids.advance();
+        if peer {
+            self.header_bits.on_new_path();
+        }
+        self.local_cids.rotate(now) && peer
     }
 
     /// The connection ids of ours that are in use.
@@ -241,9 +271,11 @@ impl Connection {
             ptos: self.recovery.ptos(),
             ecn_echoed: self.recovery.ecn_echoed(),
             ecn_received: self.ecn_received(),
+            key_updates: self.key_updates(),
             rtt: self.recovery.rtt().smoothed(),
             congestion_window: self.recovery.window(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
+            datagram_frames: self.datagrams.stats(),
             ..self.stats
         }
     }
@@ -266,29 +298,6 @@ impl Connection {
     /// Whether it was closed, by anybody.
     pub fn is_closed(&self) -> bool {
         self.state.is_closed()
-    }
-
-    /// Starts a key update (RFC 9001 §6), if the last one is over.
-    ///
-    /// Returns whether one was started.
-    pub fn update_keys(&mut self) -> bool {
-        let confirmed = self.state.is_confirmed();
-        let largest_acked = self.recovery.largest_acked(packet::Space::Data);
-        match self.handshake.keys_mut().one_rtt_mut() {
-            Some(keys) if confirmed && keys.may_update(largest_acked) => {
-                keys.update();
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// How often the 1-RTT keys were updated, by either end.
-    pub fn key_updates(&self) -> u64 {
-        self.handshake
-            .keys()
-            .one_rtt()
-            .map_or(0, handshake::OneRtt::updates)
     }
 
     fn fail(&mut self, now: Instant, failure: handshake::Failure) {

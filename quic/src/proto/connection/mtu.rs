@@ -118,7 +118,7 @@ impl Connection {
     #[inline]
     pub(super) fn on_size_acked(&mut self, settled: &Settled<Carried>) {
         let packet = &settled.packet;
-        if packet.record.space == Space::Data {
+        if packet.record.space == Space::Data && packet.snapshot.is_some() {
             let mtu = self.path.mtu_mut();
             mtu.on_acked(settled.pn, packet.size, packet.time_sent);
         }
@@ -127,7 +127,8 @@ impl Connection {
     /// A packet was lost: because of its size?
     pub(super) fn on_size_lost(&mut self, settled: &Settled<Carried>) {
         let packet = &settled.packet;
-        if packet.record.space != Space::Data {
+        // What travelled another path says nothing of this one.
+        if packet.record.space != Space::Data || packet.snapshot.is_none() {
             return;
         }
         let rtt = self.recovery.rtt().smoothed();

@@ -5,12 +5,13 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 
-use super::{ClientStart, Connection};
+use super::{ClientStart, Connection, Setup};
 use crate::{
     config::SharedStore,
     proto::{
         frame::{FrameWriter, NewToken},
-        limits, packet,
+        limits,
+        packet::Version,
         token::Token,
     },
 };
@@ -43,20 +44,24 @@ impl Sent {
 }
 
 impl NewTokens {
-    /// Takes a token of an earlier connection to the same server, if there is one.
+    /// Those of a client whose first Initial packets carry what its attempt has.
     pub(super) fn of_client(start: &ClientStart<'_>) -> Self {
         let Some(store) = &start.setup.transport.token_store else {
             return Self::default();
         };
         Self {
-            spent: store
-                .0
-                .take(start.server_name, packet::VERSION_1)
-                .filter(|token| token.len() <= limits::TOKEN_LEN)
-                .unwrap_or_default(),
+            spent: start.attempt.token(),
             store: Some((store.clone(), start.server_name.into())),
             ..Self::default()
         }
+    }
+
+    /// Takes a token out of an earlier connection of this version to the same server, if there is
+    /// one.
+    pub(super) fn take(setup: &Setup, server_name: &str, version: Version) -> Option<Bytes> {
+        let store = setup.transport.token_store.as_ref()?;
+        let token = store.0.take(server_name, version.number())?;
+        (token.len() <= limits::TOKEN_LEN).then_some(token)
     }
 
     /// The token in the Initial packets of a client that followed no Retry.
@@ -64,13 +69,14 @@ impl NewTokens {
         &self.spent
     }
 
-    /// A server gave us a token. One so large that it would crowd out the ClientHello is not kept.
-    pub(super) fn on_frame(&self, frame: &NewToken<'_>) {
+    /// A server gave us a token, which is of the version in use (RFC 9369 §5). One so large that it
+    /// would crowd out the ClientHello is not kept.
+    pub(super) fn on_frame(&self, version: Version, frame: &NewToken<'_>) {
         if let Some((store, name)) = &self.store
             && frame.token.len() <= limits::TOKEN_LEN
         {
             let token = Bytes::copy_from_slice(frame.token);
-            store.0.put(name, packet::VERSION_1, token);
+            store.0.put(name, version.number(), token);
         }
     }
 

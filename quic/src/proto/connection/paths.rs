@@ -46,18 +46,22 @@ impl Connection {
     }
 
     fn admit_elsewhere(&mut self, at: Address, bytes: u64) -> bool {
-        let known = self.paths.find_mut(at);
-        let is_known = known.is_some();
-        if let Some(path) = known {
+        if let Some(path) = self.paths.find_mut(at) {
             path.on_received(bytes);
         } else if !self.may_come_from(at) {
             return false;
+        } else if self.is_active_socket(at) {
+            return true;
         }
-        // A client's own address may change under it, and no server can move a client.
-        if is_known || self.side.is_server() {
-            self.elsewhere = Some(Elsewhere { at, bytes });
-        }
+        self.elsewhere = Some(Elsewhere { at, bytes });
         true
+    }
+
+    /// Whether it is a client's path in use although its address changed under it: it takes what
+    /// comes, and sends from where it did.
+    fn is_active_socket(&self, at: Address) -> bool {
+        let same_socket = at.local.socket == self.path.local().socket;
+        self.side.is_client() && same_socket && at.peer == self.path.peer()
     }
 
     /// Whether what comes from an address that is not known is looked at. A server never moves, but
@@ -66,7 +70,8 @@ impl Connection {
     /// forgot it: that changes nothing but the port.
     fn may_come_from(&self, at: Address) -> bool {
         if self.side.is_client() {
-            return at.peer == self.path.peer();
+            // It may come late, or from a server that still asks whether we are there.
+            return at.peer == self.path.peer() || at.peer == self.first_peer;
         }
         let may_move = self.config.migration
             || at.peer.ip() == self.path.peer().ip()
@@ -120,6 +125,7 @@ impl Connection {
     /// A packet was taken that came elsewhere, with a number larger than all before and more than
     /// probing frames: the peer is there now (RFC 9000 §9.3).
     pub(super) fn on_peer_moved(&mut self, now: Instant, dcid: &Cid) {
+        self.hear(now, dcid);
         let Some(place) = self.place_elsewhere().filter(|_| self.side.is_server()) else {
             return;
         };
@@ -162,7 +168,14 @@ impl Connection {
     }
 
     /// Queues the answer, on the path that the challenge came on (RFC 9000 §8.2.2).
-    pub(super) fn on_path_challenge(&mut self, challenge: &PathChallenge) {
+    pub(super) fn on_path_challenge(
+        &mut self,
+        now: Instant,
+        dcid: &Cid,
+        challenge: &PathChallenge,
+    ) {
+        // The packet may have brought the id that the path needs.
+        self.hear(now, dcid);
         let path = self.came_on().and_then(|which| self.path_mut(which));
         if let Some(path) = path {
             path.on_challenge(challenge);

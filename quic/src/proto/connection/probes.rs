@@ -93,9 +93,13 @@ impl Connection {
         frames: &mut FrameWriter<'_>,
     ) -> Option<u64> {
         let data = self.paths.draw().to_be_bytes();
+        if which != Which::Active && expanded == Expanded::Full {
+            self.local_cids.repeat_frames(frames);
+        }
+        let before = frames.len();
         let path = self.path_mut(which)?;
         path.write_frames(frames);
-        let answers = !frames.is_empty();
+        let answers = frames.len() > before;
         if path.validation.is_due() && frames.write(&PathChallenge(data)) {
             path.validation.on_sent(now, data, expanded);
         }

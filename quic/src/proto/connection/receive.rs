@@ -10,6 +10,8 @@ use crate::proto::{
     datagram::Arrival,
     error::{Code, TransportError},
     frame::Frame,
+    handshake::Violation,
+    header_bits::Grease,
     limits,
     packet::{self, Decoded, Kind, OpenError, Protected, Space},
     recovery,
@@ -48,7 +50,7 @@ impl Early {
 
 /// Whether a packet does nothing but ask for a path, or answer (RFC 9000 §9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Probing {
+pub(super) enum Probing {
     Only,
     No,
 }
@@ -96,9 +98,9 @@ impl Connection {
         let datagram_len = datagram.len();
         let mut first_dcid = None;
         let mut rest = datagram;
-        while !rest.is_empty() && self.state.is_open() {
+        while !rest.is_empty() && self.state.is_open() && !self.negotiation.wants_restart() {
             let datagram_left = rest.len();
-            let Ok((decoded, next)) = packet::decode(rest, limits::LOCAL_CID_LEN) else {
+            let Ok((decoded, next)) = packet::decode(rest, self.local_cids.cid_len()) else {
                 self.on_dropped(datagram_len, DropTrigger::Invalid);
                 return;
             };
@@ -116,17 +118,7 @@ impl Connection {
                 }
                 Decoded::Protected(packet) => self.take_packet(now, seen, packet),
                 Decoded::VersionNegotiation(packet) => {
-                    let ours = packet
-                        .versions()
-                        .any(|version| version == packet::VERSION_1);
-                    let meant = packet.scid == self.peer_cids.active().as_bytes()
-                        && self
-                            .local_cids
-                            .active()
-                            .any(|cid| cid.as_bytes() == packet.dcid);
-                    if meant && !ours {
-                        self.on_version_negotiation();
-                    }
+                    self.on_version_negotiation(now, &packet);
                     Fate::Dropped(DropTrigger::Unsupported)
                 }
                 Decoded::Retry(retry) if self.on_retry(now, &retry) => Fate::Accepted,
@@ -177,6 +169,12 @@ impl Connection {
             return Fate::Dropped(DropTrigger::ConnectionUnknown);
         }
         let kind = packet.kind;
+        if packet
+            .version
+            .is_some_and(|version| !self.may_be_of(kind, version))
+        {
+            return Fate::Dropped(DropTrigger::Unsupported);
+        }
         if self.waits_for_keys(kind) {
             let kept = self.early.keep(kind, packet.bytes, seen);
             return if kept {
@@ -186,9 +184,13 @@ impl Connection {
             };
         }
         let (dcid, scid, size) = (packet.dcid, packet.scid, packet.bytes.len());
+        let spin = packet.spin();
         let largest = self.spaces[kind.space()].largest().map(|(pn, _)| pn);
         let opened = match kind {
             Kind::OneRtt => self.open_one_rtt(now, packet, largest),
+            _ if self.tells_version(&packet) => {
+                opened_long(self.open_in_new_version(packet, largest))
+            }
             _ => self.open_long(packet, largest),
         };
         let (pn, payload) = match opened {
@@ -207,6 +209,9 @@ impl Connection {
             events::Event::PacketReceived(packet)
         });
         self.on_authentic(kind, &scid);
+        if kind == Kind::OneRtt {
+            self.header_bits.on_packet(pn, spin);
+        }
         if self.elsewhere.is_some() && kind == Kind::OneRtt {
             self.hear(now, &dcid);
         }
@@ -228,9 +233,13 @@ impl Connection {
         Fate::Accepted
     }
 
-    /// Whether it is an Initial that must be dropped: by a server in a datagram that is not full
+    /// Whether it must be dropped: without the QUIC bit, unless we announced to take such
+    /// (RFC 9287), and an Initial by a server in a datagram that is not full
     /// (RFC 9000 §14.1), by a client with a token (§17.2.2).
     fn is_forbidden(&self, packet: &Protected<'_>, datagram_len: usize) -> bool {
+        if !packet.has_quic_bit() && self.config.grease == Grease::Off {
+            return true;
+        }
         packet.kind == Kind::Initial
             && match self.side {
                 Side::Server => datagram_len < limits::MIN_DATAGRAM,
@@ -261,17 +270,13 @@ impl Connection {
         largest: Option<u64>,
     ) -> Option<Result<(u64, &'p mut [u8]), TransportError>> {
         let keys = match packet.kind {
-            Kind::Initial => self.handshake.keys().initial(),
-            Kind::Handshake => self.handshake.keys().handshake(),
+            Kind::Initial => self.initial_opening_keys(packet.version?),
+            Kind::Handshake => self.handshake.keys().handshake().map(|keys| &keys.peer),
             Kind::ZeroRtt | Kind::OneRtt => None,
         }?;
-        let packet = packet.unprotect(&keys.peer.header, largest).ok()?;
+        let packet = packet.unprotect(&keys.header, largest).ok()?;
         let pn = packet.pn;
-        match packet.open(&keys.peer.packet) {
-            Ok(payload) => Some(Ok((pn, payload))),
-            Err(OpenError::Undecryptable) => None,
-            Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
-        }
+        opened_long(Some(packet.open(&keys.packet).map(|payload| (pn, payload))))
     }
 
     /// Opens a 1-RTT packet and follows the peer's key updates (RFC 9001 §6).
@@ -289,8 +294,11 @@ impl Connection {
         let which = keys.choose(packet.key_phase, pn);
         match packet.open(keys.opening(which)) {
             Ok(payload) => {
-                keys.on_opened(which, pn, keep_until);
-                Some(Ok((pn, payload)))
+                let followed = keys.on_opened(which, pn, keep_until);
+                Some(match followed {
+                    Ok(()) => Ok((pn, payload)),
+                    Err(violation) => Err(key_update_error(violation)),
+                })
             }
             Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
             Err(OpenError::Undecryptable) => keys.on_failed().then(|| {
@@ -316,7 +324,7 @@ impl Connection {
         }
     }
 
-    fn take_frames(
+    pub(super) fn take_frames(
         &mut self,
         now: Instant,
         kind: Kind,
@@ -394,6 +402,19 @@ impl Connection {
     pub(super) fn pto(&self, space: Space) -> std::time::Duration {
         self.recovery.pto(space, &self.recovery_context())
     }
+}
+
+/// A packet that is not authentic is dropped; a peer that sets reserved bits is at fault.
+fn opened_long<T>(opened: Option<Result<T, OpenError>>) -> Option<Result<T, TransportError>> {
+    match opened? {
+        Ok(opened) => Some(Ok(opened)),
+        Err(OpenError::Undecryptable) => None,
+        Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
+    }
+}
+
+pub(super) fn key_update_error(Violation(reason): Violation) -> TransportError {
+    TransportError::new(Code::KEY_UPDATE_ERROR, reason)
 }
 
 fn reserved_bits() -> TransportError {

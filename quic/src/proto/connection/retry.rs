@@ -46,6 +46,7 @@ impl Connection {
     /// is ignored; says whether it was followed.
     pub(super) fn on_retry(&mut self, now: Instant, retry: &packet::Retry<'_>) -> bool {
         let meant = self.awaits_server()
+            && retry.version == self.original_version()
             && self.local_cids.active().any(|cid| cid == retry.dcid)
             && retry.scid != self.original_dcid;
         if !meant || !retry.verify(&self.original_dcid) {
@@ -56,7 +57,7 @@ impl Connection {
             token: retry.token.into(),
         });
         self.peer_cids.set_first(retry.scid);
-        let keys = packet::initial_keys(packet::VERSION_1, &retry.scid, Side::Client);
+        let keys = packet::initial_keys(retry.version, &retry.scid, Side::Client);
         self.handshake.keys_mut().replace_initial(keys);
         let mut outcome = std::mem::take(&mut self.outcome);
         self.recovery.on_retry(now, &mut outcome);

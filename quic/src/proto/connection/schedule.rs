@@ -8,9 +8,7 @@ use super::{
     spaces::level,
 };
 use crate::error::By;
-use crate::proto::{
-    frame::FrameWriter, packet::Space, params::ACK_DELAY_EXPONENT, streams::Timing,
-};
+use crate::proto::{frame::FrameWriter, packet::Space, params::ACK_DELAY_EXPONENT};
 
 /// What a space wants to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,7 +88,9 @@ impl Connection {
                     || self.new_tokens.has_pending()
                     || self.local_cids.has_pending()
                     || self.peer_cids.has_pending()
-                    || self.streams.has_pending()))
+                    || self.timers.asks()
+                    || self.streams.has_pending()
+                    || self.datagrams.has_pending()))
     }
 
     /// Fills one packet. Earlier lines win: the order below is the priority.
@@ -107,7 +107,9 @@ impl Connection {
             out.ping();
             return carried;
         }
-        self.write_ack(space, now, out);
+        if space != Space::Data || wish != Wish::Frames || !self.datagrams.take_squeezed() {
+            self.write_ack(space, now, out);
+        }
         let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
         if probing && space == Space::Data && self.ack_frequency.can_ask() {
             out.immediate_ack();
@@ -127,15 +129,14 @@ impl Connection {
                 control.new_token = self.new_tokens.write_frames(out);
                 control.local_cids = self.local_cids.write_frames(out);
                 control.peer_cids = self.peer_cids.write_frames(out);
-                let rtt = self.recovery.rtt().smoothed();
-                let timing = Timing { now, rtt };
-                self.streams.write_frames(timing, out, &mut carried.streams);
+                self.write_data(now, out, &mut carried);
             }
         }
         // Not in the handshake: an Initial that elicits an acknowledgement would have to fill its
         // datagram (RFC 9000 §14.1), and the ranges of those spaces go with their keys.
         let silent = space == Space::Data && self.recovery.needs_ping(space);
-        if !out.is_ack_eliciting() && (probing || silent) {
+        let asks = space == Space::Data && wish == Wish::Frames && self.timers.asks();
+        if !out.is_ack_eliciting() && (probing || silent || asks) {
             out.ping();
         }
         if !control.is_empty() {

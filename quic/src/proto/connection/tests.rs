@@ -2,13 +2,17 @@
 
 mod ack_frequency;
 mod bad_acks;
+mod cids;
+mod datagrams;
 mod forged;
 mod hostile;
 mod key_update;
+mod new_token;
 mod release;
 mod reset;
 mod retry;
 mod trains;
+mod wrong_packets;
 
 use std::{
     net::SocketAddr,
@@ -159,17 +163,55 @@ impl Pair {
         )
     }
 
+    /// A pair whose client's endpoint is set up before it connects.
+    fn with_client(set_up: impl FnOnce(&mut Endpoint)) -> Self {
+        let mut pair = Self::without_tickets();
+        let mut endpoint = Endpoint::new(0, Box::new(SystemRandom::new()), None);
+        set_up(&mut endpoint);
+        let setup = client_setup(KeyExchange::default(), Backend::Rustls);
+        let started = endpoint.connect(pair.now, &setup, server_address(), "server.test");
+        pair.client.connection = Some(started.unwrap());
+        pair.client.endpoint = endpoint;
+        pair
+    }
+
+    fn with_server_transport(transport: TransportConfig) -> Self {
+        let mut pair = Self::without_tickets();
+        let setup = Setup {
+            provider: Backend::Rustls.server(&server_options()).unwrap(),
+            transport: Arc::new(transport),
+        };
+        pair.server.endpoint = Endpoint::new(0, Box::new(SystemRandom::new()), Some(setup));
+        pair
+    }
+
     fn with(client: KeyExchange, server_options: &ServerOptions, backends: [Backend; 2]) -> Self {
-        let transport = Arc::new(TransportConfig::new());
         let client_setup = client_setup(client, backends[0]);
         let server_setup = Setup {
             provider: backends[1].server(server_options).unwrap(),
-            transport,
+            transport: Arc::new(TransportConfig::new()),
         };
+        Self::between(&client_setup, server_setup)
+    }
+
+    /// A client and a server, each with a transport configuration of its own.
+    fn configured(client: TransportConfig, server: TransportConfig) -> Self {
+        let client_setup = Setup {
+            transport: Arc::new(client),
+            ..client_setup(KeyExchange::default(), Backend::Rustls)
+        };
+        let server_setup = Setup {
+            provider: Backend::Rustls.server(&server_options()).unwrap(),
+            transport: Arc::new(server),
+        };
+        Self::between(&client_setup, server_setup)
+    }
+
+    fn between(client_setup: &Setup, server_setup: Setup) -> Self {
         #[expect(clippy::disallowed_methods, reason = "a base for virtual time")]
         let now = Instant::now();
         let mut endpoint = Endpoint::new(0, Box::new(SystemRandom::new()), None);
-        let started = endpoint.connect(now, &client_setup, server_address(), "server.test");
+        let started = endpoint.connect(now, client_setup, server_address(), "server.test");
         let client = Side {
             endpoint,
             connection: Some(started.unwrap()),
@@ -372,6 +414,7 @@ fn packets_that_come_before_their_keys_wait_and_are_bounded() {
     assert!(pair.client.events().contains(&Event::HandshakeComplete));
 }
 
+/// Proves: rfc9000 10.2.1 closing-is-rate-limited
 #[test]
 fn a_closing_connection_answers_ever_more_rarely() {
     let mut pair = Pair::new(

@@ -8,12 +8,21 @@ use crate::{
     proto::{packet::Space, recovery::Timeout},
 };
 
-/// The timers that belong to no owner: idle timeout (RFC 9000 §10.1) and the handshake's time.
+/// The timers that belong to no owner: idle timeout (RFC 9000 §10.1), keep-alive and the handshake's
+/// time.
 #[derive(Debug)]
 pub(super) struct Timers {
     /// Ours and the peer's idle timeout, the smaller one.
     idle_timeout: Option<Duration>,
-    idle_at: Option<Instant>,
+    /// Since when the connection is idle.
+    idle_since: Instant,
+    /// The least that an idle timeout may be, for the path as it was then.
+    floor: Duration,
+    keep_alive: Option<Duration>,
+    /// When the peer was last asked for a sign of life.
+    asked_at: Option<Instant>,
+    /// Whether it is to be asked.
+    asks: bool,
     /// Whether something ack-eliciting was sent since the last packet came.
     sent_since_received: bool,
     handshake_until: Option<Instant>,
@@ -25,7 +34,11 @@ impl Timers {
     pub(super) fn new(now: Instant, config: &TransportConfig) -> Self {
         Self {
             idle_timeout: config.idle_timeout,
-            idle_at: config.idle_timeout.and_then(|idle| now.checked_add(idle)),
+            idle_since: now,
+            floor: Duration::ZERO,
+            keep_alive: config.keep_alive,
+            asked_at: None,
+            asks: false,
             sent_since_received: false,
             handshake_until: now.checked_add(config.handshake_timeout),
             tickets_until: None,
@@ -55,6 +68,7 @@ impl Timers {
 
     /// The first ack-eliciting packet after one came shows that we are not idle.
     pub(super) fn on_sent(&mut self, now: Instant, pto: Duration) {
+        self.asks = false;
         if !self.sent_since_received {
             self.sent_since_received = true;
             self.restart(now, pto);
@@ -63,16 +77,40 @@ impl Timers {
 
     /// Not less than three PTO, so that there is time to repair losses (RFC 9000 §10.1).
     fn restart(&mut self, now: Instant, pto: Duration) {
-        self.idle_at = self
-            .idle_timeout
-            .and_then(|timeout| now.checked_add(timeout.max(3 * pto)));
+        self.idle_since = now;
+        self.floor = 3 * pto;
+        self.asked_at = None;
+    }
+
+    fn idle_at(&self) -> Option<Instant> {
+        self.idle_since
+            .checked_add(self.idle_timeout?.max(self.floor))
     }
 
     fn gives_up_at(&self) -> Option<Instant> {
-        [self.idle_at, self.handshake_until]
+        [self.idle_at(), self.handshake_until]
             .into_iter()
             .flatten()
             .min()
+    }
+
+    /// When the peer is to be asked for a sign of life: half the idle timeout leaves time for an
+    /// answer.
+    fn asks_at(&self) -> Option<Instant> {
+        let longest = self.idle_timeout.map_or(Duration::MAX, |idle| idle / 2);
+        let interval = self.keep_alive?.min(longest);
+        let since = self.asked_at.unwrap_or(self.idle_since);
+        since.checked_add(interval)
+    }
+
+    /// Whether a PING is to be sent to keep the connection alive.
+    pub(super) const fn asks(&self) -> bool {
+        self.asks
+    }
+
+    fn on_asks(&mut self, now: Instant) {
+        self.asked_at = Some(now);
+        self.asks = true;
     }
 }
 
@@ -88,12 +126,20 @@ impl Connection {
             self.timers.gives_up_at(),
             self.timers.tickets_until,
             self.paced_until,
+            self.local_cids.next_timeout(),
+            self.keep_alive_at(),
             self.next_path_timeout(),
         ];
         own.into_iter()
             .chain([loss, initial, handshake, data])
             .flatten()
             .min()
+    }
+
+    /// Not in the handshake, which has probes of its own and must come to an end.
+    fn keep_alive_at(&self) -> Option<Instant> {
+        let confirmed = self.state.is_confirmed();
+        self.timers.asks_at().filter(|_| confirmed)
     }
 
     /// Handles what is due. There may be something to transmit afterwards.
@@ -119,6 +165,10 @@ impl Connection {
             self.handshake.release();
         }
         self.paced_until = self.paced_until.filter(|&at| at > now);
+        self.local_cids.on_timeout(now);
+        if self.keep_alive_at().is_some_and(|at| at <= now) {
+            self.timers.on_asks(now);
+        }
         self.on_path_timeout(now);
         if self.state.is_closed() {
             return;

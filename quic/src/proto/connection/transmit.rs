@@ -5,9 +5,8 @@ use std::time::Instant;
 use super::{Connection, schedule::Wish, spaces::kind};
 use crate::proto::{
     datagram::Transmit,
-    error::{Code, TransportError},
     limits,
-    packet::{Header, Kind, PacketBuilder, PerSpace, Space, VERSION_1},
+    packet::{Header, Kind, PacketBuilder, PerSpace, Space},
     space::SentPacket,
 };
 
@@ -52,6 +51,7 @@ impl Connection {
         out: &mut [u8],
         max_datagrams: usize,
     ) -> Option<Transmit> {
+        self.start_wanted_update(now);
         if let Some(probe) = self.transmit_mtu_probe(now, out) {
             return Some(probe);
         }
@@ -168,14 +168,21 @@ impl Connection {
         let pad_to = match padding {
             Padding::Fill => room,
             Padding::FillUnlessMoreFits if room - size_now.min(room) < MIN_PACKET => room,
+            _ if ack_eliciting && space == Space::Data => {
+                limits::BEYOND_SHORTEST_CID + self.local_cids.cid_len()
+            }
             _ => 0,
         };
         if len == 0 && pad_to == 0 {
             return 0;
         }
+        let clears_quic_bit = self.header_bits.clears_quic_bit();
         let Some(keys) = self.sealing_keys(space) else {
             return 0;
         };
+        if clears_quic_bit {
+            packet.clear_quic_bit();
+        }
         let size = packet.finish_padded(len, pad_to, keys);
         self.stats.packets_sent += 1;
         self.stats.acks_sent += u64::from(acks);
@@ -196,6 +203,9 @@ impl Connection {
                 record: carried,
             },
         );
+        if let Some(largest) = acked_up_to.filter(|_| acks && space == Space::Data) {
+            self.on_acknowledgement_sent(largest);
+        }
         self.on_packet_sent(now, space, pn, ack_eliciting);
         size
     }
@@ -213,26 +223,8 @@ impl Connection {
         }
         match space {
             Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
-            Space::Data => {
-                let keys = self.handshake.keys_mut().one_rtt_mut();
-                if keys.is_some_and(|keys| keys.on_sealed(pn)) {
-                    self.renew_keys(now);
-                }
-            }
+            Space::Data => self.count_sealed(now, pn),
             _ => {}
-        }
-    }
-
-    /// Starts the update that is due, or ends the connection when there was none for too long.
-    fn renew_keys(&mut self, now: Instant) {
-        if self.update_keys() {
-            return;
-        }
-        let keys = self.handshake.keys().one_rtt();
-        if keys.is_some_and(crate::proto::handshake::OneRtt::is_spent) {
-            let reason = "the peer followed no key update before the keys were spent";
-            let error = TransportError::new(Code::AEAD_LIMIT_REACHED, reason);
-            self.close_by_transport(now, error);
         }
     }
 
@@ -249,7 +241,7 @@ impl Connection {
                     .map(crate::proto::handshake::OneRtt::phase);
                 return Header::Short {
                     dcid,
-                    spin: false,
+                    spin: self.header_bits.spin(),
                     key_phase: phase.unwrap_or_default(),
                 };
             }
@@ -261,7 +253,7 @@ impl Connection {
             .unwrap_or(crate::proto::packet::Cid::EMPTY);
         Header::Long {
             kind,
-            version: VERSION_1,
+            version: self.version(),
             dcid,
             scid,
             token: self.initial_token(),

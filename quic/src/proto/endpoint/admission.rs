@@ -126,7 +126,8 @@ impl Admission {
         initial: &Initial<'_>,
         unfinished: usize,
     ) -> Verdict {
-        match Kind::of(initial.token) {
+        let kind = Kind::of(initial.token).filter(|_| self.keys.is_some());
+        match kind {
             Some(Kind::Retry) => return self.judge_retry(now, remote, initial),
             Some(Kind::New) if self.is_good_new_token(now, remote, initial) => {
                 self.counters.validated += 1;

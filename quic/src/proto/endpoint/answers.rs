@@ -10,7 +10,7 @@ use crate::proto::{
     error::TransportError,
     frame::{ConnectionClose, FrameWriter},
     limits,
-    packet::{self, Cid, Header, Kind, PacketBuilder, Peek, Retry, VERSION_1, VersionNegotiation},
+    packet::{self, Cid, Header, Kind, PacketBuilder, Peek, Retry, VersionNegotiation, Versions},
     params::ACK_DELAY_EXPONENT,
 };
 
@@ -32,15 +32,15 @@ impl Answers {
         &mut self,
         arrival: &Arrival,
         datagram: &[u8],
+        versions: Versions,
         random: u32,
     ) -> bool {
-        let Some(Peek::Long { dcid, scid, .. }) = packet::peek(datagram, limits::LOCAL_CID_LEN)
-        else {
+        let Some(Peek::Long { dcid, scid, .. }) = packet::peek(datagram, 0) else {
             return false;
         };
         let mut buffer = [0; limits::MIN_DATAGRAM];
         let packet = VersionNegotiation::answer(dcid, scid);
-        match packet.encode(random, &mut buffer) {
+        match packet.encode(versions, random, &mut buffer) {
             Some(size) => self.push(arrival, buffer.split_at(size).0),
             None => false,
         }
@@ -83,7 +83,8 @@ impl Answers {
         }
     }
 
-    fn push(&mut self, arrival: &Arrival, bytes: &[u8]) -> bool {
+    /// Queues bytes for where something came from; says whether there was room.
+    pub(super) fn push(&mut self, arrival: &Arrival, bytes: &[u8]) -> bool {
         if self.waiting.len() >= limits::WAITING_ANSWERS {
             return false;
         }
@@ -140,7 +141,7 @@ impl Hello {
     fn write_initial(&self, out: &mut [u8], fill: impl FnOnce(&mut FrameWriter<'_>)) -> usize {
         let header = Header::Long {
             kind: Kind::Initial,
-            version: VERSION_1,
+            version: self.version,
             dcid: self.peer_cid,
             scid: self.local_cid,
             token: &[],
@@ -154,7 +155,7 @@ impl Hello {
         if len == 0 {
             return 0;
         }
-        let keys = packet::initial_direction(VERSION_1, &self.dcid, Side::Server);
+        let keys = packet::initial_direction(self.version, &self.dcid, Side::Server);
         packet.finish(len, &keys)
     }
 }

@@ -11,7 +11,7 @@ use crate::proto::{
     buffer::Reassembler,
     datagram::Local,
     limits,
-    packet::{Cid, DirectionKeys},
+    packet::{Cid, DirectionKeys, Version},
     space::Received,
 };
 
@@ -19,13 +19,15 @@ use crate::proto::{
 pub(super) struct Hello {
     pub(super) remote: SocketAddr,
     pub(super) local: Local,
+    /// The version of the client's first flight, which is answered in it until the ClientHello is
+    /// whole (RFC 9369 §4.1).
+    pub(super) version: Version,
     /// The connection id the client chose for us.
     pub(super) dcid: Cid,
     /// The client's own.
     pub(super) peer_cid: Cid,
     /// The one we use from our first packet on.
     pub(super) local_cid: Cid,
-    pub(super) version: u32,
     /// What the token in its first packet proved.
     pub(super) proof: Proof,
     pub(super) keys: Box<DirectionKeys>,

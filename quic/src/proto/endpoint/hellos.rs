@@ -130,9 +130,15 @@ impl Endpoint {
         }
     }
 
+    /// How many clients may wait for the application's decision: not more than
+    /// [`limits::WAITING_INCOMING`], and one at least.
+    pub fn set_accept_backlog(&mut self, clients: usize) {
+        self.backlog = clients.clamp(1, limits::WAITING_INCOMING);
+    }
+
     /// Hands a whole ClientHello to the application, unless too many wait for it already.
     fn offer(&mut self, hello: Hello, client_hello: ClientHello) -> Routed {
-        if self.waiting >= limits::WAITING_INCOMING {
+        if self.waiting >= self.backlog {
             self.forget_routes(&hello);
             return Routed::Dropped;
         }
@@ -205,7 +211,7 @@ impl Hello {
         let mut useful = false;
         let mut rest = datagram;
         while !rest.is_empty() {
-            let Ok((decoded, next)) = packet::decode(rest, limits::LOCAL_CID_LEN) else {
+            let Ok((decoded, next)) = packet::decode(rest, self.local_cid.len()) else {
                 break;
             };
             rest = next;
@@ -213,7 +219,8 @@ impl Hello {
                 break;
             };
             let ours = packet.dcid == self.dcid || packet.dcid == self.local_cid;
-            if packet.kind != Kind::Initial || !ours || packet.scid != self.peer_cid {
+            let same = packet.version == Some(self.version) && packet.kind == Kind::Initial;
+            if !same || !ours || packet.scid != self.peer_cid {
                 continue;
             }
             let largest = self.received.largest().map(|(pn, _)| pn);

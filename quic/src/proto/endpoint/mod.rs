@@ -5,8 +5,10 @@ mod admission;
 mod answers;
 mod hello_table;
 mod hellos;
+mod ids;
 mod load;
 mod replay;
+mod reset_answers;
 mod resets;
 mod retry;
 mod routing;
@@ -24,24 +26,29 @@ use self::{
     admission::Admission,
     answers::Answers,
     hello_table::HelloTable,
+    ids::Ids,
+    reset_answers::ResetLimit,
     resets::Resets,
     routing::{Routing, Target},
 };
 pub use self::{
     hello_table::Incoming,
+    ids::StatelessReset,
     types::{EndpointStats, Slot},
+};
+use super::{
+    cids::ResetKey,
+    connection::{Attempt, ClientStart, Connection, Need, ServerStart, reset_tail},
+    error::{Code, TransportError},
+    handshake::POST_QUANTUM_REQUIRED,
+    header_bits::Grease,
+    limits,
+    packet::{self, Cid, Version},
+    random::Random,
 };
 pub use super::{
     connection::Setup,
     datagram::{Arrival, Local, SocketId, Transmit},
-};
-use super::{
-    connection::{ClientStart, Connection, Need, ServerStart, reset_tail},
-    error::{Code, TransportError},
-    handshake::POST_QUANTUM_REQUIRED,
-    limits,
-    packet::{self, Cid},
-    random::Random,
 };
 use crate::error::{By, ConnectionError};
 
@@ -71,24 +78,39 @@ pub enum AcceptError {
     Refused(ConnectionError),
 }
 
+/// Why no connection was started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The TLS configuration cannot be used.
+    #[error(transparent)]
+    Tls(#[from] ConfigError),
+    /// There is a connection to that address, and without connection ids there can be no other.
+    #[error("without connection ids there can be only one connection to {0}")]
+    AddressInUse(SocketAddr),
+}
+
 /// What the endpoint remembers of a connection beside its ids.
 #[derive(Debug)]
 struct Entry {
     initial: Option<(Cid, SocketAddr)>,
     /// Whether it is a client of ours that has not completed its handshake.
     handshaking: bool,
+    /// The address that leads to it, where connection ids cannot.
+    address: Option<SocketAddr>,
 }
 
 /// One worker's share of an endpoint.
 pub struct Endpoint {
-    worker: u8,
+    ids: Ids,
     random: Box<dyn Random>,
     server: Option<Setup>,
     routing: Routing,
     resets: Resets,
+    reset_limit: ResetLimit,
     connections: Slab<Entry>,
     hellos: HelloTable,
     waiting: usize,
+    backlog: usize,
     handshaking: usize,
     admission: Admission,
     answers: Answers,
@@ -104,16 +126,18 @@ impl Endpoint {
             random.fill(&mut key);
             key
         };
-        let (routing, resets) = (Routing::new(key()), Resets::new(key()));
+        let (routing, known_tokens) = (key(), key());
         Self {
-            worker,
+            ids: Ids::new(worker, ResetKey::derived(known_tokens)),
             random,
             server,
-            routing,
-            resets,
+            routing: Routing::new(routing),
+            resets: Resets::new(known_tokens),
+            reset_limit: ResetLimit::default(),
             connections: Slab::new(),
             hellos: HelloTable::default(),
             waiting: 0,
+            backlog: limits::WAITING_INCOMING,
             handshaking: 0,
             admission: Admission::default(),
             answers: Answers::default(),
@@ -132,23 +156,29 @@ impl Endpoint {
     }
 
     fn route(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Routed {
-        let Some(seen) = packet::peek(datagram, limits::LOCAL_CID_LEN) else {
+        let Some(seen) = packet::peek(datagram, self.ids.len()) else {
             return Routed::Dropped;
         };
         let (version, Some(dcid)) = (seen.version(), Cid::new(seen.dcid())) else {
             // Only other versions may have longer ids (RFC 8999 §5.3).
             return self.on_unknown_version(arrival, datagram);
         };
+        if dcid.is_empty() && self.ids.is_zero_length() {
+            let found = self.routing.find_address(arrival.remote);
+            return found.map_or(Routed::Dropped, Routed::Connection);
+        }
         match version {
             None => match self.routing.find(&dcid) {
                 Some(Target::Connection(slot)) => Routed::Connection(slot),
                 Some(_) => Routed::Dropped,
                 None => match reset_tail(datagram).and_then(|token| self.resets.find(&token)) {
                     Some(slot) => Routed::Connection(slot),
-                    None => self.elsewhere(&dcid),
+                    None => self.on_stranger(now, arrival, datagram, &dcid),
                 },
             },
-            Some(0 | packet::VERSION_1) => self.route_long(now, arrival, datagram, &dcid),
+            Some(number) if number == 0 || Version::from_number(number).is_some() => {
+                self.route_long(now, arrival, datagram, &dcid)
+            }
             Some(_) => self.on_unknown_version(arrival, datagram),
         }
     }
@@ -160,18 +190,36 @@ impl Endpoint {
         datagram: &mut [u8],
         dcid: &Cid,
     ) -> Routed {
-        let initial = packet::is_initial(datagram);
+        let initial = packet::is_initial(datagram)
+            && (packet::has_quic_bit(datagram) || self.takes_greased());
+        let version = packet::peek(datagram, 0).and_then(|seen| seen.version());
         match self.routing.find_initial(dcid, arrival.remote) {
             Some(Target::Connection(slot)) => Routed::Connection(slot),
             Some(Target::Hello(place)) if initial => {
                 self.on_more_hello(now, arrival, place, datagram)
             }
             Some(_) => Routed::Consumed,
+            None if initial && !self.accepts(version) => self.on_unknown_version(arrival, datagram),
             None if initial && self.may_be_ours(dcid, datagram.len()) => {
                 self.on_first_hello(now, arrival, datagram)
             }
             None => self.elsewhere(dcid),
         }
+    }
+
+    /// Whether a server takes a client's first packets without the QUIC bit, which the client may
+    /// have learned in an earlier connection (RFC 9287 §3.1).
+    fn takes_greased(&self) -> bool {
+        let grease = self.server.as_ref().map(|setup| setup.transport.grease);
+        grease == Some(Grease::On)
+    }
+
+    /// Whether connections are begun in this version.
+    fn accepts(&self, number: Option<u32>) -> bool {
+        let version = number.and_then(Version::from_number);
+        self.server.as_ref().is_none_or(|setup| {
+            version.is_some_and(|version| setup.transport.versions.contains(version))
+        })
     }
 
     /// Whether an Initial packet may start a connection (RFC 9000 §7.2, §14.1).
@@ -181,38 +229,31 @@ impl Endpoint {
 
     /// An id of ours that this worker does not know may be another worker's.
     fn elsewhere(&self, dcid: &Cid) -> Routed {
-        match dcid.as_bytes().first() {
-            Some(&worker) if worker != self.worker && dcid.len() == limits::LOCAL_CID_LEN => {
-                Routed::Foreign(worker)
-            }
-            _ => Routed::Dropped,
-        }
+        self.ids
+            .other_worker(dcid)
+            .map_or(Routed::Dropped, Routed::Foreign)
     }
 
     fn on_unknown_version(&mut self, arrival: &Arrival, datagram: &[u8]) -> Routed {
-        if self.server.is_none() || datagram.len() < limits::MIN_DATAGRAM {
+        let Some(setup) = self
+            .server
+            .as_ref()
+            .filter(|_| datagram.len() >= limits::MIN_DATAGRAM)
+        else {
             return Routed::Dropped;
-        }
+        };
+        let versions = setup.transport.versions;
         let mut random = [0; 4];
         self.random.fill(&mut random);
         let random = u32::from_be_bytes(random);
-        if !self.answers.version_negotiation(arrival, datagram, random) {
+        if !self
+            .answers
+            .version_negotiation(arrival, datagram, versions, random)
+        {
             return Routed::Dropped;
         }
         self.stats.version_negotiations += 1;
         Routed::Consumed
-    }
-
-    fn new_cid(&mut self) -> Cid {
-        let mut bytes = [0; limits::LOCAL_CID_LEN];
-        loop {
-            self.random.fill(&mut bytes);
-            bytes[0] = self.worker;
-            let cid = Cid::from(bytes);
-            if self.routing.find(&cid).is_none() {
-                return cid;
-            }
-        }
     }
 
     /// Of the system's randomness, for what a connection has to keep from its peer.
@@ -229,15 +270,20 @@ impl Endpoint {
         setup: &Setup,
         remote: SocketAddr,
         server_name: &str,
-    ) -> Result<(Slot, Connection), ConfigError> {
+    ) -> Result<(Slot, Connection), StartError> {
+        let address = self.ids.is_zero_length().then_some(remote);
+        if address.is_some() && self.routing.find_address(remote).is_some() {
+            return Err(StartError::AddressInUse(remote));
+        }
         let local_cid = self.new_cid();
-        let mut dcid = [0; limits::LOCAL_CID_LEN];
+        let mut dcid = [0; limits::INITIAL_DCID_LEN];
         self.random.fill(&mut dcid);
         let connection = Connection::client(&ClientStart {
             now,
             setup,
             remote,
             server_name,
+            attempt: Attempt::first(setup, server_name),
             local_cid,
             initial_dcid: Cid::from(dcid),
             seed: self.new_seed(),
@@ -245,8 +291,12 @@ impl Endpoint {
         let slot = self.insert(Entry {
             initial: None,
             handshaking: false,
+            address,
         });
-        self.routing.insert(local_cid, Target::Connection(slot));
+        match address {
+            Some(remote) => self.routing.insert_address(remote, slot),
+            None => self.routing.insert(local_cid, Target::Connection(slot)),
+        }
         Ok((slot, connection))
     }
 
@@ -292,9 +342,12 @@ impl Endpoint {
             packets_sent: hello.next_pn,
             credit: (hello.bytes_received, hello.bytes_sent),
             addresses: (remote, hello.local),
+            version: hello.version,
             cids: [dcid, hello.peer_cid, local_cid],
             original_dcid: hello.proof.original_dcid(),
             validated: hello.proof.validated,
+            reset_token: self.ids.token(&local_cid),
+            preferred: self.issue_preferred(&setup.transport),
             seed: self.new_seed(),
         };
         let connection = match Connection::server(start) {
@@ -309,6 +362,7 @@ impl Endpoint {
         let slot = self.insert(Entry {
             initial: Some((dcid, remote)),
             handshaking: true,
+            address: None,
         });
         self.routing.insert(local_cid, Target::Connection(slot));
         self.routing
@@ -338,16 +392,16 @@ impl Endpoint {
         while let Some(need) = connection.poll_need() {
             match need {
                 Need::Cids => {
-                    let random = &mut self.random;
-                    connection.issue_cids(|bytes| random.fill(bytes));
+                    connection.issue_cids(|| self.issue());
                 }
                 Need::Token(ip) => {
-                    let version = packet::VERSION_1;
+                    let version = connection.version().number();
                     let token = self.admission.new_token(ip, version, &mut *self.random);
                     connection.issue_token(ip, token);
                 }
                 Need::Issued(cid) => self.routing.insert(cid, Target::Connection(slot)),
                 Need::Retired(cid) => self.routing.remove(&cid),
+                Need::Restart => self.restart(slot, connection),
                 Need::Drained => {
                     self.forget(slot, connection);
                     return false;
@@ -359,6 +413,20 @@ impl Endpoint {
             self.on_handshake_over(slot);
         }
         true
+    }
+
+    /// Lets a connection begin again after Version Negotiation, under ids of its own.
+    fn restart(&mut self, slot: Slot, connection: &mut Connection) {
+        for cid in connection.local_cids() {
+            self.routing.remove(&cid);
+        }
+        let local_cid = self.new_cid();
+        let mut dcid = [0; limits::INITIAL_DCID_LEN];
+        self.random.fill(&mut dcid);
+        connection.restart(local_cid, Cid::from(dcid), self.new_seed());
+        if !self.ids.is_zero_length() {
+            self.routing.insert(local_cid, Target::Connection(slot));
+        }
     }
 
     fn on_handshake_over(&mut self, slot: Slot) {
@@ -376,10 +444,12 @@ impl Endpoint {
         for cid in connection.local_cids() {
             self.routing.remove(&cid);
         }
-        if let Some(entry) = self.connections.try_remove(slot.0 as usize)
-            && let Some((dcid, remote)) = entry.initial
-        {
+        let entry = self.connections.try_remove(slot.0 as usize);
+        if let Some((dcid, remote)) = entry.as_ref().and_then(|entry| entry.initial) {
             self.routing.remove_initial(&dcid, remote);
+        }
+        if let Some(remote) = entry.and_then(|entry| entry.address) {
+            self.routing.remove_address(remote);
         }
         if self.connections.is_empty() {
             self.connections.shrink_to_fit();

@@ -91,3 +91,6 @@ fn places(seed: &[u8; SEED_LEN]) -> impl Iterator<Item = (usize, u64)> {
         (place / 64, 1 << (place % 64))
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,8 +11,7 @@ use crate::{
     config::{AddressValidation, TokenKeys},
     proto::{
         error::{Code, TransportError},
-        limits,
-        packet::{self, Cid, Decoded, Retry},
+        packet::{self, Cid, Decoded, Retry, Version},
         token::Binding,
     },
 };
@@ -20,7 +19,7 @@ use crate::{
 /// The fields of an Initial that a Retry answers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answered {
-    pub(super) version: u32,
+    pub(super) version: Version,
     pub(super) dcid: Cid,
     pub(super) scid: Cid,
 }
@@ -55,13 +54,14 @@ impl Endpoint {
         arrival: &Arrival,
         datagram: &mut [u8],
     ) -> Option<(Answered, Verdict)> {
-        let (decoded, _) = packet::decode(datagram, limits::LOCAL_CID_LEN).ok()?;
+        let (decoded, _) = packet::decode(datagram, self.ids.len()).ok()?;
         let Decoded::Protected(packet) = decoded else {
             return None;
         };
         let unfinished = self.unfinished();
+        let version = packet.version?;
         let initial = Initial {
-            version: packet.version,
+            version: version.number(),
             dcid: packet.dcid,
             token: packet.token(),
         };
@@ -69,7 +69,7 @@ impl Endpoint {
             .admission
             .judge(now, arrival.remote, &initial, unfinished);
         let answered = Answered {
-            version: packet.version,
+            version,
             dcid: packet.dcid,
             scid: packet.scid,
         };
@@ -79,7 +79,7 @@ impl Endpoint {
     /// Queues a Retry; says whether there was room.
     pub(super) fn send_retry(&mut self, now: Instant, arrival: &Arrival, to: &Answered) -> bool {
         let scid = self.new_cid();
-        let binding = Binding::retry(arrival.remote, scid, to.version);
+        let binding = Binding::retry(arrival.remote, scid, to.version.number());
         let random = &mut *self.random;
         let Some(token) = self.admission.retry_token(now, &binding, &to.dcid, random) else {
             return false;
@@ -97,9 +97,9 @@ impl Endpoint {
     ///
     /// # Errors
     /// The client would ignore it: [`Incoming::may_retry`].
-    pub fn retry(&mut self, now: Instant, incoming: Incoming) -> Result<(), Incoming> {
+    pub fn retry(&mut self, now: Instant, incoming: Incoming) -> Result<(), Box<Incoming>> {
         if !incoming.may_retry() {
-            return Err(incoming);
+            return Err(Box::new(incoming));
         }
         self.waiting = self.waiting.saturating_sub(1);
         let hello = incoming.hello;

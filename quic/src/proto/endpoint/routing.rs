@@ -41,6 +41,8 @@ impl BuildHasher for Keyed {
 pub(super) struct Routing {
     issued: HashMap<Cid, Target, Keyed>,
     initial: HashMap<(Cid, SocketAddr), Target, Keyed>,
+    /// Where our ids have no bytes.
+    addresses: HashMap<SocketAddr, Slot, Keyed>,
 }
 
 impl Routing {
@@ -48,6 +50,7 @@ impl Routing {
         Self {
             issued: HashMap::with_hasher(Keyed(key)),
             initial: HashMap::with_hasher(Keyed(key)),
+            addresses: HashMap::with_hasher(Keyed(key)),
         }
     }
 
@@ -78,6 +81,19 @@ impl Routing {
     pub(super) fn remove_initial(&mut self, cid: &Cid, remote: SocketAddr) {
         self.initial.remove(&(*cid, remote));
         shrink(&mut self.initial);
+    }
+
+    pub(super) fn find_address(&self, remote: SocketAddr) -> Option<Slot> {
+        self.addresses.get(&remote).copied()
+    }
+
+    pub(super) fn insert_address(&mut self, remote: SocketAddr, slot: Slot) {
+        self.addresses.insert(remote, slot);
+    }
+
+    pub(super) fn remove_address(&mut self, remote: SocketAddr) {
+        self.addresses.remove(&remote);
+        shrink(&mut self.addresses);
     }
 }
 

@@ -1,5 +1,7 @@
 //! The bounds of what strangers can make an endpoint hold.
 
+mod tokens;
+
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use hybriq_tls::{Backend, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Side};
@@ -95,6 +97,27 @@ fn clients_that_wait_for_a_decision_are_bounded() {
 }
 
 #[test]
+fn the_backlog_is_what_was_asked_for_within_its_bounds() {
+    let now = Instant::now();
+    for (asked, allowed) in [(0, 1), (3, 3), (usize::MAX, limits::WAITING_INCOMING)] {
+        let mut endpoint = server();
+        endpoint.set_accept_backlog(asked);
+        let (bytes, scid) = client_hello(now);
+        let mut waiting = Vec::new();
+        for index in 0..limits::WAITING_INCOMING as u64 + 2 {
+            let dcid = Cid::from(index.to_be_bytes());
+            for mut datagram in whole_hello(&bytes, dcid, scid) {
+                let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
+                if let Routed::Incoming(incoming) = routed {
+                    waiting.push(incoming);
+                }
+            }
+        }
+        assert_eq!(waiting.len(), allowed);
+    }
+}
+
+#[test]
 fn answers_to_strangers_are_bounded() {
     let now = Instant::now();
     let mut endpoint = server();
@@ -119,9 +142,13 @@ fn a_packet_with_an_id_of_another_worker_is_foreign() {
     datagram[1] = 3;
     let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
     assert!(matches!(routed, Routed::Foreign(3)), "{routed:?}");
-    datagram[1] = 0;
-    let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
-    assert!(matches!(routed, Routed::Dropped), "{routed:?}");
+    endpoint.set_workers(3);
+    for own in [0, 3] {
+        datagram[1] = own;
+        let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
+        assert!(matches!(routed, Routed::Consumed), "{routed:?}");
+    }
+    assert_eq!(endpoint.stats().stateless_resets, 2);
 }
 
 #[test]

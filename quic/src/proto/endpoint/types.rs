@@ -31,4 +31,6 @@ pub struct EndpointStats {
     pub tokens_rejected: u64,
     /// Tokens that were used before.
     pub tokens_replayed: u64,
+    /// Stateless resets sent.
+    pub stateless_resets: u64,
 }

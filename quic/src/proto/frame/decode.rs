@@ -2,11 +2,11 @@ use super::Direction::{Bidi, Uni};
 use std::borrow::Cow;
 
 use super::{
-    Ack, AckFrequency, ConnectionClose, Crypto, DataBlocked, Frame, MaxData, MaxStreamData,
-    MaxStreams, NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream,
-    RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
-    TYPE_HANDSHAKE_DONE, TYPE_PADDING, TYPE_PING, ack, ack_frequency, cid, close, crypto, flow,
-    path, stream, token,
+    Ack, AckFrequency, ConnectionClose, Crypto, DataBlocked, Datagram, Frame, MaxData,
+    MaxStreamData, MaxStreams, NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream,
+    ResetStreamAt, RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
+    TYPE_HANDSHAKE_DONE, TYPE_PADDING, TYPE_PING, ack, ack_frequency, cid, close, crypto, datagram,
+    flow, path, reset_stream_at, stream, token,
 };
 use crate::proto::{
     error::{Code, TransportError},
@@ -96,6 +96,8 @@ impl<'a> Frame<'a> {
             TYPE_HANDSHAKE_DONE => Self::HandshakeDone,
             ack_frequency::TYPE_IMMEDIATE => Self::ImmediateAck,
             ack_frequency::TYPE => Self::AckFrequency(AckFrequency::decode(reader)?),
+            reset_stream_at::TYPE => Self::ResetStreamAt(ResetStreamAt::decode(reader)?),
+            datagram::TYPE | datagram::TYPE_LEN => Self::Datagram(Datagram::decode(ty, reader)?),
             _ => return Err(DecodeError::UnknownType),
         })
     }
@@ -151,6 +153,8 @@ const fn name(ty: u64) -> &'static str {
         path::TYPE_RESPONSE => "PATH_RESPONSE",
         close::TYPE_TRANSPORT | close::TYPE_APPLICATION => "CONNECTION_CLOSE",
         ack_frequency::TYPE => "ACK_FREQUENCY",
+        reset_stream_at::TYPE => "RESET_STREAM_AT",
+        datagram::TYPE | datagram::TYPE_LEN => "DATAGRAM",
         _ => "frame",
     }
 }

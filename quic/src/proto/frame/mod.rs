@@ -7,10 +7,12 @@ mod ack_frequency;
 mod cid;
 mod close;
 mod crypto;
+mod datagram;
 mod decode;
 mod flow;
 mod names;
 mod path;
+mod reset_stream_at;
 mod stream;
 mod stream_id;
 mod token;
@@ -24,10 +26,12 @@ pub use ack_frequency::AckFrequency;
 pub use cid::{NewConnectionId, RetireConnectionId};
 pub use close::ConnectionClose;
 pub use crypto::Crypto;
+pub use datagram::Datagram;
 pub use flow::{
     DataBlocked, MaxData, MaxStreamData, MaxStreams, StreamDataBlocked, StreamsBlocked,
 };
 pub use path::{PathChallenge, PathResponse};
+pub use reset_stream_at::ResetStreamAt;
 pub use stream::{ResetStream, StopSending, Stream};
 pub use stream_id::{Direction, StreamId};
 pub use token::NewToken;
@@ -85,6 +89,10 @@ pub enum Frame<'a> {
     ImmediateAck,
     /// `ACK_FREQUENCY` (0xaf; draft-ietf-quic-ack-frequency §4).
     AckFrequency(AckFrequency),
+    /// `RESET_STREAM_AT` (0x24; draft-ietf-quic-reliable-stream-reset §4).
+    ResetStreamAt(ResetStreamAt),
+    /// DATAGRAM (0x30, 0x31; RFC 9221 §4).
+    Datagram(Datagram<'a>),
 }
 
 /// The type of PADDING, which fills a packet (RFC 9000 §19.1).
@@ -95,7 +103,8 @@ const TYPE_PING: u64 = 0x01;
 const TYPE_HANDSHAKE_DONE: u64 = 0x1e;
 
 impl Frame<'_> {
-    /// The type on the wire; of STREAM without the bit that says whether it had a length.
+    /// The type on the wire; of STREAM and DATAGRAM without the bit that says whether it had a
+    /// length.
     pub const fn frame_type(&self) -> u64 {
         match self {
             Self::Padding(_) => TYPE_PADDING,
@@ -121,6 +130,8 @@ impl Frame<'_> {
             Self::HandshakeDone => TYPE_HANDSHAKE_DONE,
             Self::ImmediateAck => ack_frequency::TYPE_IMMEDIATE,
             Self::AckFrequency(_) => ack_frequency::TYPE,
+            Self::ResetStreamAt(_) => reset_stream_at::TYPE,
+            Self::Datagram(_) => datagram::TYPE,
         }
     }
 
@@ -171,7 +182,10 @@ impl Frame<'_> {
             | Self::StreamDataBlocked(_)
             | Self::StreamsBlocked(_)
             | Self::NewConnectionId(_)
-            | Self::PathChallenge(_) => matches!(kind, Kind::ZeroRtt | Kind::OneRtt),
+            | Self::PathChallenge(_)
+            // draft-ietf-quic-reliable-stream-reset §3, RFC 9221 §5.
+            | Self::ResetStreamAt(_)
+            | Self::Datagram(_) => matches!(kind, Kind::ZeroRtt | Kind::OneRtt),
         }
     }
 }

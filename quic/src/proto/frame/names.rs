@@ -26,6 +26,8 @@ impl Frame<'_> {
             Self::HandshakeDone => ("handshake_done", None),
             Self::ImmediateAck => ("immediate_ack", None),
             Self::AckFrequency(_) => ("ack_frequency", None),
+            Self::ResetStreamAt(frame) => ("reset_stream_at", Some(frame.id.0)),
+            Self::Datagram(_) => ("datagram", None),
         }
     }
 }

@@ -2,8 +2,8 @@ use super::StreamId;
 use std::ops::RangeInclusive;
 
 use super::{
-    AckEncoder, ConnectionClose, EcnCounts, TYPE_HANDSHAKE_DONE, TYPE_PING, ack_frequency, crypto,
-    stream,
+    AckEncoder, ConnectionClose, Datagram, EcnCounts, TYPE_HANDSHAKE_DONE, TYPE_PING,
+    ack_frequency, crypto, datagram, stream,
 };
 use crate::proto::wire::{VarInt, Writer};
 
@@ -111,6 +111,20 @@ impl<'a> FrameWriter<'a> {
         crypto::write_header(&mut self.writer, offset, fit);
         self.fill(fit, fill);
         Some(fit)
+    }
+
+    /// Writes a DATAGRAM frame (RFC 9221 §4) with all of the data, or refuses it and writes nothing.
+    pub fn datagram(&mut self, data: &[u8]) -> bool {
+        let Some((padding, with_length)) = datagram::plan(self.remaining(), data.len()) else {
+            return false;
+        };
+        if with_length {
+            return self.write(&Datagram { data });
+        }
+        self.pad(padding);
+        datagram::write_last(&mut self.writer, data);
+        self.ack_eliciting = true;
+        true
     }
 
     /// How many bytes a STREAM frame takes, behind how much PADDING, and whether with a length.

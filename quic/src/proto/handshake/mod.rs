@@ -1,6 +1,7 @@
 //! The handshake: CRYPTO bytes in and out of the TLS session, and the keys of each level.
 
 mod crypto_stream;
+mod key_update;
 mod keys;
 
 #[cfg(test)]
@@ -11,16 +12,19 @@ use std::task::Waker;
 use bytes::Bytes;
 
 use hybriq_tls::{
-    CertificateDer, Flight, KeyExchange, Level, Negotiated, PerLevel, Session, Side, Status,
+    CertificateDer, Flight, KeyExchange, Level, Lineage, Negotiated, PerLevel, Session, Side,
+    Status,
 };
 
 pub use crypto_stream::Sent;
-pub use keys::{Keys, OneRtt};
+pub use key_update::{OneRtt, Violation};
+pub use keys::Keys;
 
 use self::crypto_stream::CryptoStream;
 use super::{
     error::{Code, TransportError},
     frame::{Crypto, FrameWriter},
+    packet::{KeyPair, Version},
 };
 
 /// The reason a client without ML-KEM reads when the policy is to require it.
@@ -76,14 +80,15 @@ impl Handshake {
         side: Side,
         session: Box<dyn Session>,
         policy: &KeyExchange,
-        initial: super::packet::KeyPair,
+        version: Version,
+        initial: KeyPair,
     ) -> Self {
         Self {
             side,
             session: Some(session),
             streams: PerLevel::default(),
             flight: Flight::default(),
-            keys: Keys::new(initial),
+            keys: Keys::new(version, initial),
             requires_post_quantum: policy.requires_post_quantum(),
             complete: false,
             params_seen: false,
@@ -166,7 +171,7 @@ impl Handshake {
         let had_ticket_bytes = !input.one_rtt.is_empty();
         let driven = session.drive(&mut input, &mut self.flight, waker);
         let status = driven.map_err(|error| {
-            TransportError::new(Code::crypto(error.alert.0), error.detail).in_frame(0x06)
+            TransportError::new(Code(error.code()), error.detail).in_frame(0x06)
         })?;
         if self.requires_post_quantum
             && let Some(group) = session
@@ -177,6 +182,14 @@ impl Handshake {
             return Err(Failure::KeyExchange(format!(
                 "{group} was chosen, a post-quantum group is required"
             )));
+        }
+        if self.requires_post_quantum
+            && status == Status::Complete
+            && goes_back_to_classical(&session.negotiated())
+        {
+            return Err(Failure::KeyExchange(
+                "the session that was resumed began without a post-quantum group".to_owned(),
+            ));
         }
         let mut progress = Progress::default();
         if !self.params_seen && session.peer_params().is_some() {
@@ -301,4 +314,10 @@ impl Handshake {
     pub fn on_lost(&mut self, level: Level, sent: &Sent) {
         self.streams[level].on_lost(sent);
     }
+}
+
+/// Whether a session was resumed that nobody can say to have begun with a post-quantum group.
+/// Providers resume none of that kind where it matters; this is for those that fail to.
+fn goes_back_to_classical(negotiated: &Negotiated) -> bool {
+    negotiated.resumed && negotiated.lineage != Some(Lineage::PostQuantum)
 }

@@ -1,16 +1,14 @@
 use super::{
     Cid, DirectionKeys, KeyPhase, Kind, SAMPLE_LEN, TAG_LEN,
-    header::{FIXED, LONG, TYPE_HANDSHAKE, TYPE_INITIAL, TYPE_ZERO_RTT},
+    header::{FIXED, LONG},
     number,
-    protected::KEY_PHASE,
+    protected::{KEY_PHASE, SPIN},
+    version::{LongType, Version},
 };
 use crate::proto::{
     frame::FrameWriter,
     wire::{VarInt, Writer},
 };
-
-/// The spin bit of a short header (RFC 9000 §17.4).
-const SPIN: u8 = 0x20;
 
 /// What the two bytes can say that we spend on the length of a long packet.
 const MAX_LENGTH: usize = (1 << 14) - 1;
@@ -26,7 +24,7 @@ pub enum Header<'a> {
         /// Which of them.
         kind: Kind,
         /// The version.
-        version: u32,
+        version: Version,
         /// Destination connection id.
         dcid: Cid,
         /// Source connection id.
@@ -81,13 +79,13 @@ impl Header<'_> {
                 token,
             } => {
                 let ty = match kind {
-                    Kind::Initial => TYPE_INITIAL,
-                    Kind::ZeroRtt => TYPE_ZERO_RTT,
-                    Kind::Handshake | Kind::OneRtt => TYPE_HANDSHAKE,
+                    Kind::Initial => LongType::Initial,
+                    Kind::ZeroRtt => LongType::ZeroRtt,
+                    Kind::Handshake | Kind::OneRtt => LongType::Handshake,
                 };
                 debug_assert_ne!(*kind, Kind::OneRtt, "1-RTT packets have short headers");
-                writer.put(&[LONG | FIXED | ty | pn_bits]);
-                writer.put(&version.to_be_bytes());
+                writer.put(&[LONG | FIXED | version.type_bits(ty) | pn_bits]);
+                writer.put(&version.number().to_be_bytes());
                 for cid in [dcid, scid] {
                     writer.put(&[cid.len() as u8]);
                     writer.put(cid.as_bytes());
@@ -184,6 +182,13 @@ impl<'a> PacketBuilder<'a> {
     /// Bytes of the packet beside its frames: the header and the tag.
     pub const fn overhead(&self) -> usize {
         self.header_len + TAG_LEN
+    }
+
+    /// Clears the QUIC bit, for a peer that takes such packets (RFC 9287).
+    pub fn clear_quic_bit(&mut self) {
+        if let Some(first) = self.buffer.first_mut() {
+            *first &= !FIXED;
+        }
     }
 
     /// Encrypts the packet and hides its header. Says how many bytes of the buffer it takes.

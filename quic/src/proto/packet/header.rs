@@ -1,18 +1,19 @@
 use std::ops::Range;
 
-use super::{Cid, Kind, Protected, Retry, SUPPORTED_VERSIONS, TAG_LEN, VersionNegotiation};
+use super::{
+    Cid, Kind, Protected, Retry, TAG_LEN, VersionNegotiation,
+    version::{LongType, Version},
+};
 use crate::proto::wire::{Eof, Reader};
 
 /// Says a long header.
 pub(super) const LONG: u8 = 0x80;
-/// Set in every packet of version 1 (RFC 9000 §17.2, §17.3).
+/// Set in every packet of versions 1 and 2 (RFC 9000 §17.2, §17.3).
 pub(super) const FIXED: u8 = 0x40;
-/// Version 1 long packet types, in their place in the first byte (RFC 9000 §17.2).
+/// Where the first byte has the type of a long header (RFC 9000 §17.2).
 pub(super) const TYPE_MASK: u8 = 0x30;
-pub(super) const TYPE_INITIAL: u8 = 0x00;
-pub(super) const TYPE_ZERO_RTT: u8 = 0x10;
-pub(super) const TYPE_HANDSHAKE: u8 = 0x20;
-pub(super) const TYPE_RETRY: u8 = 0x30;
+/// From one type to the next.
+pub(super) const TYPE_STEP: u8 = 0x10;
 
 /// Why a packet is dropped without a word. No fault of a connection: anybody can send such bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -23,7 +24,7 @@ pub enum DropReason {
     /// The fixed bit is 0 (RFC 9000 §17.2, §17.3).
     #[error("packet without the fixed bit")]
     FixedBit,
-    /// A connection id of more than 20 bytes in a version 1 packet (RFC 9000 §17.2).
+    /// A connection id of more than 20 bytes (RFC 9000 §17.2).
     #[error("connection id longer than 20 bytes")]
     CidTooLong,
     /// A Retry without a token (RFC 9000 §17.2.5.2).
@@ -85,11 +86,20 @@ pub fn peek(datagram: &[u8], local_cid_len: usize) -> Option<Peek<'_>> {
     peek_behind(first, &mut reader, local_cid_len).ok()
 }
 
-/// Whether a datagram starts with an Initial packet of a version we speak.
+/// Whether the QUIC bit of a datagram's first packet is set (RFC 9000 §17.2, §17.3).
+#[inline]
+pub fn has_quic_bit(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & FIXED != 0)
+}
+
+/// Whether a datagram starts with an Initial packet of a version we speak, QUIC bit or not.
 pub fn is_initial(datagram: &[u8]) -> bool {
-    datagram
-        .first()
-        .is_some_and(|first| first & (LONG | FIXED | TYPE_MASK) == LONG | FIXED)
+    let Some(&[first, number @ ..]) = datagram.first_chunk::<5>() else {
+        return false;
+    };
+    first & LONG != 0
+        && Version::from_number(u32::from_be_bytes(number))
+            .is_some_and(|version| version.long_type(first) == LongType::Initial)
 }
 
 #[inline]
@@ -138,6 +148,9 @@ pub enum Decoded<'a> {
 /// Takes the first packet off a datagram, and gives back the bytes behind it, where packets are
 /// coalesced (RFC 9000 §12.2).
 ///
+/// A packet whose QUIC bit is 0 is read like any other: whether it may be taken is for the caller to
+/// say ([`Protected::has_quic_bit`]), who knows what was agreed on (RFC 9287).
+///
 /// Packets of one datagram must share their destination connection id; the caller compares it.
 ///
 /// # Errors
@@ -149,31 +162,23 @@ pub fn decode(
     let mut reader = Reader::new(datagram);
     let first = reader.u8()?;
     let fields = match peek_behind(first, &mut reader, local_cid_len)? {
-        Peek::Long { version, .. }
-            if !SUPPORTED_VERSIONS.contains(&version) || first & TYPE_MASK == TYPE_RETRY =>
-        {
-            return Ok((decode_whole(datagram)?, &mut []));
-        }
-        _ if first & FIXED == 0 => return Err(DropReason::FixedBit),
         Peek::Long {
             version,
             dcid,
             scid,
         } => {
+            let Some((version, kind)) = kind_of(first, version) else {
+                return Ok((decode_whole(datagram)?, &mut []));
+            };
             let ends = [Cid::new(dcid), Cid::new(scid)];
             let [Some(dcid), Some(scid)] = ends else {
                 return Err(DropReason::CidTooLong);
-            };
-            let kind = match first & TYPE_MASK {
-                TYPE_INITIAL => Kind::Initial,
-                TYPE_ZERO_RTT => Kind::ZeroRtt,
-                _ => Kind::Handshake,
             };
             Fields::long(kind, version, [dcid, scid], datagram.len(), reader)?
         }
         Peek::Short { dcid } => Fields {
             kind: Kind::OneRtt,
-            version: 0,
+            version: None,
             dcid: Cid::new(dcid).ok_or(DropReason::CidTooLong)?,
             scid: Cid::EMPTY,
             token: 0..0,
@@ -205,10 +210,22 @@ pub fn decode(
     Ok((Decoded::Protected(packet), rest))
 }
 
+/// What a long header of a version we speak says it is; `None` for a Retry.
+fn kind_of(first: u8, version: u32) -> Option<(Version, Kind)> {
+    let version = Version::from_number(version)?;
+    let kind = match version.long_type(first) {
+        LongType::Initial => Kind::Initial,
+        LongType::ZeroRtt => Kind::ZeroRtt,
+        LongType::Handshake => Kind::Handshake,
+        LongType::Retry => return None,
+    };
+    Some((version, kind))
+}
+
 /// Where the fields of a protected packet are.
 struct Fields {
     kind: Kind,
-    version: u32,
+    version: Option<Version>,
     dcid: Cid,
     scid: Cid,
     token: Range<usize>,
@@ -220,7 +237,7 @@ impl Fields {
     /// Reads what follows the connection ids of a long header (RFC 9000 §17.2.2 to §17.2.4).
     fn long(
         kind: Kind,
-        version: u32,
+        version: Version,
         [dcid, scid]: [Cid; 2],
         datagram_len: usize,
         mut reader: Reader<'_>,
@@ -236,7 +253,7 @@ impl Fields {
         let pn_offset = position(&reader);
         Ok(Self {
             kind,
-            version,
+            version: Some(version),
             dcid,
             scid,
             token: token_end - token_len..token_end,
@@ -268,13 +285,13 @@ fn decode_whole(datagram: &[u8]) -> Result<Decoded<'_>, DropReason> {
             versions,
         }));
     }
-    if !SUPPORTED_VERSIONS.contains(&version) {
+    let Some(version) = Version::from_number(version) else {
         return Ok(Decoded::UnknownVersion {
             version,
             dcid,
             scid,
         });
-    }
+    };
     if first & FIXED == 0 {
         return Err(DropReason::FixedBit);
     }

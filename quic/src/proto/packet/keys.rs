@@ -3,8 +3,8 @@ use hybriq_tls::{Level, Secret, Side, Suite};
 use zeroize::Zeroizing;
 
 use super::{
-    Cid, HeaderKey, PacketKey, VERSION_1,
-    version::{Constants, constants},
+    Cid, HeaderKey, PacketKey,
+    version::{Constants, Version},
 };
 
 #[cfg(test)]
@@ -21,8 +21,8 @@ pub struct DirectionKeys {
 
 impl DirectionKeys {
     /// Derives the keys of a traffic secret (RFC 9001 §5.1).
-    pub fn from_secret(secret: &Secret) -> Self {
-        Self::derive(constants(VERSION_1), secret.suite(), secret.as_bytes())
+    pub fn from_secret(version: Version, secret: &Secret) -> Self {
+        Self::derive(version.constants(), secret.suite(), secret.as_bytes())
     }
 
     fn derive(constants: &Constants, suite: Suite, secret: &[u8]) -> Self {
@@ -47,7 +47,7 @@ pub struct KeyPair {
 
 /// The keys of Initial packets (RFC 9001 §5.2): those that `side` needs, from the destination
 /// connection id of the client's first Initial.
-pub fn initial_keys(version: u32, dcid: &Cid, side: Side) -> KeyPair {
+pub fn initial_keys(version: Version, dcid: &Cid, side: Side) -> KeyPair {
     let secret = initial_secret(version, dcid);
     KeyPair {
         local: initial_direction_from(version, secret.as_ref(), side),
@@ -57,18 +57,18 @@ pub fn initial_keys(version: u32, dcid: &Cid, side: Side) -> KeyPair {
 
 /// The half of [`initial_keys`] that `writer` encrypts with, all it takes to check that an Initial
 /// is intact.
-pub fn initial_direction(version: u32, dcid: &Cid, writer: Side) -> DirectionKeys {
+pub fn initial_direction(version: Version, dcid: &Cid, writer: Side) -> DirectionKeys {
     initial_direction_from(version, initial_secret(version, dcid).as_ref(), writer)
 }
 
 /// HKDF-Extract is HMAC under the salt (RFC 5869 §2.2). Written so, it runs once, not once per
 /// direction.
-fn initial_secret(version: u32, dcid: &Cid) -> hmac::Tag {
-    let salt = hmac::Key::new(hmac::HMAC_SHA256, &constants(version).initial_salt);
+fn initial_secret(version: Version, dcid: &Cid) -> hmac::Tag {
+    let salt = hmac::Key::new(hmac::HMAC_SHA256, &version.constants().initial_salt);
     hmac::sign(&salt, dcid.as_bytes())
 }
 
-fn initial_direction_from(version: u32, initial_secret: &[u8], writer: Side) -> DirectionKeys {
+fn initial_direction_from(version: Version, initial_secret: &[u8], writer: Side) -> DirectionKeys {
     let label: &[u8] = if writer.is_client() {
         b"client in"
     } else {
@@ -77,7 +77,7 @@ fn initial_direction_from(version: u32, initial_secret: &[u8], writer: Side) -> 
     let suite = Suite::Aes128GcmSha256;
     let secret = Expander::new(suite, initial_secret).secret(label);
     DirectionKeys::derive(
-        constants(version),
+        version.constants(),
         suite,
         secret.split_at(secret_len(suite)).0,
     )
@@ -85,8 +85,8 @@ fn initial_direction_from(version: u32, initial_secret: &[u8], writer: Side) -> 
 
 /// Replaces a 1-RTT secret by its successor, and gives the packet key of that (RFC 9001 §6.1). The
 /// header key stays.
-pub fn next_packet_key(secret: &mut Secret) -> PacketKey {
-    let constants = constants(VERSION_1);
+pub fn next_packet_key(version: Version, secret: &mut Secret) -> PacketKey {
+    let constants = version.constants();
     let suite = secret.suite();
     let next = Expander::new(suite, secret.as_bytes()).secret(constants.labels.update);
     let next = next.split_at(secret_len(suite)).0;

@@ -23,7 +23,7 @@ mod tests;
 
 pub use builder::{Header, PacketBuilder};
 pub use cid::Cid;
-pub use header::{Decoded, DropReason, Peek, decode, is_initial, peek};
+pub use header::{Decoded, DropReason, Peek, decode, has_quic_bit, is_initial, peek};
 pub use keys::{DirectionKeys, KeyPair, initial_direction, initial_keys, next_packet_key};
 pub use kind::{KeyPhase, Kind, PerSpace, Space};
 pub use protected::{OpenError, Protected, Unprotected};
@@ -32,5 +32,5 @@ pub use protection::{
     integrity_limit,
 };
 pub use retry::Retry;
-pub use version::{SUPPORTED_VERSIONS, VERSION_1};
+pub use version::{Version, Versions, reserved_version};
 pub use version_negotiation::VersionNegotiation;

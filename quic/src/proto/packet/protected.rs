@@ -1,14 +1,16 @@
 use std::ops::Range;
 
 use super::{
-    Cid, DropReason, HeaderKey, KeyPhase, Kind, PacketKey, SAMPLE_LEN, Undecryptable, header::LONG,
-    number,
+    Cid, DropReason, HeaderKey, KeyPhase, Kind, PacketKey, SAMPLE_LEN, Undecryptable, Version,
+    header::LONG, number,
 };
 
 /// The bits that must be 0 in a long header, once uncovered (RFC 9000 §17.2).
 const RESERVED_LONG: u8 = 0x0c;
 /// The same in a short header (RFC 9000 §17.3.1).
 const RESERVED_SHORT: u8 = 0x18;
+/// The spin bit of a short header (RFC 9000 §17.4).
+pub(super) const SPIN: u8 = 0x20;
 /// The key phase bit of a short header.
 pub(super) const KEY_PHASE: u8 = 0x04;
 
@@ -17,8 +19,8 @@ pub(super) const KEY_PHASE: u8 = 0x04;
 pub struct Protected<'a> {
     /// What it is, which says which keys open it.
     pub kind: Kind,
-    /// The version of a long header; 0 for a short one, which has none.
-    pub version: u32,
+    /// The version of a long header; a short one has none.
+    pub version: Option<Version>,
     /// Destination connection id.
     pub dcid: Cid,
     /// Source connection id; none in a short header.
@@ -35,6 +37,19 @@ impl<'a> Protected<'a> {
     /// The token of an Initial; empty if it has none.
     pub fn token(&self) -> &[u8] {
         self.bytes.get(self.token.clone()).unwrap_or_default()
+    }
+
+    /// Whether the QUIC bit is set. Without it a packet is dropped, unless we announced that we
+    /// take such (RFC 9287).
+    #[inline]
+    pub fn has_quic_bit(&self) -> bool {
+        super::has_quic_bit(self.bytes)
+    }
+
+    /// The spin bit of a short header, which is not hidden.
+    #[inline]
+    pub fn spin(&self) -> bool {
+        self.bytes.first().is_some_and(|first| first & SPIN != 0)
     }
 
     /// Uncovers the header (RFC 9001 §5.4). `largest_received` is the largest packet number that

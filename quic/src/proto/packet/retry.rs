@@ -3,8 +3,8 @@ use smallvec::SmallVec;
 
 use super::{
     Cid, TAG_LEN,
-    header::{FIXED, LONG, TYPE_RETRY},
-    version::constants,
+    header::{FIXED, LONG},
+    version::{LongType, Version},
 };
 use crate::proto::wire::Writer;
 
@@ -12,7 +12,7 @@ use crate::proto::wire::Writer;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry<'a> {
     /// The version.
-    pub version: u32,
+    pub version: Version,
     /// Destination connection id: the client's.
     pub dcid: Cid,
     /// Source connection id: where the client's next Initial goes.
@@ -25,7 +25,7 @@ pub struct Retry<'a> {
 
 impl<'a> Retry<'a> {
     /// A Retry to be written.
-    pub const fn new(version: u32, dcid: Cid, scid: Cid, token: &'a [u8]) -> Self {
+    pub const fn new(version: Version, dcid: Cid, scid: Cid, token: &'a [u8]) -> Self {
         Self {
             version,
             dcid,
@@ -52,8 +52,9 @@ impl<'a> Retry<'a> {
         let len = 1 + 4 + 1 + self.dcid.len() + 1 + self.scid.len() + self.token.len();
         let (packet, behind) = buffer.split_at_mut_checked(len)?;
         let mut writer = Writer::new(packet);
-        writer.put(&[LONG | FIXED | TYPE_RETRY | unused & 0x0f]);
-        writer.put(&self.version.to_be_bytes());
+        let ty = self.version.type_bits(LongType::Retry);
+        writer.put(&[LONG | FIXED | ty | unused & 0x0f]);
+        writer.put(&self.version.number().to_be_bytes());
         for cid in [self.dcid, self.scid] {
             writer.put(&[cid.len() as u8]);
             writer.put(cid.as_bytes());
@@ -67,8 +68,8 @@ impl<'a> Retry<'a> {
 
 /// The tag over the packet and the connection id it answers, which it does not contain
 /// (RFC 9001 §5.8).
-fn integrity_tag(version: u32, original_dcid: &Cid, packet: &[u8]) -> Option<[u8; TAG_LEN]> {
-    let constants = constants(version);
+fn integrity_tag(version: Version, original_dcid: &Cid, packet: &[u8]) -> Option<[u8; TAG_LEN]> {
+    let constants = version.constants();
     let mut pseudo_packet = SmallVec::<[u8; 256]>::new();
     pseudo_packet.push(original_dcid.len() as u8);
     pseudo_packet.extend_from_slice(original_dcid.as_bytes());

@@ -1,6 +1,6 @@
 use super::{
-    SUPPORTED_VERSIONS,
     header::{FIXED, LONG},
+    version::{Version, Versions, reserved_version},
 };
 use crate::proto::wire::Writer;
 
@@ -26,19 +26,19 @@ impl<'a> VersionNegotiation<'a> {
     }
 
     /// The versions that the server speaks, as received.
-    pub fn versions(&self) -> impl Iterator<Item = u32> + 'a {
+    pub fn versions(&self) -> impl Iterator<Item = u32> + Clone + 'a {
         let (versions, _) = self.versions.as_chunks::<4>();
         versions.iter().map(|version| u32::from_be_bytes(*version))
     }
 
-    /// Writes a packet that lists the versions we speak, and says how long it is. `None` if it does
-    /// not fit, or if a connection id is longer than 255 bytes.
+    /// Writes a packet that lists these versions, and says how long it is. `None` if it does not fit,
+    /// or if a connection id is longer than 255 bytes.
     ///
     /// Of the random bits some go where nothing is defined, and some make a version that nobody
     /// speaks, so that clients keep ignoring what they don't know (RFC 9000 §6.3).
-    pub fn encode(&self, random: u32, buffer: &mut [u8]) -> Option<usize> {
+    pub fn encode(&self, versions: Versions, random: u32, buffer: &mut [u8]) -> Option<usize> {
         let header_len = 1 + 4 + 1 + self.dcid.len() + 1 + self.scid.len();
-        let versions_len = 4 * (1 + SUPPORTED_VERSIONS.len());
+        let versions_len = 4 * (1 + versions.iter().count());
         let packet = buffer.get_mut(..header_len + versions_len)?;
         let mut writer = Writer::new(packet);
         writer.put(&[LONG | FIXED | random as u8 & 0x3f]);
@@ -47,8 +47,8 @@ impl<'a> VersionNegotiation<'a> {
             writer.put(&[u8::try_from(cid.len()).ok()?]);
             writer.put(cid);
         }
-        let reserved = random & 0xf0f0_f0f0 | 0x0a0a_0a0a;
-        for version in [reserved].into_iter().chain(SUPPORTED_VERSIONS) {
+        let spoken = versions.iter().map(Version::number);
+        for version in [reserved_version(random)].into_iter().chain(spoken) {
             writer.put(&version.to_be_bytes());
         }
         Some(packet.len())

@@ -3,11 +3,11 @@ use std::time::Duration;
 use hybriq_tls::Side;
 use proptest::{collection::vec, prelude::*};
 
-use super::{Params, id, put, put_integer};
+use super::{Params, PreferredAddress, VersionInformation, id, put, put_integer};
 use crate::proto::{
     error::Code,
     limits,
-    packet::Cid,
+    packet::{Cid, Version, Versions},
     wire::{Reader, VarInt},
 };
 
@@ -59,6 +59,7 @@ fn params() -> impl Strategy<Value = Params> {
     let times = (max, 0_u64..1 << 14, 0_u8..=20, any::<bool>(), asked);
     let ids = (cid(), cid(), cid(), any::<Option<[u8; 16]>>());
     (windows, counts, times, ids).prop_map(|(windows, counts, times, ids)| Params {
+        grease_quic_bit: counts.0 % 2 == 1,
         original_dcid: ids.0,
         retry_scid: ids.1,
         initial_scid: ids.2,
@@ -75,9 +76,12 @@ fn params() -> impl Strategy<Value = Params> {
         max_ack_delay: Duration::from_millis(times.1),
         disable_active_migration: times.3,
         active_connection_id_limit: counts.2,
+        max_datagram_frame_size: windows.0 >> 40,
+        reset_stream_at: windows.1 & 1 == 1,
         min_ack_delay: times
             .4
             .map(|delay| Duration::from_micros(delay.min(1000 * times.1))),
+        ..Params::default()
     })
 }
 
@@ -275,6 +279,33 @@ fn a_preferred_address_is_checked() {
     }
 }
 
+/// Proves: rfc9000 18.2 preferred-address-of-one-family
+#[test]
+fn a_preferred_address_comes_back_as_it_was_sent() {
+    let both = PreferredAddress {
+        v4: Some("192.0.2.1:443".parse().unwrap()),
+        v6: Some("[2001:db8::1]:4433".parse().unwrap()),
+        cid: Cid::from([7; 8]),
+        reset_token: [9; 16],
+    };
+    let only_v4 = PreferredAddress { v6: None, ..both };
+    let only_v6 = PreferredAddress { v4: None, ..both };
+    for address in [both, only_v4, only_v6] {
+        let params = Params {
+            preferred_address: Some(address),
+            ..Params::default()
+        };
+        let mut bytes = Vec::new();
+        params.encode(Side::Server, &mut bytes);
+        let decoded = Params::decode(&bytes, Side::Server).unwrap();
+        assert_eq!(decoded.preferred_address, Some(address));
+        bytes.clear();
+        params.encode(Side::Client, &mut bytes);
+        let decoded = Params::decode(&bytes, Side::Client).unwrap();
+        assert_eq!(decoded.preferred_address, None, "only a server has one");
+    }
+}
+
 #[test]
 fn a_client_must_not_send_what_only_servers_know() {
     for (id, value) in [
@@ -330,4 +361,77 @@ fn cut_parameters_are_refused() {
     for cut in 1..bytes.len() {
         refused(&bytes[..cut], Side::Client, "cut short");
     }
+}
+
+/// Proves: rfc9287 3 grease-parameter-is-empty
+#[test]
+fn grease_quic_bit_is_empty() {
+    assert!(accepted(&parameter(id::GREASE_QUIC_BIT, &[])).grease_quic_bit);
+    assert!(!accepted(&[]).grease_quic_bit);
+    for side in [Side::Client, Side::Server] {
+        let wrong = "grease_quic_bit is not empty";
+        refused(&parameter(id::GREASE_QUIC_BIT, &[0]), side, wrong);
+    }
+}
+
+fn versions(numbers: &[u32]) -> Vec<u8> {
+    let value: Vec<u8> = numbers.iter().flat_map(|it| it.to_be_bytes()).collect();
+    parameter(id::VERSION_INFORMATION, &value)
+}
+
+/// Proves: rfc9368 3 version-information-lists-chosen-and-available-versions
+/// Proves: rfc9368 3 reserved-versions-are-listed-and-never-chosen
+#[test]
+fn version_information_survives_the_wire_with_a_version_nobody_speaks() {
+    let params = Params {
+        initial_scid: Some(Cid::from([7, 6, 5, 4, 3, 2, 1, 0])),
+        version_information: Some(VersionInformation::new(Version::V1, Versions::DEFAULT)),
+        ..Params::default()
+    };
+    for side in [Side::Client, Side::Server] {
+        let decoded = Params::decode(&encoded(&params, side), side).expect("usable");
+        let info = decoded.version_information.expect("there");
+        assert_eq!(info.chosen, 1);
+        let [reserved, rest @ ..] = &info.available[..] else {
+            panic!("nothing available")
+        };
+        assert_eq!(reserved & 0x0f0f_0f0f, 0x0a0a_0a0a);
+        assert_eq!(rest, [0x6b33_43cf, 1]);
+    }
+}
+
+/// Proves: rfc9368 4 malformed-version-information-is-a-parameter-error
+/// Proves: rfc9368 4 version-zero-is-a-parsing-failure
+#[test]
+fn malformed_version_information_is_refused() {
+    for from in [Side::Client, Side::Server] {
+        refused(&parameter(id::VERSION_INFORMATION, &[]), from, "is empty");
+        for len in [1, 3, 5, 7] {
+            let cut = parameter(id::VERSION_INFORMATION, &[1, 1, 1, 1, 1, 1, 1][..len]);
+            refused(&cut, from, "is not made of versions");
+        }
+        refused(&versions(&[0, 1]), from, "has a version 0");
+        refused(&versions(&[1, 1, 0]), from, "has a version 0");
+        let twice = [versions(&[1, 1]), versions(&[1, 1])].concat();
+        refused(&twice, from, "came twice");
+    }
+}
+
+/// Proves: rfc9368 4 clients-chosen-version-must-be-available
+#[test]
+fn a_clients_chosen_version_is_among_the_available_ones() {
+    let rule = "has a Chosen Version that is not available";
+    refused(&versions(&[1]), Side::Client, rule);
+    refused(&versions(&[1, 2, 3]), Side::Client, rule);
+    let server = accepted(&versions(&[1])).version_information;
+    assert_eq!(server.map(|info| info.available.len()), Some(0));
+}
+
+#[test]
+fn of_many_available_versions_a_few_are_looked_at() {
+    let mut numbers = vec![1];
+    numbers.extend(1..1000);
+    let params = Params::decode(&versions(&numbers), Side::Client).expect("usable");
+    let info = params.version_information.expect("there");
+    assert_eq!(info.available.len(), limits::AVAILABLE_VERSIONS);
 }

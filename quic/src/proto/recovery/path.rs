@@ -40,16 +40,7 @@ impl<R> Recovery<R> {
     /// From now on packets travel another path (RFC 9000 §9.4). What is under way still counts as
     /// received or lost, and says nothing of the new path. Returns what was known of the old one.
     pub fn change_path(&mut self, mut path: PathState) -> PathState {
-        let state = &mut self.spaces[Space::Data];
-        state.sent.for_each_mut(|packet| {
-            packet.snapshot = None;
-            packet.ecn = None;
-        });
-        state.first_pn = state.sent.next_number();
-        state.lost.clear();
-        state.probes = 0;
-        self.bytes_in_flight = 0;
-        self.pto_count = 0;
+        self.disown();
         path.episode.follow(&self.episode);
         path.ecn.reset();
         PathState {
@@ -63,6 +54,27 @@ impl<R> Recovery<R> {
             pacer: std::mem::replace(&mut self.pacer, path.pacer),
             window_full_at: std::mem::replace(&mut self.window_full_at, path.window_full_at),
         }
+    }
+
+    /// The path got another end and is otherwise believed to be the same: what is known of it stays.
+    /// What was under way to the old end may be lost for that alone, and says nothing.
+    pub fn follow_path(&mut self) {
+        self.disown();
+        self.ecn.reset();
+    }
+
+    /// Takes what is under way out of flight. It is still acknowledged or lost.
+    fn disown(&mut self) {
+        let state = &mut self.spaces[Space::Data];
+        state.sent.for_each_mut(|packet| {
+            packet.snapshot = None;
+            packet.ecn = None;
+        });
+        state.first_pn = state.sent.next_number();
+        state.lost.clear();
+        state.probes = 0;
+        self.bytes_in_flight = 0;
+        self.pto_count = 0;
     }
 
     /// A guess of the round trip that is better than the configured one; without effect once there

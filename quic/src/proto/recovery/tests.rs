@@ -190,6 +190,7 @@ fn an_ack_hands_back_each_record_once() {
     assert!(world.acked().is_empty() && !world.outcome.progress);
 }
 
+/// Proves: rfc9000 19.3 ack-of-unsent-closes
 #[test]
 fn an_ack_of_a_packet_that_was_not_sent_is_a_violation() {
     let mut world = World::established();
@@ -209,6 +210,7 @@ fn an_ack_of_a_packet_that_was_not_sent_is_a_violation() {
     world.ack(Space::Data, [0..=1]);
 }
 
+/// Proves: rfc9000 21.4 skipped-numbers-catch-optimists
 #[test]
 fn an_ack_of_a_skipped_number_is_a_violation() {
     let mut world = World::established();
@@ -242,6 +244,7 @@ fn the_round_trip_is_measured_only_from_a_new_largest_packet() {
     assert_eq!(world.recovery.rtt().latest(), ms(200));
 }
 
+/// Proves: rfc9002 5.1 samples-need-ack-eliciting
 #[test]
 fn an_ack_of_ack_only_packets_measures_nothing() {
     let mut world = World::established();
@@ -251,6 +254,7 @@ fn an_ack_of_ack_only_packets_measures_nothing() {
     assert_eq!(world.recovery.rtt().latest(), RTT);
 }
 
+/// Proves: rfc9002 5.3 ack-delay-is-bounded
 #[test]
 fn the_peers_delay_is_capped_once_the_handshake_is_confirmed() {
     let sample = |handshake| {
@@ -278,6 +282,7 @@ fn the_delay_of_an_initial_ack_is_ignored() {
     );
 }
 
+/// Proves: rfc9002 6.1.1 packet-threshold
 #[test]
 fn a_packet_is_lost_once_three_overtook_it() {
     let mut world = World::established();
@@ -293,6 +298,7 @@ fn a_packet_is_lost_once_three_overtook_it() {
     assert_eq!(world.recovery.bytes_in_flight(), 1200);
 }
 
+/// Proves: rfc9002 6.2.1 loss-timer-goes-first
 #[test]
 fn a_packet_is_lost_nine_eighths_of_a_round_trip_after_it_left() {
     let mut world = World::established();

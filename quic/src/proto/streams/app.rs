@@ -1,8 +1,8 @@
 use bytes::Bytes;
 
 use super::{
-    ClosedStream, Direction, Priority, ReadError, StreamEvent, StreamId, Streams, WriteError,
-    send::Send,
+    ClosedStream, Direction, Priority, ReadError, RecvEnd, ResetAtError, StreamEvent, StreamId,
+    Streams, WriteError, marks::Mark, recv::Recv, send::Send,
 };
 
 /// The application's side.
@@ -75,6 +75,50 @@ impl Streams {
         }
         self.settle_send(id);
         result
+    }
+
+    /// Gives the sending part up behind its first `reliable_size` bytes, which still arrive
+    /// (`RESET_STREAM_AT`), or behind what was written if that is less. May be called again to let
+    /// fewer arrive; the first code stays.
+    pub fn reset_at(
+        &mut self,
+        id: StreamId,
+        code: u64,
+        reliable_size: u64,
+    ) -> Result<(), ResetAtError> {
+        if !self.peer_limits.reset_at {
+            return Err(ResetAtError::Unsupported);
+        }
+        let send = self.sends.get_mut(id).ok_or(ResetAtError::Closed)?;
+        send.reset_at(code, reliable_size)
+            .map_err(|ClosedStream| ResetAtError::Closed)?;
+        self.schedule.leave(id, &mut send.places);
+        self.schedule.update_send(id, send);
+        Ok(())
+    }
+
+    /// How the receiving part ended, as far as the peer said; `None` if it is gone or never was.
+    pub fn recv_end(&self, id: StreamId) -> Option<RecvEnd> {
+        self.recvs.get(id).map(Recv::end)
+    }
+
+    /// Asks for [`StreamEvent::Readable`] once [`Streams::recv_end`] is no longer open.
+    pub fn watch_recv(&mut self, id: StreamId) {
+        if let Some(recv) = self.recvs.get_mut(id) {
+            recv.marks.set(Mark::Watching);
+        }
+    }
+
+    /// Lets the peer have so many streams of a direction open at once, from now on. What it was
+    /// allowed before stays allowed.
+    pub fn set_max_streams(&mut self, direction: Direction, count: u64) {
+        self.peer.of_mut(direction).set_limit(count);
+    }
+
+    /// Lets the peer have so many bytes under way or unread on all streams together, from now on.
+    /// What it was allowed before stays allowed.
+    pub fn set_receive_window(&mut self, bytes: u64) {
+        self.receive_credit.set_window(bytes);
     }
 
     /// Reads in order. `Ok(0)` for a buffer with room is the end of the stream, told once.

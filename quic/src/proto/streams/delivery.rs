@@ -25,6 +25,13 @@ impl Streams {
                         self.on_all_acked(id);
                     }
                 }
+                SentFrame::ResetStreamAt(id, reliable) => {
+                    if let Some(send) = self.sends.get_mut(id)
+                        && send.on_reset_at_acked(reliable)
+                    {
+                        self.on_all_acked(id);
+                    }
+                }
                 SentFrame::StopSending(id) => {
                     if let Some(recv) = self.recvs.get_mut(id) {
                         recv.on_stop_acked();
@@ -93,6 +100,12 @@ impl Streams {
                     && send.reset_frame(id).is_some()
                 {
                     self.schedule.reset(id, send);
+                }
+            }
+            SentFrame::ResetStreamAt(id, reliable) => {
+                if let Some(send) = self.sends.get_mut(id) {
+                    send.on_reset_at_lost(reliable);
+                    self.schedule.update_send(id, send);
                 }
             }
             SentFrame::StopSending(id) => {

@@ -26,6 +26,17 @@ pub enum ReadError {
     Closed,
 }
 
+/// Why a stream is not reset behind data that still arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResetAtError {
+    /// The peer does not take `RESET_STREAM_AT`.
+    #[error("the peer takes no RESET_STREAM_AT")]
+    Unsupported,
+    /// All was delivered, the stream was reset or stopped, or never was.
+    #[error("the sending part is closed")]
+    Closed,
+}
+
 /// The part of the stream is closed already, or never was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stream is closed")]

@@ -138,9 +138,20 @@ impl ReceiveCredit {
         self.window.raise(bytes);
     }
 
-    /// The limit that could be advertised now.
+    /// The window is so many bytes from now on. A smaller one takes back no credit.
+    pub(super) fn set_window(&mut self, bytes: u64) {
+        self.window.set(bytes);
+        self.urgent |= self.target() > self.advertised;
+    }
+
+    /// The limit that could be advertised now. Limits never shrink (RFC 9000 §4.1).
     pub(super) const fn target(&self) -> u64 {
-        VarInt::saturating(self.consumed.saturating_add(self.window.size())).get()
+        let limit = VarInt::saturating(self.consumed.saturating_add(self.window.size())).get();
+        if limit > self.advertised {
+            limit
+        } else {
+            self.advertised
+        }
     }
 
     /// Whether a new limit should be sent.

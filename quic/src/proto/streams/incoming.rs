@@ -32,6 +32,20 @@ impl Streams {
         Ok(())
     }
 
+    /// `RESET_STREAM_AT`.
+    pub fn on_reset_stream_at(
+        &mut self,
+        frame: &frame::ResetStreamAt,
+    ) -> Result<(), TransportError> {
+        self.check_receiving(frame.id)?;
+        let Some(recv) = self.recvs.get_mut(frame.id) else {
+            return Ok(());
+        };
+        recv.on_reset_stream_at(frame, &mut self.receive_credit)?;
+        self.after_receiving(frame.id);
+        Ok(())
+    }
+
     #[inline]
     fn after_receiving(&mut self, id: StreamId) {
         let Some(recv) = self.recvs.get_mut(id) else {

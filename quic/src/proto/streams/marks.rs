@@ -16,6 +16,8 @@ pub(super) enum Mark {
     Abort,
     /// A `MAX_STREAM_DATA` or `STREAM_DATA_BLOCKED` is queued.
     Credit,
+    /// The application waits for the end of the stream, however it comes.
+    Watching,
 }
 
 impl Marks {

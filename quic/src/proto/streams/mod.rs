@@ -17,6 +17,7 @@ mod outgoing;
 mod priority;
 mod queue;
 mod recv;
+mod reset_at;
 mod schedule;
 mod send;
 mod sent;
@@ -29,13 +30,14 @@ mod tests;
 use std::collections::VecDeque;
 
 pub use super::frame::{Direction, StreamId};
-pub use error::{ClosedStream, ReadError, WriteError};
+pub use error::{ClosedStream, ReadError, ResetAtError, WriteError};
 pub use event::StreamEvent;
 use flow::{ReceiveCredit, SendCredit};
 use hybriq_tls::Side;
 use opening::{LocalStreams, PeerStreams, PerDirection};
 pub use priority::Priority;
 use recv::Recv;
+pub use reset_at::RecvEnd;
 use schedule::Schedule;
 use send::{Send, SendRoom};
 pub use sent::Sent;
@@ -99,6 +101,8 @@ pub struct PeerLimits {
     pub max_bidi: u64,
     /// Its `initial_max_streams_uni`.
     pub max_uni: u64,
+    /// Whether it takes `RESET_STREAM_AT`.
+    pub reset_at: bool,
 }
 
 /// What the streams of a connection carried so far.

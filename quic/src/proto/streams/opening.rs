@@ -4,6 +4,10 @@ use super::{
     window::Window,
 };
 
+/// Streams that may be open at once. Their counts end at 2^60 (RFC 9000 §4.6); so many more are
+/// never closed.
+const MOST_STREAMS: u64 = 1 << 59;
+
 /// One value for each direction of streams.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PerDirection<T> {
@@ -90,14 +94,18 @@ pub(super) enum Standing {
 impl PeerStreams {
     /// The peer may have `limit` streams open at once.
     pub(super) fn new(limit: u64) -> Self {
-        // Stream counts end at 2^60 (§4.6); so many are never closed.
-        let limit = limit.min(1 << 59);
+        let limit = limit.min(MOST_STREAMS);
         let credit = ReceiveCredit::new(Window::new(limit, limit));
         Self {
             credit,
             accepted: 0,
             announced: false,
         }
+    }
+
+    /// The peer may have `limit` streams open at once, from now on.
+    pub(super) fn set_limit(&mut self, limit: u64) {
+        self.credit.set_window(limit.min(MOST_STREAMS));
     }
 
     /// A frame came for the stream. `None` if that is beyond the limit.

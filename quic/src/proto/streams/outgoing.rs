@@ -102,7 +102,15 @@ impl Streams {
                 let Some(send) = self.sends.get_mut(id) else {
                     return Some(Written::Nothing);
                 };
-                let written = Written::of(out, send.reset_frame(id), SentFrame::ResetStream(id))?;
+                let written = match send.reset_at_frame(id) {
+                    Some(frame) => {
+                        let record = SentFrame::ResetStreamAt(id, frame.reliable_size);
+                        let written = Written::of(out, Some(frame), record)?;
+                        send.on_reset_at_sent();
+                        written
+                    }
+                    None => Written::of(out, send.reset_frame(id), SentFrame::ResetStream(id))?,
+                };
                 send.marks.clear(Mark::Abort);
                 Some(written)
             }

@@ -4,6 +4,7 @@ use super::{
     ClosedStream, ReadError, StreamId,
     flow::ReceiveCredit,
     marks::{Mark, Marks},
+    reset_at::RecvEnd,
     window::{Timing, Window},
 };
 use crate::proto::{
@@ -54,7 +55,7 @@ pub(super) enum RecvState {
 
 impl RecvState {
     /// Whether more may have to arrive.
-    const fn is_receiving(self) -> bool {
+    pub(super) const fn is_receiving(self) -> bool {
         matches!(self, Self::Recv | Self::SizeKnown)
     }
 }
@@ -72,11 +73,13 @@ enum Stop {
 /// The receiving part of one stream.
 #[derive(Debug)]
 pub(super) struct Recv {
-    state: RecvState,
-    data: Reassembler,
+    pub(super) state: RecvState,
+    pub(super) data: Reassembler,
     credit: ReceiveCredit,
-    final_size: Option<u64>,
-    reset_code: u64,
+    pub(super) final_size: Option<u64>,
+    pub(super) reset_code: u64,
+    /// Bytes that are still delivered before the reset, once `RESET_STREAM_AT` told of it.
+    pub(super) reliable: Option<u64>,
     stop: Stop,
     pub(super) marks: Marks,
 }
@@ -91,6 +94,7 @@ impl Recv {
             credit: ReceiveCredit::new(window),
             final_size: None,
             reset_code: 0,
+            reliable: None,
             stop: Stop::Wanted,
             marks: Marks::default(),
         }
@@ -117,10 +121,11 @@ impl Recv {
             self.return_credit(total);
             return Ok(());
         }
+        let data = self.wanted(frame);
         self.data
-            .insert(frame.offset, frame.data)
+            .insert(frame.offset, data)
             .map_err(out_of_pieces)?;
-        if self.final_size == Some(self.data.contiguous_end()) {
+        if self.reliable.is_none() && self.final_size == Some(self.data.contiguous_end()) {
             self.state = RecvState::DataRecvd;
         }
         Ok(())
@@ -135,18 +140,22 @@ impl Recv {
     ) -> Result<(), TransportError> {
         self.check_final_size(frame.final_size, Some(frame.final_size))?;
         self.receive_up_to(frame.final_size, total)?;
+        self.check_code(frame.code)?;
         if self.state.is_receiving() {
             self.final_size = Some(frame.final_size);
             self.reset_code = frame.code;
-            self.state = RecvState::ResetRecvd;
-            self.discard(total);
+            self.be_reset(total);
         }
         Ok(())
     }
 
     /// The final size never changes, and no data lies behind it (RFC 9000 §4.5).
     #[inline]
-    fn check_final_size(&self, end: u64, claimed: Option<u64>) -> Result<(), TransportError> {
+    pub(super) fn check_final_size(
+        &self,
+        end: u64,
+        claimed: Option<u64>,
+    ) -> Result<(), TransportError> {
         let reason = match (self.final_size, claimed) {
             (Some(known), _) if end > known => "data behind the final size of the stream",
             (Some(known), Some(claimed)) if claimed != known => "the final size changed",
@@ -159,7 +168,11 @@ impl Recv {
     }
 
     #[inline]
-    fn receive_up_to(&mut self, end: u64, total: &mut ReceiveCredit) -> Result<(), TransportError> {
+    pub(super) fn receive_up_to(
+        &mut self,
+        end: u64,
+        total: &mut ReceiveCredit,
+    ) -> Result<(), TransportError> {
         let more = end.saturating_sub(self.credit.received());
         let reason = if end > VarInt::MAX.get() {
             "data beyond offset 2^62 - 1"
@@ -175,13 +188,17 @@ impl Recv {
         Err(TransportError::new(Code::FLOW_CONTROL_ERROR, reason))
     }
 
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop != Stop::Wanted
+    }
+
     /// Drops what is held; the peer gets its credit back (RFC 9000 §4.2).
-    fn discard(&mut self, total: &mut ReceiveCredit) {
+    pub(super) fn discard(&mut self, total: &mut ReceiveCredit) {
         self.data = Reassembler::new(0, 0);
         self.return_credit(total);
     }
 
-    fn return_credit(&mut self, total: &mut ReceiveCredit) {
+    pub(super) fn return_credit(&mut self, total: &mut ReceiveCredit) {
         let unread = self.credit.unread();
         self.credit.discard(unread);
         total.discard(unread);
@@ -196,7 +213,8 @@ impl Recv {
         if target.is_empty() {
             return Ok(0);
         }
-        match self.data.read(target) {
+        let most = self.reliable_left(target.len());
+        match self.data.read(target.split_at_mut(most).0) {
             0 => self.at_gap().map(|()| 0),
             len => {
                 self.consume(len as u64, total);
@@ -214,6 +232,7 @@ impl Recv {
         if max == 0 {
             return Ok(Some(Bytes::new()));
         }
+        let max = self.reliable_left(max);
         let Some(chunk) = self.data.read_chunk(max) else {
             return self.at_gap().map(|()| None);
         };
@@ -248,6 +267,7 @@ impl Recv {
     fn consume(&mut self, bytes: u64, total: &mut ReceiveCredit) {
         self.credit.consume(bytes);
         total.consume(bytes);
+        self.end_reliable(total);
     }
 
     /// The application wants no more; whether `STOP_SENDING` is to be sent.
@@ -260,6 +280,8 @@ impl Recv {
             return Err(ClosedStream);
         }
         match self.state {
+            // The peer ended it already, and what it still sends is wanted by nobody.
+            RecvState::SizeKnown if self.reliable.is_some() => self.state = RecvState::ResetRead,
             RecvState::Recv | RecvState::SizeKnown => self.stop = Stop::Asked(code),
             RecvState::DataRecvd => self.state = RecvState::DataRead,
             RecvState::ResetRecvd => self.state = RecvState::ResetRead,
@@ -273,6 +295,11 @@ impl Recv {
     /// Whether a blocked reader should try again. True once.
     #[inline]
     pub(super) fn wakes_reader(&mut self) -> bool {
+        let ended = self.end() != RecvEnd::Open && self.marks.clear(Mark::Watching);
+        ended | self.wakes_blocked_reader()
+    }
+
+    fn wakes_blocked_reader(&mut self) -> bool {
         self.marks.has(Mark::Waiting)
             && (self.data.readable() > 0 || !self.state.is_receiving())
             && self.marks.clear(Mark::Waiting)

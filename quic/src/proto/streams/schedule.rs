@@ -65,6 +65,9 @@ impl Schedule {
         } else if send.is_report_due() && send.marks.set(Mark::Credit) {
             self.controls.push_back(Control::StreamDataBlocked(id));
         }
+        if send.is_reset_at_due() {
+            self.reset(id, send);
+        }
         if send.has_free() && send.places.free == Place::Nowhere {
             send.places.free = self.free.insert(id, send.priority);
         }
@@ -101,7 +104,7 @@ impl Schedule {
         }
     }
 
-    /// Queues `RESET_STREAM`.
+    /// Queues `RESET_STREAM` or `RESET_STREAM_AT`.
     pub(super) fn reset(&mut self, id: StreamId, send: &mut Send) {
         if send.marks.set(Mark::Abort) {
             self.controls.push_back(Control::ResetStream(id));

@@ -4,6 +4,7 @@ use super::{
     ClosedStream, Priority, StreamId, WriteError,
     flow::SendCredit,
     marks::{Mark, Marks},
+    reset_at::ResetAt,
     schedule::Places,
     sent::{End, Sent, SentFrame},
 };
@@ -52,7 +53,7 @@ pub(super) enum SendState {
 
 impl SendState {
     /// Whether data may still be on its way.
-    const fn is_sending(self) -> bool {
+    pub(super) const fn is_sending(self) -> bool {
         matches!(self, Self::Ready | Self::Send | Self::DataSent)
     }
 
@@ -63,24 +64,27 @@ impl SendState {
 
 /// Where the FIN bit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fin {
+pub(super) enum Fin {
     /// The application may write more.
     Open,
     /// To be sent, for the first time or again.
     Pending,
     Sent,
     Acked,
+    /// It was replaced by a `RESET_STREAM_AT`.
+    Replaced,
 }
 
 /// The sending part of one stream.
 #[derive(Debug)]
 pub(super) struct Send {
-    state: SendState,
-    buffer: SendBuffer,
+    pub(super) state: SendState,
+    pub(super) buffer: SendBuffer,
     credit: SendCredit,
-    fin: Fin,
+    pub(super) fin: Fin,
     /// What `RESET_STREAM` says: code and final size.
     reset: (u64, u64),
+    pub(super) reset_at: Option<ResetAt>,
     stop_code: Option<u64>,
     pub(super) priority: Priority,
     pub(super) places: Places,
@@ -110,6 +114,7 @@ impl Send {
             credit: SendCredit::new(max),
             fin: Fin::Open,
             reset: (0, 0),
+            reset_at: None,
             stop_code: None,
             priority: Priority::default(),
             places: Places::default(),
@@ -193,6 +198,8 @@ impl Send {
         if !self.state.is_sending() {
             return Err(ClosedStream);
         }
+        // Neither code nor final size changes once they were told.
+        let code = self.reset_at.take().map_or(code, |reset| reset.code);
         self.state = SendState::ResetSent;
         self.reset = (code, self.buffer.next_offset());
         self.buffer = SendBuffer::new();
@@ -302,7 +309,7 @@ impl Send {
         if remaining < WORTH_CUTTING && wanted > remaining as u64 {
             return None;
         }
-        let is_end = self.fin != Fin::Open && offset + wanted == self.buffer.end();
+        let is_end = self.has_fin() && offset + wanted == self.buffer.end();
         let fill = |target: &mut [u8]| self.buffer.fill(offset, target);
         let written = out.stream(id, offset, wanted as usize, is_end, fill)? as u64;
         self.buffer.on_sent(offset..offset + written);
@@ -319,6 +326,10 @@ impl Send {
             end,
         });
         Some(written)
+    }
+
+    const fn has_fin(&self) -> bool {
+        matches!(self.fin, Fin::Pending | Fin::Sent | Fin::Acked)
     }
 
     fn on_stream_sent(&mut self, end: End) {
@@ -364,10 +375,19 @@ impl Send {
             return false;
         }
         self.buffer.on_acked(offset..offset + u64::from(len));
-        if end == End::Fin {
+        if end == End::Fin && self.fin != Fin::Replaced {
             self.fin = Fin::Acked;
         }
-        let all = self.fin == Fin::Acked && self.buffer.is_acked();
+        self.settle()
+    }
+
+    /// Whether with what arrived last the peer has everything.
+    pub(super) fn settle(&mut self) -> bool {
+        let told = match self.reset_at {
+            Some(reset) => reset.is_acked(),
+            None => self.fin == Fin::Acked,
+        };
+        let all = told && self.buffer.is_acked();
         if all {
             self.state = SendState::DataRecvd;
         }

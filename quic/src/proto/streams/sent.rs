@@ -36,6 +36,8 @@ pub(super) enum SentFrame {
         end: End,
     },
     ResetStream(StreamId),
+    /// With its reliable size.
+    ResetStreamAt(StreamId, u64),
     StopSending(StreamId),
     MaxData(u64),
     MaxStreamData(StreamId, u64),

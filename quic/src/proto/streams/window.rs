@@ -24,8 +24,7 @@ const SHORTEST_ROUND_TRIP: Duration = Duration::from_millis(1);
 /// It starts small and doubles while the application reads so fast that a window lasts for less
 /// than three round trips: then it is, or soon will be, the window that limits the peer. Of what
 /// was read only as much counts as arrived in the same time. So neither a peer that sends, nor an
-/// application that seldom reads, and then all that waited, makes it grow. It never shrinks: credit
-/// that was given cannot be taken back (RFC 9000 §4.1).
+/// application that seldom reads, and then all that waited, makes it grow. It never shrinks by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     size: u64,
@@ -80,6 +79,12 @@ impl Window {
         self.received = received;
         self.consumed = consumed;
         grows
+    }
+
+    /// Has so many bytes from now on, and grows no further.
+    pub(super) fn set(&mut self, bytes: u64) {
+        self.max = VarInt::saturating(bytes).get();
+        self.size = self.max;
     }
 
     /// Grows to so many bytes at least, within its bound.

@@ -40,7 +40,6 @@ fn new_token() -> Token {
     ring().seal(&new_binding(), SEED, 99, &Cid::EMPTY).unwrap()
 }
 
-/// Proves: rfc9000 8.1.4 token-tells-original-connection-id
 #[test]
 fn a_token_says_what_was_sealed() {
     let opened = ring().open(&retry_binding(), &retry_token()).unwrap();
@@ -60,7 +59,7 @@ fn a_token_says_what_was_sealed() {
     );
 }
 
-/// Proves: rfc9000 8.1.4 token-integrity-protected
+/// Proves: rfc9000 8.1.4 tokens-cannot-be-forged
 #[test]
 fn no_bit_of_a_token_can_be_changed() {
     for (token, binding) in [
@@ -81,8 +80,7 @@ fn no_bit_of_a_token_can_be_changed() {
     }
 }
 
-/// Proves: rfc9000 8.1.4 retry-token-bound-to-address
-/// Proves: rfc9000 8.1.2 retry-token-bound-to-retry-connection-id
+/// Proves: rfc9000 8.1.2 invalid-retry-token-is-refused
 #[test]
 fn a_retry_token_is_bound_to_address_port_connection_id_and_version() {
     let open = |binding| ring().open(&binding, &retry_token());
@@ -99,8 +97,8 @@ fn a_retry_token_is_bound_to_address_port_connection_id_and_version() {
     assert_eq!(open(Binding::retry(here, scid(), 0x6b33_43cf)), None);
 }
 
-/// Proves: rfc9000 8.1.3 new-token-bound-to-ip-address
-/// Proves: rfc9369 5 token-bound-to-version
+/// Proves: rfc9000 8.1.4 new-token-knows-the-address
+/// Proves: rfc9369 5 tickets-are-of-one-version
 #[test]
 fn a_new_token_is_bound_to_the_ip_address_and_the_version() {
     let open = |ip: [u8; 4], version| {
@@ -111,7 +109,7 @@ fn a_new_token_is_bound_to_the_ip_address_and_the_version() {
     assert_eq!(open([192, 0, 2, 1], 0x6b33_43cf), None);
 }
 
-/// Proves: rfc9000 8.1.1 retry-and-new-tokens-told-apart
+/// Proves: rfc9000 8.1.1 tokens-are-told-apart
 #[test]
 fn neither_kind_of_token_stands_for_the_other() {
     assert_eq!(Kind::of(&retry_token()), Some(Kind::Retry));

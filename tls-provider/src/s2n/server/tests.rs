@@ -2,6 +2,7 @@ use std::task::Waker;
 
 use rcgen::{CertificateParams, KeyPair};
 
+use super::super::keys::ROTATION;
 use super::*;
 use crate::{Backend, ClientOptions, Flight, Identity, PerLevel, PrivateKeyDer, Status, Trust};
 
@@ -46,49 +47,30 @@ fn resumed(client: &dyn Provider, server: &Server) -> bool {
     client.negotiated().resumed
 }
 
-/// Makes the ticket key in use older than it is.
-fn age(named: &Named, by: Duration) {
-    let mut live = named.live.write().expect("the configuration");
-    let key = live.key.as_ref().expect("a ticket key");
-    let secret = key.secret.clone();
-    live.key = Some(Arc::new(TicketKey {
-        name: key.name,
-        secret,
-        made: key.made - by,
-    }));
-}
-
 #[test]
 fn a_ticket_key_is_replaced_and_opens_its_tickets_for_a_while() {
     let server = Server::new(&ServerOptions::new(identity())).expect("a server");
     let options = ClientOptions::new().trust(Trust::dangerously_accept_any_certificate());
     let client = Backend::S2nTls.client(&options).expect("a client");
-    let named = server.shared.policies.default();
-    let key = || {
-        named
-            .live
-            .read()
-            .expect("live")
-            .key
-            .as_ref()
-            .map(|key| key.name)
-    };
+    let tickets = server.shared.policies.default().parts.tickets.clone();
+    let tickets = tickets.expect("tickets");
+    let key = || tickets.s2n().at(SystemTime::now()).expect("keys");
     let first = key();
 
     assert!(!resumed(&*client, &server));
     assert!(resumed(&*client, &server));
-    assert_eq!(key(), first);
+    assert!(Arc::ptr_eq(&key(), &first));
 
-    age(named, KEY_ROTATION);
+    tickets.s2n().age(ROTATION);
     assert!(resumed(&*client, &server), "a ticket of the previous key");
     let second = key();
-    assert_ne!(second, first);
+    assert!(!Arc::ptr_eq(&second, &first));
 
-    age(named, KEY_ROTATION);
+    tickets.s2n().age(ROTATION);
     assert!(
         !resumed(&*client, &server),
         "a ticket of a key that is gone"
     );
-    assert_ne!(key(), second);
+    assert!(!Arc::ptr_eq(&key(), &second));
     assert!(resumed(&*client, &server), "a ticket of the newest key");
 }

@@ -15,7 +15,15 @@ fn careless_server(initial: &[u8]) -> Running {
     let (hello, _) = ClientHello::parse(initial)
         .expect("well-formed")
         .expect("whole");
-    Running::server(connection, [].into(), None, &hello)
+    let lineages = Lineages {
+        issued: Lineage::PostQuantum,
+        accepted: Lineage::PostQuantum,
+    };
+    let client = Client {
+        hello: &hello,
+        lineages,
+    };
+    Running::server(connection, [].into(), None, &client)
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn read(data: &mut Reassembler, len: usize) -> Vec<u8> {
     buffer
 }
 
+/// Proves: rfc9000 2.2 data-is-delivered-in-order
 #[test]
 fn pieces_that_arrive_back_to_front_are_read_in_order() {
     let mut data = unbounded();

@@ -55,6 +55,7 @@ fn the_first_id_is_replaced_by_the_servers() {
     assert_eq!(remote.reset_tokens().next(), Some(&[3; 16]));
 }
 
+/// Proves: rfc9000 5.1.1 more-ids-than-our-limit-close
 #[test]
 fn as_many_ids_as_we_allow_are_kept_and_one_more_is_an_error() {
     let mut remote = remote();
@@ -80,6 +81,7 @@ fn an_id_that_makes_room_for_itself_is_welcome() {
     assert_eq!(write(&mut remote), [0]);
 }
 
+/// Proves: rfc9000 19.15 repeated-new-cid-is-fine
 #[test]
 fn the_same_id_may_come_twice_but_not_with_other_content() {
     let mut remote = remote();
@@ -111,17 +113,20 @@ fn the_same_id_may_come_twice_but_not_with_other_content() {
     }
 }
 
+/// Proves: rfc9000 19.15 retire-prior-to-is-checked
 #[test]
 fn an_id_that_retires_itself_is_malformed() {
     assert_eq!(offer(&mut remote(), 1, 2), Err(Code::FRAME_ENCODING_ERROR));
 }
 
+/// Proves: rfc9000 19.15 no-new-cid-for-empty-ids
 #[test]
 fn a_peer_without_ids_may_not_issue_any() {
     let mut remote = Remote::new(Cid::EMPTY);
     assert_eq!(offer(&mut remote, 1, 0), Err(Code::PROTOCOL_VIOLATION));
 }
 
+/// Proves: rfc9000 5.1.2 retire-prior-to-is-obeyed
 #[test]
 fn retire_prior_to_retires_everything_below() {
     let mut remote = remote();
@@ -134,6 +139,7 @@ fn retire_prior_to_retires_everything_below() {
     assert!(!remote.has_pending());
 }
 
+/// Proves: rfc9000 19.15 late-new-cid-is-retired
 #[test]
 fn an_id_that_comes_after_its_retirement_is_retired_once() {
     let mut remote = remote();
@@ -172,6 +178,7 @@ fn a_copy_older_than_memory_is_not_taken_for_a_new_one() {
     assert!(!remote.advance() && !remote.has_pending());
 }
 
+/// Proves: rfc9000 5.1.2 retired-ids-are-not-forgotten
 #[test]
 fn a_lost_retirement_is_sent_again_until_it_is_acknowledged() {
     let mut remote = remote();
@@ -242,8 +249,8 @@ fn far_apart_numbers_go_in_several_packets() {
     assert_eq!(write(&mut remote), [1 << 40]);
 }
 
-/// Proves: rfc9000 9.5 path-uses-its-own-cid
-/// Proves: rfc9000 10.3.1 reset-token-of-every-cid-in-use
+/// Proves: rfc9000 9.5 each-path-has-its-id
+/// Proves: rfc9000 10.3.1 reset-is-looked-for
 #[test]
 fn a_further_path_takes_an_id_of_its_own_and_both_tokens_count() {
     let mut remote = remote();
@@ -302,7 +309,7 @@ fn the_only_id_left_may_be_that_of_a_further_path() {
     assert_eq!(write(&mut remote), [0]);
 }
 
-/// Proves: rfc9000 9.6 preferred-address-cid-is-sequence-1
+/// Proves: rfc9000 18.2 preferred-address-has-an-id
 #[test]
 fn the_id_of_a_preferred_address_is_the_next_one() {
     let mut remote = remote();

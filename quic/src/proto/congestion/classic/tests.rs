@@ -103,6 +103,8 @@ fn a_later_slow_start_ends_at_its_threshold_alone() {
     assert_eq!(flow.controller.phase(), Phase::Avoidance);
 }
 
+/// Proves: rfc9002 7.3.2 recovery-halves
+/// Proves: rfc9002 7.3.1 loss-and-ce-end-slow-start
 #[test]
 fn congestion_is_answered_once_per_round_trip() {
     let mut flow = flow();
@@ -121,6 +123,7 @@ fn congestion_is_answered_once_per_round_trip() {
     assert_eq!(flow.controller.slow_start_threshold(), Some(half));
 }
 
+/// Proves: rfc9002 7.3.1 loss-and-ce-end-slow-start
 #[test]
 fn a_mark_and_a_loss_of_one_round_trip_are_answered_once() {
     let mut flow = flow();
@@ -146,6 +149,7 @@ fn the_window_never_falls_below_two_datagrams() {
     assert_eq!(reno.slow_start_threshold(), Some(2 * SIZE));
 }
 
+/// Proves: rfc9002 7.6.2 persistent-congestion-needs-two
 #[test]
 fn persistent_congestion_starts_over_in_slow_start() {
     let mut flow = flow();

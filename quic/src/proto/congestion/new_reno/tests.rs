@@ -16,6 +16,7 @@ fn avoiding() -> Flow<NewReno> {
     flow
 }
 
+/// Proves: rfc9002 7.3.3 avoidance-is-additive
 #[test]
 fn congestion_avoidance_adds_one_datagram_per_window() {
     let mut flow = avoiding();
@@ -29,6 +30,7 @@ fn congestion_avoidance_adds_one_datagram_per_window() {
     assert_eq!(flow.window(), 12 * SIZE);
 }
 
+/// Proves: rfc9002 7.3.2 recovery-halves
 #[test]
 fn a_loss_halves_the_window() {
     let mut flow = avoiding();

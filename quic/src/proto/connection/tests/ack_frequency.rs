@@ -128,6 +128,7 @@ fn an_immediate_ack_is_answered_at_once() {
     assert_eq!(answers(&mut pair), 0);
 }
 
+/// Proves: rfc9000 13.2.1 one-ack-per-packet
 #[test]
 fn a_thousand_immediate_acks_in_a_packet_bring_one_ack() {
     let mut pair = quiet();

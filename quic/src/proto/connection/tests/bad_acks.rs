@@ -90,6 +90,7 @@ impl Pair {
     }
 }
 
+/// Proves: rfc9000 19.3 ack-of-unsent-closes
 #[test]
 fn an_ack_of_a_packet_that_was_never_sent_closes() {
     let (mut pair, id) = established();
@@ -100,6 +101,7 @@ fn an_ack_of_a_packet_that_was_never_sent_closes() {
 }
 
 /// An optimistic peer acknowledges whatever may have been sent, and is caught before long.
+/// Proves: rfc9000 21.4 skipped-numbers-catch-optimists
 #[test]
 fn an_ack_of_a_skipped_number_closes() {
     let (mut pair, id) = established();
@@ -136,6 +138,7 @@ fn an_honest_peer_is_not_mistaken_for_an_optimistic_one() {
 }
 
 /// Ranges cannot overlap on the wire: each is counted down from the one before.
+/// Proves: rfc9000 19.3.1 negative-ack-ranges-close
 #[test]
 fn ranges_that_reach_below_zero_close() {
     let frames: [&[u64]; 5] = [
@@ -196,6 +199,7 @@ fn ranges_that_repeat_settle_each_packet_once() {
     assert!(streams.has_pending(), "their data is to be sent again");
 }
 
+/// Proves: rfc9002 5.3 ack-delay-is-bounded
 #[test]
 fn an_endless_ack_delay_is_believed_as_far_as_was_agreed() {
     let (mut pair, id) = established();
@@ -267,6 +271,7 @@ fn ect0(ect0: u64, ce: u64) -> EcnCounts {
     EcnCounts { ect0, ect1: 0, ce }
 }
 
+/// Proves: rfc9000 13.4.2.2 failed-ecn-is-switched-off
 #[test]
 fn ecn_counts_that_decrease_end_ecn_and_nothing_else() {
     let (mut pair, id, next) = testing();
@@ -282,6 +287,7 @@ fn ecn_counts_that_decrease_end_ecn_and_nothing_else() {
     assert!(!pair.server.connection().is_closed());
 }
 
+/// Proves: rfc9000 13.4.2.2 failed-ecn-is-switched-off
 #[test]
 fn ecn_counts_of_more_packets_than_there_are_end_ecn_and_nothing_else() {
     for counts in [

@@ -29,7 +29,7 @@ pub(super) fn pair() -> Pair {
 }
 
 /// A pair whose server has the whole ClientHello and has not answered yet.
-fn with_client_hello() -> Pair {
+pub(super) fn with_client_hello() -> Pair {
     let mut pair = pair();
     for datagram in pair.client.transmit(pair.now) {
         pair.server
@@ -95,6 +95,7 @@ fn a_client_drops_initials_with_a_token() {
     assert_eq!(newest(pair.client.connection(), Space::Initial), None);
 }
 
+/// Proves: rfc9000 12.2 coalesced-packets-share-an-id
 #[test]
 fn packets_behind_one_with_another_destination_id_are_ignored() {
     let mut pair = with_client_hello();
@@ -160,6 +161,7 @@ fn a_path_response_fills_its_datagram() {
     assert_eq!(sizes, [1200]);
 }
 
+/// Proves: rfc9000 13.2.5 ack-delay-is-our-own
 #[test]
 fn packets_kept_for_later_are_taken_as_soon_as_their_keys_are_there() {
     let mut pair = with_client_hello();

@@ -13,7 +13,8 @@ use crate::{
     proto::{
         frame::{
             AckFrequency, FrameWriter, MaxData, MaxStreamData, MaxStreams, NewConnectionId,
-            PathChallenge, ResetStream, RetireConnectionId, StopSending, StreamDataBlocked,
+            PathChallenge, ResetStream, ResetStreamAt, RetireConnectionId, StopSending,
+            StreamDataBlocked,
         },
         packet::{Cid, Space},
         streams::{Direction, StreamId},
@@ -37,8 +38,10 @@ fn number(rng: &mut Rng) -> u64 {
 fn wild_frame(rng: &mut Rng, out: &mut FrameWriter<'_>) {
     let mut bytes = [0; 128];
     let mut writer = Writer::new(&mut bytes);
-    writer.varint(match rng.below(0x21) {
+    writer.varint(match rng.below(0x24) {
         0x20 => 0xaf,
+        0x21 => 0x24,
+        ty @ 0x22.. => ty + 0x30 - 0x22,
         ty => ty,
     });
     for _ in 0..rng.below(6) {
@@ -62,7 +65,7 @@ fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
     };
     // One final size for each stream, so that it can be said again and again.
     let size = 300 + 10 * index;
-    match rng.below(18) {
+    match rng.below(20) {
         0..=2 => {
             let mut ranges: Vec<_> = (0..=rng.below(4)).map(|_| rng.below(sent + 1)).collect();
             ranges.sort_unstable_by_key(|&pn| std::cmp::Reverse(pn));
@@ -130,6 +133,19 @@ fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
         16 => {
             out.immediate_ack();
         }
+        17 => {
+            out.datagram(&[7; 100][..rng.below(100) as usize]);
+        }
+        18 => {
+            let (id, code, final_size) = (theirs, index, size);
+            let reliable_size = rng.below(size + 1);
+            out.write(&ResetStreamAt {
+                id,
+                code,
+                final_size,
+                reliable_size,
+            });
+        }
         _ => {
             let offset = 100 + rng.below(1000);
             out.crypto(offset, 20, |data| data.fill(1));
@@ -180,6 +196,15 @@ fn attack(pair: &mut Pair, rng: &mut Rng, from_client: bool) -> bool {
         if let Some(id) = streams.open(direction) {
             let _ = streams.write(id, &[7; 3000]);
         }
+    }
+    let _ = victim.connection().send_datagram(vec![1; 500].into());
+    if rng.below(8) == 0 {
+        victim.connection().datagrams().recv();
+        let _ = victim.connection().streams().reset_at(
+            StreamId::new(side.peer(), Direction::Uni, rng.below(4)),
+            rng.below(3),
+            rng.below(4000),
+        );
     }
     victim.events();
     victim.transmit(pair.now);

@@ -43,6 +43,7 @@ fn receive(pair: &mut Pair, remote: std::net::SocketAddr, datagram: &[u8]) -> bo
     found
 }
 
+/// Proves: rfc9000 10.3.1 reset-drains
 #[test]
 fn a_stateless_reset_ends_the_connection_at_once_and_silently() {
     for len in [21, 40, 1200] {
@@ -55,6 +56,7 @@ fn a_stateless_reset_ends_the_connection_at_once_and_silently() {
     }
 }
 
+/// Proves: rfc9000 10.3.1 only-used-ids-count
 #[test]
 fn what_only_resembles_a_stateless_reset_is_dropped() {
     let (mut pair, token) = established();

@@ -8,7 +8,7 @@ use crate::{
     proto::{
         error::Code,
         limits,
-        packet::{Cid, Header, Retry, Space, VERSION_1},
+        packet::{Cid, Header, Retry, Space, Version},
         params::Params,
     },
     sim::{join, open_initials},
@@ -20,7 +20,7 @@ fn retry(pair: &mut Pair, scid: Cid) -> Vec<u8> {
     let client = pair.client.connection();
     let local = client.local_cids().next().unwrap();
     let mut buffer = vec![0; limits::MIN_DATAGRAM];
-    let retry = Retry::new(VERSION_1, local, scid, TOKEN);
+    let retry = Retry::new(Version::V1, local, scid, TOKEN);
     let size = retry.encode(&client.original_dcid, 0, &mut buffer);
     buffer.truncate(size.unwrap());
     buffer
@@ -43,6 +43,9 @@ fn token_of(pair: &mut Pair) -> Vec<u8> {
     }
 }
 
+/// Proves: rfc9000 17.2.5.3 hello-stays-after-retry
+/// Proves: rfc9000 17.2.5.2 one-retry-per-attempt
+/// Proves: rfc9000 8.1.2 retry-token-is-repeated
 #[test]
 fn a_retry_is_answered_with_its_token_and_the_same_client_hello() {
     let mut pair = pair();
@@ -68,6 +71,8 @@ fn a_retry_is_answered_with_its_token_and_the_same_client_hello() {
     assert!(pair.client.transmit(pair.now).is_empty());
 }
 
+/// Proves: rfc9000 17.2.5.2 forged-retry-is-dropped
+/// Proves: rfc9000 17.2.5.1 retry-changes-the-id
 #[test]
 fn a_retry_that_is_not_genuine_is_dropped() {
     let mut pair = pair();
@@ -85,6 +90,7 @@ fn a_retry_that_is_not_genuine_is_dropped() {
     }
 }
 
+/// Proves: rfc9000 17.2.5.2 one-retry-per-attempt
 #[test]
 fn a_retry_after_the_servers_first_initial_is_dropped() {
     let mut pair = pair();
@@ -105,6 +111,8 @@ fn a_retry_after_the_servers_first_initial_is_dropped() {
     assert!(pair.client.connection().handshake().is_some());
 }
 
+/// Proves: rfc9000 7.3 ids-are-confirmed
+/// Proves: rfc9000 7.3 missing-id-parameters-close
 #[test]
 fn both_ends_must_have_seen_the_retry() {
     let mut pair = pair();
@@ -138,5 +146,71 @@ fn both_ends_must_have_seen_the_retry() {
             })
         ),
         "{closed:?}"
+    );
+}
+
+/// A Retry that takes the room of the ClientHello leaves nothing to do but to give up.
+#[test]
+fn a_retry_token_that_fills_a_datagram_breaks_nothing() {
+    for len in [1000, 1100, 1150] {
+        let mut pair = pair();
+        pair.client.transmit(pair.now);
+        let client = pair.client.connection();
+        let local = client.local_cids().next().unwrap();
+        let token = vec![7; len];
+        let mut buffer = vec![0; 2 * limits::MIN_DATAGRAM];
+        let retry = Retry::new(Version::V1, local, Cid::from(*b"retry id"), &token);
+        let size = retry.encode(&client.original_dcid, 0, &mut buffer).unwrap();
+        buffer.truncate(size);
+        pair.client.receive(pair.now, server_address(), &mut buffer);
+        for _ in 0..100 {
+            let flight = pair.client.transmit(pair.now);
+            assert!(flight.len() <= 100 && flight.iter().all(|datagram| datagram.len() == 1200));
+            let Some(at) = pair.client.connection().next_timeout() else {
+                break;
+            };
+            pair.now = pair.now.max(at);
+            pair.client.connection().on_timeout(pair.now);
+            if !pair.client.endpoint_keeps() {
+                break;
+            }
+        }
+        assert_eq!(pair.client.close_reason(), Some(ConnectionError::TimedOut));
+    }
+}
+
+/// Proves: rfc9000 17.2.5 unused-bits-of-retry-are-ignored
+#[test]
+fn the_unused_bits_of_a_retry_mean_nothing() {
+    for unused in 0..16 {
+        let mut pair = pair();
+        pair.client.transmit(pair.now);
+        let client = pair.client.connection();
+        let local = client.local_cids().next().unwrap();
+        let mut buffer = vec![0; limits::MIN_DATAGRAM];
+        let retry = Retry::new(Version::V1, local, Cid::from(*b"retry id"), TOKEN);
+        let size = retry.encode(&client.original_dcid, unused, &mut buffer);
+        buffer.truncate(size.unwrap());
+        pair.client.receive(pair.now, server_address(), &mut buffer);
+        assert_eq!(token_of(&mut pair), TOKEN);
+    }
+}
+
+/// Proves: rfc9000 17.2.5.2 empty-retry-token-is-dropped
+#[test]
+fn a_retry_without_a_token_is_dropped() {
+    let mut pair = pair();
+    pair.client.transmit(pair.now);
+    let client = pair.client.connection();
+    let local = client.local_cids().next().unwrap();
+    let mut buffer = vec![0; limits::MIN_DATAGRAM];
+    let retry = Retry::new(Version::V1, local, Cid::from(*b"retry id"), &[]);
+    let size = retry.encode(&client.original_dcid, 0, &mut buffer);
+    buffer.truncate(size.unwrap());
+    pair.client.receive(pair.now, server_address(), &mut buffer);
+    assert!(pair.client.transmit(pair.now).is_empty());
+    assert_ne!(
+        *pair.client.connection().peer_cids.active(),
+        Cid::from(*b"retry id")
     );
 }

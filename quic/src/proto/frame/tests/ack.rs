@@ -92,6 +92,7 @@ fn the_fields_mean_what_rfc_9000_19_3_1_says() {
     );
 }
 
+/// Proves: rfc9000 19.3.1 negative-ack-ranges-close
 #[test]
 fn a_range_below_zero_is_refused() {
     for bytes in [

@@ -1,5 +1,9 @@
 use super::decoded;
-use crate::proto::{frame::Frame, packet::Kind};
+use crate::proto::{
+    error::Code,
+    frame::{Datagram, Frame},
+    packet::Kind,
+};
 
 /// RFC 9000 §12.4, table 3, with what §12.5 takes back, and `IMMEDIATE_ACK`: a byte string of each frame type, and the
 /// packets it may be in (Initial, Handshake, 0-RTT, 1-RTT).
@@ -43,6 +47,25 @@ const TABLE: &[(&[u8], &str)] = &[
     (&[0x1f], "___1"),
 ];
 
+/// Proves: rfc9221 5 datagrams-are-in-0rtt-and-1rtt-only
+/// Proves: rfc9221 4 datagram-frames-have-two-forms
+#[test]
+fn a_datagram_belongs_into_0_rtt_and_1_rtt_packets() {
+    for bytes in [&[0x30, 1, 2][..], &[0x31, 2, 1, 2]] {
+        let frame = decoded(bytes).expect("a frame");
+        assert_eq!(frame, Frame::Datagram(Datagram { data: &[1, 2] }));
+        assert!(frame.is_ack_eliciting());
+        for kind in [Kind::ZeroRtt, Kind::OneRtt] {
+            assert!(frame.allowed_in(kind), "{kind:?}");
+        }
+        for kind in [Kind::Initial, Kind::Handshake] {
+            assert!(!frame.allowed_in(kind), "{kind:?}");
+        }
+    }
+}
+
+/// Proves: rfc9000 12.4 frames-in-wrong-packets-close
+/// Proves: rfc9000 12.5 application-frames-are-1rtt
 #[test]
 fn frames_are_allowed_where_table_3_of_rfc_9000_says() {
     for (bytes, allowed) in TABLE {
@@ -62,6 +85,22 @@ fn an_ack_frequency_frame_belongs_into_1_rtt_packets() {
     for kind in [Kind::Initial, Kind::Handshake, Kind::ZeroRtt] {
         assert!(!frame.allowed_in(kind), "{kind:?}");
     }
+}
+
+#[test]
+fn a_reset_stream_at_belongs_into_0_rtt_and_1_rtt_packets() {
+    let frame = decoded(&[0x24, 4, 7, 9, 8]).expect("a frame");
+    assert_eq!(frame.frame_type(), 0x24);
+    assert!(frame.is_ack_eliciting());
+    for kind in [Kind::Initial, Kind::Handshake, Kind::ZeroRtt, Kind::OneRtt] {
+        let application = matches!(kind, Kind::ZeroRtt | Kind::OneRtt);
+        assert_eq!(frame.allowed_in(kind), application, "{kind:?}");
+    }
+    let error = decoded(&[0x24, 4, 7, 8, 9]).expect_err("reliable beyond the end");
+    assert_eq!(
+        (error.code, error.frame),
+        (Code::FRAME_ENCODING_ERROR, 0x24)
+    );
 }
 
 #[test]

@@ -3,9 +3,10 @@ use proptest::{collection::vec, prelude::*};
 use super::{decoded, encoded};
 use crate::proto::{
     frame::{
-        AckFrequency, ConnectionClose, Crypto, DataBlocked, Encode, Frame, MaxData, MaxStreamData,
-        MaxStreams, NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream,
-        RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
+        AckFrequency, ConnectionClose, Crypto, DataBlocked, Datagram, Encode, Frame, MaxData,
+        MaxStreamData, MaxStreams, NewConnectionId, NewToken, PathChallenge, PathResponse,
+        ResetStream, ResetStreamAt, RetireConnectionId, StopSending, Stream, StreamDataBlocked,
+        StreamsBlocked,
     },
     frame::{Direction, StreamId},
     packet::{Cid, Kind},
@@ -43,6 +44,8 @@ proptest! {
         let id = StreamId(a);
         let frame = ResetStream { id, code: b, final_size: c };
         check(frame, &Frame::ResetStream(frame));
+        let frame = ResetStreamAt { id, code: b, final_size: c, reliable_size: c / 2 };
+        check(frame, &Frame::ResetStreamAt(frame));
         let frame = StopSending { id, code: b };
         check(frame, &Frame::StopSending(frame));
         let frame = MaxData { max: a };
@@ -72,6 +75,8 @@ proptest! {
         data in vec(any::<u8>(), 0..300),
     ) {
         let offset = a.min(MAX - data.len() as u64);
+        let frame = Datagram { data: &data };
+        check(frame, &Frame::Datagram(frame));
         let frame = Crypto { offset, data: &data };
         check(frame, &Frame::Crypto(frame));
         for fin in [false, true] {

@@ -18,6 +18,7 @@ fn refused(bytes: &[u8], frame: u64, reason: &str) {
     assert!(error.reason.contains(reason), "{error}");
 }
 
+/// Proves: rfc9000 12.4 unknown-frames-close
 #[test]
 fn an_unknown_type_is_refused() {
     refused(&[0x20], 0x20, "unknown type 0x20");
@@ -30,6 +31,7 @@ fn an_unknown_type_is_refused() {
     );
 }
 
+/// Proves: rfc9000 12.4 frame-types-are-shortest
 #[test]
 fn a_type_must_be_in_its_shortest_form() {
     for bytes in [
@@ -58,6 +60,8 @@ fn a_cut_frame_is_named() {
     refused(&[0x40], 0x00, "cut frame type");
 }
 
+/// Proves: rfc9000 19.6 crypto-offset-is-bounded
+/// Proves: rfc9000 19.8 stream-offset-is-bounded
 #[test]
 fn data_must_not_reach_beyond_the_largest_offset() {
     let last = VarInt::MAX.get() - 2;
@@ -86,6 +90,8 @@ fn data_must_not_reach_beyond_the_largest_offset() {
     refused(&encoded(&stream(b"abc")), 0x0e, "beyond offset 2^62 - 1");
 }
 
+/// Proves: rfc9000 4.6 stream-limits-are-bounded
+/// Proves: rfc9000 19.14 streams-blocked-is-bounded
 #[test]
 fn stream_counts_end_at_2_to_the_60() {
     let (direction, above) = (Direction::Uni, (1 << 60) + 1);
@@ -105,11 +111,13 @@ fn stream_counts_end_at_2_to_the_60() {
     refused(&encoded(&blocked), 0x16, "STREAMS_BLOCKED above 2^60");
 }
 
+/// Proves: rfc9000 19.7 empty-new-token-closes
 #[test]
 fn a_new_token_must_not_be_empty() {
     refused(&[0x07, 0x00], 0x07, "empty token");
 }
 
+/// Proves: rfc9000 19.15 new-cid-length-is-checked
 #[test]
 fn a_new_connection_id_has_1_to_20_bytes() {
     for (len, ok) in [(0, false), (1, true), (20, true), (21, false), (255, false)] {
@@ -123,6 +131,7 @@ fn a_new_connection_id_has_1_to_20_bytes() {
     }
 }
 
+/// Proves: rfc9000 19.15 retire-prior-to-is-checked
 #[test]
 fn a_new_connection_id_must_not_retire_itself() {
     let mut bytes = vec![0x18, 0x05, 0x06, 0x01];

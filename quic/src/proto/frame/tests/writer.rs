@@ -141,3 +141,29 @@ fn a_close_shrinks_its_reason_to_what_fits() {
         }
     }
 }
+
+#[test]
+fn a_datagram_fits_wherever_its_bytes_and_its_type_do() {
+    for len in [0, 1, 5, 62, 63, 64, 65, 300, 16_383, 16_384] {
+        let data = vec![0xdd; len];
+        for room in len..len + 8 {
+            let mut buffer = vec![0xee; room];
+            let mut out = FrameWriter::new(&mut buffer);
+            let written = out.datagram(&data);
+            assert_eq!((written, out.is_ack_eliciting()), (room > len, room > len));
+            let frames = decoded_all(out.written());
+            let found: Vec<_> = frames
+                .iter()
+                .filter_map(|frame| match frame {
+                    Frame::Datagram(frame) => Some(frame.data),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(
+                found,
+                vec![&data[..]; usize::from(written)],
+                "{len} into {room}"
+            );
+        }
+    }
+}

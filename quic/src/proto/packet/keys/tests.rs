@@ -1,7 +1,7 @@
 use hybriq_tls::{Level, Secret, Side, Suite};
 
 use super::{Expander, initial_secret, next_packet_key};
-use crate::proto::packet::{Cid, DirectionKeys, VERSION_1, tests::hex};
+use crate::proto::packet::{Cid, DirectionKeys, Version, tests::hex};
 
 /// Checks what the expander makes of a label.
 fn check(expander: &Expander, label: &str, expected: &str) {
@@ -14,7 +14,7 @@ fn check(expander: &Expander, label: &str, expected: &str) {
 #[test]
 fn the_initial_keys_are_those_of_rfc_9001_appendix_a_1() {
     let dcid = Cid::from([0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08]);
-    let secret = initial_secret(VERSION_1, &dcid);
+    let secret = initial_secret(Version::V1, &dcid);
     let suite = Suite::Aes128GcmSha256;
     let initial = Expander::new(suite, secret.as_ref());
     let client = "c00cf151ca5be075ed0ebfb5c80323c42d6b7db67881289af4008f1f6c357aea";
@@ -47,7 +47,7 @@ fn the_chacha20_keys_are_those_of_rfc_9001_appendix_a_5() {
     check(&expander, "quic ku", next);
 
     let mut secret = Secret::new(Level::OneRtt, Side::Client, suite, &secret).expect("32 bytes");
-    let updated = next_packet_key(&mut secret);
+    let updated = next_packet_key(Version::V1, &mut secret);
     assert_eq!(secret.as_bytes(), hex(next));
     assert_eq!(
         (secret.level(), secret.writer()),
@@ -55,7 +55,7 @@ fn the_chacha20_keys_are_those_of_rfc_9001_appendix_a_5() {
     );
 
     // The key of the update is the packet key of the new secret.
-    let direct = DirectionKeys::from_secret(&secret).packet;
+    let direct = DirectionKeys::from_secret(Version::V1, &secret).packet;
     let [mut one, mut other] = [[0x5a; 32]; 2];
     let [mut tag_one, mut tag_other] = [[0; 16]; 2];
     updated

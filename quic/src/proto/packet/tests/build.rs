@@ -4,7 +4,7 @@ use proptest::{collection::vec, prelude::*};
 use super::keys;
 use crate::proto::{
     frame::{Frame, MaxData, Stream},
-    packet::{Cid, Decoded, Header, KeyPhase, Kind, OpenError, PacketBuilder, VERSION_1, decode},
+    packet::{Cid, Decoded, Header, KeyPhase, Kind, OpenError, PacketBuilder, Version, decode},
     streams::StreamId,
     wire::Reader,
 };
@@ -15,7 +15,7 @@ fn long(kind: Kind, token: &[u8]) -> Header<'_> {
     let (dcid, scid) = (Cid::from([1; 8]), Cid::from([2; 8]));
     Header::Long {
         kind,
-        version: VERSION_1,
+        version: Version::V1,
         dcid,
         scid,
         token,

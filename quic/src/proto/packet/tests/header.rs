@@ -2,8 +2,8 @@ use proptest::{collection::vec, prelude::*};
 
 use super::keys;
 use crate::proto::packet::{
-    Cid, Decoded, DropReason, Header, Kind, PacketBuilder, Peek, SUPPORTED_VERSIONS, VERSION_1,
-    VersionNegotiation, decode, peek,
+    Cid, Decoded, DropReason, Header, Kind, PacketBuilder, Peek, Version, VersionNegotiation,
+    Versions, decode, peek,
 };
 use hybriq_tls::Suite;
 
@@ -23,7 +23,7 @@ fn coalesced_packets_come_one_after_the_other() {
     let (dcid, scid) = (Cid::from([1; 8]), Cid::from([2; 8]));
     let header = |kind| Header::Long {
         kind,
-        version: VERSION_1,
+        version: Version::V1,
         dcid,
         scid,
         token: b"token",
@@ -62,7 +62,7 @@ fn coalesced_packets_come_one_after_the_other() {
         );
         let long = kind != Kind::OneRtt;
         assert_eq!(packet.scid, if long { scid } else { Cid::EMPTY });
-        assert_eq!(packet.version, if long { VERSION_1 } else { 0 });
+        assert_eq!(packet.version, long.then_some(Version::V1));
         rest = behind;
     }
     assert!(rest.is_empty());
@@ -111,15 +111,25 @@ fn lengths_beyond_any_datagram_are_dropped() {
 }
 
 #[test]
-fn a_packet_without_the_fixed_bit_is_dropped() {
-    let tail = [0; 40];
-    for first in [0x80, 0x90, 0xa0, 0xb0] {
-        assert_eq!(
-            reason(&[&long(first, b"d", b"s")[..], &tail].concat()),
-            DropReason::FixedBit
-        );
+fn a_packet_without_the_quic_bit_is_read_and_says_so() {
+    // Length 20, behind a token length in an Initial.
+    for first in [0x80, 0x90, 0xa0, 0x00] {
+        let mut datagram = match first {
+            0x00 => vec![0; 40],
+            0x80 => [&long(first, b"d", b"s")[..], &[0, 20], &[0; 40]].concat(),
+            _ => [&long(first, b"d", b"s")[..], &[20], &[0; 40]].concat(),
+        };
+        for set in [false, true] {
+            datagram[0] = datagram[0] & !0x40 | if set { 0x40 } else { 0 };
+            match decode(&mut datagram, 8) {
+                Ok((Decoded::Protected(packet), _)) => assert_eq!(packet.has_quic_bit(), set),
+                other => panic!("{first:#x}: {other:?}"),
+            }
+        }
     }
-    assert_eq!(reason(&[0; 40]), DropReason::FixedBit);
+    // A Retry comes before anything was agreed on.
+    let retry = [&long(0xb0, b"d", b"s")[..], &[0; 40]].concat();
+    assert_eq!(reason(&retry), DropReason::FixedBit);
 }
 
 #[test]
@@ -177,10 +187,15 @@ fn a_version_negotiation_packet_answers_with_the_ids_swapped() {
     let mut buffer = [0; 1200];
     for random in [0, 0x1234_5678, u32::MAX] {
         let answer = VersionNegotiation::answer(&dcid, &scid);
-        let len = answer.encode(random, &mut buffer).expect("room");
-        assert_eq!(answer.encode(random, &mut buffer[..len - 1]), None);
         let len = answer
-            .encode(random, &mut buffer)
+            .encode(Versions::DEFAULT, random, &mut buffer)
+            .expect("room");
+        assert_eq!(
+            answer.encode(Versions::DEFAULT, random, &mut buffer[..len - 1]),
+            None
+        );
+        let len = answer
+            .encode(Versions::DEFAULT, random, &mut buffer)
             .map_or(0, |again| again.min(len));
         let (Decoded::VersionNegotiation(packet), rest) =
             decode(&mut buffer[..len], 8).expect("a packet")
@@ -190,7 +205,7 @@ fn a_version_negotiation_packet_answers_with_the_ids_swapped() {
         assert!(rest.is_empty());
         assert_eq!((packet.dcid, packet.scid), (&scid[..], &dcid[..]));
         let versions: Vec<u32> = packet.versions().collect();
-        assert_eq!(versions[1..], SUPPORTED_VERSIONS);
+        assert_eq!(versions[1..], [0x6b33_43cf, 1]);
         assert_eq!(
             versions[0] & 0x0f0f_0f0f,
             0x0a0a_0a0a,
@@ -198,7 +213,7 @@ fn a_version_negotiation_packet_answers_with_the_ids_swapped() {
         );
     }
     assert_eq!(
-        VersionNegotiation::answer(&[0; 256], &[]).encode(0, &mut buffer),
+        VersionNegotiation::answer(&[0; 256], &[]).encode(Versions::DEFAULT, 0, &mut buffer),
         None
     );
 }
@@ -210,7 +225,7 @@ fn routing_needs_nothing_but_the_connection_id() {
     assert_eq!(peek(&short, 8).map(|peek| peek.dcid().len()), Some(8));
     let initial = long(0xc0, b"dcid", b"scid");
     let expected = Peek::Long {
-        version: VERSION_1,
+        version: 1,
         dcid: b"dcid",
         scid: b"scid",
     };

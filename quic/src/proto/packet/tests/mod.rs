@@ -3,10 +3,11 @@ mod header;
 mod number;
 mod protection;
 mod rfc9001;
+mod rfc9369;
 
 use hybriq_tls::{Level, Secret, Side, Suite};
 
-use super::DirectionKeys;
+use super::{DirectionKeys, Version};
 
 /// The bytes of a string of hexadecimal digits.
 pub(super) fn hex(digits: &str) -> Vec<u8> {
@@ -36,5 +37,5 @@ fn secret(suite: Suite) -> Secret {
 }
 
 fn keys(suite: Suite) -> DirectionKeys {
-    DirectionKeys::from_secret(&secret(suite))
+    DirectionKeys::from_secret(Version::V1, &secret(suite))
 }

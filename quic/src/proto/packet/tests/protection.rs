@@ -2,7 +2,7 @@ use hybriq_tls::Suite;
 
 use super::{SUITES, keys, secret};
 use crate::proto::packet::{
-    Cid, Decoded, Header, KeyPhase, OpenError, PacketBuilder, SealError, Undecryptable,
+    Cid, Decoded, Header, KeyPhase, OpenError, PacketBuilder, SealError, Undecryptable, Version,
     confidentiality_limit, decode, integrity_limit, next_packet_key,
 };
 
@@ -90,7 +90,7 @@ fn a_key_update_changes_the_packet_key_each_time() {
             let key = if generation == 0 {
                 keys(suite).packet
             } else {
-                next_packet_key(&mut secret)
+                next_packet_key(Version::V1, &mut secret)
             };
             assert_eq!(key.suite(), suite);
             let (mut payload, mut tag) = ([1; 20], [0; 16]);

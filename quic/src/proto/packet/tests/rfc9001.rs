@@ -5,12 +5,12 @@ use hybriq_tls::{Level, Secret, Side, Suite};
 use super::hex;
 use crate::proto::{
     frame::Frame,
-    packet::{Cid, Decoded, DirectionKeys, Kind, Retry, VERSION_1, decode, initial_keys},
+    packet::{Cid, Decoded, DirectionKeys, Kind, Retry, Version, decode, initial_keys},
     wire::Reader,
 };
 
 /// A.2: the CRYPTO frame; PADDING fills the payload up to 1162 bytes.
-const CLIENT_FRAMES: &str = "\
+pub(super) const CLIENT_FRAMES: &str = "\
     060040f1010000ed0303ebf8fa56f12939b9584a3896472ec40bb863cfd3e86804fe3a47f06a2b69\
     484c00000413011302010000c000000010000e00000b6578616d706c652e636f6dff01000100000a\
     00080006001d0017001800100007000504616c706e000500050100000000003300260024001d0020\
@@ -53,7 +53,7 @@ const CLIENT_INITIAL: &str = "\
     e9c5453e9f7cfd2b8b4c8d169a44e55c88d4a9a7f9474241e221af44860018ab0856972e194cd934";
 
 /// A.3: an ACK and a CRYPTO frame.
-const SERVER_FRAMES: &str = "\
+pub(super) const SERVER_FRAMES: &str = "\
     02000000000600405a020000560303eefce7f7b37ba1d1632e96677825ddf73988cfc79825df566d\
     c5430b9a045a1200130100002e00330024001d00209d3c940d89690b84d08a60993c144eca684d10\
     81287c834d5311bcf32bb9da1a002b00020304";
@@ -66,10 +66,10 @@ const SERVER_INITIAL: &str = "\
     20398c276456cbc42158407dd074ee";
 
 /// The connection id that the client's first Initial went to.
-const DCID: [u8; 8] = [0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08];
+pub(super) const DCID: [u8; 8] = [0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08];
 
 /// Protects a header and a payload, as the sender of the vectors did.
-fn protected(header: &str, pn: u64, payload: &[u8], keys: &DirectionKeys) -> Vec<u8> {
+pub(super) fn protected(header: &str, pn: u64, payload: &[u8], keys: &DirectionKeys) -> Vec<u8> {
     let header = hex(header);
     let (header_len, pn_len) = (header.len(), usize::from(header[0] & 0x03) + 1);
     let mut packet = [&header[..], payload, &[0; 16]].concat();
@@ -88,13 +88,21 @@ fn protected(header: &str, pn: u64, payload: &[u8], keys: &DirectionKeys) -> Vec
 }
 
 /// Opens an Initial, checks its header, and gives its payload.
-fn opened(packet: &str, keys: &DirectionKeys, scid: &str, pn: u64) -> Vec<u8> {
+pub(super) fn opened(
+    version: Version,
+    packet: &str,
+    keys: &DirectionKeys,
+    (scid, pn): (&str, u64),
+) -> Vec<u8> {
     let mut packet = hex(packet);
     let (Decoded::Protected(packet), rest) = decode(&mut packet, 8).expect("a packet") else {
         panic!("not an Initial")
     };
     assert!(rest.is_empty());
-    assert_eq!((packet.kind, packet.version), (Kind::Initial, VERSION_1));
+    assert_eq!(
+        (packet.kind, packet.version),
+        (Kind::Initial, Some(version))
+    );
     assert_eq!(packet.scid.as_bytes(), hex(scid));
     assert!(packet.token().is_empty());
     let packet = packet.unprotect(&keys.header, None).expect("a sample");
@@ -107,8 +115,8 @@ fn a_1_and_a_2_the_client_initial() {
     let mut payload = hex(CLIENT_FRAMES);
     payload.resize(1162, 0);
     let dcid = Cid::from(DCID);
-    let client = initial_keys(VERSION_1, &dcid, Side::Client).local;
-    let server = initial_keys(VERSION_1, &dcid, Side::Server).peer;
+    let client = initial_keys(Version::V1, &dcid, Side::Client).local;
+    let server = initial_keys(Version::V1, &dcid, Side::Server).peer;
 
     let sample = hex("d1b1c98dd7689fb8ec11d242b123dc9b");
     let mask = client.header.mask(sample.first_chunk().expect("16 bytes"));
@@ -116,7 +124,10 @@ fn a_1_and_a_2_the_client_initial() {
 
     let header = "c300000001088394c8f03e5157080000449e00000002";
     assert_eq!(protected(header, 2, &payload, &client), hex(CLIENT_INITIAL));
-    assert_eq!(opened(CLIENT_INITIAL, &server, "", 2), payload);
+    assert_eq!(
+        opened(Version::V1, CLIENT_INITIAL, &server, ("", 2)),
+        payload
+    );
 
     let mut reader = Reader::new(&payload);
     let Ok(Frame::Crypto(crypto)) = Frame::decode(&mut reader) else {
@@ -130,8 +141,8 @@ fn a_1_and_a_2_the_client_initial() {
 fn a_3_the_server_initial() {
     let payload = hex(SERVER_FRAMES);
     let dcid = Cid::from(DCID);
-    let server = initial_keys(VERSION_1, &dcid, Side::Server).local;
-    let client = initial_keys(VERSION_1, &dcid, Side::Client).peer;
+    let server = initial_keys(Version::V1, &dcid, Side::Server).local;
+    let client = initial_keys(Version::V1, &dcid, Side::Client).peer;
 
     let sample = hex("2cd0991cd25b0aac406a5816b6394100");
     let mask = server.header.mask(sample.first_chunk().expect("16 bytes"));
@@ -140,7 +151,12 @@ fn a_3_the_server_initial() {
     let header = "c1000000010008f067a5502a4262b50040750001";
     assert_eq!(protected(header, 1, &payload, &server), hex(SERVER_INITIAL));
     assert_eq!(
-        opened(SERVER_INITIAL, &client, "f067a5502a4262b5", 1),
+        opened(
+            Version::V1,
+            SERVER_INITIAL,
+            &client,
+            ("f067a5502a4262b5", 1)
+        ),
         payload
     );
 }
@@ -154,13 +170,13 @@ fn a_4_the_retry() {
         panic!("no Retry")
     };
     assert!(rest.is_empty());
-    assert_eq!((retry.version, retry.token), (VERSION_1, &b"token"[..]));
+    assert_eq!((retry.version, retry.token), (Version::V1, &b"token"[..]));
     assert!(retry.dcid.is_empty());
     assert_eq!(retry.scid.as_bytes(), hex("f067a5502a4262b5"));
     assert!(retry.verify(&Cid::from(DCID)));
     assert!(!retry.verify(&Cid::from([0; 8])));
 
-    let retry = Retry::new(VERSION_1, Cid::EMPTY, retry.scid, b"token");
+    let retry = Retry::new(Version::V1, Cid::EMPTY, retry.scid, b"token");
     let mut buffer = [0; 1200];
     let len = retry
         .encode(&Cid::from(DCID), 0x0f, &mut buffer)
@@ -178,7 +194,7 @@ fn a_5_the_chacha20_short_header() {
     let suite = Suite::ChaCha20Poly1305Sha256;
     let secret =
         Secret::new(Level::OneRtt, Side::Server, suite, &secret).expect("48 bytes at most");
-    let keys = DirectionKeys::from_secret(&secret);
+    let keys = DirectionKeys::from_secret(Version::V1, &secret);
 
     let sample = hex("5e5cd55c41f69080575d7999c25a5bfb");
     let mask = keys.header.mask(sample.first_chunk().expect("16 bytes"));

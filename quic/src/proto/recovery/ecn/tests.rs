@@ -83,6 +83,7 @@ fn an_early_answer_does_not_end_the_test() {
     assert_eq!(world.path.state(), EcnState::Capable);
 }
 
+/// Proves: rfc9000 13.4.2.2 failed-ecn-is-switched-off
 #[test]
 fn counts_that_are_missing_fail() {
     assert!(World::capable().fails(NONE, marks(1, 0)));
@@ -98,6 +99,7 @@ fn counts_are_not_missed_where_nothing_marked_arrived() {
     assert!(!world.fails(NONE, Marks::default()));
 }
 
+/// Proves: rfc9000 13.4.2.2 failed-ecn-is-switched-off
 #[test]
 fn bleached_marks_fail() {
     let mut world = World::capable();
@@ -158,6 +160,7 @@ fn counts_may_run_ahead_of_what_is_acknowledged() {
     assert_eq!(world.path.state(), EcnState::Capable);
 }
 
+/// Proves: rfc9000 13.4.2.1 reordered-acks-do-not-fail-ecn
 #[test]
 fn an_ack_that_was_overtaken_is_not_held_against_the_path() {
     let mut world = World::capable();

@@ -34,6 +34,7 @@ fn without_a_rate_nothing_is_held_back() {
     assert_eq!(pacer.release_at(now), now);
 }
 
+/// Proves: rfc9002 7.7 bursts-are-paced
 #[test]
 fn three_datagrams_may_leave_at_once_and_no_more() {
     let now = Instant::now();

@@ -21,6 +21,8 @@ fn thresholds(reordering: &Reordering) -> (u64, Duration) {
 
 const FIRST: (u64, Duration) = (3, Duration::from_millis(90));
 
+/// Proves: rfc9002 6.1.2 time-threshold-has-a-floor
+/// Proves: rfc9002 6.1.1 packet-threshold
 #[test]
 fn the_first_thresholds_are_those_of_the_rfc() {
     let reordering = Reordering::new(now());

@@ -20,6 +20,7 @@ fn before_a_sample_the_guess_gives_the_timeout() {
     assert_eq!(Rtt::new(Duration::MAX).smoothed(), Duration::from_mins(1));
 }
 
+/// Proves: rfc9002 5.2 min-rtt-is-the-smallest
 #[test]
 fn the_first_sample_replaces_the_guess_and_ignores_the_delay() {
     let rtt = sampled(&[(100, 20)]);
@@ -38,6 +39,7 @@ fn later_samples_are_averaged_without_the_peers_delay() {
     assert_eq!(rtt.min(), ms(100));
 }
 
+/// Proves: rfc9002 5.3 ack-delay-does-not-undercut
 #[test]
 fn a_delay_that_would_undercut_the_minimum_is_not_believed() {
     let rtt = sampled(&[(100, 0), (110, 20)]);
@@ -46,6 +48,7 @@ fn a_delay_that_would_undercut_the_minimum_is_not_believed() {
     assert_eq!(rtt.smoothed(), Duration::from_micros(101_250));
 }
 
+/// Proves: rfc9002 5.2 min-rtt-is-the-smallest
 #[test]
 fn the_minimum_follows_down_and_is_forgotten_on_persistent_congestion() {
     let mut rtt = sampled(&[(100, 0), (80, 0), (300, 0)]);
@@ -54,6 +57,7 @@ fn the_minimum_follows_down_and_is_forgotten_on_persistent_congestion() {
     assert_eq!(rtt.min(), ms(300));
 }
 
+/// Proves: rfc9002 6.2.1 pto-has-a-floor
 #[test]
 fn timers_are_no_finer_than_a_millisecond() {
     let mut rtt = sampled(&[(0, 0)]);

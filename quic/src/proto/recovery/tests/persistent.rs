@@ -14,6 +14,7 @@ fn outage(gap: Duration, count: u64) -> World {
     world
 }
 
+/// Proves: rfc9002 7.6.2 persistent-congestion-needs-two
 #[test]
 fn losses_over_three_probe_timeouts_are_persistent_congestion() {
     // PTO: 100 + 4 * 50 + 25; after the second sample 100 + 4 * 37.5 + 25 = 275; three are 825.
@@ -24,6 +25,7 @@ fn losses_over_three_probe_timeouts_are_persistent_congestion() {
     assert_eq!(world.recovery.rtt().min(), RTT);
 }
 
+/// Proves: rfc9002 7.3.2 recovery-halves
 #[test]
 fn losses_over_less_are_one_congestion_event() {
     let world = outage(ms(274), 4);
@@ -33,6 +35,7 @@ fn losses_over_less_are_one_congestion_event() {
     assert_eq!(threshold, Some(6000));
 }
 
+/// Proves: rfc9002 7.6.2 persistent-congestion-needs-two
 #[test]
 fn an_acknowledged_packet_in_between_interrupts_persistent_congestion() {
     let mut world = World::established();
@@ -77,6 +80,7 @@ fn what_was_sent_before_the_first_rtt_sample_is_no_persistent_congestion() {
     assert!(!world.outcome.persistent_congestion);
 }
 
+/// Proves: rfc9002 7.6.2 persistent-congestion-needs-two
 #[test]
 fn persistent_congestion_is_measured_between_packets_that_ask_for_an_ack() {
     let mut world = World::established();

@@ -1,5 +1,6 @@
 use super::*;
 
+/// Proves: rfc9002 6.2 pto-declares-nothing-lost
 #[test]
 fn the_first_probe_of_a_client_comes_after_three_guessed_round_trips() {
     let mut world = World::new(Side::Client);
@@ -34,6 +35,7 @@ fn probes_are_counted_down_by_packets_that_ask_for_an_ack() {
     assert_eq!(world.recovery.probes(Space::Initial), 0);
 }
 
+/// Proves: rfc9002 6.2.1 pto-backs-off
 #[test]
 fn probe_timeouts_double_up_to_a_minute() {
     let mut world = World::established();
@@ -67,6 +69,7 @@ fn a_timer_does_not_stay_in_the_past_when_probes_do_not_leave() {
     }
 }
 
+/// Proves: rfc9002 6.2.2.1 blocked-server-has-no-pto
 #[test]
 fn a_server_does_not_probe_while_amplification_blocks_it() {
     let mut world = World::new(Side::Server);
@@ -94,6 +97,7 @@ fn a_server_with_nothing_in_flight_has_no_timer() {
     assert_eq!(world.timer(), None);
 }
 
+/// Proves: rfc9002 6.2.2.1 client-pto-without-flight
 #[test]
 fn a_client_with_nothing_in_flight_probes_until_the_server_can_answer() {
     let mut world = World::new(Side::Client);
@@ -144,6 +148,7 @@ fn backoff_is_kept_while_the_server_may_be_out_of_credit() {
     assert_eq!(world.recovery.pto_count(), 0);
 }
 
+/// Proves: rfc9002 6.2.1 no-application-pto-before-confirmation
 #[test]
 fn one_rtt_packets_arm_no_timer_before_the_handshake_is_confirmed() {
     let mut world = World::new(Side::Server);
@@ -157,6 +162,7 @@ fn one_rtt_packets_arm_no_timer_before_the_handshake_is_confirmed() {
     assert_eq!(world.timer(), Some(ms(999) + MAX_ACK_DELAY));
 }
 
+/// Proves: rfc9002 6.2.1 pto-is-the-earliest-space
 #[test]
 fn the_earliest_space_is_probed() {
     let mut world = World::new(Side::Server);
@@ -168,6 +174,8 @@ fn the_earliest_space_is_probed() {
     assert_eq!(world.recovery.probes(Space::Initial), 0);
 }
 
+/// Proves: rfc9002 6.4 discarded-spaces-leave-flight
+/// Proves: rfc9002 6.2.2 discarding-keys-resets-timers
 #[test]
 fn a_discarded_space_leaves_nothing_in_flight_and_resets_the_backoff() {
     let mut world = World::new(Side::Server);

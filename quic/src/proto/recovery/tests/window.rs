@@ -1,6 +1,7 @@
 use super::*;
 use crate::proto::congestion::{Lost, Phase};
 
+/// Proves: rfc9002 7 window-is-kept
 #[test]
 fn the_window_bounds_what_is_in_flight() {
     let mut world = World::established();

@@ -55,6 +55,7 @@ fn ranges_grow_split_and_join() {
     assert_eq!(ranges(&received), [4..=10, 2..=2, 0..=0]);
 }
 
+/// Proves: rfc9000 12.3 duplicates-are-dropped
 #[test]
 fn what_came_before_is_a_duplicate() {
     let mut received = data();
@@ -68,6 +69,7 @@ fn what_came_before_is_a_duplicate() {
     }
 }
 
+/// Proves: rfc9000 12.3 duplicates-are-dropped
 #[test]
 fn only_so_many_ranges_are_kept_and_the_oldest_are_forgotten() {
     let mut received = data();
@@ -81,6 +83,7 @@ fn only_so_many_ranges_are_kept_and_the_oldest_are_forgotten() {
     assert_eq!(received.largest().unwrap().0, 2 * (count - 1));
 }
 
+/// Proves: rfc9000 12.3 duplicates-are-dropped
 #[test]
 fn a_packet_older_than_all_ranges_is_not_taken_twice() {
     let mut received = data();
@@ -97,6 +100,7 @@ fn a_packet_older_than_all_ranges_is_not_taken_twice() {
     assert_eq!(received.ranges().next_back(), Some(100..=100));
 }
 
+/// Proves: rfc9000 13.2.1 handshake-acks-are-immediate
 #[test]
 fn an_initial_is_acknowledged_at_once() {
     let (now, mut received) = (clock(), Received::immediate());
@@ -118,6 +122,7 @@ fn the_second_data_packet_is_acknowledged_at_once() {
     assert!(!received.is_ack_due(now));
 }
 
+/// Proves: rfc9000 13.2.1 acks-within-max-ack-delay
 #[test]
 fn a_single_data_packet_is_acknowledged_after_the_delay() {
     let (now, mut received) = (clock(), data());
@@ -166,6 +171,7 @@ fn a_gap_before_a_packet_that_asks_for_nothing_counts_when_the_next_one_asks() {
     assert!(received.is_ack_due(now));
 }
 
+/// Proves: rfc9000 13.2.1 acks-do-not-elicit-acks
 #[test]
 fn packets_that_ask_for_nothing_get_no_ack_of_their_own() {
     let (now, mut received) = (clock(), data());
@@ -225,6 +231,7 @@ fn the_largest_number_keeps_the_time_it_came() {
     assert_eq!(received.ack_delay(later), DELAY);
 }
 
+/// Proves: rfc9000 13.2.3 ranges-are-kept-until-useless
 #[test]
 fn an_acknowledged_ack_prunes_the_ranges_it_told() {
     let mut received = data();
@@ -257,6 +264,7 @@ fn a_number_that_was_in_no_ack_is_not_pruned() {
     assert_eq!(ranges(&received), [7..=7]);
 }
 
+/// Proves: rfc9000 13.2.3 ranges-are-kept-until-useless
 #[test]
 fn ranges_that_did_not_fit_are_kept_until_they_are_told() {
     let mut received = data();

@@ -179,6 +179,7 @@ fn memory_of_a_burst_is_returned_by_a_small_one_but_not_by_a_like_one() {
     );
 }
 
+/// Proves: rfc9000 12.3 packet-numbers-rise
 #[test]
 fn taking_all_keeps_the_numbers() {
     let mut sent = filled(0..5);

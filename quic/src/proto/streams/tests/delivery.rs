@@ -34,6 +34,7 @@ fn opened(from: &mut Streams, data: &[u8]) -> StreamId {
     id
 }
 
+/// Proves: rfc9000 13.3 lost-frames-are-sent-again
 #[test]
 fn lost_data_is_sent_again_before_new_data() {
     let (mut client, mut server) = pair();
@@ -61,6 +62,7 @@ fn lost_data_is_sent_again_before_new_data() {
     );
 }
 
+/// Proves: rfc9000 13.3 lost-frames-are-sent-again
 #[test]
 fn a_lost_fin_is_sent_again_with_and_without_data() {
     for data in [0, 10] {
@@ -75,6 +77,7 @@ fn a_lost_fin_is_sent_again_with_and_without_data() {
     }
 }
 
+/// Proves: rfc9000 13.3 reset-does-not-change
 #[test]
 fn a_lost_reset_is_sent_again_until_acknowledged() {
     let (mut client, mut server) = pair();
@@ -88,6 +91,7 @@ fn a_lost_reset_is_sent_again_until_acknowledged() {
     assert!(sent.is_empty(), "only once per loss");
 }
 
+/// Proves: rfc9000 3.3 nothing-after-reset
 #[test]
 fn data_lost_after_a_reset_is_not_sent_again() {
     let (mut client, _) = pair();
@@ -98,6 +102,7 @@ fn data_lost_after_a_reset_is_not_sent_again() {
     assert_eq!(lose(&mut client, &data), [""; 0]);
 }
 
+/// Proves: rfc9000 13.3 lost-frames-are-sent-again
 #[test]
 fn a_lost_stop_sending_is_sent_again_while_it_matters() {
     let (_, mut server) = pair();
@@ -121,6 +126,7 @@ fn a_lost_stop_sending_is_sent_again_while_it_matters() {
     assert_eq!(lose(&mut server, &sent), [""; 0]);
 }
 
+/// Proves: rfc9000 13.3 lost-frames-are-sent-again
 #[test]
 fn a_lost_max_data_is_sent_again_with_the_newest_value() {
     let (_, mut server) = pair();
@@ -173,6 +179,7 @@ fn an_old_max_data_is_not_sent_again() {
     assert_eq!(lose(&mut server, &first), [""; 0]);
 }
 
+/// Proves: rfc9000 13.3 lost-frames-are-sent-again
 #[test]
 fn a_lost_max_stream_data_is_sent_again_unless_the_size_is_known() {
     let id = client_bidi(0);
@@ -203,6 +210,7 @@ fn a_lost_max_stream_data_is_sent_again_unless_the_size_is_known() {
     );
 }
 
+/// Proves: rfc9000 13.3 lost-frames-are-sent-again
 #[test]
 fn a_lost_max_streams_is_sent_again() {
     let (mut client, mut server) = pair_with(Limits {
@@ -223,6 +231,7 @@ fn a_lost_max_streams_is_sent_again() {
     assert_eq!(first, again);
 }
 
+/// Proves: rfc9000 13.3 lost-frames-are-sent-again
 #[test]
 fn lost_reports_of_blocking_are_sent_again_only_while_blocked() {
     let blocked = || {
@@ -295,6 +304,7 @@ fn lost_reports_of_blocking_are_sent_again_only_while_blocked() {
     );
 }
 
+/// Proves: rfc9000 3.5 stop-sending-is-answered-by-reset
 #[test]
 fn stop_sending_is_answered_by_a_reset_with_its_code() {
     let (mut client, mut server) = pair();

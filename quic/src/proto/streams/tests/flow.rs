@@ -30,6 +30,7 @@ fn data_sent(from: &mut Streams) -> Vec<(u64, usize)> {
     data.collect()
 }
 
+/// Proves: rfc9000 4.1 receiver-closes-on-overrun
 #[test]
 fn data_beyond_the_limit_of_the_stream_is_an_error() {
     let (_, mut server) = pair();
@@ -46,6 +47,7 @@ fn data_beyond_the_limit_of_the_stream_is_an_error() {
     assert_eq!(code(error), Some(Code::FLOW_CONTROL_ERROR));
 }
 
+/// Proves: rfc9000 4.1 receiver-closes-on-overrun
 #[test]
 fn data_beyond_the_limit_of_the_connection_is_an_error() {
     let (_, mut server) = pair();
@@ -61,6 +63,7 @@ fn data_beyond_the_limit_of_the_connection_is_an_error() {
     assert_eq!(code(error), Some(Code::FLOW_CONTROL_ERROR));
 }
 
+/// Proves: rfc9000 4.5 final-size-counts
 #[test]
 fn the_final_size_of_a_reset_counts_against_both_limits() {
     let reset = |id, final_size| {
@@ -97,6 +100,7 @@ fn data_that_comes_twice_counts_once() {
     assert_eq!(server.totals().bytes_received, 100);
 }
 
+/// Proves: rfc9000 19.8 stream-offset-is-bounded
 #[test]
 fn data_beyond_the_largest_offset_is_an_error() {
     let limits = Limits {
@@ -111,6 +115,7 @@ fn data_beyond_the_largest_offset_is_an_error() {
     }
 }
 
+/// Proves: rfc9000 2.2 sender-stays-within-limits
 #[test]
 fn a_sender_keeps_to_the_limit_of_the_stream_and_says_so_once() {
     let limits = Limits {
@@ -136,6 +141,7 @@ fn a_sender_keeps_to_the_limit_of_the_stream_and_says_so_once() {
     assert_eq!(data_sent(&mut client), [(3000, 500)]);
 }
 
+/// Proves: rfc9000 2.2 sender-stays-within-limits
 #[test]
 fn a_sender_keeps_to_the_limit_of_the_connection_and_says_so_once() {
     let limits = Limits {
@@ -183,6 +189,7 @@ fn a_lone_fin_needs_no_credit() {
     );
 }
 
+/// Proves: rfc9000 4.1 limits-never-shrink
 #[test]
 fn limits_never_shrink() {
     let (mut client, _) = pair();
@@ -193,6 +200,7 @@ fn limits_never_shrink() {
     assert_eq!(data_sent(&mut client), [(0, 1000)]);
 }
 
+/// Proves: rfc9000 4.2 credit-needs-no-blocked-frame
 #[test]
 fn credit_is_renewed_as_the_application_reads_and_not_with_every_read() {
     let (mut client, mut server) = pair();
@@ -242,6 +250,7 @@ fn a_peer_that_waits_is_given_what_there_is() {
     assert!(!server.has_pending(), "an old report");
 }
 
+/// Proves: rfc9000 4.4 reset-counts-for-flow-control
 #[test]
 fn stopped_and_reset_streams_return_the_credit_of_the_connection() {
     let limits = Limits {
@@ -286,6 +295,7 @@ fn data_for_a_stopped_stream_still_counts() {
     );
 }
 
+/// Proves: rfc9000 2.2 sender-stays-within-limits
 #[test]
 fn nothing_is_sent_before_the_peers_limits_are_known() {
     let mut client = Streams::new(hybriq_tls::Side::Client, LIMITS);
@@ -321,6 +331,7 @@ fn each_kind_of_stream_has_its_own_first_limit() {
         bidi_remote: 2,
         uni: 3,
         max_bidi: 1,
+        reset_at: false,
         max_uni: 1,
     };
     let mut server = Streams::new(hybriq_tls::Side::Server, LIMITS);

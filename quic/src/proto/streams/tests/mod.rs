@@ -1,11 +1,13 @@
 mod delivery;
 mod fairness;
 mod flow;
+mod late_limits;
 mod opening;
 mod priorities;
 mod queue;
 mod recv_states;
 mod release;
+mod reset_at;
 mod send_states;
 mod transfer;
 mod windows;
@@ -46,6 +48,7 @@ fn advertised(limits: Limits) -> PeerLimits {
         uni: stream,
         max_bidi: limits.max_bidi,
         max_uni: limits.max_uni,
+        reset_at: true,
     }
 }
 
@@ -104,6 +107,7 @@ fn receive(to: &mut Streams, frame: &Frame<'_>) -> Result<(), TransportError> {
     match frame {
         Frame::Stream(frame) => to.on_stream(frame),
         Frame::ResetStream(frame) => to.on_reset_stream(frame),
+        Frame::ResetStreamAt(frame) => to.on_reset_stream_at(frame),
         Frame::StopSending(frame) => to.on_stop_sending(frame),
         Frame::MaxData(frame) => to.on_max_data(frame),
         Frame::MaxStreamData(frame) => to.on_max_stream_data(frame),

@@ -40,6 +40,7 @@ fn receiver_frames(id: StreamId) -> [Frame<'static>; 2] {
     ]
 }
 
+/// Proves: rfc9000 2.1 stream-ids-are-not-reused
 #[test]
 fn streams_are_numbered_in_the_order_they_are_opened() {
     let (mut client, mut server) = pair();
@@ -61,6 +62,7 @@ fn streams_are_numbered_in_the_order_they_are_opened() {
     );
 }
 
+/// Proves: rfc9000 3.2 lower-streams-are-created-too
 #[test]
 fn a_frame_opens_all_lower_streams_and_costs_one() {
     let (_, mut server) = pair();
@@ -111,6 +113,7 @@ fn an_application_is_told_again_only_after_it_found_nothing() {
     assert_eq!(open(3, 1), 1);
 }
 
+/// Proves: rfc9000 4.6 stream-beyond-limit-closes
 #[test]
 fn a_stream_beyond_the_limit_is_an_error() {
     for direction in [Direction::Bidi, Direction::Uni] {
@@ -134,6 +137,9 @@ fn a_stream_beyond_the_limit_is_an_error() {
     }
 }
 
+/// Proves: rfc9000 19.5 stop-of-receive-only-closes
+/// Proves: rfc9000 19.8 stream-for-wrong-stream-closes
+/// Proves: rfc9000 19.10 max-stream-data-for-wrong-stream-closes
 #[test]
 fn frames_for_a_stream_that_we_did_not_open_are_an_error() {
     let (mut client, _) = pair();
@@ -149,6 +155,11 @@ fn frames_for_a_stream_that_we_did_not_open_are_an_error() {
     assert_eq!(code(receive(&mut client, &stream(id, 0, &[], false))), None);
 }
 
+/// Proves: rfc9000 19.4 reset-of-send-only-closes
+/// Proves: rfc9000 19.5 stop-of-receive-only-closes
+/// Proves: rfc9000 19.8 stream-for-wrong-stream-closes
+/// Proves: rfc9000 19.10 max-stream-data-for-wrong-stream-closes
+/// Proves: rfc9000 19.13 stream-data-blocked-for-wrong-stream-closes
 #[test]
 fn frames_in_the_wrong_direction_are_an_error() {
     let (mut client, mut server) = pair();
@@ -170,6 +181,7 @@ fn frames_in_the_wrong_direction_are_an_error() {
     }
 }
 
+/// Proves: rfc9000 3.3 nothing-in-terminal-states
 #[test]
 fn frames_for_a_closed_stream_are_ignored() {
     let (mut client, mut server) = pair();
@@ -195,6 +207,7 @@ fn frames_for_a_closed_stream_are_ignored() {
     assert!(!server.has_pending() && !client.has_pending());
 }
 
+/// Proves: rfc9000 4.6 opener-obeys-the-limit
 #[test]
 fn opening_at_the_limit_is_reported_once_and_goes_on_when_it_rises() {
     let (mut client, _) = pair_with(Limits {
@@ -226,6 +239,7 @@ fn opening_at_the_limit_is_reported_once_and_goes_on_when_it_rises() {
     assert!(client.has_pending(), "another limit, another report");
 }
 
+/// Proves: rfc9000 4.6 stream-credit-needs-no-blocked-frame
 #[test]
 fn closed_streams_make_room_for_others() {
     let (mut client, mut server) = pair();

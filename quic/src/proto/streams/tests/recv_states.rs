@@ -191,6 +191,7 @@ fn a_stopped_stream_is_kept_until_size_and_stop_are_known() {
     assert_eq!(spent([reset, acked]), [true, true]);
 }
 
+/// Proves: rfc9000 4.5 final-size-is-final
 #[test]
 fn the_final_size_cannot_change() {
     let wrong: [(&str, Event); 5] = [
@@ -208,6 +209,7 @@ fn the_final_size_cannot_change() {
     }
 }
 
+/// Proves: rfc9000 4.5 final-size-is-final
 #[test]
 fn the_final_size_cannot_be_below_what_was_received() {
     for event in [

@@ -218,11 +218,13 @@ fn exchange(seed: u64, loss: usize, lengths: [&[usize]; 2]) {
     }
 }
 
+/// Proves: rfc9000 2.2 data-is-delivered-in-order
 #[test]
 fn every_byte_arrives_once_and_in_order_without_loss() {
     exchange(1, 0, [&[200_000, 0, 1, 5000], &[0, 100_000]]);
 }
 
+/// Proves: rfc9000 2.2 data-is-delivered-in-order
 #[test]
 fn every_byte_arrives_once_and_in_order_with_half_the_packets_lost() {
     for seed in 0..10 {

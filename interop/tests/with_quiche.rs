@@ -1,0 +1,20 @@
+//! hybriq and quiche, both roles, both TLS providers: a third TLS stack, BoringSSL.
+#![cfg(feature = "quiche")]
+
+mod sentences;
+
+pair!(rustls_to_quiche: Hybriq(hybriq::Backend::Rustls) => Quiche, [
+    refuses_a_classical_client,
+]);
+
+pair!(s2n_tls_to_quiche: Hybriq(hybriq::Backend::S2nTls) => Quiche, [
+    refuses_a_classical_client,
+]);
+
+pair!(quiche_to_rustls: Quiche => Hybriq(hybriq::Backend::Rustls), [
+    refuses_a_classical_client,
+]);
+
+pair!(quiche_to_s2n_tls: Quiche => Hybriq(hybriq::Backend::S2nTls), [
+    refuses_a_classical_client,
+]);

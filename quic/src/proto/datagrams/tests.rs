@@ -1,0 +1,280 @@
+use super::*;
+
+/// Space for frames in a packet of 1200 bytes.
+const ROOM: usize = 1171;
+
+fn ready(config: DatagramConfig) -> Datagrams {
+    let mut datagrams = Datagrams::new(config);
+    datagrams.set_peer_limit(65_535);
+    datagrams
+}
+
+fn bytes(len: usize, fill: u8) -> Bytes {
+    vec![fill; len].into()
+}
+
+/// What one packet with so much room holds, and how many that are.
+fn packet(datagrams: &mut Datagrams, room: usize) -> (Vec<u8>, Sent) {
+    let mut buffer = vec![0; room];
+    let mut out = FrameWriter::new(&mut buffer);
+    let mut sent = Sent::default();
+    datagrams.write_first(room, Rival::Idle, &mut out, &mut sent);
+    datagrams.write_rest(&mut out, &mut sent);
+    let len = out.len();
+    buffer.truncate(len);
+    (buffer, sent)
+}
+
+fn receive(datagrams: &mut Datagrams, len: usize, fill: u8) -> Result<(), TransportError> {
+    let data = &bytes(len, fill);
+    datagrams.on_frame(&Datagram { data })
+}
+
+/// Proves: rfc9221 3 datagrams-need-the-parameter
+#[test]
+fn nothing_may_be_sent_to_a_peer_that_takes_none() {
+    let mut datagrams = Datagrams::new(DatagramConfig::new());
+    assert_eq!(datagrams.max_size(ROOM), None);
+    assert_eq!(
+        datagrams.send(Bytes::new(), ROOM),
+        Err(SendError::Unsupported)
+    );
+    assert!(!datagrams.has_pending());
+    // A limit of one byte is the type alone: no frame with a length fits.
+    datagrams.set_peer_limit(1);
+    assert_eq!(datagrams.max_size(ROOM), None);
+    datagrams.set_peer_limit(2);
+    assert_eq!(datagrams.max_size(ROOM), Some(0));
+}
+
+/// Proves: rfc9221 3 datagrams-fit-the-limit
+#[test]
+fn a_frame_with_its_length_stays_within_the_peers_limit() {
+    for limit in [2, 3, 63, 64, 65, 66, 67, 100, 1000, 16_383, 16_384, 16_390] {
+        let mut datagrams = ready(DatagramConfig::new());
+        datagrams.set_peer_limit(limit);
+        let most = datagrams.max_size(60_000).unwrap();
+        assert_eq!(datagrams.send(bytes(most, 1), 60_000), Ok(()));
+        let larger = bytes(most + 1, 1);
+        assert_eq!(
+            datagrams.send(larger, 60_000),
+            Err(SendError::TooLarge(most))
+        );
+        let (packet, _) = packet(&mut datagrams, 60_000);
+        assert!(packet.len() as u64 <= limit, "{} of {limit}", packet.len());
+    }
+}
+
+#[test]
+fn the_largest_fills_a_packet() {
+    let mut datagrams = ready(DatagramConfig::new());
+    assert_eq!(datagrams.max_size(ROOM), Some(ROOM - 1));
+    datagrams.send(bytes(ROOM - 1, 7), ROOM).unwrap();
+    let (frames, sent) = packet(&mut datagrams, ROOM);
+    assert_eq!((frames.len(), frames[0], sent), (ROOM, 0x30, Sent(1)));
+}
+
+#[test]
+fn they_leave_in_order_and_as_many_as_fit() {
+    let mut datagrams = ready(DatagramConfig::new());
+    for fill in 0..5 {
+        datagrams.send(bytes(3, fill), ROOM).unwrap();
+    }
+    let (frames, sent) = packet(&mut datagrams, 17);
+    assert_eq!(sent, Sent(3));
+    assert_eq!(
+        frames,
+        [0x31, 3, 0, 0, 0, 0x31, 3, 1, 1, 1, 0x31, 3, 2, 2, 2]
+    );
+    let (_, sent) = packet(&mut datagrams, 17);
+    assert_eq!(sent, Sent(2));
+    assert!(!datagrams.has_pending());
+    assert_eq!(datagrams.stats().sent, 5);
+}
+
+#[test]
+fn a_full_queue_drops_the_oldest() {
+    let config = DatagramConfig::new().send_queue(3 * (100 + limits::DATAGRAM_OVERHEAD));
+    let mut datagrams = ready(config);
+    for fill in 0..5 {
+        datagrams.send(bytes(100, fill), ROOM).unwrap();
+    }
+    assert_eq!(datagrams.stats().dropped_unsent, 2);
+    let (frames, sent) = packet(&mut datagrams, ROOM);
+    // Lengths above 63 take two bytes.
+    assert_eq!((sent, frames[3]), (Sent(3), 2));
+}
+
+#[test]
+fn a_full_queue_refuses_if_it_is_to() {
+    let config = DatagramConfig::new()
+        .send_queue(2 * (100 + limits::DATAGRAM_OVERHEAD))
+        .when_full(WhenFull::Refuse);
+    let mut datagrams = ready(config);
+    datagrams.send(bytes(100, 0), ROOM).unwrap();
+    datagrams.send(bytes(100, 1), ROOM).unwrap();
+    assert_eq!(datagrams.send(bytes(0, 2), ROOM), Err(SendError::Full));
+    assert_eq!(datagrams.stats().dropped_unsent, 0);
+    packet(&mut datagrams, ROOM);
+    assert_eq!(datagrams.poll_event(), None, "nobody waits");
+    assert_eq!(datagrams.send(bytes(100, 2), ROOM), Ok(()));
+}
+
+#[test]
+fn who_waits_for_room_is_told_once() {
+    let mut datagrams = ready(DatagramConfig::new().send_queue(200));
+    assert_eq!(
+        datagrams.send_within(&bytes(1000, 0), ROOM),
+        Ok(()),
+        "one always fits"
+    );
+    assert_eq!(
+        datagrams.send_within(&bytes(1, 1), ROOM),
+        Err(SendError::Full)
+    );
+    assert_eq!(datagrams.poll_event(), None);
+    packet(&mut datagrams, ROOM);
+    assert_eq!(datagrams.poll_event(), Some(DatagramEvent::Writable));
+    assert_eq!(datagrams.poll_event(), None);
+    assert_eq!(datagrams.send_within(&bytes(1, 1), ROOM), Ok(()));
+}
+
+#[test]
+fn what_the_path_does_not_carry_any_more_is_dropped() {
+    let mut datagrams = ready(DatagramConfig::new());
+    datagrams.send(bytes(1400, 1), 1500).unwrap();
+    datagrams.send(bytes(10, 2), 1500).unwrap();
+    let (frames, sent) = packet(&mut datagrams, ROOM);
+    assert_eq!((frames.len(), sent), (12, Sent(1)));
+    assert_eq!(datagrams.stats().dropped_unsent, 1);
+}
+
+#[test]
+fn what_comes_is_read_in_order_and_told_once() {
+    let mut datagrams = ready(DatagramConfig::new());
+    receive(&mut datagrams, 2, 1).unwrap();
+    receive(&mut datagrams, 0, 2).unwrap();
+    assert_eq!(datagrams.poll_event(), Some(DatagramEvent::Readable));
+    assert_eq!(datagrams.poll_event(), None);
+    assert_eq!(datagrams.recv().as_deref(), Some(&[1, 1][..]));
+    assert_eq!(datagrams.recv().as_deref(), Some(&[][..]));
+    assert_eq!(datagrams.recv(), None);
+    receive(&mut datagrams, 1, 3).unwrap();
+    assert_eq!(datagrams.poll_event(), Some(DatagramEvent::Readable));
+}
+
+#[test]
+fn a_flood_that_nobody_reads_is_bounded() {
+    let bound = 16 * 1024;
+    for len in [0, 1, 1000] {
+        let mut datagrams = ready(DatagramConfig::new().receive_buffer(bound));
+        for _ in 0..10_000 {
+            receive(&mut datagrams, len, 1).unwrap();
+        }
+        let kept = std::iter::from_fn(|| datagrams.recv()).count();
+        assert_eq!(kept, bound / (len + limits::DATAGRAM_OVERHEAD));
+        let stats = datagrams.stats();
+        assert_eq!(
+            (stats.received, stats.dropped_unread),
+            (10_000, 10_000 - kept as u64)
+        );
+    }
+}
+
+/// Proves: rfc9221 3 unannounced-datagrams-close
+#[test]
+fn who_announced_none_takes_none() {
+    let mut datagrams = ready(DatagramConfig::new().receive_buffer(0));
+    let error = receive(&mut datagrams, 0, 0).unwrap_err();
+    assert_eq!(error.code, Code::PROTOCOL_VIOLATION);
+}
+
+/// Proves: rfc9221 3 unannounced-datagrams-close
+#[test]
+fn a_frame_above_our_limit_is_refused() {
+    let mut datagrams = ready(DatagramConfig::new());
+    assert_eq!(receive(&mut datagrams, 65_534, 0), Ok(()));
+    let error = receive(&mut datagrams, 65_535, 0).unwrap_err();
+    assert_eq!(error.code, Code::PROTOCOL_VIOLATION);
+}
+
+/// Packets that both want: streams always fill what is left for them.
+fn shared(datagrams: &mut Datagrams, packets: usize, len: usize) -> [usize; 2] {
+    let mut totals = [0; 2];
+    for _ in 0..packets {
+        while datagrams.send_within(&bytes(len, 1), ROOM).is_ok() {}
+        let mut buffer = [0; ROOM];
+        let mut out = FrameWriter::new(&mut buffer);
+        let mut sent = Sent::default();
+        datagrams.write_first(ROOM, Rival::Waiting, &mut out, &mut sent);
+        totals[0] += out.len();
+        let rest = out.remaining();
+        out.pad(rest);
+        datagrams.on_streams_sent(rest);
+        totals[1] += rest;
+        datagrams.write_rest(&mut out, &mut sent);
+    }
+    totals
+}
+
+#[test]
+fn streams_and_datagrams_share_alike_whatever_the_size() {
+    for len in [0, 10, 100, 500, 900, ROOM - 1] {
+        let mut datagrams = ready(DatagramConfig::new());
+        let [ours, theirs] = shared(&mut datagrams, 1000, len);
+        let apart = ours.abs_diff(theirs);
+        assert!(apart <= 2 * ROOM, "{len}: {ours} and {theirs}");
+    }
+}
+
+#[test]
+fn who_had_everything_alone_owes_nothing_later() {
+    let mut datagrams = ready(DatagramConfig::new());
+    for _ in 0..1000 {
+        datagrams.send(bytes(1000, 1), ROOM).unwrap();
+        packet(&mut datagrams, ROOM);
+    }
+    let [ours, theirs] = shared(&mut datagrams, 100, 1000);
+    assert!(ours.abs_diff(theirs) <= 2 * ROOM, "{ours} and {theirs}");
+}
+
+#[test]
+fn one_that_does_not_fit_beside_an_ack_frame_goes_next_without() {
+    let mut datagrams = ready(DatagramConfig::new());
+    datagrams.send(bytes(ROOM - 1, 7), ROOM).unwrap();
+    let mut buffer = [0; ROOM];
+    let mut out = FrameWriter::new(&mut buffer);
+    out.ack(0, std::iter::once(0..=0), None).unwrap();
+    let mut sent = Sent::default();
+    datagrams.write_first(ROOM, Rival::Waiting, &mut out, &mut sent);
+    assert!(sent.is_empty());
+    assert!(datagrams.take_squeezed());
+    assert!(!datagrams.take_squeezed(), "once");
+}
+
+/// Proves: rfc9221 5.2 datagrams-elicit-acks
+#[test]
+fn what_became_of_them_is_counted_and_nothing_is_sent_again() {
+    let mut datagrams = ready(DatagramConfig::new());
+    for _ in 0..4 {
+        datagrams.send(bytes(ROOM / 2 - 10, 7), ROOM).unwrap();
+    }
+    let (_, first) = packet(&mut datagrams, ROOM);
+    let (_, second) = packet(&mut datagrams, ROOM);
+    datagrams.on_acked(first);
+    datagrams.on_lost(second);
+    assert!(!datagrams.has_pending());
+    let stats = datagrams.stats();
+    assert_eq!((stats.sent, stats.acknowledged, stats.lost), (4, 2, 2));
+}
+
+#[test]
+fn after_the_end_nothing_is_sent_and_what_came_can_be_read() {
+    let mut datagrams = ready(DatagramConfig::new());
+    datagrams.send(bytes(1, 1), ROOM).unwrap();
+    receive(&mut datagrams, 1, 2).unwrap();
+    datagrams.on_closed();
+    assert!(!datagrams.has_pending());
+    assert_eq!(datagrams.stats().dropped_unsent, 1);
+    assert!(datagrams.recv().is_some());
+}

@@ -1,0 +1,107 @@
+//! What of a packet's first byte is free to say something or nothing: the spin bit
+//! (RFC 9000 §17.4) and the QUIC bit (RFC 9287).
+
+use hybriq_tls::Side;
+
+#[cfg(test)]
+mod tests;
+
+/// One in so many paths has no spin bit, whatever was chosen, so that those without are no rarity
+/// (RFC 9000 §17.4).
+const PATHS_WITHOUT_SPIN: u64 = 16;
+
+/// Whether an observer may measure round trips by the spin bit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SpinBit {
+    /// The bit is random, another for each connection id.
+    #[default]
+    Off,
+    /// It changes once a round trip, on most paths.
+    On,
+}
+
+/// Whether the QUIC bit is used as RFC 9287 has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grease {
+    /// Packets without it are taken, and those who take them get some.
+    #[default]
+    On,
+    /// It is always set, and packets without it are dropped.
+    Off,
+}
+
+/// The free bits of one path's packets.
+#[derive(Debug)]
+pub struct HeaderBits {
+    side: Side,
+    random: u64,
+    allowed: SpinBit,
+    /// Whether the bit follows the peer's on this path.
+    spins: bool,
+    spin: bool,
+    /// The largest packet number whose bit was followed.
+    followed: Option<u64>,
+    greases: bool,
+}
+
+impl HeaderBits {
+    /// Starts on the first path. The seed is random and used for nothing else.
+    pub fn new(side: Side, seed: u64, allowed: SpinBit) -> Self {
+        let mut bits = Self {
+            side,
+            random: seed,
+            allowed,
+            spins: false,
+            spin: false,
+            followed: None,
+            greases: false,
+        };
+        bits.on_new_path();
+        bits
+    }
+
+    /// The peer asked for packets without the QUIC bit (RFC 9287 §3).
+    pub const fn on_greased_peer(&mut self) {
+        self.greases = true;
+    }
+
+    /// Another path or another id of the peer is used: whether it has a spin bit is drawn anew, and
+    /// the bit starts from the beginning (RFC 9000 §17.4).
+    pub fn on_new_path(&mut self) {
+        let draw = self.draw();
+        self.spins =
+            self.allowed == SpinBit::On && !(draw >> 32).is_multiple_of(PATHS_WITHOUT_SPIN);
+        self.spin = !self.spins && draw & 1 == 1;
+        self.followed = None;
+    }
+
+    /// Follows a 1-RTT packet that proved to be authentic: a server repeats the bit of the newest
+    /// packet, a client says the opposite.
+    #[inline]
+    pub fn on_packet(&mut self, pn: u64, spin: bool) {
+        if self.spins && self.followed.is_none_or(|newest| pn > newest) {
+            self.followed = Some(pn);
+            self.spin = spin ^ self.side.is_client();
+        }
+    }
+
+    /// The spin bit of the next packet.
+    #[inline]
+    pub const fn spin(&self) -> bool {
+        self.spin
+    }
+
+    /// Whether the next packet goes without the QUIC bit. Nobody can say for which it will.
+    #[inline]
+    pub fn clears_quic_bit(&mut self) -> bool {
+        self.greases && self.draw() & 1 == 1
+    }
+
+    /// The next of a sequence that does not repeat (SplitMix64).
+    fn draw(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+}

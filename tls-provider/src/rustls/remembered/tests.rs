@@ -1,0 +1,53 @@
+use super::*;
+
+fn name(number: usize) -> ServerName<'static> {
+    ServerName::try_from(format!("server-{number}.test")).expect("a name")
+}
+
+fn ticket(value: usize, lineage: Lineage) -> Ticket<usize> {
+    let alpn = Arc::default();
+    Ticket {
+        value,
+        lineage,
+        alpn,
+    }
+}
+
+const PREFER: KeyExchange = KeyExchange::PreferPostQuantum;
+
+#[test]
+fn tickets_are_used_once_and_the_newest_first() {
+    let memory = Memory::default();
+    for value in 0..10 {
+        memory.insert(name(1), ticket(value, Lineage::PostQuantum));
+    }
+    let taken: Vec<_> = std::iter::from_fn(|| memory.take(&name(1), &PREFER))
+        .map(|ticket| ticket.value)
+        .collect();
+    assert_eq!(taken, [9, 8, 7, 6, 5, 4, 3, 2]);
+}
+
+#[test]
+fn a_policy_that_requires_post_quantum_takes_no_ticket_of_classical_lineage() {
+    let memory = Memory::default();
+    memory.insert(name(1), ticket(1, Lineage::PostQuantum));
+    memory.insert(name(1), ticket(2, Lineage::Classical));
+    let require = KeyExchange::RequirePostQuantum;
+    let taken = memory.take(&name(1), &require).expect("a ticket");
+    assert_eq!(taken.value, 1);
+    assert!(memory.take(&name(1), &require).is_none());
+    assert_eq!(memory.take(&name(1), &PREFER).expect("a ticket").value, 2);
+}
+
+#[test]
+fn servers_are_bounded_and_the_one_heard_of_longest_ago_goes() {
+    let memory = Memory::default();
+    for number in 0..SERVERS {
+        memory.insert(name(number), ticket(number, Lineage::PostQuantum));
+    }
+    memory.insert(name(0), ticket(0, Lineage::PostQuantum));
+    memory.insert(name(SERVERS), ticket(0, Lineage::PostQuantum));
+    assert_eq!(memory.with(|table| table.servers.len()), SERVERS);
+    assert!(memory.take(&name(0), &PREFER).is_some());
+    assert!(memory.take(&name(1), &PREFER).is_none());
+}

@@ -1,0 +1,159 @@
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use zeroize::Zeroizing;
+
+use super::tickets::Audience;
+use crate::Lineage;
+
+#[cfg(test)]
+mod tests;
+
+/// Sessions kept. One takes about 400 bytes without a client certificate, so a full store takes
+/// 6.5 MB; it grows as it is used.
+pub(super) const CAPACITY: usize = 16 * 1024;
+/// Bytes of all sessions. Client certificates are kept with them and can be long.
+const MAX_BYTES: usize = 16 << 20;
+/// What rustls tells the client of stateful tickets.
+const LIFETIME: Duration = Duration::from_hours(24);
+
+/// The sessions behind the tickets of a server that accepts 0-RTT data.
+///
+/// Each ticket is taken out when it is first used, under one lock, so that a first flight that was
+/// recorded is never accepted again (RFC 8446 §8.1). When there is no room the oldest session goes,
+/// which costs its client a full handshake.
+pub(crate) struct Sessions {
+    table: Mutex<Table>,
+    capacity: usize,
+}
+
+type Id = [u8; 32];
+
+#[derive(Default)]
+struct Table {
+    places: HashMap<Id, u64>,
+    /// In the order they came; those that were used are empty.
+    order: VecDeque<(Id, Option<Session>)>,
+    /// The place of the first in `order`.
+    first: u64,
+    bytes: usize,
+}
+
+pub(super) struct Session {
+    pub(super) lineage: Lineage,
+    pub(super) audience: Audience,
+    pub(super) context: Arc<[u8]>,
+    pub(super) value: Zeroizing<Vec<u8>>,
+    pub(super) since: Instant,
+}
+
+impl Session {
+    /// Contexts are shared by all sessions of one configuration, so that they do not count.
+    fn bytes(&self) -> usize {
+        self.value.len()
+    }
+
+    fn is_good(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.since) < LIFETIME
+    }
+}
+
+impl Sessions {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            table: Mutex::default(),
+            capacity,
+        }
+    }
+
+    fn with<T>(&self, body: impl FnOnce(&mut Table) -> T) -> T {
+        body(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Keeps a session; false if it cannot be kept.
+    pub(super) fn put(&self, id: &[u8], session: Session) -> bool {
+        let Ok(id) = Id::try_from(id) else {
+            return false;
+        };
+        if session.bytes() > MAX_BYTES {
+            return false;
+        }
+        self.with(|table| {
+            if table.places.contains_key(&id) {
+                return false;
+            }
+            let place = table.first.wrapping_add(table.order.len() as u64);
+            table.bytes = table.bytes.saturating_add(session.bytes());
+            table.places.insert(id, place);
+            table.order.push_back((id, Some(session)));
+            while table.order.len() > self.capacity || table.bytes > MAX_BYTES {
+                table.drop_first();
+            }
+            true
+        })
+    }
+
+    /// Looks at a session that is there and good.
+    pub(super) fn peek<T>(
+        &self,
+        id: &[u8],
+        now: Instant,
+        look: impl FnOnce(&Session) -> T,
+    ) -> Option<T> {
+        let id = Id::try_from(id).ok()?;
+        self.with(|table| {
+            let place = *table.places.get(&id)?;
+            let session = table.at(place)?.as_ref()?;
+            session.is_good(now).then(|| look(session))
+        })
+    }
+
+    /// Takes a session out if it is good and wanted, once and for all.
+    pub(super) fn take(
+        &self,
+        id: &[u8],
+        now: Instant,
+        wanted: impl FnOnce(&Session) -> bool,
+    ) -> Option<Session> {
+        let id = Id::try_from(id).ok()?;
+        self.with(|table| {
+            let place = *table.places.get(&id)?;
+            if !wanted(table.at(place)?.as_ref()?) {
+                return None;
+            }
+            table.places.remove(&id);
+            let session = table.at(place)?.take()?;
+            table.bytes = table.bytes.saturating_sub(session.bytes());
+            while table.order.front().is_some_and(|(_, rest)| rest.is_none()) {
+                table.drop_first();
+            }
+            session.is_good(now).then_some(session)
+        })
+    }
+}
+
+impl Table {
+    fn at(&mut self, place: u64) -> Option<&mut Option<Session>> {
+        let index = usize::try_from(place.checked_sub(self.first)?).ok()?;
+        self.order.get_mut(index).map(|(_, session)| session)
+    }
+
+    fn drop_first(&mut self) {
+        let Some((id, session)) = self.order.pop_front() else {
+            return;
+        };
+        self.first = self.first.wrapping_add(1);
+        if let Some(session) = session {
+            self.bytes = self.bytes.saturating_sub(session.bytes());
+            self.places.remove(&id);
+        }
+    }
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").finish_non_exhaustive()
+    }
+}

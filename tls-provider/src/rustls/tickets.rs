@@ -1,0 +1,190 @@
+//! A server's tickets, with what their sessions go back to.
+//!
+//! Without 0-RTT a ticket is the session itself, encrypted, and the server keeps nothing. With it a
+//! ticket is the name of a session that the server keeps until the ticket is first used, because
+//! rustls accepts 0-RTT data with nothing else.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use ::rustls::server::{ProducesTickets, StoresServerSessions};
+use aws_lc_rs::digest;
+use zeroize::Zeroizing;
+
+use super::chain::{self, Found};
+use super::sessions::{CAPACITY, Session, Sessions};
+use super::unsupported;
+use crate::options::Anchors;
+use crate::{ClientAuth, ConfigError, KeyExchange, Lineage};
+
+#[cfg(test)]
+mod tests;
+
+/// What all servers that know each other's tickets have in common.
+pub(crate) struct Shared {
+    ticketer: Mutex<Option<Arc<dyn ProducesTickets>>>,
+    sessions: Arc<Sessions>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            ticketer: Mutex::default(),
+            sessions: Arc::new(Sessions::new(CAPACITY)),
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn ticketer(&self) -> Result<Arc<dyn ProducesTickets>, ConfigError> {
+        let mut slot = self.ticketer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ticketer) = &*slot {
+            return Ok(ticketer.clone());
+        }
+        let made = ::rustls::crypto::aws_lc_rs::Ticketer::new()
+            .map_err(|error| unsupported(error.to_string()))?;
+        *slot = Some(made.clone());
+        Ok(made)
+    }
+
+    pub(super) fn sessions(&self) -> &Arc<Sessions> {
+        &self.sessions
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+/// How clients were asked for certificates, in short. A session resumes only where they are asked in
+/// the same way: a resumed one shows none, so that one without would pass where one is required.
+pub(super) type Audience = [u8; 16];
+
+pub(super) fn audience(auth: &ClientAuth) -> Result<Audience, ConfigError> {
+    let mut digest = digest::Context::new(&digest::SHA256);
+    let trust = match auth {
+        ClientAuth::None => None,
+        ClientAuth::Optional(trust) => Some((&b"optional"[..], trust)),
+        ClientAuth::Required(trust) => Some((&b"required"[..], trust)),
+    };
+    if let Some((mode, trust)) = trust {
+        digest.update(mode);
+        match trust.anchors()? {
+            Anchors::Anyone => digest.update(b"anyone"),
+            Anchors::Roots(roots) => {
+                for root in roots.iter() {
+                    digest.update(&(root.len() as u64).to_be_bytes());
+                    digest.update(root);
+                }
+            }
+        }
+    }
+    let mut audience = Audience::default();
+    for (to, from) in audience.iter_mut().zip(digest.finish().as_ref()) {
+        *to = *from;
+    }
+    Ok(audience)
+}
+
+fn note(lineage: Lineage) {
+    chain::found(Found {
+        lineage,
+        params: Vec::new(),
+        alpn: Arc::default(),
+    });
+}
+
+/// Tickets that are the session itself, under one policy.
+#[derive(Debug)]
+pub(super) struct Sealed {
+    pub(super) inner: Arc<dyn ProducesTickets>,
+    pub(super) policy: KeyExchange,
+    pub(super) audience: Audience,
+}
+
+const CLASSICAL: u8 = 0;
+const POST_QUANTUM: u8 = 1;
+
+impl ProducesTickets for Sealed {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        self.inner.lifetime()
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        let lineage = match chain::issue().lineage? {
+            Lineage::Classical => CLASSICAL,
+            Lineage::PostQuantum => POST_QUANTUM,
+        };
+        let len = plain.len().saturating_add(1 + self.audience.len());
+        let mut marked = Zeroizing::new(Vec::with_capacity(len));
+        marked.push(lineage);
+        marked.extend_from_slice(&self.audience);
+        marked.extend_from_slice(plain);
+        self.inner.encrypt(&marked)
+    }
+
+    fn decrypt(&self, cipher: &[u8]) -> Option<Vec<u8>> {
+        let marked = Zeroizing::new(self.inner.decrypt(cipher)?);
+        let (mark, plain) = marked.split_first()?;
+        let lineage = match *mark {
+            CLASSICAL => Lineage::Classical,
+            POST_QUANTUM => Lineage::PostQuantum,
+            _ => return None,
+        };
+        let plain = plain.strip_prefix(&self.audience)?;
+        if !lineage.may_resume(&self.policy) {
+            return None;
+        }
+        note(lineage);
+        Some(plain.to_vec())
+    }
+}
+
+/// Tickets that name a session the server keeps, under one policy.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) policy: KeyExchange,
+    pub(super) audience: Audience,
+}
+
+impl StoresServerSessions for Kept {
+    fn put(&self, id: Vec<u8>, value: Vec<u8>) -> bool {
+        let issue = chain::issue();
+        let Some(lineage) = issue.lineage else {
+            return false;
+        };
+        let session = Session {
+            lineage,
+            audience: self.audience,
+            context: issue.context,
+            value: Zeroizing::new(value),
+            since: Instant::now(),
+        };
+        self.sessions.put(&id, session)
+    }
+
+    fn get(&self, _: &[u8]) -> Option<Vec<u8>> {
+        // Only TLS 1.2 asks.
+        None
+    }
+
+    fn take(&self, id: &[u8]) -> Option<Vec<u8>> {
+        let mut session = self.sessions.take(id, Instant::now(), |session| {
+            session.audience == self.audience && session.lineage.may_resume(&self.policy)
+        })?;
+        note(session.lineage);
+        Some(std::mem::take(&mut *session.value))
+    }
+
+    fn can_cache(&self) -> bool {
+        true
+    }
+}

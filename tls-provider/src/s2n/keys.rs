@@ -1,0 +1,157 @@
+//! The keys of a server's tickets: one for each lineage, so that the key that opens a ticket tells
+//! what its session goes back to. s2n-tls has no room of ours in a ticket.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use aws_lc_rs::rand;
+use s2n_tls::config::Builder;
+use s2n_tls::error::Error as S2nError;
+use zeroize::Zeroizing;
+
+use super::unsupported;
+use crate::{ConfigError, Lineage};
+
+#[cfg(test)]
+mod tests;
+
+/// New ticket keys are made this often; those before still open their tickets.
+pub(super) const ROTATION: Duration = Duration::from_hours(12);
+/// How long a key may encrypt, and after that decrypt, so that there is always one that does.
+const LIFETIME: Duration = Duration::from_hours(24);
+/// How far back a key is dated that shall only decrypt. The hour is for clocks that are set back.
+const DECRYPTS_ONLY: Duration = Duration::from_hours(25);
+/// A ticket is a version and the name of its key before anything else.
+const VERSION: u8 = 1;
+const NAME_LEN: usize = 16;
+
+/// The keys of all servers that know each other's tickets.
+#[derive(Default)]
+pub(crate) struct Keys(Mutex<Option<Arc<Generation>>>);
+
+/// The keys in use until they are replaced, and those before.
+pub(super) struct Generation {
+    made: SystemTime,
+    current: Arc<[Key; 2]>,
+    previous: Option<Arc<[Key; 2]>>,
+}
+
+struct Key {
+    name: [u8; NAME_LEN],
+    secret: Zeroizing<[u8; 32]>,
+}
+
+impl Key {
+    fn random() -> Result<Self, ConfigError> {
+        let mut key = Self {
+            name: [0; NAME_LEN],
+            secret: Zeroizing::new([0; 32]),
+        };
+        rand::fill(&mut key.name)
+            .and_then(|()| rand::fill(&mut *key.secret))
+            .map_err(|_| unsupported("the system gives no random bytes for ticket keys"))?;
+        Ok(key)
+    }
+
+    fn add(&self, builder: &mut Builder, since: SystemTime) -> Result<(), S2nError> {
+        builder
+            .add_session_ticket_key(&self.name, &*self.secret, since)
+            .map(drop)
+    }
+}
+
+fn of_lineage([classical, post_quantum]: &[Key; 2], lineage: Lineage) -> &Key {
+    match lineage {
+        Lineage::Classical => classical,
+        Lineage::PostQuantum => post_quantum,
+    }
+}
+
+impl Keys {
+    /// The keys of this time. Where no new ones can be made the old ones stay.
+    pub(super) fn at(&self, now: SystemTime) -> Result<Arc<Generation>, ConfigError> {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(generation) = &*slot
+            && !generation.is_due(now)
+        {
+            return Ok(generation.clone());
+        }
+        match (Generation::new(slot.as_deref(), now), &*slot) {
+            (Ok(next), _) => Ok(slot.insert(Arc::new(next)).clone()),
+            (Err(_), Some(old)) => Ok(old.clone()),
+            (Err(error), None) => Err(error),
+        }
+    }
+}
+
+impl Generation {
+    fn new(before: Option<&Self>, now: SystemTime) -> Result<Self, ConfigError> {
+        Ok(Self {
+            made: now,
+            current: Arc::new([Key::random()?, Key::random()?]),
+            previous: before.map(|before| before.current.clone()),
+        })
+    }
+
+    fn is_due(&self, now: SystemTime) -> bool {
+        now.duration_since(self.made)
+            .is_ok_and(|age| age >= ROTATION)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<[Key; 2]>> {
+        std::iter::once(&self.current).chain(&self.previous)
+    }
+
+    /// What the session of a ticket goes back to, by the name of the key that opens it.
+    pub(super) fn lineage_of(&self, ticket: &[u8]) -> Option<Lineage> {
+        let (&VERSION, rest) = ticket.split_first()? else {
+            return None;
+        };
+        let name = rest.first_chunk::<NAME_LEN>()?;
+        [Lineage::PostQuantum, Lineage::Classical]
+            .into_iter()
+            .find(|lineage| {
+                self.all()
+                    .any(|keys| of_lineage(keys, *lineage).name == *name)
+            })
+    }
+
+    /// Adds the key that encrypts the tickets of full handshakes of the lineage `issued`, and those
+    /// that decrypt tickets of the lineage `accepted`.
+    pub(super) fn add_to(
+        &self,
+        builder: &mut Builder,
+        issued: Lineage,
+        accepted: Lineage,
+        now: SystemTime,
+    ) -> Result<(), S2nError> {
+        builder.set_ticket_key_encrypt_decrypt_lifetime(LIFETIME)?;
+        builder.set_ticket_key_decrypt_lifetime(LIFETIME)?;
+        of_lineage(&self.current, issued).add(builder, self.made)?;
+        let decrypts_only = now.checked_sub(DECRYPTS_ONLY).unwrap_or(now);
+        for keys in self.all() {
+            if issued == accepted && Arc::ptr_eq(keys, &self.current) {
+                continue;
+            }
+            of_lineage(keys, accepted).add(builder, decrypts_only)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the keys older than they are.
+    #[cfg(test)]
+    pub(super) fn aged(&self, by: Duration) -> Self {
+        Self {
+            made: self.made - by,
+            current: self.current.clone(),
+            previous: self.previous.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").finish_non_exhaustive()
+    }
+}

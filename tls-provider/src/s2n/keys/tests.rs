@@ -1,0 +1,43 @@
+use super::*;
+
+impl Keys {
+    /// Makes the keys in use older than they are.
+    pub(in crate::s2n) fn age(&self, by: Duration) {
+        let mut slot = self.0.lock().expect("the keys");
+        let aged = slot.as_ref().expect("made").aged(by);
+        *slot = Some(Arc::new(aged));
+    }
+}
+
+fn ticket(key: &Key) -> Vec<u8> {
+    [&[VERSION][..], &key.name, b"sealed"].concat()
+}
+
+#[test]
+fn keys_are_replaced_in_time_and_the_ones_before_are_known() {
+    let (keys, now) = (Keys::default(), SystemTime::now());
+    let first = keys.at(now).expect("keys");
+    assert!(Arc::ptr_eq(&first, &keys.at(now).expect("keys")));
+    let second = keys.at(now + ROTATION).expect("keys");
+    let third = keys.at(now + 2 * ROTATION).expect("keys");
+    for (at, lineage) in [Lineage::Classical, Lineage::PostQuantum]
+        .into_iter()
+        .enumerate()
+    {
+        let old = ticket(&first.current[at]);
+        assert_eq!(first.lineage_of(&old), Some(lineage));
+        assert_eq!(second.lineage_of(&old), Some(lineage));
+        assert_eq!(third.lineage_of(&old), None);
+    }
+}
+
+#[test]
+fn what_is_no_ticket_of_ours_has_no_lineage() {
+    let generation = Generation::new(None, SystemTime::now()).expect("keys");
+    let good = ticket(&generation.current[0]);
+    let mut other = good.clone();
+    other[0] = 2;
+    for ticket in [&b""[..], &good[..16], &other] {
+        assert_eq!(generation.lineage_of(ticket), None);
+    }
+}

@@ -2,6 +2,8 @@
 
 mod endpoint_support;
 
+use std::{net::SocketAddr, process::Command};
+
 use endpoint_support::{Pair, client, client_config, server, server_config, soon};
 use hybriq::{Endpoint, EndpointError, MigrateError, TransportConfig};
 
@@ -144,6 +146,32 @@ async fn a_server_is_reached_on_each_of_its_sockets() {
     }
 }
 
+/// Proves: rfc9000 9.6.1 client-moves-to-the-preferred-address
+#[tokio::test]
+async fn clients_move_to_the_second_socket_of_a_server_that_prefers_it() {
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let SocketAddr::V4(preferred) = free.local_addr().unwrap() else {
+        panic!("it is an IPv4 address");
+    };
+    drop(free);
+    let transport = TransportConfig::new().preferred_address(Some(preferred), None);
+    let server = Endpoint::builder()
+        .server(server_config().transport(transport))
+        .also_bind(preferred.into())
+        .bind("127.0.0.1:0")
+        .unwrap();
+    let pair = Pair::of(server, client()).await;
+    let message = message();
+    assert_eq!(pair.echo(&message).await, message);
+    soon(async {
+        while pair.client.remote_address() != preferred.into() {
+            pair.echo(b"are you there?").await;
+        }
+    })
+    .await;
+    assert_eq!(pair.echo(&message).await, message);
+}
+
 #[tokio::test]
 async fn more_addresses_than_there_is_room_for_are_an_error() {
     let mut builder = Endpoint::builder().server(server_config());
@@ -173,4 +201,49 @@ async fn datagrams_grow_up_to_what_is_asked_for() {
             assert_eq!((stats.mtu_probes_sent, stats.mtu_probes_lost), (1, 0));
         }
     }
+}
+
+/// Proves: rfc9000 14 datagrams-are-not-fragmented
+/// Proves: rfc8899 5.3 search-ends-near-the-path-mtu
+///
+/// The test runs itself in a network of its own, whose loopback interface carries 1400 bytes.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_mtu_of_a_real_interface_is_found() {
+    let shell = "ip link set lo mtu 1400 up || exit 77; exec \"$0\" \
+                 --exact in_a_network_of_1400_bytes --ignored --nocapture";
+    let this = std::env::current_exe().unwrap();
+    let output = Command::new("unshare")
+        .args(["-rn", "sh", "-c", shell])
+        .arg(this)
+        .output();
+    let said = |output: &std::process::Output| {
+        let (out, err) = (&output.stdout, &output.stderr);
+        [out, err].map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    };
+    match output {
+        Ok(output) if said(&output)[0].contains("running 1 test") => {
+            assert!(output.status.success(), "{:?}", said(&output));
+        }
+        Ok(output) => println!("skipped: no network of our own: {:?}", said(&output)),
+        Err(error) => println!("skipped: no network of our own: {error}"),
+    }
+}
+
+/// Run by the one above.
+#[tokio::test]
+#[ignore = "needs a loopback interface with an MTU of 1400"]
+async fn in_a_network_of_1400_bytes() {
+    let pair = pair_from("127.0.0.1:0").await;
+    let message = message();
+    soon(async {
+        // The last of what may fit is tried while there is something to send.
+        while !(1353..=1372).contains(&pair.client.path_stats().datagram_size) {
+            assert_eq!(pair.echo(&message).await, message);
+        }
+    })
+    .await;
+    let stats = pair.client.stats();
+    assert!(stats.mtu_probes_lost >= 3, "{stats:?}");
+    assert_eq!(stats.mtu_black_holes, 0);
 }

@@ -7,6 +7,7 @@ mod datagrams;
 mod forged;
 mod hostile;
 mod key_update;
+mod mtu;
 mod new_token;
 mod release;
 mod reset;

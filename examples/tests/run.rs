@@ -13,6 +13,8 @@ const PQ_SERVER: &str = env!("CARGO_BIN_EXE_post_quantum_server");
 const PQ_CLIENT: &str = env!("CARGO_BIN_EXE_post_quantum_client");
 const DATAGRAMS: &str = env!("CARGO_BIN_EXE_datagrams");
 const MIGRATING_CLIENT: &str = env!("CARGO_BIN_EXE_migrating_client");
+const EARLY_SERVER: &str = env!("CARGO_BIN_EXE_early_data_server");
+const EARLY_CLIENT: &str = env!("CARGO_BIN_EXE_early_data_client");
 const QLOG_CLIENT: &str = env!("CARGO_BIN_EXE_qlog_client");
 
 /// A running server example, killed when dropped.
@@ -131,6 +133,18 @@ fn a_connection_moves_to_another_address() {
     assert_eq!(lines[2], "before and after");
     let port = |line: &str| line.rsplit(':').next().map(str::to_owned);
     assert_ne!(port(lines[0]), port(lines[1]));
+}
+
+#[test]
+fn the_second_request_leaves_before_the_handshake() {
+    let mut server = Server::start(EARLY_SERVER, "early", &[]);
+    let said = stdout(&server.client(EARLY_CLIENT, &[]));
+    assert_eq!(
+        said,
+        "no ticket yet: connected first\nhere you are\n0-RTT data: Accepted\nhere you are\n"
+    );
+    assert_eq!(next_line(&mut server.lines), "GET (in time)");
+    assert_eq!(next_line(&mut server.lines), "GET early (early)");
 }
 
 #[test]

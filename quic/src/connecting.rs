@@ -1,6 +1,6 @@
 use std::{
     fmt,
-    future::Future,
+    future::{Future, poll_fn},
     net::IpAddr,
     pin::Pin,
     sync::Arc,
@@ -9,6 +9,7 @@ use std::{
 
 use crate::{
     connection::Connection,
+    early::EarlyConnection,
     error::ConnectError,
     worker::{Attempt, Promise},
 };
@@ -17,6 +18,8 @@ use crate::{
 ///
 /// # Cancel safety
 /// It may be polled, put aside and polled again. Dropping it gives the handshake up.
+///
+/// [`Connecting::early`] lets data leave before the handshake is complete.
 #[must_use = "dropping it gives the handshake up; await it"]
 pub struct Connecting(State);
 
@@ -42,6 +45,41 @@ impl Connecting {
         let (attempt, promise) = Attempt::new();
         request(promise);
         Self(State::Started(attempt))
+    }
+}
+
+impl Connecting {
+    /// The connection as far as it may be used already, before the handshake is complete. The
+    /// handshake goes on by itself.
+    ///
+    /// A **client** may send in 0-RTT packets where it has a ticket of an earlier connection and
+    /// both ends allow it: [`ClientConfig::offer_early_data`], [`ServerConfig::accept_early_data`].
+    /// A **server** may always answer before the client has proved itself, and sees streams that
+    /// came in 0-RTT packets at once; without this call they are there with the [`Connection`].
+    ///
+    /// It waits only for the endpoint to start the connection, not for the peer. What is written
+    /// right after it usually leaves with the client's first datagrams.
+    ///
+    /// # Errors
+    /// Gives itself back where nothing may be sent yet, or nothing can be sent any more: await it
+    /// for the [`Connection`], or for the reason why there is none.
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives the handshake up.
+    ///
+    /// [`ClientConfig::offer_early_data`]: crate::ClientConfig::offer_early_data
+    /// [`ServerConfig::accept_early_data`]: crate::ServerConfig::accept_early_data
+    pub async fn early(mut self) -> Result<EarlyConnection, Self> {
+        let State::Started(attempt) = &self.0 else {
+            return Err(self);
+        };
+        let attempt = attempt.clone();
+        let Some(handle) = poll_fn(|cx| attempt.poll_early(cx)).await else {
+            return Err(self);
+        };
+        // What it waited for is the early connection's from here on.
+        self.0 = State::Failed(None);
+        Ok(EarlyConnection::new(attempt, handle))
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
     saved_path::SavedPath,
     send_stream::SendStream,
     stats::{ConnectionStats, PathStats},
-    worker::{Handle, SendSide, State, wait_until},
+    worker::{Handle, wait_until},
 };
 
 /// The largest code that fits on the wire (RFC 9000 §16).
@@ -122,45 +122,16 @@ impl Connection {
         wait_until(
             self.handle.state(),
             |state| state.opening(direction),
-            |state| {
-                if let Some(error) = &state.closed {
-                    return Poll::Ready(Err(error.clone()));
-                }
-                match state.core.streams().open(direction) {
-                    Some(id) => {
-                        state.sends.insert(id, SendSide::default());
-                        if direction == Direction::Bidi {
-                            state.recvs.insert(id, None);
-                        }
-                        Poll::Ready(Ok(id))
-                    }
-                    None => Poll::Pending,
-                }
-            },
+            |state| state.poll_open(direction),
         )
         .await
     }
 
-    /// Streams that came before the connection ended are still handed out.
     async fn accept(&self, direction: Direction) -> Result<Option<StreamId>, ConnectionError> {
-        let attempt = |state: &mut State| {
-            if let Some(id) = state.core.streams().accept(direction) {
-                state.recvs.insert(id, None);
-                if direction == Direction::Bidi {
-                    state.sends.insert(id, SendSide::default());
-                }
-                return Poll::Ready(Ok(Some(id)));
-            }
-            match &state.closed {
-                Some(error) if error.is_clean() => Poll::Ready(Ok(None)),
-                Some(error) => Poll::Ready(Err(error.clone())),
-                None => Poll::Pending,
-            }
-        };
         wait_until(
             self.handle.state(),
             |state| state.accepting(direction),
-            attempt,
+            |state| state.poll_accept(direction),
         )
         .await
     }

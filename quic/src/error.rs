@@ -147,6 +147,26 @@ impl From<ConnectError> for io::Error {
     }
 }
 
+/// Why an [`EarlyConnection`](crate::EarlyConnection) gives no stream.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EarlyError {
+    /// The server refused 0-RTT data.
+    #[error("the server refused 0-RTT data; await established() and ask again")]
+    ZeroRttRejected,
+    /// The connection is over.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+impl From<EarlyError> for io::Error {
+    fn from(error: EarlyError) -> Self {
+        match error {
+            EarlyError::Connection(error) => error.into(),
+            EarlyError::ZeroRttRejected => Self::new(io::ErrorKind::ConnectionReset, error),
+        }
+    }
+}
+
 /// Why nothing more can be read from a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -157,6 +177,9 @@ pub enum ReadError {
     /// The stream was stopped here.
     #[error("the stream was stopped; read it before stopping")]
     Stopped,
+    /// The stream was opened early, and the server refused 0-RTT data.
+    #[error("the server refused 0-RTT data; open another stream and ask again")]
+    ZeroRttRejected,
     /// The connection is over.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
@@ -173,7 +196,7 @@ impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         let kind = match error {
             ReadError::Connection(error) => return error.into(),
-            ReadError::Reset(_) => io::ErrorKind::ConnectionReset,
+            ReadError::Reset(_) | ReadError::ZeroRttRejected => io::ErrorKind::ConnectionReset,
             ReadError::Stopped => io::ErrorKind::NotConnected,
             ReadError::TooLong { .. } => io::ErrorKind::InvalidData,
         };
@@ -191,6 +214,9 @@ pub enum WriteError {
     /// The stream was finished or reset here.
     #[error("the stream was finished or reset; open another")]
     Closed,
+    /// The stream was opened early, and the server refused 0-RTT data: nothing of it arrived.
+    #[error("the server refused 0-RTT data; open another stream and write again")]
+    ZeroRttRejected,
     /// The connection is over.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
@@ -200,7 +226,7 @@ impl From<WriteError> for io::Error {
     fn from(error: WriteError) -> Self {
         let kind = match error {
             WriteError::Connection(error) => return error.into(),
-            WriteError::Stopped(_) => io::ErrorKind::ConnectionReset,
+            WriteError::Stopped(_) | WriteError::ZeroRttRejected => io::ErrorKind::ConnectionReset,
             WriteError::Closed => io::ErrorKind::BrokenPipe,
         };
         Self::new(kind, error)

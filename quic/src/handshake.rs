@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::proto::packet::Version;
-use hybriq_tls::{Group, GroupKind, Lineage, Negotiated, SignatureScheme, Suite};
+use hybriq_tls::{EarlyDataStatus, Group, GroupKind, Lineage, Negotiated, SignatureScheme, Suite};
 
 /// The outcome of a completed handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,32 @@ pub struct Handshake {
     pub lineage: Lineage,
     /// The version of QUIC.
     pub version: Version,
+    /// What became of the data that the client sent before.
+    pub early_data: EarlyData,
+}
+
+/// What became of the data that a client sent before the handshake was complete, in 0-RTT packets
+/// (RFC 9001 §4.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EarlyData {
+    /// The client offered none.
+    #[default]
+    None,
+    /// The server took it.
+    Accepted,
+    /// The server refused it: what was sent is lost, and is not sent again by itself.
+    Rejected,
+}
+
+impl EarlyData {
+    /// An offer without an answer was refused.
+    const fn of(status: EarlyDataStatus) -> Self {
+        match status {
+            EarlyDataStatus::None => Self::None,
+            EarlyDataStatus::Accepted => Self::Accepted,
+            EarlyDataStatus::Offered | EarlyDataStatus::Rejected => Self::Rejected,
+        }
+    }
 }
 
 /// How the keys of a connection were agreed on. Displays as the group's name.
@@ -62,7 +88,11 @@ impl fmt::Display for KeyExchangeInfo {
 
 impl Handshake {
     /// The outcome, once TLS knows the group and the suite.
-    pub(crate) fn new(negotiated: Negotiated, version: Version) -> Option<Self> {
+    pub(crate) fn new(
+        negotiated: Negotiated,
+        version: Version,
+        early_data: EarlyDataStatus,
+    ) -> Option<Self> {
         let group = negotiated.group?;
         let (client_share, server_share) = group.share_sizes().unwrap_or_default();
         let lineage = lineage(&negotiated, group);
@@ -80,6 +110,7 @@ impl Handshake {
             resumed: negotiated.resumed,
             lineage,
             version,
+            early_data: EarlyData::of(early_data),
         })
     }
 }

@@ -165,6 +165,8 @@ mod connecting;
 #[cfg(feature = "tokio")]
 mod connection;
 #[cfg(feature = "tokio")]
+mod early;
+#[cfg(feature = "tokio")]
 mod endpoint;
 mod error;
 pub mod events;
@@ -186,6 +188,8 @@ mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
 
+#[doc(hidden)]
+pub use config::KnownVersions;
 pub use config::{
     AckFrequency, AddressValidation, CarefulResume, ClientConfig, DatagramConfig, MemoryTokenStore,
     ServerConfig, TokenKeys, TokenStore, TransportConfig, WhenFull,
@@ -195,12 +199,14 @@ pub use connecting::Connecting;
 #[cfg(feature = "tokio")]
 pub use connection::Connection;
 #[cfg(feature = "tokio")]
+pub use early::EarlyConnection;
+#[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
 pub use error::{
-    By, ConnectError, ConnectionError, EndpointError, MigrateError, ReadError, ResetAtError,
-    SendDatagramError, WriteError,
+    By, ConnectError, ConnectionError, EarlyError, EndpointError, MigrateError, ReadError,
+    ResetAtError, SendDatagramError, WriteError,
 };
-pub use handshake::{Handshake, KeyExchangeInfo};
+pub use handshake::{EarlyData, Handshake, KeyExchangeInfo};
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{
     Backend, ClientHello, Group, Identity, KeyExchange, KeyLog, Lineage, Side, Tickets, Trust,

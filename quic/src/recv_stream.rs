@@ -13,7 +13,7 @@ use crate::{
     connection::wire_code,
     error::{ConnectionError, ReadError},
     proto::streams::{self, RecvEnd, StreamId, Streams},
-    worker::{Handle, set_waker},
+    worker::{Handle, Rejected, State, set_waker},
 };
 
 /// Asked for at once by [`RecvStream::read_to_end`].
@@ -26,6 +26,7 @@ pub struct RecvStream {
     handle: Handle,
     id: StreamId,
     end: End,
+    early: bool,
 }
 
 /// How the stream ended for the reader. Told again to whoever asks again.
@@ -48,12 +49,27 @@ impl RecvStream {
             handle,
             id,
             end: End::Open,
+            early: false,
         }
     }
 
     /// The stream's number.
     pub fn id(&self) -> StreamId {
         self.id
+    }
+
+    /// Whether some of it came in 0-RTT packets, on a server: whoever recorded them can have sent
+    /// them again (RFC 9001 §9.2).
+    ///
+    /// It may become true while the stream is read. A request that must not be acted on twice is to
+    /// be refused, or to wait until the client repeats it on a stream that is not early.
+    pub fn is_early(&self) -> bool {
+        let streams = |state: &mut State| state.core.streams().is_early(self.id);
+        self.early
+            || self
+                .handle
+                .lock_stream()
+                .is_ok_and(|mut state| streams(&mut state))
     }
 
     /// Reads what there is, in order, and says how much; 0 is the end of the stream.
@@ -142,7 +158,8 @@ impl RecvStream {
             End::Finished => return Poll::Ready(Ok(None)),
             End::Failed(error) => return Poll::Ready(Err(error.clone())),
         }
-        let mut state = self.handle.lock();
+        let mut state = self.handle.lock_stream()?;
+        self.early |= state.core.streams().is_early(self.id);
         let error = match read(state.core.streams(), self.id) {
             Ok(read) => {
                 let alive = state.closed.is_none();
@@ -219,7 +236,9 @@ impl RecvStream {
             return;
         }
         self.end = End::Failed(ReadError::Stopped);
-        let mut state = self.handle.lock();
+        let Ok(mut state) = self.handle.lock_stream() else {
+            return;
+        };
         if state.closed.is_none() {
             // It may have ended meanwhile: nothing is left to stop then.
             let _ = state.core.streams().stop(self.id, wire_code(code));
@@ -231,7 +250,9 @@ impl RecvStream {
 
 impl Drop for RecvStream {
     fn drop(&mut self) {
-        let mut state = self.handle.lock();
+        let Ok(mut state) = self.handle.lock_stream() else {
+            return;
+        };
         let waker = state.recvs.remove(&self.id);
         state.core.streams().forget_recv(self.id);
         let alive = state.closed.is_none();
@@ -253,5 +274,11 @@ impl AsyncRead for RecvStream {
         let read = RecvStream::poll_read(self.get_mut(), cx, buffer.initialize_unfilled());
         read.map_ok(|count| buffer.advance(count))
             .map_err(Into::into)
+    }
+}
+
+impl From<Rejected> for ReadError {
+    fn from(Rejected: Rejected) -> Self {
+        Self::ZeroRttRejected
     }
 }

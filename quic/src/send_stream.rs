@@ -11,9 +11,9 @@ use tokio::io::AsyncWrite;
 
 use crate::{
     connection::wire_code,
-    error::{ConnectionError, ResetAtError, WriteError},
+    error::{ResetAtError, WriteError},
     proto::streams::{self, ClosedStream, Priority, StreamId, Streams},
-    worker::{Handle, set_waker},
+    worker::{Handle, Rejected, set_waker},
 };
 
 /// Copied into the connection under one lock at most.
@@ -85,13 +85,10 @@ impl SendStream {
     /// ```
     pub fn set_priority(&mut self, priority: Priority) {
         self.priority = priority;
-        // Closed: nothing is left to be sent.
-        let _ = self
-            .handle
-            .lock()
-            .core
-            .streams()
-            .set_priority(self.id, priority);
+        if let Ok(mut state) = self.handle.lock_stream() {
+            // Closed: nothing is left to be sent.
+            let _ = state.core.streams().set_priority(self.id, priority);
+        }
     }
 
     /// Writes some of the data and says how much; waits while [as much as may wait] to be sent does.
@@ -175,7 +172,7 @@ impl SendStream {
         if self.end != End::Open {
             return Poll::Ready(Err(WriteError::Closed));
         }
-        let mut state = self.handle.lock();
+        let mut state = self.handle.lock_stream()?;
         if let Some(error) = &state.closed {
             return Poll::Ready(Err(error.clone().into()));
         }
@@ -265,7 +262,9 @@ impl SendStream {
             return;
         }
         self.end = end;
-        let mut state = self.handle.lock();
+        let Ok(mut state) = self.handle.lock_stream() else {
+            return;
+        };
         if state.closed.is_none() {
             // The peer may have stopped it: nothing is left to end then.
             let _ = act(state.core.streams(), self.id);
@@ -283,12 +282,12 @@ impl SendStream {
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
-    pub async fn stopped(&mut self) -> Result<Option<u64>, ConnectionError> {
+    pub async fn stopped(&mut self) -> Result<Option<u64>, WriteError> {
         poll_fn(|cx| self.poll_stopped(cx)).await
     }
 
-    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, ConnectionError>> {
-        let mut state = self.handle.lock();
+    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, WriteError>> {
+        let mut state = self.handle.lock_stream()?;
         let streams = state.core.streams();
         if let Some(code) = streams.stop_code(self.id) {
             return Poll::Ready(Ok(Some(code)));
@@ -297,7 +296,7 @@ impl SendStream {
             return Poll::Ready(Ok(None));
         }
         if let Some(error) = &state.closed {
-            return Poll::Ready(Err(error.clone()));
+            return Poll::Ready(Err(error.clone().into()));
         }
         let side = state.sends.entry(self.id).or_default();
         let replaced = set_waker(&mut side.watcher, cx);
@@ -328,7 +327,9 @@ impl SendStream {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        let mut state = self.handle.lock();
+        let Ok(mut state) = self.handle.lock_stream() else {
+            return;
+        };
         let side = state.sends.remove(&self.id);
         if state.closed.is_none() {
             state.core.streams().forget_send(self.id);
@@ -360,5 +361,11 @@ impl AsyncWrite for SendStream {
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.get_mut().finish();
         Poll::Ready(Ok(()))
+    }
+}
+
+impl From<Rejected> for WriteError {
+    fn from(Rejected: Rejected) -> Self {
+        Self::ZeroRttRejected
     }
 }

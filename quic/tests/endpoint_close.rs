@@ -54,7 +54,7 @@ async fn everybody_who_waits_learns_of_a_close() {
     let waiting = async {
         tokio::join!(
             async { assert_eq!(heard.read(&mut [0; 8]).await, Err(closed.clone().into())) },
-            async { assert_eq!(echo.stopped().await, Err(closed.clone())) },
+            async { assert_eq!(echo.stopped().await, Err(closed.clone().into())) },
             async { assert_eq!(pair.server.accept_uni().await.unwrap_err(), closed) },
             async { assert_eq!(pair.server.closed().await, closed) },
             async { pair.client.close(3, b"") },

@@ -56,7 +56,7 @@ pub trait Provider: Send + Sync {
     /// A short name for reports: `rustls`, `s2n-tls`.
     fn name(&self) -> &'static str;
 
-    /// Whether 0-RTT works with it.
+    /// Whether 0-RTT works with it; a server's, whether it accepts any.
     fn supports_early_data(&self) -> bool;
 
     /// The policy it was built with, which the transport enforces as well.

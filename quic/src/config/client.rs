@@ -1,10 +1,11 @@
 use std::sync::{Arc, OnceLock};
 
 use hybriq_tls::{
-    Backend, ClientOptions, ConfigError, Identity, KeyExchange, KeyLog, Provider, Suite, Trust,
+    Backend, ClientOptions, ConfigError, EarlyData, Identity, KeyExchange, KeyLog, Provider, Suite,
+    Trust,
 };
 
-use super::{MemoryTokenStore, TokenStore, TransportConfig};
+use super::{KnownVersions, MemoryTokenStore, TokenStore, TransportConfig};
 use crate::proto::endpoint::Setup;
 
 /// What a client connects with. Start from [`ClientConfig::new`].
@@ -30,7 +31,9 @@ pub struct ClientConfig {
     backend: Backend,
     provider: Option<Arc<dyn Provider>>,
     transport: TransportConfig,
+    early_data: EarlyData,
     tokens: Arc<dyn TokenStore>,
+    versions: KnownVersions,
     built: Arc<OnceLock<Setup>>,
 }
 
@@ -48,7 +51,9 @@ impl ClientConfig {
             backend: Backend::default(),
             provider: None,
             transport: TransportConfig::new(),
+            early_data: EarlyData::Off,
             tokens: Arc::new(MemoryTokenStore::new()),
+            versions: KnownVersions::default(),
             built: Arc::default(),
         }
     }
@@ -101,6 +106,15 @@ impl ClientConfig {
         self.with_tls(ClientOptions::without_resumption)
     }
 
+    /// Offers 0-RTT data where a ticket of the server allows it; what is sent is up to
+    /// [`Connecting::early`](crate::Connecting::early). Default: none is offered. rustls only.
+    #[must_use]
+    pub fn offer_early_data(mut self) -> Self {
+        self.early_data = EarlyData::On;
+        self.built = Arc::default();
+        self
+    }
+
     /// Which TLS library does the handshakes. Default: rustls.
     #[must_use]
     pub fn tls(mut self, backend: Backend) -> Self {
@@ -129,6 +143,16 @@ impl ClientConfig {
     /// Where tokens are kept that let the next connection to the same server do without a Retry
     /// (RFC 9000 §8.1.3). Default: a [`MemoryTokenStore`] that the clones of this configuration
     /// share.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use hybriq::{ClientConfig, MemoryTokenStore};
+    ///
+    /// // Connections that nobody shall link with earlier ones.
+    /// let private = ClientConfig::new().token_store(Arc::new(MemoryTokenStore::new()));
+    /// ```
     #[must_use]
     pub fn token_store(mut self, store: Arc<dyn TokenStore>) -> Self {
         self.tokens = store;
@@ -155,7 +179,11 @@ impl ClientConfig {
         let transport = self.transport.clone().token_store(self.tokens.clone());
         let setup = Setup {
             provider,
-            transport: Arc::new(transport),
+            transport: Arc::new(
+                transport
+                    .early_data(self.early_data)
+                    .remember_versions(self.versions.clone()),
+            ),
         };
         Ok(self.built.get_or_init(|| setup).clone())
     }

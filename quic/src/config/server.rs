@@ -1,8 +1,8 @@
 use std::sync::{Arc, OnceLock};
 
 use hybriq_tls::{
-    Backend, ClientAuth, ConfigError, Identity, KeyExchange, KeyLog, Provider, ServerOptions,
-    Suite, Tickets,
+    Backend, ClientAuth, ConfigError, EarlyData, Identity, KeyExchange, KeyLog, Provider,
+    ServerOptions, Suite, Tickets,
 };
 
 use super::TransportConfig;
@@ -107,6 +107,18 @@ impl ServerConfig {
     #[must_use]
     pub fn tickets(self, tickets: Tickets) -> Self {
         self.with_tls(|tls| tls.tickets(tickets))
+    }
+
+    /// Accepts 0-RTT data of clients that come back: their requests need no round trip before.
+    /// Default: refused. rustls only.
+    ///
+    /// # Security
+    /// 0-RTT data may be a recording of an earlier connection's. Each ticket is taken once, which a
+    /// server that was restarted, or another one, does not know of. See
+    /// [`RecvStream::is_early`](crate::RecvStream::is_early).
+    #[must_use]
+    pub fn accept_early_data(self) -> Self {
+        self.with_tls(|tls| tls.early_data(EarlyData::On))
     }
 
     /// Which TLS library does the handshakes. Default: rustls.

@@ -4,7 +4,9 @@ use std::{
     time::Duration,
 };
 
-use super::{CarefulResume, DatagramConfig, SharedStore, TokenStore};
+use hybriq_tls::EarlyData;
+
+use super::{CarefulResume, DatagramConfig, KnownVersions, SharedStore, TokenStore};
 use crate::{
     events::{Subscriber, Subscription},
     proto::{
@@ -100,6 +102,8 @@ pub struct TransportConfig {
     pub(crate) versions: Versions,
     pub(crate) first_version: Option<Version>,
     pub(crate) subscriber: Option<Subscription>,
+    pub(crate) early_data: EarlyData,
+    pub(crate) known_versions: Option<KnownVersions>,
 }
 
 impl Default for TransportConfig {
@@ -143,6 +147,42 @@ impl TransportConfig {
             versions: Versions::DEFAULT,
             first_version: None,
             subscriber: None,
+            early_data: EarlyData::Off,
+            known_versions: None,
+        }
+    }
+
+    /// Whether a client offers 0-RTT data; [`ClientConfig`](crate::ClientConfig) says it.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn early_data(mut self, early_data: EarlyData) -> Self {
+        self.early_data = early_data;
+        self
+    }
+
+    /// Where a client remembers which versions servers speak; [`ClientConfig`](crate::ClientConfig)
+    /// has one.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn remember_versions(mut self, known: KnownVersions) -> Self {
+        self.known_versions = Some(known);
+        self
+    }
+
+    /// The version that a server spoke last.
+    pub(crate) fn known_version(&self, server_name: &str) -> Option<Version> {
+        let known = self.known_versions.as_ref()?.get(server_name)?;
+        self.versions.contains(known).then_some(known)
+    }
+
+    /// The version of the first flight to a server: the one that was asked for, else the one of its
+    /// tickets.
+    pub(crate) fn version_for(&self, server_name: &str) -> Version {
+        match self.first_version {
+            None => self
+                .known_version(server_name)
+                .unwrap_or_else(|| self.first_flight_version()),
+            Some(_) => self.first_flight_version(),
         }
     }
 
@@ -428,7 +468,8 @@ impl TransportConfig {
     }
 
     /// The version of a client's first flight, one of [`versions`](Self::versions). Default: version
-    /// 1 if it is one of them, because every server speaks it (RFC 9368 §2.5).
+    /// 1 if it is one of them, because every server speaks it (RFC 9368 §2.5); but the version that a
+    /// server gave a token in, which is good for no other (RFC 9369 §5).
     ///
     /// A server that does not speak it costs the client a round trip more.
     #[must_use]

@@ -126,6 +126,13 @@ pub const CLOSE_REASON: usize = 256;
 /// Undecryptable packets kept until their keys come.
 pub const UNDECRYPTABLE_PACKETS: usize = 4;
 
+/// Bytes of 0-RTT packets kept for one client until it has a connection: what a first window of ten
+/// datagrams holds.
+pub const EARLY_BYTES: usize = 16 * 1024;
+
+/// The same for all clients of a worker together; the oldest give way.
+pub const ALL_EARLY_BYTES: usize = 256 * EARLY_BYTES;
+
 /// Versions of a peer's version_information that are looked at; more are ignored.
 pub const AVAILABLE_VERSIONS: usize = 16;
 

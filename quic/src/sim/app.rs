@@ -136,11 +136,20 @@ impl App for Echo {
 #[derive(Debug)]
 pub struct Ask {
     bytes: usize,
+    count: usize,
     to_open: usize,
     asked: BTreeMap<StreamId, Asked>,
     failed: Option<&'static str>,
     started: bool,
     keep_open: bool,
+    when: When,
+}
+
+/// When an [`Ask`] begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    Complete,
+    Early,
 }
 
 #[derive(Debug, Default)]
@@ -159,12 +168,22 @@ impl Ask {
     pub const fn streams(count: usize, bytes: usize) -> Self {
         Self {
             bytes,
+            count,
             to_open: count,
             asked: BTreeMap::new(),
             failed: None,
             started: false,
             keep_open: false,
+            when: When::Complete,
         }
+    }
+
+    /// Asks in 0-RTT packets where it may; what the server refuses it asks again once the handshake
+    /// is complete.
+    #[must_use]
+    pub const fn early(mut self) -> Self {
+        self.when = When::Early;
+        self
     }
 
     /// Leaves the connection open when it is done; otherwise it closes it with code 0.
@@ -248,6 +267,15 @@ impl App for Ask {
             Event::HandshakeComplete => {
                 self.started = true;
                 self.open(streams);
+            }
+            Event::EarlyDataReady if self.when == When::Early => {
+                self.started = true;
+                self.open(streams);
+            }
+            Event::EarlyDataRejected => {
+                self.asked.clear();
+                self.to_open = self.count;
+                self.started = false;
             }
             Event::Stream(StreamEvent::Available(_)) => self.open(streams),
             Event::Stream(StreamEvent::Writable(id) | StreamEvent::Stopped { id, .. }) => {

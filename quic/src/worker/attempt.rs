@@ -50,6 +50,32 @@ impl Attempt {
         }
     }
 
+    /// Nobody waits any more, and whoever has a share in the connection decides what becomes of it.
+    pub(crate) fn forget(&self) {
+        let phase = std::mem::replace(&mut lock(&self.0).phase, Phase::Left);
+        drop(phase);
+    }
+
+    /// A share in the connection, once there is one and while it may carry early data; `None` if it
+    /// is over or may not.
+    pub(crate) fn poll_early(&self, cx: &Context<'_>) -> Poll<Option<Handle>> {
+        let mut waiting = lock(&self.0);
+        match &waiting.phase {
+            Phase::Asked => {
+                let replaced = set_waker(&mut waiting.waker, cx);
+                drop(waiting);
+                drop(replaced);
+                Poll::Pending
+            }
+            Phase::Started(cell) => {
+                let cell = cell.clone();
+                drop(waiting);
+                Poll::Ready(Handle::early(&cell))
+            }
+            Phase::Over(_) | Phase::Left => Poll::Ready(None),
+        }
+    }
+
     /// The outcome, handed out once.
     pub(crate) fn poll(&self, cx: &Context<'_>) -> Poll<Outcome> {
         let mut waiting = lock(&self.0);
@@ -92,11 +118,12 @@ impl Promise {
     }
 
     /// The handshake is under way.
-    pub(super) fn on_started(&self, cell: &Arc<Cell>) {
+    pub(super) fn on_started(&self, cell: &Arc<Cell>, wakes: &mut Vec<Waker>) {
         let Some(attempt) = &self.0 else { return };
         let mut waiting = lock(&attempt.0);
         if let Phase::Asked = waiting.phase {
             waiting.phase = Phase::Started(cell.clone());
+            wakes.extend(waiting.waker.take());
         } else {
             drop(waiting);
             cell.close(0, Bytes::new());

@@ -4,7 +4,7 @@ use std::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    task::Waker,
+    task::{Poll, Waker},
 };
 
 use bytes::Bytes;
@@ -59,7 +59,12 @@ pub(crate) struct State {
     pub(crate) sends: HashMap<StreamId, SendSide>,
     /// Receive streams that have a handle, and who reads them.
     pub(crate) recvs: HashMap<StreamId, Option<Waker>>,
+    /// How often the ids of streams began anew: once, when 0-RTT data is refused.
+    generation: u8,
 }
+
+/// The handle is of a stream that never was, since the server refused 0-RTT data.
+pub(crate) struct Rejected;
 
 /// Who waits on a send stream.
 #[derive(Default)]
@@ -89,6 +94,7 @@ impl Cell {
                 datagram_writers: Waiters::default(),
                 sends: HashMap::new(),
                 recvs: HashMap::new(),
+                generation: 0,
             }),
         })
     }
@@ -154,6 +160,58 @@ impl State {
         }
     }
 
+    /// Opens the next stream.
+    pub(crate) fn poll_open(
+        &mut self,
+        direction: Direction,
+    ) -> Poll<Result<StreamId, ConnectionError>> {
+        if let Some(error) = &self.closed {
+            return Poll::Ready(Err(error.clone()));
+        }
+        let Some(id) = self.core.streams().open(direction) else {
+            return Poll::Pending;
+        };
+        self.sends.insert(id, SendSide::default());
+        if direction == Direction::Bidi {
+            self.recvs.insert(id, None);
+        }
+        Poll::Ready(Ok(id))
+    }
+
+    /// The next stream of the peer. Those that came before the connection ended are still handed
+    /// out.
+    pub(crate) fn poll_accept(
+        &mut self,
+        direction: Direction,
+    ) -> Poll<Result<Option<StreamId>, ConnectionError>> {
+        if let Some(id) = self.core.streams().accept(direction) {
+            self.recvs.insert(id, None);
+            if direction == Direction::Bidi {
+                self.sends.insert(id, SendSide::default());
+            }
+            return Poll::Ready(Ok(Some(id)));
+        }
+        match &self.closed {
+            Some(error) if error.is_clean() => Poll::Ready(Ok(None)),
+            Some(error) => Poll::Ready(Err(error.clone())),
+            None => Poll::Pending,
+        }
+    }
+
+    /// The streams opened so far never were: everybody who waits learns it, and their handles touch
+    /// nothing any more.
+    fn on_early_data_rejected(&mut self, wakes: &mut Vec<Waker>) {
+        self.generation = self.generation.saturating_add(1);
+        for waiters in self.opening.iter_mut().chain(&mut self.accepting) {
+            waiters.wake_all(wakes);
+        }
+        for (_, side) in self.sends.drain() {
+            wakes.extend(side.writer);
+            wakes.extend(side.watcher);
+        }
+        wakes.extend(self.recvs.drain().filter_map(|(_, waker)| waker));
+    }
+
     /// Closes it, if it was open.
     pub(super) fn close(&mut self, code: u64, reason: Bytes, wakes: &mut Vec<Waker>) -> bool {
         if self.closed.is_some() {
@@ -205,7 +263,8 @@ impl State {
                         .handshake()
                         .map(|handshake| Arc::new(handshake.clone()));
                 }
-                Event::HandshakeConfirmed => {}
+                Event::EarlyDataRejected => self.on_early_data_rejected(wakes),
+                Event::EarlyDataReady | Event::HandshakeConfirmed => {}
                 Event::PathChanged(change) => self.on_path_changed(change, wakes),
                 Event::PathFailed(change) => self.on_path_failed(change, wakes),
                 Event::Closed(error) => self.end(error, wakes),
@@ -257,25 +316,60 @@ impl State {
 }
 
 /// An application's share in a connection: the last one to go closes it with code 0.
-pub(crate) struct Handle(Arc<Cell>);
+pub(crate) struct Handle {
+    cell: Arc<Cell>,
+    /// Of the streams that it is for.
+    generation: u8,
+}
 
 impl Handle {
+    /// For the streams from now on.
     pub(super) fn new(cell: Arc<Cell>) -> Self {
+        let generation = cell.lock().generation;
+        Self::of(cell, generation)
+    }
+
+    /// A handle for early data, if the connection is to carry some.
+    pub(super) fn early(cell: &Arc<Cell>) -> Option<Self> {
+        let state = cell.lock();
+        let early = state.closed.is_none() && state.core.may_use_early();
+        let generation = state.generation;
+        drop(state);
+        early.then(|| Self::of(cell.clone(), generation))
+    }
+
+    fn of(cell: Arc<Cell>, generation: u8) -> Self {
         cell.handles.fetch_add(1, Ordering::Relaxed);
-        Self(cell)
+        Self { cell, generation }
+    }
+
+    /// Whether the streams of this handle still are.
+    pub(crate) fn check(&self, state: &State) -> Result<(), Rejected> {
+        if self.generation == state.generation {
+            Ok(())
+        } else {
+            Err(Rejected)
+        }
+    }
+
+    /// Locks for an operation on a stream of this handle.
+    pub(crate) fn lock_stream(&self) -> Result<MutexGuard<'_, State>, Rejected> {
+        let state = self.lock();
+        self.check(&state)?;
+        Ok(state)
     }
 }
 
 impl Clone for Handle {
     fn clone(&self) -> Self {
-        Self::new(self.0.clone())
+        Self::of(self.cell.clone(), self.generation)
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if self.0.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.close(0, Bytes::new());
+        if self.cell.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.cell.close(0, Bytes::new());
         }
     }
 }
@@ -284,6 +378,6 @@ impl std::ops::Deref for Handle {
     type Target = Arc<Cell>;
 
     fn deref(&self) -> &Arc<Cell> {
-        &self.0
+        &self.cell
     }
 }

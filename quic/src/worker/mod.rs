@@ -48,7 +48,7 @@ use crate::{
 };
 
 pub(crate) use attempt::{Attempt, Promise};
-pub(crate) use cell::{Handle, SendSide, State};
+pub(crate) use cell::{Handle, Rejected, State};
 pub(crate) use link::{Command, Link};
 pub(crate) use shared::Shared;
 pub use stats::EndpointStats;

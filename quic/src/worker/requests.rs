@@ -110,7 +110,7 @@ impl Worker {
                     core.start_from(self.sockets.primary());
                 }
                 let cell = Cell::new(slot, self.link.clone(), core);
-                promise.on_started(&cell);
+                promise.on_started(&cell, &mut self.wakes);
                 self.table.insert(cell, promise);
                 if let Some(entry) = self.table.get(slot) {
                     touch(&mut self.touched, entry);

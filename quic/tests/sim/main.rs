@@ -13,6 +13,7 @@ mod congestion;
 mod congestion_custom;
 mod congestion_table;
 mod datagrams;
+mod early_data;
 mod ecn;
 mod events;
 mod field_bugs;

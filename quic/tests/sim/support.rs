@@ -6,12 +6,12 @@ use std::{
 };
 
 use hybriq::{
-    By, ConnectionError, TransportConfig,
+    By, ConnectionError, KnownVersions, TransportConfig,
     proto::endpoint::Setup,
     sim::{App, Ask, Network, Progress, World, ms},
     tls::{
-        Backend, CertificateDer, ClientOptions, Group, Identity, KeyExchange, PrivateKeyDer,
-        ServerOptions, Trust,
+        Backend, CertificateDer, ClientOptions, EarlyData, Group, Identity, KeyExchange,
+        PrivateKeyDer, ServerOptions, Tickets, Trust,
     },
 };
 
@@ -221,6 +221,43 @@ pub(crate) fn resumable_pair(
     let trust = Trust::roots_der([small().root.clone()]);
     let options = ClientOptions::new().alpn(["sim"]).trust(trust);
     (setup(backend.client(&options).unwrap(), client), server)
+}
+
+/// A client that offers 0-RTT data and a server that takes it.
+pub(crate) fn early_pair(client: TransportConfig, server: TransportConfig) -> (Setup, Setup) {
+    (early_client(&["sim"], client), early_server("sim", server))
+}
+
+/// A client that offers 0-RTT data.
+pub(crate) fn early_client(protocols: &[&str], transport: TransportConfig) -> Setup {
+    let trust = Trust::roots_der([small().root.clone()]);
+    let options = ClientOptions::new().alpn(protocols).trust(trust);
+    setup(
+        Backend::Rustls.client(&options).unwrap(),
+        transport
+            .early_data(EarlyData::On)
+            .remember_versions(KnownVersions::default()),
+    )
+}
+
+fn early_options(protocol: &str) -> ServerOptions {
+    ServerOptions::new(small().identity.clone())
+        .alpn([protocol])
+        .early_data(EarlyData::On)
+}
+
+/// A server that takes 0-RTT data.
+pub(crate) fn early_server(protocol: &str, transport: TransportConfig) -> Setup {
+    let options = early_options(protocol);
+    setup(Backend::Rustls.server(&options).unwrap(), transport)
+}
+
+/// The same with a policy, and tickets that others may have too.
+pub(crate) fn early_server_of(protocol: &str, policy: KeyExchange, tickets: Tickets) -> Setup {
+    let options = early_options(protocol)
+        .key_exchange(policy)
+        .tickets(tickets);
+    setup(Backend::Rustls.server(&options).unwrap(), transport())
 }
 
 /// Two connections one after the other, with tickets.

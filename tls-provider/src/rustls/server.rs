@@ -172,7 +172,7 @@ impl Provider for Server {
     }
 
     fn supports_early_data(&self) -> bool {
-        true
+        self.shared.sessions.is_some()
     }
 
     fn key_exchange(&self) -> &KeyExchange {

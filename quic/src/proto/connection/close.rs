@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::{Connection, receive::Early, spaces::kind};
+use super::{Connection, receive::Early};
 use crate::{
     error::{By, ConnectionError},
     proto::{
@@ -122,6 +122,7 @@ impl Connection {
     /// Lets go of what only an open connection needs: closing and draining last three PTO.
     fn release(&mut self) {
         self.handshake.on_closed();
+        self.handshake.discard_zero_rtt();
         self.streams.on_closed();
         self.datagrams.on_closed();
         for space in Space::ALL {
@@ -281,7 +282,7 @@ impl Connection {
         self.stats.packets_sent += 1;
         let ecn = self.recovery.ecn_mark();
         self.stats.ecn_sent.add(ecn);
-        self.observer.on_sealed(kind(space), pn, size, ecn);
+        self.observer.on_sealed(self.kind_of(space), pn, size, ecn);
         size
     }
 }

@@ -13,6 +13,7 @@ use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 use super::{
     Connection, Event, Setup,
     close::Close,
+    early::{self, ZeroRtt, early_context},
     new_token::NewTokens,
     observer::Observer,
     preferred,
@@ -42,7 +43,7 @@ use crate::{
         path::{Path, Paths},
         recovery::{self, Outcome, Recovery},
         space::Received,
-        streams::{Limits, PeerLimits, Streams},
+        streams::{Limits, Streams},
     },
     stats::ConnectionStats,
 };
@@ -125,8 +126,8 @@ impl Connection {
             Start {
                 params: &params,
                 server_name: Some(server_name),
-                client_hello: None,
-                resume: true,
+                resume: early::may_resume(start),
+                early_data: early::offer(start),
                 ..Start::default()
             },
         )?;
@@ -149,6 +150,8 @@ impl Connection {
         connection.path_keys = PathKeys::of_client(start);
         connection.new_tokens = NewTokens::of_client(start);
         connection.advance_handshake(now);
+        connection.zero_rtt = ZeroRtt::of_client(start);
+        connection.offer_early_data();
         Ok(connection)
     }
 
@@ -172,20 +175,21 @@ impl Connection {
         let original = start.version;
         let chosen = versions::chosen_by_server(setup, original, client_hello.transport_params());
         let version = chosen.unwrap_or(original);
-        Params {
+        let told = Params {
             retry_scid,
             stateless_reset_token: start.reset_token,
             preferred_address: preferred::announced(&setup.transport, start.preferred),
             ..local_params(&setup.transport, version, local_cid, Some(original_dcid))
-        }
-        .encode(Side::Server, &mut params);
+        };
+        told.encode(Side::Server, &mut params);
         let session = setup.provider.session(
             Side::Server,
             Start {
                 params: &params,
-                server_name: None,
                 client_hello: Some(client_hello),
                 resume: true,
+                early_data: early::takes(original, version),
+                early_context: &early_context(version, &told),
                 ..Start::default()
             },
         )?;
@@ -215,6 +219,8 @@ impl Connection {
         if let Some(issued) = start.preferred {
             connection.local_cids.issue_preferred(issued);
         }
+        let keys = connection.handshake.keys_mut();
+        keys.set_original_version(original);
         if let Some(keys) = versions::original_keys(original, version, &initial_dcid) {
             connection.handshake.keys_mut().keep_original(keys);
         }
@@ -318,6 +324,7 @@ impl Connection {
             header_bits: HeaderBits::new(side, derived(parts.seed, b"header"), config.spin_bit),
             paced_until: None,
             early: Early::default(),
+            zero_rtt: ZeroRtt::default(),
             events: VecDeque::new(),
             outcome: Outcome::default(),
             stats: ConnectionStats::default(),
@@ -337,6 +344,7 @@ impl Connection {
         {
             return self.close_by_transport(now, error);
         }
+        self.follow_early_data();
         if progress.completed {
             self.on_complete(now);
         }
@@ -351,12 +359,17 @@ impl Connection {
             let error = TransportError::new(missing, "no transport parameters");
             return self.fail(now, Failure::Transport(error));
         }
-        self.agreement = Agreement::new(self.handshake.negotiated(), self.version());
+        let early_data = self.early_data();
+        let negotiated = self.handshake.negotiated();
+        self.agreement = Agreement::new(negotiated, self.version(), early_data);
         if self.agreement.is_none() {
             let error = TransportError::new(
                 Code::INTERNAL_ERROR,
                 "the TLS provider does not tell the key-exchange group",
             );
+            return self.close_by_transport(now, error);
+        }
+        if let Err(error) = self.end_early_data() {
             return self.close_by_transport(now, error);
         }
         self.resume_path(now);
@@ -392,15 +405,6 @@ impl Connection {
         let params = Params::decode(bytes, self.side.peer())?;
         self.check_cids(&params)?;
         self.check_versions(&params)?;
-        self.streams.set_peer_limits(PeerLimits {
-            max_data: params.initial_max_data,
-            bidi_local: params.initial_max_stream_data_bidi_local,
-            bidi_remote: params.initial_max_stream_data_bidi_remote,
-            uni: params.initial_max_stream_data_uni,
-            max_bidi: params.initial_max_streams_bidi,
-            max_uni: params.initial_max_streams_uni,
-            reset_at: params.reset_stream_at,
-        });
         if let Some(preferred) = &params.preferred_address {
             let (cid, token) = (preferred.cid, preferred.reset_token);
             self.peer_cids.set_preferred(cid, token)?;
@@ -422,6 +426,7 @@ impl Connection {
             params.min_ack_delay.filter(|_| requests),
         );
         self.peer_params = Some(params);
+        self.take_limits();
         Ok(())
     }
 

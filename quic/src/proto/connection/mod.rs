@@ -8,6 +8,7 @@ mod close;
 mod datagrams;
 mod delivery;
 mod dispatch;
+mod early;
 mod establish;
 mod forge;
 mod key_update;
@@ -42,12 +43,12 @@ use std::{
 
 use hybriq_tls::{CertificateDer, Side};
 
-pub(crate) use self::reset::reset_tail;
 use self::{
-    close::Close, delivery::Carried, new_token::NewTokens, observer::Observer, paths::Elsewhere,
-    receive::Early, resume::PathKeys, retry::Retried, state::State, timers::Timers,
-    versions::Negotiation,
+    close::Close, delivery::Carried, early::ZeroRtt, new_token::NewTokens, observer::Observer,
+    paths::Elsewhere, receive::Early, resume::PathKeys, retry::Retried, state::State,
+    timers::Timers, versions::Negotiation,
 };
+pub(crate) use self::{early::KeptPacket, receive::Seen, reset::reset_tail};
 pub use self::{
     establish::{ClientStart, ServerStart},
     setup::Setup,
@@ -78,6 +79,12 @@ use crate::{
 /// Something the application may want to know.
 #[derive(Debug, PartialEq)]
 pub enum Event {
+    /// A client may open streams already, and send on them in 0-RTT packets, which whoever
+    /// records them can send again.
+    EarlyDataReady,
+    /// The server did not take what was sent in 0-RTT packets: the streams opened so far never
+    /// were, and their ids begin anew.
+    EarlyDataRejected,
     /// TLS is complete: [`Connection::handshake`] has its outcome, streams may be used.
     HandshakeComplete,
     /// The handshake is confirmed (RFC 9001 §4.1.2).
@@ -169,6 +176,7 @@ pub struct Connection {
     /// When what waits for its time may leave.
     paced_until: Option<Instant>,
     early: Early,
+    zero_rtt: ZeroRtt,
     events: VecDeque<Event>,
     outcome: Outcome<Carried>,
     stats: ConnectionStats,

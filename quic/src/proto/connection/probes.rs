@@ -3,12 +3,12 @@
 
 use std::time::Instant;
 
-use super::{Connection, delivery::Carried, paths::Which, spaces::kind};
+use super::{Connection, delivery::Carried, paths::Which};
 use crate::proto::{
     datagram::Transmit,
     frame::{FrameWriter, PathChallenge},
     limits,
-    packet::{Cid, Header, PacketBuilder, Space},
+    packet::{Cid, Header, Kind, PacketBuilder, Space},
     path::Expanded,
     space::SentPacket,
 };
@@ -20,7 +20,7 @@ impl Connection {
         if self.paths.is_empty() && !self.path.wants_probe() {
             return None;
         }
-        self.sealing_keys(Space::Data)?;
+        self.handshake.keys().one_rtt()?;
         let which = self.path_to_probe()?;
         self.write_probe(now, which, out)
     }
@@ -136,7 +136,7 @@ impl Connection {
             Which::Other(_) => None,
         };
         self.stats.ecn_sent.add(ecn);
-        self.observer.on_sealed(kind(Space::Data), pn, size, ecn);
+        self.observer.on_sealed(Kind::OneRtt, pn, size, ecn);
         match which {
             Which::Active => self.recovery.on_packet_sent(
                 Space::Data,

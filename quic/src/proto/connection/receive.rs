@@ -28,9 +28,9 @@ pub(super) struct Early {
 /// When a packet came, which its acknowledgement tells even if it had to wait for keys (RFC 9000
 /// §13.2.5), and under which mark.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
-    at: Instant,
-    ecn: Option<Ecn>,
+pub(crate) struct Seen {
+    pub(crate) at: Instant,
+    pub(crate) ecn: Option<Ecn>,
 }
 
 impl Early {
@@ -94,7 +94,7 @@ impl Connection {
         }
     }
 
-    fn take_packets(&mut self, now: Instant, seen: Seen, datagram: &mut [u8]) {
+    pub(super) fn take_packets(&mut self, now: Instant, seen: Seen, datagram: &mut [u8]) {
         let datagram_len = datagram.len();
         let mut first_dcid = None;
         let mut rest = datagram;
@@ -158,6 +158,7 @@ impl Connection {
     fn waits_for_keys(&self, kind: Kind) -> bool {
         let keys = self.handshake.keys();
         match kind {
+            // A server has the keys of 0-RTT from the ClientHello on, or never.
             Kind::Initial | Kind::ZeroRtt => false,
             Kind::Handshake => keys.handshake().is_none() && !keys.handshake_discarded(),
             Kind::OneRtt => keys.one_rtt().is_none() || !self.handshake.is_complete(),
@@ -182,6 +183,9 @@ impl Connection {
             } else {
                 Fate::Dropped(DropTrigger::KeyUnavailable)
             };
+        }
+        if kind == Kind::ZeroRtt && (self.side.is_client() || !self.has_zero_rtt()) {
+            return Fate::Dropped(DropTrigger::KeyUnavailable);
         }
         let (dcid, scid, size) = (packet.dcid, packet.scid, packet.bytes.len());
         let spin = packet.spin();
@@ -208,7 +212,7 @@ impl Connection {
             let packet = events::Packet::new(kind, pn, size, payload).marked(seen.ecn);
             events::Event::PacketReceived(packet)
         });
-        self.on_authentic(kind, &scid);
+        self.on_authentic(now, kind, &scid);
         if kind == Kind::OneRtt {
             self.header_bits.on_packet(pn, spin);
         }
@@ -250,7 +254,7 @@ impl Connection {
     fn is_addressed_to_us(&self, packet: &Protected<'_>) -> bool {
         let ours = self.local_cids.active().any(|cid| cid == packet.dcid);
         let first = self.side.is_server()
-            && packet.kind == Kind::Initial
+            && matches!(packet.kind, Kind::Initial | Kind::ZeroRtt)
             && packet.dcid == self.initial_dcid();
         let same_peer = packet.kind == Kind::OneRtt
             || packet.scid == *self.peer_cids.active()
@@ -263,16 +267,22 @@ impl Connection {
         self.spaces[Space::Initial].largest().is_none() && self.handshake.keys().initial().is_some()
     }
 
+    fn has_zero_rtt(&self) -> bool {
+        self.handshake.keys().zero_rtt().is_some()
+    }
+
     /// Opens a packet with a long header. `None`: drop it.
     fn open_long<'p>(
         &self,
         packet: Protected<'p>,
         largest: Option<u64>,
     ) -> Option<Result<(u64, &'p mut [u8]), TransportError>> {
+        let keys = self.handshake.keys();
         let keys = match packet.kind {
             Kind::Initial => self.initial_opening_keys(packet.version?),
-            Kind::Handshake => self.handshake.keys().handshake().map(|keys| &keys.peer),
-            Kind::ZeroRtt | Kind::OneRtt => None,
+            Kind::Handshake => keys.handshake().map(|keys| &keys.peer),
+            Kind::ZeroRtt => keys.zero_rtt(),
+            Kind::OneRtt => None,
         }?;
         let packet = packet.unprotect(&keys.header, largest).ok()?;
         let pn = packet.pn;
@@ -311,7 +321,7 @@ impl Connection {
     }
 
     /// What an authentic packet proves by itself.
-    fn on_authentic(&mut self, kind: Kind, scid: &packet::Cid) {
+    fn on_authentic(&mut self, now: Instant, kind: Kind, scid: &packet::Cid) {
         match kind {
             Kind::Initial if self.side.is_client() && self.awaits_first_packet() => {
                 self.peer_cids.set_first(*scid);
@@ -320,6 +330,7 @@ impl Connection {
                 self.path.on_validated();
                 self.discard(Space::Initial);
             }
+            Kind::OneRtt => self.on_one_rtt_opened(now),
             _ => {}
         }
     }
@@ -355,11 +366,18 @@ impl Connection {
                 probing = Probing::No;
             }
             let frame_type = frame.frame_type();
+            let early = match &frame {
+                Frame::Stream(stream) if kind == Kind::ZeroRtt => Some(stream.id),
+                _ => None,
+            };
             self.dispatch(now, kind.space(), dcid, frame)
                 .map_err(|error| match error.frame {
                     0 => error.in_frame(frame_type),
                     _ => error,
                 })?;
+            if let Some(id) = early {
+                self.streams.on_early_data(id);
+            }
         }
         Ok((eliciting, probing))
     }

@@ -8,7 +8,11 @@ use super::{
     spaces::level,
 };
 use crate::error::By;
-use crate::proto::{frame::FrameWriter, packet::Space, params::ACK_DELAY_EXPONENT};
+use crate::proto::{
+    frame::FrameWriter,
+    packet::{Kind, Space},
+    params::ACK_DELAY_EXPONENT,
+};
 
 /// What a space wants to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +42,7 @@ impl Connection {
         if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
             return Wish::Frames;
         }
-        if self.spaces[space].is_ack_due(now) {
+        if self.spaces[space].is_ack_due(now) && self.kind_of(space) != Kind::ZeroRtt {
             Wish::Ack
         } else {
             Wish::Nothing
@@ -71,7 +75,9 @@ impl Connection {
         match space {
             Space::Initial => keys.initial().is_some(),
             Space::Handshake => keys.handshake().is_some(),
-            Space::Data => keys.one_rtt().is_some() && self.may_use_one_rtt(),
+            Space::Data => {
+                (keys.one_rtt().is_some() && self.may_use_one_rtt()) || self.sends_zero_rtt()
+            }
         }
     }
 
@@ -81,6 +87,9 @@ impl Connection {
     }
 
     fn has_frames(&self, space: Space) -> bool {
+        if self.kind_of(space) == Kind::ZeroRtt {
+            return self.streams.has_pending();
+        }
         self.handshake.has_pending(level(space))
             || (space == Space::Data
                 && (self.handshake.owes_done()
@@ -101,6 +110,9 @@ impl Connection {
         now: Instant,
         out: &mut FrameWriter<'_>,
     ) -> Carried {
+        if self.kind_of(space) == Kind::ZeroRtt {
+            return self.write_early_frames(now, out);
+        }
         let mut control = Control::new(space);
         let mut carried = Carried::new(space);
         if wish == Wish::MtuProbe {

@@ -3,7 +3,7 @@ use std::time::Duration;
 use hybriq_tls::Level;
 
 use crate::proto::{
-    packet::{Kind, PerSpace, Space},
+    packet::{PerSpace, Space},
     space::Received,
 };
 
@@ -14,15 +14,6 @@ pub(super) fn received(initial: Received, max_ack_delay: Duration) -> PerSpace<R
         initial,
         handshake: Received::immediate(),
         data: Received::delayed(max_ack_delay),
-    }
-}
-
-/// The packets that are sent in a space: never 0-RTT.
-pub(super) const fn kind(space: Space) -> Kind {
-    match space {
-        Space::Initial => Kind::Initial,
-        Space::Handshake => Kind::Handshake,
-        Space::Data => Kind::OneRtt,
     }
 }
 

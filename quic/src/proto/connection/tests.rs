@@ -4,6 +4,7 @@ mod ack_frequency;
 mod bad_acks;
 mod cids;
 mod datagrams;
+mod early_data;
 mod forged;
 mod hostile;
 mod key_update;
@@ -187,12 +188,11 @@ impl Pair {
     }
 
     fn with(client: KeyExchange, server_options: &ServerOptions, backends: [Backend; 2]) -> Self {
-        let client_setup = client_setup(client, backends[0]);
         let server_setup = Setup {
             provider: backends[1].server(server_options).unwrap(),
             transport: Arc::new(TransportConfig::new()),
         };
-        Self::between(&client_setup, server_setup)
+        Self::of(&client_setup(client, backends[0]), &server_setup)
     }
 
     /// A client and a server, each with a transport configuration of its own.
@@ -205,10 +205,10 @@ impl Pair {
             provider: Backend::Rustls.server(&server_options()).unwrap(),
             transport: Arc::new(server),
         };
-        Self::between(&client_setup, server_setup)
+        Self::of(&client_setup, &server_setup)
     }
 
-    fn between(client_setup: &Setup, server_setup: Setup) -> Self {
+    fn of(client_setup: &Setup, server_setup: &Setup) -> Self {
         #[expect(clippy::disallowed_methods, reason = "a base for virtual time")]
         let now = Instant::now();
         let mut endpoint = Endpoint::new(0, Box::new(SystemRandom::new()), None);
@@ -219,7 +219,7 @@ impl Pair {
             address: client_address(),
         };
         let server = Side {
-            endpoint: Endpoint::new(0, Box::new(SystemRandom::new()), Some(server_setup)),
+            endpoint: Endpoint::new(0, Box::new(SystemRandom::new()), Some(server_setup.clone())),
             connection: None,
             address: server_address(),
         };

@@ -126,6 +126,7 @@ impl Connection {
             self.timers.gives_up_at(),
             self.timers.tickets_until,
             self.paced_until,
+            self.zero_rtt_timeout(),
             self.local_cids.next_timeout(),
             self.keep_alive_at(),
             self.next_path_timeout(),
@@ -164,6 +165,7 @@ impl Connection {
             self.timers.await_ticket(None);
             self.handshake.release();
         }
+        self.on_zero_rtt_timeout(now);
         self.paced_until = self.paced_until.filter(|&at| at > now);
         self.local_cids.on_timeout(now);
         if self.keep_alive_at().is_some_and(|at| at <= now) {

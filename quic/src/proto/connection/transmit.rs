@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Connection, schedule::Wish, spaces::kind};
+use super::{Connection, schedule::Wish};
 use crate::proto::{
     datagram::Transmit,
     limits,
@@ -95,7 +95,7 @@ impl Connection {
 
     /// Writes one datagram, coalescing what the spaces want to send (RFC 9000 §12.2).
     fn write_datagram(&mut self, now: Instant, buffer: &mut [u8]) -> usize {
-        let wishes = PerSpace::of(|space| self.wish(space, now));
+        let wishes = self.wishes(now);
         let must_fill = self.must_fill(wishes);
         let room = usize::try_from(self.path.credit())
             .unwrap_or(usize::MAX)
@@ -136,6 +136,18 @@ impl Connection {
         written
     }
 
+    fn wishes(&self, now: Instant) -> PerSpace<Wish> {
+        let mut wishes = PerSpace::of(|space| self.wish(space, now));
+        // 0-RTT data follows a ClientHello that is whole: before, many servers would drop it.
+        if self.sends_zero_rtt()
+            && wishes.initial == Wish::Frames
+            && self.handshake.fills_datagrams()
+        {
+            wishes.data = Wish::Nothing;
+        }
+        wishes
+    }
+
     /// Whether a datagram must have 1200 bytes: with an Initial that elicits an acknowledgement, a
     /// client's with any Initial (RFC 9000 §14.1).
     fn must_fill(&self, wishes: PerSpace<Wish>) -> bool {
@@ -152,6 +164,7 @@ impl Connection {
         let room = buffer.len();
         let pn = self.recovery.next_number(space);
         let largest_acked = self.recovery.largest_acked(space);
+        let kind = self.kind_of(space);
         let header = self.header(space);
         let Some(mut packet) = PacketBuilder::begin(buffer, &header, pn, largest_acked) else {
             return 0;
@@ -188,7 +201,7 @@ impl Connection {
         self.stats.acks_sent += u64::from(acks);
         let ecn = self.recovery.ecn_mark();
         self.stats.ecn_sent.add(ecn);
-        self.observer.on_sealed(kind(space), pn, size, ecn);
+        self.observer.on_sealed(kind, pn, size, ecn);
         self.recovery.on_packet_sent(
             space,
             pn,
@@ -223,37 +236,38 @@ impl Connection {
         }
         match space {
             Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
-            Space::Data => self.count_sealed(now, pn),
+            Space::Data if !self.sends_zero_rtt() => self.count_sealed(now, pn),
             _ => {}
         }
     }
 
     pub(super) fn header(&self, space: Space) -> Header<'_> {
         let dcid = *self.peer_cids.active();
-        let kind = match space {
-            Space::Initial => Kind::Initial,
-            Space::Handshake => Kind::Handshake,
-            Space::Data => {
-                let phase = self
-                    .handshake
-                    .keys()
-                    .one_rtt()
-                    .map(crate::proto::handshake::OneRtt::phase);
-                return Header::Short {
-                    dcid,
-                    spin: self.header_bits.spin(),
-                    key_phase: phase.unwrap_or_default(),
-                };
-            }
-        };
+        let kind = self.kind_of(space);
+        if kind == Kind::OneRtt {
+            let phase = self
+                .handshake
+                .keys()
+                .one_rtt()
+                .map(crate::proto::handshake::OneRtt::phase);
+            return Header::Short {
+                dcid,
+                spin: self.header_bits.spin(),
+                key_phase: phase.unwrap_or_default(),
+            };
+        }
         let scid = self
             .local_cids
             .active()
             .next()
             .unwrap_or(crate::proto::packet::Cid::EMPTY);
+        let version = match kind {
+            Kind::ZeroRtt => self.original_version(),
+            _ => self.version(),
+        };
         Header::Long {
             kind,
-            version: self.version(),
+            version,
             dcid,
             scid,
             token: self.initial_token(),
@@ -268,6 +282,7 @@ impl Connection {
         match space {
             Space::Initial => keys.initial().map(|keys| &keys.local),
             Space::Handshake => keys.handshake().map(|keys| &keys.local),
+            Space::Data if self.sends_zero_rtt() => keys.zero_rtt(),
             Space::Data => keys.one_rtt().map(crate::proto::handshake::OneRtt::local),
         }
     }

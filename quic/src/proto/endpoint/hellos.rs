@@ -7,6 +7,7 @@ use hybriq_tls::{ClientHello, Side};
 use super::{
     Arrival, Endpoint, Incoming, Routed, Transmit,
     admission::{Proof, Verdict},
+    early::Counted,
     hello_table::{Crypto, Hello},
     retry::{Answered, invalid_token},
     routing::Target,
@@ -48,7 +49,9 @@ impl Endpoint {
             Verdict::Retry => return Routed::Dropped,
         };
         let mut hello = self.new_hello(now, arrival, &initial, proof);
-        match hello.grow(now, arrival, datagram) {
+        let grown = hello.grow(now, arrival, datagram);
+        self.keep_coalesced(now, arrival, &grown, datagram);
+        match grown {
             Grown::Useless | Grown::Closed => Routed::Dropped,
             // Not before the packet is known to be authentic: the token may have suffered.
             _ if matches!(verdict, Verdict::Invalid) => {
@@ -100,6 +103,7 @@ impl Endpoint {
             return Routed::Dropped;
         };
         let grown = hello.grow(now, arrival, datagram);
+        self.keep_coalesced(now, arrival, &grown, datagram);
         match grown {
             Grown::Useless => return Routed::Dropped,
             Grown::Partial => {
@@ -134,6 +138,27 @@ impl Endpoint {
     /// [`limits::WAITING_INCOMING`], and one at least.
     pub fn set_accept_backlog(&mut self, clients: usize) {
         self.backlog = clients.clamp(1, limits::WAITING_INCOMING);
+    }
+
+    /// Keeps the 0-RTT packets that came with a part of a ClientHello.
+    fn keep_coalesced(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        grown: &Grown,
+        datagram: &mut [u8],
+    ) {
+        let wanted = match grown {
+            Grown::Partial => true,
+            Grown::Whole(client_hello) => client_hello.wants_early_data(),
+            Grown::Useless | Grown::Closed | Grown::Failed(_) => false,
+        };
+        let dcid = packet::peek(datagram, self.ids.len())
+            .filter(|_| wanted)
+            .and_then(|seen| packet::Cid::new(seen.dcid()));
+        if let Some(dcid) = dcid {
+            self.keep_early(now, arrival, (&dcid, Counted::Yes), datagram);
+        }
     }
 
     /// Hands a whole ClientHello to the application, unless too many wait for it already.
@@ -186,6 +211,7 @@ impl Endpoint {
     pub(super) fn forget_routes(&mut self, hello: &Hello) {
         self.routing.remove(&hello.local_cid);
         self.routing.remove_initial(&hello.dcid, hello.remote);
+        self.early.take_of(hello);
     }
 
     /// Tells the client that nothing will come of it, and forgets it.

@@ -3,6 +3,7 @@
 
 mod admission;
 mod answers;
+mod early;
 mod hello_table;
 mod hellos;
 mod ids;
@@ -25,6 +26,7 @@ use slab::Slab;
 use self::{
     admission::Admission,
     answers::Answers,
+    early::{Counted, EarlyPackets},
     hello_table::HelloTable,
     ids::Ids,
     reset_answers::ResetLimit,
@@ -109,6 +111,7 @@ pub struct Endpoint {
     reset_limit: ResetLimit,
     connections: Slab<Entry>,
     hellos: HelloTable,
+    early: EarlyPackets,
     waiting: usize,
     backlog: usize,
     handshaking: usize,
@@ -126,7 +129,7 @@ impl Endpoint {
             random.fill(&mut key);
             key
         };
-        let (routing, known_tokens) = (key(), key());
+        let (routing, known_tokens, early) = (key(), key(), EarlyPackets::new(key()));
         Self {
             ids: Ids::new(worker, ResetKey::derived(known_tokens)),
             random,
@@ -136,6 +139,7 @@ impl Endpoint {
             reset_limit: ResetLimit::default(),
             connections: Slab::new(),
             hellos: HelloTable::default(),
+            early,
             waiting: 0,
             backlog: limits::WAITING_INCOMING,
             handshaking: 0,
@@ -198,10 +202,14 @@ impl Endpoint {
             Some(Target::Hello(place)) if initial => {
                 self.on_more_hello(now, arrival, place, datagram)
             }
-            Some(_) => Routed::Consumed,
+            // What was coalesced with an Initial, too: a client repeats all of its first flight.
+            Some(_) => self.keep_early(now, arrival, (dcid, Counted::No), datagram),
             None if initial && !self.accepts(version) => self.on_unknown_version(arrival, datagram),
             None if initial && self.may_be_ours(dcid, datagram.len()) => {
                 self.on_first_hello(now, arrival, datagram)
+            }
+            None if packet::is_zero_rtt(datagram) && self.server.is_some() && dcid.len() >= 8 => {
+                self.keep_early(now, arrival, (dcid, Counted::No), datagram)
             }
             None => self.elsewhere(dcid),
         }
@@ -333,6 +341,8 @@ impl Endpoint {
             }));
         }
         let (dcid, remote, local_cid) = (hello.dcid, hello.remote, hello.local_cid);
+        let early = self.early.take_of(&hello);
+        let credit = early.iter().map(|kept| kept.credit).sum::<u64>();
         let start = ServerStart {
             now,
             setup: &setup,
@@ -340,7 +350,10 @@ impl Endpoint {
             crypto: hello.crypto.contiguous(),
             received: hello.received.clone(),
             packets_sent: hello.next_pn,
-            credit: (hello.bytes_received, hello.bytes_sent),
+            credit: (
+                hello.bytes_received.saturating_add(credit),
+                hello.bytes_sent,
+            ),
             addresses: (remote, hello.local),
             version: hello.version,
             cids: [dcid, hello.peer_cid, local_cid],
@@ -351,7 +364,12 @@ impl Endpoint {
             seed: self.new_seed(),
         };
         let connection = match Connection::server(start) {
-            Ok(connection) => connection,
+            Ok(mut connection) => {
+                for kept in early {
+                    connection.on_kept_packets(now, kept.packets);
+                }
+                connection
+            }
             Err(error) => {
                 self.reject(&hello, &TransportError::new(Code::INTERNAL_ERROR, ""));
                 return Err(error.into());

@@ -21,7 +21,7 @@ pub(super) enum Target {
 
 /// SipHash under a secret key: a peer cannot choose ids that collide (CVE-2025-24947 and others).
 #[derive(Clone, Debug)]
-pub(super) struct Keyed([u8; 16]);
+pub(super) struct Keyed(pub(super) [u8; 16]);
 
 impl BuildHasher for Keyed {
     type Hasher = DefaultHasher;

@@ -4,7 +4,7 @@ mod tokens;
 
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
-use hybriq_tls::{Backend, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Side};
+use hybriq_tls::{Backend, ClientOptions, EarlyData, Identity, PrivateKeyDer, ServerOptions, Side};
 
 use super::{Arrival, Endpoint, Local, Routed, Setup, hello_table::Crypto};
 use crate::{
@@ -22,9 +22,14 @@ fn arrival(port: u16) -> Arrival {
 }
 
 fn server() -> Endpoint {
+    server_with(EarlyData::Off)
+}
+
+fn server_with(early_data: EarlyData) -> Endpoint {
     let made = rcgen::generate_simple_self_signed(["server.test".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let options = ServerOptions::new(Identity::from_der(vec![made.cert.der().clone()], key));
+    let options = options.early_data(early_data);
     let setup = Setup {
         provider: Backend::Rustls.server(&options.alpn(["test"])).unwrap(),
         transport: Arc::new(TransportConfig::new()),
@@ -189,4 +194,84 @@ fn partial_hellos_are_bounded_in_bytes_too() {
     }
     let held = endpoint.stats().partial_hellos as usize;
     assert!((fit - 1..=fit + 1).contains(&held), "{held} of {fit}");
+}
+
+/// A 0-RTT packet, as far as somebody without keys can tell.
+fn zero_rtt(dcid: Cid, len: usize) -> Vec<u8> {
+    let mut packet = vec![0xd0, 0, 0, 0, 1, dcid.len() as u8];
+    packet.extend_from_slice(dcid.as_bytes());
+    packet.push(0);
+    let rest = (len - packet.len() - 2) as u16;
+    packet.extend_from_slice(&(0x4000 | rest).to_be_bytes());
+    packet.resize(len, 0);
+    packet
+}
+
+fn kept_of(endpoint: &mut Endpoint, dcid: Cid, remote: SocketAddr) -> usize {
+    let kept = endpoint.early.take(&(dcid, remote));
+    kept.map_or(0, |kept| kept.packets.len())
+}
+
+#[test]
+fn early_packets_of_strangers_are_bounded() {
+    let now = Instant::now();
+    let mut endpoint = server_with(EarlyData::On);
+    let one = Cid::from(7_u64.to_be_bytes());
+    for _ in 0..100 {
+        let mut packet = zero_rtt(one, 1200);
+        endpoint.on_datagram(now, &arrival(1), &mut packet);
+    }
+    let packets = limits::EARLY_BYTES / 1500;
+    let kept = kept_of(&mut endpoint, one, arrival(1).remote);
+    assert!((packets..=packets + 2).contains(&kept), "{kept} packets");
+    assert_eq!(endpoint.early.bytes(), 0);
+
+    let clients = 2 * limits::ALL_EARLY_BYTES / 1456;
+    for index in 0..clients as u64 {
+        let mut packet = zero_rtt(Cid::from(index.to_be_bytes()), 1200);
+        endpoint.on_datagram(now, &arrival(1), &mut packet);
+        assert!(endpoint.early.bytes() <= limits::ALL_EARLY_BYTES);
+    }
+    assert_eq!(
+        kept_of(&mut endpoint, Cid::from([0; 8]), arrival(1).remote),
+        0
+    );
+    let last = Cid::from((clients as u64 - 1).to_be_bytes());
+    assert_eq!(
+        kept_of(&mut endpoint, last, arrival(1).remote),
+        1,
+        "the oldest gave way"
+    );
+}
+
+#[test]
+fn early_packets_are_forgotten_after_a_while_and_with_their_client() {
+    let now = Instant::now();
+    let mut endpoint = server_with(EarlyData::On);
+    let id = |index: u64| Cid::from(index.to_be_bytes());
+    endpoint.on_datagram(now, &arrival(1), &mut zero_rtt(id(1), 100));
+    let later = now + 2 * limits::PARTIAL_HELLO_LIFETIME;
+    endpoint.on_datagram(later, &arrival(1), &mut zero_rtt(id(2), 100));
+    assert_eq!(kept_of(&mut endpoint, id(1), arrival(1).remote), 0);
+    assert_eq!(kept_of(&mut endpoint, id(2), arrival(1).remote), 1);
+
+    let (bytes, scid) = client_hello(now);
+    let [mut head, mut tail] = whole_hello(&bytes, id(3), scid);
+    endpoint.on_datagram(later, &arrival(1), &mut head);
+    endpoint.on_datagram(later, &arrival(1), &mut zero_rtt(id(3), 100));
+    assert_ne!(endpoint.early.bytes(), 0);
+    let Routed::Incoming(incoming) = endpoint.on_datagram(later, &arrival(1), &mut tail) else {
+        panic!("the ClientHello is whole");
+    };
+    endpoint.refuse(*incoming);
+    assert_eq!(endpoint.early.bytes(), 0);
+}
+
+#[test]
+fn a_server_without_early_data_keeps_no_early_packets() {
+    let mut endpoint = server();
+    let dcid = Cid::from([9; 8]);
+    let routed = endpoint.on_datagram(Instant::now(), &arrival(1), &mut zero_rtt(dcid, 1200));
+    assert!(matches!(routed, Routed::Dropped));
+    assert_eq!(endpoint.early.bytes(), 0);
 }

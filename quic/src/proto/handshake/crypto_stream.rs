@@ -49,6 +49,9 @@ impl Default for CryptoStream {
 /// connection ids, the frame header and the tag.
 const FIRST_FLIGHT_OVERHEAD: usize = 64;
 
+/// Bytes of CRYPTO data in a datagram of the first flight.
+const FIRST_FLIGHT_ROOM: usize = limits::MIN_DATAGRAM - FIRST_FLIGHT_OVERHEAD;
+
 impl CryptoStream {
     /// Takes a frame. What TLS has not consumed counts against the bound as well.
     pub(super) fn receive(&mut self, frame: &Crypto<'_>) -> Result<(), TransportError> {
@@ -131,11 +134,19 @@ impl CryptoStream {
     }
 
     fn even_share(&self) -> usize {
-        let pending = self.sending.pending().map_or(0, |range| {
+        let pending = self.first_flight();
+        pending.div_ceil(pending.div_ceil(FIRST_FLIGHT_ROOM).max(1))
+    }
+
+    /// Whether what is pending needs more than one datagram of the first flight.
+    pub(super) fn fills_datagrams(&self) -> bool {
+        self.first_flight() > FIRST_FLIGHT_ROOM
+    }
+
+    fn first_flight(&self) -> usize {
+        self.sending.pending().map_or(0, |range| {
             (range.end - range.start).max(self.sending.unsent()) as usize
-        });
-        let capacity = limits::MIN_DATAGRAM - FIRST_FLIGHT_OVERHEAD;
-        pending.div_ceil(pending.div_ceil(capacity).max(1))
+        })
     }
 
     pub(super) fn on_acked(&mut self, sent: &Sent) {

@@ -16,6 +16,8 @@ pub struct Keys {
     one_rtt_ready: Option<Box<OneRtt>>,
     handshake_ready: Option<Box<KeyPair>>,
     discarded_handshake: bool,
+    zero_rtt: Option<Box<DirectionKeys>>,
+    early_version: Version,
 }
 
 /// Secrets of a level come one direction at a time.
@@ -53,7 +55,14 @@ impl Keys {
             one_rtt_ready: None,
             handshake_ready: None,
             discarded_handshake: false,
+            zero_rtt: None,
+            early_version: version,
         }
+    }
+
+    /// The version of the client's first flight, which 0-RTT packets stay in (RFC 9369 §4.1).
+    pub fn set_original_version(&mut self, version: Version) {
+        self.early_version = version;
     }
 
     pub(super) fn install(&mut self, side: Side, secret: &Secret) {
@@ -70,6 +79,11 @@ impl Keys {
                 if let Some((local, peer)) = self.one_rtt.insert(side, secret) {
                     self.one_rtt_ready = Some(Box::new(OneRtt::new(self.version, local, &peer)));
                 }
+            }
+            // Only clients write 0-RTT packets.
+            Level::ZeroRtt if secret.writer().is_client() => {
+                let keys = DirectionKeys::from_secret(self.early_version, secret);
+                self.zero_rtt = Some(Box::new(keys));
             }
             Level::Initial | Level::ZeroRtt => {}
         }
@@ -118,6 +132,11 @@ impl Keys {
         self.discarded_handshake
     }
 
+    /// The 0-RTT keys, while they are in use: a client seals with them, a server opens.
+    pub fn zero_rtt(&self) -> Option<&DirectionKeys> {
+        self.zero_rtt.as_deref()
+    }
+
     /// The 1-RTT keys, once both secrets are known.
     pub fn one_rtt(&self) -> Option<&OneRtt> {
         self.one_rtt_ready.as_deref()
@@ -139,7 +158,8 @@ impl Keys {
                 self.handshake_ready = None;
                 self.discarded_handshake = true;
             }
-            Level::ZeroRtt | Level::OneRtt => {}
+            Level::ZeroRtt => self.zero_rtt = None,
+            Level::OneRtt => {}
         }
     }
 }

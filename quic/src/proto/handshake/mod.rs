@@ -12,8 +12,8 @@ use std::task::Waker;
 use bytes::Bytes;
 
 use hybriq_tls::{
-    CertificateDer, Flight, KeyExchange, Level, Lineage, Negotiated, PerLevel, Session, Side,
-    Status,
+    CertificateDer, EarlyDataStatus, Flight, KeyExchange, Level, Lineage, Negotiated, PerLevel,
+    Session, Side, Status,
 };
 
 pub use crypto_stream::Sent;
@@ -69,6 +69,7 @@ pub struct Handshake {
     complete: bool,
     params_seen: bool,
     done_owed: bool,
+    early_data: EarlyDataStatus,
     peer_certificates: Vec<CertificateDer<'static>>,
     /// What a server had to say after the handshake.
     tickets: Bytes,
@@ -93,6 +94,7 @@ impl Handshake {
             complete: false,
             params_seen: false,
             done_owed: false,
+            early_data: EarlyDataStatus::None,
             peer_certificates: Vec::new(),
             tickets: Bytes::new(),
         }
@@ -134,6 +136,30 @@ impl Handshake {
             .as_ref()
             .map(|session| session.negotiated())
             .unwrap_or_default()
+    }
+
+    /// What became of 0-RTT data so far.
+    pub fn early_data(&self) -> EarlyDataStatus {
+        self.early_data
+    }
+
+    /// The server's transport parameters that a client's 0-RTT data relies on.
+    pub fn remembered_params(&self) -> Option<&[u8]> {
+        self.session.as_ref()?.remembered_params()
+    }
+
+    /// The application protocol that early data is for: a client's of the session before.
+    pub fn early_alpn(&self) -> Option<Vec<u8>> {
+        let session = self.session.as_ref()?;
+        match self.side {
+            Side::Client => session.remembered_alpn().map(<[u8]>::to_vec),
+            Side::Server => session.negotiated().alpn,
+        }
+    }
+
+    /// Drops the 0-RTT keys.
+    pub fn discard_zero_rtt(&mut self) {
+        self.keys.discard(Level::ZeroRtt);
     }
 
     /// Takes CRYPTO data of one level (RFC 9001 §4.1.3).
@@ -191,6 +217,7 @@ impl Handshake {
                 "the session that was resumed began without a post-quantum group".to_owned(),
             ));
         }
+        self.early_data = early_data(&**session);
         let mut progress = Progress::default();
         if !self.params_seen && session.peer_params().is_some() {
             self.params_seen = true;
@@ -277,6 +304,11 @@ impl Handshake {
         self.streams[level].has_pending()
     }
 
+    /// Whether what waits of a client's first flight needs more than one datagram.
+    pub fn fills_datagrams(&self) -> bool {
+        self.streams.initial.fills_datagrams()
+    }
+
     /// Writes CRYPTO frames of a level.
     pub fn write_frames(&mut self, level: Level, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         let even = self.side.is_client() && level == Level::Initial;
@@ -320,4 +352,13 @@ impl Handshake {
 /// Providers resume none of that kind where it matters; this is for those that fail to.
 fn goes_back_to_classical(negotiated: &Negotiated) -> bool {
     negotiated.resumed && negotiated.lineage != Some(Lineage::PostQuantum)
+}
+
+/// A server that asks for another ClientHello has refused 0-RTT data with it, whenever the session
+/// tells (RFC 8446 §4.1.2).
+fn early_data(session: &dyn Session) -> EarlyDataStatus {
+    match session.early_data() {
+        EarlyDataStatus::Offered if session.negotiated().hello_retry => EarlyDataStatus::Rejected,
+        status => status,
+    }
 }

@@ -94,12 +94,21 @@ pub fn has_quic_bit(datagram: &[u8]) -> bool {
 
 /// Whether a datagram starts with an Initial packet of a version we speak, QUIC bit or not.
 pub fn is_initial(datagram: &[u8]) -> bool {
+    starts_with(datagram, LongType::Initial)
+}
+
+/// Whether a datagram starts with a 0-RTT packet of a version we speak.
+pub fn is_zero_rtt(datagram: &[u8]) -> bool {
+    starts_with(datagram, LongType::ZeroRtt)
+}
+
+fn starts_with(datagram: &[u8], ty: LongType) -> bool {
     let Some(&[first, number @ ..]) = datagram.first_chunk::<5>() else {
         return false;
     };
     first & LONG != 0
         && Version::from_number(u32::from_be_bytes(number))
-            .is_some_and(|version| version.long_type(first) == LongType::Initial)
+            .is_some_and(|version| version.long_type(first) == ty)
 }
 
 #[inline]

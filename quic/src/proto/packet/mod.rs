@@ -23,7 +23,7 @@ mod tests;
 
 pub use builder::{Header, PacketBuilder};
 pub use cid::Cid;
-pub use header::{Decoded, DropReason, Peek, decode, has_quic_bit, is_initial, peek};
+pub use header::{Decoded, DropReason, Peek, decode, has_quic_bit, is_initial, is_zero_rtt, peek};
 pub use keys::{DirectionKeys, KeyPair, initial_direction, initial_keys, next_packet_key};
 pub use kind::{KeyPhase, Kind, PerSpace, Space};
 pub use protected::{OpenError, Protected, Unprotected};

@@ -18,6 +18,8 @@ pub(super) enum Mark {
     Credit,
     /// The application waits for the end of the stream, however it comes.
     Watching,
+    /// Some of it came in 0-RTT packets.
+    Early,
 }
 
 impl Marks {

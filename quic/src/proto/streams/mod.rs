@@ -7,6 +7,7 @@
 
 mod app;
 mod delivery;
+mod early;
 mod error;
 mod event;
 mod flow;

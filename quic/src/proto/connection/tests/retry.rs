@@ -16,7 +16,7 @@ use crate::{
 
 const TOKEN: &[u8] = b"come back with this";
 
-fn retry(pair: &mut Pair, scid: Cid) -> Vec<u8> {
+pub(super) fn retry(pair: &mut Pair, scid: Cid) -> Vec<u8> {
     let client = pair.client.connection();
     let local = client.local_cids().next().unwrap();
     let mut buffer = vec![0; limits::MIN_DATAGRAM];

@@ -1,0 +1,62 @@
+//! Answers requests that come with a client's first datagrams, before the handshake is over.
+
+use clap::Parser;
+use hybriq::{EarlyError, Endpoint, Incoming, RecvStream, SendStream, ServerConfig};
+use hybriq_examples::Failure;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let args = hybriq_examples::Server::parse();
+    let config = ServerConfig::new(args.identity()?)
+        .alpn(["early"])
+        .accept_early_data();
+    let server = Endpoint::server(args.listen, config)?;
+    println!("listening on {}", server.local_address());
+
+    while let Some(incoming) = server.accept().await {
+        tokio::spawn(async {
+            if let Err(error) = serve(incoming).await {
+                eprintln!("{error:?}");
+            }
+        });
+    }
+    Ok(())
+}
+
+async fn serve(incoming: Incoming) -> Result<(), Failure> {
+    // A server may always use the connection early; `accept().await` would wait for the handshake.
+    let Ok(early) = incoming.accept().early().await else {
+        return Err("the client is gone already".into());
+    };
+    loop {
+        match early.accept_bidi().await {
+            Ok(Some((send, receive))) => answer(send, receive).await?,
+            Ok(None) | Err(EarlyError::ZeroRttRejected) => return Ok(()),
+            Err(EarlyError::Connection(error)) => return Err(error.into()),
+        }
+    }
+}
+
+async fn answer(mut send: SendStream, mut receive: RecvStream) -> Result<(), Failure> {
+    let request = receive.read_to_end(1024).await?;
+    // An early request may be somebody's recording of an earlier one: "GET" may be repeated.
+    let answer: &[u8] = if request.starts_with(b"GET") {
+        b"here you are"
+    } else if receive.is_early() {
+        b"not before the handshake is complete"
+    } else {
+        b"done"
+    };
+    println!(
+        "{} ({})",
+        String::from_utf8_lossy(&request),
+        if receive.is_early() {
+            "early"
+        } else {
+            "in time"
+        }
+    );
+    send.write_all(answer).await?;
+    send.finish();
+    Ok(())
+}

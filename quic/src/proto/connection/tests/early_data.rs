@@ -1,0 +1,295 @@
+//! 0-RTT between two connections (RFC 9001 §4.6).
+
+use std::{sync::Arc, time::Duration};
+
+use hybriq_tls::{Backend, EarlyData, EarlyDataStatus, KeyExchange};
+
+use super::{
+    Event, Pair, Setup, client_address, client_setup, retry::retry, server_address, server_options,
+};
+use crate::{
+    config::TransportConfig,
+    error::{By, ConnectionError},
+    proto::{
+        error::Code,
+        frame::{Encode, FrameWriter, NewToken, PathResponse, RetireConnectionId},
+        packet::{Cid, Header, Kind, Space},
+        streams::{Direction, StreamEvent, StreamId},
+    },
+};
+
+fn server() -> Setup {
+    let options = server_options().early_data(EarlyData::On);
+    Setup {
+        provider: Backend::Rustls.server(&options).unwrap(),
+        transport: Arc::new(TransportConfig::new()),
+    }
+}
+
+/// A client that has a ticket of the first server connects to the second.
+fn come_again(first: &Setup, second: &Setup) -> Pair {
+    let mut client = client_setup(KeyExchange::default(), Backend::Rustls);
+    client.transport = Arc::new(TransportConfig::new().early_data(EarlyData::On));
+    let mut pair = Pair::of(&client, first);
+    pair.run();
+    let mut pair = Pair::of(&client, second);
+    assert_eq!(pair.client.events(), [Event::EarlyDataReady]);
+    pair
+}
+
+fn again() -> Pair {
+    let server = server();
+    come_again(&server, &server)
+}
+
+fn ask(pair: &mut Pair, bytes: usize) -> StreamId {
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Bidi).unwrap();
+    assert_eq!(streams.write(id, &vec![7; bytes]), Ok(bytes));
+    streams.finish(id).unwrap();
+    id
+}
+
+/// The client's first flight reaches the server, which has not answered yet.
+fn deliver_flight(pair: &mut Pair) {
+    for mut datagram in pair.client.transmit(pair.now) {
+        pair.server
+            .receive(pair.now, client_address(), &mut datagram);
+    }
+}
+
+/// Proves: rfc9001 4.9.3 0rtt-keys-are-discarded
+#[test]
+fn both_ends_drop_their_0_rtt_keys() {
+    let mut pair = again();
+    ask(&mut pair, 100);
+    deliver_flight(&mut pair);
+    let keys = |side: &mut super::Side| side.connection().handshake.keys().zero_rtt().is_some();
+    assert!(keys(&mut pair.client) && keys(&mut pair.server));
+    assert_eq!(pair.server.connection().zero_rtt_timeout(), None);
+    while !pair.client.events().contains(&Event::HandshakeComplete) {
+        assert!(pair.step());
+    }
+    assert!(!keys(&mut pair.client));
+    assert!(keys(&mut pair.server), "0-RTT packets may be on their way");
+    while pair.server.connection().zero_rtt_timeout().is_none() {
+        assert!(pair.step());
+    }
+    let until = pair.server.connection().zero_rtt_timeout().unwrap();
+    let server = pair.server.connection();
+    // Nothing was measured when the packet came: three times a second and a bit.
+    assert!(until > pair.now && until < pair.now + Duration::from_secs(4));
+    assert!(server.next_timeout().is_some_and(|at| at <= until));
+    server.on_timeout(until);
+    assert!(!keys(&mut pair.server));
+    assert_eq!(
+        pair.server.connection().early_data(),
+        EarlyDataStatus::Accepted
+    );
+}
+
+/// Proves: rfc9000 12.4 frames-in-wrong-packets-close
+/// Proves: rfc9001 8.3 crypto-in-0rtt-closes
+#[test]
+fn frames_that_answer_close_the_connection_in_0_rtt() {
+    fn frame(frame: impl Encode + 'static) -> Box<dyn Fn(&mut FrameWriter<'_>)> {
+        Box::new(move |out| assert!(out.write(&frame)))
+    }
+    let forbidden: [(u64, Box<dyn Fn(&mut FrameWriter<'_>)>); 6] = [
+        (
+            0x02,
+            Box::new(|out| {
+                out.ack(0, std::iter::once(0..=0), None);
+            }),
+        ),
+        (
+            0x06,
+            Box::new(|out| {
+                out.crypto(0, 4, |bytes| bytes.copy_from_slice(&[5, 0, 0, 0]));
+            }),
+        ),
+        (
+            0x07,
+            Box::new(|out| assert!(out.write(&NewToken { token: b"t" }))),
+        ),
+        (0x19, frame(RetireConnectionId { sequence: 0 })),
+        (0x1b, frame(PathResponse([0; 8]))),
+        (0x1e, Box::new(|out| assert!(out.handshake_done()))),
+    ];
+    for (frame_type, fill) in forbidden {
+        let mut pair = again();
+        deliver_flight(&mut pair);
+        let client = pair.client.connection();
+        assert_eq!(client.kind_of(Space::Data), Kind::ZeroRtt);
+        let mut datagram = client.forge(Space::Data, |_| (), 0, fill);
+        pair.server
+            .receive(pair.now, client_address(), &mut datagram);
+        match pair.server.close_reason() {
+            Some(ConnectionError::Transport {
+                by: By::Local,
+                code: Code::PROTOCOL_VIOLATION,
+                frame,
+                ..
+            }) => assert_eq!(frame, frame_type),
+            reason => panic!("frame {frame_type:#x}: {reason:?}"),
+        }
+    }
+}
+
+/// Proves: rfc9001 4.6.2 rejected-0rtt-resets-streams
+/// Proves: rfc9001 4.6.2 rejected-0rtt-is-not-read
+/// Proves: rfc9000 17.2.3 0rtt-numbers-are-not-reused
+#[test]
+fn what_was_refused_never_was_but_its_packet_numbers() {
+    let mut pair = come_again(&server(), &server());
+    let id = ask(&mut pair, 5000);
+    deliver_flight(&mut pair);
+    let used = pair.client.connection().recovery.next_number(Space::Data);
+    assert!(used >= 4);
+    pair.step();
+    let events = pair.client.events();
+    let order = [Event::EarlyDataRejected, Event::HandshakeComplete];
+    assert_eq!(events, order);
+    let client = pair.client.connection();
+    assert_eq!(client.early_data(), EarlyDataStatus::Rejected);
+    assert_eq!(client.stats().bytes_in_flight, 0);
+    assert_eq!(client.recovery.next_number(Space::Data), used);
+    assert_eq!(client.streams().totals().opened, 0);
+    pair.run();
+    let opened = Event::Stream(StreamEvent::Opened(Direction::Bidi));
+    assert!(!pair.server.events().contains(&opened), "nothing by itself");
+    assert_eq!(ask(&mut pair, 10), id, "ids begin anew");
+    pair.run();
+    assert!(pair.server.events().contains(&opened));
+    assert!(!pair.server.connection().streams().is_early(id));
+}
+
+/// Proves: rfc9000 17.2.3 0rtt-numbers-are-not-reused
+/// Proves: rfc9000 17.2.5.3 numbers-go-on-after-retry
+#[test]
+fn a_retry_repeats_early_data_under_new_numbers() {
+    let mut pair = again();
+    ask(&mut pair, 3000);
+    let before = pair.client.transmit(pair.now).len();
+    let used = pair.client.connection().recovery.next_number(Space::Data);
+    let mut datagram = retry(&mut pair, Cid::from(*b"retry id"));
+    pair.client
+        .receive(pair.now, server_address(), &mut datagram);
+    assert_eq!(pair.client.transmit(pair.now).len(), before);
+    let client = pair.client.connection();
+    let first = client.recovery.outstanding(Space::Data).count() as u64;
+    let next = client.recovery.next_number(Space::Data);
+    assert!(next >= used + first, "{used} {first} {next}");
+    assert_eq!(client.early_data(), EarlyDataStatus::Offered);
+}
+
+/// Proves: rfc9000 7.4.1 client-checks-reduced-limits
+#[test]
+fn a_server_that_accepts_and_allows_less_is_at_fault() {
+    let mut pair = again();
+    deliver_flight(&mut pair);
+    let client = pair.client.connection();
+    client.raise_remembered_limits();
+    pair.step();
+    match pair.client.close_reason() {
+        Some(ConnectionError::Transport {
+            by: By::Local,
+            code: Code::PROTOCOL_VIOLATION,
+            reason,
+            ..
+        }) => assert_eq!(
+            &reason[..],
+            b"0-RTT was accepted with a lower initial_max_data than before"
+        ),
+        reason => panic!("{reason:?}"),
+    }
+}
+
+/// Proves: rfc9000 7.4.1 0rtt-uses-remembered-parameters
+/// Proves: rfc9000 7.4.1 some-parameters-are-not-remembered
+#[test]
+fn a_client_goes_by_what_it_remembers_until_it_sends_1_rtt_packets() {
+    let server = server();
+    let mut pair = come_again(&server, &server);
+    let client = pair.client.connection();
+    assert!(client.peer_params.is_none() && client.reset_tokens().next().is_none());
+    // Nobody tells it anything that it could use, be it in time.
+    client.peer_params = Some(crate::proto::params::Params {
+        initial_max_streams_bidi: 1_000,
+        ..Default::default()
+    });
+    client.take_limits();
+    let mut opened = 0;
+    while client.streams().open(Direction::Bidi).is_some() {
+        opened += 1;
+    }
+    assert_eq!(opened, server.transport.max_bidi_streams);
+}
+
+#[test]
+fn early_data_proves_no_address() {
+    let mut pair = again();
+    ask(&mut pair, 3000);
+    deliver_flight(&mut pair);
+    let server = pair.server.connection();
+    assert!(server.streams().totals().bytes_received >= 3000);
+    assert!(server.path.credit() < 1 << 20, "{}", server.path.credit());
+}
+
+#[test]
+fn a_server_knows_which_streams_came_early() {
+    let mut pair = again();
+    let early = ask(&mut pair, 100);
+    pair.run();
+    let late = ask(&mut pair, 100);
+    pair.run();
+    let streams = pair.server.connection().streams();
+    assert!(streams.is_early(early) && !streams.is_early(late));
+}
+
+#[test]
+fn a_late_0_rtt_packet_is_dropped_quietly() {
+    let mut pair = again();
+    ask(&mut pair, 100);
+    deliver_flight(&mut pair);
+    let client = pair.client.connection();
+    let ping = |out: &mut FrameWriter<'_>| assert!(out.ping());
+    let mut early = client.forge(Space::Data, |_| (), 0, ping);
+    let mut late = client.forge(Space::Data, |_| (), 0, ping);
+    pair.run();
+    let now = pair.now;
+    let accepted = |pair: &mut Pair, datagram: &mut [u8]| {
+        let before = pair.server.connection().stats().packets_received;
+        pair.server.receive(now, client_address(), datagram);
+        pair.server.connection().stats().packets_received - before
+    };
+    assert_eq!(accepted(&mut pair, &mut early), 1, "it was overtaken");
+    let much_later = pair.now + Duration::from_secs(10);
+    pair.server.connection().on_timeout(much_later);
+    assert_eq!(accepted(&mut pair, &mut late), 0);
+    assert_eq!(pair.server.close_reason(), None);
+}
+
+/// Proves: rfc9001 5.6 server-never-uses-0rtt-keys
+#[test]
+fn a_client_drops_0_rtt_packets() {
+    let mut pair = again();
+    deliver_flight(&mut pair);
+    let server = pair.server.connection();
+    assert_eq!(server.kind_of(Space::Data), Kind::OneRtt);
+    let client = pair.client.connection();
+    let (ours, theirs) = (
+        client.local_cids().next().unwrap(),
+        *client.peer_cids.active(),
+    );
+    let turn = |header: &mut Header<'_>| {
+        if let Header::Long { dcid, scid, .. } = header {
+            (*dcid, *scid) = (ours, theirs);
+        }
+    };
+    let mut datagram = client.forge(Space::Data, turn, 0, |out| assert!(out.ping()));
+    pair.client
+        .receive(pair.now, server_address(), &mut datagram);
+    let stats = pair.client.connection().stats();
+    assert_eq!((stats.packets_received, stats.packets_dropped), (0, 1));
+}

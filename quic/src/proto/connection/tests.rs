@@ -8,6 +8,7 @@ mod early_data;
 mod forged;
 mod hostile;
 mod key_update;
+mod mtu;
 mod new_token;
 mod paths;
 mod release;

@@ -1,5 +1,4 @@
 //! How streams end other than by finishing, and limits that change, through the public API.
-#![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
 mod endpoint_support;
 

@@ -143,6 +143,16 @@ impl ClientConfig {
     /// Where tokens are kept that let the next connection to the same server do without a Retry
     /// (RFC 9000 §8.1.3). Default: a [`MemoryTokenStore`] that the clones of this configuration
     /// share.
+    ///
+    /// # Examples
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use hybriq::{ClientConfig, MemoryTokenStore};
+    ///
+    /// // Connections that nobody shall link with earlier ones.
+    /// let private = ClientConfig::new().token_store(Arc::new(MemoryTokenStore::new()));
+    /// ```
     #[must_use]
     pub fn token_store(mut self, store: Arc<dyn TokenStore>) -> Self {
         self.tokens = store;

@@ -101,6 +101,14 @@ impl ServerConfig {
         self.with_tls(ServerOptions::without_tickets)
     }
 
+    /// Recognises the session tickets of every configuration that has a clone of this: for one that
+    /// replaces another, or that [`Incoming::accept_with`](crate::Incoming::accept_with) takes for
+    /// some of the clients. Default: its own alone.
+    #[must_use]
+    pub fn tickets(self, tickets: Tickets) -> Self {
+        self.with_tls(|tls| tls.tickets(tickets))
+    }
+
     /// Accepts 0-RTT data of clients that come back: their requests need no round trip before.
     /// Default: refused. rustls only.
     ///
@@ -111,14 +119,6 @@ impl ServerConfig {
     #[must_use]
     pub fn accept_early_data(self) -> Self {
         self.with_tls(|tls| tls.early_data(EarlyData::On))
-    }
-
-    /// Recognises the session tickets of every configuration that has a clone of this: for one that
-    /// replaces another, or that [`Incoming::accept_with`](crate::Incoming::accept_with) takes for
-    /// some of the clients. Default: its own alone.
-    #[must_use]
-    pub fn tickets(self, tickets: Tickets) -> Self {
-        self.with_tls(|tls| tls.tickets(tickets))
     }
 
     /// Which TLS library does the handshakes. Default: rustls.

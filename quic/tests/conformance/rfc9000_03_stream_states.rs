@@ -52,7 +52,7 @@ fn stop_sending_is_answered() {
     let id = streams.open(Direction::Uni).unwrap();
     streams.write(id, &[7; 100]).unwrap();
     duo.send(Side::Server, |out| {
-        assert!(out.write(&StopSending { id, code: 9 }))
+        assert!(out.write(&StopSending { id, code: 9 }));
     });
     let reset = Seen::Reset {
         id: id.0,
@@ -85,7 +85,7 @@ fn a_stream_of_which_all_arrived_is_silent() {
     );
     let before = tap.packets().len();
     duo.send(Side::Server, |out| {
-        assert!(out.write(&StopSending { id, code: 9 }))
+        assert!(out.write(&StopSending { id, code: 9 }));
     });
     let _ = duo.connection(Side::Client).streams().reset(id, 1);
     duo.world.run_for(hybriq::sim::ms(200));

@@ -60,6 +60,7 @@ fn verdict(
     duo.verdict(Side::Server)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it is compared with a verdict")]
 fn ends_with(code: u64, frame: u64) -> Option<Verdict> {
     Some(Verdict { code, frame })
 }

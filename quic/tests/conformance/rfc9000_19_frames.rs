@@ -8,6 +8,7 @@ const FRAME_ENCODING_ERROR: u64 = 0x07;
 const STREAM_STATE_ERROR: u64 = 0x05;
 const PROTOCOL_VIOLATION: u64 = 0x0a;
 
+#[expect(clippy::unnecessary_wraps, reason = "it is compared with a verdict")]
 fn ends_with(code: u64, frame: u64) -> Option<Verdict> {
     Some(Verdict { code, frame })
 }

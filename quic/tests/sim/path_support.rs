@@ -30,7 +30,9 @@ pub(crate) fn elsewhere(number: u8) -> SocketAddr {
 /// A client that fetches so many bytes, its handshake confirmed.
 pub(crate) fn download(network: Network, bytes: usize) -> World {
     let mut world = World::new(network, server_with(transport()));
-    start_download(&mut world, &client_with(transport()), bytes);
+    // A client that has nothing to say when its address changes cannot be followed.
+    let client = client_with(transport().keep_alive(Duration::from_secs(2)));
+    start_download(&mut world, &client, bytes);
     world
 }
 

@@ -92,6 +92,32 @@ fn an_address_that_changes_every_second_stops_nothing() {
     assert!(used > 0.5, "{used:.2} of the link");
 }
 
+/// A client that only fetches says nothing when all that the server sends is lost behind the NAT:
+/// what it sends to keep the connection alive is what the server finds it by.
+///
+/// Proves: rfc9000 9.3 peer-is-followed-to-its-new-address
+#[test]
+fn a_client_that_keeps_its_connection_alive_fetches_whatever_its_nat_does() {
+    for seed in 0..3 {
+        let network = Network::new(seed)
+            .delay(ms(20))
+            .bandwidth(20_000_000, 100_000)
+            .loss(one_in(100));
+        let mut world = World::new(network, server_with(transport()));
+        let client = client_with(transport().keep_alive(ms(200)));
+        start_download(&mut world, &client, 4 * MIB);
+        let mut number = 0;
+        while world.client(0).closed.is_none() {
+            world.run_for(Duration::from_secs(1));
+            number += 1;
+            assert!(number < 30, "seed {seed}: no end");
+            world.rebind(0, elsewhere(number));
+        }
+        finish(&mut world);
+        assert!(world.accepted(0).moves.len() >= 2);
+    }
+}
+
 /// Proves: rfc9000 9.3.3 old-path-is-validated-on-apparent-migration
 /// Proves: rfc9000 21.5 off-path-attacker-redirects-nobody-for-good
 #[test]

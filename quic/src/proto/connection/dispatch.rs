@@ -45,7 +45,7 @@ impl Connection {
                 self.local_cids.on_retire_connection_id(now, &retire, dcid)
             }
             Frame::PathChallenge(challenge) => {
-                self.on_path_challenge(now, dcid, &challenge);
+                self.on_path_challenge(now, dcid, challenge);
                 Ok(())
             }
             Frame::ResetStreamAt(reset) => self.streams.on_reset_stream_at(&reset),
@@ -57,7 +57,7 @@ impl Connection {
                 Ok(())
             }
             Frame::PathResponse(response) => {
-                self.on_path_response(now, &response);
+                self.on_path_response(now, response);
                 Ok(())
             }
             Frame::Padding(_) | Frame::Ping => Ok(()),

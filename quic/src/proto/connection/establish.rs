@@ -216,11 +216,11 @@ impl Connection {
             seed: start.seed,
         });
         connection.path_keys = path_keys;
-        let keys = connection.handshake.keys_mut();
-        keys.set_original_version(original);
         if let Some(issued) = start.preferred {
             connection.local_cids.issue_preferred(issued);
         }
+        let keys = connection.handshake.keys_mut();
+        keys.set_original_version(original);
         if let Some(keys) = versions::original_keys(original, version, &initial_dcid) {
             connection.handshake.keys_mut().keep_original(keys);
         }

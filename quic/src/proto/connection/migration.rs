@@ -29,7 +29,7 @@ impl Connection {
             return Ok(());
         }
         let preferred = self.preferred_candidate();
-        self.drop_candidates();
+        self.drop_candidates(Some(at));
         self.probe_path(now, at)?;
         if let Some(peer) = preferred {
             // Both ways to the server are tried from there, and the preferred one wins (RFC 9000
@@ -40,11 +40,21 @@ impl Connection {
     }
 
     /// Only the last wish counts.
-    pub(super) fn drop_candidates(&mut self) {
-        while let Some(place) = self.paths.position_of(Role::Candidate) {
-            if let Some(path) = self.paths.take(place) {
-                self.drop_path(&path);
+    fn drop_candidates(&mut self, except: Option<Address>) {
+        let is_dropped = |path: &Path| {
+            path.role == Role::Candidate && !except.is_some_and(|except| path.is_at(except))
+        };
+        loop {
+            let place = self.paths.iter().position(is_dropped);
+            let Some(place) = place else {
+                return;
+            };
+            // Who is there already, if by another way to the server, has its will.
+            match self.paths.get_mut(place) {
+                Some(path) if path.local() == self.path.local() => path.role = Role::Heard,
+                _ => {}
             }
+            self.forget(place);
         }
     }
 
@@ -114,6 +124,7 @@ impl Connection {
         }
         let mut old = std::mem::replace(&mut self.path, new);
         old.peer_cid = old_cid;
+        let old_address = old.address();
         self.change_recovery(now, &mut old);
         if self.side.is_server() && old.is_validated() {
             // It may be an attacker who moved the peer (RFC 9000 §9.3.3).
@@ -132,11 +143,11 @@ impl Connection {
             self.drop_path(&old);
         }
         self.paced_until = None;
-        self.elsewhere = None;
+        self.elsewhere = self.still_elsewhere(old_address);
         if self.side.is_client() {
             self.announces = true;
             if self.used_preferred() {
-                self.drop_candidates();
+                self.drop_candidates(None);
             }
         }
         self.header_bits.on_new_path();

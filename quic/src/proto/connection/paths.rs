@@ -79,6 +79,12 @@ impl Connection {
         self.state.is_confirmed() && may_move
     }
 
+    /// Where the datagram in hand came, seen from the path in use that is another now.
+    pub(super) fn still_elsewhere(&self, before: Address) -> Option<Elsewhere> {
+        let at = self.elsewhere.map_or(before, |elsewhere| elsewhere.at);
+        (!self.path.is_at(at)).then_some(Elsewhere { at, bytes: 0 })
+    }
+
     /// Remembers the path of an authentic packet that came elsewhere, before its frames are looked
     /// at. `dcid` is the id of ours that it was sent to.
     pub(super) fn hear(&mut self, now: Instant, dcid: &Cid) {
@@ -168,30 +174,24 @@ impl Connection {
     }
 
     /// Queues the answer, on the path that the challenge came on (RFC 9000 §8.2.2).
-    pub(super) fn on_path_challenge(
-        &mut self,
-        now: Instant,
-        dcid: &Cid,
-        challenge: &PathChallenge,
-    ) {
+    pub(super) fn on_path_challenge(&mut self, now: Instant, dcid: &Cid, challenge: PathChallenge) {
         // The packet may have brought the id that the path needs.
         self.hear(now, dcid);
         let path = self.came_on().and_then(|which| self.path_mut(which));
         if let Some(path) = path {
-            path.on_challenge(challenge);
+            path.on_challenge(&challenge);
         }
     }
 
     /// Takes an answer, whatever path it came on. One to nothing that was asked is of no use.
-    pub(super) fn on_path_response(&mut self, now: Instant, response: &PathResponse) {
+    pub(super) fn on_path_response(&mut self, now: Instant, response: PathResponse) {
         let answered = |path: &mut Path| path.validation.on_response(response.0);
         if let Some(answered) = answered(&mut self.path) {
             return self.on_answered(now, Which::Active, answered);
         }
-        let answers = self.paths.iter_mut().enumerate();
-        let found = answers
-            .filter_map(|(place, path)| Some((place, answered(path)?)))
-            .next();
+        let mut others = self.paths.iter_mut().enumerate();
+        let found = others.find_map(|(place, path)| Some((place, answered(path)?)));
+        drop(others);
         if let Some((place, answered)) = found {
             self.on_answered(now, Which::Other(place), answered);
         }

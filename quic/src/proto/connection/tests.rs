@@ -8,7 +8,9 @@ mod early_data;
 mod forged;
 mod hostile;
 mod key_update;
+mod mtu;
 mod new_token;
+mod paths;
 mod release;
 mod reset;
 mod retry;
@@ -187,12 +189,11 @@ impl Pair {
     }
 
     fn with(client: KeyExchange, server_options: &ServerOptions, backends: [Backend; 2]) -> Self {
-        let client_setup = client_setup(client, backends[0]);
         let server_setup = Setup {
             provider: backends[1].server(server_options).unwrap(),
             transport: Arc::new(TransportConfig::new()),
         };
-        Self::between(&client_setup, server_setup)
+        Self::between(&client_setup(client, backends[0]), server_setup)
     }
 
     /// A client and a server, each with a transport configuration of its own.

@@ -41,18 +41,18 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// The first attempt of a client. Unless it is configured, the version is the one that was spoken
-    /// with the server last, or one that it gave us a token in: it means to go on speaking it
-    /// (RFC 9369 §6).
+    /// The first attempt of a client. Unless it is configured, the version is that of the server's
+    /// session tickets, or one that it gave us a token in: it means to go on speaking it (RFC 9369
+    /// §6).
     pub fn first(setup: &Setup, server_name: &str) -> Self {
-        let usual = setup.transport.version_for(server_name);
-        let settled = setup.transport.first_version.is_some()
-            || setup.transport.known_version(server_name).is_some();
-        let known = setup
-            .transport
+        let transport = &setup.transport;
+        let usual = transport.version_for(server_name);
+        let is_given =
+            transport.first_version.is_some() || transport.known_version(server_name).is_some();
+        let known = transport
             .versions
             .iter()
-            .filter(|version| !settled || *version == usual)
+            .filter(|version| !is_given || *version == usual)
             .find_map(|version| Some((version, NewTokens::take(setup, server_name, version)?)));
         let (version, token) = known.unwrap_or((usual, Bytes::new()));
         Self {
@@ -176,7 +176,7 @@ impl Negotiation {
             return Err("the server has no Available Versions after Version Negotiation");
         }
         let known = info.available.iter().copied().chain([info.chosen]);
-        if ours.first_of(known) == Some(self.original) {
+        if ours.first_of(&known) == Some(self.original) {
             Ok(())
         } else {
             Err("Version Negotiation left out a better version of the server's")
@@ -196,7 +196,7 @@ pub(super) fn chosen_by_server(
     let params = client_params.and_then(|bytes| Params::decode(bytes, Side::Client).ok());
     let compatible = params
         .and_then(|params| params.version_information)
-        .and_then(|info| ours.first_of(info.available.iter().copied()));
+        .and_then(|info| ours.first_of(&info.available.iter().copied()));
     compatible.or_else(|| ours.contains(original).then_some(original))
 }
 
@@ -310,7 +310,7 @@ impl Connection {
         if !meant || is_moot || self.negotiation.reacts || !self.awaits_server() {
             return;
         }
-        let Some(version) = self.config.versions.first_of(packet.versions()) else {
+        let Some(version) = self.config.versions.first_of(&packet.versions()) else {
             return self.end_for_version();
         };
         let stage = std::mem::replace(&mut self.negotiation.stage, Stage::Settled);

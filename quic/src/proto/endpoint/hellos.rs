@@ -134,6 +134,12 @@ impl Endpoint {
         }
     }
 
+    /// How many clients may wait for the application's decision: not more than
+    /// [`limits::WAITING_INCOMING`], and one at least.
+    pub fn set_accept_backlog(&mut self, clients: usize) {
+        self.backlog = clients.clamp(1, limits::WAITING_INCOMING);
+    }
+
     /// Keeps the 0-RTT packets that came with a part of a ClientHello.
     fn keep_coalesced(
         &mut self,
@@ -153,12 +159,6 @@ impl Endpoint {
         if let Some(dcid) = dcid {
             self.keep_early(now, arrival, (&dcid, Counted::Yes), datagram);
         }
-    }
-
-    /// How many clients may wait for the application's decision: not more than
-    /// [`limits::WAITING_INCOMING`], and one at least.
-    pub fn set_accept_backlog(&mut self, clients: usize) {
-        self.backlog = clients.clamp(1, limits::WAITING_INCOMING);
     }
 
     /// Hands a whole ClientHello to the application, unless too many wait for it already.

@@ -348,6 +348,12 @@ impl Handshake {
     }
 }
 
+/// Whether a session was resumed that nobody can say to have begun with a post-quantum group.
+/// Providers resume none of that kind where it matters; this is for those that fail to.
+fn goes_back_to_classical(negotiated: &Negotiated) -> bool {
+    negotiated.resumed && negotiated.lineage != Some(Lineage::PostQuantum)
+}
+
 /// A server that asks for another ClientHello has refused 0-RTT data with it, whenever the session
 /// tells (RFC 8446 §4.1.2).
 fn early_data(session: &dyn Session) -> EarlyDataStatus {
@@ -355,10 +361,4 @@ fn early_data(session: &dyn Session) -> EarlyDataStatus {
         EarlyDataStatus::Offered if session.negotiated().hello_retry => EarlyDataStatus::Rejected,
         status => status,
     }
-}
-
-/// Whether a session was resumed that nobody can say to have begun with a post-quantum group.
-/// Providers resume none of that kind where it matters; this is for those that fail to.
-fn goes_back_to_classical(negotiated: &Negotiated) -> bool {
-    negotiated.resumed && negotiated.lineage != Some(Lineage::PostQuantum)
 }

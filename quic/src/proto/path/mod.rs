@@ -215,6 +215,12 @@ impl Path {
         !self.responses.is_empty()
     }
 
+    /// How many answers wait.
+    #[cfg(test)]
+    pub const fn responses(&self) -> usize {
+        self.responses.len()
+    }
+
     /// Writes the answers. They are sent once: a peer that misses one challenges again
     /// (RFC 9000 §13.3), so there is nothing to remember.
     pub fn write_frames(&mut self, out: &mut FrameWriter<'_>) {

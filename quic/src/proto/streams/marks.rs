@@ -16,10 +16,10 @@ pub(super) enum Mark {
     Abort,
     /// A `MAX_STREAM_DATA` or `STREAM_DATA_BLOCKED` is queued.
     Credit,
-    /// Some of it came in 0-RTT packets.
-    Early,
     /// The application waits for the end of the stream, however it comes.
     Watching,
+    /// Some of it came in 0-RTT packets.
+    Early,
 }
 
 impl Marks {

@@ -1,5 +1,4 @@
 //! Address validation tokens: whatever a client brings, and true ones that were changed.
-#![expect(clippy::unwrap_used, reason = "a target that cannot go on has failed")]
 
 use std::net::SocketAddr;
 

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use hybriq_tls::{CertificateDer, Side};
 
 mod datagrams;
+mod migrate;
 
 use crate::{
     error::ConnectionError,

@@ -21,6 +21,9 @@ use crate::{
     worker::{EndpointStats, Link, Shared, Worker},
 };
 
+/// Sockets that an endpoint may be made with: connections that move need some more.
+const ADDRESSES: usize = limits::SOCKETS / 2;
+
 /// A UDP socket that accepts connections, starts connections, or both.
 ///
 /// Clones are the same endpoint. When the last one is dropped nobody new is accepted, the
@@ -180,9 +183,42 @@ impl Endpoint {
         }
     }
 
-    /// Where the socket is bound to.
+    /// Where the socket is bound to that connections start from.
     pub fn local_address(&self) -> SocketAddr {
-        self.shared.local_address()
+        let nowhere = (Ipv6Addr::UNSPECIFIED, 0).into();
+        self.local_addresses().first().copied().unwrap_or(nowhere)
+    }
+
+    /// Where all sockets are bound to that it was made with: the first as
+    /// [`Endpoint::local_address`], then those of [`EndpointBuilder::also_bind`].
+    pub fn local_addresses(&self) -> Vec<SocketAddr> {
+        self.shared.addresses()
+    }
+
+    /// Moves to another address: new connections start from there, and those there are migrate to
+    /// it as by [`Connection::migrate`](crate::Connection::migrate), each by itself and without an
+    /// error if it cannot. For clients whose network changes. Returns where the new socket is bound
+    /// to; the one before is closed when no connection uses it any more.
+    ///
+    /// # Errors
+    /// Each [`EndpointError`] says how to mend it.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn run(client: &hybriq::Endpoint) -> Result<(), hybriq::EndpointError> {
+    /// let now_at = client.rebind("[::]:0")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rebind(&self, address: impl ToSocketAddrs) -> Result<SocketAddr, EndpointError> {
+        Handle::try_current().map_err(|_| EndpointError::NoRuntime)?;
+        let socket = bind_first(address, self.shared.options())?;
+        let address = socket.local_address();
+        if self.shared.rebind(socket) {
+            Ok(address)
+        } else {
+            Err(EndpointError::Closed)
+        }
     }
 
     /// Closes all connections with the application's code and takes no new ones: `accept` returns
@@ -240,6 +276,7 @@ pub struct EndpointBuilder {
     socket: udp::Options,
     token_keys: Option<TokenKeys>,
     address_validation: AddressValidation,
+    also: Vec<SocketAddr>,
     accept_backlog: usize,
     ids: Ids,
 }
@@ -253,6 +290,7 @@ impl Default for EndpointBuilder {
             socket: udp::Options::default(),
             token_keys: None,
             address_validation: AddressValidation::default(),
+            also: Vec::new(),
             accept_backlog: limits::WAITING_INCOMING,
             ids: Ids::default(),
         }
@@ -276,6 +314,27 @@ impl EndpointBuilder {
     /// How many tasks and sockets share the work. Default 1, and for now nothing else.
     pub fn workers(mut self, count: usize) -> Self {
         self.workers = count;
+        self
+    }
+
+    /// Binds a further socket, at most 7: for a server on several networks, or with a preferred
+    /// address (RFC 9000 §9.6). Connections are accepted on each, and start from the first.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{Endpoint, Identity, ServerConfig};
+    ///
+    /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// let server = Endpoint::builder()
+    ///     .server(ServerConfig::new(identity).alpn(["echo"]))
+    ///     .also_bind("198.51.100.7:4433".parse()?)
+    ///     .bind("192.0.2.7:4433")?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn also_bind(mut self, address: SocketAddr) -> Self {
+        self.also.push(address);
         self
     }
 
@@ -382,12 +441,20 @@ impl EndpointBuilder {
         self.ids.settle();
         let server = self.server.as_ref().map(ServerConfig::setup).transpose()?;
         let client = self.client.as_ref().map(ClientConfig::setup).transpose()?;
-        let socket = bind_first(address, self.socket)?;
+        if self.also.len() >= ADDRESSES {
+            return Err(EndpointError::Addresses(self.also.len() + 1));
+        }
+        let mut sockets = vec![bind_first(address, self.socket)?];
+        for address in self.also {
+            sockets.push(Socket::bind(address, self.socket)?);
+        }
+        let addresses = sockets.iter().map(Socket::local_address).collect();
 
         let link = Link::new();
-        let shared = Shared::new([link.clone()].into(), socket.local_address());
+        let shared = Shared::new([link.clone()].into(), addresses, self.socket);
+        let sockets = (sockets, self.socket);
         let mut worker =
-            Worker::new(0, shared.clone(), link, socket, server).with_ids(&self.ids, self.workers);
+            Worker::new(0, shared.clone(), link, sockets, server).with_ids(&self.ids, self.workers);
         let token_keys = self.token_keys.unwrap_or_else(TokenKeys::random);
         worker.set_address_validation(token_keys, self.address_validation);
         worker.set_accept_backlog(self.accept_backlog);

@@ -314,6 +314,15 @@ pub enum MigrateError {
     /// Nothing came back from there: the connection stays where it was.
     #[error("the server does not answer on the new path")]
     Unreachable,
+    /// No socket could be opened there.
+    #[error("cannot open a UDP socket on {0}: {1}")]
+    Bind(SocketAddr, io::ErrorKind),
+    /// Connections of the endpoint are spread over as many sockets as there may be, 16.
+    #[error("the endpoint has too many sockets; wait until others were left")]
+    TooManySockets,
+    /// It was told to move elsewhere before.
+    #[error("the connection was told to move elsewhere")]
+    Replaced,
     /// The connection is over.
     #[error("the connection is closed")]
     Closed,
@@ -346,6 +355,12 @@ pub enum EndpointError {
     /// So many workers cannot be had.
     #[error("{0} workers cannot be had yet; use 1")]
     Workers(usize),
+    /// So many sockets cannot be had.
+    #[error("{0} addresses are too many; bind to 8 at most")]
+    Addresses(usize),
+    /// The endpoint was closed before.
+    #[error("the endpoint is closed")]
+    Closed,
     /// Only connections that are started here can do without connection ids.
     #[error("an endpoint that accepts connections needs connection ids; drop zero_length_cids")]
     ZeroLengthCids,
@@ -373,9 +388,10 @@ impl From<EndpointError> for io::Error {
             EndpointError::Address(source) | EndpointError::Socket { source, .. } => source.kind(),
             EndpointError::Tls(_)
             | EndpointError::Workers(_)
+            | EndpointError::Addresses(_)
             | EndpointError::ZeroLengthCids
             | EndpointError::CidLength(_) => io::ErrorKind::InvalidInput,
-            EndpointError::NoRuntime => io::ErrorKind::Other,
+            EndpointError::NoRuntime | EndpointError::Closed => io::ErrorKind::Other,
         };
         Self::new(kind, error)
     }

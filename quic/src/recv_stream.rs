@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
     connection::wire_code,
-    error::{ConnectionError, ReadError},
+    error::ReadError,
     proto::streams::{self, RecvEnd, StreamId, Streams},
     worker::{Handle, Rejected, State, set_waker},
 };
@@ -200,27 +200,27 @@ impl RecvStream {
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
-    pub async fn received_reset(&mut self) -> Result<Option<u64>, ConnectionError> {
+    pub async fn received_reset(&mut self) -> Result<Option<u64>, ReadError> {
         poll_fn(|cx| self.poll_received_reset(cx)).await
     }
 
     fn poll_received_reset(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<u64>, ConnectionError>> {
+    ) -> Poll<Result<Option<u64>, ReadError>> {
         match self.end {
             End::Failed(ReadError::Reset(code)) => return Poll::Ready(Ok(Some(code))),
             End::Finished | End::Failed(ReadError::Stopped) => return Poll::Ready(Ok(None)),
             End::Open | End::Failed(_) => {}
         }
-        let mut state = self.handle.lock();
+        let mut state = self.handle.lock_stream()?;
         match state.core.streams().recv_end(self.id) {
             Some(RecvEnd::Reset(code)) => return Poll::Ready(Ok(Some(code))),
             Some(RecvEnd::Complete) | None => return Poll::Ready(Ok(None)),
             Some(RecvEnd::Open) => {}
         }
         if let Some(error) = &state.closed {
-            return Poll::Ready(Err(error.clone()));
+            return Poll::Ready(Err(error.clone().into()));
         }
         state.core.streams().watch_recv(self.id);
         let replaced = set_waker(state.recvs.entry(self.id).or_default(), cx);

@@ -232,7 +232,11 @@ impl SendStream {
         if self.end == End::Reset {
             return Err(ResetAtError::Closed);
         }
-        let mut state = self.handle.lock();
+        // A stream that never was has nothing left to reset.
+        let mut state = self
+            .handle
+            .lock_stream()
+            .map_err(|_| ResetAtError::Closed)?;
         if let Some(error) = &state.closed {
             return Err(error.clone().into());
         }

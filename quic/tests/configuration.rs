@@ -3,13 +3,14 @@
 
 use std::{collections::BTreeMap, fmt::Debug, fs, path::Path};
 
-use hybriq::{CarefulResume, Endpoint, TransportConfig};
+use hybriq::{CarefulResume, DatagramConfig, Endpoint, TransportConfig};
 
 /// The types that the page has a table of, and what their defaults look like.
-fn documented() -> [(&'static str, Option<String>); 5] {
+fn documented() -> [(&'static str, Option<String>); 6] {
     let shown = |value: &dyn Debug| Some(format!("{value:?}"));
     [
         ("TransportConfig", shown(&TransportConfig::new())),
+        ("DatagramConfig", shown(&DatagramConfig::new())),
         ("CarefulResume", shown(&CarefulResume::new())),
         ("ServerConfig", None),
         ("ClientConfig", None),

@@ -468,7 +468,8 @@ impl TransportConfig {
     }
 
     /// The version of a client's first flight, one of [`versions`](Self::versions). Default: version
-    /// 1 if it is one of them, because every server speaks it (RFC 9368 §2.5).
+    /// 1 if it is one of them, because every server speaks it (RFC 9368 §2.5); but the version that a
+    /// server gave a token in, which is good for no other (RFC 9369 §5).
     ///
     /// A server that does not speak it costs the client a round trip more.
     #[must_use]

@@ -20,6 +20,9 @@ pub const MIN_DATAGRAM: usize = 1200;
 /// One that is larger, over IPv6, goes alone.
 pub const TRAIN: usize = 65_507;
 
+/// Sockets of one worker: those it is made with, and those that connections moved to.
+pub const SOCKETS: usize = 16;
+
 /// Bytes of a stateless reset at least (RFC 9000 §10.3).
 pub const MIN_STATELESS_RESET: usize = 21;
 

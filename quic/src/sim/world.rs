@@ -211,7 +211,7 @@ impl World {
     /// Replaces the server by another machine at the same address, which knows nothing of the
     /// connections there were.
     pub fn restart_server(&mut self, server: Setup) -> &mut Host {
-        let seed = self.network.seed() ^ 0x7e57_a7;
+        let seed = self.network.seed() ^ 0x007e_57a7;
         self.server = Host::new(SERVER_ADDRESS, seed, Some(server));
         &mut self.server
     }

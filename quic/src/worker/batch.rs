@@ -1,7 +1,7 @@
 use std::{collections::VecDeque, io, ops::Range};
 
-use super::stats::EndpointStats;
-use crate::{proto::endpoint::Transmit, udp::Socket};
+use super::{sockets::Sockets, stats::EndpointStats};
+use crate::proto::endpoint::{SocketId, Transmit};
 
 /// The most one call can send: what fits into one IPv6 UDP datagram.
 const TRAIN: usize = 65_527;
@@ -51,6 +51,11 @@ impl SendBatch {
         self.trains.is_empty()
     }
 
+    /// The socket that what goes next waits for.
+    pub(super) fn waits_for(&self) -> Option<SocketId> {
+        Some(self.trains.front()?.transmit.local.socket)
+    }
+
     /// Room for the next train: enough for the longest, unless it is full.
     pub(super) fn space(&mut self) -> &mut [u8] {
         let space = self.memory.split_at_mut(self.filled).1;
@@ -68,11 +73,11 @@ impl SendBatch {
         self.filled = end;
     }
 
-    /// Sends until everything is sent or the socket is full.
-    pub(super) fn flush(&mut self, socket: &Socket, stats: &mut EndpointStats) -> Flushed {
+    /// Sends until everything is sent or a socket is full.
+    pub(super) fn flush(&mut self, sockets: &Sockets, stats: &mut EndpointStats) -> Flushed {
         while let Some(train) = self.trains.front_mut() {
             let contents = self.memory.get(train.bytes.clone()).unwrap_or_default();
-            match socket.send(&train.transmit, contents) {
+            match sockets.send(&train.transmit, contents) {
                 Ok(()) => stats.on_sent(&train.transmit, contents.len()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Flushed::Blocked;

@@ -1,4 +1,5 @@
 use std::{
+    net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -10,7 +11,8 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 
 use super::{
-    link::Link,
+    link::{Command, Link},
+    moves::Move,
     waiters::{Waiters, lock, wake},
 };
 use crate::{
@@ -45,6 +47,8 @@ pub(crate) struct State {
     close: Option<(u64, Bytes)>,
     /// Who waits in [`Handle::closed`](crate::Connection::closed).
     pub(crate) closing: Waiters,
+    /// Where it is to move to.
+    pub(crate) moving: Move,
     opening: [Waiters; 2],
     accepting: [Waiters; 2],
     /// Who waits for a datagram.
@@ -83,6 +87,7 @@ impl Cell {
                 closed: None,
                 close: None,
                 closing: Waiters::default(),
+                moving: Move::default(),
                 opening: Default::default(),
                 accepting: Default::default(),
                 datagram_readers: Waiters::default(),
@@ -114,6 +119,15 @@ impl Cell {
     /// The worker looks at it from now on: later changes announce themselves again.
     pub(super) fn clear_dirty(&self) {
         self.dirty.store(false, Ordering::Release);
+    }
+
+    /// Asks the worker to move it; the wish has that number. `false`: there is no worker.
+    pub(crate) fn migrate(self: &Arc<Self>, wish: u64, address: SocketAddr) -> bool {
+        self.link.push(Command::Migrate {
+            cell: self.clone(),
+            wish,
+            address,
+        })
     }
 
     /// Closes it for the application at once; the worker tells the peer.
@@ -224,6 +238,7 @@ impl State {
     pub(super) fn end(&mut self, error: ConnectionError, wakes: &mut Vec<Waker>) {
         self.closed.get_or_insert(error);
         self.closing.wake_all(wakes);
+        self.moving.waiters.wake_all(wakes);
         self.datagram_readers.wake_all(wakes);
         self.datagram_writers.wake_all(wakes);
         for waiters in self.opening.iter_mut().chain(&mut self.accepting) {
@@ -249,10 +264,9 @@ impl State {
                         .map(|handshake| Arc::new(handshake.clone()));
                 }
                 Event::EarlyDataRejected => self.on_early_data_rejected(wakes),
-                Event::EarlyDataReady
-                | Event::HandshakeConfirmed
-                | Event::PathChanged(_)
-                | Event::PathFailed(_) => {}
+                Event::EarlyDataReady | Event::HandshakeConfirmed => {}
+                Event::PathChanged(change) => self.on_path_changed(change, wakes),
+                Event::PathFailed(change) => self.on_path_failed(change, wakes),
                 Event::Closed(error) => self.end(error, wakes),
                 Event::Stream(event) => self.on_stream_event(event, wakes),
                 Event::Datagram(event) => self.on_datagram_event(event, wakes),

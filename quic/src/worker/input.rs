@@ -2,19 +2,25 @@ use std::sync::MutexGuard;
 
 use super::{State, Worker, touch};
 use crate::{
-    proto::endpoint::{Arrival, Routed},
+    proto::endpoint::{Arrival, Routed, SocketId},
     udp::Buffers,
 };
 
-/// Batches received in one turn at most.
+/// Batches received from a socket in one turn at most.
 const BATCHES: usize = 4;
 
 impl Worker {
     /// Receives and processes what is there, up to a bound. Nothing is answered before: the
     /// datagrams of one flight are answered together.
     pub(super) fn receive(&mut self) {
+        for id in self.sockets.take_turns() {
+            self.receive_from(id);
+        }
+    }
+
+    fn receive_from(&mut self, id: SocketId) {
         for _ in 0..BATCHES {
-            let count = match self.socket.receive(&mut self.buffers) {
+            let count = match self.sockets.receive(id, &mut self.buffers) {
                 Ok(count) => count,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
                 Err(error) => {
@@ -24,20 +30,22 @@ impl Worker {
                 }
             };
             self.stats.receive_calls += 1;
-            self.process(count);
+            self.process(id, count);
             if count < Buffers::MESSAGES {
                 return;
             }
         }
     }
 
-    fn process(&mut self, count: usize) {
+    fn process(&mut self, id: SocketId, count: usize) {
         // Lent out so that the messages and the rest of the worker can be borrowed at once.
         let mut buffers = std::mem::take(&mut self.buffers);
         for message in buffers.messages(count) {
             self.stats.bytes_received += message.bytes.len() as u64;
             self.stats.datagrams_received += message.bytes.len().div_ceil(message.stride) as u64;
-            self.process_message(&message.arrival, message.bytes, message.stride);
+            let mut arrival = message.arrival;
+            arrival.local.socket = id;
+            self.process_message(&arrival, message.bytes, message.stride);
         }
         self.buffers = buffers;
     }

@@ -13,7 +13,10 @@ use super::{
     stats::EndpointStats,
     waiters::{lock, set_waker},
 };
-use crate::proto::endpoint::{Arrival, Incoming, Setup};
+use crate::{
+    proto::endpoint::{Arrival, Incoming, Setup},
+    udp::Socket,
+};
 
 /// Datagrams that may wait at a worker that another one handed them to.
 const FOREIGN_DATAGRAMS: usize = 1024;
@@ -66,6 +69,17 @@ pub(crate) enum Command {
     Refuse(Incoming),
     /// Forget about a connection.
     Ignore(Incoming),
+    /// Move a connection to a socket of its own.
+    Migrate {
+        /// Which.
+        cell: Arc<Cell>,
+        /// The number of the wish.
+        wish: u64,
+        /// Where the socket is to be bound to.
+        address: SocketAddr,
+    },
+    /// Move all connections, and let new ones leave from there.
+    Rebind(Socket),
     /// Close all connections and take no new ones.
     Close(u64, Bytes),
     /// The last handle of the endpoint is gone.

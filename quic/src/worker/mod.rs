@@ -1,4 +1,4 @@
-//! The loop between the socket and the core. A worker owns a socket, the routing table, the timers
+//! The loop between the sockets and the core. A worker owns its sockets, the routing table, the timers
 //! and all connections of its shard; there is no task and no channel per connection.
 //!
 //! One turn: receive a batch → due timers → what the application did → service every connection
@@ -9,9 +9,11 @@ mod batch;
 mod cell;
 mod input;
 mod link;
+mod moves;
 mod output;
 mod requests;
 mod shared;
+mod sockets;
 mod stats;
 mod table;
 mod timers;
@@ -30,6 +32,7 @@ use bytes::Bytes;
 use self::{
     batch::SendBatch,
     link::Requests,
+    sockets::Sockets,
     table::Table,
     timers::{Alarm, Timers},
 };
@@ -41,7 +44,7 @@ use crate::{
         error::Code,
         random::SystemRandom,
     },
-    udp::{Buffers, Socket},
+    udp::{self, Buffers, Socket},
 };
 
 pub(crate) use attempt::{Attempt, Promise};
@@ -49,7 +52,7 @@ pub(crate) use cell::{Handle, Rejected, State};
 pub(crate) use link::{Command, Link};
 pub(crate) use shared::Shared;
 pub use stats::EndpointStats;
-pub(crate) use waiters::{set_waker, wait_until};
+pub(crate) use waiters::{set_waker, wait_until, wake};
 
 /// How often in one turn applications may run before anything is sent. What they do meanwhile
 /// shares datagrams with what the protocol has to send: a reply with the acknowledgement and
@@ -68,7 +71,9 @@ pub(crate) struct Worker {
     index: u8,
     shared: Arc<Shared>,
     link: Arc<Link>,
-    socket: Socket,
+    sockets: Sockets,
+    /// How sockets are made.
+    options: udp::Options,
     buffers: Buffers,
     batch: SendBatch,
     endpoint: Endpoint,
@@ -101,14 +106,15 @@ impl Worker {
         index: u8,
         shared: Arc<Shared>,
         link: Arc<Link>,
-        socket: Socket,
+        (sockets, options): (Vec<Socket>, udp::Options),
         server: Option<Setup>,
     ) -> Self {
         Self {
             index,
             shared,
             link,
-            socket,
+            sockets: Sockets::new(sockets),
+            options,
             buffers: Buffers::new(),
             batch: SendBatch::new(),
             endpoint: Endpoint::new(index, Box::new(SystemRandom::new()), server),
@@ -215,8 +221,8 @@ impl Worker {
         let mut slept = false;
         poll_fn(|cx| {
             let ready = self.link.poll_requests(cx).is_ready()
-                || self.socket.poll_readable(cx).is_ready()
-                || (!self.batch.is_empty() && self.socket.poll_writable(cx).is_ready())
+                || self.sockets.poll_readable(cx).is_ready()
+                || self.poll_writable(cx).is_ready()
                 || self.alarm.poll(self.next_timeout(), cx).is_ready();
             if ready {
                 return Poll::Ready(());
@@ -227,6 +233,14 @@ impl Worker {
         .await;
         if !slept {
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Ready when what waits for a socket may leave.
+    fn poll_writable(&self, cx: &mut std::task::Context<'_>) -> Poll<()> {
+        match self.batch.waits_for() {
+            Some(socket) => self.sockets.poll_writable(socket, cx),
+            None => Poll::Pending,
         }
     }
 
@@ -277,6 +291,16 @@ impl Worker {
         let complete = state.take_events(&mut self.wakes);
         if !alive {
             state.end(ConnectionError::TimedOut, &mut self.wakes);
+        }
+        if !self.sockets.is_single() {
+            let useless = state.try_move(self.now, &mut self.wakes);
+            let left = state.moving.socket().filter(|_| !alive);
+            for socket in useless.into_iter().chain(left) {
+                self.sockets.close_unused(socket);
+            }
+            let core = &state.core;
+            self.sockets
+                .recount(&mut entry.sockets, |socket| alive && core.uses(socket));
         }
         let error = state.closed.clone().filter(|_| entry.promise.is_some());
         drop(state);

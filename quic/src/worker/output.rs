@@ -21,7 +21,7 @@ enum Filled {
 impl Worker {
     /// Sends what there is, connections in turn, until everybody had a share or the socket is full.
     pub(super) fn transmit(&mut self) {
-        if self.batch.flush(&self.socket, &mut self.stats) == Flushed::Blocked {
+        if self.batch.flush(&self.sockets, &mut self.stats) == Flushed::Blocked {
             return;
         }
         for _ in 0..UNCONNECTED {
@@ -45,12 +45,12 @@ impl Worker {
                 }
             }
         }
-        self.batch.flush(&self.socket, &mut self.stats);
+        self.batch.flush(&self.sockets, &mut self.stats);
     }
 
     fn flush_if_full(&mut self) -> Flushed {
         if self.batch.is_full() {
-            self.batch.flush(&self.socket, &mut self.stats)
+            self.batch.flush(&self.sockets, &mut self.stats)
         } else {
             Flushed::All
         }
@@ -62,7 +62,7 @@ impl Worker {
                 return Filled::All;
             };
             let mut state = entry.cell.lock();
-            let max_datagrams = self.socket.max_datagrams();
+            let max_datagrams = self.sockets.max_datagrams(state.core.local().socket);
             let space = self.batch.space();
             let transmit = state.core.poll_transmit(self.now, space, max_datagrams);
             let wanted = state.core.next_timeout();

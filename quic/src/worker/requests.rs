@@ -83,6 +83,12 @@ impl Worker {
             Command::Refuse(incoming) => self.endpoint.refuse(incoming),
             Command::Ignore(incoming) => self.endpoint.ignore(incoming),
             Command::Close(code, reason) => self.close(code, &reason),
+            Command::Migrate {
+                cell,
+                wish,
+                address,
+            } => self.on_migrate(&cell, wish, address),
+            Command::Rebind(socket) => self.on_rebind(socket),
             Command::Release => self.released = true,
         }
     }
@@ -99,7 +105,10 @@ impl Worker {
     fn on_started(&mut self, started: Result<(Slot, Connection), ConnectError>, promise: Promise) {
         self.starts = self.starts.saturating_sub(1);
         match started {
-            Ok((slot, core)) => {
+            Ok((slot, mut core)) => {
+                if core.side().is_client() {
+                    core.start_from(self.sockets.primary());
+                }
                 let cell = Cell::new(slot, self.link.clone(), core);
                 promise.on_started(&cell, &mut self.wakes);
                 self.table.insert(cell, promise);

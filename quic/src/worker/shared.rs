@@ -16,15 +16,21 @@ use super::{
     stats::EndpointStats,
     waiters::{Waiters, lock, wait_until, wake},
 };
-use crate::proto::{
-    endpoint::{Incoming, Setup},
-    limits,
+use crate::{
+    proto::{
+        endpoint::{Incoming, Setup},
+        limits,
+    },
+    udp::{self, Socket},
 };
 
 /// What the handles and all workers of an endpoint share.
 pub(crate) struct Shared {
     links: Box<[Arc<Link>]>,
-    local_address: SocketAddr,
+    /// Where the sockets are bound to, the one that connections start from first.
+    addresses: Mutex<Vec<SocketAddr>>,
+    /// How sockets are made.
+    options: udp::Options,
     closed: AtomicBool,
     handles: AtomicUsize,
     /// Where the next connection goes.
@@ -48,10 +54,15 @@ struct Activity {
 }
 
 impl Shared {
-    pub(crate) fn new(links: Box<[Arc<Link>]>, local_address: SocketAddr) -> Arc<Self> {
+    pub(crate) fn new(
+        links: Box<[Arc<Link>]>,
+        addresses: Vec<SocketAddr>,
+        options: udp::Options,
+    ) -> Arc<Self> {
         Arc::new(Self {
             links,
-            local_address,
+            addresses: Mutex::new(addresses),
+            options,
             closed: AtomicBool::new(false),
             handles: AtomicUsize::new(1),
             turn: AtomicUsize::new(0),
@@ -64,8 +75,22 @@ impl Shared {
         })
     }
 
-    pub(crate) fn local_address(&self) -> SocketAddr {
-        self.local_address
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        lock(&self.addresses).clone()
+    }
+
+    pub(crate) const fn options(&self) -> udp::Options {
+        self.options
+    }
+
+    pub(super) fn set_addresses(&self, addresses: Vec<SocketAddr>) {
+        *lock(&self.addresses) = addresses;
+    }
+
+    /// Lets a worker take up another socket; `false`: it has ended.
+    pub(crate) fn rebind(&self, socket: Socket) -> bool {
+        let link = self.link(0);
+        link.is_some_and(|link| link.push(Command::Rebind(socket)))
     }
 
     pub(super) fn link(&self, worker: u8) -> Option<&Arc<Link>> {

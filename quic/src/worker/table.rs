@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{attempt::Promise, cell::Cell, timers::Deadline};
+use super::{attempt::Promise, cell::Cell, sockets::Used, timers::Deadline};
 use crate::proto::endpoint::Slot;
 
 /// The connections of a worker by their slots.
@@ -16,6 +16,8 @@ pub(super) struct Entry {
     /// Who waits for the handshake.
     pub(super) promise: Option<Promise>,
     pub(super) deadline: Deadline,
+    /// Which sockets it was found to use, where there are several.
+    pub(super) sockets: Used,
     /// Whether it waits to be serviced.
     pub(super) touched: bool,
     /// Whether it waits to transmit.
@@ -36,6 +38,7 @@ impl Table {
             cell,
             promise: Some(promise),
             deadline: Deadline::default(),
+            sockets: Used::default(),
             touched: false,
             sending: false,
         };

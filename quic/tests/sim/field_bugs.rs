@@ -203,7 +203,7 @@ fn recut(cut: impl FnMut(&[u8]) -> Vec<Vec<InitialFrame>> + Send + 'static) -> W
 #[test]
 fn a_client_hello_may_come_head_and_tail_first() {
     let world = recut(|hello| {
-        let (head, tail) = (70, hello.len() - 300);
+        let (head, tail) = (70, hello.len() - 400);
         vec![
             vec![
                 crypto(hello, tail, hello.len()),

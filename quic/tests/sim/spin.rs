@@ -49,7 +49,10 @@ fn the_bit_changes_once_a_round_trip_where_both_ends_spin() {
     for seed in 0..20 {
         let world = transfer(seed, true);
         let edges = edges(&world, Side::Server);
-        let spans: Vec<_> = edges.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let spans: Vec<_> = edges
+            .windows(2)
+            .map(|pair| pair[1].saturating_sub(pair[0]))
+            .collect();
         if spans.len() < 3 {
             continue;
         }

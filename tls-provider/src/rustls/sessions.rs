@@ -14,7 +14,7 @@ mod tests;
 /// Sessions kept. One takes about 400 bytes without a client certificate, so a full store takes
 /// 6.5 MB; it grows as it is used.
 pub(super) const CAPACITY: usize = 16 * 1024;
-/// Bytes of all sessions. Client certificates are kept with them and can be long.
+/// Bytes of all sessions and their contexts. Client certificates are kept with them and can be long.
 const MAX_BYTES: usize = 16 << 20;
 /// What rustls tells the client of stateful tickets.
 const LIFETIME: Duration = Duration::from_hours(24);
@@ -50,9 +50,9 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Contexts are shared by all sessions of one configuration, so that they do not count.
+    /// The tickets of one handshake share their context; it counts for each.
     fn bytes(&self) -> usize {
-        self.value.len()
+        self.value.len().saturating_add(self.context.len())
     }
 
     fn is_good(&self, now: Instant) -> bool {

@@ -61,6 +61,7 @@ pub(crate) fn pairings() -> impl Iterator<Item = (&'static Contender, &'static C
 /// A certificate authority.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
+    #[cfg(feature = "rustls")]
     key: PrivateKeyDer<'static>,
     pub(crate) certificate: CertificateDer<'static>,
     pub(crate) pem: String,
@@ -81,6 +82,7 @@ impl Authority {
         let root = params.self_signed(&key).expect("a root");
         let (certificate, pem) = (root.der().clone(), root.pem());
         Self {
+            #[cfg(feature = "rustls")]
             key: PrivateKeyDer::Pkcs8(key.serialize_der().into()),
             issuer: Issuer::new(params, key),
             certificate,

@@ -33,6 +33,7 @@ impl Connection {
     /// It was not taken.
     pub fn send_datagram(&mut self, data: Bytes) -> Result<(), SendError> {
         let room = self.frame_room();
+        self.path.mtu_mut().on_message(data.len());
         self.datagrams.send(data, room)
     }
 
@@ -42,6 +43,7 @@ impl Connection {
     /// It was not taken.
     pub fn send_datagram_within(&mut self, data: &Bytes) -> Result<(), SendError> {
         let room = self.frame_room();
+        self.path.mtu_mut().on_message(data.len());
         self.datagrams.send_within(data, room)
     }
 

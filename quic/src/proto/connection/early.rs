@@ -222,7 +222,7 @@ impl Connection {
     }
 
     /// A client begins again in another version: what it sent early went to nobody.
-    pub(super) fn forget_early_data(&mut self, before: ZeroRtt) {
+    pub(super) fn forget_early_data(&mut self, before: &ZeroRtt) {
         if before.remembered.is_some() {
             self.zero_rtt.lost = true;
             self.events.push_front(Event::EarlyDataRejected);
@@ -253,7 +253,7 @@ fn limits_of(params: &Params) -> PeerLimits {
 }
 
 /// The limits that 0-RTT relies on, by name.
-fn relied_on(params: &Params) -> [(&'static str, u64); 7] {
+fn relied_on(params: &Params) -> [(&'static str, u64); 9] {
     [
         (
             "active_connection_id_limit",
@@ -274,6 +274,8 @@ fn relied_on(params: &Params) -> [(&'static str, u64); 7] {
         ),
         ("initial_max_streams_bidi", params.initial_max_streams_bidi),
         ("initial_max_streams_uni", params.initial_max_streams_uni),
+        ("max_datagram_frame_size", params.max_datagram_frame_size),
+        ("reset_stream_at", params.reset_stream_at.into()),
     ]
 }
 

@@ -39,6 +39,14 @@ impl Connection {
         self.follow_mtu();
     }
 
+    /// Leaves from that socket. For a client that has sent nothing yet.
+    pub(crate) const fn start_from(&mut self, socket: crate::proto::datagram::SocketId) {
+        let mut local = self.path.local();
+        local.socket = socket;
+        self.path.learn_local(local);
+        self.first_local = local;
+    }
+
     /// Tells loss detection and congestion control, if the size is another.
     pub(super) fn follow_mtu(&mut self) {
         let size = self.path.datagram_size();

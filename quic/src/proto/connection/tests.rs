@@ -8,6 +8,7 @@ mod early_data;
 mod forged;
 mod hostile;
 mod key_update;
+mod mtu;
 mod new_token;
 mod paths;
 mod release;
@@ -192,7 +193,7 @@ impl Pair {
             provider: backends[1].server(server_options).unwrap(),
             transport: Arc::new(TransportConfig::new()),
         };
-        Self::of(&client_setup(client, backends[0]), &server_setup)
+        Self::between(&client_setup(client, backends[0]), server_setup)
     }
 
     /// A client and a server, each with a transport configuration of its own.
@@ -205,10 +206,10 @@ impl Pair {
             provider: Backend::Rustls.server(&server_options()).unwrap(),
             transport: Arc::new(server),
         };
-        Self::of(&client_setup, &server_setup)
+        Self::between(&client_setup, server_setup)
     }
 
-    fn of(client_setup: &Setup, server_setup: &Setup) -> Self {
+    fn between(client_setup: &Setup, server_setup: Setup) -> Self {
         #[expect(clippy::disallowed_methods, reason = "a base for virtual time")]
         let now = Instant::now();
         let mut endpoint = Endpoint::new(0, Box::new(SystemRandom::new()), None);
@@ -219,7 +220,7 @@ impl Pair {
             address: client_address(),
         };
         let server = Side {
-            endpoint: Endpoint::new(0, Box::new(SystemRandom::new()), Some(server_setup.clone())),
+            endpoint: Endpoint::new(0, Box::new(SystemRandom::new()), Some(server_setup)),
             connection: None,
             address: server_address(),
         };

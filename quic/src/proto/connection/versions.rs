@@ -176,7 +176,7 @@ impl Negotiation {
             return Err("the server has no Available Versions after Version Negotiation");
         }
         let known = info.available.iter().copied().chain([info.chosen]);
-        if ours.first_of(known) == Some(self.original) {
+        if ours.first_of(&known) == Some(self.original) {
             Ok(())
         } else {
             Err("Version Negotiation left out a better version of the server's")
@@ -196,7 +196,7 @@ pub(super) fn chosen_by_server(
     let params = client_params.and_then(|bytes| Params::decode(bytes, Side::Client).ok());
     let compatible = params
         .and_then(|params| params.version_information)
-        .and_then(|info| ours.first_of(info.available.iter().copied()));
+        .and_then(|info| ours.first_of(&info.available.iter().copied()));
     compatible.or_else(|| ours.contains(original).then_some(original))
 }
 
@@ -310,7 +310,7 @@ impl Connection {
         if !meant || is_moot || self.negotiation.reacts || !self.awaits_server() {
             return;
         }
-        let Some(version) = self.config.versions.first_of(packet.versions()) else {
+        let Some(version) = self.config.versions.first_of(&packet.versions()) else {
             return self.end_for_version();
         };
         let stage = std::mem::replace(&mut self.negotiation.stage, Stage::Settled);
@@ -344,7 +344,7 @@ impl Connection {
             Ok(connection) => {
                 let before = std::mem::replace(self, connection);
                 self.stats = before.stats;
-                self.forget_early_data(before.zero_rtt);
+                self.forget_early_data(&before.zero_rtt);
             }
             // It worked a moment ago.
             Err(_) => self.end_for_version(),

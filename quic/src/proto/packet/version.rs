@@ -125,7 +125,7 @@ impl Versions {
     }
 
     /// The first of them that somebody else has too, by its number.
-    pub fn first_of(self, others: impl Iterator<Item = u32> + Clone) -> Option<Version> {
+    pub fn first_of(self, others: &(impl Iterator<Item = u32> + Clone)) -> Option<Version> {
         self.iter()
             .find(|own| others.clone().any(|other| other == own.number()))
     }

@@ -45,7 +45,8 @@ const TYPICAL: [u16; 13] = [
 /// ```
 ///
 /// It reads no ICMP message: what counts is what the peer acknowledges. Who never fills a datagram
-/// needs no larger ones, so that a search begins with the first full one. Time is that of the packets
+/// needs no larger ones, so that a search begins with the first full one, or the first message
+/// that takes half of one. Time is that of the packets
 /// it is told about, and there is no timer: a path that is not used is not probed.
 #[derive(Debug)]
 pub struct Mtu {
@@ -116,6 +117,14 @@ impl Mtu {
     #[inline]
     pub const fn on_sent(&mut self, bytes: usize) {
         if bytes >= self.size as usize {
+            self.filled = true;
+        }
+    }
+
+    /// Somebody sends a message that must fit into a datagram, and takes a good part of it.
+    #[inline]
+    pub const fn on_message(&mut self, bytes: usize) {
+        if bytes > self.size as usize / 2 {
             self.filled = true;
         }
     }

@@ -4,8 +4,12 @@ use super::{ENOUGH, Flushed, SendBatch, TRAIN};
 use crate::{
     proto::endpoint::{Local, Transmit},
     udp::{Buffers, Options, Socket},
-    worker::EndpointStats,
+    worker::{EndpointStats, sockets::Sockets},
 };
+
+fn sockets() -> Sockets {
+    Sockets::new(vec![socket()])
+}
 
 fn socket() -> Socket {
     Socket::bind(([127, 0, 0, 1], 0).into(), Options::default()).unwrap()
@@ -21,24 +25,25 @@ fn transmit(remote: SocketAddr, size: usize, segment_size: Option<usize>) -> Tra
     }
 }
 
-async fn flush(batch: &mut SendBatch, socket: &Socket, stats: &mut EndpointStats) {
-    while batch.flush(socket, stats) == Flushed::Blocked {
-        poll_fn(|cx| socket.poll_writable(cx)).await;
+async fn flush(batch: &mut SendBatch, sockets: &Sockets, stats: &mut EndpointStats) {
+    while batch.flush(sockets, stats) == Flushed::Blocked {
+        let id = batch.waits_for().unwrap();
+        poll_fn(|cx| sockets.poll_writable(id, cx)).await;
     }
 }
 
 #[tokio::test]
 async fn what_the_socket_does_not_take_stays_and_is_sent_later() {
-    let (socket, peer) = (socket(), socket());
+    let (sockets, peer) = (sockets(), socket());
     let (mut batch, mut stats) = (SendBatch::new(), EndpointStats::default());
     batch.space()[..3].copy_from_slice(b"one");
     batch.push(transmit(peer.local_address(), 3, None));
     // The runtime has not seen yet that the socket is writable.
-    assert_eq!(batch.flush(&socket, &mut stats), Flushed::Blocked);
+    assert_eq!(batch.flush(&sockets, &mut stats), Flushed::Blocked);
     assert_eq!((batch.is_empty(), stats.send_calls), (false, 0));
     batch.space()[..3].copy_from_slice(b"two");
     batch.push(transmit(peer.local_address(), 3, None));
-    flush(&mut batch, &socket, &mut stats).await;
+    flush(&mut batch, &sockets, &mut stats).await;
     assert!(batch.is_empty());
     assert_eq!((stats.datagrams_sent, stats.bytes_sent), (2, 6));
 
@@ -57,21 +62,21 @@ async fn what_the_socket_does_not_take_stays_and_is_sent_later() {
 
 #[tokio::test]
 async fn a_datagram_the_system_refuses_is_dropped_and_counted() {
-    let socket = socket();
+    let sockets = sockets();
     let (mut batch, mut stats) = (SendBatch::new(), EndpointStats::default());
     // No socket of one family reaches the other.
     batch.push(transmit("[2001:db8::1]:9".parse().unwrap(), 10, None));
-    flush(&mut batch, &socket, &mut stats).await;
+    flush(&mut batch, &sockets, &mut stats).await;
     assert!(batch.is_empty());
     assert_eq!((stats.send_errors, stats.datagrams_sent), (1, 0));
 }
 
 #[tokio::test]
 async fn a_train_the_system_refuses_is_sent_in_single_datagrams() {
-    let socket = socket();
+    let sockets = sockets();
     let (mut batch, mut stats) = (SendBatch::new(), EndpointStats::default());
     batch.push(transmit("[2001:db8::1]:9".parse().unwrap(), 35, Some(10)));
-    flush(&mut batch, &socket, &mut stats).await;
+    flush(&mut batch, &sockets, &mut stats).await;
     assert_eq!(stats.send_errors, 4);
 }
 

@@ -61,6 +61,18 @@ fn the_oldest_goes_where_there_is_no_room() {
 }
 
 #[test]
+fn contexts_count_as_well() {
+    let (sessions, now) = (Sessions::new(CAPACITY), Instant::now());
+    let context: Arc<[u8]> = vec![1; 100].into();
+    let session = Session {
+        context,
+        ..session(10, now)
+    };
+    assert!(sessions.put(&id(1), session));
+    assert_eq!(len(&sessions), (1, 1, 110));
+}
+
+#[test]
 fn long_sessions_are_bounded_by_their_bytes() {
     let (sessions, now) = (Sessions::new(CAPACITY), Instant::now());
     assert!(!sessions.put(&id(0), session(MAX_BYTES + 1, now)));

@@ -8,7 +8,7 @@ use super::{
     Event, Pair, Setup, client_address, client_setup, retry::retry, server_address, server_options,
 };
 use crate::{
-    config::TransportConfig,
+    config::{KnownVersions, TransportConfig},
     error::{By, ConnectionError},
     proto::{
         error::Code,
@@ -29,10 +29,14 @@ fn server() -> Setup {
 /// A client that has a ticket of the first server connects to the second.
 fn come_again(first: &Setup, second: &Setup) -> Pair {
     let mut client = client_setup(KeyExchange::default(), Backend::Rustls);
-    client.transport = Arc::new(TransportConfig::new().early_data(EarlyData::On));
-    let mut pair = Pair::of(&client, first);
+    client.transport = Arc::new(
+        TransportConfig::new()
+            .early_data(EarlyData::On)
+            .remember_versions(KnownVersions::default()),
+    );
+    let mut pair = Pair::between(&client, first.clone());
     pair.run();
-    let mut pair = Pair::of(&client, second);
+    let mut pair = Pair::between(&client, second.clone());
     assert_eq!(pair.client.events(), [Event::EarlyDataReady]);
     pair
 }
@@ -92,10 +96,11 @@ fn both_ends_drop_their_0_rtt_keys() {
 /// Proves: rfc9001 8.3 crypto-in-0rtt-closes
 #[test]
 fn frames_that_answer_close_the_connection_in_0_rtt() {
-    fn frame(frame: impl Encode + 'static) -> Box<dyn Fn(&mut FrameWriter<'_>)> {
+    type Fill = Box<dyn Fn(&mut FrameWriter<'_>)>;
+    fn frame(frame: impl Encode + 'static) -> Fill {
         Box::new(move |out| assert!(out.write(&frame)))
     }
-    let forbidden: [(u64, Box<dyn Fn(&mut FrameWriter<'_>)>); 6] = [
+    let forbidden: [(u64, Fill); 6] = [
         (
             0x02,
             Box::new(|out| {

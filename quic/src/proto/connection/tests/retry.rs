@@ -20,7 +20,7 @@ pub(super) fn retry(pair: &mut Pair, scid: Cid) -> Vec<u8> {
     let client = pair.client.connection();
     let local = client.local_cids().next().unwrap();
     let mut buffer = vec![0; limits::MIN_DATAGRAM];
-    let retry = Retry::new(Version::V1, local, scid, TOKEN);
+    let retry = Retry::new(client.version(), local, scid, TOKEN);
     let size = retry.encode(&client.original_dcid, 0, &mut buffer);
     buffer.truncate(size.unwrap());
     buffer

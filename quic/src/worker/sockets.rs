@@ -1,0 +1,223 @@
+use std::{
+    net::SocketAddr,
+    task::{Context, Poll},
+};
+
+use crate::{
+    proto::{
+        endpoint::{SocketId, Transmit},
+        limits,
+    },
+    udp::{Buffers, Socket},
+};
+
+/// The sockets of a worker: those it was made with, and those that connections moved to.
+pub(super) struct Sockets {
+    /// By their ids. There is always one.
+    bound: Vec<Option<Bound>>,
+    /// Where new connections leave from.
+    primary: SocketId,
+    /// Whose turn it is to be received from.
+    turn: usize,
+}
+
+struct Bound {
+    socket: Socket,
+    kept: Kept,
+    /// Connections that use it.
+    users: usize,
+}
+
+/// How long a socket stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// As long as the worker.
+    Always,
+    /// Until no connection uses it.
+    WhileUsed,
+}
+
+/// The sockets that a connection uses besides those that are kept anyway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Used(u16);
+
+impl Sockets {
+    /// Sockets that are kept, the one that new connections leave from first.
+    pub(super) fn new(sockets: Vec<Socket>) -> Self {
+        let bound = |socket| {
+            Some(Bound {
+                socket,
+                kept: Kept::Always,
+                users: 0,
+            })
+        };
+        Self {
+            bound: sockets.into_iter().map(bound).collect(),
+            primary: SocketId::default(),
+            turn: 0,
+        }
+    }
+
+    pub(super) fn get(&self, id: SocketId) -> Option<&Socket> {
+        let bound = self.bound.get(usize::from(id.0))?.as_ref()?;
+        Some(&bound.socket)
+    }
+
+    /// Where new connections leave from.
+    pub(super) const fn primary(&self) -> SocketId {
+        self.primary
+    }
+
+    /// Takes one that connections may move to; gives it back where there are too many.
+    pub(super) fn add(&mut self, socket: Socket) -> Result<SocketId, Socket> {
+        let free = self.bound.iter().position(Option::is_none);
+        let place = free.unwrap_or(self.bound.len());
+        if place >= limits::SOCKETS {
+            return Err(socket);
+        }
+        let bound = Some(Bound {
+            socket,
+            kept: Kept::WhileUsed,
+            users: 0,
+        });
+        match self.bound.get_mut(place) {
+            Some(empty) => *empty = bound,
+            None => self.bound.push(bound),
+        }
+        Ok(SocketId(place as u8))
+    }
+
+    /// Lets new connections leave from another socket, and gives the one before. Where there are too
+    /// many, one that connections moved to gives way.
+    pub(super) fn set_primary(&mut self, socket: Socket) -> SocketId {
+        let old = self.primary;
+        self.primary = match self.add(socket) {
+            Ok(id) => id,
+            Err(socket) => {
+                let gives_way = |bound: &Bound| bound.kept == Kept::WhileUsed;
+                let place = self
+                    .bound
+                    .iter()
+                    .position(|bound| bound.as_ref().is_some_and(gives_way))
+                    .unwrap_or(old.0.into());
+                if let Some(Some(bound)) = self.bound.get_mut(place) {
+                    bound.socket = socket;
+                }
+                SocketId(place as u8)
+            }
+        };
+        self.set_kept(self.primary, Kept::Always);
+        old
+    }
+
+    /// Keeps a socket no longer than it is used, unless new connections leave from it.
+    pub(super) fn release(&mut self, id: SocketId) {
+        if id != self.primary {
+            self.set_kept(id, Kept::WhileUsed);
+            self.close_unused(id);
+        }
+    }
+
+    fn set_kept(&mut self, id: SocketId, kept: Kept) {
+        if let Some(Some(bound)) = self.bound.get_mut(usize::from(id.0)) {
+            bound.kept = kept;
+        }
+    }
+
+    /// Closes a socket that nobody uses.
+    pub(super) fn close_unused(&mut self, id: SocketId) {
+        if let Some(place) = self.bound.get_mut(usize::from(id.0))
+            && place
+                .as_ref()
+                .is_some_and(|bound| bound.users == 0 && bound.kept == Kept::WhileUsed)
+        {
+            *place = None;
+        }
+    }
+
+    /// Whether there is but the one that a worker starts with, so that nobody need be counted.
+    pub(super) fn is_single(&self) -> bool {
+        self.bound.len() <= 1
+    }
+
+    /// Notes what a connection uses now, and closes what it was the last to use.
+    pub(super) fn recount(&mut self, used: &mut Used, uses: impl Fn(SocketId) -> bool) {
+        for place in 0..self.bound.len() {
+            let (id, bit) = (SocketId(place as u8), 1 << place);
+            let Some(Some(bound)) = self.bound.get_mut(place) else {
+                used.0 &= !bit;
+                continue;
+            };
+            match (used.0 & bit != 0, uses(id)) {
+                (false, true) => {
+                    used.0 |= bit;
+                    bound.users += 1;
+                }
+                (true, false) => {
+                    used.0 &= !bit;
+                    bound.users = bound.users.saturating_sub(1);
+                    self.close_unused(id);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Every socket with its id, beginning with another one each time.
+    pub(super) fn take_turns(&mut self) -> impl Iterator<Item = SocketId> + use<> {
+        let (count, first) = (self.bound.len().max(1), self.turn);
+        self.turn = (first + 1) % count;
+        (0..count).map(move |step| SocketId(((first + step) % count) as u8))
+    }
+
+    /// Datagrams that one call may send from there.
+    pub(super) fn max_datagrams(&self, id: SocketId) -> usize {
+        self.get(id).map_or(1, Socket::max_datagrams)
+    }
+
+    /// Receives a batch from one of them.
+    pub(super) fn receive(&self, id: SocketId, buffers: &mut Buffers) -> std::io::Result<usize> {
+        let socket = self.get(id).ok_or(std::io::ErrorKind::WouldBlock)?;
+        socket.receive(buffers)
+    }
+
+    /// Sends from the socket that is meant. What is to leave from one that was closed is lost.
+    pub(super) fn send(&self, transmit: &Transmit, contents: &[u8]) -> std::io::Result<()> {
+        self.get(transmit.local.socket)
+            .map_or(Ok(()), |socket| socket.send(transmit, contents))
+    }
+
+    /// Ready when there may be something to receive from any.
+    pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let ready = self
+            .bound
+            .iter()
+            .flatten()
+            .any(|bound| bound.socket.poll_readable(cx).is_ready());
+        if ready {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+
+    /// Ready when there may be room to send from one of them.
+    pub(super) fn poll_writable(&self, id: SocketId, cx: &mut Context<'_>) -> Poll<()> {
+        self.get(id)
+            .map_or(Poll::Ready(()), |socket| socket.poll_writable(cx))
+    }
+
+    /// Where they are bound to, the one that new connections leave from first.
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
+        let primary = self.get(self.primary).into_iter();
+        let others = self.bound.iter().enumerate().filter_map(|(place, bound)| {
+            let bound = bound.as_ref()?;
+            let other = place != usize::from(self.primary.0) && bound.kept == Kept::Always;
+            other.then_some(&bound.socket)
+        });
+        primary.chain(others).map(Socket::local_address).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

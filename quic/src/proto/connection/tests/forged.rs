@@ -42,6 +42,7 @@ fn newest(connection: &Connection, space: Space) -> Option<u64> {
     connection.spaces[space].largest().map(|(pn, _)| pn)
 }
 
+/// Proves: rfc9000 14.1 small-initials-are-dropped
 #[test]
 fn a_server_drops_initials_in_small_datagrams() {
     let mut pair = with_client_hello();

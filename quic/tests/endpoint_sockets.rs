@@ -15,7 +15,11 @@ fn message() -> Vec<u8> {
 
 async fn pair_from(address: &str) -> Pair {
     let client = Endpoint::builder().client(client_config());
-    Pair::of(server("127.0.0.1:0"), client.bind(address).expect("a free port")).await
+    Pair::of(
+        server("127.0.0.1:0"),
+        client.bind(address).expect("a free port"),
+    )
+    .await
 }
 
 #[tokio::test]
@@ -203,7 +207,7 @@ async fn datagrams_grow_up_to_what_is_asked_for() {
     }
 }
 
-/// Proves: rfc9000 14 datagrams-are-not-fragmented
+/// Proves: rfc9000 14 no-fragments
 /// Proves: rfc8899 5.3 search-ends-near-the-path-mtu
 ///
 /// The test runs itself in a network of its own, whose loopback interface carries 1400 bytes.

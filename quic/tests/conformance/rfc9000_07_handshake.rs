@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use hybriq::{
     ConnectionError, TransportConfig,
     proto::packet::{Cid, Header, Space},
-    sim::{Idle, Network, World, ms},
+    sim::{Idle, InitialFrame, Network, World, build_initial, ms},
     tls::{Backend, ClientOptions, Side, Trust},
 };
 
 use crate::{
     duo::{client, server},
-    invariants::Long,
+    invariants::{Long, answers},
     stalled::{give, heard_initials_only, heard_nothing, ping, received},
 };
 
@@ -34,6 +34,18 @@ fn a_client_that_hears_nothing_keeps_the_id_it_made_up() {
         made_up.insert(ids[0].dcid.clone());
     }
     assert_eq!(made_up.len(), 20);
+}
+
+/// Proves: rfc9000 7.2 short-first-dcids-are-dropped
+#[test]
+fn a_server_takes_no_first_packet_with_a_short_id() {
+    for (len, count) in [(0, 0), (7, 0), (8, 1), (20, 1)] {
+        let dcid = Cid::new(&[1; 20][..len]).unwrap();
+        let data = vec![1, 0, 5, 0];
+        let begin = InitialFrame::Crypto { offset: 0, data };
+        let packet = build_initial(dcid, Cid::from([2; 8]), 0, &[begin]);
+        assert_eq!(answers(packet).len(), count, "{len} bytes");
+    }
 }
 
 fn other_source(header: &mut Header<'_>) {

@@ -73,7 +73,7 @@ fn lost_probes_are_no_congestion() {
     assert_eq!((stats.packets_lost, stats.congestion_events), (0, 0));
 }
 
-/// Proves: rfc9000 14.1 first-flight-of-1200-bytes
+/// Proves: rfc9000 8.1 client-initials-are-full
 #[test]
 fn nothing_exceeds_1200_bytes_before_the_handshake_is_confirmed() {
     let large = || transport().max_datagram_size(65_000);

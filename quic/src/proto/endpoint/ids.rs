@@ -17,6 +17,8 @@ pub(super) struct Ids {
     worker: u8,
     /// How many there are, as far as it is known.
     workers: Option<u8>,
+    /// As it was given, and with the key of the workers.
+    plain: Arc<dyn CidGenerator>,
     generator: Arc<dyn CidGenerator>,
     len: usize,
     reset_key: ResetKey,
@@ -32,14 +34,19 @@ pub enum StatelessReset {
     Off,
 }
 
+fn keyed(plain: &Arc<dyn CidGenerator>, key: &ResetKey) -> Arc<dyn CidGenerator> {
+    plain.keyed(key).unwrap_or_else(|| plain.clone())
+}
+
 impl Ids {
     pub(super) fn new(worker: u8, reset_key: ResetKey) -> Self {
-        let generator = RandomCids::default();
+        let plain: Arc<dyn CidGenerator> = Arc::new(RandomCids::default());
         Self {
             worker,
             workers: None,
-            len: generator.len(),
-            generator: Arc::new(generator),
+            len: plain.len(),
+            generator: keyed(&plain, &reset_key),
+            plain,
             reset_key,
             resets: StatelessReset::On,
         }
@@ -77,11 +84,14 @@ impl Endpoint {
     /// 8 to 20 bytes are possible, and none.
     pub fn set_cid_generator(&mut self, generator: Arc<dyn CidGenerator>) {
         self.ids.len = generator.len().min(limits::MAX_CID_LEN);
-        self.ids.generator = generator;
+        self.ids.generator = keyed(&generator, &self.ids.reset_key);
+        self.ids.plain = generator;
     }
 
-    /// Makes stateless reset tokens with another key, which is random otherwise.
+    /// Makes stateless reset tokens with another key, which is random otherwise. To be called before
+    /// there are any connections.
     pub fn set_reset_key(&mut self, key: ResetKey) {
+        self.ids.generator = keyed(&self.ids.plain, &key);
         self.ids.reset_key = key;
     }
 

@@ -9,7 +9,12 @@ use hybriq_tls::{Backend, ClientOptions, EarlyData, Identity, PrivateKeyDer, Ser
 use super::{Arrival, Endpoint, Local, Routed, Setup, hello_table::Crypto};
 use crate::{
     config::TransportConfig,
-    proto::{limits, packet::Cid, random::SystemRandom},
+    proto::{
+        cids::{CidGenerator as _, RandomCids, ResetKey},
+        limits,
+        packet::Cid,
+        random::SystemRandom,
+    },
     sim::{InitialFrame, build_initial, join, open_initials},
 };
 
@@ -139,18 +144,45 @@ fn answers_to_strangers_are_bounded() {
     assert_eq!(answers.count(), limits::WAITING_ANSWERS);
 }
 
+/// The index of the worker is in the first byte, and shows to nobody who has not the key.
+///
+/// Proves: rfc9000 5.1 ids-tell-nothing
+#[test]
+fn ids_of_one_worker_look_like_any() {
+    let mut endpoint = server();
+    let firsts: std::collections::HashSet<u8> = (0..1000)
+        .map(|_| endpoint.issue().0.as_bytes()[0])
+        .collect();
+    assert!(firsts.len() > 200, "{}", firsts.len());
+    let mut bytes = [0; 8];
+    let plain = RandomCids::default();
+    for worker in [0, 1, 255] {
+        for key in [[1; 32], [2; 32]] {
+            let keyed = plain.keyed(&ResetKey::from_secret(key)).expect("a key");
+            keyed.generate(worker, &mut bytes);
+            assert_eq!(keyed.worker(&bytes), Some(worker));
+            bytes[7] ^= 1;
+        }
+    }
+}
+
 #[test]
 fn a_packet_with_an_id_of_another_worker_is_foreign() {
     let now = Instant::now();
     let mut endpoint = server();
-    let mut datagram = vec![0x40; 40];
-    datagram[1] = 3;
-    let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
+    let key = ResetKey::from_secret([7; 32]);
+    endpoint.set_reset_key(key.clone());
+    let generator = RandomCids::default().keyed(&key).expect("it hides workers");
+    let datagram_of = |worker| {
+        let mut datagram = vec![0x40; 40];
+        generator.generate(worker, &mut datagram[1..9]);
+        datagram
+    };
+    let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram_of(3));
     assert!(matches!(routed, Routed::Foreign(3)), "{routed:?}");
     endpoint.set_workers(3);
     for own in [0, 3] {
-        datagram[1] = own;
-        let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
+        let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram_of(own));
         assert!(matches!(routed, Routed::Consumed), "{routed:?}");
     }
     assert_eq!(endpoint.stats().stateless_resets, 2);

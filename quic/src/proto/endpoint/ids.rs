@@ -17,8 +17,6 @@ pub(super) struct Ids {
     worker: u8,
     /// How many there are, as far as it is known.
     workers: Option<u8>,
-    /// As it was given, and with the key of the workers.
-    plain: Arc<dyn CidGenerator>,
     generator: Arc<dyn CidGenerator>,
     len: usize,
     reset_key: ResetKey,
@@ -34,19 +32,14 @@ pub enum StatelessReset {
     Off,
 }
 
-fn keyed(plain: &Arc<dyn CidGenerator>, key: &ResetKey) -> Arc<dyn CidGenerator> {
-    plain.keyed(key).unwrap_or_else(|| plain.clone())
-}
-
 impl Ids {
     pub(super) fn new(worker: u8, reset_key: ResetKey) -> Self {
-        let plain: Arc<dyn CidGenerator> = Arc::new(RandomCids::default());
+        let generator = RandomCids::default();
         Self {
             worker,
             workers: None,
-            len: plain.len(),
-            generator: keyed(&plain, &reset_key),
-            plain,
+            len: generator.len(),
+            generator: Arc::new(generator),
             reset_key,
             resets: StatelessReset::On,
         }
@@ -84,14 +77,11 @@ impl Endpoint {
     /// 8 to 20 bytes are possible, and none.
     pub fn set_cid_generator(&mut self, generator: Arc<dyn CidGenerator>) {
         self.ids.len = generator.len().min(limits::MAX_CID_LEN);
-        self.ids.generator = keyed(&generator, &self.ids.reset_key);
-        self.ids.plain = generator;
+        self.ids.generator = generator;
     }
 
-    /// Makes stateless reset tokens with another key, which is random otherwise. To be called before
-    /// there are any connections.
+    /// Makes stateless reset tokens with another key, which is random otherwise.
     pub fn set_reset_key(&mut self, key: ResetKey) {
-        self.ids.generator = keyed(&self.ids.plain, &key);
         self.ids.reset_key = key;
     }
 

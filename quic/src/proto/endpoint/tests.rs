@@ -150,6 +150,9 @@ fn answers_to_strangers_are_bounded() {
 #[test]
 fn ids_of_one_worker_look_like_any() {
     let mut endpoint = server();
+    let mut config = crate::config::Ids::default();
+    config.settle();
+    config.apply(&mut endpoint, 4);
     let firsts: std::collections::HashSet<u8> = (0..1000)
         .map(|_| endpoint.issue().0.as_bytes()[0])
         .collect();
@@ -170,19 +173,14 @@ fn ids_of_one_worker_look_like_any() {
 fn a_packet_with_an_id_of_another_worker_is_foreign() {
     let now = Instant::now();
     let mut endpoint = server();
-    let key = ResetKey::from_secret([7; 32]);
-    endpoint.set_reset_key(key.clone());
-    let generator = RandomCids::default().keyed(&key).expect("it hides workers");
-    let datagram_of = |worker| {
-        let mut datagram = vec![0x40; 40];
-        generator.generate(worker, &mut datagram[1..9]);
-        datagram
-    };
-    let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram_of(3));
+    let mut datagram = vec![0x40; 40];
+    datagram[1] = 3;
+    let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
     assert!(matches!(routed, Routed::Foreign(3)), "{routed:?}");
     endpoint.set_workers(3);
     for own in [0, 3] {
-        let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram_of(own));
+        datagram[1] = own;
+        let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
         assert!(matches!(routed, Routed::Consumed), "{routed:?}");
     }
     assert_eq!(endpoint.stats().stateless_resets, 2);

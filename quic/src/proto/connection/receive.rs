@@ -435,7 +435,7 @@ pub(super) fn key_update_error(Violation(reason): Violation) -> TransportError {
     TransportError::new(Code::KEY_UPDATE_ERROR, reason)
 }
 
-fn reserved_bits() -> TransportError {
+pub(crate) fn reserved_bits() -> TransportError {
     TransportError::new(
         Code::PROTOCOL_VIOLATION,
         "reserved bits of a packet header are set",

@@ -47,7 +47,7 @@ fn with_extensions(extensions: &[u8]) -> Vec<u8> {
     message
 }
 
-/// Proves: rfc9001 4.6.1 another-early-data-size-is-a-protocol-violation
+/// Proves: rfc9001 4.6.1 early-data-size-is-fixed
 #[test]
 fn early_data_is_unlimited_or_the_ticket_is_a_violation() {
     let other = [0, 99, 0, 1, 7];

@@ -60,7 +60,7 @@ fn answer(message: FromClient) -> Result<(), Failure> {
 pub(crate) fn transport(settings: &Settings) -> TransportConfig {
     let config = TransportConfig::new();
     match settings.datagram_size {
-        Some(bytes) => config.datagram_size(bytes),
+        Some(bytes) => config.datagram_size(bytes).without_mtu_discovery(),
         None => config,
     }
 }

@@ -45,6 +45,7 @@ impl Hybriq {
             .stream_receive_window(window)
             .max_send_buffer(window)
             .datagram_size(DATAGRAM)
+            .without_mtu_discovery()
             .congestion(self.congestion.clone())
     }
 }

@@ -510,6 +510,17 @@ impl TransportConfig {
     /// address. Default: none.
     ///
     /// The endpoint has to receive there too.
+    ///
+    /// # Examples
+    /// ```
+    /// use hybriq::TransportConfig;
+    ///
+    /// # fn run() -> Result<(), std::net::AddrParseError> {
+    /// let own = "203.0.113.7:4433".parse()?;
+    /// let config = TransportConfig::new().preferred_address(Some(own), None);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub const fn preferred_address(
         mut self,
@@ -528,6 +539,13 @@ impl TransportConfig {
     /// Asks the peer not to move to another address (RFC 9000 §18.2), as a server may have to that
     /// is found by its peer's address. A peer behind a NAT that gives it another port is followed
     /// all the same; it cannot know. Default: a peer may move.
+    ///
+    /// # Examples
+    /// ```
+    /// use hybriq::TransportConfig;
+    ///
+    /// let config = TransportConfig::new().without_migration();
+    /// ```
     #[must_use]
     pub const fn without_migration(mut self) -> Self {
         self.migration = false;

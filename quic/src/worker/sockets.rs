@@ -69,11 +69,11 @@ impl Sockets {
     }
 
     /// Takes one that connections may move to; gives it back where there are too many.
-    pub(super) fn add(&mut self, socket: Socket) -> Result<SocketId, Socket> {
+    pub(super) fn add(&mut self, socket: Socket) -> Result<SocketId, Box<Socket>> {
         let free = self.bound.iter().position(Option::is_none);
         let place = free.unwrap_or(self.bound.len());
         if place >= limits::SOCKETS {
-            return Err(socket);
+            return Err(Box::new(socket));
         }
         let bound = Some(Bound {
             socket,
@@ -101,7 +101,7 @@ impl Sockets {
                     .position(|bound| bound.as_ref().is_some_and(gives_way))
                     .unwrap_or(old.0.into());
                 if let Some(Some(bound)) = self.bound.get_mut(place) {
-                    bound.socket = socket;
+                    bound.socket = *socket;
                 }
                 SocketId(place as u8)
             }

@@ -6,11 +6,13 @@
 )]
 
 mod duo;
+mod parameters;
 mod rfc9000_02_streams;
 mod rfc9000_03_stream_states;
 mod rfc9000_04_flow_control;
 mod rfc9000_10_termination;
 mod rfc9000_13_reliability;
+mod rfc9000_18_parameters;
 mod rfc9000_19_frames;
 mod table;
 mod table_is_complete;

@@ -126,7 +126,8 @@ fn come_again(world: &mut World, client: &Setup, app: Ask) {
 /// What it takes a client from its first datagram to its answer.
 fn answered_after(world: &World, index: usize) -> Duration {
     let client = world.client(index);
-    client.done_at.expect("the client got its answer") - client.began_at
+    let done_at = client.done_at.expect("the client got its answer");
+    done_at.saturating_sub(client.began_at)
 }
 
 fn early_data(world: &World, index: usize) -> [EarlyData; 2] {

@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 
 use hybriq::{
-    MigrateError,
+    EarlyData, MigrateError,
     proto::endpoint::{Local, SocketId},
-    sim::{Network, Stage, World, ms, one_in, per_mille},
+    sim::{Ask, Network, Progress, Stage, World, ms, one_in, per_mille},
 };
 
 use crate::{
     path_support::{Switch, download, elsewhere, finish, server_sees, start_download},
-    support::{LIMIT, client_with, server_with, transport},
+    support::{LIMIT, client_with, early_pair, server_with, transport},
 };
 
 const MIB: usize = 1024 * 1024;
@@ -148,7 +148,7 @@ fn a_client_may_move_again_and_again() {
 #[test]
 fn nobody_moves_before_the_handshake_is_confirmed() {
     let mut world = World::new(Network::new(1).delay(ms(10)), server_with(transport()));
-    world.connect(&client_with(transport()), hybriq::sim::Ask::one_byte());
+    world.connect(&client_with(transport()), Ask::one_byte());
     let local = world.bind_client(0, elsewhere(1));
     world.run_for(ms(5));
     assert_eq!(world.migrate(0, local), Err(MigrateError::NotConfirmed));
@@ -184,4 +184,45 @@ fn a_server_does_not_move() {
     );
     let refused = world.accepted_connection(0).migrate(now, local);
     assert_eq!(refused, Err(MigrateError::Server));
+}
+
+/// Proves: rfc9000 9.2 client-moves-once-the-new-path-is-validated
+/// Proves: rfc9001 4.6 early-data-and-migration
+#[test]
+fn a_connection_that_began_in_0_rtt_moves_despite_loss_and_key_updates() {
+    const BYTES: usize = 256 * 1024;
+    for seed in 0..3 {
+        for loss in [0, 20, 100] {
+            for updates in [0, 2] {
+                let (client, server) = early_pair(transport(), transport());
+                let network = Network::new(seed).delay(ms(10)).loss(per_mille(loss));
+                let mut world = World::new(network, server);
+                world.connect(&client, Ask::one_byte());
+                world.run(LIMIT);
+                world.connect(&client, Ask::streams(1, BYTES).early());
+                let confirmed = |world: &World| world.client(1).confirmed_at.is_some();
+                assert!(world.run_until(LIMIT, confirmed));
+                let local = world.bind_client(1, elsewhere(1));
+                let mut refused = world.migrate(1, local);
+                while refused == Err(MigrateError::NoConnectionId) {
+                    world.run_for(ms(10));
+                    refused = world.migrate(1, local);
+                }
+                assert_eq!(refused, Ok(()));
+                for _ in 0..updates {
+                    if world.client(1).closed.is_none() {
+                        world.client_connection(1).update_keys();
+                    }
+                    world.run_for(ms(30));
+                }
+                world.run(LIMIT);
+                let client = world.client(1);
+                let what = format!("seed {seed}, {loss} per mille, {updates} updates");
+                assert_eq!(client.progress(), Progress::Done, "{what}");
+                assert_eq!(client.moves.len(), 1, "{what}");
+                let early = client.handshake.as_ref().map(|it| it.early_data);
+                assert_eq!(early, Some(EarlyData::Accepted), "{what}");
+            }
+        }
+    }
 }

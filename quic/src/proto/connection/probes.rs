@@ -84,8 +84,8 @@ impl Connection {
 
     /// Answers first, and challenges. Says up to where packets were acknowledged.
     ///
-    /// On the path in use they come with a PING: not being a probing frame it moves
-    /// the peer back here, should somebody have made it believe that we left (RFC 9000 §9.3.3).
+    /// On the path in use they come with an ACK or a PING: not being probing frames these move the
+    /// peer back here, should somebody have made it believe that we left (RFC 9000 §9.3.3).
     fn write_probe_frames(
         &mut self,
         now: Instant,
@@ -106,13 +106,15 @@ impl Connection {
         if which != Which::Active || !answers {
             return None;
         }
-        frames.ping();
         let received = &self.spaces[Space::Data];
         let largest = received.largest().map(|(pn, _)| pn);
         let was_pending = received.is_ack_pending();
         self.write_ack(Space::Data, now, frames);
         let acks = was_pending && !self.spaces[Space::Data].is_ack_pending();
         self.stats.acks_sent += u64::from(acks);
+        if !acks {
+            frames.ping();
+        }
         largest.filter(|_| acks)
     }
 

@@ -243,3 +243,20 @@ proptest! {
         prop_assert!(end.drive().is_err());
     }
 }
+
+/// Proves: rfc9001 5.3 unknown-suites-are-no-error
+#[test]
+fn a_client_hello_with_an_unknown_suite_is_answered() {
+    for (client, server) in pairings() {
+        let mut hello = first_flight(client);
+        // Header, version, random, an empty session id, the suites behind their length.
+        let suites = 4 + 2 + 32 + 1;
+        let len = usize::from(u16::from_be_bytes([hello[suites], hello[suites + 1]]));
+        assert!(len >= 4, "more suites than one");
+        hello[suites + len..suites + len + 2].copy_from_slice(&[0xfa, 0xfa]);
+        let mut end = server_end(server);
+        end.inbox.initial.extend_from_slice(&hello);
+        assert_eq!(end.drive(), Ok(Status::NeedsPeer));
+        assert!(!end.outbox.crypto.initial.is_empty());
+    }
+}

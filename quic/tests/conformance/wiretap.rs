@@ -26,6 +26,11 @@ pub(crate) enum Seen {
         final_size: u64,
     },
     Ack(Vec<std::ops::RangeInclusive<u64>>),
+    Crypto {
+        offset: u64,
+        data: Vec<u8>,
+    },
+    HandshakeDone,
     Other,
 }
 
@@ -76,6 +81,11 @@ impl Subscriber for Wiretap {
                 final_size: frame.final_size,
             },
             Frame::Ack(ack) => Seen::Ack(ack.ranges().collect()),
+            Frame::Crypto(frame) => Seen::Crypto {
+                offset: frame.offset,
+                data: frame.data.to_vec(),
+            },
+            Frame::HandshakeDone => Seen::HandshakeDone,
             _ => Seen::Other,
         });
         self.0.lock().unwrap().push(Packet {

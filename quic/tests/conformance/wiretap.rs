@@ -31,6 +31,11 @@ pub(crate) enum Seen {
         id: Vec<u8>,
         token: Vec<u8>,
     },
+    Crypto {
+        offset: u64,
+        data: Vec<u8>,
+    },
+    HandshakeDone,
     Other,
 }
 
@@ -86,6 +91,11 @@ impl Subscriber for Wiretap {
                 id: frame.cid.as_bytes().to_vec(),
                 token: frame.reset_token.to_vec(),
             },
+            Frame::Crypto(frame) => Seen::Crypto {
+                offset: frame.offset,
+                data: frame.data.to_vec(),
+            },
+            Frame::HandshakeDone => Seen::HandshakeDone,
             _ => Seen::Other,
         });
         self.0.lock().unwrap().push(Packet {

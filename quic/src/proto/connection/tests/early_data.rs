@@ -423,6 +423,53 @@ fn a_late_0_rtt_packet_is_dropped_quietly() {
     assert_eq!(pair.server.close_reason(), None);
 }
 
+/// Proves: rfc9001 6.6 integrity-limit-closes
+#[test]
+fn forged_0_rtt_packets_count_for_the_integrity_limit() {
+    let mut pair = again();
+    deliver_flight(&mut pair);
+    let client = pair.client.connection();
+    let ping = |out: &mut FrameWriter<'_>| assert!(out.ping());
+    let mut datagram = client.forge(Space::Data, |_| (), 0, ping);
+    *datagram.last_mut().unwrap() ^= 1;
+    let keys = pair.server.connection().handshake.keys_mut();
+    keys.one_rtt_mut().unwrap().leave_failures(3);
+    let mut forge = || {
+        pair.server
+            .receive(pair.now, client_address(), &mut datagram.clone());
+        pair.server.close_reason()
+    };
+    assert_eq!([forge(), forge()], [None, None]);
+    match forge() {
+        Some(ConnectionError::Transport { code, .. }) => {
+            assert_eq!(code, Code::AEAD_LIMIT_REACHED);
+        }
+        reason => panic!("{reason:?}"),
+    }
+}
+
+/// Proves: rfc9001 6.6 update-before-confidentiality-limit
+#[test]
+fn a_client_whose_0_rtt_keys_are_spent_waits_for_others() {
+    let mut pair = again();
+    let keys = pair.client.connection().handshake.keys_mut();
+    keys.leave_zero_rtt(2);
+    let id = ask(&mut pair, 8000);
+    deliver_flight(&mut pair);
+    let client = pair.client.connection();
+    assert!(client.handshake.keys().zero_rtt().is_none());
+    let early = client.recovery.outstanding(Space::Data).count();
+    assert_eq!(early, 2);
+    pair.run();
+    assert_eq!(
+        pair.client.connection().early_data(),
+        EarlyDataStatus::Accepted
+    );
+    let streams = pair.server.connection().streams();
+    assert!(streams.is_early(id));
+    assert!(streams.totals().bytes_received >= 8000);
+}
+
 /// Proves: rfc9001 5.6 server-never-uses-0rtt-keys
 #[test]
 fn a_client_drops_0_rtt_packets() {

@@ -76,6 +76,7 @@ fn whole_hello(bytes: &[u8], dcid: Cid, scid: Cid) -> [Vec<u8>; 2] {
     [packet(0, 0, head), packet(1, head.len() as u64, tail)]
 }
 
+/// Proves: security 9 incoming-queue-is-capped
 #[test]
 fn clients_that_wait_for_a_decision_are_bounded() {
     let now = Instant::now();
@@ -201,6 +202,7 @@ fn a_client_hello_holds_its_bound_and_not_a_byte_more() {
     );
 }
 
+/// Proves: security 5 hellos-in-pieces-are-bounded
 #[test]
 fn partial_hellos_are_bounded_in_bytes_too() {
     let now = Instant::now();
@@ -242,6 +244,7 @@ fn kept_of(endpoint: &mut Endpoint, dcid: Cid, remote: SocketAddr) -> usize {
     kept.map_or(0, |kept| kept.packets.len())
 }
 
+/// Proves: security 5 undecryptable-packets-are-bounded
 #[test]
 fn early_packets_of_strangers_are_bounded() {
     let now = Instant::now();

@@ -51,6 +51,7 @@ impl Pair {
 }
 
 /// Proves: rfc9001 6.4 old-keys-after-new-ones-are-an-error
+/// Proves: security 7 key-phase-abuse-closes
 #[test]
 fn old_keys_with_a_higher_number_close_the_connection() {
     let mut pair = pair();
@@ -68,6 +69,7 @@ fn old_keys_with_a_higher_number_close_the_connection() {
 }
 
 /// Proves: rfc9001 6.2 consecutive-updates-without-acknowledgement-are-an-error
+/// Proves: security 7 key-phase-abuse-closes
 #[test]
 fn two_updates_without_an_acknowledgement_close_the_connection() {
     for acknowledged in [true, false] {
@@ -94,6 +96,7 @@ fn two_updates_without_an_acknowledgement_close_the_connection() {
 }
 
 /// Proves: rfc9001 6 no-update-before-the-handshake-is-confirmed
+/// Proves: security 7 key-phase-abuse-closes
 #[test]
 fn an_update_before_the_handshake_is_confirmed_closes_the_connection() {
     let mut pair = pair();
@@ -116,6 +119,7 @@ fn an_update_before_the_handshake_is_confirmed_closes_the_connection() {
 }
 
 /// Proves: rfc9001 6.2 old-keys-cannot-acknowledge-new-ones
+/// Proves: security 7 key-phase-abuse-closes
 #[test]
 fn an_acknowledgement_under_old_keys_of_a_packet_under_new_ones_closes_the_connection() {
     let mut pair = pair();
@@ -159,6 +163,7 @@ fn a_packet_that_was_overtaken_by_an_update_is_opened_for_three_pto() {
 }
 
 /// Proves: rfc9001 6.6 integrity-limit-closes-the-connection
+/// Proves: security 7 forgeries-are-counted
 #[test]
 fn forgeries_up_to_the_integrity_limit_end_the_connection() {
     let mut pair = pair();

@@ -26,7 +26,7 @@ fn datagrams_of_odd_sizes_do_not_close() {
             }
         }
         // The smallest there are.
-        duo.send(from, |out| ping(out));
+        duo.send(from, ping);
         duo.assert_alive();
     }
 }

@@ -115,7 +115,6 @@ fn an_update_before_the_handshake_is_confirmed_closes_the_connection() {
     pair.expect_violation();
 }
 
-/// Proves: rfc9001 6.2 old-keys-cannot-acknowledge-new-ones
 #[test]
 fn an_acknowledgement_under_old_keys_of_a_packet_under_new_ones_closes_the_connection() {
     let mut pair = pair();

@@ -83,10 +83,11 @@ fn upgraded(network: Network, (client, server): &(Setup, Setup)) -> World {
     world
 }
 
-/// Proves: rfc9368 2.3 compatible-negotiation-takes-no-round-trip
-/// Proves: rfc9369 4.1 crypto-frames-of-the-server-in-the-negotiated-version
-/// Proves: rfc9369 4.1 handshake-packets-in-the-negotiated-version
-/// Proves: rfc9369 4.1 client-goes-on-in-the-negotiated-version
+/// Proves: rfc9368 2.3 compatible-negotiation-needs-no-round-trip
+/// Proves: rfc9369 4.1 server-answers-in-the-negotiated-version
+/// Proves: rfc9368 3 unknown-versions-are-ignored
+/// Proves: rfc9369 4.1 client-follows-the-first-long-header
+/// Proves: rfc9369 4 compatible-with-version-1
 #[test]
 fn both_ends_move_to_version_2_without_a_further_round_trip() {
     let world = upgraded(plain(1), &pair());
@@ -98,7 +99,7 @@ fn both_ends_move_to_version_2_without_a_further_round_trip() {
     assert!(client[1..].iter().all(|(_, version)| *version == V2));
 }
 
-/// Proves: rfc9369 4.1 compatible-negotiation-works-in-either-direction
+/// Proves: rfc9369 4 compatible-with-version-1
 #[test]
 fn both_ends_move_to_version_1_where_the_server_prefers_it() {
     let client = client_with(both().first_version(Version::V2));
@@ -120,6 +121,7 @@ fn a_client_may_begin_in_the_version_that_the_server_prefers() {
     }
 }
 
+/// Proves: rfc9368 2.3 server-chooses-from-the-offer
 #[test]
 fn an_end_that_speaks_version_1_only_is_spoken_to_in_version_1() {
     let one = speaking(&[Version::V1]);
@@ -175,7 +177,7 @@ fn the_halves_of_a_client_hello_may_be_swapped_on_the_way_to_version_2() {
     }
 }
 
-/// Proves: rfc9369 4.1 original-version-until-the-parameters-are-known
+/// Proves: rfc9369 4.1 server-answers-in-the-negotiated-version
 #[test]
 fn half_a_client_hello_is_acknowledged_in_its_own_version() {
     let network = plain(1).toward(Side::Server, DelayNth::new([1], RTT));
@@ -189,7 +191,7 @@ fn half_a_client_hello_is_acknowledged_in_its_own_version() {
     assert!(rest.iter().all(|initial| initial.version == Version::V2));
 }
 
-/// Proves: rfc9369 4.1 original-initial-keys-kept-until-a-handshake-packet
+/// Proves: rfc9369 4.1 server-answers-in-the-negotiated-version
 #[test]
 fn a_client_that_heard_nothing_is_understood_in_its_own_version() {
     let network = plain(1).toward(Side::Client, DropNth::new(0..3));
@@ -211,7 +213,7 @@ fn a_client_that_heard_nothing_is_understood_in_its_own_version() {
     assert_eq!(agreed(&world), [Version::V2; 2]);
 }
 
-/// Proves: rfc9368 2.1 client-starts-again-in-a-listed-version
+/// Proves: rfc9368 2.1 incompatible-negotiation-starts-anew
 /// Proves: rfc9000 6.1 server-answers-other-versions-with-version-negotiation
 #[test]
 fn a_server_of_one_version_takes_a_round_trip_more_from_a_client_that_begins_in_the_other() {
@@ -236,7 +238,7 @@ fn a_server_of_one_version_takes_a_round_trip_more_from_a_client_that_begins_in_
     }
 }
 
-/// Proves: rfc9368 2.1 client-gives-up-without-a-common-version
+/// Proves: rfc9000 6.2 client-gives-up-on-version-negotiation
 #[test]
 fn ends_without_a_common_version_part_after_a_round_trip() {
     for (ours, theirs) in [(Version::V1, Version::V2), (Version::V2, Version::V1)] {
@@ -271,7 +273,9 @@ fn version_negotiation_error(by: By, reason: &ConnectionError) -> bool {
     )
 }
 
-/// Proves: rfc9368 4 client-would-have-chosen-the-same-version
+/// Proves: rfc9368 4 client-checks-what-it-would-have-chosen
+/// Proves: security 5 version-downgrade-is-detected
+/// Proves: rfc9368 2.1 forged-version-negotiation-is-detected
 #[test]
 fn a_forged_version_negotiation_packet_cannot_downgrade() {
     for theirs in [[Version::V1, Version::V2], [Version::V2, Version::V1]] {
@@ -290,7 +294,7 @@ fn a_forged_version_negotiation_packet_cannot_downgrade() {
     }
 }
 
-/// Proves: rfc9368 4 second-version-negotiation-ignored
+/// Proves: rfc9368 2.1 one-version-negotiation-per-connection
 #[test]
 fn an_attempt_that_version_negotiation_led_to_ignores_version_negotiation() {
     let client = client_with(both());
@@ -306,7 +310,6 @@ fn an_attempt_that_version_negotiation_led_to_ignores_version_negotiation() {
     assert_eq!(agreed(&world), [Version::V2; 2]);
 }
 
-/// Proves: rfc9368 2.1 servers-ignore-version-negotiation
 #[test]
 fn a_server_ignores_version_negotiation() {
     let (client, server) = pair();
@@ -403,7 +406,7 @@ fn failed(network: Network, client: &Setup, server: &Setup) -> World {
     world
 }
 
-/// Proves: rfc9368 4 server-checks-the-clients-chosen-version
+/// Proves: rfc9368 4 server-checks-chosen-version
 #[test]
 fn a_first_flight_that_changed_its_version_on_the_way_is_refused() {
     let (client, server) = pair();
@@ -419,6 +422,7 @@ fn a_first_flight_that_changed_its_version_on_the_way_is_refused() {
 ///
 /// Proves: rfc9369 4.1 packets-of-other-versions-dropped
 /// Proves: rfc9000 5.2.1 client-drops-other-versions
+/// Proves: rfc9369 4.1 other-versions-are-dropped
 #[test]
 fn an_answer_that_changed_its_version_on_the_way_leads_nowhere() {
     let one = speaking(&[Version::V1]);
@@ -432,7 +436,7 @@ fn an_answer_that_changed_its_version_on_the_way_leads_nowhere() {
 
 /// TLS binds its keys to the ClientHello as it was sent.
 ///
-/// Proves: rfc9368 4 version-information-is-authenticated
+/// Proves: rfc9368 2.3 server-chooses-from-the-offer
 #[test]
 fn version_information_cannot_be_stripped() {
     let strip = |hello: &[u8]| {

@@ -218,7 +218,7 @@ fn a_server_may_refuse_it_for_one_handshake() {
     }
 }
 
-/// Proves: rfc9000 7.4.1 early-data-is-refused-where-remembered-limits-changed
+/// Proves: rfc9000 7.4.1 server-keeps-what-0rtt-used
 #[test]
 fn early_data_is_refused_where_it_relies_on_what_has_changed() {
     for pairing in early_pairings() {

@@ -69,6 +69,7 @@ fn new_cid(sequence: u64, retire_prior_to: u64) -> NewConnectionId {
 }
 
 /// Proves: rfc9000 5.1.1 more-ids-than-our-limit-close
+/// Proves: security 3 cid-limit-violations-close
 #[test]
 fn an_id_beyond_the_limit_closes_with_connection_id_limit_error() {
     let mut pair = established();
@@ -82,6 +83,7 @@ fn an_id_beyond_the_limit_closes_with_connection_id_limit_error() {
 }
 
 /// Proves: rfc9000 5.1.2 retired-ids-are-not-forgotten
+/// Proves: security 3 retire-prior-to-stuffing-closes
 #[test]
 fn stuffing_with_retire_prior_to_closes_with_connection_id_limit_error() {
     let mut pair = established();
@@ -162,6 +164,7 @@ fn retirements_of_what_cannot_be_retired_close() {
     }
 }
 
+/// Proves: security 3 retire-floods-are-paced
 #[test]
 fn a_client_that_retires_ids_in_a_hurry_gets_others_at_a_bounded_rate() {
     let mut pair = established();

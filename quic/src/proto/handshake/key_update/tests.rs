@@ -10,7 +10,7 @@ fn keys(side: Side) -> OneRtt {
         let suite = Suite::Aes128GcmSha256;
         Secret::new(Level::OneRtt, writer, suite, &[7; 32]).unwrap()
     };
-    OneRtt::new(Version::V1, secret(side), &secret(side.peer()))
+    OneRtt::new(Version::V1, secret(side), &secret(side.peer()), 0)
 }
 
 fn now() -> Instant {

@@ -239,6 +239,7 @@ fn routing_needs_nothing_but_the_connection_id() {
 }
 
 proptest! {
+    /// Proves: security 1 arbitrary-bytes-are-errors-or-frames
     #[test]
     fn arbitrary_datagrams_are_split_or_dropped(
         form in prop_oneof![Just(vec![]), Just(vec![0xc0, 0, 0, 0, 1]), Just(vec![0xf0, 0, 0, 0, 1])],

@@ -63,7 +63,6 @@ fn a_transfer_goes_on_at_the_clients_other_address() {
     assert_eq!(late.count(), 0, "nothing but probes from the old address");
 }
 
-/// Proves: rfc9001 6 key-update-during-migration
 /// Proves: rfc9000 9.2 client-moves-once-the-new-path-is-validated
 #[test]
 fn loss_and_key_updates_do_not_keep_a_client_from_moving() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hybriq::{
     events::PacketKind,
     proto::packet::Space,
-    sim::{DropNth, Idle, Network, Raw, World, join, ms, one_in},
+    sim::{Datagram, DropNth, Idle, Network, Raw, SERVER_ADDRESS, World, join, ms, one_in},
     tls::Side,
 };
 
@@ -165,6 +165,28 @@ fn more_handshake_data_at_a_level_that_is_over() {
         let code = half.duo.verdict(from.peer()).map(|verdict| verdict.code);
         assert_eq!(code, Some(PROTOCOL_VIOLATION), "{kind:?}");
     }
+}
+
+/// Proves: rfc9001 4.1.3 old-levels-do-not-grow
+#[test]
+fn more_handshake_data_for_a_client_whose_tls_is_done() {
+    let mut half = HalfWay::new(complete);
+    let end = half.end_of_crypto(Side::Server, PacketKind::Handshake);
+    let whole = crypto(0, &ticket(None));
+    let server = half.duo.connection(Side::Server);
+    let last = server.forge(
+        Space::Data,
+        |_| (),
+        0,
+        |out| assert!(out.write(&Raw(&whole))),
+    );
+    let address = half.duo.world.client_host(0).address;
+    let datagram = Datagram::new(SERVER_ADDRESS, address, last);
+    half.duo.world.inject(Side::Client, datagram);
+    let frame = crypto(u16::try_from(end).unwrap(), &[4, 0]);
+    half.send(Side::Server, Space::Handshake, &frame);
+    let code = half.duo.verdict(Side::Client).map(|verdict| verdict.code);
+    assert_eq!(code, Some(PROTOCOL_VIOLATION));
 }
 
 /// Proves: rfc9001 4.4 no-post-handshake-authentication

@@ -29,7 +29,7 @@ fn a_wrong_key_phase_is_dropped_like_a_packet_that_does_not_open() {
         let to = from.peer();
         let (received, dropped, _) = count(&mut duo, to);
         let wrong = duo.connection(from).forge(Space::Data, flip, 0, |out| {
-            assert!(out.write(&Raw(&[1; 30])))
+            assert!(out.write(&Raw(&[1; 30])));
         });
         duo.put(from, wrong.clone());
         let mut changed = wrong;

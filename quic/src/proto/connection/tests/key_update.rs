@@ -50,9 +50,8 @@ impl Pair {
     }
 }
 
-/// Proves: rfc9001 6.4 old-keys-after-new-ones-are-an-error
-/// Proves: security 7 key-phase-abuse-closes
 /// Proves: rfc9001 6.4 numbers-and-keys-rise-together
+/// Proves: security 7 key-phase-abuse-closes
 #[test]
 fn old_keys_with_a_higher_number_close_the_connection() {
     let mut pair = pair();
@@ -69,9 +68,8 @@ fn old_keys_with_a_higher_number_close_the_connection() {
     pair.expect_violation();
 }
 
-/// Proves: rfc9001 6.2 consecutive-updates-without-acknowledgement-are-an-error
-/// Proves: security 7 key-phase-abuse-closes
 /// Proves: rfc9001 6.2 update-too-early-closes
+/// Proves: security 7 key-phase-abuse-closes
 #[test]
 fn two_updates_without_an_acknowledgement_close_the_connection() {
     for acknowledged in [true, false] {
@@ -97,9 +95,8 @@ fn two_updates_without_an_acknowledgement_close_the_connection() {
     }
 }
 
-/// Proves: rfc9001 6 no-update-before-the-handshake-is-confirmed
-/// Proves: security 7 key-phase-abuse-closes
 /// Proves: rfc9001 6.1 no-update-before-confirmation
+/// Proves: security 7 key-phase-abuse-closes
 #[test]
 fn an_update_before_the_handshake_is_confirmed_closes_the_connection() {
     let mut pair = pair();
@@ -121,7 +118,6 @@ fn an_update_before_the_handshake_is_confirmed_closes_the_connection() {
     pair.expect_violation();
 }
 
-/// Proves: rfc9001 6.2 old-keys-cannot-acknowledge-new-ones
 /// Proves: security 7 key-phase-abuse-closes
 #[test]
 fn an_acknowledgement_under_old_keys_of_a_packet_under_new_ones_closes_the_connection() {
@@ -165,9 +161,8 @@ fn a_packet_that_was_overtaken_by_an_update_is_opened_for_three_pto() {
     assert!(!pair.server.connection().is_closed());
 }
 
-/// Proves: rfc9001 6.6 integrity-limit-closes-the-connection
-/// Proves: security 7 forgeries-are-counted
 /// Proves: rfc9001 6.6 integrity-limit-closes
+/// Proves: security 7 forgeries-are-counted
 #[test]
 fn forgeries_up_to_the_integrity_limit_end_the_connection() {
     let mut pair = pair();

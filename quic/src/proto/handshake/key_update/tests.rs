@@ -113,7 +113,6 @@ fn a_client_cannot_know_that_the_handshake_is_confirmed_before_the_server_says_a
     assert_eq!(take(&mut keys(Side::Client), One, 0), Ok(Next));
 }
 
-/// Proves: rfc9001 6.2 old-keys-cannot-acknowledge-new-ones
 #[test]
 fn a_packet_under_old_keys_acknowledges_nothing_under_new_ones() {
     let mut keys = keys(Side::Client);

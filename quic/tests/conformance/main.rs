@@ -6,12 +6,29 @@
 )]
 
 mod duo;
+mod invariants;
+mod parameters;
+mod rfc8999;
 mod rfc9000_02_streams;
 mod rfc9000_03_stream_states;
 mod rfc9000_04_flow_control;
+mod rfc9000_05_connections;
+mod rfc9000_06_version_negotiation;
+mod rfc9000_07_handshake;
+mod rfc9000_08_address_validation;
 mod rfc9000_10_termination;
 mod rfc9000_13_reliability;
+mod rfc9000_14_datagram_size;
+mod rfc9000_17_packet_formats;
+mod rfc9000_18_parameters;
 mod rfc9000_19_frames;
+mod rfc9000_21_security;
+mod rfc9001_04_tls;
+mod rfc9001_05_protection;
+mod rfc9001_06_key_update;
+mod rfc9001_08_tls_of_quic;
+mod rfc9001_09_security;
+mod stalled;
 mod table;
 mod table_is_complete;
 mod wiretap;

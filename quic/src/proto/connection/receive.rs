@@ -442,7 +442,7 @@ fn too_many_failures() -> TransportError {
     )
 }
 
-fn reserved_bits() -> TransportError {
+pub(crate) fn reserved_bits() -> TransportError {
     TransportError::new(
         Code::PROTOCOL_VIOLATION,
         "reserved bits of a packet header are set",

@@ -261,9 +261,9 @@ fn each(mut run: impl FnMut(u64, u32, &[Version], Version)) {
     }
 }
 
-/// Proves: rfc9000 9.3 peer-is-followed-to-its-new-address
-/// Proves: rfc9000 9.2 client-moves-once-the-new-path-is-validated
-/// Proves: rfc9001 6.1 updates-of-both-ends-at-once
+/// Proves: rfc9000 9.3 data-follows-the-migration
+/// Proves: rfc9000 9 new-address-is-validated
+/// Proves: rfc9001 6.2 update-is-followed
 /// Proves: rfc9221 3 remembered-limit-for-0rtt
 #[test]
 fn a_connection_survives_everything_at_once() {

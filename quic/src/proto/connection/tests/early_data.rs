@@ -195,7 +195,8 @@ fn a_retry_repeats_early_data_under_new_numbers() {
 /// Proves: rfc9221 3 remembered-limit-for-0rtt
 #[test]
 fn a_server_that_accepts_and_allows_less_is_at_fault() {
-    let raises: [(&str, fn(&mut Params)); 3] = [
+    type Raise = fn(&mut Params);
+    let raises: [(&str, Raise); 3] = [
         ("initial_max_data", |params| params.initial_max_data += 1),
         ("initial_max_streams_uni", |params| {
             params.initial_max_streams_uni += 1;
@@ -313,7 +314,7 @@ fn refused_datagrams_are_counted_and_not_sent_again() {
         assert!(stats.dropped_unsent + stats.sent > 30, "{stats:?}");
         assert!(!client.datagrams().has_pending());
         pair.run();
-        assert_eq!(received(&mut pair), [Bytes::new(); 0]);
+        assert!(received(&mut pair).is_empty());
         let client = pair.client.connection();
         assert_eq!(client.max_datagram_size().is_some(), takes);
         let sent = client.send_datagram(Bytes::from_static(b"now"));

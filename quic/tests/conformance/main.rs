@@ -6,12 +6,23 @@
 )]
 
 mod duo;
+mod forger;
+mod pathtap;
+mod rfc8899;
 mod rfc9000_02_streams;
 mod rfc9000_03_stream_states;
 mod rfc9000_04_flow_control;
+mod rfc9000_08_path_validation;
+mod rfc9000_09_migration;
 mod rfc9000_10_termination;
 mod rfc9000_13_reliability;
+mod rfc9000_14_datagram_size;
 mod rfc9000_19_frames;
+mod rfc9221;
+mod rfc9287;
+mod rfc9368;
+mod rfc9369;
+mod security;
 mod table;
 mod table_is_complete;
 mod wiretap;

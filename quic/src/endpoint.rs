@@ -318,7 +318,8 @@ impl EndpointBuilder {
     }
 
     /// Binds a further socket, at most 7: for a server on several networks, or with a preferred
-    /// address (RFC 9000 §9.6). Connections are accepted on each, and start from the first.
+    /// address (RFC 9000 §9.6). Connections are accepted on each, and start from the first. Default:
+    /// none.
     ///
     /// # Examples
     /// ```no_run

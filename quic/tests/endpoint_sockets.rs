@@ -15,7 +15,11 @@ fn message() -> Vec<u8> {
 
 async fn pair_from(address: &str) -> Pair {
     let client = Endpoint::builder().client(client_config());
-    Pair::of(server("127.0.0.1:0"), client.bind(address).unwrap()).await
+    Pair::of(
+        server("127.0.0.1:0"),
+        client.bind(address).expect("a free port"),
+    )
+    .await
 }
 
 #[tokio::test]

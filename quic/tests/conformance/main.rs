@@ -7,6 +7,7 @@
 
 mod duo;
 mod forger;
+mod parameters;
 mod pathtap;
 mod rfc8899;
 mod rfc9000_02_streams;
@@ -17,6 +18,7 @@ mod rfc9000_09_migration;
 mod rfc9000_10_termination;
 mod rfc9000_13_reliability;
 mod rfc9000_14_datagram_size;
+mod rfc9000_18_parameters;
 mod rfc9000_19_frames;
 mod rfc9221;
 mod rfc9287;

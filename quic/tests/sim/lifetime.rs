@@ -114,6 +114,7 @@ fn a_client_that_hears_nothing_gives_up_after_the_handshake_timeout() {
     assert_eq!(world.trace().datagrams(), 12);
 }
 
+/// Proves: rfc9000 8 three-times-what-came
 #[test]
 fn a_client_that_vanishes_costs_the_server_at_most_three_times_what_it_sent() {
     let (client, server) = pair();
@@ -361,6 +362,7 @@ fn fails_with(client: &Setup, server: &Setup, alerts: &[u8]) {
     assert!(world.now() < LIMIT, "it fails at once, not by a timeout");
 }
 
+/// Proves: rfc9000 7 alpn-is-negotiated
 #[test]
 fn no_protocol_in_common_is_alert_120_on_both_ends() {
     for backend in Backend::ALL {

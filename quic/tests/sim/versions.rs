@@ -1,5 +1,7 @@
 //! Which version is spoken, whatever the network does to the choice (RFC 9368, RFC 9369 §4).
 
+use std::sync::Arc;
+
 use hybriq::{
     By, Code, ConnectionError, TransportConfig, Version,
     proto::{
@@ -10,12 +12,12 @@ use hybriq::{
         Ask, Datagram, DelayNth, DropNth, Hop, Idle, Initial, InitialFrame, Network, Node,
         PacketKind, Raw, Record, Recut, SERVER_ADDRESS, World, adversary, ms, packets,
     },
-    tls::{Backend, Group, KeyExchange, Side},
+    tls::{Backend, ConfigError, Group, KeyExchange, Provider, Session, Side, Start},
 };
 
 use crate::support::{
-    LIMIT, PTO, RTT, answered_after, check, client, client_with, exchange, pair, plain, server,
-    server_with, transport, world,
+    LIMIT, PTO, RTT, answered_after, check, client, client_with, exchange, pair, plain,
+    resumable_pair, server, server_with, transport, world,
 };
 
 const V1: Option<Version> = Some(Version::V1);
@@ -419,6 +421,7 @@ fn a_first_flight_that_changed_its_version_on_the_way_is_refused() {
 /// The keys of what follows are of another version than the attacker's.
 ///
 /// Proves: rfc9369 4.1 other-versions-are-dropped
+/// Proves: rfc9000 5.2.1 client-drops-other-versions
 #[test]
 fn an_answer_that_changed_its_version_on_the_way_leads_nowhere() {
     let one = speaking(&[Version::V1]);
@@ -458,4 +461,95 @@ fn version_information_cannot_be_stripped() {
     );
     let reason = world.client(0).close_reason();
     assert_eq!(reason, Some(&ConnectionError::TimedOut));
+}
+
+/// A setup that goes on with what another one's provider remembers.
+fn again(setup: &Setup, transport: TransportConfig) -> Setup {
+    Setup {
+        provider: setup.provider.clone(),
+        transport: transport.into(),
+    }
+}
+
+/// One more connection in a world, with the version it has to come to; whether it was resumed.
+#[track_caller]
+fn resumed(world: &mut World, client: &Setup, version: Version) -> bool {
+    let index = world.connect(client, Ask::one_byte());
+    world.run(LIMIT);
+    let [ours, theirs] = [world.client(index), world.accepted(index)]
+        .map(|end| end.handshake.as_ref().expect("a handshake"));
+    assert_eq!([ours.version, theirs.version], [version; 2]);
+    assert_eq!(ours.resumed, theirs.resumed);
+    ours.resumed
+}
+
+/// Proves: rfc9369 5 tickets-are-of-one-version
+#[test]
+fn a_ticket_of_one_version_is_not_used_in_the_other() {
+    for backend in Backend::ALL {
+        let (one, server) = resumable_pair(backend, speaking(&[Version::V1]), both());
+        let two = again(&one, speaking(&[Version::V2]));
+        let mut world = World::new(plain(1), server);
+        assert!(!resumed(&mut world, &one, Version::V1));
+        assert!(!resumed(&mut world, &two, Version::V2), "{backend}");
+        assert!(resumed(&mut world, &two, Version::V2), "{backend}");
+        assert!(resumed(&mut world, &two, Version::V2) || backend == Backend::S2nTls);
+    }
+}
+
+/// Proves: rfc9369 5 tickets-are-of-one-version
+#[test]
+fn a_ticket_is_of_the_version_that_was_negotiated() {
+    for backend in Backend::ALL {
+        let (client, server) = resumable_pair(backend, both(), both());
+        let mut world = World::new(plain(1), server);
+        assert!(!resumed(&mut world, &client, Version::V2));
+        // Asked to begin in version 1, it goes without the ticket that it has.
+        let stubborn = again(&client, both().first_version(Version::V1));
+        assert!(!resumed(&mut world, &stubborn, Version::V2), "{backend}");
+        // Left alone it begins in the version of the ticket.
+        assert!(resumed(&mut world, &client, Version::V2), "{backend}");
+    }
+}
+
+/// Proves: rfc9369 5 tickets-are-of-one-version
+#[test]
+fn a_server_takes_no_ticket_of_another_version() {
+    for backend in Backend::ALL {
+        let (client, server) = resumable_pair(backend, both(), both());
+        let careless = Setup {
+            provider: Arc::new(Careless(client.provider)),
+            transport: speaking(&[Version::V1]).into(),
+        };
+        let two = again(&careless, speaking(&[Version::V2]));
+        let mut world = World::new(plain(1), server);
+        assert!(!resumed(&mut world, &careless, Version::V1));
+        assert!(!resumed(&mut world, &two, Version::V2), "{backend}");
+        assert!(resumed(&mut world, &two, Version::V2), "{backend}");
+    }
+}
+
+/// A client's TLS that uses every ticket it has, in whatever version.
+struct Careless(Arc<dyn Provider>);
+
+impl Provider for Careless {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn supports_early_data(&self) -> bool {
+        self.0.supports_early_data()
+    }
+
+    fn key_exchange(&self) -> &KeyExchange {
+        self.0.key_exchange()
+    }
+
+    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+        let start = Start {
+            resumption_context: &[],
+            ..start
+        };
+        self.0.session(side, start)
+    }
 }

@@ -294,13 +294,6 @@ pub(super) fn early_context(version: Version, params: &Params) -> Vec<u8> {
     numbers.flat_map(u64::to_be_bytes).collect()
 }
 
-/// Whether a client may use its tickets of a server: they are of the version that was spoken with it
-/// last (RFC 9369 §5).
-pub(super) fn may_resume(start: &ClientStart<'_>) -> bool {
-    let known = start.setup.transport.known_version(start.server_name);
-    known.is_none_or(|version| version == start.attempt.version())
-}
-
 /// Whether a client's attempt offers 0-RTT data: one that a Version Negotiation packet led to goes
 /// without, so that nothing is sent twice.
 pub(super) fn offer(start: &ClientStart<'_>) -> EarlyData {

@@ -126,8 +126,9 @@ impl Connection {
             Start {
                 params: &params,
                 server_name: Some(server_name),
-                resume: early::may_resume(start),
+                resume: true,
                 early_data: early::offer(start),
+                resumption_context: &versions::resumption_context(version),
                 ..Start::default()
             },
         )?;
@@ -190,6 +191,7 @@ impl Connection {
                 resume: true,
                 early_data: early::takes(original, version),
                 early_context: &early_context(version, &told),
+                resumption_context: &versions::resumption_context(version),
                 ..Start::default()
             },
         )?;

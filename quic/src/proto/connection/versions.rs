@@ -260,6 +260,8 @@ impl Connection {
             Err(error) => return Some(Err(error)),
         };
         self.handshake.keys_mut().switch(version, keys);
+        let context = resumption_context(version);
+        self.handshake.set_resumption_context(&context);
         self.negotiation.stage = Stage::Settled;
         Some(Ok((pn, payload)))
     }
@@ -350,6 +352,12 @@ impl Connection {
             Err(_) => self.end_for_version(),
         }
     }
+}
+
+/// What session tickets are bound to: the version that was negotiated, not the one the connection
+/// began in (RFC 9369 §5).
+pub(super) fn resumption_context(version: Version) -> [u8; 4] {
+    version.number().to_be_bytes()
 }
 
 /// The answer to a client that offers none of our versions.

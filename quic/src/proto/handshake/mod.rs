@@ -148,6 +148,13 @@ impl Handshake {
         self.session.as_ref()?.remembered_params()
     }
 
+    /// A client's session tickets are bound to this from now on.
+    pub fn set_resumption_context(&mut self, context: &[u8]) {
+        if let Some(session) = &mut self.session {
+            session.set_resumption_context(context);
+        }
+    }
+
     /// The application protocol that early data is for: a client's of the session before.
     pub fn early_alpn(&self) -> Option<Vec<u8>> {
         let session = self.session.as_ref()?;

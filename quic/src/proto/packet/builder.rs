@@ -191,6 +191,13 @@ impl<'a> PacketBuilder<'a> {
         }
     }
 
+    /// Sets the reserved bits, which nobody may. For tests.
+    pub fn set_reserved_bits(&mut self) {
+        if let Some(first) = self.buffer.first_mut() {
+            *first |= if *first & LONG == 0 { 0x18 } else { 0x0c };
+        }
+    }
+
     /// Encrypts the packet and hides its header. Says how many bytes of the buffer it takes.
     pub fn finish(self, frames_len: usize, keys: &DirectionKeys) -> usize {
         self.finish_padded(frames_len, 0, keys)

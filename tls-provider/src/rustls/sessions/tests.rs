@@ -5,6 +5,7 @@ fn session(len: usize, since: Instant) -> Session {
         lineage: Lineage::PostQuantum,
         audience: Audience::default(),
         context: Arc::default(),
+        scope: Arc::default(),
         value: Zeroizing::new(vec![7; len]),
         since,
     }

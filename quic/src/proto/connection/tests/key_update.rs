@@ -33,7 +33,7 @@ fn ping(out: &mut FrameWriter<'_>) {
 }
 
 impl Pair {
-    fn to_server(&mut self, datagram: &[u8]) {
+    fn deliver(&mut self, datagram: &[u8]) {
         self.server
             .receive(self.now, client_address(), &mut datagram.to_vec());
     }
@@ -60,11 +60,11 @@ fn old_keys_with_a_higher_number_close_the_connection() {
     let (overtaken, violating) = (seal(client, 199, ping), seal(client, 201, ping));
     keys(client).update();
     let (new, newest) = (seal(client, 200, ping), seal(client, 202, ping));
-    pair.to_server(&new);
-    pair.to_server(&overtaken);
-    pair.to_server(&newest);
+    pair.deliver(&new);
+    pair.deliver(&overtaken);
+    pair.deliver(&newest);
     assert!(!pair.server.connection().is_closed());
-    pair.to_server(&violating);
+    pair.deliver(&violating);
     pair.expect_violation();
 }
 
@@ -78,7 +78,7 @@ fn two_updates_without_an_acknowledgement_close_the_connection() {
         for pn in [200, 201] {
             keys(pair.client.connection()).update();
             let datagram = seal(pair.client.connection(), pn, ping);
-            pair.to_server(&datagram);
+            pair.deliver(&datagram);
             if acknowledged {
                 pair.now += Duration::from_millis(100);
                 let now = pair.now;
@@ -111,10 +111,10 @@ fn an_update_before_the_handshake_is_confirmed_closes_the_connection() {
     keys(pair.client.connection()).update();
     let early = seal(pair.client.connection(), 200, ping);
     for datagram in finished {
-        pair.to_server(&datagram);
+        pair.deliver(&datagram);
     }
     assert!(pair.server.connection().state.is_confirmed());
-    pair.to_server(&early);
+    pair.deliver(&early);
     pair.expect_violation();
 }
 
@@ -135,7 +135,7 @@ fn an_acknowledgement_under_old_keys_of_a_packet_under_new_ones_closes_the_conne
     let datagram = seal(pair.client.connection(), 200, |out| {
         assert!(out.ack(0, std::iter::once(0..=number), None).is_some());
     });
-    pair.to_server(&datagram);
+    pair.deliver(&datagram);
     pair.expect_violation();
 }
 
@@ -148,11 +148,11 @@ fn a_packet_that_was_overtaken_by_an_update_is_opened_for_three_pto() {
     let [first, second] = [198, 199].map(|pn| seal(client, pn, ping));
     keys(client).update();
     let new = seal(client, 200, ping);
-    pair.to_server(&new);
+    pair.deliver(&new);
     let keep = 3 * pair.server.connection().pto(Space::Data);
     let received = |pair: &mut Pair, datagram: &[u8]| {
         let before = pair.server.connection().stats().packets_received;
-        pair.to_server(datagram);
+        pair.deliver(datagram);
         pair.server.connection().stats().packets_received - before
     };
     pair.now += keep.checked_sub(Duration::from_millis(1)).unwrap();
@@ -173,7 +173,7 @@ fn forgeries_up_to_the_integrity_limit_end_the_connection() {
     *forgery.last_mut().unwrap() ^= 1;
     for count in 1..=3 {
         assert!(!pair.server.connection().is_closed(), "{count}");
-        pair.to_server(&forgery);
+        pair.deliver(&forgery);
     }
     let closed = pair.server.close_reason();
     let Some(ConnectionError::Transport { by, code, .. }) = closed else {

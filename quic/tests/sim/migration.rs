@@ -184,7 +184,6 @@ fn a_server_does_not_move() {
     assert_eq!(refused, Err(MigrateError::Server));
 }
 
-/// Proves: rfc9000 9.2 client-moves-once-the-new-path-is-validated
 /// Proves: rfc9001 4.6 early-data-and-migration
 #[test]
 fn a_connection_that_began_in_0_rtt_moves_despite_loss_and_key_updates() {

@@ -364,7 +364,7 @@ fn whatever_is_lost_early_data_arrives_once() {
 #[test]
 fn whatever_is_lost_refused_early_data_is_asked_again() {
     for first in 0..8 {
-        let (client, server) = early_pair(transport().versions([Version::V1]), transport());
+        let (client, server) = early_pair(transport(), transport());
         let node = Of(SECOND, DropNth::new([first, first + 2]));
         let mut world = visited(plain(1).node(node), &client, &server);
         change(&mut world, &early_server("sim", transport()));
@@ -471,7 +471,7 @@ fn early_data_of_another_version_is_refused_and_stays_in_its_version() {
             provider: client.provider.clone(),
             transport: Arc::new(transport().early_data(hybriq::tls::EarlyData::On)),
         };
-        let (client, server) = early_pair(transport(), transport());
+        let (client, server) = early_pair(transport().versions([Version::V1]), transport());
         let node = Of(SECOND, DropNth::new(lost));
         let network = plain(1).toward(Side::Client, node);
         let mut world = visited(network, &client, &server);

@@ -363,6 +363,8 @@ fn fails_with(client: &Setup, server: &Setup, alerts: &[u8]) {
 }
 
 /// Proves: rfc9000 7 alpn-is-negotiated
+/// Proves: rfc9001 8.1 no-application-protocol-closes
+/// Proves: rfc9001 4.8 alerts-are-fatal
 #[test]
 fn no_protocol_in_common_is_alert_120_on_both_ends() {
     for backend in Backend::ALL {
@@ -371,6 +373,7 @@ fn no_protocol_in_common_is_alert_120_on_both_ends() {
     }
 }
 
+/// Proves: rfc9001 4.8 alerts-are-fatal
 #[test]
 fn no_group_in_common_is_alert_40_on_both_ends() {
     let server = server(Backend::Rustls, only(Group::X25519));
@@ -381,6 +384,8 @@ fn no_group_in_common_is_alert_40_on_both_ends() {
     );
 }
 
+/// Proves: rfc9001 4.4 server-is-authenticated
+/// Proves: rfc9001 4.8 alerts-are-fatal
 #[test]
 fn an_untrusted_certificate_ends_both_sides() {
     let server = server(Backend::Rustls, KeyExchange::default());

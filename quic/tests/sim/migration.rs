@@ -64,6 +64,7 @@ fn a_transfer_goes_on_at_the_clients_other_address() {
 }
 
 /// Proves: rfc9001 6 key-update-during-migration
+/// Proves: rfc9000 9.2 client-moves-once-the-new-path-is-validated
 #[test]
 fn loss_and_key_updates_do_not_keep_a_client_from_moving() {
     for seed in 0..4 {
@@ -140,6 +141,24 @@ fn a_client_may_move_again_and_again() {
         world.run_for(ms(100));
     }
     finish(&mut world);
+}
+
+#[test]
+fn a_client_that_changes_its_mind_stays_where_it_is() {
+    let mut world = download(Network::new(1).delay(ms(20)), MIB);
+    let home = world.client_connection(0).local();
+    let away = world.bind_client(0, elsewhere(1));
+    world.run_for(ms(100));
+    migrate(&mut world, away);
+    world.run_for(ms(10));
+    migrate(&mut world, home);
+    finish(&mut world);
+    assert!(world.client(0).moves.is_empty());
+    let given_up = world.client(0).failed_paths.iter();
+    assert_eq!(
+        given_up.map(|(_, path)| path.local).collect::<Vec<_>>(),
+        [away]
+    );
 }
 
 /// Proves: rfc9000 9 no-migration-before-confirmation

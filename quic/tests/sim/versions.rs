@@ -420,8 +420,9 @@ fn a_first_flight_that_changed_its_version_on_the_way_is_refused() {
 
 /// The keys of what follows are of another version than the attacker's.
 ///
-/// Proves: rfc9369 4.1 other-versions-are-dropped
+/// Proves: rfc9369 4.1 packets-of-other-versions-dropped
 /// Proves: rfc9000 5.2.1 client-drops-other-versions
+/// Proves: rfc9369 4.1 other-versions-are-dropped
 #[test]
 fn an_answer_that_changed_its_version_on_the_way_leads_nowhere() {
     let one = speaking(&[Version::V1]);

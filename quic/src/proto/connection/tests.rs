@@ -389,6 +389,7 @@ fn a_mebibyte_arrives_whole() {
 }
 
 /// Proves: security 5 undecryptable-packets-are-bounded
+/// Proves: rfc9001 5.7 1rtt-waits-for-the-handshake
 #[test]
 fn packets_that_come_before_their_keys_wait_and_are_bounded() {
     let mut pair = Pair::new(

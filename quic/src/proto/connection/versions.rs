@@ -346,7 +346,7 @@ impl Connection {
             Ok(connection) => {
                 let before = std::mem::replace(self, connection);
                 self.stats = before.stats;
-                self.forget_early_data(&before.zero_rtt);
+                self.forget_early_data(before);
             }
             // It worked a moment ago.
             Err(_) => self.end_for_version(),

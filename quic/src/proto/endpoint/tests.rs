@@ -9,7 +9,12 @@ use hybriq_tls::{Backend, ClientOptions, EarlyData, Identity, PrivateKeyDer, Ser
 use super::{Arrival, Endpoint, Local, Routed, Setup, hello_table::Crypto};
 use crate::{
     config::TransportConfig,
-    proto::{limits, packet::Cid, random::SystemRandom},
+    proto::{
+        cids::{CidGenerator as _, RandomCids, ResetKey},
+        limits,
+        packet::Cid,
+        random::SystemRandom,
+    },
     sim::{InitialFrame, build_initial, join, open_initials},
 };
 
@@ -138,6 +143,31 @@ fn answers_to_strangers_are_bounded() {
     let mut out = vec![0; 2048];
     let answers = std::iter::from_fn(|| endpoint.poll_transmit(now, &mut out));
     assert_eq!(answers.count(), limits::WAITING_ANSWERS);
+}
+
+/// The index of the worker is in the first byte, and shows to nobody who has not the key.
+///
+/// Proves: rfc9000 5.1 ids-tell-nothing
+#[test]
+fn ids_of_one_worker_look_like_any() {
+    let mut endpoint = server();
+    let mut config = crate::config::Ids::default();
+    config.settle();
+    config.apply(&mut endpoint, 4);
+    let firsts: std::collections::HashSet<u8> = (0..1000)
+        .map(|_| endpoint.issue().0.as_bytes()[0])
+        .collect();
+    assert!(firsts.len() > 200, "{}", firsts.len());
+    let mut bytes = [0; 8];
+    let plain = RandomCids::default();
+    for worker in [0, 1, 255] {
+        for key in [[1; 32], [2; 32]] {
+            let keyed = plain.keyed(&ResetKey::from_secret(key)).expect("a key");
+            keyed.generate(worker, &mut bytes);
+            assert_eq!(keyed.worker(&bytes), Some(worker));
+            bytes[7] ^= 1;
+        }
+    }
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub enum Header<'a> {
 
 impl Header<'_> {
     /// Bytes it takes with a packet number of `pn_len` bytes.
-    fn size(&self, pn_len: usize) -> usize {
+    pub fn size(&self, pn_len: usize) -> usize {
         pn_len
             + match self {
                 Self::Long {

@@ -152,8 +152,8 @@ fn defaults_are_not_sent_but_one_reserved_parameter_is() {
     }
 }
 
-/// Proves: security 1 transport-parameter-violations-close
 /// Proves: rfc9000 7.4 invalid-parameters-close
+/// Proves: security 1 transport-parameter-violations-close
 #[test]
 fn values_end_where_rfc_9000_18_2_says() {
     for (id, least, most) in [
@@ -309,8 +309,8 @@ fn a_preferred_address_comes_back_as_it_was_sent() {
     }
 }
 
-/// Proves: security 1 transport-parameter-violations-close
 /// Proves: rfc9000 18.2 client-sends-no-server-parameters
+/// Proves: security 1 transport-parameter-violations-close
 #[test]
 fn a_client_must_not_send_what_only_servers_know() {
     for (id, value) in [
@@ -329,8 +329,8 @@ fn a_client_must_not_send_what_only_servers_know() {
     }
 }
 
-/// Proves: security 1 transport-parameter-violations-close
 /// Proves: rfc9000 7.4 parameters-come-once
+/// Proves: security 1 transport-parameter-violations-close
 #[test]
 fn a_parameter_comes_once() {
     let known = integer(id::INITIAL_MAX_DATA, 5);

@@ -52,6 +52,7 @@ impl Pair {
 
 /// Proves: rfc9001 6.4 old-keys-after-new-ones-are-an-error
 /// Proves: security 7 key-phase-abuse-closes
+/// Proves: rfc9001 6.4 numbers-and-keys-rise-together
 #[test]
 fn old_keys_with_a_higher_number_close_the_connection() {
     let mut pair = pair();
@@ -70,6 +71,7 @@ fn old_keys_with_a_higher_number_close_the_connection() {
 
 /// Proves: rfc9001 6.2 consecutive-updates-without-acknowledgement-are-an-error
 /// Proves: security 7 key-phase-abuse-closes
+/// Proves: rfc9001 6.2 update-too-early-closes
 #[test]
 fn two_updates_without_an_acknowledgement_close_the_connection() {
     for acknowledged in [true, false] {
@@ -97,6 +99,7 @@ fn two_updates_without_an_acknowledgement_close_the_connection() {
 
 /// Proves: rfc9001 6 no-update-before-the-handshake-is-confirmed
 /// Proves: security 7 key-phase-abuse-closes
+/// Proves: rfc9001 6.1 no-update-before-confirmation
 #[test]
 fn an_update_before_the_handshake_is_confirmed_closes_the_connection() {
     let mut pair = pair();
@@ -139,7 +142,7 @@ fn an_acknowledgement_under_old_keys_of_a_packet_under_new_ones_closes_the_conne
     pair.expect_violation();
 }
 
-/// Proves: rfc9001 6.5 old-keys-kept-for-three-pto
+/// Proves: rfc9001 6.5 old-keys-go
 #[test]
 fn a_packet_that_was_overtaken_by_an_update_is_opened_for_three_pto() {
     let mut pair = pair();
@@ -164,6 +167,7 @@ fn a_packet_that_was_overtaken_by_an_update_is_opened_for_three_pto() {
 
 /// Proves: rfc9001 6.6 integrity-limit-closes-the-connection
 /// Proves: security 7 forgeries-are-counted
+/// Proves: rfc9001 6.6 integrity-limit-closes
 #[test]
 fn forgeries_up_to_the_integrity_limit_end_the_connection() {
     let mut pair = pair();
@@ -182,8 +186,8 @@ fn forgeries_up_to_the_integrity_limit_end_the_connection() {
     assert_eq!((by, code), (By::Local, Code::AEAD_LIMIT_REACHED));
 }
 
-/// Proves: rfc9001 6 no-update-before-the-handshake-is-confirmed
-/// Proves: rfc9001 6.1 no-further-update-before-an-acknowledgement
+/// Proves: rfc9001 6.1 no-update-before-confirmation
+/// Proves: rfc9001 6.1 no-update-before-the-last-is-acknowledged
 #[test]
 fn an_update_that_was_asked_for_starts_as_soon_as_it_may() {
     let mut pair = pair();
@@ -214,7 +218,7 @@ fn an_update_that_was_asked_for_starts_as_soon_as_it_may() {
     assert_eq!(pair.server.connection().key_updates(), 2);
 }
 
-/// Proves: rfc9001 6.1 no-further-update-before-an-acknowledgement
+/// Proves: rfc9001 6.1 no-update-before-the-last-is-acknowledged
 #[test]
 fn keys_are_not_updated_again_before_the_peer_acknowledged_the_last_update() {
     let mut pair = pair();
@@ -249,7 +253,7 @@ fn keys_are_not_updated_again_before_the_peer_acknowledged_the_last_update() {
     assert!(pair.client.connection().update_keys());
 }
 
-/// Proves: rfc9001 6.6 confidentiality-limit-ends-the-connection
+/// Proves: rfc9001 6.6 update-before-confidentiality-limit
 #[test]
 fn keys_that_are_spent_without_an_update_end_the_connection() {
     let mut pair = pair();
@@ -275,7 +279,7 @@ fn keys_that_are_spent_without_an_update_end_the_connection() {
     assert!(!pair.server.transmit(now).is_empty(), "it says so");
 }
 
-/// Proves: rfc9001 6.6 keys-updated-before-the-confidentiality-limit
+/// Proves: rfc9001 6.6 update-before-confidentiality-limit
 #[test]
 fn keys_that_are_due_are_updated_and_last() {
     let mut pair = pair();

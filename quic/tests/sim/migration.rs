@@ -203,6 +203,7 @@ fn a_server_does_not_move() {
 }
 
 /// Proves: rfc9000 9.2 client-moves-once-the-new-path-is-validated
+/// Proves: rfc9001 4.6 early-data-and-migration
 #[test]
 fn a_connection_that_began_in_0_rtt_moves_despite_loss_and_key_updates() {
     const BYTES: usize = 256 * 1024;

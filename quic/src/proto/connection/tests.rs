@@ -10,6 +10,7 @@ mod hostile;
 mod key_update;
 mod mtu;
 mod new_token;
+mod path_end;
 mod paths;
 mod release;
 mod reset;

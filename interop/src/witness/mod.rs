@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use tokio::{net::UdpSocket, task::JoinHandle};
+use tokio::{net::UdpSocket, sync::mpsc, task::JoinHandle};
 
 pub use hello::{ClientHello, ServerHello};
 use initial::{Direction, Reading};
@@ -25,6 +25,7 @@ const MAX_DATAGRAM: usize = 65_535;
 pub struct Witness {
     address: SocketAddr,
     reading: Arc<Mutex<Reading>>,
+    rebinds: mpsc::UnboundedSender<()>,
     task: JoinHandle<io::Result<()>>,
 }
 
@@ -41,6 +42,10 @@ pub struct Sighting {
     pub client_datagrams: usize,
     /// Datagrams from the server.
     pub server_datagrams: usize,
+    /// Retry packets from the server.
+    pub retries: usize,
+    /// 0-RTT packets from the client.
+    pub early_packets: usize,
 }
 
 impl Witness {
@@ -54,10 +59,12 @@ impl Witness {
         back.connect(server).await?;
         let address = front.local_addr()?;
         let reading = Arc::default();
-        let task = tokio::spawn(forward(front, back, Arc::clone(&reading)));
+        let (rebinds, wishes) = mpsc::unbounded_channel();
+        let task = tokio::spawn(forward(front, back, wishes, Arc::clone(&reading)));
         Ok(Self {
             address,
             reading,
+            rebinds,
             task,
         })
     }
@@ -65,6 +72,12 @@ impl Witness {
     /// The address a client connects to in place of the server's.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Goes on from another port, like a NAT that forgot its binding: what the server still sends
+    /// to the old one is lost.
+    pub fn rebind(&self) {
+        let _ = self.rebinds.send(());
     }
 
     /// What was seen so far.
@@ -84,7 +97,8 @@ impl Drop for Witness {
 
 async fn forward(
     front: UdpSocket,
-    back: UdpSocket,
+    mut back: UdpSocket,
+    mut rebinds: mpsc::UnboundedReceiver<()>,
     reading: Arc<Mutex<Reading>>,
 ) -> io::Result<()> {
     let (mut out, mut home) = (vec![0; MAX_DATAGRAM], vec![0; MAX_DATAGRAM]);
@@ -97,6 +111,13 @@ async fn forward(
     };
     loop {
         tokio::select! {
+            Some(()) = rebinds.recv() => {
+                let server = back.peer_addr()?;
+                // The old socket lives until the new one has a port, so that it is another.
+                let other = UdpSocket::bind(("127.0.0.1", 0)).await?;
+                other.connect(server).await?;
+                back = other;
+            }
             received = front.recv_from(&mut out) => {
                 let (len, from) = received?;
                 client = Some(from);

@@ -2,8 +2,8 @@ use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use hybriq::{
-    AddressValidation, Backend, ClientConfig, ConnectError, ConnectionError, EarlyData, Endpoint,
-    Group, Identity, KeyExchange, ServerConfig, TransportConfig, Trust,
+    Backend, ClientConfig, ConnectError, ConnectionError, EarlyData, Endpoint, Group, Identity,
+    KeyExchange, ServerConfig, TransportConfig, Trust,
 };
 use tokio::sync::mpsc;
 
@@ -54,17 +54,19 @@ impl Peer for Hybriq {
         if setup.early_data.is_on() {
             config = config.accept_early_data();
         }
-        let mut builder = Endpoint::builder().server(config);
-        if setup.validation == Validation::ByRetry {
-            builder = builder.address_validation(AddressValidation::Always);
-        }
-        let endpoint = builder.bind("127.0.0.1:0").map_err(Failure::set_up)?;
+        let endpoint = Endpoint::server("127.0.0.1:0", config).map_err(Failure::set_up)?;
         let address = endpoint.local_address();
         let (outcomes, received) = mpsc::unbounded_channel();
+        let validation = setup.validation;
         let activity = Arc::new(Activity::default());
         let server = Arc::clone(&activity);
         let task = tokio::spawn(async move {
             while let Some(incoming) = endpoint.accept().await {
+                // Not even who has a token of an earlier connection is spared.
+                if validation == Validation::ByRetry && incoming.may_retry() {
+                    let _ = incoming.retry();
+                    continue;
+                }
                 match incoming.accept().await {
                     Ok(connection) => {
                         let _ = outcomes.send(Ok(told(&connection)));

@@ -54,8 +54,8 @@ impl Peer for Quinn {
         let server = Arc::clone(&activity);
         let task = tokio::spawn(async move {
             while let Some(incoming) = endpoint.accept().await {
-                if validation == Validation::ByRetry && !incoming.remote_address_validated() {
-                    // It always may: no token was validated.
+                // Not even who has a token of an earlier connection is spared.
+                if validation == Validation::ByRetry && incoming.may_retry() {
                     let _ = incoming.retry();
                     continue;
                 }

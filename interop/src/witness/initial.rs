@@ -127,6 +127,10 @@ impl Reading {
         Some(())
     }
 
+    pub(super) fn has_early_data(&self) -> bool {
+        self.early_packets > 0
+    }
+
     pub(super) fn sighting(&self) -> Sighting {
         Sighting {
             client_hellos: hello::client_hellos(&self.from_client.prefix()),

@@ -1,5 +1,7 @@
 //! The promises: each takes a client's and a server's implementation and checks one of them.
 
+mod features;
+
 use std::{fmt, io, sync::Arc, time::Duration};
 
 use hybriq::{
@@ -8,9 +10,14 @@ use hybriq::{
 };
 use tokio::{task::JoinSet, time::timeout};
 
+use self::features::{
+    carries_datagrams, follows_a_retry, loses_no_early_data, migrates, resumes, sends_early_data,
+    sends_early_data_past_a_retry, survives_rebinding, updates_the_clients_keys,
+    updates_the_servers_keys,
+};
 use crate::{
-    Answer, Bulk, Certificate, Connection, Failure, Groups, HANDSHAKE_FAILURE, Handshake, Peer,
-    Receipt, Role, Server, Setup, Sighting, Windows, Witness,
+    Answer, Bulk, Certificate, Client, Connection, Failure, Feature, Groups, HANDSHAKE_FAILURE,
+    Handshake, Peer, Receipt, Role, Server, Setup, Sighting, Windows, Witness,
 };
 
 /// Far more than any case needs; it turns a hang into a failure.
@@ -36,6 +43,7 @@ pub struct Case {
     pub name: &'static str,
     client: Groups,
     server: Groups,
+    needs: Needs,
     check: for<'a> fn(Pair<'a>, &'a Case) -> Answer<'a, Result<(), Problem>>,
 }
 
@@ -43,7 +51,7 @@ pub struct Case {
 #[derive(Debug)]
 pub enum Problem {
     /// One of the two cannot be set up as the case needs.
-    NotApplicable,
+    NotApplicable(&'static str),
     /// The implementation gave up.
     Failure(&'static str, Failure),
     /// What was seen is not what was promised.
@@ -55,7 +63,7 @@ pub enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotApplicable => f.write_str("one of the two cannot be set up that way"),
+            Self::NotApplicable(reason) => write!(f, "not possible: {reason}"),
             Self::Failure(end, failure) => write!(f, "the {end} failed: {failure}"),
             Self::Unexpected(what) => f.write_str(what),
             Self::TimedOut => write!(f, "nothing within {} s", PATIENCE.as_secs()),
@@ -71,18 +79,41 @@ impl From<io::Error> for Problem {
     }
 }
 
+/// What the two must have.
+#[derive(Clone, Copy, Debug)]
+enum Needs {
+    Nothing,
+    /// Both of them.
+    Both(Feature),
+    /// The client.
+    Client(Feature),
+    /// The server.
+    Server(Feature),
+}
+
 macro_rules! cases {
-    ($($(#[doc = $doc:literal])* $name:ident: $client:ident -> $server:ident, $check:ident;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident:
+        $client:ident -> $server:ident, $check:ident $(, $needs:ident($feature:ident))?;)*) => {
         $($(#[doc = $doc])*
         pub const $name: Case = Case {
             name: stringify!($name),
             client: Groups::$client,
             server: Groups::$server,
+            needs: needs!($($needs($feature))?),
             check: |pair, case| Box::pin($check(pair, case)),
         };)*
 
         /// All of them, in the order of the table.
         pub const ALL: &[Case] = &[$($name),*];
+    };
+}
+
+macro_rules! needs {
+    () => {
+        Needs::Nothing
+    };
+    ($needs:ident($feature:ident)) => {
+        Needs::$needs(Feature::$feature)
     };
 }
 
@@ -110,11 +141,54 @@ cases! {
     REFUSES_A_CLASSICAL_CLIENT: OnlyClassical -> RequirePostQuantum, is_refused;
     /// A client that requires post-quantum gets no connection to a classical-only server.
     REFUSES_A_CLASSICAL_SERVER: RequirePostQuantum -> OnlyClassical, is_refused;
+    /// A client that comes back resumes its session, with a post-quantum key exchange again.
+    RESUMES: PreferPostQuantum -> PreferPostQuantum, resumes, Both(Resumption);
+    /// A client that comes back is served before the handshake is complete.
+    SENDS_EARLY_DATA: PreferPostQuantum -> PreferPostQuantum, sends_early_data, Both(EarlyData);
+    /// A server that knows nothing of the ticket refuses early data: it arrives after all, or the
+    /// client is told.
+    LOSES_NO_REFUSED_EARLY_DATA:
+        PreferPostQuantum -> PreferPostQuantum, loses_no_early_data, Both(EarlyData);
+    /// A client follows a server's Retry.
+    FOLLOWS_A_RETRY: PreferPostQuantum -> PreferPostQuantum, follows_a_retry, Both(Retry);
+    /// A client follows a server's Retry with its ticket, and with early data.
+    SENDS_EARLY_DATA_PAST_A_RETRY:
+        PreferPostQuantum -> PreferPostQuantum, sends_early_data_past_a_retry, Both(EarlyData);
+    /// The client starts a key update in the middle of a transfer.
+    UPDATES_THE_CLIENTS_KEYS:
+        PreferPostQuantum -> PreferPostQuantum, updates_the_clients_keys, Client(KeyUpdates);
+    /// The server starts key updates in the middle of transfers.
+    UPDATES_THE_SERVERS_KEYS:
+        PreferPostQuantum -> PreferPostQuantum, updates_the_servers_keys, Server(KeyUpdates);
+    /// Datagrams of all sizes arrive whole.
+    CARRIES_DATAGRAMS: PreferPostQuantum -> PreferPostQuantum, carries_datagrams, Both(Datagrams);
+    /// A NAT gives the client another port in the middle of a transfer.
+    SURVIVES_REBINDING: PreferPostQuantum -> PreferPostQuantum, survives_rebinding;
+    /// The client moves to another port in the middle of a transfer.
+    MIGRATES: PreferPostQuantum -> PreferPostQuantum, migrates, Both(Migration);
 }
 
 impl Case {
     /// Whether both can be set up as it needs.
     pub fn applies(&self, pair: Pair<'_>) -> bool {
+        self.obstacle(pair).is_none()
+    }
+
+    /// Why they cannot.
+    fn obstacle(&self, pair: Pair<'_>) -> Option<&'static str> {
+        let client = |feature| pair.client.lacks(Role::Client, feature);
+        let server = |feature| pair.server.lacks(Role::Server, feature);
+        let lack = match self.needs {
+            Needs::Nothing => None,
+            Needs::Both(feature) => client(feature).or_else(|| server(feature)),
+            Needs::Client(feature) => client(feature),
+            Needs::Server(feature) => server(feature),
+        };
+        let supported = self.is_supported(pair);
+        lack.or_else(|| (!supported).then_some("one of the two cannot be set up that way"))
+    }
+
+    fn is_supported(&self, pair: Pair<'_>) -> bool {
         let server = match (self.client, self.server) {
             (Groups::ClassicalShareFirst, Groups::PreferPostQuantum) => {
                 pair.server.retries_for_post_quantum()
@@ -132,8 +206,8 @@ impl Case {
     /// # Errors
     /// What was not as promised.
     pub async fn run(&self, pair: Pair<'_>) -> Result<(), Problem> {
-        if !self.applies(pair) {
-            return Err(Problem::NotApplicable);
+        if let Some(reason) = self.obstacle(pair) {
+            return Err(Problem::NotApplicable(reason));
         }
         let check = (self.check)(pair, self);
         timeout(PATIENCE, check)
@@ -145,9 +219,8 @@ impl Case {
         let certificate = Certificate::generate()
             .map_err(|error| Problem::Unexpected(format!("no certificate: {error}")))?;
         let set_up = |groups| Setup {
-            certificate: certificate.clone(),
-            groups,
             windows,
+            ..Setup::new(certificate.clone(), groups)
         };
         Ok((set_up(self.client), set_up(self.server)))
     }
@@ -173,11 +246,15 @@ impl Case {
     async fn meet(&self, pair: Pair<'_>) -> Result<Meeting, Problem> {
         let (client, server) = self.set_ups(Windows::Default)?;
         let mut server = pair.server.serve(&server).map_err(failed("server"))?;
+        let client = pair.client.client(&client).map_err(failed("client"))?;
+        self.visit(&*client, &mut server).await
+    }
+
+    /// Like [`Case::meet`], with ends that may have met before.
+    async fn visit(&self, client: &dyn Client, server: &mut Server) -> Result<Meeting, Problem> {
         let witness = Witness::before(server.address()).await?;
-        let (connected, accepted) = tokio::join!(
-            pair.client.connect(&client, witness.address()),
-            server.handshake()
-        );
+        let (connected, accepted) =
+            tokio::join!(client.connect(witness.address()), server.handshake());
         let connected = match connected {
             Ok(connection) => {
                 exchange(
@@ -219,11 +296,18 @@ impl Meeting {
         let wire = Handshake {
             group: Some(last.group),
             hello_retry: Some(hellos.iter().any(|hello| hello.retry)),
+            resumed: Some(last.resumed),
         };
         for (end, told) in [("client", client), ("server", server)] {
             let group = told.group.or(wire.group);
             let hello_retry = told.hello_retry.or(wire.hello_retry);
-            ensure(Handshake { group, hello_retry } == wire, || {
+            let resumed = told.resumed.or(wire.resumed);
+            let told = Handshake {
+                group,
+                hello_retry,
+                resumed,
+            };
+            ensure(told == wire, || {
                 format!("the {end} tells {told:?}, on the wire was {wire:?}")
             })?;
         }
@@ -235,6 +319,7 @@ impl Meeting {
         let expected = Handshake {
             group: Some(group),
             hello_retry: Some(hello_retry),
+            ..agreed
         };
         ensure(agreed == expected, || {
             format!("agreed on {agreed:?}, expected {expected:?}")

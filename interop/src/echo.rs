@@ -3,6 +3,7 @@ use std::{io, time::Duration};
 use aws_lc_rs::digest::{Context, Digest, SHA256};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, BufReader},
+    sync::oneshot,
     time::timeout,
 };
 
@@ -57,6 +58,29 @@ impl Bulk {
         Sender::new(self, writer).exchange(reader).await
     }
 
+    /// Like [`Bulk::exchange`], on a stream that is open.
+    ///
+    /// # Errors
+    /// Whatever ends the stream before its end.
+    pub async fn exchange_on(self, writer: Writer, reader: Reader) -> Result<Receipt, Failure> {
+        Sender::new(self, writer).exchange(reader).await
+    }
+
+    /// Like [`Bulk::exchange`], and tells when half of the bytes are written.
+    ///
+    /// # Errors
+    /// Whatever ends the stream before its end.
+    pub async fn exchange_and_tell(
+        self,
+        connection: &dyn Connection,
+        halfway: oneshot::Sender<()>,
+    ) -> Result<Receipt, Failure> {
+        let (writer, reader) = connection.open().await?;
+        let mut sender = Sender::new(self, writer);
+        sender.halfway = Some((self.bytes / 2, halfway));
+        sender.exchange(reader).await
+    }
+
     /// Like [`Bulk::exchange`], but reads nothing until the limits of both ends have stopped the
     /// writer. There must be more bytes than limits and buffers let through.
     ///
@@ -85,6 +109,8 @@ struct Sender {
     chunk: Vec<u8>,
     /// Where in the chunk the bytes begin that were not written yet.
     unwritten: usize,
+    /// Who is told, and with how many bytes left.
+    halfway: Option<(usize, oneshot::Sender<()>)>,
     digest: Context,
 }
 
@@ -98,6 +124,7 @@ impl Sender {
             // An odd size, so that chunks fall differently in every packet.
             chunk: vec![0; CHUNK - 7],
             unwritten: CHUNK - 7,
+            halfway: None,
             digest: Context::new(&SHA256),
         }
     }
@@ -133,6 +160,9 @@ impl Sender {
         self.digest.update(&chunk[..written]);
         self.unwritten += written;
         self.left -= written;
+        if let Some((_, to)) = self.halfway.take_if(|(left, _)| self.left <= *left) {
+            let _ = to.send(());
+        }
         Ok(())
     }
 

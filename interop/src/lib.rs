@@ -8,6 +8,7 @@
 //! reads their Initial packets with code of its own, and tells the groups and the
 //! HelloRetryRequest that were really on the wire.
 
+mod activity;
 pub mod cases;
 mod certificate;
 mod echo;
@@ -16,12 +17,14 @@ mod peer;
 pub mod peers;
 mod witness;
 
+pub use activity::Activity;
 pub use cases::{Case, Pair, Problem};
 pub use certificate::{Certificate, SERVER_NAME};
 pub use echo::{Bulk, Receipt, echo_stream};
 pub use peer::{
-    Answer, Connection, Failure, Groups, HANDSHAKE_FAILURE, Handshake, NARROW_CONNECTION,
-    NARROW_STREAM, Peer, Reader, Role, Server, Setup, Windows, Writer,
+    Answer, Client, Connection, Early, Failure, Feature, Groups, HANDSHAKE_FAILURE, Handshake,
+    NARROW_CONNECTION, NARROW_STREAM, Peer, Reader, Role, Server, Setup, Validation, Windows,
+    Writer,
 };
 pub use witness::{ClientHello, ServerHello, Sighting, Witness};
 

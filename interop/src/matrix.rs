@@ -37,7 +37,7 @@ pub async fn run(
             for case in cases {
                 let mark = match case.run(pair).await {
                     Ok(()) => "✓",
-                    Err(Problem::NotApplicable) => "·",
+                    Err(Problem::NotApplicable(_)) => "·",
                     Err(problem) => {
                         problems.push(format!("{names}: {}: {problem}", sentence(case)));
                         "✗"

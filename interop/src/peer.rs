@@ -1,13 +1,16 @@
-use std::{fmt, future::Future, net::SocketAddr, pin::Pin};
+use std::{fmt, future::Future, net::SocketAddr, pin::Pin, sync::Arc};
 
-use hybriq::{By, tls::Group};
+use hybriq::{
+    By,
+    tls::{EarlyData, Group},
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::mpsc,
     task::JoinHandle,
 };
 
-use crate::Certificate;
+use crate::{Activity, Bulk, Certificate, Receipt};
 
 /// What an object-safe async method returns.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -47,19 +50,76 @@ pub trait Peer: Send + Sync {
         false
     }
 
+    /// Why it cannot be held to promises about `feature`; `None` where it can.
+    fn lacks(&self, role: Role, feature: Feature) -> Option<&'static str> {
+        let _ = (role, feature);
+        None
+    }
+
     /// Serves an echo on a free port of the loopback interface: what a client sends on a
-    /// bidirectional stream comes back on it. Must be called within a tokio runtime.
+    /// bidirectional stream comes back on it, and so do its datagrams. Must be called within a tokio
+    /// runtime.
     ///
     /// # Errors
     /// [`Failure::SetUp`] where the implementation refuses the configuration.
     fn serve(&self, setup: &Setup) -> Result<Server, Failure>;
 
-    /// Opens a connection from a socket of its own.
+    /// Makes a client. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`Failure::SetUp`] where the implementation refuses the configuration.
+    fn client(&self, setup: &Setup) -> Result<Box<dyn Client>, Failure>;
+
+    /// Opens a connection of a client that remembers nothing.
     fn connect<'a>(
         &'a self,
         setup: &'a Setup,
         server: SocketAddr,
-    ) -> Answer<'a, Result<Box<dyn Connection>, Failure>>;
+    ) -> Answer<'a, Result<Box<dyn Connection>, Failure>> {
+        Box::pin(async move { self.client(setup)?.connect(server).await })
+    }
+}
+
+/// Opens connections, and remembers the session tickets of earlier ones.
+pub trait Client: Send + Sync {
+    /// Opens a connection.
+    fn connect(&self, server: SocketAddr) -> Answer<'_, Result<Box<dyn Connection>, Failure>>;
+
+    /// Opens a connection and sends `bulk` on its first stream, from before the handshake is
+    /// complete.
+    fn connect_early(&self, server: SocketAddr, bulk: Bulk) -> Answer<'_, Result<Early, Failure>> {
+        let _ = (server, bulk);
+        Box::pin(async { Err(Failure::Other("it sends nothing early".into())) })
+    }
+}
+
+/// A connection that began with early data.
+pub struct Early {
+    /// It, its handshake complete.
+    pub connection: Box<dyn Connection>,
+    /// Whether the client was told that the server took its early data.
+    pub accepted: bool,
+    /// What came back of the early data.
+    pub echo: Result<Receipt, Failure>,
+}
+
+/// What not every implementation has, or lets be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// A client's ticket takes the place of the server's certificate.
+    Resumption,
+    /// Data in 0-RTT packets.
+    EarlyData,
+    /// A server's Retry.
+    Retry,
+    /// It starts key updates when it is asked to.
+    KeyUpdates,
+    /// It tells how many key updates there were.
+    KeyUpdateCount,
+    /// RFC 9221.
+    Datagrams,
+    /// A client's move to another address, and a server that goes with it.
+    Migration,
 }
 
 /// A client's connection. Dropping it closes it.
@@ -69,6 +129,25 @@ pub trait Connection: Send + Sync {
 
     /// Opens a bidirectional stream, waiting for the server's permission where it takes any.
     fn open(&self) -> Answer<'_, Result<(Writer, Reader), Failure>>;
+
+    /// Starts a key update.
+    fn update_keys(&self) {}
+
+    /// How many key updates there were, where it can tell.
+    fn key_updates(&self) -> Option<u64> {
+        None
+    }
+
+    /// Sends a datagram and waits for the next that comes.
+    fn datagram(&self, bytes: Vec<u8>) -> Answer<'_, Result<Vec<u8>, Failure>> {
+        let _ = bytes;
+        Box::pin(async { Err(Failure::Other("it sends no datagrams".into())) })
+    }
+
+    /// Moves to another port.
+    fn migrate(&self) -> Answer<'_, Result<(), Failure>> {
+        Box::pin(async { Err(Failure::Other("it cannot move".into())) })
+    }
 
     /// Closes with code 0.
     fn close(&self);
@@ -92,6 +171,32 @@ pub struct Setup {
     pub groups: Groups,
     /// How much it lets come in unread.
     pub windows: Windows,
+    /// Whether it sends early data, or takes it.
+    pub early_data: EarlyData,
+    /// When a server believes a client's address.
+    pub validation: Validation,
+}
+
+impl Setup {
+    /// Without early data and Retry, and with the windows the implementation thinks right.
+    pub fn new(certificate: Certificate, groups: Groups) -> Self {
+        Self {
+            certificate,
+            groups,
+            windows: Windows::Default,
+            early_data: EarlyData::Off,
+            validation: Validation::ByHandshake,
+        }
+    }
+}
+
+/// When a server believes a client's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Validation {
+    /// When the client shows that it got the server's first flight.
+    ByHandshake,
+    /// Only after a Retry.
+    ByRetry,
 }
 
 /// How much an end lets come in unread.
@@ -131,6 +236,8 @@ pub struct Handshake {
     pub group: Option<Group>,
     /// Whether there was a HelloRetryRequest, where it can tell.
     pub hello_retry: Option<bool>,
+    /// Whether a session was resumed, where it can tell.
+    pub resumed: Option<bool>,
 }
 
 /// Why there is no connection, in words all implementations share.
@@ -195,20 +302,23 @@ impl Failure {
 pub struct Server {
     address: SocketAddr,
     outcomes: mpsc::UnboundedReceiver<Result<Handshake, Failure>>,
+    activity: Arc<Activity>,
     task: JoinHandle<()>,
 }
 
 impl Server {
     /// A server that listens on `address`, reports every handshake to the sending half of
-    /// `outcomes`, and lives as long as `task`.
+    /// `outcomes` and everything else to `activity`, and lives as long as `task`.
     pub fn new(
         address: SocketAddr,
         outcomes: mpsc::UnboundedReceiver<Result<Handshake, Failure>>,
+        activity: Arc<Activity>,
         task: JoinHandle<()>,
     ) -> Self {
         Self {
             address,
             outcomes,
+            activity,
             task,
         }
     }
@@ -216,6 +326,11 @@ impl Server {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What it does after the handshakes.
+    pub fn activity(&self) -> &Activity {
+        &self.activity
     }
 
     /// How the next handshake ended here.

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use hybriq_interop::{
-    ALPN, Bulk, Certificate, Groups, Peer, Setup, Windows, echo_stream, peers::Hybriq,
-};
+use hybriq_interop::{ALPN, Bulk, Certificate, Groups, Peer, Setup, echo_stream, peers::Hybriq};
 use quinn::{
     AckFrequencyConfig, Endpoint, ServerConfig, TransportConfig, crypto::rustls::QuicServerConfig,
 };
@@ -50,11 +48,7 @@ async fn thirty_two_mebibytes_each_way_with_requests_of_both_ends() {
         connection.stats()
     });
 
-    let setup = Setup {
-        certificate,
-        groups: Groups::PreferPostQuantum,
-        windows: Windows::Default,
-    };
+    let setup = Setup::new(certificate, Groups::PreferPostQuantum);
     let peer = Hybriq(hybriq::Backend::Rustls);
     let connection = peer.connect(&setup, address).await.expect("a connection");
     let bulk = Bulk {

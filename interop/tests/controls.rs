@@ -9,8 +9,8 @@ use std::{
 
 use hybriq::tls::Group;
 use hybriq_interop::{
-    Answer, Case, Connection, Failure, Groups, Handshake, Pair, Peer, Problem, Reader, Role,
-    Server, Setup, Writer, cases,
+    Answer, Case, Client, Connection, Failure, Groups, Handshake, Pair, Peer, Problem, Reader,
+    Role, Server, Setup, Writer, cases,
     peers::{Quinn, S2nQuic},
 };
 use tokio::io::{AsyncRead, ReadBuf};
@@ -42,20 +42,30 @@ impl Peer for Wrong {
         Quinn.serve(setup)
     }
 
-    fn connect<'a>(
-        &'a self,
-        setup: &'a Setup,
-        server: SocketAddr,
-    ) -> Answer<'a, Result<Box<dyn Connection>, Failure>> {
+    fn client(&self, setup: &Setup) -> Result<Box<dyn Client>, Failure> {
+        let mut setup = setup.clone();
+        if self.0 == Fault::Classical {
+            setup.groups = Groups::OnlyClassical;
+        }
+        Ok(Box::new(WrongClient {
+            client: Quinn.client(&setup)?,
+            fault: self.0,
+        }))
+    }
+}
+
+struct WrongClient {
+    client: Box<dyn Client>,
+    fault: Fault,
+}
+
+impl Client for WrongClient {
+    fn connect(&self, server: SocketAddr) -> Answer<'_, Result<Box<dyn Connection>, Failure>> {
         Box::pin(async move {
-            let mut setup = setup.clone();
-            if self.0 == Fault::Classical {
-                setup.groups = Groups::OnlyClassical;
-            }
-            let connection = Quinn.connect(&setup, server).await?;
+            let connection = self.client.connect(server).await?;
             Ok(Box::new(WrongConnection {
                 connection,
-                fault: self.0,
+                fault: self.fault,
             }) as Box<dyn Connection>)
         })
     }
@@ -71,7 +81,7 @@ impl Connection for WrongConnection {
         match self.fault {
             Fault::HardCodedGroup => Handshake {
                 group: Some(Group::X25519MLKEM768),
-                hello_retry: None,
+                ..Handshake::default()
             },
             Fault::Classical | Fault::Corrupts => self.connection.handshake(),
         }

@@ -9,18 +9,17 @@ use std::{
 
 use hybriq::{AddressValidation, Backend, ClientConfig, Identity, ServerConfig, Trust};
 use hybriq_interop::{
-    ALPN, Certificate, Groups, Peer, SERVER_NAME, Setup, Windows,
+    ALPN, Certificate, Groups, Peer, SERVER_NAME, Setup,
     peers::{Quinn, S2nQuic},
 };
 use quinn::{TokenLog, TokenReuseError, ValidationTokenConfig, crypto::rustls::QuicServerConfig};
 use rustls::{crypto::aws_lc_rs, version::TLS13};
 
 fn setup() -> Setup {
-    Setup {
-        certificate: Certificate::generate().expect("a certificate"),
-        groups: Groups::PreferPostQuantum,
-        windows: Windows::Default,
-    }
+    Setup::new(
+        Certificate::generate().expect("a certificate"),
+        Groups::PreferPostQuantum,
+    )
 }
 
 fn server(certificate: &Certificate) -> hybriq::Endpoint {

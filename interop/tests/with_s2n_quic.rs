@@ -5,14 +5,21 @@ mod sentences;
 pair!(rustls_to_s2n_quic: Hybriq(hybriq::Backend::Rustls) => S2nQuic, [
     retries_for_ml_kem_under_prefer,
     retries_for_ml_kem_under_require,
+    updates_the_clients_keys,
+    migrates,
 ]);
 
-pair!(s2n_tls_to_s2n_quic: Hybriq(hybriq::Backend::S2nTls) => S2nQuic, []);
+pair!(s2n_tls_to_s2n_quic: Hybriq(hybriq::Backend::S2nTls) => S2nQuic, [
+    updates_the_clients_keys,
+    migrates,
+]);
 
 pair!(s2n_quic_to_rustls: S2nQuic => Hybriq(hybriq::Backend::Rustls), [
     refuses_a_classical_client,
+    updates_the_servers_keys,
 ]);
 
 pair!(s2n_quic_to_s2n_tls: S2nQuic => Hybriq(hybriq::Backend::S2nTls), [
     refuses_a_classical_client,
+    updates_the_servers_keys,
 ]);

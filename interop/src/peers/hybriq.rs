@@ -1,14 +1,16 @@
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
+use bytes::Bytes;
 use hybriq::{
-    Backend, ClientConfig, ConnectError, ConnectionError, Endpoint, Group, Identity, KeyExchange,
-    ServerConfig, TransportConfig, Trust,
+    Backend, ClientConfig, ConnectError, ConnectionError, EarlyData, Endpoint, Group, Identity,
+    KeyExchange, ServerConfig, TransportConfig, Trust,
 };
 use tokio::sync::mpsc;
 
 use crate::{
-    ALPN, Answer, Connection, Failure, Groups, Handshake, NARROW_CONNECTION, NARROW_STREAM, Peer,
-    Reader, Role, SERVER_NAME, Server, Setup, Windows, Writer, echo_stream,
+    ALPN, Activity, Answer, Bulk, Client, Connection, Early, Failure, Feature, Groups, Handshake,
+    NARROW_CONNECTION, NARROW_STREAM, Peer, Reader, Role, SERVER_NAME, Server, Setup, Validation,
+    Windows, Writer, echo_stream,
 };
 
 /// hybriq itself, on one of its TLS providers.
@@ -32,6 +34,11 @@ impl Peer for Hybriq {
         true
     }
 
+    fn lacks(&self, _role: Role, feature: Feature) -> Option<&'static str> {
+        (feature == Feature::EarlyData && self.0 == Backend::S2nTls)
+            .then_some("s2n-tls has no 0-RTT for QUIC")
+    }
+
     fn serve(&self, setup: &Setup) -> Result<Server, Failure> {
         let certificate = &setup.certificate;
         let identity = Identity::from_pem(
@@ -39,20 +46,31 @@ impl Peer for Hybriq {
             certificate.key_pem().as_bytes(),
         )
         .map_err(Failure::set_up)?;
-        let config = ServerConfig::new(identity)
+        let mut config = ServerConfig::new(identity)
             .alpn([ALPN])
             .key_exchange(policy(setup.groups))
             .transport(transport(setup.windows))
             .tls(self.0);
+        if setup.early_data.is_on() {
+            config = config.accept_early_data();
+        }
         let endpoint = Endpoint::server("127.0.0.1:0", config).map_err(Failure::set_up)?;
         let address = endpoint.local_address();
         let (outcomes, received) = mpsc::unbounded_channel();
+        let validation = setup.validation;
+        let activity = Arc::new(Activity::default());
+        let server = Arc::clone(&activity);
         let task = tokio::spawn(async move {
             while let Some(incoming) = endpoint.accept().await {
+                // Not even who has a token of an earlier connection is spared.
+                if validation == Validation::ByRetry && incoming.may_retry() {
+                    let _ = incoming.retry();
+                    continue;
+                }
                 match incoming.accept().await {
                     Ok(connection) => {
                         let _ = outcomes.send(Ok(told(&connection)));
-                        tokio::spawn(echo_connection(connection));
+                        tokio::spawn(echo_connection(connection, Arc::clone(&server)));
                     }
                     Err(error) => {
                         let _ = outcomes.send(Err(failure(error)));
@@ -60,34 +78,77 @@ impl Peer for Hybriq {
                 }
             }
         });
-        Ok(Server::new(address, received, task))
+        Ok(Server::new(address, received, activity, task))
     }
 
-    fn connect<'a>(
-        &'a self,
-        setup: &'a Setup,
-        server: SocketAddr,
-    ) -> Answer<'a, Result<Box<dyn Connection>, Failure>> {
+    fn client(&self, setup: &Setup) -> Result<Box<dyn Client>, Failure> {
+        let mut config = ClientConfig::new()
+            .alpn([ALPN])
+            .trust(Trust::roots_der([setup.certificate.der()]))
+            .key_exchange(policy(setup.groups))
+            .transport(transport(setup.windows))
+            .tls(self.0);
+        if setup.early_data.is_on() {
+            config = config.offer_early_data();
+        }
+        let endpoint = Endpoint::client(config).map_err(Failure::set_up)?;
+        Ok(Box::new(Remembering(endpoint)))
+    }
+}
+
+/// An endpoint, whose configuration holds the tickets.
+struct Remembering(Endpoint);
+
+impl Client for Remembering {
+    fn connect(&self, server: SocketAddr) -> Answer<'_, Result<Box<dyn Connection>, Failure>> {
         Box::pin(async move {
-            let config = ClientConfig::new()
-                .alpn([ALPN])
-                .trust(Trust::roots_der([setup.certificate.der()]))
-                .key_exchange(policy(setup.groups))
-                .transport(transport(setup.windows))
-                .tls(self.0);
-            let endpoint = Endpoint::client(config).map_err(Failure::set_up)?;
-            let connection = endpoint
-                .connect(server, SERVER_NAME)
-                .await
-                .map_err(failure)?;
+            let connecting = self.0.connect(server, SERVER_NAME);
+            let connection = connecting.await.map_err(failure)?;
             Ok(Box::new(Opened(connection)) as Box<dyn Connection>)
+        })
+    }
+
+    fn connect_early(&self, server: SocketAddr, bulk: Bulk) -> Answer<'_, Result<Early, Failure>> {
+        Box::pin(async move {
+            let connecting = self.0.connect(server, SERVER_NAME).early().await;
+            let early =
+                connecting.map_err(|_| Failure::Other("no ticket allows early data".into()))?;
+            let (writer, reader) = early.open_bidi().await.map_err(Failure::other)?;
+            let (echo, established) = tokio::join!(
+                bulk.exchange_on(Box::new(writer), Box::new(reader)),
+                early.established()
+            );
+            let (connection, early_data) = established.map_err(failure)?;
+            Ok(Early {
+                connection: Box::new(Opened(connection)),
+                accepted: early_data == EarlyData::Accepted,
+                echo,
+            })
         })
     }
 }
 
-async fn echo_connection(connection: hybriq::Connection) {
-    while let Ok(Some((writer, reader))) = connection.accept_bidi().await {
-        tokio::spawn(echo_stream(Box::new(writer), Box::new(reader)));
+async fn echo_connection(connection: hybriq::Connection, activity: Arc<Activity>) {
+    let connection = Arc::new(connection);
+    loop {
+        tokio::select! {
+            stream = connection.accept_bidi() => {
+                let Ok(Some((writer, reader))) = stream else { return };
+                if activity.is_to_update_keys() {
+                    connection.update_keys();
+                }
+                let (connection, activity) = (Arc::clone(&connection), Arc::clone(&activity));
+                tokio::spawn(async move {
+                    activity.saw_client_at(connection.remote_address());
+                    echo_stream(Box::new(writer), Box::new(reader)).await;
+                    activity.saw_key_updates(connection.stats().key_updates);
+                });
+            }
+            datagram = connection.recv_datagram() => {
+                let Ok(Some(datagram)) = datagram else { return };
+                let _ = connection.send_datagram(datagram);
+            }
+        }
     }
 }
 
@@ -109,16 +170,44 @@ impl Connection for Opened {
         })
     }
 
+    fn update_keys(&self) {
+        self.0.update_keys();
+    }
+
+    fn key_updates(&self) -> Option<u64> {
+        Some(self.0.stats().key_updates)
+    }
+
+    fn datagram(&self, bytes: Vec<u8>) -> Answer<'_, Result<Vec<u8>, Failure>> {
+        Box::pin(async move {
+            self.0
+                .send_datagram(Bytes::from(bytes))
+                .map_err(Failure::other)?;
+            let datagram = self.0.recv_datagram().await.map_err(Failure::other)?;
+            let datagram = datagram.ok_or_else(|| Failure::Other("closed".into()))?;
+            Ok(datagram.into())
+        })
+    }
+
+    fn migrate(&self) -> Answer<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            let moved = self.0.migrate(([127, 0, 0, 1], 0).into()).await;
+            moved.map(drop).map_err(Failure::other)
+        })
+    }
+
     fn close(&self) {
         self.0.close(0, b"");
     }
 }
 
 fn told(connection: &hybriq::Connection) -> Handshake {
-    let key_exchange = connection.handshake().key_exchange;
+    let handshake = connection.handshake();
+    let key_exchange = handshake.key_exchange;
     Handshake {
         group: Some(key_exchange.group),
         hello_retry: Some(key_exchange.hello_retry),
+        resumed: Some(handshake.resumed),
     }
 }
 

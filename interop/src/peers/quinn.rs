@@ -1,5 +1,6 @@
 use std::{net::SocketAddr, sync::Arc};
 
+use bytes::Bytes;
 use hybriq::By;
 use quinn::{
     ConnectionError, Endpoint, TransportConfig, VarInt,
@@ -13,8 +14,9 @@ use rustls::{
 use tokio::sync::mpsc;
 
 use crate::{
-    ALPN, Answer, Connection, Failure, Groups, Handshake, NARROW_CONNECTION, NARROW_STREAM, Peer,
-    Reader, Role, SERVER_NAME, Server, Setup, Windows, Writer, echo_stream,
+    ALPN, Activity, Answer, Bulk, Client, Connection, Early, Failure, Feature, Groups, Handshake,
+    NARROW_CONNECTION, NARROW_STREAM, Peer, Reader, Role, SERVER_NAME, Server, Setup, Validation,
+    Windows, Writer, echo_stream,
 };
 
 /// quinn 0.11 on rustls with aws-lc-rs.
@@ -37,18 +39,30 @@ impl Peer for Quinn {
         false
     }
 
+    fn lacks(&self, _role: Role, feature: Feature) -> Option<&'static str> {
+        (feature == Feature::KeyUpdateCount).then_some("quinn counts no key updates")
+    }
+
     fn serve(&self, setup: &Setup) -> Result<Server, Failure> {
         let config = server_config(setup)?;
         let endpoint =
             Endpoint::server(config, ([127, 0, 0, 1], 0).into()).map_err(Failure::set_up)?;
         let address = endpoint.local_addr().map_err(Failure::set_up)?;
         let (outcomes, received) = mpsc::unbounded_channel();
+        let validation = setup.validation;
+        let activity = Arc::new(Activity::default());
+        let server = Arc::clone(&activity);
         let task = tokio::spawn(async move {
             while let Some(incoming) = endpoint.accept().await {
+                // Not even who has a token of an earlier connection is spared.
+                if validation == Validation::ByRetry && incoming.may_retry() {
+                    let _ = incoming.retry();
+                    continue;
+                }
                 match incoming.await {
                     Ok(connection) => {
                         let _ = outcomes.send(Ok(Handshake::default()));
-                        tokio::spawn(echo_connection(connection));
+                        tokio::spawn(echo_connection(connection, Arc::clone(&server)));
                     }
                     Err(error) => {
                         let _ = outcomes.send(Err(failure(&error)));
@@ -56,34 +70,83 @@ impl Peer for Quinn {
                 }
             }
         });
-        Ok(Server::new(address, received, task))
+        Ok(Server::new(address, received, activity, task))
     }
 
-    fn connect<'a>(
-        &'a self,
-        setup: &'a Setup,
-        server: SocketAddr,
-    ) -> Answer<'a, Result<Box<dyn Connection>, Failure>> {
-        Box::pin(async move {
-            let config = client_config(setup)?;
-            let endpoint = Endpoint::client(([127, 0, 0, 1], 0).into()).map_err(Failure::set_up)?;
-            let connection = endpoint
-                .connect_with(config, server, SERVER_NAME)
-                .map_err(Failure::set_up)?
-                .await
-                .map_err(|error| failure(&error))?;
-            Ok(Box::new(Opened(connection)) as Box<dyn Connection>)
+    fn client(&self, setup: &Setup) -> Result<Box<dyn Client>, Failure> {
+        let mut endpoint = Endpoint::client(([127, 0, 0, 1], 0).into()).map_err(Failure::set_up)?;
+        endpoint.set_default_client_config(client_config(setup)?);
+        Ok(Box::new(Remembering(endpoint)))
+    }
+}
+
+/// An endpoint, whose configuration holds the tickets.
+struct Remembering(Endpoint);
+
+impl Remembering {
+    fn opened(&self, connection: quinn::Connection) -> Box<dyn Connection> {
+        Box::new(Opened {
+            connection,
+            endpoint: self.0.clone(),
         })
     }
 }
 
-async fn echo_connection(connection: quinn::Connection) {
-    while let Ok((writer, reader)) = connection.accept_bi().await {
-        tokio::spawn(echo_stream(Box::new(writer), Box::new(reader)));
+impl Client for Remembering {
+    fn connect(&self, server: SocketAddr) -> Answer<'_, Result<Box<dyn Connection>, Failure>> {
+        Box::pin(async move {
+            let connecting = self.0.connect(server, SERVER_NAME);
+            let connecting = connecting.map_err(Failure::set_up)?;
+            let connection = connecting.await.map_err(|error| failure(&error))?;
+            Ok(self.opened(connection))
+        })
+    }
+
+    fn connect_early(&self, server: SocketAddr, bulk: Bulk) -> Answer<'_, Result<Early, Failure>> {
+        Box::pin(async move {
+            let connecting = self.0.connect(server, SERVER_NAME);
+            let connecting = connecting.map_err(Failure::set_up)?;
+            let (connection, accepted) = connecting
+                .into_0rtt()
+                .map_err(|_| Failure::Other("no ticket allows early data".into()))?;
+            let (writer, reader) = connection
+                .open_bi()
+                .await
+                .map_err(|error| failure(&error))?;
+            let exchange = bulk.exchange_on(Box::new(writer), Box::new(reader));
+            let (echo, accepted) = tokio::join!(exchange, accepted);
+            Ok(Early {
+                connection: self.opened(connection),
+                accepted,
+                echo,
+            })
+        })
     }
 }
 
-struct Opened(quinn::Connection);
+async fn echo_connection(connection: quinn::Connection, activity: Arc<Activity>) {
+    loop {
+        tokio::select! {
+            stream = connection.accept_bi() => {
+                let Ok((writer, reader)) = stream else { return };
+                if activity.is_to_update_keys() {
+                    connection.force_key_update();
+                }
+                activity.saw_client_at(connection.remote_address());
+                tokio::spawn(echo_stream(Box::new(writer), Box::new(reader)));
+            }
+            datagram = connection.read_datagram() => {
+                let Ok(datagram) = datagram else { return };
+                let _ = connection.send_datagram(datagram);
+            }
+        }
+    }
+}
+
+struct Opened {
+    connection: quinn::Connection,
+    endpoint: Endpoint,
+}
 
 impl Connection for Opened {
     fn handshake(&self) -> Handshake {
@@ -92,13 +155,37 @@ impl Connection for Opened {
 
     fn open(&self) -> Answer<'_, Result<(Writer, Reader), Failure>> {
         Box::pin(async move {
-            let (writer, reader) = self.0.open_bi().await.map_err(|error| failure(&error))?;
+            let (writer, reader) = self
+                .connection
+                .open_bi()
+                .await
+                .map_err(|error| failure(&error))?;
             Ok((Box::new(writer) as Writer, Box::new(reader) as Reader))
         })
     }
 
+    fn update_keys(&self) {
+        self.connection.force_key_update();
+    }
+
+    fn datagram(&self, bytes: Vec<u8>) -> Answer<'_, Result<Vec<u8>, Failure>> {
+        Box::pin(async move {
+            let sent = self.connection.send_datagram(Bytes::from(bytes));
+            sent.map_err(Failure::other)?;
+            let datagram = self.connection.read_datagram().await;
+            Ok(datagram.map_err(|error| failure(&error))?.into())
+        })
+    }
+
+    fn migrate(&self) -> Answer<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            let socket = std::net::UdpSocket::bind(("127.0.0.1", 0)).map_err(Failure::set_up)?;
+            self.endpoint.rebind(socket).map_err(Failure::other)
+        })
+    }
+
     fn close(&self) {
-        self.0.close(VarInt::from_u32(0), b"");
+        self.connection.close(VarInt::from_u32(0), b"");
     }
 }
 
@@ -152,6 +239,10 @@ fn server_config(setup: &Setup) -> Result<quinn::ServerConfig, Failure> {
         .with_single_cert(vec![setup.certificate.der()], setup.certificate.key_der())
         .map_err(Failure::set_up)?;
     tls.alpn_protocols = vec![ALPN.into()];
+    if setup.early_data.is_on() {
+        // The only other value is 0 (RFC 9001 §4.6.1).
+        tls.max_early_data_size = u32::MAX;
+    }
     let tls = QuicServerConfig::try_from(tls).map_err(Failure::set_up)?;
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(tls));
     config.transport_config(transport(setup.windows));
@@ -169,6 +260,7 @@ fn client_config(setup: &Setup) -> Result<quinn::ClientConfig, Failure> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     tls.alpn_protocols = vec![ALPN.into()];
+    tls.enable_early_data = setup.early_data.is_on();
     let tls = QuicClientConfig::try_from(tls).map_err(Failure::set_up)?;
     let mut config = quinn::ClientConfig::new(Arc::new(tls));
     config.transport_config(transport(setup.windows));

@@ -1,21 +1,32 @@
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
 
 use hybriq::{By, tls::Group};
 use s2n_quic::{
     client::Connect,
     connection::Handle,
     provider::{
+        endpoint_limits::{ConnectionAttempt, Limiter, Outcome},
         event::{self, events},
         limits::Limits,
         tls::s2n_tls as tls,
     },
 };
-use s2n_tls::security::Policy;
+use s2n_tls::{
+    callbacks::{ConnectionFuture, SessionTicket, SessionTicketCallback},
+    config::ConnectionInitializer,
+    security::Policy,
+};
 use tokio::sync::mpsc;
 
 use crate::{
-    ALPN, Answer, Connection, Failure, Groups, Handshake, NARROW_CONNECTION, NARROW_STREAM, Peer,
-    Reader, Role, SERVER_NAME, Server, Setup, Windows, Writer, echo_stream,
+    ALPN, Activity, Answer, Client, Connection, Failure, Feature, Groups, Handshake,
+    NARROW_CONNECTION, NARROW_STREAM, Peer, Reader, Role, SERVER_NAME, Server, Setup, Validation,
+    Windows, Writer, echo_stream,
 };
 
 /// s2n-quic 1.91 on s2n-tls.
@@ -46,6 +57,16 @@ impl Peer for S2nQuic {
         0x150
     }
 
+    fn lacks(&self, role: Role, feature: Feature) -> Option<&'static str> {
+        match feature {
+            Feature::EarlyData => Some("s2n-tls has no 0-RTT for QUIC"),
+            Feature::KeyUpdates => Some("s2n-quic updates keys by itself when they wear out"),
+            Feature::Datagrams => Some("s2n-quic's datagrams are unstable"),
+            Feature::Migration if role == Role::Client => Some("s2n-quic's clients cannot move"),
+            _ => None,
+        }
+    }
+
     fn serve(&self, setup: &Setup) -> Result<Server, Failure> {
         let (outcomes, received) = mpsc::unbounded_channel();
         let mut server = s2n_quic::Server::builder()
@@ -57,54 +78,113 @@ impl Peer for S2nQuic {
                 failures: Some(outcomes.clone()),
             })
             .map_err(Failure::set_up)?
+            .with_endpoint_limits(Admission(setup.validation))
+            .map_err(Failure::set_up)?
             .with_io("127.0.0.1:0")
             .map_err(Failure::set_up)?
             .start()
             .map_err(Failure::set_up)?;
         let address = server.local_addr().map_err(Failure::set_up)?;
+        let activity = Arc::new(Activity::default());
+        let noting = Arc::clone(&activity);
         let task = tokio::spawn(async move {
             while let Some(connection) = server.accept().await {
                 let _ = outcomes.send(Ok(observed(&connection.handle())));
-                tokio::spawn(echo_connection(connection));
+                tokio::spawn(echo_connection(connection, Arc::clone(&noting)));
             }
         });
-        Ok(Server::new(address, received, task))
+        Ok(Server::new(address, received, activity, task))
     }
 
-    fn connect<'a>(
-        &'a self,
-        setup: &'a Setup,
-        server: SocketAddr,
-    ) -> Answer<'a, Result<Box<dyn Connection>, Failure>> {
+    fn client(&self, setup: &Setup) -> Result<Box<dyn Client>, Failure> {
+        let client = s2n_quic::Client::builder()
+            .with_tls(client_tls(setup).map_err(Failure::set_up)?)
+            .map_err(Failure::set_up)?
+            .with_limits(limits(setup.windows)?)
+            .map_err(Failure::set_up)?
+            .with_event(Observer { failures: None })
+            .map_err(Failure::set_up)?
+            .with_io("127.0.0.1:0")
+            .map_err(Failure::set_up)?
+            .start()
+            .map_err(Failure::set_up)?;
+        Ok(Box::new(Remembering(client)))
+    }
+}
+
+/// A client, whose TLS configuration holds the ticket.
+struct Remembering(s2n_quic::Client);
+
+impl Client for Remembering {
+    fn connect(&self, server: SocketAddr) -> Answer<'_, Result<Box<dyn Connection>, Failure>> {
         Box::pin(async move {
-            let client = s2n_quic::Client::builder()
-                .with_tls(client_tls(setup).map_err(Failure::set_up)?)
-                .map_err(Failure::set_up)?
-                .with_limits(limits(setup.windows)?)
-                .map_err(Failure::set_up)?
-                .with_event(Observer { failures: None })
-                .map_err(Failure::set_up)?
-                .with_io("127.0.0.1:0")
-                .map_err(Failure::set_up)?
-                .start()
-                .map_err(Failure::set_up)?;
-            let connection = client
-                .connect(Connect::new(server).with_server_name(SERVER_NAME))
-                .await
-                .map_err(failure)?;
+            let to = Connect::new(server).with_server_name(SERVER_NAME);
+            let connection = self.0.connect(to).await.map_err(failure)?;
             let handle = connection.handle();
             Ok(Box::new(Opened {
                 handle,
-                _client: client,
+                _client: self.0.clone(),
             }) as Box<dyn Connection>)
         })
     }
 }
 
-async fn echo_connection(mut connection: s2n_quic::Connection) {
+async fn echo_connection(mut connection: s2n_quic::Connection, activity: Arc<Activity>) {
+    let handle = connection.handle();
     while let Ok(Some(stream)) = connection.accept_bidirectional_stream().await {
+        if let Ok(address) = handle.remote_addr() {
+            activity.saw_client_at(address);
+        }
         let (reader, writer) = stream.split();
-        tokio::spawn(echo_stream(Box::new(writer), Box::new(reader)));
+        let (handle, activity) = (handle.clone(), Arc::clone(&activity));
+        tokio::spawn(async move {
+            echo_stream(Box::new(writer), Box::new(reader)).await;
+            activity.saw_key_updates(key_updates(&handle).unwrap_or_default());
+        });
+    }
+}
+
+fn key_updates(connection: &Handle) -> Option<u64> {
+    let noted = connection.query_event_context(|noted: &Noted| noted.key_updates);
+    noted.ok()
+}
+
+/// Whom it lets in at once.
+struct Admission(Validation);
+
+impl Limiter for Admission {
+    fn on_connection_attempt(&mut self, _: &ConnectionAttempt) -> Outcome {
+        match self.0 {
+            Validation::ByHandshake => Outcome::allow(),
+            Validation::ByRetry => Outcome::retry(),
+        }
+    }
+}
+
+/// The last ticket a client got.
+#[derive(Clone, Default)]
+struct Ticket(Arc<Mutex<Option<Vec<u8>>>>);
+
+impl SessionTicketCallback for Ticket {
+    fn on_session_ticket(&self, _: &mut s2n_tls::connection::Connection, ticket: &SessionTicket) {
+        let Ok(len) = ticket.len() else { return };
+        let mut bytes = vec![0; len];
+        if ticket.data(&mut bytes).is_ok() {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(bytes);
+        }
+    }
+}
+
+impl ConnectionInitializer for Ticket {
+    fn initialize_connection(
+        &self,
+        connection: &mut s2n_tls::connection::Connection,
+    ) -> Result<Option<Pin<Box<dyn ConnectionFuture>>>, s2n_tls::error::Error> {
+        let ticket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ticket) = ticket.as_deref() {
+            connection.set_session_ticket(ticket)?;
+        }
+        Ok(None)
     }
 }
 
@@ -125,6 +205,10 @@ impl Connection for Opened {
             let (reader, writer) = stream.split();
             Ok((Box::new(writer) as Writer, Box::new(reader) as Reader))
         })
+    }
+
+    fn key_updates(&self) -> Option<u64> {
+        key_updates(&self.handle)
     }
 
     fn close(&self) {
@@ -163,6 +247,7 @@ struct Observer {
 struct Noted {
     group: Option<Group>,
     complete: bool,
+    key_updates: u64,
 }
 
 impl event::Subscriber for Observer {
@@ -183,6 +268,18 @@ impl event::Subscriber for Observer {
         event: &events::KeyExchangeGroup,
     ) {
         noted.group = Group::from_name(event.chosen_group_name);
+    }
+
+    fn on_key_update(
+        &mut self,
+        noted: &mut Noted,
+        _meta: &event::ConnectionMeta,
+        event: &events::KeyUpdate,
+    ) {
+        // The first keys are told of as an update, too.
+        if let events::KeyType::OneRtt { generation, .. } = event.key_type {
+            noted.key_updates = generation.into();
+        }
     }
 
     fn on_handshake_status_updated(
@@ -214,6 +311,7 @@ fn observed(connection: &Handle) -> Handshake {
     Handshake {
         group,
         hello_retry: None,
+        resumed: None,
     }
 }
 
@@ -248,7 +346,8 @@ fn server_tls(setup: &Setup) -> Result<tls::Server, s2n_tls::error::Error> {
         .with_certificate(certificate.pem(), certificate.key_pem())?;
     builder
         .config_mut()
-        .set_security_policy(&policy(setup.groups)?)?;
+        .set_security_policy(&policy(setup.groups)?)?
+        .add_session_ticket_key(b"interop", &[7; 32], SystemTime::now())?;
     builder.build()
 }
 
@@ -257,8 +356,11 @@ fn client_tls(setup: &Setup) -> Result<tls::Client, s2n_tls::error::Error> {
         .with_application_protocols([ALPN])?
         .with_empty_trust_store()?
         .with_certificate(setup.certificate.pem())?;
+    let ticket = Ticket::default();
     builder
         .config_mut()
-        .set_security_policy(&policy(setup.groups)?)?;
+        .set_security_policy(&policy(setup.groups)?)?
+        .set_session_ticket_callback(ticket.clone())?
+        .set_connection_initializer(ticket)?;
     builder.build()
 }

@@ -6,6 +6,7 @@ const HELLO_RETRY: [u8; 32] = [
     0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 ];
 const SUPPORTED_GROUPS: u16 = 10;
+const PRE_SHARED_KEY: u16 = 41;
 const KEY_SHARE: u16 = 51;
 
 /// The key exchange of a ClientHello.
@@ -24,6 +25,8 @@ pub struct ServerHello {
     pub group: Group,
     /// Whether it is a HelloRetryRequest.
     pub retry: bool,
+    /// Whether it takes a session ticket in place of a certificate.
+    pub resumed: bool,
 }
 
 pub(super) fn client_hellos(stream: &[u8]) -> Vec<ClientHello> {
@@ -71,10 +74,12 @@ fn server_hello(mut cursor: Cursor<'_>) -> Option<ServerHello> {
     let retry = cursor.take(32)? == HELLO_RETRY;
     cursor.prefixed8()?;
     cursor.take(2 + 1)?;
-    let share = extension(cursor.prefixed16()?, KEY_SHARE)?;
+    let extensions = cursor.prefixed16()?;
+    let share = extension(extensions, KEY_SHARE)?;
     Some(ServerHello {
         group: Group(Cursor::new(share).uint16()?),
         retry,
+        resumed: extension(extensions, PRE_SHARED_KEY).is_some(),
     })
 }
 

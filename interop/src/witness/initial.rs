@@ -13,10 +13,34 @@ use super::{
     hello::{self, Cursor},
 };
 
-/// RFC 9001 §5.2.
-const INITIAL_SALT: [u8; 20] = [
-    0x38, 0x76, 0x2c, 0xf7, 0xf5, 0x59, 0x34, 0xb3, 0x4d, 0x17, 0x9a, 0xe6, 0xa4, 0xc8, 0x0c, 0xad,
-    0xcc, 0xbb, 0x7f, 0x0a,
+/// What differs between the versions of QUIC (RFC 9001 §5.2, RFC 9369 §3).
+struct Version {
+    number: [u8; 4],
+    salt: [u8; 20],
+    label: &'static str,
+    /// What is added to the packet types of version 1, modulo 4.
+    shift: u8,
+}
+
+const VERSIONS: [Version; 2] = [
+    Version {
+        number: [0, 0, 0, 1],
+        salt: [
+            0x38, 0x76, 0x2c, 0xf7, 0xf5, 0x59, 0x34, 0xb3, 0x4d, 0x17, 0x9a, 0xe6, 0xa4, 0xc8,
+            0x0c, 0xad, 0xcc, 0xbb, 0x7f, 0x0a,
+        ],
+        label: "quic",
+        shift: 0,
+    },
+    Version {
+        number: [0x6b, 0x33, 0x43, 0xcf],
+        salt: [
+            0x0d, 0xed, 0xe3, 0xde, 0xf7, 0x00, 0xa6, 0xdb, 0x81, 0x93, 0x81, 0xbe, 0x6e, 0x26,
+            0x9d, 0xcb, 0xf9, 0xbd, 0x2e, 0xd9,
+        ],
+        label: "quicv2",
+        shift: 1,
+    },
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +52,14 @@ pub(super) enum Direction {
 /// The Initial packets of one connection, both directions.
 #[derive(Default)]
 pub(super) struct Reading {
-    keys: Option<(Keys, Keys)>,
+    /// Of each version, the client's and the server's.
+    keys: Option<[(Keys, Keys); 2]>,
     from_client: Stream,
     from_server: Stream,
     closes: Vec<u64>,
     datagrams: (usize, usize),
+    retries: usize,
+    early_packets: usize,
 }
 
 impl Reading {
@@ -44,18 +71,36 @@ impl Reading {
         let mut rest = datagram;
         while let Some((packet, next)) = Packet::split(rest) {
             rest = next;
-            if packet.is_initial && self.read_initial(direction, &packet).is_none() {
-                return;
+            match packet.kind {
+                Kind::Initial => {
+                    if self.read_initial(direction, &packet).is_none() {
+                        return;
+                    }
+                }
+                Kind::ZeroRtt => self.early_packets += 1,
+                Kind::Handshake => {}
+                Kind::Retry => self.on_retry(direction, &packet),
             }
+        }
+    }
+
+    /// The client starts again, with keys from the id the server gave it (RFC 9001 §5.2).
+    fn on_retry(&mut self, direction: Direction, packet: &Packet<'_>) {
+        // A client follows one only, and takes none after the server's first Initial packet.
+        if direction == Direction::ToClient && self.from_server.is_empty() {
+            if self.retries == 0 {
+                self.keys = derive(packet.source);
+            }
+            self.retries += 1;
         }
     }
 
     /// `None` ends the datagram: the packet is not of this connection.
     fn read_initial(&mut self, direction: Direction, packet: &Packet<'_>) -> Option<()> {
         if self.keys.is_none() && direction == Direction::ToServer {
-            self.keys = Keys::derive(packet.destination);
+            self.keys = derive(packet.destination);
         }
-        let (client, server) = self.keys.as_ref()?;
+        let (client, server) = self.keys.as_ref()?.get(packet.version)?;
         let (keys, stream) = match direction {
             Direction::ToServer => (client, &mut self.from_client),
             Direction::ToClient => (server, &mut self.from_server),
@@ -82,6 +127,10 @@ impl Reading {
         Some(())
     }
 
+    pub(super) fn has_early_data(&self) -> bool {
+        self.early_packets > 0
+    }
+
     pub(super) fn sighting(&self) -> Sighting {
         Sighting {
             client_hellos: hello::client_hellos(&self.from_client.prefix()),
@@ -89,6 +138,8 @@ impl Reading {
             closes: self.closes.clone(),
             client_datagrams: self.datagrams.0,
             server_datagrams: self.datagrams.1,
+            retries: self.retries,
+            early_packets: self.early_packets,
         }
     }
 }
@@ -116,6 +167,10 @@ impl Stream {
         }
     }
 
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// What has come without a gap.
     pub(super) fn prefix(&self) -> Vec<u8> {
         let mut prefix = Vec::new();
@@ -129,10 +184,32 @@ impl Stream {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Initial,
+    ZeroRtt,
+    Handshake,
+    Retry,
+}
+
+impl Kind {
+    fn of(first: u8, version: &Version) -> Self {
+        match ((first >> 4) + 4 - version.shift) & 3 {
+            0 => Self::Initial,
+            1 => Self::ZeroRtt,
+            2 => Self::Handshake,
+            _ => Self::Retry,
+        }
+    }
+}
+
 /// One packet with a long header (RFC 9000 §17.2), and its datagram.
 struct Packet<'a> {
-    is_initial: bool,
+    kind: Kind,
+    /// Its place in [`VERSIONS`].
+    version: usize,
     destination: &'a [u8],
+    source: &'a [u8],
     bytes: &'a [u8],
     number_at: usize,
 }
@@ -143,24 +220,32 @@ impl<'a> Packet<'a> {
     fn split(datagram: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let mut cursor = Cursor::new(datagram);
         let first = cursor.byte()?;
-        let kind = first & 0x30;
-        if first & 0x80 == 0 || cursor.take(4)? != [0, 0, 0, 1] || kind == 0x30 {
+        if first & 0x80 == 0 {
             return None;
         }
+        let number = cursor.take(4)?;
+        let version = VERSIONS.iter().position(|it| it.number == number)?;
+        let kind = Kind::of(first, &VERSIONS[version]);
         let destination = cursor.prefixed8()?;
-        cursor.prefixed8()?;
-        if kind == 0 {
+        let source = cursor.prefixed8()?;
+        if kind == Kind::Initial {
             let token = cursor.varint()?;
             cursor.take(usize::try_from(token).ok()?)?;
         }
-        let len = usize::try_from(cursor.varint()?).ok()?;
+        let len = match kind {
+            // It has no length and no number, and nothing follows it.
+            Kind::Retry => cursor.rest().len(),
+            _ => usize::try_from(cursor.varint()?).ok()?,
+        };
         let number_at = datagram.len() - cursor.rest().len();
         let end = number_at.checked_add(len)?;
         let (bytes, rest) = datagram.split_at_checked(end)?;
         Some((
             Self {
-                is_initial: kind == 0,
+                kind,
+                version,
                 destination,
+                source,
                 bytes,
                 number_at,
             },
@@ -175,23 +260,33 @@ struct Keys {
     iv: [u8; 12],
 }
 
+/// The keys of every version from the id that the client's first Initial packet was sent to.
+fn derive(destination: &[u8]) -> Option<[(Keys, Keys); 2]> {
+    let [one, two] = &VERSIONS;
+    Some([
+        Keys::derive(one, destination)?,
+        Keys::derive(two, destination)?,
+    ])
+}
+
 impl Keys {
     /// The client's and the server's.
-    fn derive(destination: &[u8]) -> Option<(Self, Self)> {
-        let initial = Salt::new(HKDF_SHA256, &INITIAL_SALT).extract(destination);
+    fn derive(version: &Version, destination: &[u8]) -> Option<(Self, Self)> {
+        let initial = Salt::new(HKDF_SHA256, &version.salt).extract(destination);
         let side = |label: &str| {
             let mut secret = [0; 32];
             expand(&initial, label, &mut secret)?;
-            Self::new(&Prk::new_less_safe(HKDF_SHA256, &secret))
+            Self::new(version, &Prk::new_less_safe(HKDF_SHA256, &secret))
         };
         Some((side("client in")?, side("server in")?))
     }
 
-    fn new(secret: &Prk) -> Option<Self> {
+    fn new(version: &Version, secret: &Prk) -> Option<Self> {
         let (mut key, mut iv, mut header) = ([0; 16], [0; 12], [0; 16]);
-        expand(secret, "quic key", &mut key)?;
-        expand(secret, "quic iv", &mut iv)?;
-        expand(secret, "quic hp", &mut header)?;
+        let label = version.label;
+        expand(secret, &format!("{label} key"), &mut key)?;
+        expand(secret, &format!("{label} iv"), &mut iv)?;
+        expand(secret, &format!("{label} hp"), &mut header)?;
         Some(Self {
             packet: LessSafeKey::new(UnboundKey::new(&AES_128_GCM, &key).ok()?),
             header: HeaderProtectionKey::new(&AES_128, &header).ok()?,

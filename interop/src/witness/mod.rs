@@ -6,10 +6,10 @@ mod initial;
 use std::{
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::{net::UdpSocket, task::JoinHandle};
+use tokio::{net::UdpSocket, sync::mpsc, task::JoinHandle};
 
 pub use hello::{ClientHello, ServerHello};
 use initial::{Direction, Reading};
@@ -25,6 +25,7 @@ const MAX_DATAGRAM: usize = 65_535;
 pub struct Witness {
     address: SocketAddr,
     reading: Arc<Mutex<Reading>>,
+    rebinds: mpsc::UnboundedSender<()>,
     task: JoinHandle<io::Result<()>>,
 }
 
@@ -41,6 +42,10 @@ pub struct Sighting {
     pub client_datagrams: usize,
     /// Datagrams from the server.
     pub server_datagrams: usize,
+    /// Retry packets from the server.
+    pub retries: usize,
+    /// 0-RTT packets from the client.
+    pub early_packets: usize,
 }
 
 impl Witness {
@@ -49,15 +54,37 @@ impl Witness {
     /// # Errors
     /// Whatever the sockets say.
     pub async fn before(server: SocketAddr) -> io::Result<Self> {
+        Self::new(server, Answers::Forwarded).await
+    }
+
+    /// Like [`Witness::before`], and lets nothing of the server pass before the client has sent a
+    /// 0-RTT packet: however slow the client is, it is early.
+    ///
+    /// # Errors
+    /// Whatever the sockets say.
+    pub async fn before_early_data(server: SocketAddr) -> io::Result<Self> {
+        Self::new(server, Answers::AfterEarlyData).await
+    }
+
+    async fn new(server: SocketAddr, answers: Answers) -> io::Result<Self> {
         let front = UdpSocket::bind(("127.0.0.1", 0)).await?;
         let back = UdpSocket::bind(("127.0.0.1", 0)).await?;
         back.connect(server).await?;
         let address = front.local_addr()?;
         let reading = Arc::default();
-        let task = tokio::spawn(forward(front, back, Arc::clone(&reading)));
+        let (rebinds, wishes) = mpsc::unbounded_channel();
+        let path = Path {
+            front,
+            back,
+            answers,
+            client: None,
+            reading: Arc::clone(&reading),
+        };
+        let task = tokio::spawn(path.forward(wishes));
         Ok(Self {
             address,
             reading,
+            rebinds,
             task,
         })
     }
@@ -65,6 +92,12 @@ impl Witness {
     /// The address a client connects to in place of the server's.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Goes on from another port, like a NAT that forgot its binding: what the server still sends
+    /// to the old one is lost.
+    pub fn rebind(&self) {
+        let _ = self.rebinds.send(());
     }
 
     /// What was seen so far.
@@ -82,36 +115,59 @@ impl Drop for Witness {
     }
 }
 
-async fn forward(
+/// When what the server sends is passed on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answers {
+    Forwarded,
+    AfterEarlyData,
+}
+
+struct Path {
+    /// Towards the client.
     front: UdpSocket,
+    /// Towards the server.
     back: UdpSocket,
+    answers: Answers,
+    client: Option<SocketAddr>,
     reading: Arc<Mutex<Reading>>,
-) -> io::Result<()> {
-    let (mut out, mut home) = (vec![0; MAX_DATAGRAM], vec![0; MAX_DATAGRAM]);
-    let mut client = None;
-    let read = |direction, datagram: &[u8]| {
-        reading
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .on_datagram(direction, datagram);
-    };
-    loop {
-        tokio::select! {
-            received = front.recv_from(&mut out) => {
-                let (len, from) = received?;
-                client = Some(from);
-                read(Direction::ToServer, &out[..len]);
-                // A server that closed its socket shows as ECONNREFUSED: a lost datagram to QUIC.
-                let _ = back.send(&out[..len]).await;
-            }
-            received = back.recv(&mut home) => {
-                let Ok(len) = received else { continue };
-                read(Direction::ToClient, &home[..len]);
-                if let Some(client) = client {
-                    let _ = front.send_to(&home[..len], client).await;
+}
+
+impl Path {
+    async fn forward(mut self, mut rebinds: mpsc::UnboundedReceiver<()>) -> io::Result<()> {
+        let (mut out, mut home) = (vec![0; MAX_DATAGRAM], vec![0; MAX_DATAGRAM]);
+        loop {
+            let open = self.answers == Answers::Forwarded || self.reading().has_early_data();
+            tokio::select! {
+                Some(()) = rebinds.recv() => self.rebind().await?,
+                received = self.front.recv_from(&mut out) => {
+                    let (len, from) = received?;
+                    self.client = Some(from);
+                    self.reading().on_datagram(Direction::ToServer, &out[..len]);
+                    // A server that closed its socket shows as ECONNREFUSED: a lost datagram to QUIC.
+                    let _ = self.back.send(&out[..len]).await;
+                }
+                received = self.back.recv(&mut home), if open => {
+                    let Ok(len) = received else { continue };
+                    self.reading().on_datagram(Direction::ToClient, &home[..len]);
+                    if let Some(client) = self.client {
+                        let _ = self.front.send_to(&home[..len], client).await;
+                    }
                 }
             }
         }
+    }
+
+    async fn rebind(&mut self) -> io::Result<()> {
+        let server = self.back.peer_addr()?;
+        // The old socket lives until the new one has a port, so that it is another.
+        let other = UdpSocket::bind(("127.0.0.1", 0)).await?;
+        other.connect(server).await?;
+        self.back = other;
+        Ok(())
+    }
+
+    fn reading(&self) -> MutexGuard<'_, Reading> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

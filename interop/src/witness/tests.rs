@@ -41,7 +41,8 @@ fn the_rfcs_server_initial_shows_its_group() {
         sighting.server_hellos,
         [ServerHello {
             group: Group::X25519,
-            retry: false
+            retry: false,
+            resumed: false,
         }]
     );
     assert_eq!(
@@ -124,10 +125,15 @@ fn a_hello_retry_request_is_told_from_a_server_hello() {
     assert_eq!(
         server_hellos(&stream),
         [
-            ServerHello { group, retry: true },
             ServerHello {
                 group,
-                retry: false
+                retry: true,
+                resumed: false,
+            },
+            ServerHello {
+                group,
+                retry: false,
+                resumed: false,
             }
         ]
     );

@@ -26,6 +26,9 @@ macro_rules! pair {
                 serves_a_classical_client: SERVES_A_CLASSICAL_CLIENT,
                 connects_to_a_classical_server: CONNECTS_TO_A_CLASSICAL_SERVER,
                 refuses_a_classical_server: REFUSES_A_CLASSICAL_SERVER,
+                resumes: RESUMES,
+                follows_a_retry: FOLLOWS_A_RETRY,
+                survives_rebinding: SURVIVES_REBINDING,
             }
             $($crate::also! { $also, $client => $server })*
         }
@@ -48,6 +51,33 @@ macro_rules! also {
     (retries_for_ml_kem_under_require, $client:expr => $server:expr) => {
         $crate::sentences! { $client => $server,
             retries_for_ml_kem_under_require: RETRIES_FOR_ML_KEM_UNDER_REQUIRE,
+        }
+    };
+    (early_data, $client:expr => $server:expr) => {
+        $crate::sentences! { $client => $server,
+            sends_early_data: SENDS_EARLY_DATA,
+            loses_no_refused_early_data: LOSES_NO_REFUSED_EARLY_DATA,
+            sends_early_data_past_a_retry: SENDS_EARLY_DATA_PAST_A_RETRY,
+        }
+    };
+    (updates_the_clients_keys, $client:expr => $server:expr) => {
+        $crate::sentences! { $client => $server,
+            updates_the_clients_keys: UPDATES_THE_CLIENTS_KEYS,
+        }
+    };
+    (updates_the_servers_keys, $client:expr => $server:expr) => {
+        $crate::sentences! { $client => $server,
+            updates_the_servers_keys: UPDATES_THE_SERVERS_KEYS,
+        }
+    };
+    (carries_datagrams, $client:expr => $server:expr) => {
+        $crate::sentences! { $client => $server,
+            carries_datagrams: CARRIES_DATAGRAMS,
+        }
+    };
+    (migrates, $client:expr => $server:expr) => {
+        $crate::sentences! { $client => $server,
+            migrates: MIGRATES,
         }
     };
 }

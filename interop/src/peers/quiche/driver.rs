@@ -3,6 +3,7 @@ use std::{
     io,
     net::SocketAddr,
     pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
     time::Instant,
 };
@@ -14,11 +15,13 @@ use tokio::{
     time::{Sleep, sleep_until},
 };
 
-use super::{failure_of, stream::Stream};
-use crate::{Failure, Handshake, Reader, Writer, echo_stream};
+use super::{failure_of, id, stream::Stream};
+use crate::{Activity, Failure, Handshake, Reader, Writer, echo_stream};
 
 /// The largest UDP payload.
 const MAX_DATAGRAM: usize = 65_535;
+/// BoringSSL's `ssl_early_data_accepted`.
+const EARLY_DATA_ACCEPTED: u32 = 2;
 
 /// What the user of a connection asks for.
 pub(super) enum Command {
@@ -28,8 +31,6 @@ pub(super) enum Command {
     Datagram(Vec<u8>, oneshot::Sender<Vec<u8>>),
     /// Another local port.
     Migrate(oneshot::Sender<bool>),
-    /// What to resume with.
-    Session(oneshot::Sender<Option<Vec<u8>>>),
     /// The end.
     Close,
 }
@@ -43,14 +44,19 @@ pub(super) enum User {
         next_stream: u64,
         wants: Vec<oneshot::Sender<(Writer, Reader)>>,
         echoes: Vec<oneshot::Sender<Vec<u8>>>,
+        ticket: Ticket,
     },
     /// An echo server.
     Server {
         outcomes: mpsc::UnboundedSender<Result<Handshake, Failure>>,
+        activity: Arc<Activity>,
         told: bool,
         accepted: u64,
     },
 }
+
+/// What a client remembers of the last connection that gave it something.
+pub(super) type Ticket = Arc<Mutex<Option<Vec<u8>>>>;
 
 /// What a client learns with the end of its handshake.
 #[derive(Clone, Copy, Debug)]
@@ -83,11 +89,41 @@ impl Line {
     /// Gives everything another chance; says whether anything moved.
     pub(super) fn turn(&mut self, cx: &mut Context<'_>) -> bool {
         let mut moved = self.tell() | self.listen(cx) | self.accept() | self.on_path_events();
+        self.remember();
+        self.issue_ids();
         for stream in &mut self.streams {
             moved |= stream.pump(cx, &mut self.connection);
         }
         self.streams.retain(|stream| !stream.is_over());
         moved | self.echo_datagrams()
+    }
+
+    fn remember(&mut self) {
+        if let User::Client { ticket, .. } = &self.user
+            && let Some(session) = self.connection.session()
+        {
+            let mut ticket = ticket.lock().unwrap_or_else(PoisonError::into_inner);
+            if ticket.as_deref() != Some(session) {
+                *ticket = Some(session.to_vec());
+            }
+        }
+    }
+
+    /// What the peer needs to use another path.
+    fn issue_ids(&mut self) {
+        while self.connection.is_established() && self.connection.scids_left() > 0 {
+            let (scid, token) = (id(), id());
+            let scid = quiche::ConnectionId::from_ref(&scid);
+            let mut reset = [0; 16];
+            reset.copy_from_slice(&token[..16]);
+            if self
+                .connection
+                .new_scid(&scid, u128::from_be_bytes(reset), false)
+                .is_err()
+            {
+                return;
+            }
+        }
     }
 
     fn is_open(&self) -> bool {
@@ -103,7 +139,7 @@ impl Line {
         let failure = || failure_of(&self.connection);
         let told = Told {
             resumed: self.connection.is_resumed(),
-            early_data: self.connection.early_data_reason() == 2,
+            early_data: self.connection.early_data_reason() == EARLY_DATA_ACCEPTED,
         };
         let established = self.connection.is_established();
         match &mut self.user {
@@ -167,9 +203,6 @@ impl Line {
                     self.migrating = Some(to);
                 }
             }
-            Command::Session(to) => {
-                let _ = to.send(self.connection.session().map(<[u8]>::to_vec));
-            }
             Command::Close => {
                 let _ = self.connection.close(true, 0, b"");
             }
@@ -232,12 +265,19 @@ impl Line {
 
     /// Streams of a client, in order.
     fn accept(&mut self) -> bool {
-        let User::Server { accepted, .. } = &mut self.user else {
+        let User::Server {
+            accepted, activity, ..
+        } = &mut self.user
+        else {
             return false;
         };
         let mut moved = false;
         for id in self.connection.readable() {
             while *accepted <= id {
+                let active = self.connection.path_stats().find(|path| path.active);
+                if let Some(path) = active {
+                    activity.saw_client_at(path.peer_addr);
+                }
                 let (stream, writer, reader) = Stream::new(*accepted);
                 self.streams.push(stream);
                 tokio::spawn(echo_stream(writer, reader));
@@ -343,7 +383,7 @@ impl Driver {
         let known = self.lines.iter_mut().find(|line| {
             let mut ids = line.connection.source_ids();
             ids.any(|id| *id == header.dcid)
-                || line.connection.is_established() == false
+                || !line.connection.is_established()
                     && line
                         .connection
                         .path_stats()

@@ -3,7 +3,10 @@
 mod driver;
 mod stream;
 
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock, PoisonError},
+};
 
 use boring::{
     pkey::PKey,
@@ -16,10 +19,11 @@ use tokio::{
     sync::{mpsc, oneshot},
 };
 
-use self::driver::{Command, Driver, Line, Told, User};
+use self::driver::{Accept, Command, Driver, Line, Ticket, Told, User};
 use crate::{
-    ALPN, Answer, Connection, Failure, Groups, Handshake, NARROW_CONNECTION, NARROW_STREAM, Peer,
-    Reader, Role, SERVER_NAME, Server, Setup, Windows, Writer,
+    ALPN, Activity, Answer, Bulk, Client, Connection, Early, Failure, Feature, Groups, Handshake,
+    NARROW_CONNECTION, NARROW_STREAM, Peer, Reader, Role, SERVER_NAME, Server, Setup, Validation,
+    Windows, Writer,
 };
 
 /// quiche with the TLS library it brings.
@@ -43,59 +47,144 @@ impl Peer for Quiche {
         false
     }
 
+    fn lacks(&self, _role: Role, feature: Feature) -> Option<&'static str> {
+        match feature {
+            Feature::KeyUpdates => Some("quiche starts no key updates"),
+            Feature::KeyUpdateCount => Some("quiche counts no key updates"),
+            _ => None,
+        }
+    }
+
     fn serve(&self, setup: &Setup) -> Result<Server, Failure> {
-        let mut config = config(setup, Role::Server)?;
+        let config = config(setup, Role::Server)?;
         let socket = std::net::UdpSocket::bind(("127.0.0.1", 0)).map_err(Failure::set_up)?;
         socket.set_nonblocking(true).map_err(Failure::set_up)?;
         let socket = UdpSocket::from_std(socket).map_err(Failure::set_up)?;
         let address = socket.local_addr().map_err(Failure::set_up)?;
         let (outcomes, received) = mpsc::unbounded_channel();
-        let accept = move |header: &quiche::Header<'_>, from: SocketAddr| {
-            if header.ty != quiche::Type::Initial {
-                return (None, None);
-            }
-            let scid = id();
-            let scid = quiche::ConnectionId::from_ref(&scid);
-            let connection = quiche::accept(&scid, None, address, from, &mut config);
-            let user = User::Server {
+        let activity = Arc::new(Activity::default());
+        let user = {
+            let activity = Arc::clone(&activity);
+            move || User::Server {
                 outcomes: outcomes.clone(),
+                activity: Arc::clone(&activity),
                 told: false,
                 accepted: 0,
-            };
-            (None, connection.ok().map(|it| Line::new(it, user)))
+            }
         };
-        let driver = Driver::new(socket, Some(Box::new(accept))).map_err(Failure::set_up)?;
-        Ok(Server::new(address, received, tokio::spawn(driver)))
+        let accept = accept(config, setup.validation, address, user);
+        let driver = Driver::new(socket, Some(accept)).map_err(Failure::set_up)?;
+        let task = tokio::spawn(driver);
+        Ok(Server::new(address, received, activity, task))
     }
 
-    fn connect<'a>(
-        &'a self,
-        setup: &'a Setup,
+    fn client(&self, setup: &Setup) -> Result<Box<dyn Client>, Failure> {
+        // A wrong configuration is to be told of here.
+        config(setup, Role::Client)?;
+        Ok(Box::new(Remembering {
+            setup: setup.clone(),
+            ticket: Ticket::default(),
+        }))
+    }
+}
+
+/// Lets in who begins a connection, at once or with the token of a Retry.
+fn accept(
+    mut config: quiche::Config,
+    validation: Validation,
+    address: SocketAddr,
+    user: impl Fn() -> User + Send + 'static,
+) -> Accept {
+    Box::new(move |header, from| {
+        if header.ty != quiche::Type::Initial {
+            return (None, None);
+        }
+        let scid = id();
+        let scid = quiche::ConnectionId::from_ref(&scid);
+        // The token is the id it is to bring back. Enough for a test: others could make it, too.
+        let token = header.token.as_deref().unwrap_or_default();
+        let connection = match (validation, token) {
+            (Validation::ByHandshake, _) => quiche::accept(&scid, None, address, from, &mut config),
+            (Validation::ByRetry, []) => {
+                let mut packet = vec![0; 1200];
+                let (theirs, first) = (&header.scid, &header.dcid);
+                let len = quiche::retry(theirs, first, &scid, first, header.version, &mut packet);
+                packet.truncate(len.unwrap_or_default());
+                return (Some(packet), None);
+            }
+            (Validation::ByRetry, token) => {
+                let first = quiche::ConnectionId::from_ref(token);
+                quiche::accept(&header.dcid, Some(&first), address, from, &mut config)
+            }
+        };
+        (None, connection.ok().map(|it| Line::new(it, user())))
+    })
+}
+
+/// A client with the last ticket it got.
+struct Remembering {
+    setup: Setup,
+    ticket: Ticket,
+}
+
+impl Remembering {
+    async fn start(
+        &self,
         server: SocketAddr,
-    ) -> Answer<'a, Result<Box<dyn Connection>, Failure>> {
+    ) -> Result<(Opened, oneshot::Receiver<Result<Told, Failure>>), Failure> {
+        let mut config = config(&self.setup, Role::Client)?;
+        let socket = UdpSocket::bind(("127.0.0.1", 0)).await;
+        let socket = socket.map_err(Failure::set_up)?;
+        let local = socket.local_addr().map_err(Failure::set_up)?;
+        let scid = id();
+        let scid = quiche::ConnectionId::from_ref(&scid);
+        let mut connection = quiche::connect(Some(SERVER_NAME), &scid, local, server, &mut config)
+            .map_err(Failure::set_up)?;
+        let ticket = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ticket) = ticket.as_deref() {
+            connection.set_session(ticket).map_err(Failure::set_up)?;
+        }
+        drop(ticket);
+        Opened::new(connection, socket, Arc::clone(&self.ticket))
+    }
+}
+
+impl Client for Remembering {
+    fn connect(&self, server: SocketAddr) -> Answer<'_, Result<Box<dyn Connection>, Failure>> {
         Box::pin(async move {
-            let mut config = config(setup, Role::Client)?;
-            let socket = UdpSocket::bind(("127.0.0.1", 0)).await;
-            let socket = socket.map_err(Failure::set_up)?;
-            let local = socket.local_addr().map_err(Failure::set_up)?;
-            let scid = id();
-            let scid = quiche::ConnectionId::from_ref(&scid);
-            let connection = quiche::connect(Some(SERVER_NAME), &scid, local, server, &mut config)
-                .map_err(Failure::set_up)?;
-            let (opened, established) = Opened::new(connection, socket)?;
-            established.await.map_err(Failure::other)??;
+            let (opened, established) = self.start(server).await?;
+            let told = established.await.map_err(Failure::other)??;
+            let _ = opened.told.set(told);
             Ok(Box::new(opened) as Box<dyn Connection>)
+        })
+    }
+
+    fn connect_early(&self, server: SocketAddr, bulk: Bulk) -> Answer<'_, Result<Early, Failure>> {
+        Box::pin(async move {
+            let (opened, established) = self.start(server).await?;
+            let (echo, told) = tokio::join!(bulk.exchange(&opened), established);
+            let told = told.map_err(Failure::other)??;
+            let _ = opened.told.set(told);
+            Ok(Early {
+                accepted: told.early_data,
+                connection: Box::new(opened),
+                echo,
+            })
         })
     }
 }
 
 /// A connection that a driver runs.
-struct Opened(mpsc::UnboundedSender<Command>);
+struct Opened {
+    commands: mpsc::UnboundedSender<Command>,
+    told: OnceLock<Told>,
+}
 
 impl Opened {
     fn new(
         connection: quiche::Connection,
         socket: UdpSocket,
+        ticket: Ticket,
     ) -> Result<(Self, oneshot::Receiver<Result<Told, Failure>>), Failure> {
         let (established, outcome) = oneshot::channel();
         let (to, commands) = mpsc::unbounded_channel();
@@ -108,10 +197,15 @@ impl Opened {
                 next_stream: 0,
                 wants: Vec::new(),
                 echoes: Vec::new(),
+                ticket,
             },
         ));
         tokio::spawn(driver);
-        Ok((Self(to), outcome))
+        let opened = Self {
+            commands: to,
+            told: OnceLock::new(),
+        };
+        Ok((opened, outcome))
     }
 
     async fn ask<T>(
@@ -119,7 +213,7 @@ impl Opened {
         command: impl FnOnce(oneshot::Sender<T>) -> Command,
     ) -> Result<T, Failure> {
         let (to, answer) = oneshot::channel();
-        let _ = self.0.send(command(to));
+        let _ = self.commands.send(command(to));
         answer
             .await
             .map_err(|_| Failure::Other("the connection is over".into()))
@@ -128,15 +222,31 @@ impl Opened {
 
 impl Connection for Opened {
     fn handshake(&self) -> Handshake {
-        Handshake::default()
+        Handshake {
+            resumed: self.told.get().map(|told| told.resumed),
+            ..Handshake::default()
+        }
     }
 
     fn open(&self) -> Answer<'_, Result<(Writer, Reader), Failure>> {
         Box::pin(self.ask(Command::Open))
     }
 
+    fn datagram(&self, bytes: Vec<u8>) -> Answer<'_, Result<Vec<u8>, Failure>> {
+        Box::pin(self.ask(|to| Command::Datagram(bytes, to)))
+    }
+
+    fn migrate(&self) -> Answer<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            let moved = self.ask(Command::Migrate).await?;
+            moved
+                .then_some(())
+                .ok_or_else(|| Failure::Other("it could not move".into()))
+        })
+    }
+
     fn close(&self) {
-        let _ = self.0.send(Command::Close);
+        let _ = self.commands.send(Command::Close);
     }
 }
 
@@ -210,5 +320,8 @@ fn config(setup: &Setup, role: Role) -> Result<quiche::Config, Failure> {
     config.set_max_idle_timeout(30_000);
     config.set_active_connection_id_limit(4);
     config.enable_dgram(true, 64, 64);
+    if setup.early_data.is_on() {
+        config.enable_early_data();
+    }
     Ok(config)
 }

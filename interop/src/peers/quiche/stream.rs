@@ -46,10 +46,6 @@ impl Stream {
         (stream, Box::new(writer), Box::new(reader))
     }
 
-    pub(super) fn id(&self) -> u64 {
-        self.id
-    }
-
     pub(super) fn is_over(&self) -> bool {
         self.read == Half::Over && self.write == Half::Over
     }

@@ -1,0 +1,54 @@
+use std::{
+    collections::HashSet,
+    net::SocketAddr,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+/// What a test asks of a running server, and learns from it.
+#[derive(Debug, Default)]
+pub struct Activity {
+    updates_keys: AtomicBool,
+    key_updates: AtomicU64,
+    addresses: Mutex<HashSet<SocketAddr>>,
+}
+
+impl Activity {
+    /// Asks it to start a key update with every stream that comes from now on.
+    pub fn update_keys(&self) {
+        self.updates_keys.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is to start one.
+    pub fn is_to_update_keys(&self) -> bool {
+        self.updates_keys.load(Ordering::Relaxed)
+    }
+
+    /// It has seen so many key updates on its connection.
+    pub fn saw_key_updates(&self, count: u64) {
+        self.key_updates.fetch_max(count, Ordering::Relaxed);
+    }
+
+    /// How many key updates it has seen, if it tells.
+    pub fn key_updates(&self) -> u64 {
+        self.key_updates.load(Ordering::Relaxed)
+    }
+
+    /// Its client is there.
+    pub fn saw_client_at(&self, address: SocketAddr) {
+        self.addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(address);
+    }
+
+    /// At how many addresses its clients were when it looked.
+    pub fn client_addresses(&self) -> usize {
+        self.addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+}

@@ -208,7 +208,6 @@ async fn datagrams_grow_up_to_what_is_asked_for() {
 }
 
 /// Proves: rfc9000 14 no-fragments
-/// Proves: rfc8899 5.3 search-ends-near-the-path-mtu
 ///
 /// The test runs itself in a network of its own, whose loopback interface carries 1400 bytes.
 /// Proves: security 8 pmtu-injection-is-ignored

@@ -261,8 +261,6 @@ fn each(mut run: impl FnMut(u64, u32, &[Version], Version)) {
     }
 }
 
-/// Proves: rfc9000 9.3 peer-is-followed-to-its-new-address
-/// Proves: rfc9000 9.2 client-moves-once-the-new-path-is-validated
 /// Proves: rfc9000 9.3 data-follows-the-migration
 /// Proves: rfc9000 9 new-address-is-validated
 /// Proves: rfc9001 6.2 update-is-followed

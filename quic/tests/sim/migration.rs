@@ -63,7 +63,6 @@ fn a_transfer_goes_on_at_the_clients_other_address() {
     assert_eq!(late.count(), 0, "nothing but probes from the old address");
 }
 
-/// Proves: rfc9000 9.2 client-moves-once-the-new-path-is-validated
 #[test]
 fn loss_and_key_updates_do_not_keep_a_client_from_moving() {
     for seed in 0..4 {
@@ -202,8 +201,6 @@ fn a_server_does_not_move() {
     assert_eq!(refused, Err(MigrateError::Server));
 }
 
-/// Proves: rfc9000 9.2 client-moves-once-the-new-path-is-validated
-/// Proves: rfc9001 4.6 early-data-and-migration
 #[test]
 fn a_connection_that_began_in_0_rtt_moves_despite_loss_and_key_updates() {
     const BYTES: usize = 256 * 1024;

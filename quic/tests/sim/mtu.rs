@@ -75,8 +75,6 @@ fn lost_probes_are_no_congestion() {
 
 /// Proves: rfc9000 14.2 nothing-above-the-path-mtu
 /// Proves: rfc9000 8.1 client-initials-are-full
-/// Proves: rfc9000 8.1 client-initials-are-full
-/// Proves: rfc9000 14.2 nothing-above-the-path-mtu
 #[test]
 fn nothing_exceeds_1200_bytes_before_the_handshake_is_confirmed() {
     let large = || transport().max_datagram_size(65_000);

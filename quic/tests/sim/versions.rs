@@ -420,7 +420,6 @@ fn a_first_flight_that_changed_its_version_on_the_way_is_refused() {
 
 /// The keys of what follows are of another version than the attacker's.
 ///
-/// Proves: rfc9369 4.1 packets-of-other-versions-dropped
 /// Proves: rfc9000 5.2.1 client-drops-other-versions
 /// Proves: rfc9369 4.1 other-versions-are-dropped
 #[test]

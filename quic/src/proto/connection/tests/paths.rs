@@ -204,7 +204,6 @@ fn a_short_challenge_that_is_answered_is_followed_by_a_full_one() {
     assert_eq!(there(&full).unwrap().len(), 1200);
 }
 
-/// Proves: rfc9000 19.18 response-to-nothing-validates-nothing
 #[test]
 fn an_answer_to_nothing_validates_nothing() {
     let mut pair = quiet();

@@ -76,8 +76,6 @@ fn a_retry_is_answered_with_its_token_and_the_same_client_hello() {
 /// Proves: rfc9000 17.2.5.1 retry-changes-the-id
 /// Proves: security 6 forged-retry-is-no-weapon
 /// Proves: rfc9000 17.2.5.1 retry-with-the-same-id-is-dropped
-/// Proves: rfc9000 17.2.5.1 retry-with-the-same-id-is-dropped
-/// Proves: security 6 forged-retry-is-no-weapon
 #[test]
 fn a_retry_that_is_not_genuine_is_dropped() {
     let mut pair = pair();

@@ -125,7 +125,7 @@ impl World {
             snapshot: None,
             record: (space, pn),
         };
-        let bytes = packet.bytes_in_flight();
+        let bytes = u64::from(size) * u64::from(in_flight);
         held.packets.insert(pn, (bytes, ack_eliciting));
         held.used.push(pn);
         match ecn {

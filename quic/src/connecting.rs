@@ -67,6 +67,23 @@ impl Connecting {
     /// # Cancel safety
     /// Dropping the future gives the handshake up.
     ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn run(connecting: hybriq::Connecting) -> Result<(), Box<dyn std::error::Error>> {
+    /// let connection = match connecting.early().await {
+    ///     Ok(early) => {
+    ///         let mut request = early.open_uni().await?;
+    ///         request.write_all(b"may be repeated").await?;
+    ///         request.finish();
+    ///         early.established().await?.0
+    ///     }
+    ///     Err(connecting) => connecting.await?,
+    /// };
+    /// # drop(connection);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// [`ClientConfig::offer_early_data`]: crate::ClientConfig::offer_early_data
     /// [`ServerConfig::accept_early_data`]: crate::ServerConfig::accept_early_data
     pub async fn early(mut self) -> Result<EarlyConnection, Self> {

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use hybriq_tls::{CertificateDer, Side};
 
-mod datagrams;
+pub(crate) mod datagrams;
 mod migrate;
 
 use crate::{

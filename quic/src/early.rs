@@ -1,10 +1,11 @@
 use std::{fmt, future::poll_fn, net::SocketAddr, sync::Arc, task::Poll};
 
+use bytes::Bytes;
 use hybriq_tls::Side;
 
 use crate::{
-    connection::Connection,
-    error::{ConnectError, EarlyError},
+    connection::{Connection, datagrams},
+    error::{ConnectError, EarlyError, SendDatagramError},
     handshake::EarlyData,
     proto::streams::{Direction, StreamId},
     recv_stream::RecvStream,
@@ -158,6 +159,60 @@ impl EarlyConnection {
                     return Poll::Ready(Err(EarlyError::ZeroRttRejected));
                 }
                 state.poll_accept(direction).map_err(EarlyError::from)
+            },
+        )
+        .await
+    }
+
+    /// Bytes a datagram may have now; `None` if the peer takes none, of a server as it was in the
+    /// session before. In 0-RTT packets there is less room than later.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        self.handle.lock().core.max_datagram_size()
+    }
+
+    /// Sends a datagram (RFC 9221), a client's in a 0-RTT packet: **whoever records it can send it
+    /// again**. When too many wait already, the oldest gives way, unless the
+    /// [configuration](crate::DatagramConfig::when_full) is to refuse.
+    ///
+    /// If the server refuses 0-RTT data, all that was sent so far counts as lost, and what still
+    /// waits as dropped, in [`DatagramStats`](crate::DatagramStats); nothing is sent again by itself.
+    ///
+    /// # Errors
+    /// The peer takes none, it is too large, the queue is full, the server refused 0-RTT data, or the
+    /// connection is over.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(early: hybriq::EarlyConnection) -> Result<(), Box<dyn std::error::Error>> {
+    /// if early.max_datagram_size().is_some() {
+    ///     early.send_datagram("where I am, as often as you like".into())?;
+    /// }
+    /// let (connection, _) = early.established().await?;
+    /// # drop(connection);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
+        datagrams::send(&self.handle, data)
+    }
+
+    /// The next datagram that came; `None` when the connection was closed cleanly. A client gets
+    /// none before the handshake is complete; what a server gets here may be a recording.
+    ///
+    /// # Errors
+    /// The server refused 0-RTT data, or the connection is over for another reason.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has taken nothing.
+    pub async fn recv_datagram(&self) -> Result<Option<Bytes>, EarlyError> {
+        wait_until(
+            self.handle.state(),
+            |state| &mut state.datagram_readers,
+            |state| {
+                if self.handle.check(state).is_err() {
+                    return Poll::Ready(Err(EarlyError::ZeroRttRejected));
+                }
+                datagrams::poll_recv(state).map_err(EarlyError::from)
             },
         )
         .await

@@ -318,7 +318,8 @@ impl EndpointBuilder {
     }
 
     /// Binds a further socket, at most 7: for a server on several networks, or with a preferred
-    /// address (RFC 9000 §9.6). Connections are accepted on each, and start from the first.
+    /// address (RFC 9000 §9.6). Connections are accepted on each, and start from the first. Default:
+    /// none.
     ///
     /// # Examples
     /// ```no_run
@@ -361,6 +362,22 @@ impl EndpointBuilder {
 
     /// The keys of address validation tokens, for servers that clients take for one. Default:
     /// random ones of this endpoint's own.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{Endpoint, Identity, ServerConfig, TokenKeys};
+    ///
+    /// # fn run(secret: [u8; 32]) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// // The same on every machine of the service.
+    /// let keys = TokenKeys::from_secret(secret);
+    /// let server = Endpoint::builder()
+    ///     .server(ServerConfig::new(identity).alpn(["echo"]))
+    ///     .token_keys(keys)
+    ///     .bind("[::]:4433")?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn token_keys(mut self, keys: TokenKeys) -> Self {
         self.token_keys = Some(keys);
         self
@@ -389,6 +406,22 @@ impl EndpointBuilder {
 
     /// The key of stateless resets (RFC 9000 §10.3): the same on machines that may get one another's
     /// packets, and after a restart. Default: a random one.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{Endpoint, Identity, ResetKey, ServerConfig};
+    ///
+    /// # fn run(secret: [u8; 32]) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// // From a file, so that peers learn at once that this server was restarted.
+    /// let key = ResetKey::from_secret(secret);
+    /// let server = Endpoint::builder()
+    ///     .server(ServerConfig::new(identity).alpn(["echo"]))
+    ///     .reset_key(key)
+    ///     .bind("[::]:4433")?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn reset_key(mut self, key: ResetKey) -> Self {
         self.ids.reset_key = Some(key);
         self

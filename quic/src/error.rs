@@ -147,7 +147,7 @@ impl From<ConnectError> for io::Error {
     }
 }
 
-/// Why an [`EarlyConnection`](crate::EarlyConnection) gives no stream.
+/// Why an [`EarlyConnection`](crate::EarlyConnection) gives no stream or datagram.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EarlyError {
     /// The server refused 0-RTT data.
@@ -274,6 +274,9 @@ pub enum SendDatagramError {
         /// What [`max_datagram_size`](crate::Connection::max_datagram_size) says.
         max: usize,
     },
+    /// It was to be sent early, and the server refused 0-RTT data.
+    #[error("the server refused 0-RTT data; await established() and send it again")]
+    ZeroRttRejected,
     /// The queue is full, and the configuration is to refuse then.
     #[error("too many datagrams wait to be sent; wait, or drop it")]
     Full,
@@ -289,6 +292,7 @@ impl From<SendDatagramError> for io::Error {
             SendDatagramError::Unsupported => io::ErrorKind::Unsupported,
             SendDatagramError::TooLarge { .. } => io::ErrorKind::InvalidInput,
             SendDatagramError::Full => io::ErrorKind::WouldBlock,
+            SendDatagramError::ZeroRttRejected => io::ErrorKind::ConnectionReset,
         };
         Self::new(kind, error)
     }

@@ -1,6 +1,6 @@
 //! An async QUIC transport (RFC 9000, 9001, 9002) whose TLS 1.3 handshake is post-quantum by default.
 //!
-//! An [`Endpoint`] is a UDP socket. It hands out [`Incoming`] clients and starts connections; a
+//! An [`Endpoint`] is one UDP socket or several. It hands out [`Incoming`] clients and starts connections; a
 //! [`Connection`] carries streams; [`SendStream`] and [`RecvStream`] are their ends. Nothing has to
 //! be switched on for X25519MLKEM768: it is what a client offers first and what a server prefers.
 //!
@@ -13,14 +13,18 @@
 //!                            connection::dispatch: one match    connection::schedule: one ordered list
 //!                                                 │                  ▲
 //!                                                 ▼                  │
-//!                        owners: handshake · acks · recovery · path · cids · streams · close
+//!                        owners: handshake · acks · recovery · paths · cids · streams · datagrams · close
 //!                                                 │                  ▲
 //!                                                 ▼ events           │ commands
-//!                               worker (owns a socket and all connections of its shard)
+//!                               worker (owns its sockets and all connections of its shard)
 //!                                                 │                  ▲
 //!                                                 ▼                  │
 //!                              app handles: Endpoint · Connection · SendStream · RecvStream
 //! ```
+//!
+//! A datagram that belongs to no connection yet stays with the endpoint: it puts ClientHellos
+//! together and hands them out as [`Incoming`], or answers with a Retry, a Version Negotiation
+//! packet or a stateless reset.
 //!
 //! Everything above the worker is free of I/O: time and randomness are arguments. A worker is one
 //! task on the caller's tokio runtime; there is no task and no channel per connection. Handles
@@ -140,6 +144,37 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Before the handshake is over
+//! A client that was at a server before may send at once, in 0-RTT packets, what the server may act
+//! on twice: [`ClientConfig::offer_early_data`], [`ServerConfig::accept_early_data`], and
+//! [`Connecting::early`], which gives an [`EarlyConnection`] for streams and datagrams. Nothing is
+//! sent early or again by accident.
+//!
+//! # What is where
+//!
+//! | to | there is |
+//! |---|---|
+//! | choose clients before public keys cost anything | [`Incoming::client_hello`], [`Incoming::accept_with`], [`Incoming::refuse`] |
+//! | have clients prove their address | [`EndpointBuilder::address_validation`], [`Incoming::retry`], [`TokenKeys`] for a fleet, [`TokenStore`] on clients |
+//! | resume sessions, send in 0-RTT packets | [`ServerConfig::tickets`], [`EarlyConnection`], [`RecvStream::is_early`] |
+//! | speak version 2, or only version 1 | [`TransportConfig::versions`], [`Connection::version`] |
+//! | move to another address | [`Connection::migrate`], [`Endpoint::rebind`], [`TransportConfig::without_migration`]; changes by a NAT are followed |
+//! | have clients move to a server's own address | [`TransportConfig::preferred_address`] with [`EndpointBuilder::also_bind`] |
+//! | stand behind a load balancer | [`QuicLb`], or a [`CidGenerator`] of one's own, with [`EndpointBuilder::cid_generator`] |
+//! | change connection ids, or do without | [`Connection::rotate_cids`], [`EndpointBuilder::zero_length_cids`] |
+//! | end connections that a restart made forget | [`EndpointBuilder::reset_key`], [`EndpointBuilder::without_stateless_reset`] |
+//! | update keys | [`Connection::update_keys`]; it happens by itself long before a limit |
+//! | find what size a path carries | [`TransportConfig::max_datagram_size`], [`TransportConfig::without_mtu_discovery`], [`PathStats::datagram_size`] |
+//! | send messages that may get lost | [`Connection::send_datagram`], [`DatagramConfig`] |
+//! | abandon a stream but for its beginning | [`SendStream::reset_at`] |
+//! | say which stream is urgent | [`SendStream::set_priority`] |
+//! | allow more streams or bytes later | [`Connection::set_max_bidi_streams`], [`Connection::set_receive_window`] |
+//! | keep a connection alive, or give it up sooner | [`TransportConfig::keep_alive`], [`TransportConfig::idle_timeout`] |
+//! | control congestion | [`TransportConfig::congestion`], [`Congestion`], [`TransportConfig::careful_resume`] |
+//! | have fewer acknowledgements | [`TransportConfig::ack_frequency`] |
+//! | let operators measure, keep middleboxes honest | [`TransportConfig::spin_bit`], [`TransportConfig::without_grease`] |
+//! | watch | [`Connection::stats`], [`Connection::path_stats`], [`Endpoint::stats`], [`events`] |
 //!
 //! # Dropping things
 //! - A [`SendStream`] dropped unfinished resets its stream: truncation never looks like success.

@@ -6,7 +6,7 @@ mod endpoint_support;
 use endpoint_support::{client_config, reachable, server_config, soon};
 use hybriq::{
     ConnectError, Connection, EarlyConnection, EarlyData, EarlyError, Endpoint, ReadError,
-    ServerConfig, TransportConfig, WriteError,
+    SendDatagramError, ServerConfig, TransportConfig, WriteError,
 };
 
 fn early_server() -> ServerConfig {
@@ -146,6 +146,58 @@ async fn refused_streams_fail_and_their_ids_are_used_anew() {
     let (early, answer) = tokio::join!(echo(&connection), answer.read_to_end(100));
     assert_eq!(answer.unwrap(), b"again");
     assert!(!early);
+}
+
+#[tokio::test]
+async fn datagrams_are_sent_early() {
+    let server = Endpoint::server("127.0.0.1:0", early_server()).unwrap();
+    let client = early_client();
+    visit(&client, &server).await;
+    let early = come_again(&client, &server).await;
+    let most = early.max_datagram_size().unwrap();
+    early.send_datagram(vec![1; most].into()).unwrap();
+    let too_large = early.send_datagram(vec![1; most + 1].into());
+    let (len, max) = (most + 1, most);
+    assert_eq!(too_large, Err(SendDatagramError::TooLarge { len, max }));
+    let serve = async {
+        let early = server.accept().await.unwrap().accept().early().await;
+        let early = early.expect("a server always may");
+        let datagram = early.recv_datagram().await.unwrap().unwrap();
+        assert_eq!(datagram.len(), most);
+        early.send_datagram("answer".into()).unwrap();
+        early.established().await.unwrap().0
+    };
+    let ask = async {
+        let (connection, early_data) = early.established().await.unwrap();
+        assert_eq!(early_data, EarlyData::Accepted);
+        let answer = connection.recv_datagram().await.unwrap();
+        assert_eq!(answer.as_deref(), Some(b"answer".as_slice()));
+        connection
+    };
+    let (server, client) = soon(async { tokio::join!(serve, ask) }).await;
+    assert!(client.max_datagram_size().unwrap() > most);
+    drop((server, client));
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_datagram_learns_of_the_refusal() {
+    let first = Endpoint::server("127.0.0.1:0", early_server()).unwrap();
+    let client = early_client();
+    visit(&client, &first).await;
+    let server = Endpoint::server("127.0.0.1:0", early_server()).unwrap();
+    let early = come_again(&client, &server).await;
+    early.send_datagram("lost".into()).unwrap();
+    let accept = async { server.accept().await.unwrap().accept().await.unwrap() };
+    let (connection, waited) = soon(async { tokio::join!(accept, early.recv_datagram()) }).await;
+    assert_eq!(waited, Err(EarlyError::ZeroRttRejected));
+    let refused = early.send_datagram("lost, too".into());
+    assert_eq!(refused, Err(SendDatagramError::ZeroRttRejected));
+    let (client, early_data) = soon(early.established()).await.unwrap();
+    assert_eq!(early_data, EarlyData::Rejected);
+    assert_eq!(client.stats().datagram_frames.lost, 1);
+    client.send_datagram("again".into()).unwrap();
+    let came = soon(connection.recv_datagram()).await.unwrap();
+    assert_eq!(came.as_deref(), Some(b"again".as_slice()));
 }
 
 #[tokio::test]

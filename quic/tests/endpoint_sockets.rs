@@ -15,7 +15,11 @@ fn message() -> Vec<u8> {
 
 async fn pair_from(address: &str) -> Pair {
     let client = Endpoint::builder().client(client_config());
-    Pair::of(server("127.0.0.1:0"), client.bind(address).unwrap()).await
+    Pair::of(
+        server("127.0.0.1:0"),
+        client.bind(address).expect("a free port"),
+    )
+    .await
 }
 
 #[tokio::test]
@@ -146,7 +150,7 @@ async fn a_server_is_reached_on_each_of_its_sockets() {
     }
 }
 
-/// Proves: rfc9000 9.6.1 client-moves-to-the-preferred-address
+/// Proves: rfc9000 9.6.3 client-moves-to-preferred-address
 #[tokio::test]
 async fn clients_move_to_the_second_socket_of_a_server_that_prefers_it() {
     let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -203,10 +207,11 @@ async fn datagrams_grow_up_to_what_is_asked_for() {
     }
 }
 
-/// Proves: rfc9000 14 datagrams-are-not-fragmented
+/// Proves: rfc9000 14 no-fragments
 /// Proves: rfc8899 5.3 search-ends-near-the-path-mtu
 ///
 /// The test runs itself in a network of its own, whose loopback interface carries 1400 bytes.
+/// Proves: security 8 pmtu-injection-is-ignored
 #[test]
 #[cfg(target_os = "linux")]
 fn the_mtu_of_a_real_interface_is_found() {

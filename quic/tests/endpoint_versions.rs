@@ -43,7 +43,6 @@ async fn a_client_without_a_version_of_the_servers_is_told_so() {
     assert_eq!(error, ConnectionError::VersionMismatch);
 }
 
-/// Proves: rfc9001 6.1 application-may-update-keys
 #[tokio::test]
 async fn an_application_may_update_the_keys() {
     let pair = Pair::of(server("127.0.0.1:0"), endpoint_support::client()).await;

@@ -22,6 +22,7 @@ enum State {
         params: Vec<u8>,
         early_data: EarlyData,
         early_context: Vec<u8>,
+        resumption_context: Vec<u8>,
     },
     Running(Box<dyn Session>),
     Refused(Error),
@@ -36,6 +37,7 @@ impl Accepting {
                 params: start.params.to_vec(),
                 early_data: start.early_data,
                 early_context: start.early_context.to_vec(),
+                resumption_context: start.resumption_context.to_vec(),
             },
         })
     }
@@ -66,6 +68,7 @@ impl Session for Accepting {
             params,
             early_data,
             early_context,
+            resumption_context,
         } = &self.0
         {
             let next = match ClientHello::parse(&rx.initial) {
@@ -75,6 +78,7 @@ impl Session for Accepting {
                         params,
                         early_data: *early_data,
                         early_context,
+                        resumption_context,
                         ..Start::default()
                     };
                     State::of(answer.answer(&hello, start))

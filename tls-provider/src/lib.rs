@@ -53,4 +53,4 @@ pub use options::{
 pub use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 pub use secret::{Secret, Suite};
 pub use session::{Flight, Provider, Session, Start, Status};
-pub use ticket::issued_ticket;
+pub use ticket::{issued_ticket, skip_tickets};

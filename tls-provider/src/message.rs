@@ -32,8 +32,7 @@ pub(crate) fn refuse_left_over(rx: &PerLevel<BytesMut>, level: Level) -> Result<
     let left = (level > Level::Initial && !rx.initial.is_empty())
         || (level > Level::Handshake && !rx.handshake.is_empty());
     if left {
-        return Err(Error::new(
-            Alert::UNEXPECTED_MESSAGE,
+        return Err(Error::protocol_violation(
             "handshake bytes at an encryption level that is over",
         ));
     }

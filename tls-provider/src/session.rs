@@ -23,6 +23,10 @@ pub struct Start<'a> {
     /// Client: offer 0-RTT data if the ticket allows. Server: accept it if the options and every
     /// rule do; `Off` refuses it for this handshake alone.
     pub early_data: EarlyData,
+    /// What the transport binds tickets to: those of this handshake are good only where it is the
+    /// same, byte for byte. With another a client does not use them, and a server does a full
+    /// handshake. A server issues none where it is longer than 255 bytes.
+    pub resumption_context: &'a [u8],
     /// Server: what 0-RTT data relies on besides TLS, as the transport writes it down: the limits
     /// that a client remembers with its ticket (RFC 9000 §7.4.1). It goes into the tickets of this
     /// handshake, and 0-RTT data is accepted only with a ticket that has the same, byte for byte.
@@ -113,6 +117,12 @@ pub trait Session: Send {
     /// beginning. `None` where no 0-RTT data is offered, or where the session had none.
     fn remembered_alpn(&self) -> Option<&[u8]> {
         None
+    }
+
+    /// Client: binds the tickets that come from now on to this, in place of the context it started
+    /// with.
+    fn set_resumption_context(&mut self, context: &[u8]) {
+        let _ = context;
     }
 
     /// What was negotiated so far.

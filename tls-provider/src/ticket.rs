@@ -1,12 +1,15 @@
 //! Session tickets as they stand in handshake messages.
 
-use crate::Error;
+use bytes::BytesMut;
+
+use crate::{Alert, Error, message};
 
 #[cfg(test)]
 mod tests;
 
 /// NewSessionTicket is message type 4 (RFC 8446 §4).
 const NEW_SESSION_TICKET: u8 = 4;
+const CERTIFICATE_REQUEST: u8 = 13;
 
 /// Lifetime and age_add come before the nonce.
 const FIXED_LEN: usize = 8;
@@ -30,8 +33,33 @@ pub fn issued_ticket(mut messages: &[u8]) -> Option<&[u8]> {
     newest
 }
 
-/// Refuses a NewSessionTicket that limits 0-RTT data otherwise than QUIC does (RFC 9001 §4.6.1).
+/// Reads what a server sends after the handshake, once no session is there any more: the messages
+/// that are whole are checked and dropped.
+///
+/// # Errors
+/// A message that a server must not send, or that is too long.
+pub fn skip_tickets(bytes: &mut BytesMut) -> Result<(), Error> {
+    while let Some(message) = message::take(bytes)? {
+        check(&message)?;
+    }
+    Ok(())
+}
+
+/// Refuses what a client must not read after the handshake: anything but a NewSessionTicket
+/// (RFC 9001 §4.4, §6), and one that limits 0-RTT data otherwise than QUIC does (RFC 9001 §4.6.1).
 pub(crate) fn check(message: &[u8]) -> Result<(), Error> {
+    match message.first() {
+        Some(&NEW_SESSION_TICKET) => {}
+        Some(&CERTIFICATE_REQUEST) => {
+            let detail = "a CertificateRequest after the handshake";
+            return Err(Error::protocol_violation(detail));
+        }
+        Some(kind) => {
+            let detail = format!("a handshake message of type {kind} after the handshake");
+            return Err(Error::new(Alert::UNEXPECTED_MESSAGE, detail));
+        }
+        None => return Ok(()),
+    }
     match early_data_size(message) {
         None | Some(u32::MAX) => Ok(()),
         Some(size) => Err(Error::protocol_violation(format!(
@@ -43,9 +71,6 @@ pub(crate) fn check(message: &[u8]) -> Result<(), Error> {
 /// What a NewSessionTicket says of early data. Malformed ones are left to the TLS library.
 fn early_data_size(message: &[u8]) -> Option<u32> {
     let body = message.get(HEADER_LEN..)?;
-    if message.first() != Some(&NEW_SESSION_TICKET) {
-        return None;
-    }
     let (&nonce_len, rest) = body.get(FIXED_LEN..)?.split_first()?;
     let (&len, rest) = rest.get(nonce_len.into()..)?.split_first_chunk()?;
     let (_, mut rest) = rest

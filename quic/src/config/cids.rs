@@ -95,7 +95,9 @@ impl Ids {
     }
 
     pub(crate) fn apply(&self, endpoint: &mut Endpoint, workers: usize) {
-        endpoint.set_cid_generator(self.generator.clone());
+        let keyed = self.reset_key.as_ref().map(|key| self.generator.keyed(key));
+        let generator = keyed.flatten().unwrap_or_else(|| self.generator.clone());
+        endpoint.set_cid_generator(generator);
         if let Some(key) = &self.reset_key {
             endpoint.set_reset_key(key.clone());
         }

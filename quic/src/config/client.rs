@@ -108,6 +108,9 @@ impl ClientConfig {
 
     /// Offers 0-RTT data where a ticket of the server allows it; what is sent is up to
     /// [`Connecting::early`](crate::Connecting::early). Default: none is offered. rustls only.
+    ///
+    /// # Examples
+    /// See [`EarlyConnection`](crate::EarlyConnection).
     #[must_use]
     pub fn offer_early_data(mut self) -> Self {
         self.early_data = EarlyData::On;

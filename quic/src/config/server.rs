@@ -116,6 +116,32 @@ impl ServerConfig {
     /// 0-RTT data may be a recording of an earlier connection's. Each ticket is taken once, which a
     /// server that was restarted, or another one, does not know of. See
     /// [`RecvStream::is_early`](crate::RecvStream::is_early).
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use hybriq::{Connecting, Endpoint, Identity, ServerConfig};
+    ///
+    /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
+    /// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// let config = ServerConfig::new(identity).alpn(["echo"]).accept_early_data();
+    /// let server = Endpoint::server("[::]:4433", config)?;
+    /// # Ok(())
+    /// # }
+    ///
+    /// async fn serve(connecting: Connecting) -> Result<(), Box<dyn std::error::Error>> {
+    ///     // Requests come before the handshake is over.
+    ///     let early = connecting.early().await.map_err(|_| "no attempt")?;
+    ///     while let Some((send, recv)) = early.accept_bidi().await? {
+    ///         if recv.is_early() {
+    ///             // Whoever recorded it may have sent it: answer only what may be repeated.
+    ///         }
+    ///         # drop(send);
+    ///     }
+    ///     let (connection, _) = early.established().await?;
+    ///     # drop(connection);
+    ///     Ok(())
+    /// }
+    /// ```
     #[must_use]
     pub fn accept_early_data(self) -> Self {
         self.with_tls(|tls| tls.early_data(EarlyData::On))

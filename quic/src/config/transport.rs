@@ -509,15 +509,20 @@ impl TransportConfig {
     /// it uses, once the handshake is confirmed and if it gets an answer there. Clients have no such
     /// address. Default: none.
     ///
-    /// The endpoint has to receive there too.
+    /// The endpoint has to receive there too: see `EndpointBuilder::also_bind`.
     ///
     /// # Examples
-    /// ```
-    /// use hybriq::TransportConfig;
+    /// ```no_run
+    /// use hybriq::{Endpoint, Identity, ServerConfig, TransportConfig};
     ///
-    /// # fn run() -> Result<(), std::net::AddrParseError> {
+    /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
     /// let own = "203.0.113.7:4433".parse()?;
-    /// let config = TransportConfig::new().preferred_address(Some(own), None);
+    /// let transport = TransportConfig::new().preferred_address(Some(own), None);
+    /// # let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// let server = Endpoint::builder()
+    ///     .server(ServerConfig::new(identity).transport(transport))
+    ///     .also_bind(own.into())
+    ///     .bind("198.51.100.1:4433")?;
     /// # Ok(())
     /// # }
     /// ```

@@ -6,6 +6,7 @@ use super::Connection;
 use crate::{
     error::{ConnectionError, SendDatagramError},
     proto::datagrams::SendError,
+    worker::{Handle, State},
 };
 
 /// Datagrams (RFC 9221): messages that keep their bounds, are not sent again when they are lost, and
@@ -38,16 +39,7 @@ impl Connection {
     /// # }
     /// ```
     pub fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
-        let len = data.len();
-        let mut state = self.handle.lock();
-        if let Some(error) = &state.closed {
-            return Err(error.clone().into());
-        }
-        let taken = state.core.send_datagram(data);
-        drop(state);
-        taken.map_err(|error| public(error, len))?;
-        self.handle.touch();
-        Ok(())
+        send(&self.handle, data)
     }
 
     /// Sends a datagram once there is room for it in the queue, whatever the
@@ -81,6 +73,10 @@ impl Connection {
     /// The next datagram that came; `None` when the connection was closed cleanly, with code 0 or
     /// without an error. Those that came before are still handed out.
     ///
+    /// On a server that [accepts early data](crate::ServerConfig::accept_early_data) datagrams of a
+    /// client's 0-RTT packets, which may be recordings, are among the first, unless
+    /// [`EarlyConnection::recv_datagram`](crate::EarlyConnection::recv_datagram) took them.
+    ///
     /// What nobody reads is dropped, the oldest first, once more than
     /// [`receive_buffer`](crate::DatagramConfig::receive_buffer) bytes wait.
     ///
@@ -93,18 +89,38 @@ impl Connection {
         crate::worker::wait_until(
             self.handle.state(),
             |state| &mut state.datagram_readers,
-            |state| {
-                if let Some(data) = state.core.datagrams().recv() {
-                    return Poll::Ready(Ok(Some(data)));
-                }
-                match &state.closed {
-                    Some(error) if error.is_clean() => Poll::Ready(Ok(None)),
-                    Some(error) => Poll::Ready(Err(error.clone())),
-                    None => Poll::Pending,
-                }
-            },
+            poll_recv,
         )
         .await
+    }
+}
+
+/// Sends one, of the handle's time: after a refusal none of those that were to be early.
+pub(crate) fn send(handle: &Handle, data: Bytes) -> Result<(), SendDatagramError> {
+    let len = data.len();
+    let mut state = handle.lock();
+    if let Some(error) = &state.closed {
+        return Err(error.clone().into());
+    }
+    if handle.check(&state).is_err() {
+        return Err(SendDatagramError::ZeroRttRejected);
+    }
+    let taken = state.core.send_datagram(data);
+    drop(state);
+    taken.map_err(|error| public(error, len))?;
+    handle.touch();
+    Ok(())
+}
+
+/// The next one that came. Those that came before the connection ended are still handed out.
+pub(crate) fn poll_recv(state: &mut State) -> Poll<Result<Option<Bytes>, ConnectionError>> {
+    if let Some(data) = state.core.datagrams().recv() {
+        return Poll::Ready(Ok(Some(data)));
+    }
+    match &state.closed {
+        Some(error) if error.is_clean() => Poll::Ready(Ok(None)),
+        Some(error) => Poll::Ready(Err(error.clone())),
+        None => Poll::Pending,
     }
 }
 

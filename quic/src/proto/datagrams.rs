@@ -286,6 +286,24 @@ impl Datagrams {
         self.stats.lost += sent.0 as u64;
     }
 
+    /// The server refused 0-RTT data: what was sent arrived nowhere, what waits is of no use to
+    /// whoever hears later that it was refused, and nobody knows what the server takes.
+    pub fn on_early_data_rejected(&mut self) {
+        self.peer_limit = 0;
+        self.lead = Lead::default();
+        self.squeezed = false;
+        self.stats.lost = self.stats.sent;
+        self.stats.dropped_unsent += std::mem::take(&mut self.outbox).len();
+        self.note_room();
+    }
+
+    /// Another connection came to nothing, and this one takes its place.
+    pub fn go_on_after(&mut self, mut before: Self) {
+        before.on_early_data_rejected();
+        self.stats = before.stats;
+        self.room = before.room;
+    }
+
     /// The connection is over: nothing is sent any more. What came may still be read.
     pub fn on_closed(&mut self) {
         self.stats.dropped_unsent += std::mem::take(&mut self.outbox).len();

@@ -136,7 +136,7 @@ pub const ALL_EARLY_BYTES: usize = 256 * EARLY_BYTES;
 /// Versions of a peer's version_information that are looked at; more are ignored.
 pub const AVAILABLE_VERSIONS: usize = 16;
 
-/// Transport parameters of ids we don't know that are read; more are an error.
+/// Transport parameters of ids we don't know that are remembered, to find one that comes twice.
 pub const UNKNOWN_PARAMS: usize = 64;
 
 /// Keys that tokens are opened with: the one that seals, and those it follows.

@@ -295,8 +295,8 @@ impl Params {
     ///
     /// # Errors
     /// `TRANSPORT_PARAMETER_ERROR` for a value that is malformed or out of range, a parameter that
-    /// comes twice or that a client must not send, and for more than
-    /// [`UNKNOWN_PARAMS`](limits::UNKNOWN_PARAMS) that we don't know.
+    /// comes twice or that a client must not send. Of those that we don't know the first
+    /// [`UNKNOWN_PARAMS`](limits::UNKNOWN_PARAMS) are watched for repetitions.
     pub fn decode(bytes: &[u8], from: Side) -> Result<Self, TransportError> {
         let mut params = Self::default();
         let mut seen = Seen::default();
@@ -414,8 +414,8 @@ impl Seen {
             is_new
         } else {
             let is_new = !self.unknown.contains(&id);
-            let too_many = |_| error("too many unknown transport parameters");
-            self.unknown.try_push(id).map_err(too_many)?;
+            // However many there are, they mean nothing (RFC 9000 §7.4.2).
+            let _ = self.unknown.try_push(id);
             is_new
         };
         if is_new {

@@ -188,3 +188,45 @@ fn a_socket_reaches_its_own_family_and_both_when_it_is_open_to_all() {
         assert_eq!(can_reach(from, to), reached, "{local} to {peer}");
     }
 }
+
+/// The system is told never to fragment and to believe no router's word about the size of packets:
+/// an ICMP message can neither shrink them nor stop them (CVE-2024-53259).
+///
+/// Proves: rfc9000 14 no-fragments
+/// Proves: security 8 pmtu-injection-is-ignored
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn no_router_has_a_say_in_the_size_of_datagrams() {
+    use std::os::fd::AsRawFd as _;
+
+    for (address, level, option, probe) in [
+        (
+            "127.0.0.1:0",
+            libc::IPPROTO_IP,
+            libc::IP_MTU_DISCOVER,
+            libc::IP_PMTUDISC_PROBE,
+        ),
+        (
+            "[::1]:0",
+            libc::IPPROTO_IPV6,
+            libc::IPV6_MTU_DISCOVER,
+            libc::IPV6_PMTUDISC_PROBE,
+        ),
+    ] {
+        let socket = socket(address);
+        let mut value: libc::c_int = 0;
+        let mut len = size_of_val(&value) as libc::socklen_t;
+        // SAFETY: both pointers are valid for the size given, and the system writes no more.
+        #[expect(unsafe_code, reason = "this socket option has no safe interface")]
+        let result = unsafe {
+            libc::getsockopt(
+                socket.io.as_raw_fd(),
+                level,
+                option,
+                (&raw mut value).cast(),
+                &raw mut len,
+            )
+        };
+        assert_eq!((result, value), (0, probe), "{address}");
+    }
+}

@@ -59,8 +59,6 @@ pub(crate) struct State {
     pub(crate) sends: HashMap<StreamId, SendSide>,
     /// Receive streams that have a handle, and who reads them.
     pub(crate) recvs: HashMap<StreamId, Option<Waker>>,
-    /// How often the ids of streams began anew: once, when 0-RTT data is refused.
-    generation: u8,
 }
 
 /// The handle is of a stream that never was, since the server refused 0-RTT data.
@@ -94,7 +92,6 @@ impl Cell {
                 datagram_writers: Waiters::default(),
                 sends: HashMap::new(),
                 recvs: HashMap::new(),
-                generation: 0,
             }),
         })
     }
@@ -201,7 +198,8 @@ impl State {
     /// The streams opened so far never were: everybody who waits learns it, and their handles touch
     /// nothing any more.
     fn on_early_data_rejected(&mut self, wakes: &mut Vec<Waker>) {
-        self.generation = self.generation.saturating_add(1);
+        self.datagram_readers.wake_all(wakes);
+        self.datagram_writers.wake_all(wakes);
         for waiters in self.opening.iter_mut().chain(&mut self.accepting) {
             waiters.wake_all(wakes);
         }
@@ -318,34 +316,35 @@ impl State {
 /// An application's share in a connection: the last one to go closes it with code 0.
 pub(crate) struct Handle {
     cell: Arc<Cell>,
-    /// Of the streams that it is for.
-    generation: u8,
+    /// Whether 0-RTT data was refused when it was made: it is for the streams since.
+    refused: bool,
 }
 
 impl Handle {
     /// For the streams from now on.
     pub(super) fn new(cell: Arc<Cell>) -> Self {
-        let generation = cell.lock().generation;
-        Self::of(cell, generation)
+        let refused = cell.lock().core.is_early_data_refused();
+        Self::of(cell, refused)
     }
 
     /// A handle for early data, if the connection is to carry some.
     pub(super) fn early(cell: &Arc<Cell>) -> Option<Self> {
         let state = cell.lock();
         let early = state.closed.is_none() && state.core.may_use_early();
-        let generation = state.generation;
+        let refused = state.core.is_early_data_refused();
         drop(state);
-        early.then(|| Self::of(cell.clone(), generation))
+        early.then(|| Self::of(cell.clone(), refused))
     }
 
-    fn of(cell: Arc<Cell>, generation: u8) -> Self {
+    fn of(cell: Arc<Cell>, refused: bool) -> Self {
         cell.handles.fetch_add(1, Ordering::Relaxed);
-        Self { cell, generation }
+        Self { cell, refused }
     }
 
-    /// Whether the streams of this handle still are.
+    /// Whether the streams of this handle still are. The protocol says so itself: it may know of a
+    /// refusal whose event nobody took yet.
     pub(crate) fn check(&self, state: &State) -> Result<(), Rejected> {
-        if self.generation == state.generation {
+        if self.refused == state.core.is_early_data_refused() {
             Ok(())
         } else {
             Err(Rejected)
@@ -362,7 +361,7 @@ impl Handle {
 
 impl Clone for Handle {
     fn clone(&self) -> Self {
-        Self::of(self.cell.clone(), self.generation)
+        Self::of(self.cell.clone(), self.refused)
     }
 }
 

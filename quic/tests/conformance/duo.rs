@@ -4,11 +4,12 @@
 use std::sync::{Arc, OnceLock};
 
 use hybriq::{
-    By, ConnectionError, TransportConfig,
+    By, ConnectionError, KnownVersions, TransportConfig,
     proto::{endpoint::Setup, frame::FrameWriter, packet::Space},
     sim::{Datagram, Idle, Network, Raw, SERVER_ADDRESS, World, ms},
     tls::{
-        Backend, CertificateDer, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Side, Trust,
+        Backend, CertificateDer, ClientOptions, EarlyData, Identity, PrivateKeyDer, ServerOptions,
+        Side, Trust,
     },
 };
 
@@ -39,6 +40,35 @@ pub(crate) fn server(transport: TransportConfig) -> Setup {
     let options = ServerOptions::new(certificate().0.clone())
         .alpn(["sim"])
         .without_tickets();
+    Setup {
+        provider: Backend::Rustls.server(&options).unwrap(),
+        transport: Arc::new(transport),
+    }
+}
+
+/// A client that offers 0-RTT data and a server that takes it, with tickets.
+pub(crate) fn early_pair(
+    client_transport: TransportConfig,
+    server_transport: TransportConfig,
+) -> (Setup, Setup) {
+    let trust = Trust::roots_der([certificate().1.clone()]);
+    let options = ClientOptions::new().alpn(["sim"]).trust(trust);
+    let client = Setup {
+        provider: Backend::Rustls.client(&options).unwrap(),
+        transport: Arc::new(
+            client_transport
+                .early_data(EarlyData::On)
+                .remember_versions(KnownVersions::default()),
+        ),
+    };
+    (client, early_server(server_transport))
+}
+
+/// A server that takes 0-RTT data.
+pub(crate) fn early_server(transport: TransportConfig) -> Setup {
+    let options = ServerOptions::new(certificate().0.clone())
+        .alpn(["sim"])
+        .early_data(EarlyData::On);
     Setup {
         provider: Backend::Rustls.server(&options).unwrap(),
         transport: Arc::new(transport),

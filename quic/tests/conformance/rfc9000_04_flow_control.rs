@@ -91,6 +91,7 @@ fn data_beyond_the_window_of_the_connection() {
 
 /// Proves: rfc9000 4.5 final-size-counts
 /// Proves: rfc9000 4.4 reset-counts-for-flow-control
+/// Proves: security 2 flow-control-overruns-close
 #[test]
 fn a_reset_with_a_final_size_beyond_a_window() {
     assert_eq!(
@@ -107,6 +108,7 @@ fn a_reset_with_a_final_size_beyond_a_window() {
 }
 
 /// Proves: rfc9000 4.5 final-size-is-final
+/// Proves: security 2 final-size-changes-close
 #[test]
 fn a_final_size_that_changes() {
     let end = |out: &mut FrameWriter<'_>| byte(out, 0, 10, true);
@@ -130,6 +132,7 @@ fn a_final_size_that_changes() {
 }
 
 /// Proves: rfc9000 4.5 final-size-is-final
+/// Proves: security 2 final-size-changes-close
 #[test]
 fn a_final_size_below_what_came() {
     let data = |out: &mut FrameWriter<'_>| byte(out, 0, 10, false);

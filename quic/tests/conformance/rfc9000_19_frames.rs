@@ -89,6 +89,7 @@ fn about(ty: u8, id: u8) -> Vec<u8> {
 
 /// Proves: rfc9000 19.5 stop-of-receive-only-closes
 /// Proves: rfc9000 19.10 max-stream-data-for-wrong-stream-closes
+/// Proves: security 2 stream-state-violations-close
 #[test]
 fn frames_of_a_receiver_for_a_stream_we_do_not_send_on() {
     for ty in OF_RECEIVERS {
@@ -108,6 +109,7 @@ fn frames_of_a_receiver_for_a_stream_we_do_not_send_on() {
 /// Proves: rfc9000 19.4 reset-of-send-only-closes
 /// Proves: rfc9000 19.8 stream-for-wrong-stream-closes
 /// Proves: rfc9000 19.13 stream-data-blocked-for-wrong-stream-closes
+/// Proves: security 2 stream-state-violations-close
 #[test]
 fn frames_of_a_sender_for_a_stream_the_peer_does_not_send_on() {
     for ty in OF_SENDERS {

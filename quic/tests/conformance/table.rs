@@ -58,6 +58,11 @@ const LISTS: &[(&str, &str, &str)] = &[
         "QUIC Version 2",
         include_str!("requirements/rfc9369.txt"),
     ),
+    (
+        "security",
+        "Field bugs and floods",
+        include_str!("requirements/security.txt"),
+    ),
 ];
 
 /// Where tests are, from the workspace's root.
@@ -193,8 +198,10 @@ impl Table {
     pub(crate) fn document(&self) -> String {
         let mut out = String::from(HEAD);
         for (rfc, title, list) in LISTS {
-            let number = rfc.trim_start_matches("rfc");
-            let _ = write!(out, "\n## RFC {number}: {title}\n");
+            let _ = match rfc.strip_prefix("rfc") {
+                Some(number) => write!(out, "\n## RFC {number}: {title}\n"),
+                None => write!(out, "\n## {title}\n"),
+            };
             for line in list.lines() {
                 if let Some(chapter) = line.strip_prefix("= ") {
                     let _ = write!(

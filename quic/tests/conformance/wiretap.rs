@@ -26,6 +26,16 @@ pub(crate) enum Seen {
         final_size: u64,
     },
     Ack(Vec<std::ops::RangeInclusive<u64>>),
+    NewCid {
+        sequence: u64,
+        id: Vec<u8>,
+        token: Vec<u8>,
+    },
+    Crypto {
+        offset: u64,
+        data: Vec<u8>,
+    },
+    HandshakeDone,
     Other,
 }
 
@@ -76,6 +86,16 @@ impl Subscriber for Wiretap {
                 final_size: frame.final_size,
             },
             Frame::Ack(ack) => Seen::Ack(ack.ranges().collect()),
+            Frame::NewConnectionId(frame) => Seen::NewCid {
+                sequence: frame.sequence,
+                id: frame.cid.as_bytes().to_vec(),
+                token: frame.reset_token.to_vec(),
+            },
+            Frame::Crypto(frame) => Seen::Crypto {
+                offset: frame.offset,
+                data: frame.data.to_vec(),
+            },
+            Frame::HandshakeDone => Seen::HandshakeDone,
             _ => Seen::Other,
         });
         self.0.lock().unwrap().push(Packet {

@@ -44,6 +44,7 @@ fn recorded() -> Vec<Record> {
         .collect()
 }
 
+/// Proves: rfc9000 5.2.2 server-drops-the-rest
 #[test]
 fn garbage_is_dropped_and_counted() {
     let mut world = World::new(plain(1), pair().1);
@@ -70,6 +71,7 @@ fn garbage_is_dropped_and_counted() {
     assert!(answers.iter().all(|record| record.has(PacketKind::OneRtt)));
 }
 
+/// Proves: rfc9000 5.2.2 server-drops-the-rest
 #[test]
 fn garbage_that_looks_like_an_initial_takes_no_place() {
     let mut world = World::new(plain(1), pair().1);
@@ -90,6 +92,8 @@ fn garbage_that_looks_like_an_initial_takes_no_place() {
     assert_eq!(world.trace().sent(Side::Client).count(), 0);
 }
 
+/// Proves: rfc9000 5.2 packets-of-strangers-are-dropped
+/// Proves: rfc9000 14 large-and-small-datagrams-do-not-close
 #[test]
 fn garbage_between_the_datagrams_of_a_connection_changes_nothing() {
     let (client, server) = pair();
@@ -116,6 +120,8 @@ fn an_oversized_datagram_creates_nothing() {
 }
 
 /// Every prefix of real handshake datagrams, and every one of them with a byte changed.
+///
+/// Proves: rfc9000 5.2.2 server-drops-the-rest
 #[test]
 fn pieces_and_changes_of_real_datagrams_create_nothing() {
     for record in recorded() {
@@ -163,6 +169,8 @@ fn replayed_datagrams_are_dropped() {
 }
 
 /// The ledger counts by address: what a spoofed address gets is bounded by what came from it.
+///
+/// Proves: rfc9000 8 three-times-what-came
 #[test]
 fn replays_from_a_spoofed_address_amplify_nothing() {
     let (client, server) = pair();
@@ -205,6 +213,7 @@ fn a_client_hello_from_a_spoofed_address_amplifies_nothing() {
     );
 }
 
+/// Proves: rfc9000 5.2 packets-of-strangers-are-dropped
 #[test]
 fn datagrams_of_another_connection_are_dropped() {
     let (client, server) = pair();
@@ -267,6 +276,8 @@ fn an_unknown_version_is_answered_with_version_negotiation() {
     assert_eq!(world.server().stats().version_negotiations, 1);
 }
 
+/// Proves: rfc9000 5.2.2 small-packets-of-unknown-versions-are-dropped
+/// Proves: rfc9000 6.1 no-answer-to-version-negotiation
 #[test]
 fn a_small_datagram_of_an_unknown_version_is_not_answered() {
     let mut world = World::new(plain(1), pair().1);
@@ -292,6 +303,7 @@ fn negotiation(world: &World, versions: &[u32]) -> Datagram {
     Datagram::new(SERVER_ADDRESS, destination, payload)
 }
 
+/// Proves: rfc9000 6.2 client-gives-up-on-version-negotiation
 #[test]
 fn a_server_that_speaks_no_version_of_ours_ends_the_connection() {
     let (client, server) = pair();
@@ -309,6 +321,8 @@ fn a_server_that_speaks_no_version_of_ours_ends_the_connection() {
     assert_eq!((at, reason), (RTT / 2, ConnectionError::VersionMismatch));
 }
 
+/// Proves: rfc9000 6.2 version-negotiation-with-our-version-is-ignored
+/// Proves: rfc9000 6.2 late-version-negotiation-is-ignored
 #[test]
 fn version_negotiation_that_makes_no_sense_is_ignored() {
     let (client, server) = pair();

@@ -466,16 +466,16 @@ fn a_client_begins_in_the_version_of_its_ticket() {
 #[test]
 fn early_data_of_another_version_is_refused_and_stays_in_its_version() {
     for lost in [vec![], vec![1]] {
-        // This one knows no better than to use its ticket with the other version.
-        let forgetful = |client: &Setup| Setup {
+        // It learned another version since it got its ticket, and the server moves to that.
+        let learned = |client: &Setup| Setup {
             provider: client.provider.clone(),
             transport: Arc::new(transport().early_data(hybriq::tls::EarlyData::On)),
         };
-        let (client, server) = early_pair(transport(), transport());
+        let (client, server) = early_pair(transport().versions([Version::V1]), transport());
         let node = Of(SECOND, DropNth::new(lost));
         let network = plain(1).toward(Side::Client, node);
         let mut world = visited(network, &client, &server);
-        come_again(&mut world, &forgetful(&client), Ask::streams(1, 5000));
+        come_again(&mut world, &learned(&client), Ask::streams(1, 5000));
         assert_eq!(early_data(&world, 1), [EarlyData::Rejected; 2]);
         let versions = versions_of(&world, PacketKind::ZeroRtt);
         assert!(versions.len() >= 4 && versions.iter().all(|it| *it == Version::V1.number()));

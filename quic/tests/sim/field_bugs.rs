@@ -129,6 +129,7 @@ fn a_lost_finished_does_not_wait_behind_the_request() {
 
 /// ngtcp2 #2244: more CRYPTO data than fits was dropped without a word.
 /// Proves: rfc9000 7.5 crypto-overflow-closes
+/// Proves: security 5 crypto-overflow-closes
 #[test]
 fn too_much_crypto_data_is_crypto_buffer_exceeded() {
     let mut world = empty_world();
@@ -153,6 +154,7 @@ fn too_much_crypto_data_is_crypto_buffer_exceeded() {
 
 /// The same once the connection exists.
 /// Proves: rfc9000 7.5 crypto-overflow-closes
+/// Proves: security 5 crypto-overflow-closes
 #[test]
 fn too_much_crypto_data_closes_a_connection() {
     let mut world = empty_world();
@@ -178,6 +180,8 @@ fn too_much_crypto_data_closes_a_connection() {
 }
 
 /// A ClientHello that comes in more pieces than are kept is refused, not held.
+///
+/// Proves: security 5 hellos-in-pieces-are-bounded
 #[test]
 fn a_client_hello_in_too_many_pieces_is_refused() {
     let mut world = empty_world();
@@ -217,6 +221,8 @@ fn a_client_hello_may_come_head_and_tail_first() {
 }
 
 /// xquic #428, and Chrome's chaos protection: pieces in any order, PING and PADDING between them.
+///
+/// Proves: security 5 any-cut-of-a-hello-is-read
 #[test]
 fn a_client_hello_may_come_in_chaos() {
     for seed in 0..50 {
@@ -259,6 +265,8 @@ fn a_client_hello_may_overlap_itself() {
 }
 
 /// The order of the packets, the order of the pieces in them, and slices of a single byte.
+///
+/// Proves: security 5 any-cut-of-a-hello-is-read
 #[test]
 fn a_client_hello_may_be_sliced_byte_by_byte() {
     let (hello, scid) = client_hello();
@@ -279,6 +287,7 @@ fn a_client_hello_may_be_sliced_byte_by_byte() {
     );
 }
 
+/// Proves: security 5 any-cut-of-a-hello-is-read
 #[test]
 fn a_client_hello_may_be_cut_at_every_byte() {
     let (hello, scid) = client_hello();
@@ -311,6 +320,7 @@ fn a_client_hello_may_be_cut_at_every_byte() {
     }
 }
 
+/// Proves: security 5 hellos-in-pieces-are-bounded
 #[test]
 fn a_hello_that_is_never_whole_is_forgotten() {
     let (hello, scid) = client_hello();
@@ -323,6 +333,7 @@ fn a_hello_that_is_never_whole_is_forgotten() {
     assert!(world.server().peers().is_empty());
 }
 
+/// Proves: security 5 hellos-in-pieces-are-bounded
 #[test]
 fn a_flood_of_partial_hellos_is_bounded_and_lets_honest_clients_in() {
     let (hello, scid) = client_hello();

@@ -192,6 +192,7 @@ fn one_source_connection_id_answers_from_the_first_acknowledgement_on() {
     );
 }
 
+/// Proves: rfc9000 8.1 all-bytes-of-a-datagram-count
 #[test]
 fn the_server_may_send_three_times_both_halves() {
     for backend in Backend::ALL {
@@ -251,6 +252,7 @@ fn the_servers_acknowledgements_alone_are_not_padded() {
     }
 }
 
+/// Proves: rfc9000 14.1 server-initials-are-full
 #[test]
 fn what_the_server_wants_acknowledged_in_an_initial_fills_its_datagram() {
     let (client, server) = pair();

@@ -25,8 +25,7 @@ fn often(version: Version) -> TransportConfig {
     transport().versions([version]).key_update_after(20)
 }
 
-/// Proves: rfc9001 6.2 peers-update-followed
-/// Proves: rfc9001 6.1 updates-of-both-ends-at-once
+/// Proves: rfc9001 6.2 update-is-followed
 #[test]
 fn keys_that_both_ends_update_all_the_time_carry_a_transfer_over_a_bad_network() {
     for version in Version::ALL {
@@ -46,7 +45,6 @@ fn keys_that_both_ends_update_all_the_time_carry_a_transfer_over_a_bad_network()
     }
 }
 
-/// Proves: rfc9001 6.1 updates-of-both-ends-at-once
 #[test]
 fn updates_that_both_ends_start_at_once_are_one() {
     for seed in 0..8 {
@@ -67,7 +65,7 @@ fn updates_that_both_ends_start_at_once_are_one() {
     }
 }
 
-/// Proves: rfc9001 6.1 no-further-update-before-an-acknowledgement
+/// Proves: rfc9001 6.1 no-update-before-the-last-is-acknowledged
 #[test]
 fn updates_are_no_more_frequent_than_three_pto() {
     let often = || often(Version::V2);

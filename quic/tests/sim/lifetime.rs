@@ -114,6 +114,7 @@ fn a_client_that_hears_nothing_gives_up_after_the_handshake_timeout() {
     assert_eq!(world.trace().datagrams(), 12);
 }
 
+/// Proves: rfc9000 8 three-times-what-came
 #[test]
 fn a_client_that_vanishes_costs_the_server_at_most_three_times_what_it_sent() {
     let (client, server) = pair();
@@ -361,6 +362,9 @@ fn fails_with(client: &Setup, server: &Setup, alerts: &[u8]) {
     assert!(world.now() < LIMIT, "it fails at once, not by a timeout");
 }
 
+/// Proves: rfc9000 7 alpn-is-negotiated
+/// Proves: rfc9001 8.1 no-application-protocol-closes
+/// Proves: rfc9001 4.8 alerts-are-fatal
 #[test]
 fn no_protocol_in_common_is_alert_120_on_both_ends() {
     for backend in Backend::ALL {
@@ -369,6 +373,7 @@ fn no_protocol_in_common_is_alert_120_on_both_ends() {
     }
 }
 
+/// Proves: rfc9001 4.8 alerts-are-fatal
 #[test]
 fn no_group_in_common_is_alert_40_on_both_ends() {
     let server = server(Backend::Rustls, only(Group::X25519));
@@ -379,6 +384,8 @@ fn no_group_in_common_is_alert_40_on_both_ends() {
     );
 }
 
+/// Proves: rfc9001 4.4 server-is-authenticated
+/// Proves: rfc9001 4.8 alerts-are-fatal
 #[test]
 fn an_untrusted_certificate_ends_both_sides() {
     let server = server(Backend::Rustls, KeyExchange::default());

@@ -9,6 +9,7 @@ mod bad_input;
 mod bulk;
 mod careful_resume;
 mod cids;
+mod combined;
 mod congestion;
 mod congestion_custom;
 mod congestion_table;

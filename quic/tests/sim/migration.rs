@@ -47,7 +47,6 @@ fn client_is_at(world: &World) -> Option<std::net::IpAddr> {
     path.local.ip
 }
 
-/// Proves: rfc9000 9.2 client-moves-once-the-new-path-is-validated
 #[test]
 fn a_transfer_goes_on_at_the_clients_other_address() {
     let world = moved(Network::new(1).delay(ms(10)), |_| {});
@@ -65,7 +64,6 @@ fn a_transfer_goes_on_at_the_clients_other_address() {
 }
 
 /// Proves: rfc9000 9.2 client-moves-once-the-new-path-is-validated
-/// Proves: rfc9001 6 key-update-during-migration
 #[test]
 fn loss_and_key_updates_do_not_keep_a_client_from_moving() {
     for seed in 0..4 {
@@ -88,7 +86,6 @@ fn loss_and_key_updates_do_not_keep_a_client_from_moving() {
     }
 }
 
-/// Proves: rfc9000 9.2 migration-works-when-the-old-path-is-gone
 #[test]
 fn a_client_leaves_a_path_that_is_dead_already() {
     let old = SocketAddr::from(([10, 0, 0, 0], 50_000));
@@ -110,7 +107,7 @@ fn a_client_leaves_a_path_that_is_dead_already() {
     }
 }
 
-/// Proves: rfc9000 8.2.4 failed-validation-leaves-the-connection-where-it-is
+/// Proves: rfc9000 8.2.4 validation-is-abandoned
 #[test]
 fn a_client_stays_where_it_is_if_the_new_path_is_dead() {
     let switch = Switch::default();
@@ -145,7 +142,25 @@ fn a_client_may_move_again_and_again() {
     finish(&mut world);
 }
 
-/// Proves: rfc9000 9 no-migration-before-the-handshake-is-confirmed
+#[test]
+fn a_client_that_changes_its_mind_stays_where_it_is() {
+    let mut world = download(Network::new(1).delay(ms(20)), MIB);
+    let home = world.client_connection(0).local();
+    let away = world.bind_client(0, elsewhere(1));
+    world.run_for(ms(100));
+    migrate(&mut world, away);
+    world.run_for(ms(10));
+    migrate(&mut world, home);
+    finish(&mut world);
+    assert!(world.client(0).moves.is_empty());
+    let given_up = world.client(0).failed_paths.iter();
+    assert_eq!(
+        given_up.map(|(_, path)| path.local).collect::<Vec<_>>(),
+        [away]
+    );
+}
+
+/// Proves: rfc9000 9 no-migration-before-confirmation
 #[test]
 fn nobody_moves_before_the_handshake_is_confirmed() {
     let mut world = World::new(Network::new(1).delay(ms(10)), server_with(transport()));
@@ -161,7 +176,7 @@ fn nobody_moves_before_the_handshake_is_confirmed() {
     );
 }
 
-/// Proves: rfc9000 9 disable-active-migration-is-respected
+/// Proves: rfc9000 9 disabled-migration-is-obeyed
 #[test]
 fn nobody_moves_where_the_server_does_not_want_it() {
     let server = server_with(transport().without_migration());

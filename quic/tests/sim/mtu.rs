@@ -37,8 +37,6 @@ fn transfer(network: Network, config: &TransportConfig) -> (PathStats, Connectio
     (world.client_connection(0).path_stats(), stats)
 }
 
-/// Proves: rfc9000 14.3 larger-datagrams-are-used-where-the-path-carries-them
-/// Proves: rfc8899 5.3 search-ends-near-the-path-mtu
 #[test]
 fn the_mtu_of_every_link_is_found() {
     for (most, carries, probes) in [
@@ -65,7 +63,9 @@ fn the_mtu_of_every_link_is_found() {
     }
 }
 
-/// Proves: rfc9000 14.4 loss-of-a-probe-is-no-congestion
+/// Proves: rfc9000 14.4 lost-probes-are-no-congestion
+/// Proves: rfc8899 3 only-probes-exceed-the-mtu
+/// Proves: rfc9000 14.2 nothing-above-the-path-mtu
 #[test]
 fn lost_probes_are_no_congestion() {
     let (_, stats) = transfer(plain(1).mtu(1300), &transport());
@@ -73,7 +73,10 @@ fn lost_probes_are_no_congestion() {
     assert_eq!((stats.packets_lost, stats.congestion_events), (0, 0));
 }
 
-/// Proves: rfc9000 14.1 first-flight-of-1200-bytes
+/// Proves: rfc9000 14.2 nothing-above-the-path-mtu
+/// Proves: rfc9000 8.1 client-initials-are-full
+/// Proves: rfc9000 8.1 client-initials-are-full
+/// Proves: rfc9000 14.2 nothing-above-the-path-mtu
 #[test]
 fn nothing_exceeds_1200_bytes_before_the_handshake_is_confirmed() {
     let large = || transport().max_datagram_size(65_000);
@@ -176,8 +179,7 @@ fn stream_over(network: Network, config: &TransportConfig) -> World {
     world
 }
 
-/// Proves: rfc8899 4.3 black-hole-returns-to-the-base
-/// Proves: rfc9000 14.3 path-that-stops-to-carry-full-datagrams-is-survived
+/// Proves: rfc8899 4.3 black-holes-are-detected
 #[test]
 fn a_black_hole_in_the_middle_of_a_transfer_is_left_behind() {
     for (seed, carries) in [(1, 1200), (2, 1300), (3, 1400), (4, 1440)] {

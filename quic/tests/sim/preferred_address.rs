@@ -39,8 +39,8 @@ fn server_moved(world: &World) -> bool {
     client.moves.len() == 1 && ours == Some(1)
 }
 
-/// Proves: rfc9000 9.6.1 client-moves-to-the-preferred-address
-/// Proves: rfc9000 9.6.2 server-moves-once-the-path-is-validated
+/// Proves: rfc9000 9.6.3 client-moves-to-preferred-address
+/// Proves: rfc9000 9.6.2 server-stays-until-the-client-moves
 #[test]
 fn both_ends_move_to_the_preferred_address() {
     for seed in 0..4 {
@@ -65,7 +65,7 @@ fn a_client_that_has_nothing_to_send_moves_too() {
     assert!(world.run_until(LIMIT, server_moved));
 }
 
-/// Proves: rfc9000 9.6.1 client-stays-if-the-preferred-address-is-dead
+/// Proves: rfc9000 9.6.1 preferred-address-failing-stays
 #[test]
 fn a_client_stays_if_nobody_answers_at_the_preferred_address() {
     let switch = Switch::default();
@@ -81,7 +81,7 @@ fn a_client_stays_if_nobody_answers_at_the_preferred_address() {
     assert!(world.client(0).moves.is_empty() && world.accepted(0).moves.is_empty());
 }
 
-/// Proves: rfc9000 9.6 preferred-address-is-used-although-the-old-path-is-dead
+/// Proves: rfc9000 9.6.3 client-moves-to-preferred-address
 #[test]
 fn a_client_moves_although_the_old_path_is_dead() {
     for seed in 0..4 {
@@ -115,7 +115,7 @@ fn a_client_that_must_stay_may_go_to_the_preferred_address_and_on_from_there() {
     finish(&mut world);
 }
 
-/// Proves: rfc9000 9.6.3 client-that-moves-tries-both-addresses
+/// Proves: rfc9000 9.6.3 client-moves-to-preferred-address
 #[test]
 fn a_client_that_moves_on_its_way_to_the_preferred_address_arrives_there() {
     for dead in [false, true] {
@@ -146,7 +146,7 @@ fn a_client_that_moves_on_its_way_to_the_preferred_address_arrives_there() {
     }
 }
 
-/// Proves: rfc9000 9.6.2 server-sends-from-the-preferred-address-alone
+/// Proves: rfc9000 9.6.2 server-stays-until-the-client-moves
 #[test]
 fn a_server_that_moved_sends_nothing_more_from_where_it_was() {
     let network = Network::new(1).delay(ms(10)).bandwidth(10_000_000, 50_000);
@@ -162,7 +162,7 @@ fn a_server_that_moved_sends_nothing_more_from_where_it_was() {
     assert!(sent.count() <= 4);
 }
 
-/// Proves: rfc9000 9 packets-from-unknown-server-addresses-are-dropped
+/// Proves: rfc9000 9 unknown-servers-are-dropped
 #[test]
 fn a_client_takes_nothing_from_where_it_knows_no_server() {
     let stranger = SocketAddr::from(([203, 0, 113, 66], 443));

@@ -29,7 +29,7 @@ fn rebound(network: Network, to: SocketAddr) -> World {
     world
 }
 
-/// Proves: rfc9000 9.3 peer-is-followed-to-its-new-address
+/// Proves: rfc9000 9.3 data-follows-the-migration
 #[test]
 fn a_transfer_goes_on_when_the_port_changes() {
     for seed in 0..3 {
@@ -40,7 +40,7 @@ fn a_transfer_goes_on_when_the_port_changes() {
     }
 }
 
-/// Proves: rfc9000 9.3 peer-is-followed-to-its-new-address
+/// Proves: rfc9000 9.3 data-follows-the-migration
 #[test]
 fn a_transfer_goes_on_when_the_address_changes() {
     for seed in 0..3 {
@@ -77,7 +77,7 @@ fn goodput(address: impl Fn(u8) -> SocketAddr) -> f64 {
     bytes as f64 * 8.0 / (10.0 * RATE as f64)
 }
 
-/// Proves: rfc9000 9.4 congestion-state-may-be-kept-when-only-the-port-changes
+/// Proves: rfc9000 9.4 congestion-state-is-reset
 #[test]
 fn a_port_that_changes_every_second_costs_little() {
     let used = goodput(|number| port(60_000 + u16::from(number)));
@@ -95,7 +95,7 @@ fn an_address_that_changes_every_second_stops_nothing() {
 /// A client that only fetches says nothing when all that the server sends is lost behind the NAT:
 /// what it sends to keep the connection alive is what the server finds it by.
 ///
-/// Proves: rfc9000 9.3 peer-is-followed-to-its-new-address
+/// Proves: rfc9000 9.3 data-follows-the-migration
 #[test]
 fn a_client_that_keeps_its_connection_alive_fetches_whatever_its_nat_does() {
     for seed in 0..3 {
@@ -118,8 +118,8 @@ fn a_client_that_keeps_its_connection_alive_fetches_whatever_its_nat_does() {
     }
 }
 
-/// Proves: rfc9000 9.3.3 old-path-is-validated-on-apparent-migration
-/// Proves: rfc9000 21.5 off-path-attacker-redirects-nobody-for-good
+/// Proves: rfc9000 9.3.3 old-path-is-challenged
+/// Proves: security 8 off-path-attackers-redirect-nobody
 #[test]
 fn copies_that_come_first_from_elsewhere_redirect_nobody_for_good() {
     for seed in 0..3 {
@@ -154,9 +154,9 @@ fn copies_that_come_first_from_elsewhere_redirect_nobody_for_good() {
 /// Nothing comes back from the address, so nothing more than three times what came goes there: the
 /// world sees to that. In the end the server remembers where it was.
 ///
-/// Proves: rfc9000 8.2 unvalidated-address-gets-three-times-what-came
-/// Proves: rfc9000 9.3.1 spoofed-address-gets-no-flood
-/// Proves: rfc9000 9.3.2 failed-validation-reverts-to-the-last-validated-address
+/// Proves: rfc9000 8 three-times-what-came
+/// Proves: security 8 spoofed-addresses-get-little
+/// Proves: rfc9000 9.3.2 failed-validation-reverts
 #[test]
 fn a_spoofed_address_gets_little_and_keeps_nothing() {
     for seed in 0..3 {
@@ -181,7 +181,7 @@ fn a_spoofed_address_gets_little_and_keeps_nothing() {
     }
 }
 
-/// Proves: rfc9000 9.3.2 failed-validation-reverts-to-the-last-validated-address
+/// Proves: rfc9000 9.3.2 failed-validation-reverts
 #[test]
 fn a_client_that_fell_silent_at_a_spoofed_address_is_found_where_it_was() {
     let switch = Switch::default();
@@ -213,7 +213,7 @@ fn a_client_that_fell_silent_at_a_spoofed_address_is_found_where_it_was() {
     finish(&mut world);
 }
 
-/// Proves: rfc9000 9 migration-despite-disable-active-migration-is-not-followed
+/// Proves: rfc9000 9 disabled-migration-is-no-reset
 #[test]
 fn where_moving_is_not_allowed_only_a_port_may_change() {
     let mut world = World::new(

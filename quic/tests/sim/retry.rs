@@ -78,6 +78,7 @@ fn a_retry_costs_one_round_trip_and_the_connection_is_the_same() {
 /// Proves: rfc9000 17.2.5.3 hello-stays-after-retry
 /// Proves: rfc9000 17.2.5.3 numbers-go-on-after-retry
 /// Proves: rfc9000 8.1.2 retry-token-is-repeated
+/// Proves: security 6 hellos-are-equal-after-retry
 #[test]
 fn after_a_retry_the_client_says_the_same_with_the_token_in_every_initial() {
     let world = run(plain(1), AddressValidation::Always);
@@ -200,6 +201,7 @@ fn spoofed(index: u32, hello: &[u8]) -> Datagram {
     )
 }
 
+/// Proves: security 9 handshake-floods-get-a-retry
 #[test]
 fn a_flood_of_forged_addresses_holds_nothing_and_stops_nobody() {
     const FLOOD: u32 = 20_000;

@@ -146,6 +146,7 @@ fn a_reset_is_smaller_than_what_it_answers_and_looks_like_any_packet() {
 }
 
 /// Proves: rfc9000 10.3.3 reset-is-smaller
+/// Proves: security 7 resets-do-not-loop
 #[test]
 fn two_ends_that_both_lost_their_state_fall_silent() {
     let mut world = connected(plain(5), SECRET);
@@ -162,6 +163,7 @@ fn two_ends_that_both_lost_their_state_fall_silent() {
     assert!((1..45).contains(&answers), "{answers}");
 }
 
+/// Proves: security 7 resets-do-not-loop
 #[test]
 fn resets_are_limited_in_rate() {
     let (_, server) = pair();

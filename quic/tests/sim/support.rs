@@ -210,7 +210,7 @@ pub(crate) fn answered_after(world: &World) -> Duration {
     world.client(0).done_at.expect("the client got its answer")
 }
 
-/// A client and a server with tickets.
+/// A client and a server with tickets; the client remembers versions, as every `ClientConfig` does.
 pub(crate) fn resumable_pair(
     backend: Backend,
     client: TransportConfig,
@@ -220,6 +220,7 @@ pub(crate) fn resumable_pair(
     let server = setup(backend.server(&options).unwrap(), server);
     let trust = Trust::roots_der([small().root.clone()]);
     let options = ClientOptions::new().alpn(["sim"]).trust(trust);
+    let client = client.remember_versions(KnownVersions::default());
     (setup(backend.client(&options).unwrap(), client), server)
 }
 
@@ -262,11 +263,7 @@ pub(crate) fn early_server_of(protocol: &str, policy: KeyExchange, tickets: Tick
 
 /// Two connections one after the other, with tickets.
 pub(crate) fn resumed_exchange() -> World {
-    let options = ServerOptions::new(small().identity.clone()).alpn(["sim"]);
-    let server = setup(Backend::Rustls.server(&options).unwrap(), transport());
-    let trust = Trust::roots_der([small().root.clone()]);
-    let options = ClientOptions::new().alpn(["sim"]).trust(trust);
-    let client = setup(Backend::Rustls.client(&options).unwrap(), transport());
+    let (client, server) = resumable_pair(Backend::Rustls, transport(), transport());
     let mut world = world(plain(1), &client, &server, Ask::one_byte());
     world.run(LIMIT);
     world.connect(&client, Ask::one_byte());

@@ -1,5 +1,7 @@
 //! Which version is spoken, whatever the network does to the choice (RFC 9368, RFC 9369 §4).
 
+use std::sync::Arc;
+
 use hybriq::{
     By, Code, ConnectionError, TransportConfig, Version,
     proto::{
@@ -10,12 +12,12 @@ use hybriq::{
         Ask, Datagram, DelayNth, DropNth, Hop, Idle, Initial, InitialFrame, Network, Node,
         PacketKind, Raw, Record, Recut, SERVER_ADDRESS, World, adversary, ms, packets,
     },
-    tls::{Backend, Group, KeyExchange, Side},
+    tls::{Backend, ConfigError, Group, KeyExchange, Provider, Session, Side, Start},
 };
 
 use crate::support::{
-    LIMIT, PTO, RTT, answered_after, check, client, client_with, exchange, pair, plain, server,
-    server_with, transport, world,
+    LIMIT, PTO, RTT, answered_after, check, client, client_with, exchange, pair, plain,
+    resumable_pair, server, server_with, transport, world,
 };
 
 const V1: Option<Version> = Some(Version::V1);
@@ -81,10 +83,11 @@ fn upgraded(network: Network, (client, server): &(Setup, Setup)) -> World {
     world
 }
 
-/// Proves: rfc9368 2.3 compatible-negotiation-takes-no-round-trip
-/// Proves: rfc9369 4.1 crypto-frames-of-the-server-in-the-negotiated-version
-/// Proves: rfc9369 4.1 handshake-packets-in-the-negotiated-version
-/// Proves: rfc9369 4.1 client-goes-on-in-the-negotiated-version
+/// Proves: rfc9368 2.3 compatible-negotiation-needs-no-round-trip
+/// Proves: rfc9369 4.1 server-answers-in-the-negotiated-version
+/// Proves: rfc9368 3 unknown-versions-are-ignored
+/// Proves: rfc9369 4.1 client-follows-the-first-long-header
+/// Proves: rfc9369 4 compatible-with-version-1
 #[test]
 fn both_ends_move_to_version_2_without_a_further_round_trip() {
     let world = upgraded(plain(1), &pair());
@@ -96,7 +99,7 @@ fn both_ends_move_to_version_2_without_a_further_round_trip() {
     assert!(client[1..].iter().all(|(_, version)| *version == V2));
 }
 
-/// Proves: rfc9369 4.1 compatible-negotiation-works-in-either-direction
+/// Proves: rfc9369 4 compatible-with-version-1
 #[test]
 fn both_ends_move_to_version_1_where_the_server_prefers_it() {
     let client = client_with(both().first_version(Version::V2));
@@ -118,6 +121,7 @@ fn a_client_may_begin_in_the_version_that_the_server_prefers() {
     }
 }
 
+/// Proves: rfc9368 2.3 server-chooses-from-the-offer
 #[test]
 fn an_end_that_speaks_version_1_only_is_spoken_to_in_version_1() {
     let one = speaking(&[Version::V1]);
@@ -173,7 +177,7 @@ fn the_halves_of_a_client_hello_may_be_swapped_on_the_way_to_version_2() {
     }
 }
 
-/// Proves: rfc9369 4.1 original-version-until-the-parameters-are-known
+/// Proves: rfc9369 4.1 server-answers-in-the-negotiated-version
 #[test]
 fn half_a_client_hello_is_acknowledged_in_its_own_version() {
     let network = plain(1).toward(Side::Server, DelayNth::new([1], RTT));
@@ -187,7 +191,7 @@ fn half_a_client_hello_is_acknowledged_in_its_own_version() {
     assert!(rest.iter().all(|initial| initial.version == Version::V2));
 }
 
-/// Proves: rfc9369 4.1 original-initial-keys-kept-until-a-handshake-packet
+/// Proves: rfc9369 4.1 server-answers-in-the-negotiated-version
 #[test]
 fn a_client_that_heard_nothing_is_understood_in_its_own_version() {
     let network = plain(1).toward(Side::Client, DropNth::new(0..3));
@@ -209,7 +213,7 @@ fn a_client_that_heard_nothing_is_understood_in_its_own_version() {
     assert_eq!(agreed(&world), [Version::V2; 2]);
 }
 
-/// Proves: rfc9368 2.1 client-starts-again-in-a-listed-version
+/// Proves: rfc9368 2.1 incompatible-negotiation-starts-anew
 /// Proves: rfc9000 6.1 server-answers-other-versions-with-version-negotiation
 #[test]
 fn a_server_of_one_version_takes_a_round_trip_more_from_a_client_that_begins_in_the_other() {
@@ -234,7 +238,7 @@ fn a_server_of_one_version_takes_a_round_trip_more_from_a_client_that_begins_in_
     }
 }
 
-/// Proves: rfc9368 2.1 client-gives-up-without-a-common-version
+/// Proves: rfc9000 6.2 client-gives-up-on-version-negotiation
 #[test]
 fn ends_without_a_common_version_part_after_a_round_trip() {
     for (ours, theirs) in [(Version::V1, Version::V2), (Version::V2, Version::V1)] {
@@ -269,7 +273,9 @@ fn version_negotiation_error(by: By, reason: &ConnectionError) -> bool {
     )
 }
 
-/// Proves: rfc9368 4 client-would-have-chosen-the-same-version
+/// Proves: rfc9368 4 client-checks-what-it-would-have-chosen
+/// Proves: security 5 version-downgrade-is-detected
+/// Proves: rfc9368 2.1 forged-version-negotiation-is-detected
 #[test]
 fn a_forged_version_negotiation_packet_cannot_downgrade() {
     for theirs in [[Version::V1, Version::V2], [Version::V2, Version::V1]] {
@@ -288,7 +294,7 @@ fn a_forged_version_negotiation_packet_cannot_downgrade() {
     }
 }
 
-/// Proves: rfc9368 4 second-version-negotiation-ignored
+/// Proves: rfc9368 2.1 one-version-negotiation-per-connection
 #[test]
 fn an_attempt_that_version_negotiation_led_to_ignores_version_negotiation() {
     let client = client_with(both());
@@ -304,7 +310,6 @@ fn an_attempt_that_version_negotiation_led_to_ignores_version_negotiation() {
     assert_eq!(agreed(&world), [Version::V2; 2]);
 }
 
-/// Proves: rfc9368 2.1 servers-ignore-version-negotiation
 #[test]
 fn a_server_ignores_version_negotiation() {
     let (client, server) = pair();
@@ -401,7 +406,7 @@ fn failed(network: Network, client: &Setup, server: &Setup) -> World {
     world
 }
 
-/// Proves: rfc9368 4 server-checks-the-clients-chosen-version
+/// Proves: rfc9368 4 server-checks-chosen-version
 #[test]
 fn a_first_flight_that_changed_its_version_on_the_way_is_refused() {
     let (client, server) = pair();
@@ -416,6 +421,8 @@ fn a_first_flight_that_changed_its_version_on_the_way_is_refused() {
 /// The keys of what follows are of another version than the attacker's.
 ///
 /// Proves: rfc9369 4.1 packets-of-other-versions-dropped
+/// Proves: rfc9000 5.2.1 client-drops-other-versions
+/// Proves: rfc9369 4.1 other-versions-are-dropped
 #[test]
 fn an_answer_that_changed_its_version_on_the_way_leads_nowhere() {
     let one = speaking(&[Version::V1]);
@@ -429,7 +436,7 @@ fn an_answer_that_changed_its_version_on_the_way_leads_nowhere() {
 
 /// TLS binds its keys to the ClientHello as it was sent.
 ///
-/// Proves: rfc9368 4 version-information-is-authenticated
+/// Proves: rfc9368 2.3 server-chooses-from-the-offer
 #[test]
 fn version_information_cannot_be_stripped() {
     let strip = |hello: &[u8]| {
@@ -455,4 +462,95 @@ fn version_information_cannot_be_stripped() {
     );
     let reason = world.client(0).close_reason();
     assert_eq!(reason, Some(&ConnectionError::TimedOut));
+}
+
+/// A setup that goes on with what another one's provider remembers.
+fn again(setup: &Setup, transport: TransportConfig) -> Setup {
+    Setup {
+        provider: setup.provider.clone(),
+        transport: transport.into(),
+    }
+}
+
+/// One more connection in a world, with the version it has to come to; whether it was resumed.
+#[track_caller]
+fn resumed(world: &mut World, client: &Setup, version: Version) -> bool {
+    let index = world.connect(client, Ask::one_byte());
+    world.run(LIMIT);
+    let [ours, theirs] = [world.client(index), world.accepted(index)]
+        .map(|end| end.handshake.as_ref().expect("a handshake"));
+    assert_eq!([ours.version, theirs.version], [version; 2]);
+    assert_eq!(ours.resumed, theirs.resumed);
+    ours.resumed
+}
+
+/// Proves: rfc9369 5 tickets-are-of-one-version
+#[test]
+fn a_ticket_of_one_version_is_not_used_in_the_other() {
+    for backend in Backend::ALL {
+        let (one, server) = resumable_pair(backend, speaking(&[Version::V1]), both());
+        let two = again(&one, speaking(&[Version::V2]));
+        let mut world = World::new(plain(1), server);
+        assert!(!resumed(&mut world, &one, Version::V1));
+        assert!(!resumed(&mut world, &two, Version::V2), "{backend}");
+        assert!(resumed(&mut world, &two, Version::V2), "{backend}");
+        assert!(resumed(&mut world, &two, Version::V2) || backend == Backend::S2nTls);
+    }
+}
+
+/// Proves: rfc9369 5 tickets-are-of-one-version
+#[test]
+fn a_ticket_is_of_the_version_that_was_negotiated() {
+    for backend in Backend::ALL {
+        let (client, server) = resumable_pair(backend, both(), both());
+        let mut world = World::new(plain(1), server);
+        assert!(!resumed(&mut world, &client, Version::V2));
+        // Asked to begin in version 1, it goes without the ticket that it has.
+        let stubborn = again(&client, both().first_version(Version::V1));
+        assert!(!resumed(&mut world, &stubborn, Version::V2), "{backend}");
+        // Left alone it begins in the version of the ticket.
+        assert!(resumed(&mut world, &client, Version::V2), "{backend}");
+    }
+}
+
+/// Proves: rfc9369 5 tickets-are-of-one-version
+#[test]
+fn a_server_takes_no_ticket_of_another_version() {
+    for backend in Backend::ALL {
+        let (client, server) = resumable_pair(backend, both(), both());
+        let careless = Setup {
+            provider: Arc::new(Careless(client.provider)),
+            transport: speaking(&[Version::V1]).into(),
+        };
+        let two = again(&careless, speaking(&[Version::V2]));
+        let mut world = World::new(plain(1), server);
+        assert!(!resumed(&mut world, &careless, Version::V1));
+        assert!(!resumed(&mut world, &two, Version::V2), "{backend}");
+        assert!(resumed(&mut world, &two, Version::V2), "{backend}");
+    }
+}
+
+/// A client's TLS that uses every ticket it has, in whatever version.
+struct Careless(Arc<dyn Provider>);
+
+impl Provider for Careless {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn supports_early_data(&self) -> bool {
+        self.0.supports_early_data()
+    }
+
+    fn key_exchange(&self) -> &KeyExchange {
+        self.0.key_exchange()
+    }
+
+    fn session(&self, side: Side, start: Start<'_>) -> Result<Box<dyn Session>, ConfigError> {
+        let start = Start {
+            resumption_context: &[],
+            ..start
+        };
+        self.0.session(side, start)
+    }
 }

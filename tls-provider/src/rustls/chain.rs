@@ -15,6 +15,8 @@ pub(super) struct Issue {
     pub(super) lineage: Option<Lineage>,
     /// Server: what 0-RTT data will rely on. Client: the application protocol.
     pub(super) context: Arc<[u8]>,
+    /// What the tickets are bound to, and those that are used must be.
+    pub(super) scope: Arc<[u8]>,
 }
 
 /// What was found beside the ticket that the handshake uses.

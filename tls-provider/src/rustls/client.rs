@@ -112,9 +112,16 @@ impl Provider for Client {
         };
         let params = start.params.to_vec();
         super::capture::take();
-        chain::begin(Issue::default());
+        chain::begin(Issue {
+            scope: start.resumption_context.into(),
+            ..Issue::default()
+        });
         let tls = ClientConnection::new(config.clone(), Version::V1, verified, params)
             .map_err(|error| unsupported(error.to_string()))?;
-        Ok(Box::new(Running::client(tls, sent)))
+        Ok(Box::new(Running::client(
+            tls,
+            sent,
+            start.resumption_context,
+        )))
     }
 }

@@ -37,6 +37,8 @@ struct Ticket<T> {
     value: T,
     lineage: Lineage,
     alpn: Arc<[u8]>,
+    /// What the transport bound it to.
+    scope: Arc<[u8]>,
 }
 
 impl<T> Default for Memory<T> {
@@ -63,13 +65,18 @@ impl<T> Memory<T> {
         });
     }
 
-    /// Takes the newest ticket that a policy lets resume.
-    fn take(&self, name: &ServerName<'static>, policy: &KeyExchange) -> Option<Ticket<T>> {
+    /// Takes the newest ticket of this scope that a policy lets resume.
+    fn take(
+        &self,
+        name: &ServerName<'static>,
+        policy: &KeyExchange,
+        scope: &[u8],
+    ) -> Option<Ticket<T>> {
         self.with(|table| {
             let tickets = &mut table.servers.get_mut(name)?.tickets;
             let at = tickets
                 .iter()
-                .rposition(|ticket| ticket.lineage.may_resume(policy))?;
+                .rposition(|ticket| *ticket.scope == *scope && ticket.lineage.may_resume(policy))?;
             tickets.remove(at)
         })
     }
@@ -142,6 +149,7 @@ impl ClientSessionStore for Remembered {
                 value,
                 lineage,
                 alpn,
+                scope: issue.scope,
             };
             self.memory.insert(name, ticket);
         }
@@ -151,7 +159,9 @@ impl ClientSessionStore for Remembered {
         if !self.resumes {
             return None;
         }
-        let ticket = self.memory.take(name, &self.policy)?;
+        let ticket = self
+            .memory
+            .take(name, &self.policy, &chain::issue().scope)?;
         chain::found(Found {
             lineage: ticket.lineage,
             params: ticket.value.quic_params(),

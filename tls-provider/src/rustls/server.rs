@@ -211,7 +211,7 @@ impl Answer for Shared {
         Ok(Box::new(Running::server(
             tls,
             hello.wants_early_data(),
-            start.early_context,
+            start,
         )))
     }
 }
@@ -227,6 +227,7 @@ impl Shared {
         start.early_data.is_on()
             && sessions.peek(ticket, Instant::now(), |session| {
                 *session.context == *start.early_context
+                    && *session.scope == *start.resumption_context
             }) == Some(true)
     }
 }

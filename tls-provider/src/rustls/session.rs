@@ -10,7 +10,7 @@ use super::chain::{self, Found, Issue};
 use super::hello_retry::is_hello_retry;
 use crate::{
     Alert, CertificateDer, EarlyDataStatus, Error, Flight, Group, Level, Lineage, Negotiated,
-    PerLevel, Secret, Session, Side, SignatureScheme, Status, Suite, message, ticket,
+    PerLevel, Secret, Session, Side, SignatureScheme, Start, Status, Suite, message, ticket,
 };
 
 /// The message that says whether the server accepts 0-RTT data (RFC 8446 §4.3.1).
@@ -33,13 +33,16 @@ pub(super) struct Running {
     ticket: Option<Found>,
     /// Server: what goes into new tickets.
     early_context: Arc<[u8]>,
+    /// What new tickets are bound to.
+    scope: Arc<[u8]>,
 }
 
 impl Running {
     /// Takes over a connection that was made just now, on this thread.
-    pub(super) fn client(tls: ClientConnection, server_name: Option<String>) -> Self {
+    pub(super) fn client(tls: ClientConnection, server_name: Option<String>, scope: &[u8]) -> Self {
         let mut session = Self::new(Connection::Client(tls), Side::Client, server_name);
         session.ticket = chain::take_found();
+        session.scope = scope.into();
         // rustls derives it here only where it asks for 0-RTT.
         let seen = capture::take();
         let early = seen.secrets.iter().find_map(|raw| match raw.purpose {
@@ -55,9 +58,10 @@ impl Running {
         session
     }
 
-    pub(super) fn server(tls: ServerConnection, wants_early: bool, context: &[u8]) -> Self {
+    pub(super) fn server(tls: ServerConnection, wants_early: bool, start: Start<'_>) -> Self {
         let mut session = Self::new(Connection::Server(tls), Side::Server, None);
-        session.early_context = context.into();
+        session.early_context = start.early_context.into();
+        session.scope = start.resumption_context.into();
         if wants_early {
             session.early_data = EarlyDataStatus::Offered;
         }
@@ -78,6 +82,7 @@ impl Running {
             early_secret: None,
             ticket: None,
             early_context: Arc::default(),
+            scope: Arc::default(),
         }
     }
 
@@ -121,6 +126,7 @@ impl Running {
         Issue {
             lineage: self.lineage(),
             context,
+            scope: self.scope.clone(),
         }
     }
 
@@ -335,6 +341,10 @@ impl Session for Running {
             .as_ref()
             .filter(|it| offered && !it.alpn.is_empty())
             .map(|it| &*it.alpn)
+    }
+
+    fn set_resumption_context(&mut self, context: &[u8]) {
+        self.scope = context.into();
     }
 
     fn negotiated(&self) -> Negotiated {

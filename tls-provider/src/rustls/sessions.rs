@@ -45,14 +45,16 @@ pub(super) struct Session {
     pub(super) lineage: Lineage,
     pub(super) audience: Audience,
     pub(super) context: Arc<[u8]>,
+    pub(super) scope: Arc<[u8]>,
     pub(super) value: Zeroizing<Vec<u8>>,
     pub(super) since: Instant,
 }
 
 impl Session {
-    /// The tickets of one handshake share their context; it counts for each.
+    /// The tickets of one handshake share their context and scope; they count for each.
     fn bytes(&self) -> usize {
-        self.value.len().saturating_add(self.context.len())
+        let beside = self.context.len().saturating_add(self.scope.len());
+        self.value.len().saturating_add(beside)
     }
 
     fn is_good(&self, now: Instant) -> bool {

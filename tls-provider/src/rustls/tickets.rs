@@ -118,14 +118,19 @@ impl ProducesTickets for Sealed {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        let lineage = match chain::issue().lineage? {
+        let issue = chain::issue();
+        let lineage = match issue.lineage? {
             Lineage::Classical => CLASSICAL,
             Lineage::PostQuantum => POST_QUANTUM,
         };
-        let len = plain.len().saturating_add(1 + self.audience.len());
+        let scope_len = u8::try_from(issue.scope.len()).ok()?;
+        let marks = 2 + self.audience.len() + issue.scope.len();
+        let len = plain.len().saturating_add(marks);
         let mut marked = Zeroizing::new(Vec::with_capacity(len));
         marked.push(lineage);
         marked.extend_from_slice(&self.audience);
+        marked.push(scope_len);
+        marked.extend_from_slice(&issue.scope);
         marked.extend_from_slice(plain);
         self.inner.encrypt(&marked)
     }
@@ -138,8 +143,9 @@ impl ProducesTickets for Sealed {
             POST_QUANTUM => Lineage::PostQuantum,
             _ => return None,
         };
-        let plain = plain.strip_prefix(&self.audience)?;
-        if !lineage.may_resume(&self.policy) {
+        let (scope_len, plain) = plain.strip_prefix(&self.audience)?.split_first()?;
+        let (scope, plain) = plain.split_at_checked(usize::from(*scope_len))?;
+        if *scope != *chain::issue().scope || !lineage.may_resume(&self.policy) {
             return None;
         }
         note(lineage);
@@ -165,6 +171,7 @@ impl StoresServerSessions for Kept {
             lineage,
             audience: self.audience,
             context: issue.context,
+            scope: issue.scope,
             value: Zeroizing::new(value),
             since: Instant::now(),
         };
@@ -177,8 +184,11 @@ impl StoresServerSessions for Kept {
     }
 
     fn take(&self, id: &[u8]) -> Option<Vec<u8>> {
+        let scope = chain::issue().scope;
         let mut session = self.sessions.take(id, Instant::now(), |session| {
-            session.audience == self.audience && session.lineage.may_resume(&self.policy)
+            session.audience == self.audience
+                && session.scope == scope
+                && session.lineage.may_resume(&self.policy)
         })?;
         note(session.lineage);
         Some(std::mem::take(&mut *session.value))

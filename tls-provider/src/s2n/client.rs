@@ -98,8 +98,8 @@ impl Provider for Client {
         };
         let mut connection = connect()?;
         let tickets = self.tickets.as_ref().filter(|_| start.resume);
-        let ticket =
-            tickets.and_then(|tickets| tickets.get(name, &self.key_exchange, Instant::now()));
+        let wanted = (&self.key_exchange, start.resumption_context);
+        let ticket = tickets.and_then(|tickets| tickets.get(name, wanted, Instant::now()));
         let mut lineage = None;
         if let Some(ticket) = ticket {
             if connection.set_session_ticket(&ticket.bytes).is_ok() {
@@ -116,6 +116,7 @@ impl Provider for Client {
                 .clone()
                 .map(|tickets| (tickets, name.to_owned())),
             lineage,
+            scope: start.resumption_context.into(),
         };
         Ok(Box::new(Running::client(
             connection,

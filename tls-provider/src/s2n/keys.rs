@@ -1,11 +1,12 @@
-//! The keys of a server's tickets: one for each lineage, so that the key that opens a ticket tells
-//! what its session goes back to. s2n-tls has no room of ours in a ticket.
+//! The keys of a server's tickets: one for each lineage and for each context that the transport
+//! binds them to, so that the key that opens a ticket tells what its session goes back to and where
+//! it is good. s2n-tls has no room of ours in a ticket.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use aws_lc_rs::rand;
+use aws_lc_rs::{hmac, rand};
 use s2n_tls::config::Builder;
 use s2n_tls::error::Error as S2nError;
 use zeroize::Zeroizing;
@@ -54,6 +55,27 @@ impl Key {
         Ok(key)
     }
 
+    /// The key for tickets that are good in one scope alone, and its name.
+    fn bound_to(&self, scope: &[u8]) -> Self {
+        let derive = |label: &[u8], to: &mut [u8]| {
+            let mut context =
+                hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, &*self.secret));
+            context.update(label);
+            context.update(&self.name);
+            context.update(scope);
+            for (to, from) in to.iter_mut().zip(context.sign().as_ref()) {
+                *to = *from;
+            }
+        };
+        let mut key = Self {
+            name: [0; NAME_LEN],
+            secret: Zeroizing::new([0; 32]),
+        };
+        derive(b"name", &mut key.name);
+        derive(b"secret", &mut *key.secret);
+        key
+    }
+
     fn add(&self, builder: &mut Builder, since: SystemTime) -> Result<(), S2nError> {
         builder
             .add_session_ticket_key(&self.name, &*self.secret, since)
@@ -92,6 +114,16 @@ impl Generation {
             current: Arc::new([Key::random()?, Key::random()?]),
             previous: before.map(|before| before.current.clone()),
         })
+    }
+
+    /// The keys for tickets that are good in one scope alone.
+    pub(super) fn bound_to(&self, scope: &[u8]) -> Self {
+        let bind = |keys: &Arc<[Key; 2]>| Arc::new(keys.each_ref().map(|key| key.bound_to(scope)));
+        Self {
+            made: self.made,
+            current: bind(&self.current),
+            previous: self.previous.as_ref().map(bind),
+        }
     }
 
     fn is_due(&self, now: SystemTime) -> bool {

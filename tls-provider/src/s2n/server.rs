@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
@@ -97,7 +98,11 @@ impl Answer for Shared {
         // s2n-tls chooses by itself, a post-quantum group where there is one, as this does.
         let group = admission::choose_group(named.policy.groups, hello)?;
         let (lineages, config) = named
-            .config(group, hello.ticket(), SystemTime::now())
+            .config(
+                group,
+                (hello.ticket(), start.resumption_context),
+                SystemTime::now(),
+            )
             .ok_or_else(|| Error::new(Alert::INTERNAL_ERROR, "a group without configuration"))?;
         let connection = session::connection(Mode::Server, config, start.params)
             .map_err(|error| failure::of(&error))?;
@@ -124,11 +129,45 @@ pub(super) struct Lineages {
     pub(super) accepted: Lineage,
 }
 
+/// The configurations in use, and what their ticket keys come from.
+struct Live {
+    keys: Option<Arc<Generation>>,
+    /// What each context that tickets are bound to has; the newest last. Without tickets one serves
+    /// all.
+    scopes: VecDeque<(Box<[u8]>, Arc<Scope>)>,
+}
+
+/// Contexts with configurations at once. A transport binds tickets to its version, and has few.
+const SCOPES: usize = 8;
+
 /// A configuration for each choice that a ClientHello can lead to, and the ticket keys in them.
 /// Without tickets one is enough.
-struct Live {
+struct Scope {
     configs: Vec<(Lineages, Config)>,
-    keys: Option<Arc<Generation>>,
+    keys: Option<Generation>,
+}
+
+impl Live {
+    fn find(&self, scope: &[u8]) -> Option<Arc<Scope>> {
+        let mut scopes = self.scopes.iter();
+        let found = scopes.find(|(name, _)| **name == *scope || self.keys.is_none());
+        found.map(|(_, found)| found.clone())
+    }
+
+    fn has_keys(&self, keys: Option<&Arc<Generation>>) -> bool {
+        match (&self.keys, keys) {
+            (Some(ours), Some(keys)) => Arc::ptr_eq(ours, keys),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
+    fn add(&mut self, name: &[u8], scope: Arc<Scope>) {
+        if self.scopes.len() >= SCOPES {
+            self.scopes.pop_front();
+        }
+        self.scopes.push_back((name.into(), scope));
+    }
 }
 
 impl Named {
@@ -138,30 +177,31 @@ impl Named {
         policy: &'static Policy,
     ) -> Result<Self, ConfigError> {
         let now = SystemTime::now();
-        let live = parts.make(key_exchange, policy, now)?;
+        let keys = parts.keys(now)?;
+        let scope = parts.make(key_exchange, policy, (keys.as_deref(), &[]), now)?;
+        let scopes = VecDeque::from([(Box::default(), Arc::new(scope))]);
         Ok(Self {
             key_exchange: key_exchange.clone(),
             policy,
             parts: parts.clone(),
-            live: RwLock::new(live),
+            live: RwLock::new(Live { keys, scopes }),
         })
     }
 
     /// The configuration for a handshake with a group, with new ticket keys if the time for them
     /// has come. s2n-tls takes keys only while a configuration is built.
     ///
-    /// A ticket of a lineage that the policy refuses, or of a key that is gone, meets a
-    /// configuration that cannot open it, so that the handshake is a full one.
+    /// A ticket of a lineage that the policy refuses, of another scope, or of a key that is gone,
+    /// meets a configuration that cannot open it, so that the handshake is a full one.
     fn config(
         &self,
         group: Group,
-        ticket: Option<&[u8]>,
+        (ticket, scope): (Option<&[u8]>, &[u8]),
         now: SystemTime,
     ) -> Option<(Lineages, Config)> {
-        self.renew(now);
-        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        let scope = self.scope(scope, now)?;
         let issued = Lineage::of(group);
-        let accepted = match (&live.keys, ticket) {
+        let accepted = match (&scope.keys, ticket) {
             (Some(keys), Some(ticket)) => keys.lineage_of(ticket),
             _ => None,
         };
@@ -169,35 +209,38 @@ impl Named {
             .filter(|lineage| lineage.may_resume(&self.key_exchange))
             .unwrap_or(Lineage::PostQuantum);
         let wanted = Lineages { issued, accepted };
-        let mut configs = live.configs.iter();
+        let mut configs = scope.configs.iter();
         configs
-            .find(|(lineages, _)| *lineages == wanted || live.keys.is_none())
+            .find(|(lineages, _)| *lineages == wanted || scope.keys.is_none())
             .map(|(_, config)| (wanted, config.clone()))
     }
 
-    fn renew(&self, now: SystemTime) {
-        let Some(tickets) = &self.parts.tickets else {
-            return;
+    /// What is in use for a scope.
+    fn scope(&self, name: &[u8], now: SystemTime) -> Option<Arc<Scope>> {
+        let keys = self.parts.keys(now).ok()?;
+        let current = |live: &Live| {
+            let found = live.has_keys(keys.as_ref()).then(|| live.find(name));
+            found.flatten()
         };
-        let Ok(keys) = tickets.s2n().at(now) else {
-            return;
-        };
-        let is_old = |live: &Live| {
-            !live
-                .keys
-                .as_ref()
-                .is_some_and(|old| Arc::ptr_eq(old, &keys))
-        };
-        if !is_old(&self.live.read().unwrap_or_else(PoisonError::into_inner)) {
-            return;
+        if let Some(scope) = current(&self.live.read().unwrap_or_else(PoisonError::into_inner)) {
+            return Some(scope);
         }
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
-        // Without new configurations the old ones still do full handshakes.
-        if is_old(&live)
-            && let Ok(next) = self.parts.make(&self.key_exchange, self.policy, now)
-        {
-            *live = next;
+        if let Some(scope) = current(&live) {
+            return Some(scope);
         }
+        let bound = (keys.as_deref(), name);
+        let Ok(scope) = self.parts.make(&self.key_exchange, self.policy, bound, now) else {
+            // Without new configurations the old ones still do full handshakes.
+            return live.find(name);
+        };
+        if !live.has_keys(keys.as_ref()) {
+            live.scopes.clear();
+            live.keys = keys;
+        }
+        let scope = Arc::new(scope);
+        live.add(name, scope.clone());
+        Some(scope)
     }
 }
 
@@ -232,16 +275,20 @@ impl Parts {
         })
     }
 
+    /// What the ticket keys come from, if there are tickets.
+    fn keys(&self, now: SystemTime) -> Result<Option<Arc<Generation>>, ConfigError> {
+        let tickets = self.tickets.as_ref();
+        tickets.map(|tickets| tickets.s2n().at(now)).transpose()
+    }
+
     fn make(
         &self,
         key_exchange: &KeyExchange,
         policy: &Policy,
+        (keys, scope): (Option<&Generation>, &[u8]),
         now: SystemTime,
-    ) -> Result<Live, ConfigError> {
-        let keys = match &self.tickets {
-            Some(tickets) => Some(tickets.s2n().at(now)?),
-            None => None,
-        };
+    ) -> Result<Scope, ConfigError> {
+        let keys = keys.map(|keys| keys.bound_to(scope));
         let mut configs = Vec::new();
         for issued in LINEAGES {
             if !policy.groups.iter().any(|it| Lineage::of(*it) == issued) {
@@ -252,13 +299,10 @@ impl Parts {
                     continue;
                 }
                 let lineages = Lineages { issued, accepted };
-                configs.push((
-                    lineages,
-                    self.build(policy, keys.as_deref(), lineages, now)?,
-                ));
+                configs.push((lineages, self.build(policy, keys.as_ref(), lineages, now)?));
             }
         }
-        Ok(Live { configs, keys })
+        Ok(Scope { configs, keys })
     }
 
     fn build(

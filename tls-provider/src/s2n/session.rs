@@ -49,6 +49,8 @@ pub(super) struct Peer {
     pub(super) tickets: Option<(Arc<Tickets>, String)>,
     /// That of the ticket in the ClientHello.
     pub(super) lineage: Option<Lineage>,
+    /// What new tickets are bound to.
+    pub(super) scope: Arc<[u8]>,
 }
 
 /// What a server knows of its client.
@@ -232,7 +234,11 @@ impl Running {
                 .is_ok_and(|len| len == state.len())
             {
                 let bytes = Zeroizing::new(state);
-                let state = State { bytes, lineage };
+                let state = State {
+                    bytes,
+                    lineage,
+                    scope: self.peer.scope.clone(),
+                };
                 tickets.insert(name, state, lifetime, Instant::now());
             }
         }
@@ -325,6 +331,10 @@ impl Session for Running {
 
     fn peer_params(&self) -> Option<&[u8]> {
         self.peer_params.as_deref()
+    }
+
+    fn set_resumption_context(&mut self, context: &[u8]) {
+        self.peer.scope = context.into();
     }
 
     fn negotiated(&self) -> Negotiated {

@@ -1,5 +1,5 @@
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use zeroize::Zeroizing;
@@ -26,6 +26,8 @@ pub(super) struct Tickets(Mutex<HashMap<String, Ticket>>);
 pub(super) struct State {
     pub(super) bytes: Zeroizing<Vec<u8>>,
     pub(super) lineage: Lineage,
+    /// What the transport bound it to.
+    pub(super) scope: Arc<[u8]>,
 }
 
 struct Ticket {
@@ -53,14 +55,19 @@ impl Tickets {
         tickets.insert(name.to_owned(), ticket);
     }
 
-    /// A ticket that is still good and that a policy lets resume.
-    pub(super) fn get(&self, name: &str, policy: &KeyExchange, now: Instant) -> Option<State> {
+    /// A ticket of this scope that is still good and that a policy lets resume.
+    pub(super) fn get(
+        &self,
+        name: &str,
+        (policy, scope): (&KeyExchange, &[u8]),
+        now: Instant,
+    ) -> Option<State> {
         let mut tickets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if tickets.get(name)?.expires <= now {
             tickets.remove(name);
             return None;
         }
         let state = &tickets.get(name)?.state;
-        state.lineage.may_resume(policy).then(|| state.clone())
+        (*state.scope == *scope && state.lineage.may_resume(policy)).then(|| state.clone())
     }
 }

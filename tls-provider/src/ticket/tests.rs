@@ -47,7 +47,7 @@ fn with_extensions(extensions: &[u8]) -> Vec<u8> {
     message
 }
 
-/// Proves: rfc9001 4.6.1 another-early-data-size-is-a-protocol-violation
+/// Proves: rfc9001 4.6.1 early-data-size-is-fixed
 #[test]
 fn early_data_is_unlimited_or_the_ticket_is_a_violation() {
     let other = [0, 99, 0, 1, 7];
@@ -64,5 +64,24 @@ fn early_data_is_unlimited_or_the_ticket_is_a_violation() {
     let whole = sized(7);
     for len in 0..whole.len() {
         assert_eq!(check(&whole[..len]), Ok(()), "{len} bytes");
+    }
+}
+
+#[test]
+fn whole_messages_are_skipped_and_half_ones_wait() {
+    let mut bytes = BytesMut::from(&[MESSAGE, MESSAGE].concat()[..]);
+    let last = bytes.split_off(bytes.len() - 1);
+    assert_eq!(skip_tickets(&mut bytes), Ok(()));
+    assert_eq!(bytes.len(), MESSAGE.len() - 1);
+    bytes.unsplit(last);
+    assert_eq!(skip_tickets(&mut bytes), Ok(()));
+    assert!(bytes.is_empty());
+    for (message, code) in [
+        (&[24, 0, 0, 1, 0][..], 0x010a),
+        (&[13, 0, 0, 0], 0x0a),
+        (&[4, 1, 0, 1], 0x0132),
+    ] {
+        let error = skip_tickets(&mut BytesMut::from(message)).expect_err("a violation");
+        assert_eq!(error.code(), code);
     }
 }

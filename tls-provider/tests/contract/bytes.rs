@@ -89,6 +89,7 @@ fn without_extension(hello: &mut [u8], extension: [u8; 2], body: &[u8]) {
     hello[at..at + 2].copy_from_slice(&[0xfa, 0xfa]);
 }
 
+/// Proves: rfc9001 8.2 parameters-are-required
 #[test]
 fn a_client_hello_without_transport_parameters_is_alert_109() {
     for (client, server) in pairings() {
@@ -98,6 +99,7 @@ fn a_client_hello_without_transport_parameters_is_alert_109() {
     }
 }
 
+/// Proves: rfc9001 4.2 tls-1.3-only
 #[test]
 fn a_client_hello_without_tls13_is_alert_70() {
     for (client, server) in pairings() {
@@ -118,8 +120,9 @@ fn a_client_hello_without_tls13_is_alert_70() {
     }
 }
 
+/// Proves: rfc9001 4.1.3 unconsumed-data-closes
 #[test]
-fn bytes_left_at_a_lower_level_are_alert_10() {
+fn bytes_left_at_a_lower_level_are_a_protocol_violation() {
     // Who gets a byte too many, at which level, in which turn.
     let cases = [
         (Side::Server, Level::Initial, 0),
@@ -136,25 +139,28 @@ fn bytes_left_at_a_lower_level_are_alert_10() {
             let failure = pair
                 .turn_with(side, level, &[8])
                 .expect_err("a byte too many");
-            failure.assert(side, 10);
+            assert_eq!((failure.side, failure.error.code()), (side, 0x0a));
         }
     }
 }
 
+/// Proves: rfc9001 4.1.3 old-levels-do-not-grow
 #[test]
-fn late_bytes_at_a_lower_level_are_alert_10() {
+fn late_bytes_at_a_lower_level_are_a_protocol_violation() {
     for pairing in pairings() {
         for level in [Level::Initial, Level::Handshake] {
             let mut pair = Pair::of(pairing, &options()).complete();
             for end in [&mut pair.client, &mut pair.server] {
                 end.inbox[level].extend_from_slice(&[0]);
                 let error = end.drive().expect_err("a level that is over");
-                assert_eq!(error.alert, Alert::UNEXPECTED_MESSAGE, "{error}");
+                assert_eq!(error.code(), 0x0a, "{error}");
             }
         }
     }
 }
 
+/// Proves: rfc9001 4.4 no-post-handshake-authentication
+/// Proves: rfc9001 6 tls-key-update-closes
 #[test]
 fn only_tickets_come_after_the_handshake() {
     for pairing in pairings() {
@@ -165,10 +171,11 @@ fn only_tickets_come_after_the_handshake() {
             &[5, 0, 0, 0],
         ] {
             let mut pair = Pair::of(pairing, &options()).complete();
-            for end in [&mut pair.client, &mut pair.server] {
+            for (end, is_client) in [(&mut pair.client, true), (&mut pair.server, false)] {
                 end.inbox.one_rtt.extend_from_slice(message);
+                let asks = message[0] == 13 && is_client;
                 let error = end.drive().expect_err("no such message in QUIC");
-                assert_eq!(error.alert, Alert::UNEXPECTED_MESSAGE, "{error}");
+                assert_eq!(error.code(), if asks { 0x0a } else { 0x010a }, "{error}");
             }
         }
     }
@@ -234,5 +241,22 @@ proptest! {
         end.inbox.initial.extend_from_slice(&[1, 0, (bytes.len() >> 8) as u8, bytes.len() as u8]);
         end.inbox.initial.extend_from_slice(&bytes);
         prop_assert!(end.drive().is_err());
+    }
+}
+
+/// Proves: rfc9001 5.3 unknown-suites-are-no-error
+#[test]
+fn a_client_hello_with_an_unknown_suite_is_answered() {
+    for (client, server) in pairings() {
+        let mut hello = first_flight(client);
+        // Header, version, random, an empty session id, the suites behind their length.
+        let suites = 4 + 2 + 32 + 1;
+        let len = usize::from(u16::from_be_bytes([hello[suites], hello[suites + 1]]));
+        assert!(len >= 4, "more suites than one");
+        hello[suites + len..suites + len + 2].copy_from_slice(&[0xfa, 0xfa]);
+        let mut end = server_end(server);
+        end.inbox.initial.extend_from_slice(&hello);
+        assert_eq!(end.drive(), Ok(Status::NeedsPeer));
+        assert!(!end.outbox.crypto.initial.is_empty());
     }
 }

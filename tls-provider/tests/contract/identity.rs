@@ -9,6 +9,7 @@ use hybriq_tls::{
 
 use crate::support::{ALPN, Authority, CONTENDERS, HOST, Pair, Slices, options, pairings};
 
+/// Proves: rfc9001 4.4 server-is-authenticated
 #[test]
 fn an_unknown_authority_is_alert_48() {
     for pairing in pairings() {
@@ -70,6 +71,7 @@ fn a_ca_certificate_shown_as_ones_own_is_told_with_the_remedy() {
     }
 }
 
+/// Proves: rfc9001 4.4 server-is-authenticated
 #[test]
 fn a_certificate_for_another_name_is_alert_42() {
     for (client, server) in pairings() {

@@ -48,6 +48,7 @@ fn every_suite_gives_equal_secrets_of_its_hash_length() {
     }
 }
 
+/// Proves: rfc9001 8.1 no-application-protocol-closes
 #[test]
 fn a_client_without_a_common_protocol_is_refused_with_alert_120() {
     for pairing in pairings() {

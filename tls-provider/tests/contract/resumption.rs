@@ -1,7 +1,10 @@
 //! Session tickets.
 
+use std::sync::Arc;
+
 use hybriq_tls::{
-    ClientHello, ClientOptions, Provider, ServerOptions, Side, Start, Status, issued_ticket,
+    ClientHello, ClientOptions, EarlyData, Provider, ServerOptions, Side, Start, Status,
+    issued_ticket,
 };
 
 use crate::support::{
@@ -153,7 +156,7 @@ fn a_ticket_of_another_server_leads_to_a_full_handshake() {
 
 #[test]
 fn a_ticket_does_not_replace_the_certificate_that_another_server_requires() {
-    use hybriq_tls::{ClientAuth, EarlyData, Tickets};
+    use hybriq_tls::{ClientAuth, Tickets};
     let trust = crate::support::Authority::new("clients").trust();
     for pairing in pairings() {
         for early_data in [EarlyData::Off, EarlyData::On] {
@@ -170,5 +173,95 @@ fn a_ticket_does_not_replace_the_certificate_that_another_server_requires() {
             assert!(!resumed(&*client, &*open));
             Pair::new(&*client, &*strict).fail();
         }
+    }
+}
+
+/// A handshake between ends that bind tickets to these contexts; the client learns of `moved` while
+/// it goes on.
+#[track_caller]
+fn resumed_within(
+    (client, server): (&dyn Provider, &dyn Provider),
+    [ours, theirs]: [&[u8]; 2],
+    moved: Option<&[u8]>,
+) -> bool {
+    let client = client.session(
+        Side::Client,
+        Start {
+            resumption_context: ours,
+            ..client_start(HOST)
+        },
+    );
+    let server = server.session(
+        Side::Server,
+        Start {
+            resumption_context: theirs,
+            ..server_start(None)
+        },
+    );
+    let mut pair = Pair {
+        client: End::new(client.expect("a session")),
+        server: End::new(server.expect("a session")),
+    };
+    pair.turn(Slices::Whole).expect("a turn");
+    if let Some(moved) = moved {
+        pair.client.session.set_resumption_context(moved);
+    }
+    let pair = pair.complete();
+    let resumed = pair.client.session.negotiated().resumed;
+    assert_eq!(pair.server.session.negotiated().resumed, resumed);
+    resumed
+}
+
+/// Both kinds of tickets, where the server has both.
+fn kinds() -> impl Iterator<Item = (Arc<dyn Provider>, Arc<dyn Provider>)> {
+    pairings().flat_map(|pairing| {
+        let kinds = [EarlyData::Off, EarlyData::On];
+        let possible = kinds
+            .into_iter()
+            .filter(move |early| pairing.1.early_data || !early.is_on());
+        possible.map(move |early| {
+            println!("{} to {}, {early:?}", pairing.0.name, pairing.1.name);
+            let (client, server) = options();
+            providers(pairing, &(client, server.early_data(early)))
+        })
+    })
+}
+
+/// Proves: rfc9369 5 tickets-are-of-one-version
+#[test]
+fn a_client_uses_a_ticket_only_in_the_context_it_came_in() {
+    for (client, server) in kinds() {
+        let ends = (&*client, &*server);
+        // The server would take each of them.
+        let within = |ours| resumed_within(ends, [ours, b"a"], None);
+        assert!(!within(b"a"));
+        assert!(!within(b"b"));
+        assert!(within(b"b"), "the ticket of the handshake before");
+    }
+}
+
+/// Proves: rfc9369 5 tickets-are-of-one-version
+#[test]
+fn a_server_takes_a_ticket_only_in_the_context_it_issued_it_in() {
+    for (client, server) in kinds() {
+        let ends = (&*client, &*server);
+        // The client would use each of them.
+        let within = |theirs| resumed_within(ends, [b"same", theirs], None);
+        assert!(!within(b"a"));
+        assert!(within(b"a"));
+        assert!(!within(b"b"), "a ticket of another context");
+        assert!(within(b"b"));
+        assert!(!within(b""), "a ticket of another context");
+    }
+}
+
+/// Proves: rfc9369 5 tickets-are-of-one-version
+#[test]
+fn a_ticket_is_of_the_context_that_the_client_moved_to() {
+    for (client, server) in kinds() {
+        let ends = (&*client, &*server);
+        assert!(!resumed_within(ends, [b"a", b"b"], Some(b"b")));
+        assert!(!resumed_within(ends, [b"a", b"b"], Some(b"b")));
+        assert!(resumed_within(ends, [b"b", b"b"], None));
     }
 }

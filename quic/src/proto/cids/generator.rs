@@ -1,4 +1,6 @@
-use std::fmt;
+use std::{fmt, sync::Arc};
+
+use super::ResetKey;
 
 /// Makes the connection ids of an endpoint: how long they are, what a load balancer reads from
 /// them, and which of the endpoint's workers one belongs to.
@@ -26,9 +28,17 @@ pub trait CidGenerator: fmt::Debug + Send + Sync {
     /// The worker an id was made for, as far as it tells. `cid` has [`CidGenerator::len`] bytes and
     /// may be forged.
     fn worker(&self, cid: &[u8]) -> Option<u8>;
+
+    /// The same with a key that all workers of the endpoint have, so that an id need not show
+    /// everybody whom it is for. `None`, the default: it has no use for one.
+    fn keyed(&self, key: &ResetKey) -> Option<Arc<dyn CidGenerator>> {
+        let _ = key;
+        None
+    }
 }
 
-/// Ids of the worker's index and random bytes. The default, with 8 bytes in all.
+/// Ids of the worker's index, hidden from everybody else, and random bytes. The default, with 8
+/// bytes in all.
 ///
 /// Longer ids collide less often where there are many connections; shorter ones are not worth
 /// their savings.
@@ -69,6 +79,40 @@ impl CidGenerator for RandomCids {
 
     fn worker(&self, cid: &[u8]) -> Option<u8> {
         cid.first().copied()
+    }
+
+    fn keyed(&self, key: &ResetKey) -> Option<Arc<dyn CidGenerator>> {
+        let key = key.clone();
+        Some(Arc::new(Hidden { plain: *self, key }))
+    }
+}
+
+/// The worker's index under a mask that follows from the other bytes: in the clear it would tell
+/// ids of one connection from those of others (RFC 9000 §5.1).
+#[derive(Debug)]
+struct Hidden {
+    plain: RandomCids,
+    key: ResetKey,
+}
+
+impl Hidden {
+    fn mask(&self, cid: &[u8]) -> u8 {
+        self.key
+            .mask(cid.split_first().map_or(&[], |(_, rest)| rest))
+    }
+}
+
+impl CidGenerator for Hidden {
+    fn len(&self) -> usize {
+        self.plain.len
+    }
+
+    fn generate(&self, worker: u8, cid: &mut [u8]) {
+        self.plain.generate(worker ^ self.mask(cid), cid);
+    }
+
+    fn worker(&self, cid: &[u8]) -> Option<u8> {
+        Some(self.plain.worker(cid)? ^ self.mask(cid))
     }
 }
 

@@ -50,6 +50,16 @@ impl ResetKey {
         let tag = hmac::sign(&self.0, cid.as_bytes());
         tag.as_ref().first_chunk().copied().unwrap_or_default()
     }
+
+    /// A byte that follows from these, for who knows the key. What is signed is longer than any id,
+    /// so no token gives it away.
+    pub(super) fn mask(&self, bytes: &[u8]) -> u8 {
+        let mut context = hmac::Context::with_key(&self.0);
+        context.update(b"which worker a connection id is for");
+        context.update(bytes);
+        let tag = context.sign();
+        tag.as_ref().first().copied().unwrap_or_default()
+    }
 }
 
 impl fmt::Debug for ResetKey {

@@ -8,7 +8,7 @@ use super::{Connection, delivery::Carried};
 use crate::proto::{
     datagrams::{Datagrams, Rival, SendError},
     frame::FrameWriter,
-    packet,
+    packet::{self, Space},
     streams::Timing,
 };
 
@@ -51,9 +51,9 @@ impl Connection {
         self.max_datagram_size().unwrap_or_default()
     }
 
-    /// Bytes for frames in a full 1-RTT packet.
+    /// Bytes for frames in a full packet: of 1-RTT, or of 0-RTT, whose header is longer.
     fn frame_room(&self) -> usize {
-        let header = 1 + self.peer_cids.active().len() + MAX_PN_LEN;
+        let header = self.header(Space::Data).size(MAX_PN_LEN);
         usize::from(self.path.datagram_size()).saturating_sub(header + packet::TAG_LEN)
     }
 

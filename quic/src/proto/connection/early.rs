@@ -19,7 +19,7 @@ use crate::proto::{
     frame::FrameWriter,
     packet::{Kind, Space, Version},
     params::Params,
-    streams::{PeerLimits, Timing},
+    streams::PeerLimits,
 };
 
 /// A packet that was kept until the connection was there.
@@ -37,8 +37,8 @@ pub(super) struct ZeroRtt {
     remembered: Option<Box<Params>>,
     /// When a server drops the keys.
     keys_until: Option<Instant>,
-    /// Whether a client's first attempt, with 0-RTT data, came to nothing.
-    lost: bool,
+    /// Whether what a client sent in 0-RTT packets came to nothing.
+    refused: bool,
     /// The server whose version a client remembers.
     server_name: Option<Box<str>>,
 }
@@ -65,7 +65,7 @@ impl Connection {
             .and_then(|bytes| Params::decode(bytes, Side::Server).ok());
         match remembered {
             Some(params) => {
-                self.streams.set_peer_limits(limits_of(&params));
+                self.set_limits(&params);
                 self.zero_rtt.remembered = Some(Box::new(params));
                 self.events.push_back(Event::EarlyDataReady);
             }
@@ -97,9 +97,7 @@ impl Connection {
         out: &mut FrameWriter<'_>,
     ) -> Carried {
         let mut carried = Carried::new(Space::Data);
-        let rtt = self.recovery.rtt().smoothed();
-        self.streams
-            .write_frames(Timing { now, rtt }, out, &mut carried.streams);
+        self.write_data(now, out, &mut carried);
         carried
     }
 
@@ -107,10 +105,17 @@ impl Connection {
     /// until it may send 1-RTT packets (RFC 9000 §7.4.1).
     pub(super) fn take_limits(&mut self) {
         if self.zero_rtt.remembered.is_none()
-            && let Some(params) = &self.peer_params
+            && let Some(params) = self.peer_params.take()
         {
-            self.streams.set_peer_limits(limits_of(params));
+            self.set_limits(&params);
+            self.peer_params = Some(params);
         }
+    }
+
+    fn set_limits(&mut self, params: &Params) {
+        self.streams.set_peer_limits(limits_of(params));
+        self.datagrams
+            .set_peer_limit(params.max_datagram_frame_size);
     }
 
     /// TLS went on: a rejection is known as early as that.
@@ -144,16 +149,18 @@ impl Connection {
         Ok(())
     }
 
-    /// Everything the client assumed was wrong: what it sent is gone, the streams it opened never
-    /// were, and packet numbers go on (RFC 9001 §4.6.2).
+    /// Everything the client assumed was wrong: what it sent is gone, its datagrams with it, the
+    /// streams it opened never were, and packet numbers go on (RFC 9001 §4.6.2).
     fn reject_early_data(&mut self) {
         self.zero_rtt.remembered = None;
+        self.zero_rtt.refused = true;
         self.handshake.discard_zero_rtt();
         let mut outcome = std::mem::take(&mut self.outcome);
         self.recovery.abandon_space(Space::Data, &mut outcome);
         outcome.clear();
         self.outcome = outcome;
         self.streams.on_early_data_rejected();
+        self.datagrams.on_early_data_rejected();
         self.take_limits();
         self.events.push_back(Event::EarlyDataRejected);
     }
@@ -215,23 +222,28 @@ impl Connection {
     }
 
     #[cfg(test)]
-    pub(super) fn raise_remembered_limits(&mut self) {
-        if let Some(params) = &mut self.zero_rtt.remembered {
-            params.initial_max_data += 1;
-        }
+    pub(super) fn remembered_mut(&mut self) -> Option<&mut Params> {
+        self.zero_rtt.remembered.as_deref_mut()
     }
 
     /// A client begins again in another version: what it sent early went to nobody.
-    pub(super) fn forget_early_data(&mut self, before: &ZeroRtt) {
-        if before.remembered.is_some() {
-            self.zero_rtt.lost = true;
+    pub(super) fn forget_early_data(&mut self, before: Self) {
+        if before.zero_rtt.remembered.is_some() {
+            self.zero_rtt.refused = true;
+            self.datagrams.go_on_after(before.datagrams);
             self.events.push_front(Event::EarlyDataRejected);
         }
     }
 
+    /// Whether what a client sent in 0-RTT packets came to nothing: its streams and datagrams up to
+    /// now never were.
+    pub const fn is_early_data_refused(&self) -> bool {
+        self.zero_rtt.refused
+    }
+
     /// What became of 0-RTT data so far.
     pub fn early_data(&self) -> EarlyDataStatus {
-        if self.zero_rtt.lost {
+        if self.zero_rtt.refused {
             EarlyDataStatus::Rejected
         } else {
             self.handshake.early_data()
@@ -292,13 +304,6 @@ pub(super) fn early_context(version: Version, params: &Params) -> Vec<u8> {
     let limits = relied_on(params).map(|(_, limit)| limit);
     let numbers = [u64::from(version.number())].into_iter().chain(limits);
     numbers.flat_map(u64::to_be_bytes).collect()
-}
-
-/// Whether a client may use its tickets of a server: they are of the version that was spoken with it
-/// last (RFC 9369 §5).
-pub(super) fn may_resume(start: &ClientStart<'_>) -> bool {
-    let known = start.setup.transport.known_version(start.server_name);
-    known.is_none_or(|version| version == start.attempt.version())
 }
 
 /// Whether a client's attempt offers 0-RTT data: one that a Version Negotiation packet led to goes

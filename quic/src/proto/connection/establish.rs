@@ -126,8 +126,9 @@ impl Connection {
             Start {
                 params: &params,
                 server_name: Some(server_name),
-                resume: early::may_resume(start),
+                resume: true,
                 early_data: early::offer(start),
+                resumption_context: &versions::resumption_context(version),
                 ..Start::default()
             },
         )?;
@@ -190,6 +191,7 @@ impl Connection {
                 resume: true,
                 early_data: early::takes(original, version),
                 early_context: &early_context(version, &told),
+                resumption_context: &versions::resumption_context(version),
                 ..Start::default()
             },
         )?;
@@ -414,8 +416,6 @@ impl Connection {
         if let Some(token) = params.stateless_reset_token {
             self.peer_cids.set_first_reset_token(token);
         }
-        self.datagrams
-            .set_peer_limit(params.max_datagram_frame_size);
         self.timers.set_peer_idle_timeout(params.max_idle_timeout);
         if params.grease_quic_bit && self.config.grease == Grease::On {
             self.header_bits.on_greased_peer();

@@ -7,11 +7,16 @@ use crate::proto::{
     packet::{Header, PacketBuilder, Space},
 };
 
-/// Whether a forged packet has it.
+/// What is odd about the first byte of a forged packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum QuicBit {
-    Set,
-    Clear,
+enum Oddity {
+    None,
+    NoQuicBit,
+    ReservedBits,
+}
+
+fn ping(out: &mut FrameWriter<'_>) {
+    out.ping();
 }
 
 impl Connection {
@@ -28,16 +33,19 @@ impl Connection {
         pad_to: usize,
         fill: impl FnOnce(&mut FrameWriter<'_>),
     ) -> Vec<u8> {
-        self.forge_packet(space, change, pad_to, (QuicBit::Set, fill))
+        self.forge_packet(space, change, pad_to, (Oddity::None, fill))
     }
 
     /// The same with a PING, and without the QUIC bit.
     #[doc(hidden)]
     pub fn forge_without_quic_bit(&mut self, space: Space) -> Vec<u8> {
-        let ping = |out: &mut FrameWriter<'_>| {
-            out.ping();
-        };
-        self.forge_packet(space, |_| (), 0, (QuicBit::Clear, ping))
+        self.forge_packet(space, |_| (), 0, (Oddity::NoQuicBit, ping))
+    }
+
+    /// The same with a PING, padded to `pad_to` bytes, and with the reserved bits set.
+    #[doc(hidden)]
+    pub fn forge_with_reserved_bits(&mut self, space: Space, pad_to: usize) -> Vec<u8> {
+        self.forge_packet(space, |_| (), pad_to, (Oddity::ReservedBits, ping))
     }
 
     #[expect(clippy::expect_used, reason = "for tests")]
@@ -46,7 +54,7 @@ impl Connection {
         space: Space,
         change: impl FnOnce(&mut Header<'_>),
         pad_to: usize,
-        (quic_bit, fill): (QuicBit, impl FnOnce(&mut FrameWriter<'_>)),
+        (oddity, fill): (Oddity, impl FnOnce(&mut FrameWriter<'_>)),
     ) -> Vec<u8> {
         let pn = self.recovery.next_number(space);
         let mut header = self.header(space);
@@ -57,8 +65,10 @@ impl Connection {
         let mut frames = packet.frames();
         fill(&mut frames);
         let len = frames.len();
-        if quic_bit == QuicBit::Clear {
-            packet.clear_quic_bit();
+        match oddity {
+            Oddity::None => {}
+            Oddity::NoQuicBit => packet.clear_quic_bit(),
+            Oddity::ReservedBits => packet.set_reserved_bits(),
         }
         let keys = self.sealing_keys(space).expect("the space has keys");
         let size = packet.finish_padded(len, pad_to, keys);

@@ -26,10 +26,12 @@ impl Connection {
         let peer = self.path.peer();
         let at = Address { peer, local };
         if self.path.is_at(at) {
+            // Staying is a wish as well.
+            self.drop_candidates(|path| path.local() == local);
             return Ok(());
         }
         let preferred = self.preferred_candidate();
-        self.drop_candidates(Some(at));
+        self.drop_candidates(|path| path.is_at(at));
         self.probe_path(now, at)?;
         if let Some(peer) = preferred {
             // Both ways to the server are tried from there, and the preferred one wins (RFC 9000
@@ -40,10 +42,8 @@ impl Connection {
     }
 
     /// Only the last wish counts.
-    fn drop_candidates(&mut self, except: Option<Address>) {
-        let is_dropped = |path: &Path| {
-            path.role == Role::Candidate && !except.is_some_and(|except| path.is_at(except))
-        };
+    fn drop_candidates(&mut self, is_kept: impl Fn(&Path) -> bool) {
+        let is_dropped = |path: &Path| path.role == Role::Candidate && !is_kept(path);
         loop {
             let place = self.paths.iter().position(is_dropped);
             let Some(place) = place else {
@@ -147,7 +147,7 @@ impl Connection {
         if self.side.is_client() {
             self.announces = true;
             if self.used_preferred() {
-                self.drop_candidates(None);
+                self.drop_candidates(|_| false);
             }
         }
         self.header_bits.on_new_path();

@@ -48,7 +48,11 @@ use self::{
     paths::Elsewhere, receive::Early, resume::PathKeys, retry::Retried, state::State,
     timers::Timers, versions::Negotiation,
 };
-pub(crate) use self::{early::KeptPacket, receive::Seen, reset::reset_tail};
+pub(crate) use self::{
+    early::KeptPacket,
+    receive::{Seen, reserved_bits},
+    reset::reset_tail,
+};
 pub use self::{
     establish::{ClientStart, ServerStart},
     setup::Setup,

@@ -87,7 +87,6 @@ mod tests {
     use super::*;
     use crate::proto::packet::Cid;
 
-    /// Proves: rfc9000 9.6.1 preferred-address-of-the-family-in-use
     #[test]
     fn the_family_in_use_decides() {
         let preferred = PreferredAddress {

@@ -273,7 +273,7 @@ impl Connection {
 
     /// Opens a packet with a long header. `None`: drop it.
     fn open_long<'p>(
-        &self,
+        &mut self,
         packet: Protected<'p>,
         largest: Option<u64>,
     ) -> Option<Result<(u64, &'p mut [u8]), TransportError>> {
@@ -286,7 +286,12 @@ impl Connection {
         }?;
         let packet = packet.unprotect(&keys.header, largest).ok()?;
         let pn = packet.pn;
-        opened_long(Some(packet.open(&keys.packet).map(|payload| (pn, payload))))
+        let opened = packet.open(&keys.packet).map(|payload| (pn, payload));
+        let failed = matches!(opened, Err(OpenError::Undecryptable));
+        if failed && self.handshake.keys_mut().on_failed() {
+            return Some(Err(too_many_failures()));
+        }
+        opened_long(Some(opened))
     }
 
     /// Opens a 1-RTT packet and follows the peer's key updates (RFC 9001 §6).
@@ -311,12 +316,7 @@ impl Connection {
                 })
             }
             Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
-            Err(OpenError::Undecryptable) => keys.on_failed().then(|| {
-                Err(TransportError::new(
-                    Code::AEAD_LIMIT_REACHED,
-                    "too many packets failed authentication",
-                ))
-            }),
+            Err(OpenError::Undecryptable) => keys.on_failed().then(|| Err(too_many_failures())),
         }
     }
 
@@ -435,7 +435,14 @@ pub(super) fn key_update_error(Violation(reason): Violation) -> TransportError {
     TransportError::new(Code::KEY_UPDATE_ERROR, reason)
 }
 
-fn reserved_bits() -> TransportError {
+fn too_many_failures() -> TransportError {
+    TransportError::new(
+        Code::AEAD_LIMIT_REACHED,
+        "too many packets failed authentication",
+    )
+}
+
+pub(crate) fn reserved_bits() -> TransportError {
     TransportError::new(
         Code::PROTOCOL_VIOLATION,
         "reserved bits of a packet header are set",

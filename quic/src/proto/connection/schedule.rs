@@ -88,7 +88,7 @@ impl Connection {
 
     fn has_frames(&self, space: Space) -> bool {
         if self.kind_of(space) == Kind::ZeroRtt {
-            return self.streams.has_pending();
+            return self.streams.has_pending() || self.datagrams.has_pending();
         }
         self.handshake.has_pending(level(space))
             || (space == Space::Data

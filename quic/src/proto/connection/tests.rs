@@ -10,6 +10,7 @@ mod hostile;
 mod key_update;
 mod mtu;
 mod new_token;
+mod path_end;
 mod paths;
 mod release;
 mod reset;
@@ -387,6 +388,8 @@ fn a_mebibyte_arrives_whole() {
     panic!("{} of {} bytes arrived", received.len(), data.len());
 }
 
+/// Proves: security 5 undecryptable-packets-are-bounded
+/// Proves: rfc9001 5.7 1rtt-waits-for-the-handshake
 #[test]
 fn packets_that_come_before_their_keys_wait_and_are_bounded() {
     let mut pair = Pair::new(

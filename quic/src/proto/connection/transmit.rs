@@ -236,7 +236,8 @@ impl Connection {
         }
         match space {
             Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
-            Space::Data if !self.sends_zero_rtt() => self.count_sealed(now, pn),
+            Space::Data if self.sends_zero_rtt() => self.handshake.keys_mut().on_zero_rtt_sealed(),
+            Space::Data => self.count_sealed(now, pn),
             _ => {}
         }
     }

@@ -260,6 +260,8 @@ impl Connection {
             Err(error) => return Some(Err(error)),
         };
         self.handshake.keys_mut().switch(version, keys);
+        let context = resumption_context(version);
+        self.handshake.set_resumption_context(&context);
         self.negotiation.stage = Stage::Settled;
         Some(Ok((pn, payload)))
     }
@@ -344,12 +346,18 @@ impl Connection {
             Ok(connection) => {
                 let before = std::mem::replace(self, connection);
                 self.stats = before.stats;
-                self.forget_early_data(&before.zero_rtt);
+                self.forget_early_data(before);
             }
             // It worked a moment ago.
             Err(_) => self.end_for_version(),
         }
     }
+}
+
+/// What session tickets are bound to: the version that was negotiated, not the one the connection
+/// began in (RFC 9369 §5).
+pub(super) fn resumption_context(version: Version) -> [u8; 4] {
+    version.number().to_be_bytes()
 }
 
 /// The answer to a client that offers none of our versions.

@@ -163,6 +163,7 @@ fn what_comes_is_read_in_order_and_told_once() {
     assert_eq!(datagrams.poll_event(), Some(DatagramEvent::Readable));
 }
 
+/// Proves: security 9 datagram-floods-are-bounded
 #[test]
 fn a_flood_that_nobody_reads_is_bounded() {
     let bound = 16 * 1024;

@@ -13,10 +13,11 @@ use super::{
     routing::Target,
 };
 use crate::proto::{
+    connection::reserved_bits,
     error::{Code, TransportError},
     frame::Frame,
     limits,
-    packet::{self, Decoded, Kind},
+    packet::{self, Decoded, Kind, OpenError},
     space::{AckEliciting, Received},
     wire::Reader,
 };
@@ -254,8 +255,10 @@ impl Hello {
                 continue;
             };
             let pn = packet.pn;
-            let Ok(payload) = packet.open(&self.keys.packet) else {
-                continue;
+            let payload = match packet.open(&self.keys.packet) {
+                Ok(payload) => payload,
+                Err(OpenError::ReservedBits) => return Grown::Failed(reserved_bits()),
+                Err(OpenError::Undecryptable) => continue,
             };
             if self.received.is_duplicate(pn) {
                 continue;

@@ -164,8 +164,14 @@ impl Endpoint {
             return Routed::Dropped;
         };
         let (version, Some(dcid)) = (seen.version(), Cid::new(seen.dcid())) else {
-            // Only other versions may have longer ids (RFC 8999 §5.3).
-            return self.on_unknown_version(arrival, datagram);
+            // Only versions that we don't speak may have longer ids (RFC 8999 §5.3, RFC 9000
+            // §17.2), and Version Negotiation is never answered by itself (§6.1).
+            return match seen.version() {
+                Some(number) if number != 0 && Version::from_number(number).is_none() => {
+                    self.on_unknown_version(arrival, datagram)
+                }
+                _ => Routed::Dropped,
+            };
         };
         if dcid.is_empty() && self.ids.is_zero_length() {
             let found = self.routing.find_address(arrival.remote);

@@ -103,3 +103,6 @@ fn shrink<K: Eq + std::hash::Hash, V>(map: &mut HashMap<K, V, Keyed>) {
         map.shrink_to(map.len() * 2);
     }
 }
+
+#[cfg(test)]
+mod tests;

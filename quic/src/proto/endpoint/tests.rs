@@ -9,7 +9,12 @@ use hybriq_tls::{Backend, ClientOptions, EarlyData, Identity, PrivateKeyDer, Ser
 use super::{Arrival, Endpoint, Local, Routed, Setup, hello_table::Crypto};
 use crate::{
     config::TransportConfig,
-    proto::{limits, packet::Cid, random::SystemRandom},
+    proto::{
+        cids::{CidGenerator as _, RandomCids, ResetKey},
+        limits,
+        packet::Cid,
+        random::SystemRandom,
+    },
     sim::{InitialFrame, build_initial, join, open_initials},
 };
 
@@ -71,6 +76,7 @@ fn whole_hello(bytes: &[u8], dcid: Cid, scid: Cid) -> [Vec<u8>; 2] {
     [packet(0, 0, head), packet(1, head.len() as u64, tail)]
 }
 
+/// Proves: security 9 incoming-queue-is-capped
 #[test]
 fn clients_that_wait_for_a_decision_are_bounded() {
     let now = Instant::now();
@@ -139,6 +145,31 @@ fn answers_to_strangers_are_bounded() {
     assert_eq!(answers.count(), limits::WAITING_ANSWERS);
 }
 
+/// The index of the worker is in the first byte, and shows to nobody who has not the key.
+///
+/// Proves: rfc9000 5.1 ids-tell-nothing
+#[test]
+fn ids_of_one_worker_look_like_any() {
+    let mut endpoint = server();
+    let mut config = crate::config::Ids::default();
+    config.settle();
+    config.apply(&mut endpoint, 4);
+    let firsts: std::collections::HashSet<u8> = (0..1000)
+        .map(|_| endpoint.issue().0.as_bytes()[0])
+        .collect();
+    assert!(firsts.len() > 200, "{}", firsts.len());
+    let mut bytes = [0; 8];
+    let plain = RandomCids::default();
+    for worker in [0, 1, 255] {
+        for key in [[1; 32], [2; 32]] {
+            let keyed = plain.keyed(&ResetKey::from_secret(key)).expect("a key");
+            keyed.generate(worker, &mut bytes);
+            assert_eq!(keyed.worker(&bytes), Some(worker));
+            bytes[7] ^= 1;
+        }
+    }
+}
+
 #[test]
 fn a_packet_with_an_id_of_another_worker_is_foreign() {
     let now = Instant::now();
@@ -171,6 +202,7 @@ fn a_client_hello_holds_its_bound_and_not_a_byte_more() {
     );
 }
 
+/// Proves: security 5 hellos-in-pieces-are-bounded
 #[test]
 fn partial_hellos_are_bounded_in_bytes_too() {
     let now = Instant::now();
@@ -212,6 +244,7 @@ fn kept_of(endpoint: &mut Endpoint, dcid: Cid, remote: SocketAddr) -> usize {
     kept.map_or(0, |kept| kept.packets.len())
 }
 
+/// Proves: security 5 undecryptable-packets-are-bounded
 #[test]
 fn early_packets_of_strangers_are_bounded() {
     let now = Instant::now();

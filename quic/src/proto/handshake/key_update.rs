@@ -8,7 +8,7 @@ use crate::proto::packet::{
 };
 
 /// Packets of the confidentiality limit kept for CONNECTION_CLOSE and its repetitions.
-const RESERVED_FOR_CLOSING: u64 = 1 << 10;
+pub(super) const RESERVED_FOR_CLOSING: u64 = 1 << 10;
 
 #[cfg(test)]
 mod tests;
@@ -65,7 +65,13 @@ pub enum Opening {
 }
 
 impl OneRtt {
-    pub(super) fn new(version: Version, local_secret: Secret, peer_secret: &Secret) -> Self {
+    /// Keys of a connection in which so many packets failed to open already.
+    pub(super) fn new(
+        version: Version,
+        local_secret: Secret,
+        peer_secret: &Secret,
+        failed: u64,
+    ) -> Self {
         let mut next_peer_secret = peer_secret.clone();
         Self {
             version,
@@ -84,7 +90,7 @@ impl OneRtt {
             phase_acknowledged: false,
             wanted: false,
             sealed: 0,
-            failed: 0,
+            failed,
             updates: 0,
         }
     }
@@ -270,7 +276,7 @@ impl OneRtt {
         self.failed = integrity_limit(self.local_secret.suite()) - packets;
     }
 
-    /// Counts a packet that did not open; says whether the connection must end (RFC 9001 §6.6).
+    /// Counts a packet that did not open, with these keys or others; says whether the connection must end (RFC 9001 §6.6).
     pub fn on_failed(&mut self) -> bool {
         self.failed += 1;
         self.failed >= integrity_limit(self.local_secret.suite())

@@ -1,7 +1,9 @@
-use hybriq_tls::{Level, Secret, Side};
+use hybriq_tls::{Level, Secret, Side, Suite};
 
-use super::OneRtt;
-use crate::proto::packet::{DirectionKeys, KeyPair, Version};
+use super::{OneRtt, key_update::RESERVED_FOR_CLOSING};
+use crate::proto::packet::{
+    DirectionKeys, KeyPair, Version, confidentiality_limit, integrity_limit,
+};
 
 /// The keys of every level that is in use.
 pub struct Keys {
@@ -16,8 +18,17 @@ pub struct Keys {
     one_rtt_ready: Option<Box<OneRtt>>,
     handshake_ready: Option<Box<KeyPair>>,
     discarded_handshake: bool,
-    zero_rtt: Option<Box<DirectionKeys>>,
+    zero_rtt: Option<Box<ZeroRtt>>,
     early_version: Version,
+    /// Packets that did not open before there were keys of 1-RTT packets.
+    failed: u64,
+}
+
+/// The keys of 0-RTT packets, which no update replaces.
+struct ZeroRtt {
+    keys: DirectionKeys,
+    /// Packets that may be sealed still (RFC 9001 §6.6).
+    left: u64,
 }
 
 /// Secrets of a level come one direction at a time.
@@ -57,6 +68,7 @@ impl Keys {
             discarded_handshake: false,
             zero_rtt: None,
             early_version: version,
+            failed: 0,
         }
     }
 
@@ -77,13 +89,19 @@ impl Keys {
             }
             Level::OneRtt => {
                 if let Some((local, peer)) = self.one_rtt.insert(side, secret) {
-                    self.one_rtt_ready = Some(Box::new(OneRtt::new(self.version, local, &peer)));
+                    self.one_rtt_ready = Some(Box::new(OneRtt::new(
+                        self.version,
+                        local,
+                        &peer,
+                        self.failed,
+                    )));
                 }
             }
             // Only clients write 0-RTT packets.
             Level::ZeroRtt if secret.writer().is_client() => {
                 let keys = DirectionKeys::from_secret(self.early_version, secret);
-                self.zero_rtt = Some(Box::new(keys));
+                let left = confidentiality_limit(secret.suite()) - RESERVED_FOR_CLOSING;
+                self.zero_rtt = Some(Box::new(ZeroRtt { keys, left }));
             }
             Level::Initial | Level::ZeroRtt => {}
         }
@@ -134,7 +152,37 @@ impl Keys {
 
     /// The 0-RTT keys, while they are in use: a client seals with them, a server opens.
     pub fn zero_rtt(&self) -> Option<&DirectionKeys> {
-        self.zero_rtt.as_deref()
+        self.zero_rtt.as_ref().map(|zero_rtt| &zero_rtt.keys)
+    }
+
+    /// Counts a 0-RTT packet sealed. A client whose keys are spent waits for those of 1-RTT packets
+    /// (RFC 9001 §6.6).
+    pub fn on_zero_rtt_sealed(&mut self) {
+        if let Some(zero_rtt) = &mut self.zero_rtt {
+            zero_rtt.left = zero_rtt.left.saturating_sub(1);
+            if zero_rtt.left == 0 {
+                self.zero_rtt = None;
+            }
+        }
+    }
+
+    /// Pretends that the 0-RTT keys may seal so many packets.
+    #[cfg(test)]
+    pub fn leave_zero_rtt(&mut self, packets: u64) {
+        if let Some(zero_rtt) = &mut self.zero_rtt {
+            zero_rtt.left = packets;
+        }
+    }
+
+    /// Counts a packet with a long header that did not open; says whether the connection must end:
+    /// all keys count together (RFC 9001 §6.6).
+    pub fn on_failed(&mut self) -> bool {
+        if let Some(keys) = &mut self.one_rtt_ready {
+            return keys.on_failed();
+        }
+        self.failed += 1;
+        // The least that any suite allows.
+        self.failed >= integrity_limit(Suite::ChaCha20Poly1305Sha256)
     }
 
     /// The 1-RTT keys, once both secrets are known.

@@ -148,6 +148,13 @@ impl Handshake {
         self.session.as_ref()?.remembered_params()
     }
 
+    /// A client's session tickets are bound to this from now on.
+    pub fn set_resumption_context(&mut self, context: &[u8]) {
+        if let Some(session) = &mut self.session {
+            session.set_resumption_context(context);
+        }
+    }
+
     /// The application protocol that early data is for: a client's of the session before.
     pub fn early_alpn(&self) -> Option<Vec<u8>> {
         let session = self.session.as_ref()?;
@@ -164,16 +171,37 @@ impl Handshake {
 
     /// Takes CRYPTO data of one level (RFC 9001 §4.1.3).
     pub fn on_frame(&mut self, level: Level, frame: &Crypto<'_>) -> Result<(), TransportError> {
-        if self.session.is_none() && level == Level::OneRtt {
-            return match self.side {
-                Side::Client => Ok(()),
-                Side::Server => Err(TransportError::new(
-                    Code::crypto(hybriq_tls::Alert::UNEXPECTED_MESSAGE.0),
-                    "CRYPTO in a 1-RTT packet: a client has no TLS message to send there",
-                )),
-            };
+        if self.session.is_none() {
+            return self.on_late_frame(level, frame);
         }
         self.streams[level].receive(frame)
+    }
+
+    /// TLS is done, but the rules for what may come are not (RFC 9001 §4.1.3, §4.4, §6).
+    fn on_late_frame(&mut self, level: Level, frame: &Crypto<'_>) -> Result<(), TransportError> {
+        let stream = &mut self.streams[level];
+        if level != Level::OneRtt {
+            stream.receive(frame)?;
+            return if stream.has_input() {
+                let why = "new CRYPTO data at an encryption level that is over";
+                Err(TransportError::new(Code::PROTOCOL_VIOLATION, why))
+            } else {
+                Ok(())
+            };
+        }
+        match self.side {
+            Side::Client => {
+                stream.receive(frame)?;
+                let mut input = stream.take_input();
+                let outcome = hybriq_tls::skip_tickets(&mut input);
+                stream.put_back(input);
+                outcome.map_err(|error| TransportError::new(Code(error.code()), error.detail))
+            }
+            Side::Server => Err(TransportError::new(
+                Code::crypto(hybriq_tls::Alert::UNEXPECTED_MESSAGE.0),
+                "CRYPTO in a 1-RTT packet: a client has no TLS message to send there",
+            )),
+        }
     }
 
     /// Whether TLS has bytes to read.

@@ -45,7 +45,7 @@ pub enum Header<'a> {
 
 impl Header<'_> {
     /// Bytes it takes with a packet number of `pn_len` bytes.
-    fn size(&self, pn_len: usize) -> usize {
+    pub fn size(&self, pn_len: usize) -> usize {
         pn_len
             + match self {
                 Self::Long {
@@ -188,6 +188,13 @@ impl<'a> PacketBuilder<'a> {
     pub fn clear_quic_bit(&mut self) {
         if let Some(first) = self.buffer.first_mut() {
             *first &= !FIXED;
+        }
+    }
+
+    /// Sets the reserved bits, which nobody may. For tests.
+    pub fn set_reserved_bits(&mut self) {
+        if let Some(first) = self.buffer.first_mut() {
+            *first |= if *first & LONG == 0 { 0x18 } else { 0x0c };
         }
     }
 

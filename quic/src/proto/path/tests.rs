@@ -25,6 +25,7 @@ fn nothing_may_be_sent_before_something_came() {
     assert!(path().may_send(0));
 }
 
+/// Proves: rfc9000 8 three-times-what-came
 #[test]
 fn three_times_what_came_may_be_sent_until_the_address_is_proved() {
     let mut path = path();

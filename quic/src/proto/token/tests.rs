@@ -60,6 +60,7 @@ fn a_token_says_what_was_sealed() {
 }
 
 /// Proves: rfc9000 8.1.4 tokens-cannot-be-forged
+/// Proves: security 6 forged-tokens-are-refused
 #[test]
 fn no_bit_of_a_token_can_be_changed() {
     for (token, binding) in [

@@ -10,6 +10,7 @@ fn ticket(value: usize, lineage: Lineage) -> Ticket<usize> {
         value,
         lineage,
         alpn,
+        scope: Arc::default(),
     }
 }
 
@@ -21,7 +22,7 @@ fn tickets_are_used_once_and_the_newest_first() {
     for value in 0..10 {
         memory.insert(name(1), ticket(value, Lineage::PostQuantum));
     }
-    let taken: Vec<_> = std::iter::from_fn(|| memory.take(&name(1), &PREFER))
+    let taken: Vec<_> = std::iter::from_fn(|| memory.take(&name(1), &PREFER, &[]))
         .map(|ticket| ticket.value)
         .collect();
     assert_eq!(taken, [9, 8, 7, 6, 5, 4, 3, 2]);
@@ -33,10 +34,13 @@ fn a_policy_that_requires_post_quantum_takes_no_ticket_of_classical_lineage() {
     memory.insert(name(1), ticket(1, Lineage::PostQuantum));
     memory.insert(name(1), ticket(2, Lineage::Classical));
     let require = KeyExchange::RequirePostQuantum;
-    let taken = memory.take(&name(1), &require).expect("a ticket");
+    let taken = memory.take(&name(1), &require, &[]).expect("a ticket");
     assert_eq!(taken.value, 1);
-    assert!(memory.take(&name(1), &require).is_none());
-    assert_eq!(memory.take(&name(1), &PREFER).expect("a ticket").value, 2);
+    assert!(memory.take(&name(1), &require, &[]).is_none());
+    assert_eq!(
+        memory.take(&name(1), &PREFER, &[]).expect("a ticket").value,
+        2
+    );
 }
 
 #[test]
@@ -48,6 +52,23 @@ fn servers_are_bounded_and_the_one_heard_of_longest_ago_goes() {
     memory.insert(name(0), ticket(0, Lineage::PostQuantum));
     memory.insert(name(SERVERS), ticket(0, Lineage::PostQuantum));
     assert_eq!(memory.with(|table| table.servers.len()), SERVERS);
-    assert!(memory.take(&name(0), &PREFER).is_some());
-    assert!(memory.take(&name(1), &PREFER).is_none());
+    assert!(memory.take(&name(0), &PREFER, &[]).is_some());
+    assert!(memory.take(&name(1), &PREFER, &[]).is_none());
+}
+
+#[test]
+fn a_ticket_is_taken_only_in_its_scope() {
+    let memory = Memory::default();
+    for (value, scope) in [(1, b"a"), (2, b"b"), (3, b"b")] {
+        let ticket = Ticket {
+            scope: scope[..].into(),
+            ..ticket(value, Lineage::PostQuantum)
+        };
+        memory.insert(name(1), ticket);
+    }
+    let take = |scope: &[u8]| memory.take(&name(1), &PREFER, scope).map(|it| it.value);
+    assert_eq!(take(b"c"), None);
+    assert_eq!(take(b"a"), Some(1));
+    assert_eq!(take(b"a"), None);
+    assert_eq!(take(b"b"), Some(3));
 }

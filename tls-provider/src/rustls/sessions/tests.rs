@@ -5,6 +5,7 @@ fn session(len: usize, since: Instant) -> Session {
         lineage: Lineage::PostQuantum,
         audience: Audience::default(),
         context: Arc::default(),
+        scope: Arc::default(),
         value: Zeroizing::new(vec![7; len]),
         since,
     }
@@ -20,7 +21,7 @@ fn len(sessions: &Sessions) -> (usize, usize, usize) {
     sessions.with(|table| (table.places.len(), table.order.len(), table.bytes))
 }
 
-/// Proves: rfc8446 8.1 single-use-tickets
+/// Proves: rfc9001 9.2 replayed-0rtt-is-refused
 #[test]
 fn a_session_is_taken_once_among_many_threads() {
     let (sessions, now) = (Sessions::new(64), Instant::now());

@@ -6,7 +6,15 @@ const OPEN: Audience = [1; 16];
 fn issue(lineage: Option<Lineage>) {
     chain::begin(Issue {
         lineage,
-        context: Arc::default(),
+        ..Issue::default()
+    });
+}
+
+fn issue_in(scope: &[u8]) {
+    chain::begin(Issue {
+        lineage: Some(Lineage::PostQuantum),
+        scope: scope.into(),
+        ..Issue::default()
     });
 }
 
@@ -120,4 +128,32 @@ fn a_ticket_is_for_servers_that_ask_clients_in_the_same_way() {
             assert_eq!(opening.take(&id).is_some(), from == to);
         }
     }
+}
+
+#[test]
+fn a_ticket_is_opened_only_in_its_scope() {
+    let shared = Shared::default();
+    let sealed = sealed(KeyExchange::PreferPostQuantum, &shared);
+    let kept = Kept {
+        sessions: shared.sessions().clone(),
+        policy: KeyExchange::PreferPostQuantum,
+        audience: OPEN,
+    };
+    let scopes: [&[u8]; 4] = [b"", b"a", b"b", &[1; 255]];
+    for (number, from) in scopes.into_iter().enumerate() {
+        issue_in(from);
+        let ticket = sealed.encrypt(b"state").expect("a ticket");
+        let id = vec![u8::try_from(number).expect("small"); 32];
+        assert!(kept.put(id.clone(), vec![1]));
+        for to in scopes.into_iter().filter(|to| *to != from) {
+            issue_in(to);
+            assert_eq!(sealed.decrypt(&ticket), None);
+            assert_eq!(kept.take(&id), None);
+        }
+        issue_in(from);
+        assert_eq!(sealed.decrypt(&ticket).as_deref(), Some(&b"state"[..]));
+        assert_eq!(kept.take(&id).as_deref(), Some(&[1][..]));
+    }
+    issue_in(&[1; 256]);
+    assert_eq!(sealed.encrypt(b"state"), None);
 }

@@ -41,3 +41,25 @@ fn what_is_no_ticket_of_ours_has_no_lineage() {
         assert_eq!(generation.lineage_of(ticket), None);
     }
 }
+
+#[test]
+fn keys_of_one_scope_know_no_tickets_of_another() {
+    let generation = Generation::new(None, SystemTime::now()).expect("keys");
+    let scopes: [&[u8]; 3] = [b"", b"a", b"b"];
+    let bound = scopes.map(|scope| generation.bound_to(scope));
+    for (from, issuing) in bound.iter().enumerate() {
+        for (at, lineage) in [Lineage::Classical, Lineage::PostQuantum]
+            .into_iter()
+            .enumerate()
+        {
+            let key = &issuing.current[at];
+            assert_ne!(*key.secret, *generation.current[at].secret);
+            for (to, opening) in bound.iter().enumerate() {
+                let known = opening.lineage_of(&ticket(key));
+                assert_eq!(known, (from == to).then_some(lineage));
+            }
+            let again = generation.bound_to(scopes[from]);
+            assert_eq!(*again.current[at].secret, *key.secret);
+        }
+    }
+}

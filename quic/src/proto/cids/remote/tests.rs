@@ -334,6 +334,8 @@ fn every_path_to_a_peer_without_ids_shares_the_empty_one() {
 
 proptest! {
     /// Whatever is offered: bounded, an id to send to, none both in use and retired, no panic.
+    ///
+    /// Proves: security 3 retire-prior-to-stuffing-closes
     #[test]
     fn hostile_offers_stay_within_bounds(
         offers in prop::collection::vec(

@@ -91,6 +91,7 @@ impl Pair {
 }
 
 /// Proves: rfc9000 19.3 ack-of-unsent-closes
+/// Proves: security 4 acks-of-unsent-packets-close
 #[test]
 fn an_ack_of_a_packet_that_was_never_sent_closes() {
     let (mut pair, id) = established();
@@ -102,6 +103,7 @@ fn an_ack_of_a_packet_that_was_never_sent_closes() {
 
 /// An optimistic peer acknowledges whatever may have been sent, and is caught before long.
 /// Proves: rfc9000 21.4 skipped-numbers-catch-optimists
+/// Proves: security 4 acks-of-skipped-packets-close
 #[test]
 fn an_ack_of_a_skipped_number_closes() {
     let (mut pair, id) = established();
@@ -174,6 +176,7 @@ fn more_ranges_than_a_frame_has_bytes_for_close() {
     }
 }
 
+/// Proves: security 4 ack-ranges-cost-what-was-sent
 #[test]
 fn ranges_that_fill_a_packet_are_looked_at_for_nothing_if_one_is_a_lie() {
     let (mut pair, _) = established();
@@ -184,6 +187,7 @@ fn ranges_that_fill_a_packet_are_looked_at_for_nothing_if_one_is_a_lie() {
     pair.assert_server_closed(Code::PROTOCOL_VIOLATION, reason);
 }
 
+/// Proves: security 4 ack-ranges-cost-what-was-sent
 #[test]
 fn ranges_that_repeat_settle_each_packet_once() {
     let (mut pair, id) = established();

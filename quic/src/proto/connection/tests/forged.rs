@@ -42,6 +42,7 @@ fn newest(connection: &Connection, space: Space) -> Option<u64> {
     connection.spaces[space].largest().map(|(pn, _)| pn)
 }
 
+/// Proves: rfc9000 14.1 small-initials-are-dropped
 #[test]
 fn a_server_drops_initials_in_small_datagrams() {
     let mut pair = with_client_hello();
@@ -60,6 +61,7 @@ fn a_server_drops_initials_in_small_datagrams() {
     assert_ne!(newest(pair.server.connection(), Space::Initial), before);
 }
 
+/// Proves: rfc9000 14.1 small-initials-are-dropped
 #[test]
 fn a_partial_client_hello_does_not_grow_by_small_datagrams() {
     let mut pair = pair();
@@ -78,6 +80,7 @@ fn a_partial_client_hello_does_not_grow_by_small_datagrams() {
     assert_eq!(endpoint.stats().datagrams_dropped, 1);
 }
 
+/// Proves: rfc9000 17.2.2 server-initials-have-no-token
 #[test]
 fn a_client_drops_initials_with_a_token() {
     let mut pair = with_client_hello();
@@ -120,6 +123,7 @@ fn packets_behind_one_with_another_destination_id_are_ignored() {
     assert_eq!(newest(server, Space::Handshake), None);
 }
 
+/// Proves: rfc9000 14.1 server-initials-are-full
 #[test]
 fn a_server_never_elicits_acknowledgements_by_small_initials() {
     let mut pair = with_client_hello();

@@ -33,7 +33,7 @@ fn ping(out: &mut FrameWriter<'_>) {
 }
 
 impl Pair {
-    fn to_server(&mut self, datagram: &[u8]) {
+    fn deliver(&mut self, datagram: &[u8]) {
         self.server
             .receive(self.now, client_address(), &mut datagram.to_vec());
     }
@@ -50,7 +50,8 @@ impl Pair {
     }
 }
 
-/// Proves: rfc9001 6.4 old-keys-after-new-ones-are-an-error
+/// Proves: rfc9001 6.4 numbers-and-keys-rise-together
+/// Proves: security 7 key-phase-abuse-closes
 #[test]
 fn old_keys_with_a_higher_number_close_the_connection() {
     let mut pair = pair();
@@ -59,15 +60,16 @@ fn old_keys_with_a_higher_number_close_the_connection() {
     let (overtaken, violating) = (seal(client, 199, ping), seal(client, 201, ping));
     keys(client).update();
     let (new, newest) = (seal(client, 200, ping), seal(client, 202, ping));
-    pair.to_server(&new);
-    pair.to_server(&overtaken);
-    pair.to_server(&newest);
+    pair.deliver(&new);
+    pair.deliver(&overtaken);
+    pair.deliver(&newest);
     assert!(!pair.server.connection().is_closed());
-    pair.to_server(&violating);
+    pair.deliver(&violating);
     pair.expect_violation();
 }
 
-/// Proves: rfc9001 6.2 consecutive-updates-without-acknowledgement-are-an-error
+/// Proves: rfc9001 6.2 update-too-early-closes
+/// Proves: security 7 key-phase-abuse-closes
 #[test]
 fn two_updates_without_an_acknowledgement_close_the_connection() {
     for acknowledged in [true, false] {
@@ -76,7 +78,7 @@ fn two_updates_without_an_acknowledgement_close_the_connection() {
         for pn in [200, 201] {
             keys(pair.client.connection()).update();
             let datagram = seal(pair.client.connection(), pn, ping);
-            pair.to_server(&datagram);
+            pair.deliver(&datagram);
             if acknowledged {
                 pair.now += Duration::from_millis(100);
                 let now = pair.now;
@@ -93,7 +95,8 @@ fn two_updates_without_an_acknowledgement_close_the_connection() {
     }
 }
 
-/// Proves: rfc9001 6 no-update-before-the-handshake-is-confirmed
+/// Proves: rfc9001 6.1 no-update-before-confirmation
+/// Proves: security 7 key-phase-abuse-closes
 #[test]
 fn an_update_before_the_handshake_is_confirmed_closes_the_connection() {
     let mut pair = pair();
@@ -108,14 +111,14 @@ fn an_update_before_the_handshake_is_confirmed_closes_the_connection() {
     keys(pair.client.connection()).update();
     let early = seal(pair.client.connection(), 200, ping);
     for datagram in finished {
-        pair.to_server(&datagram);
+        pair.deliver(&datagram);
     }
     assert!(pair.server.connection().state.is_confirmed());
-    pair.to_server(&early);
+    pair.deliver(&early);
     pair.expect_violation();
 }
 
-/// Proves: rfc9001 6.2 old-keys-cannot-acknowledge-new-ones
+/// Proves: security 7 key-phase-abuse-closes
 #[test]
 fn an_acknowledgement_under_old_keys_of_a_packet_under_new_ones_closes_the_connection() {
     let mut pair = pair();
@@ -131,11 +134,11 @@ fn an_acknowledgement_under_old_keys_of_a_packet_under_new_ones_closes_the_conne
     let datagram = seal(pair.client.connection(), 200, |out| {
         assert!(out.ack(0, std::iter::once(0..=number), None).is_some());
     });
-    pair.to_server(&datagram);
+    pair.deliver(&datagram);
     pair.expect_violation();
 }
 
-/// Proves: rfc9001 6.5 old-keys-kept-for-three-pto
+/// Proves: rfc9001 6.5 old-keys-go
 #[test]
 fn a_packet_that_was_overtaken_by_an_update_is_opened_for_three_pto() {
     let mut pair = pair();
@@ -144,11 +147,11 @@ fn a_packet_that_was_overtaken_by_an_update_is_opened_for_three_pto() {
     let [first, second] = [198, 199].map(|pn| seal(client, pn, ping));
     keys(client).update();
     let new = seal(client, 200, ping);
-    pair.to_server(&new);
+    pair.deliver(&new);
     let keep = 3 * pair.server.connection().pto(Space::Data);
     let received = |pair: &mut Pair, datagram: &[u8]| {
         let before = pair.server.connection().stats().packets_received;
-        pair.to_server(datagram);
+        pair.deliver(datagram);
         pair.server.connection().stats().packets_received - before
     };
     pair.now += keep.checked_sub(Duration::from_millis(1)).unwrap();
@@ -158,7 +161,8 @@ fn a_packet_that_was_overtaken_by_an_update_is_opened_for_three_pto() {
     assert!(!pair.server.connection().is_closed());
 }
 
-/// Proves: rfc9001 6.6 integrity-limit-closes-the-connection
+/// Proves: rfc9001 6.6 integrity-limit-closes
+/// Proves: security 7 forgeries-are-counted
 #[test]
 fn forgeries_up_to_the_integrity_limit_end_the_connection() {
     let mut pair = pair();
@@ -168,7 +172,7 @@ fn forgeries_up_to_the_integrity_limit_end_the_connection() {
     *forgery.last_mut().unwrap() ^= 1;
     for count in 1..=3 {
         assert!(!pair.server.connection().is_closed(), "{count}");
-        pair.to_server(&forgery);
+        pair.deliver(&forgery);
     }
     let closed = pair.server.close_reason();
     let Some(ConnectionError::Transport { by, code, .. }) = closed else {
@@ -177,8 +181,8 @@ fn forgeries_up_to_the_integrity_limit_end_the_connection() {
     assert_eq!((by, code), (By::Local, Code::AEAD_LIMIT_REACHED));
 }
 
-/// Proves: rfc9001 6 no-update-before-the-handshake-is-confirmed
-/// Proves: rfc9001 6.1 no-further-update-before-an-acknowledgement
+/// Proves: rfc9001 6.1 no-update-before-confirmation
+/// Proves: rfc9001 6.1 no-update-before-the-last-is-acknowledged
 #[test]
 fn an_update_that_was_asked_for_starts_as_soon_as_it_may() {
     let mut pair = pair();
@@ -209,7 +213,7 @@ fn an_update_that_was_asked_for_starts_as_soon_as_it_may() {
     assert_eq!(pair.server.connection().key_updates(), 2);
 }
 
-/// Proves: rfc9001 6.1 no-further-update-before-an-acknowledgement
+/// Proves: rfc9001 6.1 no-update-before-the-last-is-acknowledged
 #[test]
 fn keys_are_not_updated_again_before_the_peer_acknowledged_the_last_update() {
     let mut pair = pair();
@@ -244,7 +248,7 @@ fn keys_are_not_updated_again_before_the_peer_acknowledged_the_last_update() {
     assert!(pair.client.connection().update_keys());
 }
 
-/// Proves: rfc9001 6.6 confidentiality-limit-ends-the-connection
+/// Proves: rfc9001 6.6 update-before-confidentiality-limit
 #[test]
 fn keys_that_are_spent_without_an_update_end_the_connection() {
     let mut pair = pair();
@@ -270,7 +274,7 @@ fn keys_that_are_spent_without_an_update_end_the_connection() {
     assert!(!pair.server.transmit(now).is_empty(), "it says so");
 }
 
-/// Proves: rfc9001 6.6 keys-updated-before-the-confidentiality-limit
+/// Proves: rfc9001 6.6 update-before-confidentiality-limit
 #[test]
 fn keys_that_are_due_are_updated_and_last() {
     let mut pair = pair();

@@ -16,7 +16,7 @@ fn filling() -> Pair {
     pair
 }
 
-/// Proves: rfc8899 4.1 probe-is-a-datagram-of-its-own
+/// Proves: rfc8899 3 probes-are-rare
 #[test]
 fn a_probe_is_a_datagram_of_its_own() {
     let mut pair = filling();
@@ -35,7 +35,6 @@ fn a_probe_is_a_datagram_of_its_own() {
     }
 }
 
-/// Proves: rfc9000 14.2 max-udp-payload-size-of-the-peer-is-kept
 /// Proves: rfc9000 18.2 max-udp-payload-size-of-the-peer-is-kept
 #[test]
 fn the_peer_gets_no_datagram_larger_than_it_takes() {

@@ -88,9 +88,9 @@ fn forge_to(
     from.forge(Space::Data, change, pad_to, fill)
 }
 
-/// Proves: rfc9000 9.1 probing-packets-do-not-migrate
-/// Proves: rfc9000 8.2.2 response-goes-where-the-challenge-came-from
-/// Proves: rfc9000 8.2.2 response-fills-1200-bytes
+/// Proves: rfc9000 9.1 probing-does-not-migrate
+/// Proves: rfc9000 8.2.2 response-takes-the-same-path
+/// Proves: rfc9000 8.2.2 response-fills-its-datagram
 #[test]
 fn a_probe_is_answered_where_it_came_from_and_moves_nobody() {
     let mut pair = quiet();
@@ -104,8 +104,9 @@ fn a_probe_is_answered_where_it_came_from_and_moves_nobody() {
     assert!(pair.server.events().is_empty());
 }
 
-/// Proves: rfc9000 8.2 unvalidated-address-gets-three-times-what-came
-/// Proves: rfc9000 8.2.2 response-is-not-expanded-beyond-the-anti-amplification-limit
+/// Proves: rfc9000 8 three-times-what-came
+/// Proves: rfc9000 8.2.1 small-challenges-are-taken
+/// Proves: rfc9000 8.2.2 response-fills-its-datagram
 #[test]
 fn a_small_probe_gets_a_small_answer() {
     let mut pair = quiet();
@@ -117,7 +118,7 @@ fn a_small_probe_gets_a_small_answer() {
     assert!(bytes > 0 && bytes <= 3 * probe.len(), "{bytes}");
 }
 
-/// Proves: rfc9000 9.3 only-the-highest-numbered-packet-migrates
+/// Proves: rfc9000 9.3 migration-follows-the-newest
 #[test]
 fn a_packet_that_was_overtaken_moves_nobody() {
     let mut pair = quiet();
@@ -128,9 +129,8 @@ fn a_packet_that_was_overtaken_moves_nobody() {
     assert_eq!(pair.server.connection().remote_address(), client_address());
 }
 
-/// Proves: rfc9000 9.3 non-probing-packet-migrates
-/// Proves: rfc9000 9.5 same-id-is-kept-when-the-peer-keeps-it
-/// Proves: rfc9000 9.3.3 old-path-is-validated-on-apparent-migration
+/// Proves: rfc9000 9.3 migration-follows-the-newest
+/// Proves: rfc9000 9.3.3 old-path-is-challenged
 #[test]
 fn the_newest_packet_from_elsewhere_moves_the_peer_there() {
     let mut pair = quiet();
@@ -152,7 +152,7 @@ fn the_newest_packet_from_elsewhere_moves_the_peer_there() {
     }
 }
 
-/// Proves: rfc9000 9.5 another-id-is-used-when-the-peer-uses-another
+/// Proves: rfc9000 9.5 each-path-has-its-id
 #[test]
 fn a_peer_that_moves_under_another_id_is_answered_under_another() {
     let mut pair = quiet();
@@ -167,7 +167,7 @@ fn a_peer_that_moves_under_another_id_is_answered_under_another() {
     }
 }
 
-/// Proves: rfc9000 9.5 without-a-spare-id-a-new-path-is-not-used
+/// Proves: rfc9000 9.5 each-path-has-its-id
 #[test]
 fn a_peer_that_gave_no_spare_id_is_not_followed_under_another() {
     let mut pair = quiet();
@@ -180,8 +180,8 @@ fn a_peer_that_gave_no_spare_id_is_not_followed_under_another() {
     assert!(sent.iter().all(|(to, _)| *to == client_address()));
 }
 
-/// Proves: rfc9000 8.2.3 response-on-any-path-validates
-/// Proves: rfc9000 8.2.1 short-challenge-is-followed-by-a-full-one
+/// Proves: rfc9000 8.2.2 response-from-any-path-counts
+/// Proves: rfc9000 8.2.1 mtu-is-validated-later
 #[test]
 fn a_short_challenge_that_is_answered_is_followed_by_a_full_one() {
     let mut pair = quiet();
@@ -222,7 +222,6 @@ fn an_answer_to_nothing_validates_nothing() {
     assert!(!server.path.is_validated() && !server.is_closed());
 }
 
-/// Proves: rfc9000 9.3.3 challenge-on-the-path-in-use-is-answered-with-a-non-probing-packet
 #[test]
 fn an_answer_on_the_path_in_use_moves_the_peer_back() {
     let mut pair = quiet();
@@ -235,8 +234,7 @@ fn an_answer_on_the_path_in_use_moves_the_peer_back() {
     assert_eq!(pair.server.connection().remote_address(), port(9));
 }
 
-/// Proves: rfc9000 21.6 challenge-floods-are-bounded
-/// Proves: rfc9000 8.2.2 one-response-for-one-challenge
+/// Proves: security 8 path-challenge-floods-are-bounded
 #[test]
 fn a_flood_of_challenges_gets_few_answers() {
     let mut pair = quiet();
@@ -258,7 +256,7 @@ fn a_flood_of_challenges_gets_few_answers() {
     assert!(sent.len() <= 3, "{} datagrams", sent.len());
 }
 
-/// Proves: rfc9000 21.6 paths-and-ids-are-bounded
+/// Proves: security 8 paths-are-bounded
 #[test]
 fn a_client_that_is_everywhere_takes_no_more_than_a_few_paths() {
     let mut pair = quiet();
@@ -282,9 +280,8 @@ fn a_client_that_is_everywhere_takes_no_more_than_a_few_paths() {
     assert_eq!(pair.server.connection().remote_address(), client_address());
 }
 
-/// Proves: rfc9000 9.4 congestion-and-rtt-are-reset-on-a-new-address
-/// Proves: rfc9000 9.4 congestion-state-may-be-kept-when-only-the-port-changes
-/// Proves: rfc9000 9.4 packets-of-the-old-path-say-nothing-of-the-new
+/// Proves: rfc9000 9.4 congestion-state-is-reset
+/// Proves: rfc9000 9.4 old-packets-do-not-count
 #[test]
 fn another_address_starts_afresh_and_another_port_goes_on() {
     for (to, fresh) in [(port(9), false), (elsewhere(1), true)] {

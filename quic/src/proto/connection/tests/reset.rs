@@ -57,6 +57,7 @@ fn a_stateless_reset_ends_the_connection_at_once_and_silently() {
 }
 
 /// Proves: rfc9000 10.3.1 only-used-ids-count
+/// Proves: security 7 reset-injection-is-ignored
 #[test]
 fn what_only_resembles_a_stateless_reset_is_dropped() {
     let (mut pair, token) = established();

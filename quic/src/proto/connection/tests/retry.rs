@@ -46,6 +46,7 @@ fn token_of(pair: &mut Pair) -> Vec<u8> {
 /// Proves: rfc9000 17.2.5.3 hello-stays-after-retry
 /// Proves: rfc9000 17.2.5.2 one-retry-per-attempt
 /// Proves: rfc9000 8.1.2 retry-token-is-repeated
+/// Proves: security 6 hellos-are-equal-after-retry
 #[test]
 fn a_retry_is_answered_with_its_token_and_the_same_client_hello() {
     let mut pair = pair();
@@ -73,6 +74,10 @@ fn a_retry_is_answered_with_its_token_and_the_same_client_hello() {
 
 /// Proves: rfc9000 17.2.5.2 forged-retry-is-dropped
 /// Proves: rfc9000 17.2.5.1 retry-changes-the-id
+/// Proves: security 6 forged-retry-is-no-weapon
+/// Proves: rfc9000 17.2.5.1 retry-with-the-same-id-is-dropped
+/// Proves: rfc9000 17.2.5.1 retry-with-the-same-id-is-dropped
+/// Proves: security 6 forged-retry-is-no-weapon
 #[test]
 fn a_retry_that_is_not_genuine_is_dropped() {
     let mut pair = pair();
@@ -91,6 +96,7 @@ fn a_retry_that_is_not_genuine_is_dropped() {
 }
 
 /// Proves: rfc9000 17.2.5.2 one-retry-per-attempt
+/// Proves: security 6 forged-retry-is-no-weapon
 #[test]
 fn a_retry_after_the_servers_first_initial_is_dropped() {
     let mut pair = pair();
@@ -197,6 +203,7 @@ fn the_unused_bits_of_a_retry_mean_nothing() {
 }
 
 /// Proves: rfc9000 17.2.5.2 empty-retry-token-is-dropped
+/// Proves: security 6 forged-retry-is-no-weapon
 #[test]
 fn a_retry_without_a_token_is_dropped() {
     let mut pair = pair();

@@ -65,6 +65,7 @@ fn in_handshake() -> Pair {
 /// Proves: rfc9000 12.5 application-frames-are-1rtt
 /// Proves: rfc9000 17.2.4 handshake-packets-have-few-frames
 /// Proves: rfc9221 5 datagrams-are-in-0rtt-and-1rtt-only
+/// Proves: security 1 frames-in-wrong-packets-close
 #[test]
 fn every_application_frame_in_every_packet_of_the_handshake_closes() {
     for &(ty, frame) in APPLICATION {

@@ -12,6 +12,7 @@ fn seeds(seed: u64) -> impl FnMut() -> [u8; SEED_LEN] {
 }
 
 /// Proves: rfc9000 8.1.4 replay-is-limited
+/// Proves: security 6 tokens-are-spent-once
 #[test]
 fn a_token_is_spent_once_however_many_are() {
     let mut spent = Spent::new(100);

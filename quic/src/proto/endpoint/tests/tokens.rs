@@ -211,6 +211,7 @@ fn a_returned_retry_token_proves_the_address() {
 
 /// Proves: rfc9000 8.1.2 invalid-retry-token-is-refused
 /// Proves: rfc9000 8.1.4 tokens-cannot-be-forged
+/// Proves: security 6 forged-tokens-are-refused
 #[test]
 fn a_forged_retry_token_ends_the_attempt_with_invalid_token() {
     let mut scene = Scene::new(AddressValidation::Always);
@@ -320,6 +321,7 @@ fn a_packet_that_was_damaged_is_not_held_against_the_client() {
 }
 
 /// Proves: rfc9000 8.1.4 replay-is-limited
+/// Proves: security 6 tokens-are-spent-once
 #[test]
 fn a_retry_token_begins_one_connection_and_proves_nothing_afterwards() {
     let mut scene = Scene::new(AddressValidation::Always);

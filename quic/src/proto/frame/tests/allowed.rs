@@ -66,6 +66,7 @@ fn a_datagram_belongs_into_0_rtt_and_1_rtt_packets() {
 
 /// Proves: rfc9000 12.4 frames-in-wrong-packets-close
 /// Proves: rfc9000 12.5 application-frames-are-1rtt
+/// Proves: security 1 frames-in-wrong-packets-close
 #[test]
 fn frames_are_allowed_where_table_3_of_rfc_9000_says() {
     for (bytes, allowed) in TABLE {

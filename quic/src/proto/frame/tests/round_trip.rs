@@ -115,6 +115,7 @@ proptest! {
         check(PathResponse(path), &Frame::PathResponse(PathResponse(path)));
     }
 
+    /// Proves: security 1 arbitrary-bytes-are-errors-or-frames
     #[test]
     fn arbitrary_bytes_are_frames_or_errors(bytes in vec(any::<u8>(), 0..200)) {
         let mut reader = Reader::new(&bytes);

@@ -11,6 +11,7 @@ fn check(expander: &Expander, label: &str, expected: &str) {
     assert_eq!(out, expected, "{label}");
 }
 
+/// Proves: rfc9001 5.2 initial-keys-are-those-of-the-rfc
 #[test]
 fn the_initial_keys_are_those_of_rfc_9001_appendix_a_1() {
     let dcid = Cid::from([0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08]);

@@ -149,6 +149,7 @@ fn there_is_no_packet_without_room_for_one() {
     }
 }
 
+/// Proves: rfc9000 17.2 reserved-bits-close
 #[test]
 fn reserved_bits_are_a_fault_only_in_an_authentic_packet() {
     let keys = keys(SUITE);

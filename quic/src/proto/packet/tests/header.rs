@@ -132,6 +132,7 @@ fn a_packet_without_the_quic_bit_is_read_and_says_so() {
     assert_eq!(reason(&retry), DropReason::FixedBit);
 }
 
+/// Proves: rfc9000 17.2 long-ids-are-dropped
 #[test]
 fn a_version_1_connection_id_has_at_most_20_bytes() {
     for (dcid, scid) in [(&[1; 21][..], &[][..]), (&[], &[1; 21])] {
@@ -152,6 +153,7 @@ fn a_retry_without_a_token_is_dropped() {
     );
 }
 
+/// Proves: rfc8999 5.1 long-headers-of-any-version
 #[test]
 fn an_unknown_version_is_read_as_far_as_all_versions_agree() {
     let (dcid, scid) = ([1; 255], [2; 255]);
@@ -181,6 +183,8 @@ fn an_unknown_version_is_read_as_far_as_all_versions_agree() {
     }
 }
 
+/// Proves: rfc8999 6 version-negotiation-format
+/// Proves: rfc9000 17.2.1 version-negotiation-echoes-ids
 #[test]
 fn a_version_negotiation_packet_answers_with_the_ids_swapped() {
     let (dcid, scid) = ([1; 255], [2; 3]);
@@ -235,6 +239,7 @@ fn routing_needs_nothing_but_the_connection_id() {
 }
 
 proptest! {
+    /// Proves: security 1 arbitrary-bytes-are-errors-or-frames
     #[test]
     fn arbitrary_datagrams_are_split_or_dropped(
         form in prop_oneof![Just(vec![]), Just(vec![0xc0, 0, 0, 0, 1]), Just(vec![0xf0, 0, 0, 0, 1])],

@@ -5,6 +5,7 @@ use crate::proto::{
     wire::VarInt,
 };
 
+/// Proves: rfc9000 17.1 packet-numbers-are-long-enough
 #[test]
 fn the_lengths_are_those_of_rfc_9000_appendix_a_2() {
     assert_eq!(encoded_len(0xac_5c02, Some(0xab_e8b3)), 2);
@@ -16,6 +17,7 @@ fn the_number_is_that_of_rfc_9000_appendix_a_3() {
     assert_eq!(expand(0x9b32, 2, Some(0xa82f_30ea)), 0xa82f_9b32);
 }
 
+/// Proves: rfc9000 17.1 first-packet-numbers-are-whole
 #[test]
 fn the_first_number_needs_no_acknowledgement() {
     assert_eq!(encoded_len(0, None), 1);
@@ -23,6 +25,7 @@ fn the_first_number_needs_no_acknowledgement() {
     assert_eq!(expand(0xff, 1, None), 0xff);
 }
 
+/// Proves: rfc9000 17.1 packet-numbers-are-long-enough
 #[test]
 fn more_than_twice_the_unacknowledged_range_is_representable() {
     for (unacked, len) in [

@@ -110,6 +110,7 @@ pub(super) fn opened(
     packet.open(&keys.packet).expect("authentic").to_vec()
 }
 
+/// Proves: rfc9001 5.2 initial-keys-are-those-of-the-rfc
 #[test]
 fn a_1_and_a_2_the_client_initial() {
     let mut payload = hex(CLIENT_FRAMES);
@@ -161,6 +162,7 @@ fn a_3_the_server_initial() {
     );
 }
 
+/// Proves: rfc9001 5.8 retry-tag-is-that-of-the-rfc
 #[test]
 fn a_4_the_retry() {
     let mut packet =

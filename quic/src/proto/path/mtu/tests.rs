@@ -62,7 +62,6 @@ impl Link {
     }
 }
 
-/// Proves: rfc8899 5.3 search-ends-near-the-path-mtu
 #[test]
 fn every_mtu_is_found_within_twenty_bytes_and_few_probes() {
     for carries in 1200..=1500 {
@@ -93,7 +92,7 @@ fn the_largest_is_tried_first() {
     assert!(!link.probe());
 }
 
-/// Proves: rfc8899 5.1.2 a-size-is-given-up-after-three-lost-probes
+/// Proves: rfc8899 5.1.1 probe-timer
 #[test]
 fn two_lost_probes_say_nothing() {
     let mut link = Link::new(1452, 1200);
@@ -117,7 +116,7 @@ fn who_fills_no_datagram_sends_no_probe() {
     assert_eq!(mtu.probe(now), Some(1452));
 }
 
-/// Proves: rfc9000 14.3 no-datagram-below-1200-bytes
+/// Proves: rfc9000 14.3 base-is-1200
 #[test]
 fn it_never_goes_below_1200_bytes() {
     let mut mtu = Mtu::new(600);
@@ -125,7 +124,7 @@ fn it_never_goes_below_1200_bytes() {
     assert_eq!((mtu.size(), mtu.probe(Instant::now())), (1200, None));
 }
 
-/// Proves: rfc8899 5.1.1 a-larger-mtu-is-looked-for-after-the-raise-timer
+/// Proves: rfc8899 5.2 search-is-raised-again
 #[test]
 fn after_ten_minutes_it_looks_again() {
     let mut link = Link::new(1452, 1400);
@@ -141,7 +140,7 @@ fn after_ten_minutes_it_looks_again() {
     assert_eq!((link.mtu.size(), link.probes), (1452, probes + 1));
 }
 
-/// Proves: rfc8899 4.3 black-hole-returns-to-the-base
+/// Proves: rfc8899 4.3 black-holes-are-detected
 #[test]
 fn full_datagrams_lost_for_longer_than_a_round_trip_are_a_black_hole() {
     let mut link = Link::new(1452, 1452);

@@ -32,7 +32,7 @@ fn a_path_that_was_only_heard_of_gives_way_first() {
     assert_eq!(ports(paths.add(path(6, Role::Candidate))), Some(2));
 }
 
-/// Proves: rfc9000 8.2.1 challenge-data-cannot-be-foreseen
+/// Proves: rfc9000 8.2.1 challenges-are-unpredictable
 #[test]
 fn no_challenge_is_like_another() {
     let (mut paths, mut others) = (Paths::new(1), Paths::new(2));

@@ -13,7 +13,8 @@ fn started(now: Instant) -> Validation {
     validation
 }
 
-/// Proves: rfc9000 8.2.1 challenges-are-repeated-no-faster-than-initials
+/// Proves: rfc9000 9.4 challenge-timer-is-conservative
+/// Proves: rfc9000 8.2.4 validation-is-abandoned
 #[test]
 fn a_challenge_is_repeated_ever_more_rarely() {
     let start = base();
@@ -35,7 +36,7 @@ fn a_challenge_is_repeated_ever_more_rarely() {
     assert!(!validation.is_running() && validation.next_timeout().is_none());
 }
 
-/// Proves: rfc9000 8.2.3 only-the-data-of-a-challenge-answers-it
+/// Proves: rfc9000 8.2.3 only-its-data-answers-a-challenge
 #[test]
 fn any_challenge_sent_may_be_answered_and_nothing_else() {
     let now = base();
@@ -53,7 +54,7 @@ fn any_challenge_sent_may_be_answered_and_nothing_else() {
     assert_eq!(validation.on_response([2; 8]), None, "it is over");
 }
 
-/// Proves: rfc9000 8.2.4 validation-is-given-up-after-three-pto
+/// Proves: rfc9000 8.2.4 validation-is-abandoned
 #[test]
 fn what_may_not_be_sent_fails_in_time_all_the_same() {
     let now = base();

@@ -31,6 +31,7 @@ fn data_sent(from: &mut Streams) -> Vec<(u64, usize)> {
 }
 
 /// Proves: rfc9000 4.1 receiver-closes-on-overrun
+/// Proves: security 2 flow-control-overruns-close
 #[test]
 fn data_beyond_the_limit_of_the_stream_is_an_error() {
     let (_, mut server) = pair();
@@ -48,6 +49,7 @@ fn data_beyond_the_limit_of_the_stream_is_an_error() {
 }
 
 /// Proves: rfc9000 4.1 receiver-closes-on-overrun
+/// Proves: security 2 flow-control-overruns-close
 #[test]
 fn data_beyond_the_limit_of_the_connection_is_an_error() {
     let (_, mut server) = pair();
@@ -390,6 +392,7 @@ fn a_larger_bound_holds_what_is_under_way_as_well() {
     assert_eq!(client.write(id, &[0; 9000]), Ok(4000));
 }
 
+/// Proves: security 2 reassembly-gap-floods-are-bounded
 #[test]
 fn a_stream_in_too_many_pieces_closes_the_connection() {
     let (_, mut server) = pair();

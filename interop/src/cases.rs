@@ -163,7 +163,8 @@ cases! {
     /// Datagrams of all sizes arrive whole.
     CARRIES_DATAGRAMS: PreferPostQuantum -> PreferPostQuantum, carries_datagrams, Both(Datagrams);
     /// A NAT gives the client another port in the middle of a transfer.
-    SURVIVES_REBINDING: PreferPostQuantum -> PreferPostQuantum, survives_rebinding;
+    SURVIVES_REBINDING:
+        PreferPostQuantum -> PreferPostQuantum, survives_rebinding, Both(Rebinding);
     /// The client moves to another port in the middle of a transfer.
     MIGRATES: PreferPostQuantum -> PreferPostQuantum, migrates, Both(Migration);
 }

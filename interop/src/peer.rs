@@ -118,6 +118,8 @@ pub enum Feature {
     KeyUpdateCount,
     /// RFC 9221.
     Datagrams,
+    /// A client whose address changes without its doing, and a server that goes with it.
+    Rebinding,
     /// A client's move to another address, and a server that goes with it.
     Migration,
 }

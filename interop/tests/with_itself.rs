@@ -11,6 +11,7 @@ pair!(rustls_to_rustls: Hybriq(hybriq::Backend::Rustls) => Hybriq(hybriq::Backen
     updates_the_servers_keys,
     carries_datagrams,
     migrates,
+    survives_rebinding,
 ]);
 
 pair!(rustls_to_s2n_tls: Hybriq(hybriq::Backend::Rustls) => Hybriq(hybriq::Backend::S2nTls), [
@@ -21,6 +22,7 @@ pair!(rustls_to_s2n_tls: Hybriq(hybriq::Backend::Rustls) => Hybriq(hybriq::Backe
     updates_the_servers_keys,
     carries_datagrams,
     migrates,
+    survives_rebinding,
 ]);
 
 pair!(s2n_tls_to_rustls: Hybriq(hybriq::Backend::S2nTls) => Hybriq(hybriq::Backend::Rustls), [
@@ -29,6 +31,7 @@ pair!(s2n_tls_to_rustls: Hybriq(hybriq::Backend::S2nTls) => Hybriq(hybriq::Backe
     updates_the_servers_keys,
     carries_datagrams,
     migrates,
+    survives_rebinding,
 ]);
 
 pair!(s2n_tls_to_s2n_tls: Hybriq(hybriq::Backend::S2nTls) => Hybriq(hybriq::Backend::S2nTls), [
@@ -37,4 +40,5 @@ pair!(s2n_tls_to_s2n_tls: Hybriq(hybriq::Backend::S2nTls) => Hybriq(hybriq::Back
     updates_the_servers_keys,
     carries_datagrams,
     migrates,
+    survives_rebinding,
 ]);

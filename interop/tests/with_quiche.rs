@@ -24,6 +24,7 @@ pair!(quiche_to_rustls: Quiche => Hybriq(hybriq::Backend::Rustls), [
     updates_the_servers_keys,
     carries_datagrams,
     migrates,
+    survives_rebinding,
 ]);
 
 pair!(quiche_to_s2n_tls: Quiche => Hybriq(hybriq::Backend::S2nTls), [
@@ -31,4 +32,5 @@ pair!(quiche_to_s2n_tls: Quiche => Hybriq(hybriq::Backend::S2nTls), [
     updates_the_servers_keys,
     carries_datagrams,
     migrates,
+    survives_rebinding,
 ]);

@@ -10,6 +10,7 @@ pair!(rustls_to_quinn: Hybriq(hybriq::Backend::Rustls) => Quinn, [
     updates_the_servers_keys,
     carries_datagrams,
     migrates,
+    survives_rebinding,
 ]);
 
 pair!(s2n_tls_to_quinn: Hybriq(hybriq::Backend::S2nTls) => Quinn, [
@@ -18,6 +19,7 @@ pair!(s2n_tls_to_quinn: Hybriq(hybriq::Backend::S2nTls) => Quinn, [
     updates_the_servers_keys,
     carries_datagrams,
     migrates,
+    survives_rebinding,
 ]);
 
 pair!(quinn_to_rustls: Quinn => Hybriq(hybriq::Backend::Rustls), [
@@ -29,6 +31,7 @@ pair!(quinn_to_rustls: Quinn => Hybriq(hybriq::Backend::Rustls), [
     updates_the_servers_keys,
     carries_datagrams,
     migrates,
+    survives_rebinding,
 ]);
 
 pair!(quinn_to_s2n_tls: Quinn => Hybriq(hybriq::Backend::S2nTls), [
@@ -39,4 +42,5 @@ pair!(quinn_to_s2n_tls: Quinn => Hybriq(hybriq::Backend::S2nTls), [
     updates_the_servers_keys,
     carries_datagrams,
     migrates,
+    survives_rebinding,
 ]);

@@ -28,7 +28,6 @@ macro_rules! pair {
                 refuses_a_classical_server: REFUSES_A_CLASSICAL_SERVER,
                 resumes: RESUMES,
                 follows_a_retry: FOLLOWS_A_RETRY,
-                survives_rebinding: SURVIVES_REBINDING,
             }
             $($crate::also! { $also, $client => $server })*
         }
@@ -73,6 +72,11 @@ macro_rules! also {
     (carries_datagrams, $client:expr => $server:expr) => {
         $crate::sentences! { $client => $server,
             carries_datagrams: CARRIES_DATAGRAMS,
+        }
+    };
+    (survives_rebinding, $client:expr => $server:expr) => {
+        $crate::sentences! { $client => $server,
+            survives_rebinding: SURVIVES_REBINDING,
         }
     };
     (migrates, $client:expr => $server:expr) => {

@@ -289,7 +289,7 @@ impl Line {
     }
 
     fn echo_datagrams(&mut self) -> bool {
-        let mut datagram = [0; MAX_DATAGRAM];
+        let mut datagram = vec![0; MAX_DATAGRAM];
         let mut moved = false;
         while let Ok(len) = self.connection.dgram_recv(&mut datagram) {
             moved = true;
@@ -389,20 +389,19 @@ impl Driver {
                         .path_stats()
                         .any(|path| path.peer_addr == from)
         });
-        let line = match known {
-            Some(line) => line,
-            None => {
-                let (answer, line) = accept(&header, from);
-                if let Some(answer) = answer {
-                    let _ = self.socket.try_send_to(&answer, from);
-                }
-                let Some(line) = line else { return };
-                self.lines.push(line);
-                let Some(line) = self.lines.last_mut() else {
-                    return;
-                };
-                line
+        let line = if let Some(line) = known {
+            line
+        } else {
+            let (answer, line) = accept(&header, from);
+            if let Some(answer) = answer {
+                let _ = self.socket.try_send_to(&answer, from);
             }
+            let Some(line) = line else { return };
+            self.lines.push(line);
+            let Some(line) = self.lines.last_mut() else {
+                return;
+            };
+            line
         };
         let _ = line.connection.recv(datagram, info);
     }
@@ -456,7 +455,7 @@ impl Driver {
             let at = line.connection.timeout_instant();
             next = next.into_iter().chain(at).min();
         }
-        let far = now + std::time::Duration::from_secs(60);
+        let far = now + std::time::Duration::from_mins(1);
         self.timer.as_mut().reset(next.unwrap_or(far).into());
         due | self.timer.as_mut().poll(cx).is_ready()
     }

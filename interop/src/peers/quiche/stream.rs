@@ -69,7 +69,7 @@ impl Stream {
         }
         let mut moved = false;
         if self.outgoing.is_empty() && self.write == Half::Open {
-            let mut chunk = [0; PIPE];
+            let mut chunk = vec![0; PIPE];
             let mut chunk = ReadBuf::new(&mut chunk);
             match Pin::new(&mut self.pipe).poll_read(cx, &mut chunk) {
                 Poll::Ready(Ok(())) if !chunk.filled().is_empty() => {

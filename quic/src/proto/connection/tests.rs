@@ -13,6 +13,7 @@ mod new_token;
 mod paths;
 mod release;
 mod reset;
+mod restart;
 mod retry;
 mod trains;
 mod wrong_packets;

@@ -14,6 +14,7 @@ use crate::proto::{
     frame::{FrameWriter, PathChallenge, PathResponse},
     limits,
     packet::{Cid, Header, Space},
+    path::Path,
 };
 
 fn port(number: u16) -> SocketAddr {
@@ -116,6 +117,45 @@ fn a_small_probe_gets_a_small_answer() {
     let there = sent.iter().filter(|(to, _)| *to == elsewhere(1));
     let bytes: usize = there.map(|(_, datagram)| datagram.len()).sum();
     assert!(bytes > 0 && bytes <= 3 * probe.len(), "{bytes}");
+}
+
+/// Proves: rfc9000 8.2.2 response-takes-the-same-path
+#[test]
+fn a_path_without_credit_holds_up_no_other() {
+    let mut pair = quiet();
+    let probe = forge(pair.client.connection(), Space::Data, 0, challenge);
+    receive(&mut pair.server, pair.now, elsewhere(1), &probe);
+    sent(&mut pair.server, pair.now);
+    // It is asked until too little is left of three times what came from there.
+    let due = |connection: &Connection| connection.paths.iter().any(Path::wants_probe);
+    while !due(pair.server.connection()) {
+        pair.now = pair.server.connection().next_timeout().unwrap();
+        pair.server.connection().on_timeout(pair.now);
+        sent(&mut pair.server, pair.now);
+    }
+    let probe = forge(pair.client.connection(), Space::Data, 1200, challenge);
+    receive(&mut pair.server, pair.now, client_address(), &probe);
+    sent(&mut pair.server, pair.now);
+    assert!(due(pair.server.connection()), "still out of credit");
+    assert!(!pair.server.connection().path.has_pending(), "answered");
+}
+
+/// Proves: rfc9000 8.2.2 response-takes-the-same-path
+#[test]
+fn a_path_without_an_id_holds_up_no_other() {
+    let mut pair = quiet();
+    let probe = forge(pair.client.connection(), Space::Data, 1200, challenge);
+    receive(&mut pair.server, pair.now, elsewhere(1), &probe);
+    let gone = u64::MAX;
+    for path in pair.server.connection().paths.iter_mut() {
+        path.peer_cid = gone;
+    }
+    while pair.server.connection().peer_cids.take_for_path().is_some() {}
+    let probe = forge(pair.client.connection(), Space::Data, 1200, challenge);
+    receive(&mut pair.server, pair.now, client_address(), &probe);
+    let to: Vec<_> = sent(&mut pair.server, pair.now);
+    assert!(to.iter().all(|(to, _)| *to == client_address()));
+    assert!(!pair.server.connection().path.has_pending(), "answered");
 }
 
 /// Proves: rfc9000 9.3 migration-follows-the-newest

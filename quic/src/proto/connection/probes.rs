@@ -170,6 +170,9 @@ impl Connection {
             ),
             Which::Other(_) => self.recovery.on_number_used(Space::Data, pn),
         }
+        if let Some(largest) = acks {
+            self.on_acknowledgement_sent(largest);
+        }
         self.on_packet_sent(now, Space::Data, pn, true);
     }
 }

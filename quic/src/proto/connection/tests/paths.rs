@@ -1,12 +1,16 @@
 //! Packets from elsewhere, one at a time (RFC 9000 §8.2, §9).
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::{SocketAddr, SocketAddrV4},
+    time::Duration,
+};
 
 use super::{
     Pair, Side, client_address,
     forged::{forge, pair},
     server_address,
 };
+use crate::config::TransportConfig;
 use crate::proto::{
     cids::{CidEvent, CidGenerator},
     connection::{Connection, Event},
@@ -156,6 +160,28 @@ fn a_path_without_an_id_holds_up_no_other() {
     let to: Vec<_> = sent(&mut pair.server, pair.now);
     assert!(to.iter().all(|(to, _)| *to == client_address()));
     assert!(!pair.server.connection().path.has_pending(), "answered");
+}
+
+/// A server must not make a client send full datagrams, for short packets of its own, to whom it
+/// likes.
+#[test]
+fn the_preferred_address_is_asked_once() {
+    let preferred = SocketAddrV4::new([203, 0, 113, 1].into(), 443);
+    let transport = TransportConfig::new().preferred_address(Some(preferred), None);
+    let mut pair = Pair::configured(TransportConfig::new(), transport);
+    while !pair.client.connection().state.is_confirmed() {
+        assert!(pair.step(), "the handshake ended");
+    }
+    let mut asked = Vec::new();
+    for _ in 0..5 {
+        let datagrams = sent(&mut pair.client, pair.now).into_iter();
+        asked.push(datagrams.filter(|(to, _)| *to == preferred.into()).count());
+        let again = forge(pair.server.connection(), Space::Data, 0, |out| {
+            assert!(out.handshake_done());
+        });
+        receive(&mut pair.client, pair.now, server_address(), &again);
+    }
+    assert_eq!(asked, [1, 0, 0, 0, 0]);
 }
 
 /// Proves: rfc9000 9.3 migration-follows-the-newest

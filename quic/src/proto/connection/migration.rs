@@ -236,10 +236,6 @@ impl Connection {
 
     fn forget(&mut self, place: usize) {
         if let Some(path) = self.paths.take(place) {
-            if path.role == Role::Candidate {
-                let change = PathChange::of(path.address());
-                self.events.push_back(Event::PathFailed(change));
-            }
             self.drop_path(&path);
         }
     }

@@ -14,6 +14,7 @@ use crate::config::TransportConfig;
 use crate::proto::{
     cids::{CidEvent, CidGenerator},
     connection::{Connection, Event},
+    datagram::SocketId,
     endpoint::{Arrival, Local, Transmit},
     frame::{FrameWriter, PathChallenge, PathResponse},
     limits,
@@ -160,6 +161,37 @@ fn a_path_without_an_id_holds_up_no_other() {
     let to: Vec<_> = sent(&mut pair.server, pair.now);
     assert!(to.iter().all(|(to, _)| *to == client_address()));
     assert!(!pair.server.connection().path.has_pending(), "answered");
+}
+
+/// Whoever asked for the move waits for an outcome.
+#[test]
+fn a_move_whose_id_was_retired_meanwhile_fails() {
+    let mut pair = quiet();
+    let local = Local {
+        socket: SocketId(1),
+        ip: None,
+    };
+    pair.client.connection().migrate(pair.now, local).unwrap();
+    for (_, datagram) in sent(&mut pair.client, pair.now) {
+        receive(&mut pair.server, pair.now, elsewhere(1), &datagram);
+    }
+    for path in pair.client.connection().paths.iter_mut() {
+        path.peer_cid = u64::MAX;
+    }
+    while pair.client.connection().peer_cids.take_for_path().is_some() {}
+    for (_, mut datagram) in sent(&mut pair.server, pair.now) {
+        let arrival = Arrival {
+            remote: server_address(),
+            local,
+            ecn: None,
+        };
+        let client = pair.client.connection();
+        client.on_datagram(pair.now, &arrival, &mut datagram);
+    }
+    assert_ne!(pair.client.connection().local(), local);
+    let events = pair.client.events();
+    let failed = |event: &Event| matches!(event, Event::PathFailed(_));
+    assert_eq!(events.iter().filter(|event| failed(event)).count(), 1);
 }
 
 /// A server must not make a client send full datagrams, for short packets of its own, to whom it

@@ -68,8 +68,11 @@ impl Connection {
             }
             Frame::HandshakeDone => {
                 self.only_from_server(0x1e, "HANDSHAKE_DONE")?;
-                self.on_confirmed();
-                self.seek_preferred(now);
+                // Not with each copy: a server could have us ask an address of its choice for ever.
+                if !self.state.is_confirmed() {
+                    self.on_confirmed();
+                    self.seek_preferred(now);
+                }
                 Ok(())
             }
             Frame::ConnectionClose(close) => {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Connection, Event, PathChange, paths::Which};
+use super::{Connection, Event, PathChange};
 use crate::{
     error::{ConnectionError, MigrateError},
     proto::{
@@ -236,10 +236,6 @@ impl Connection {
 
     fn forget(&mut self, place: usize) {
         if let Some(path) = self.paths.take(place) {
-            if path.role == Role::Candidate {
-                let change = PathChange::of(path.address());
-                self.events.push_back(Event::PathFailed(change));
-            }
             self.drop_path(&path);
         }
     }
@@ -257,13 +253,5 @@ impl Connection {
         } else if !self.path.is_validated() {
             self.end_quietly(now, ConnectionError::TimedOut);
         }
-    }
-
-    /// The path of a probe that is due, those that are not in use first.
-    pub(super) fn path_to_probe(&self) -> Option<Which> {
-        let mut others = self.paths.iter();
-        let other = others.position(|path| path.wants_probe() && path.credit() > 0);
-        let own = self.path.wants_probe().then_some(Which::Active);
-        other.map(Which::Other).or(own)
     }
 }

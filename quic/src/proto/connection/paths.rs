@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::Connection;
+use super::{Connection, Event, PathChange};
 use crate::proto::{
     datagram::Arrival,
     frame::{PathChallenge, PathResponse},
@@ -120,8 +120,12 @@ impl Connection {
         }
     }
 
-    /// Gives back what a path had that is forgotten.
+    /// Gives back what a path had that is forgotten, and tells whoever waits to move there.
     pub(super) fn drop_path(&mut self, path: &Path) {
+        if path.role == Role::Candidate {
+            let change = PathChange::of(path.address());
+            self.events.push_back(Event::PathFailed(change));
+        }
         let shared = |other: &Path| other.peer_cid == path.peer_cid;
         if !self.paths.iter().any(shared) {
             self.peer_cids.retire(path.peer_cid);

@@ -21,8 +21,22 @@ impl Connection {
             return None;
         }
         self.handshake.keys().one_rtt()?;
-        let which = self.path_to_probe()?;
-        self.write_probe(now, which, out)
+        // Those that are not in use first. One that lacks credit or an id holds up no other.
+        let mut place = 0;
+        while let Some(path) = self.paths.get_mut(place) {
+            if path.wants_probe() && path.credit() > 0 {
+                let probe = self.write_probe(now, Which::Other(place), out);
+                if probe.is_some() {
+                    return probe;
+                }
+            }
+            place += 1;
+        }
+        if self.path.wants_probe() {
+            self.write_probe(now, Which::Active, out)
+        } else {
+            None
+        }
     }
 
     fn write_probe(&mut self, now: Instant, which: Which, out: &mut [u8]) -> Option<Transmit> {
@@ -155,6 +169,9 @@ impl Connection {
                 },
             ),
             Which::Other(_) => self.recovery.on_number_used(Space::Data, pn),
+        }
+        if let Some(largest) = acks {
+            self.on_acknowledgement_sent(largest);
         }
         self.on_packet_sent(now, Space::Data, pn, true);
     }

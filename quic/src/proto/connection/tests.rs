@@ -14,6 +14,7 @@ mod path_end;
 mod paths;
 mod release;
 mod reset;
+mod restart;
 mod retry;
 mod trains;
 mod wrong_packets;

@@ -345,6 +345,7 @@ impl Connection {
         match Self::client(&start) {
             Ok(connection) => {
                 let before = std::mem::replace(self, connection);
+                self.start_from(before.path.local().socket);
                 self.stats = before.stats;
                 self.forget_early_data(before);
             }

@@ -4,7 +4,7 @@ use super::{Pair, client_address, forged::forge, forged::pair, server_address};
 use crate::proto::{
     connection::Connection,
     error::Code,
-    frame::FrameWriter,
+    frame::{FrameWriter, PathChallenge},
     handshake::OneRtt,
     packet::{PacketBuilder, Space},
     streams::Direction,
@@ -93,6 +93,25 @@ fn two_updates_without_an_acknowledgement_close_the_connection() {
             pair.expect_violation();
         }
     }
+}
+
+/// Proves: rfc9001 6.2 update-is-followed
+#[test]
+fn an_acknowledgement_beside_a_path_response_allows_the_next_update() {
+    let mut pair = pair();
+    pair.run();
+    for pn in [200, 201] {
+        keys(pair.client.connection()).update();
+        let datagram = seal(pair.client.connection(), pn, |out| {
+            assert!(out.write(&PathChallenge([7; 8])));
+        });
+        pair.deliver(&datagram);
+        let now = pair.now;
+        assert_eq!(pair.server.transmit(now).len(), 1);
+        assert!(!pair.server.connection().spaces[Space::Data].is_ack_pending());
+    }
+    assert_eq!(pair.server.close_reason(), None);
+    assert_eq!(pair.server.connection().key_updates(), 2);
 }
 
 /// Proves: rfc9001 6.1 no-update-before-confirmation

@@ -1,19 +1,25 @@
 //! Packets from elsewhere, one at a time (RFC 9000 §8.2, §9).
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::{SocketAddr, SocketAddrV4},
+    time::Duration,
+};
 
 use super::{
     Pair, Side, client_address,
     forged::{forge, pair},
     server_address,
 };
+use crate::config::TransportConfig;
 use crate::proto::{
     cids::{CidEvent, CidGenerator},
     connection::{Connection, Event},
+    datagram::SocketId,
     endpoint::{Arrival, Local, Transmit},
     frame::{FrameWriter, PathChallenge, PathResponse},
     limits,
     packet::{Cid, Header, Space},
+    path::Path,
 };
 
 fn port(number: u16) -> SocketAddr {
@@ -116,6 +122,98 @@ fn a_small_probe_gets_a_small_answer() {
     let there = sent.iter().filter(|(to, _)| *to == elsewhere(1));
     let bytes: usize = there.map(|(_, datagram)| datagram.len()).sum();
     assert!(bytes > 0 && bytes <= 3 * probe.len(), "{bytes}");
+}
+
+/// Proves: rfc9000 8.2.2 response-takes-the-same-path
+#[test]
+fn a_path_without_credit_holds_up_no_other() {
+    let mut pair = quiet();
+    let probe = forge(pair.client.connection(), Space::Data, 0, challenge);
+    receive(&mut pair.server, pair.now, elsewhere(1), &probe);
+    sent(&mut pair.server, pair.now);
+    // It is asked until too little is left of three times what came from there.
+    let due = |connection: &Connection| connection.paths.iter().any(Path::wants_probe);
+    while !due(pair.server.connection()) {
+        pair.now = pair.server.connection().next_timeout().unwrap();
+        pair.server.connection().on_timeout(pair.now);
+        sent(&mut pair.server, pair.now);
+    }
+    let probe = forge(pair.client.connection(), Space::Data, 1200, challenge);
+    receive(&mut pair.server, pair.now, client_address(), &probe);
+    sent(&mut pair.server, pair.now);
+    assert!(due(pair.server.connection()), "still out of credit");
+    assert!(!pair.server.connection().path.has_pending(), "answered");
+}
+
+/// Proves: rfc9000 8.2.2 response-takes-the-same-path
+#[test]
+fn a_path_without_an_id_holds_up_no_other() {
+    let mut pair = quiet();
+    let probe = forge(pair.client.connection(), Space::Data, 1200, challenge);
+    receive(&mut pair.server, pair.now, elsewhere(1), &probe);
+    let gone = u64::MAX;
+    for path in pair.server.connection().paths.iter_mut() {
+        path.peer_cid = gone;
+    }
+    while pair.server.connection().peer_cids.take_for_path().is_some() {}
+    let probe = forge(pair.client.connection(), Space::Data, 1200, challenge);
+    receive(&mut pair.server, pair.now, client_address(), &probe);
+    let to: Vec<_> = sent(&mut pair.server, pair.now);
+    assert!(to.iter().all(|(to, _)| *to == client_address()));
+    assert!(!pair.server.connection().path.has_pending(), "answered");
+}
+
+/// Whoever asked for the move waits for an outcome.
+#[test]
+fn a_move_whose_id_was_retired_meanwhile_fails() {
+    let mut pair = quiet();
+    let local = Local {
+        socket: SocketId(1),
+        ip: None,
+    };
+    pair.client.connection().migrate(pair.now, local).unwrap();
+    for (_, datagram) in sent(&mut pair.client, pair.now) {
+        receive(&mut pair.server, pair.now, elsewhere(1), &datagram);
+    }
+    for path in pair.client.connection().paths.iter_mut() {
+        path.peer_cid = u64::MAX;
+    }
+    while pair.client.connection().peer_cids.take_for_path().is_some() {}
+    for (_, mut datagram) in sent(&mut pair.server, pair.now) {
+        let arrival = Arrival {
+            remote: server_address(),
+            local,
+            ecn: None,
+        };
+        let client = pair.client.connection();
+        client.on_datagram(pair.now, &arrival, &mut datagram);
+    }
+    assert_ne!(pair.client.connection().local(), local);
+    let events = pair.client.events();
+    let failed = |event: &Event| matches!(event, Event::PathFailed(_));
+    assert_eq!(events.iter().filter(|event| failed(event)).count(), 1);
+}
+
+/// A server must not make a client send full datagrams, for short packets of its own, to whom it
+/// likes.
+#[test]
+fn the_preferred_address_is_asked_once() {
+    let preferred = SocketAddrV4::new([203, 0, 113, 1].into(), 443);
+    let transport = TransportConfig::new().preferred_address(Some(preferred), None);
+    let mut pair = Pair::configured(TransportConfig::new(), transport);
+    while !pair.client.connection().state.is_confirmed() {
+        assert!(pair.step(), "the handshake ended");
+    }
+    let mut asked = Vec::new();
+    for _ in 0..5 {
+        let datagrams = sent(&mut pair.client, pair.now).into_iter();
+        asked.push(datagrams.filter(|(to, _)| *to == preferred.into()).count());
+        let again = forge(pair.server.connection(), Space::Data, 0, |out| {
+            assert!(out.handshake_done());
+        });
+        receive(&mut pair.client, pair.now, server_address(), &again);
+    }
+    assert_eq!(asked, [1, 0, 0, 0, 0]);
 }
 
 /// Proves: rfc9000 9.3 migration-follows-the-newest

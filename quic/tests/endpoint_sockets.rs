@@ -47,6 +47,17 @@ async fn a_transfer_goes_on_while_the_client_moves() {
     assert_eq!(pair.client_endpoint.local_address(), first, "it is kept");
 }
 
+/// The server asks on each address that was left whether the client is still there, and it is.
+#[tokio::test]
+async fn a_client_moves_more_often_than_there_are_ids_at_once() {
+    let pair = pair_from("127.0.0.1:0").await;
+    for _ in 0..12 {
+        let now_at = soon(pair.client.migrate("127.0.0.1:0".parse().unwrap())).await;
+        assert_eq!(pair.echo(b"are you there?").await, b"are you there?");
+        assert_eq!(Ok(pair.server.remote_address()), now_at);
+    }
+}
+
 #[tokio::test]
 async fn an_endpoint_takes_its_connections_along() {
     let pair = pair_from("127.0.0.1:0").await;

@@ -111,7 +111,14 @@ impl Connection {
         if self.path.heard_by.is_none_or(|known| known == *dcid) {
             return Some(self.peer_cids.active_sequence());
         }
-        self.peer_cids.take_for_path().map(|(sequence, _)| sequence)
+        let taken = self.peer_cids.take_for_path();
+        if taken.is_none()
+            && let Some(left) = self.paths.take_left()
+        {
+            // The peer replaces its id, and asks again meanwhile.
+            self.drop_path(&left);
+        }
+        taken.map(|(sequence, _)| sequence)
     }
 
     pub(super) fn add_path(&mut self, path: Path) {
@@ -227,7 +234,11 @@ impl Connection {
                     self.recovery.guess_rtt(round_trip);
                 }
             }
-            Which::Other(_) => path.kept_until = Some(now + limits::PATH_LIFETIME),
+            // One that was left is not kept for longer, nor its id: the peer may need it to move on.
+            Which::Other(_) if role == Role::Heard => {
+                path.kept_until.get_or_insert(now + limits::PATH_LIFETIME);
+            }
+            Which::Other(_) => {}
         }
     }
 

@@ -117,6 +117,16 @@ impl Paths {
         (place < self.others.len()).then(|| self.others.remove(place))
     }
 
+    /// Takes out the one that would be forgotten first of those that are known to lead to the peer
+    /// and serve nothing any more.
+    pub fn take_left(&mut self) -> Option<Path> {
+        let places = self.others.iter().enumerate();
+        let left = places.filter(|(_, path)| path.role == Role::Heard && path.is_validated());
+        let until = left.filter_map(|(place, path)| Some((path.kept_until?, place)));
+        let (_, place) = until.min()?;
+        self.take(place)
+    }
+
     /// When something is due on one of them.
     pub fn next_timeout(&self) -> Option<Instant> {
         let timers = |path: &Path| [path.validation.next_timeout(), path.kept_until];

@@ -247,6 +247,10 @@ impl Connection {
         if let Some(place) = self.paths.position_of(Role::Fallback) {
             self.path.on_failed();
             self.use_path(now, place);
+            if self.path.address() == failed {
+                // There was no connection id left to go back with.
+                return self.end_quietly(now, ConnectionError::TimedOut);
+            }
             self.path.validation.stop();
             let change = PathChange::of(failed);
             self.events.push_back(Event::PathFailed(change));

@@ -66,3 +66,24 @@ fn with_one_it_returns_there() {
     }
     assert!(!server.is_closed());
 }
+
+/// Proves: rfc9000 9.3.2 nothing-left-ends-silently
+#[test]
+fn without_an_id_to_go_back_with_it_ends() {
+    let mut pair = followed();
+    let server = pair.server.connection();
+    let last = server.paths.position_of(Role::Fallback).unwrap();
+    server.paths.get_mut(last).unwrap().peer_cid = 1 << 20;
+    while let Some((sequence, _)) = server.peer_cids.take_for_path() {
+        server.peer_cids.retire(sequence);
+    }
+    let mut out = vec![0; 65_536];
+    let mut now = pair.now;
+    while !server.is_closed() && server.remote_address() != client_address() {
+        while server.poll_transmit(now, &mut out, 1).is_some() {}
+        now = server.next_timeout().expect("validation ends");
+        server.on_timeout(now);
+    }
+    assert!(now < pair.now + std::time::Duration::from_secs(10));
+    assert_eq!(pair.server.close_reason(), Some(ConnectionError::TimedOut));
+}

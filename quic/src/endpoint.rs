@@ -453,7 +453,8 @@ impl EndpointBuilder {
     ///
     /// Only for an endpoint that accepts no connections, and has at most one connection to each
     /// address: packets are told apart by where they come from (RFC 9000 §5.1). A second one fails
-    /// with [`ConnectError::AddressInUse`]. Connections don't survive a change of either address.
+    /// with [`ConnectError::AddressInUse`]. Connections don't survive a change of the server's
+    /// address.
     pub fn zero_length_cids(mut self) -> Self {
         self.ids.without_length();
         self

@@ -107,7 +107,8 @@ impl ClientConfig {
     }
 
     /// Offers 0-RTT data where a ticket of the server allows it; what is sent is up to
-    /// [`Connecting::early`](crate::Connecting::early). Default: none is offered. rustls only.
+    /// [`Connecting::early`](crate::Connecting::early). Default: none is offered. Without effect
+    /// with s2n-tls, which has none in QUIC.
     ///
     /// # Examples
     /// See [`EarlyConnection`](crate::EarlyConnection).

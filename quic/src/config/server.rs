@@ -104,6 +104,9 @@ impl ServerConfig {
     /// Recognises the session tickets of every configuration that has a clone of this: for one that
     /// replaces another, or that [`Incoming::accept_with`](crate::Incoming::accept_with) takes for
     /// some of the clients. Default: its own alone.
+    ///
+    /// With rustls, give it to configurations that all accept 0-RTT data, or that all do not: a
+    /// ticket of one kind is a full handshake for the other.
     #[must_use]
     pub fn tickets(self, tickets: Tickets) -> Self {
         self.with_tls(|tls| tls.tickets(tickets))

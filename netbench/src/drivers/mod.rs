@@ -1,175 +1,198 @@
-//! QUIC stacks behind one trait: a new one is a file here, a feature where it is heavy, and a line
-//! in [`NAMES`] and [`driver`].
-
-mod hybriq;
-#[cfg(feature = "quinn")]
-mod quinn;
-#[cfg(feature = "s2n-quic")]
-mod s2n_quic;
+//! Stacks behind one trait: a new one is a file here, a feature where it is heavy, and a line in
+//! the list of drivers.
+//!
+//! Everything runs on one thread, in a `LocalSet`: nothing here is `Send`.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::Failure;
-
-/// Every stack there is, and the feature that builds it in.
-pub(crate) const NAMES: [(&str, Option<&str>); 3] = [
-    ("hybriq", None),
-    ("quinn", Some("quinn")),
-    ("s2n-quic", Some("s2n-quic")),
-];
+use crate::axes::Cell;
+use crate::outcome::Failed;
 
 /// What an object-safe async method returns.
-pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + 'a>>;
-/// The sending half of a stream.
-pub(crate) type Writer = Box<dyn AsyncWrite + Unpin>;
-/// The receiving half of a stream.
-pub(crate) type Reader = Box<dyn AsyncRead + Unpin>;
+pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failed>> + 'a>>;
 
-/// A QUIC stack. Where nothing else is said it is as its defaults make it; the key exchange is
-/// X25519MLKEM768 with all.
+/// A stack. Where [`Setup`] says nothing, it is as its defaults make it.
 pub(crate) trait Driver {
-    /// Its name on crates.io.
+    /// Its name on the command line.
     fn name(&self) -> &'static str;
 
-    /// The congestion controller it uses.
+    /// The congestion controller it uses by default.
     fn congestion(&self) -> String;
 
-    /// Listens on a free port of the loopback interface, within a tokio runtime.
-    fn serve(&self, setup: &Setup, key: &str) -> Result<Box<dyn Server>, Failure>;
+    /// Says why it cannot play that role in that cell, in one line that says what it can.
+    fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure>;
 
-    /// Opens a connection from a socket of its own.
-    fn connect<'a>(
-        &'a self,
-        setup: &'a Setup,
-        server: SocketAddr,
-    ) -> Answer<'a, Box<dyn Connection>>;
+    /// Listens, within a tokio runtime.
+    fn listen(&self, setup: &Setup, address: SocketAddr) -> Result<Box<dyn Listener>, Failure>;
+
+    /// Makes what connects to a server, within a tokio runtime.
+    fn client(&self, setup: &Setup, server: SocketAddr) -> Result<Box<dyn Connector>, Failure>;
 }
 
-pub(crate) trait Server {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Client,
+    Server,
+}
+
+/// A handshake under way; it goes on only while it is polled.
+pub(crate) type Accepting = Pin<Box<dyn Future<Output = Result<Rc<dyn Connection>, Failed>>>>;
+
+pub(crate) trait Listener {
+    /// Where it listens.
     fn address(&self) -> SocketAddr;
 
-    /// The next connection, its handshake complete.
-    fn accept(&mut self) -> Answer<'_, Box<dyn Connection>>;
+    /// The next connection attempt. An error: there will be no more.
+    fn accept(&mut self) -> Answer<'_, Accepting>;
+
+    /// What passed its socket so far. `None`: the stack does not tell.
+    fn traffic(&self) -> Option<Traffic>;
 }
 
+pub(crate) trait Connector {
+    /// Begins a connection. With [`crate::axes::Resumption::ZeroRtt`] and a ticket at hand it is
+    /// there at once, and what is sent until [`Connection::established`] goes as early data; else
+    /// it is there when the handshake is complete.
+    fn connect<'a>(&'a self, server: SocketAddr, name: &'a str) -> Answer<'a, Rc<dyn Connection>>;
+
+    /// What passed its socket so far. `None`: the stack does not tell.
+    fn traffic(&self) -> Option<Traffic>;
+}
+
+/// A connection of either side. All of its methods may be under way at the same time.
 pub(crate) trait Connection {
-    /// Opens a bidirectional stream.
-    fn open(&mut self) -> Answer<'_, (Writer, Reader)>;
+    /// Waits until the handshake is complete, and says what was negotiated. Early data that was
+    /// rejected is an error.
+    fn established(&self) -> Answer<'_, Negotiated>;
 
-    /// The next bidirectional stream of the peer.
-    fn accept(&mut self) -> Answer<'_, (Writer, Reader)>;
+    fn open_bidi(&self) -> Answer<'_, (Box<dyn Writer>, Box<dyn Reader>)>;
 
-    /// What this end sent so far, also once the connection has ended.
-    fn sent(&self) -> Sent;
+    fn open_uni(&self) -> Answer<'_, Box<dyn Writer>>;
 
-    /// Closes with code 0.
-    fn close(&mut self);
+    /// The peer's next bidirectional stream. `None`: the peer closed without an error.
+    fn accept_bidi(&self) -> Answer<'_, Option<(Box<dyn Writer>, Box<dyn Reader>)>>;
+
+    /// The peer's next unidirectional stream. `None`: the peer closed without an error.
+    fn accept_uni(&self) -> Answer<'_, Option<Box<dyn Reader>>>;
+
+    /// Sends a datagram (RFC 9221), once there is room for it.
+    fn send_datagram(&self, data: Bytes) -> Answer<'_, ()>;
+
+    /// The peer's next datagram. `None`: the peer closed without an error.
+    fn receive_datagram(&self) -> Answer<'_, Option<Bytes>>;
+
+    /// What this end sent and received for it so far, also once it has ended.
+    fn stats(&self) -> Stats;
+
+    /// Whether the client has a ticket for the next connection; true where the stack does not tell.
+    fn has_ticket(&self) -> bool;
+
+    /// Closes with an application error code.
+    fn close(&self, code: u64);
+
+    /// Waits until it is closed by either side, and this end has said so to the peer. An error: not
+    /// with code 0.
+    fn closed(&self) -> Answer<'_, ()>;
 }
 
-/// What both ends of a connection are set up with.
+/// The sending half of a stream. Dropped unfinished it is reset.
+pub(crate) trait Writer {
+    /// Takes some of the bytes.
+    fn poll_send(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<Result<(), Failed>>;
+
+    /// Ends it. Does not wait for the peer.
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>>;
+
+    /// Gives it up.
+    fn reset(&mut self, code: u64);
+}
+
+/// The receiving half of a stream.
+pub(crate) trait Reader {
+    /// The next bytes, at most so many. `None`: the end.
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+    ) -> Poll<Result<Option<Bytes>, Failed>>;
+}
+
+/// What both ends are set up with.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Setup {
-    pub(crate) driver: String,
-    /// The congestion controller of a stack that offers a choice; `None`: its default.
+    pub(crate) cell: Cell,
+    pub(crate) certificates: Certificates,
+    pub(crate) transport: Transport,
+}
+
+/// PEM text. The leaf comes first.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Certificates {
+    /// What clients trust.
+    pub(crate) root: String,
+    pub(crate) server_chain: String,
+    /// Empty in what clients are told.
+    pub(crate) server_key: String,
+    /// Empty where clients show none. The same root signed it.
+    pub(crate) client_chain: String,
+    /// Empty in what servers are told.
+    pub(crate) client_key: String,
+}
+
+/// Settings that every stack has; `None`: its default.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Transport {
+    /// Bytes of UDP payloads after the handshake, without path MTU discovery.
+    pub(crate) datagram_size: Option<u16>,
+    /// The congestion controller, where a stack has a choice.
     pub(crate) congestion: Option<String>,
-    /// PEM text that the server shows and the client trusts.
-    pub(crate) chain: String,
     /// Bytes that may be unread or unacknowledged: of a stream, of a connection, in a send buffer.
-    pub(crate) window: u32,
+    pub(crate) window: Option<u32>,
     /// Bytes of each socket buffer that are asked of the system.
-    pub(crate) socket_buffer: u32,
+    pub(crate) socket_buffer: Option<u32>,
+    /// Milliseconds of silence after which a connection is given up.
+    pub(crate) idle_timeout_ms: Option<u64>,
+    /// Streams of each kind that the peer may have open at once.
+    pub(crate) max_streams: Option<u64>,
 }
 
-/// The stack's own count of packets.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Sent {
-    pub(crate) packets: u64,
-    /// Declared lost.
-    pub(crate) lost: u64,
+/// What a handshake came to. `None` and the empty text: the stack does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Negotiated {
+    /// IANA name.
+    pub(crate) group: String,
+    pub(crate) hello_retry: Option<bool>,
+    /// IANA name.
+    pub(crate) suite: String,
+    /// What the server signed with, as in [`hybriq::tls`].
+    pub(crate) signature: String,
+    pub(crate) resumed: Option<bool>,
+    pub(crate) early_data: Option<bool>,
 }
 
-/// The driver of that name, with a congestion controller of its choice.
-pub(crate) fn driver(name: &str, congestion: Option<&str>) -> Result<Box<dyn Driver>, Failure> {
-    match (name, congestion) {
-        ("hybriq", congestion) => Ok(Box::new(hybriq::Hybriq::new(congestion)?)),
-        (name, Some(_)) => Err(format!("{name} is measured with its default controller").into()),
-        #[cfg(feature = "quinn")]
-        ("quinn", None) => Ok(Box::new(quinn::Quinn)),
-        #[cfg(feature = "s2n-quic")]
-        ("s2n-quic", None) => Ok(Box::new(s2n_quic::S2nQuic)),
-        (name, None) => Err(missing(name).into()),
-    }
+/// Counters of one connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stats {
+    /// `None`: the stack does not tell.
+    pub(crate) traffic: Option<Traffic>,
+    pub(crate) packets_sent: u64,
+    pub(crate) packets_lost: u64,
+    /// Probe timeouts; retransmission timeouts of TCP.
+    pub(crate) timeouts: u64,
 }
 
-/// What is built in, and how to get the rest.
-pub(crate) fn list() -> String {
-    NAMES
-        .iter()
-        .map(|(name, _)| match driver(name, None) {
-            Ok(driver) => format!("{name} {}, {}\n", version(name), driver.congestion()),
-            Err(failure) => format!("{failure}\n"),
-        })
-        .collect()
-}
-
-fn missing(name: &str) -> String {
-    let known = NAMES.iter().find(|known| known.0 == name);
-    if let Some((_, Some(feature))) = known {
-        return format!("{name} is not built in: build with `--features {feature}`");
-    }
-    let names = NAMES.map(|(name, _)| name).join(", ");
-    format!("unknown stack '{name}'; valid: {names}")
-}
-
-/// The version that the lock file names.
-pub(crate) fn version(name: &str) -> &'static str {
-    let heading = format!("name = \"{name}\"");
-    include_str!("../../../Cargo.lock")
-        .lines()
-        .skip_while(|line| *line != heading)
-        .find_map(|line| line.strip_prefix("version = \"")?.strip_suffix('"'))
-        .unwrap_or("?")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{NAMES, driver, list, version};
-
-    #[test]
-    fn what_is_not_built_in_is_told_with_the_way_to_get_it() {
-        for (name, feature) in NAMES {
-            match (driver(name, None), feature) {
-                (Ok(driver), _) => assert_eq!(driver.name(), name),
-                (Err(failure), Some(feature)) => {
-                    let help = format!("--features {feature}");
-                    assert!(failure.to_string().contains(&help), "{failure}");
-                }
-                (Err(failure), None) => panic!("{failure}"),
-            }
-            assert!(list().contains(name));
-            assert!(version(name).split('.').count() == 3, "{}", version(name));
-        }
-        let failure = driver("quicr", None).err().unwrap().to_string();
-        assert!(
-            failure.contains("valid: hybriq, quinn, s2n-quic"),
-            "{failure}"
-        );
-    }
-
-    #[test]
-    fn the_congestion_controllers_are_known_by_name() {
-        for name in ["new-reno", "cubic", "bbr", "prague"] {
-            assert_eq!(driver("hybriq", Some(name)).unwrap().congestion(), name);
-        }
-        let failure = driver("hybriq", Some("vegas")).err().unwrap().to_string();
-        assert!(
-            failure.contains("valid: new-reno, cubic, bbr, prague"),
-            "{failure}"
-        );
-        assert!(driver("quinn", Some("cubic")).is_err());
-    }
+/// Datagrams and bytes of UDP payload; segments and bytes of TCP payload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Traffic {
+    pub(crate) sent_datagrams: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_datagrams: u64,
+    pub(crate) received_bytes: u64,
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
-use crate::drivers::{Connection, Sent, Setup, driver};
+use crate::links::stacks::{Connection, Sent, Setup, driver};
 use crate::pipe::{FromParent, tell};
 use crate::{Failure, bulk, os};
 

@@ -9,6 +9,7 @@
 mod cases;
 pub(crate) mod child;
 mod report;
+pub(crate) mod stacks;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -21,8 +22,8 @@ use serde::Deserialize;
 
 use crate::Failure;
 use crate::certificate::Certificate;
-use crate::drivers::Setup;
 use crate::link::Summary;
+use crate::links::stacks::Setup;
 use crate::machine::Machine;
 use crate::process::Process;
 use crate::terminal::{complain, print};
@@ -136,8 +137,8 @@ fn told(run: &Run) -> String {
 
 fn stacks(links: &Links) -> Result<Vec<Stack>, Failure> {
     let built_in = || {
-        let names = crate::drivers::NAMES.iter().map(|(name, _)| *name);
-        names.filter(|name| crate::drivers::driver(name, None).is_ok())
+        let names = crate::links::stacks::NAMES.iter().map(|(name, _)| *name);
+        names.filter(|name| crate::links::stacks::driver(name, None).is_ok())
     };
     let names: Vec<&str> = match links.stacks.as_slice() {
         [] => built_in().collect(),

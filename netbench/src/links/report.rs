@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::cases::Case;
 use super::child::{ClientReport, SAMPLE, ServerReport};
-use crate::drivers;
+use super::stacks as drivers;
 use crate::link::Summary;
 use crate::machine::Machine;
 

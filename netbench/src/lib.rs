@@ -1,0 +1,118 @@
+//! `netbench`: measures what a QUIC connection costs, per key-exchange group.
+//!
+//! For each group a run starts two further processes of this binary, a server and a client, each on
+//! one thread and on a core of its own where there are two, and talks to them over pipes
+//! (`message`). The pairs take turns, so that a disturbance meets all groups alike.
+//!
+//! ```text
+//!  coordinate ─► pair ─┬─► server process: accept, answer, count      ┐
+//!      │               └─► client process: connect, ask, time, count  ┘ loopback UDP
+//!      ▼
+//!    report: table on the terminal, JSON in a file
+//! ```
+
+pub mod axes;
+mod bulk;
+mod certificate;
+mod cli;
+mod client;
+mod coordinate;
+mod drivers;
+mod engine;
+mod groups;
+mod link;
+mod links;
+mod machine;
+mod measure;
+mod message;
+mod os;
+mod outcome;
+mod pair;
+mod pipe;
+mod process;
+mod progress;
+mod report;
+mod results;
+pub mod scenario;
+mod server;
+mod terminal;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use cli::{Cli, Command, Scenario};
+
+/// What a subcommand failed with: one line that says what and how to mend it.
+type Failure = Box<dyn std::error::Error>;
+
+/// The `netbench` program, with the arguments of this process.
+pub fn main() -> ExitCode {
+    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
+    let outcome = match cli.command {
+        Command::Run {
+            scenario: Scenario::Links(links),
+        } => single_threaded(links::run(links)),
+        Command::Run {
+            scenario: Scenario::PerGroup(scenario),
+        } => single_threaded(coordinate::run(scenario)),
+        Command::Drivers => terminal::print(|out| write!(out, "{}", links::stacks::list()))
+            .map(|()| ExitCode::SUCCESS),
+        Command::Link(link) => single_threaded(link::run(*link)),
+        Command::Serve => child(server::serve()),
+        Command::Drive => child(client::drive()),
+        Command::LinkServer => child(links::child::serve()),
+        Command::LinkClient => child(links::child::fetch()),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(failure) => {
+            terminal::complain(&failure.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Ends the process. A value that cannot be used is told in one line, like all that a run refuses.
+fn refuse(error: &clap::Error) -> ! {
+    let text = error.to_string();
+    match text.lines().next() {
+        Some(line) if error.kind() == ErrorKind::ValueValidation => {
+            terminal::complain(line.trim_start_matches("error: "));
+            std::process::exit(error.exit_code())
+        }
+        _ => error.exit(),
+    }
+}
+
+/// Runs a future on this thread alone: a measured process must not spread over cores.
+fn single_threaded<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(tokio::task::LocalSet::new().run_until(future))
+}
+
+/// A failure and what caused it, for those who cannot look into it.
+fn with_causes(failure: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(failure.source(), |cause| cause.source());
+    causes.fold(failure.to_string(), |text, cause| {
+        let cause = cause.to_string();
+        if text.ends_with(&cause) {
+            text
+        } else {
+            format!("{text}: {cause}")
+        }
+    })
+}
+
+/// Runs a child's part. What goes wrong there is told to the parent, who prints it.
+fn child(part: impl Future<Output = Result<(), Failure>>) -> Result<ExitCode, Failure> {
+    os::die_with_parent()?;
+    if let Err(failure) = single_threaded(part) {
+        pipe::tell(&Err::<(), String>(with_causes(failure.as_ref())))?;
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,342 @@
+//! What a scenario says: plain data, as it stands in a file.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::text;
+use crate::axes::Axes;
+
+/// The version of the format that this netbench reads and writes.
+pub const FORMAT: u32 = 1;
+
+/// What clients and servers do together: one script for both sides, whatever the protocol.
+///
+/// In a file every number may also be the name of a parameter (`"$connections"`), and times, sizes
+/// and rates may carry their unit (`"10ms"`, `"64KiB"`, `"500/s"`); here they are resolved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// [`FORMAT`].
+    pub netbench: u32,
+    /// What it is called in reports.
+    pub name: String,
+    /// What it measures, in a sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// The parameters that were named, and their values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, u64>,
+    /// Warm-up, measurement and drain.
+    #[serde(default)]
+    pub phases: Phases,
+    /// What is varied; every combination is measured.
+    #[serde(default, skip_serializing_if = "Axes::is_empty")]
+    pub axes: Axes,
+    /// The scripts of the client processes.
+    pub clients: Vec<Client>,
+}
+
+/// When is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Phases {
+    /// What is done before, and not counted.
+    #[serde(skip_serializing_if = "Amount::is_nothing")]
+    pub warm_up: Amount,
+    /// When the measurement ends, should the scripts not end before.
+    #[serde(with = "text::optional_time", skip_serializing_if = "Option::is_none")]
+    pub measure: Option<Duration>,
+    /// How long what is under way may take to end once nothing new is begun. What has not ended by
+    /// then is counted as unfinished.
+    #[serde(with = "text::time")]
+    pub drain: Duration,
+}
+
+/// How much is done in the warm-up: the scripts with so many connections for each `connect`, or
+/// for so long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Amount {
+    /// Connections of each `connect`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u64>,
+    /// Time, counted from the first connection.
+    #[serde(with = "text::optional_time", skip_serializing_if = "Option::is_none")]
+    pub time: Option<Duration>,
+}
+
+/// One client process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Client {
+    /// What it is called in reports.
+    pub name: String,
+    /// What it does, one after the other.
+    pub ops: Vec<ClientOp>,
+}
+
+/// What a client does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientOp {
+    /// Makes connections.
+    Connect(Box<Connect>),
+    /// Does nothing for a while.
+    Sleep(#[serde(with = "text::time")] Duration),
+    /// Waits until the checkpoint of that number is unparked.
+    Park(u64),
+    /// Lets those go on that wait, or will wait, at the checkpoint.
+    Unpark(u64),
+    /// Does these at the same time, and goes on when all are done.
+    Scope(Vec<Vec<ClientOp>>),
+    /// Does it again and again.
+    Iterate(Iterate<ClientOp>),
+}
+
+/// Makes connections, each with the same script.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Connect {
+    /// Which server, where there are several: `SERVER_0`, `SERVER_1`, …
+    #[serde(default)]
+    pub server: usize,
+    /// Names the connections in results where a scenario makes several kinds.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// How many. `None`: as many as the measurement has time for.
+    #[serde(default = "one", deserialize_with = "text::count_or_unlimited")]
+    pub connections: Option<u64>,
+    /// How many may be under way at once. In a closed loop (no `rate`) so many always are.
+    #[serde(default = "one_u32")]
+    pub concurrency: u32,
+    /// Open loop: so many begin every second, whether or not earlier ones are done. Latency counts
+    /// from the intended start, also where `concurrency` holds one back.
+    #[serde(
+        default,
+        with = "text::optional_rate",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub rate: Option<f64>,
+    /// How arrivals of an open loop are spaced.
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    /// How long one connection may take from its start to its end.
+    #[serde(default = "ten_seconds", with = "text::time")]
+    pub timeout: Duration,
+    /// What follows a failure.
+    #[serde(default)]
+    pub on_error: OnError,
+    /// What the client does on each connection.
+    #[serde(default)]
+    pub ops: Vec<Op>,
+    /// What the server does on each connection beside answering streams.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub server_ops: Vec<Op>,
+}
+
+/// How arrivals of an open loop are spaced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// Evenly.
+    #[default]
+    Constant,
+    /// At random, as independent users arrive. The seed is fixed.
+    Poisson,
+}
+
+/// What follows a failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnError {
+    /// It is counted by its kind, and the run goes on.
+    #[default]
+    Count,
+    /// The run ends; what was measured before is kept.
+    Stop,
+}
+
+/// What either end does on a connection.
+///
+/// A stream has a number of its own script's choosing, 0 where none is given; opening one under
+/// the number of another replaces it. In the script of a peer's stream, 0 is that stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Op {
+    /// Opens a bidirectional stream.
+    OpenBidi(Open),
+    /// Opens a unidirectional stream.
+    OpenUni(Open),
+    /// Sends so many bytes on a stream.
+    Send(Bytes),
+    /// Has what is sent on a stream from now on keep to a rate.
+    SendRate(Rate),
+    /// Reads so many bytes from a stream.
+    Receive(Bytes),
+    /// Reads a stream no faster than that from now on.
+    ReceiveRate(Rate),
+    /// Reads a stream to its end.
+    ReceiveAll(Stream),
+    /// Ends the sending half of a stream.
+    Finish(Stream),
+    /// Gives up the sending half of a stream, with an application error code.
+    Reset(Reset),
+    /// Sends datagrams, and where the peer echoes them, waits for them.
+    Datagrams(Datagrams),
+    /// Does nothing for a while.
+    Sleep(#[serde(with = "text::time")] Duration),
+    /// Waits until the checkpoint of that number of this connection is unparked.
+    Park(u64),
+    /// Lets those go on that wait, or will wait, at the checkpoint.
+    Unpark(u64),
+    /// Does these at the same time, and goes on when all are done.
+    Scope(Vec<Vec<Op>>),
+    /// Does it again and again.
+    Iterate(Iterate<Op>),
+    /// Times these as one request, from their (intended) start to their end.
+    Request(Request),
+}
+
+/// A stream to be opened, and what the peer does on it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Open {
+    /// Its number in this script.
+    pub stream: u64,
+    /// The peer's script.
+    pub peer: Vec<Op>,
+}
+
+/// Bytes to send or to receive. In a file also a number alone, for stream 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, from = "text::BytesForm")]
+pub struct Bytes {
+    /// The stream's number.
+    #[serde(default)]
+    pub stream: u64,
+    /// How many.
+    pub bytes: u64,
+}
+
+/// So many bytes in so much time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rate {
+    /// The stream's number.
+    #[serde(default)]
+    pub stream: u64,
+    /// How many.
+    #[serde(with = "text::size")]
+    pub bytes: u64,
+    /// In that time.
+    #[serde(with = "text::time")]
+    pub period: Duration,
+}
+
+/// A stream, by its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stream {
+    /// The stream's number.
+    pub stream: u64,
+}
+
+/// A stream to give up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reset {
+    /// The stream's number.
+    pub stream: u64,
+    /// The application error code.
+    pub code: u64,
+}
+
+/// Datagrams (RFC 9221).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Datagrams {
+    /// How many.
+    pub count: u64,
+    /// Bytes of each.
+    #[serde(with = "text::size")]
+    pub bytes: u64,
+    /// How many a second; `None`: as fast as they are taken.
+    #[serde(
+        default,
+        with = "text::optional_rate",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub rate: Option<f64>,
+    /// Whether the peer sends each back. They are timed then; those that never come back are
+    /// counted as lost.
+    #[serde(default)]
+    pub echo: bool,
+}
+
+/// Does something again and again: so many times, or for so long, whichever ends first; with
+/// neither, until the measurement ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Iterate<T> {
+    /// How often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<u64>,
+    /// How long.
+    #[serde(
+        default,
+        with = "text::optional_time",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub time: Option<Duration>,
+    /// Open loop: so many begin every second. One that is late counts from its intended start.
+    #[serde(
+        default,
+        with = "text::optional_rate",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub rate: Option<f64>,
+    /// What.
+    pub ops: Vec<T>,
+}
+
+/// A request to time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// Names it in results, where a scenario has several kinds.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// What belongs to it.
+    pub ops: Vec<Op>,
+}
+
+impl Amount {
+    fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for Phases {
+    fn default() -> Self {
+        Self {
+            warm_up: Amount::default(),
+            measure: None,
+            drain: Duration::from_secs(2),
+        }
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "serde asks for the field's type")]
+fn one() -> Option<u64> {
+    Some(1)
+}
+
+fn one_u32() -> u32 {
+    1
+}
+
+fn ten_seconds() -> Duration {
+    Duration::from_secs(10)
+}

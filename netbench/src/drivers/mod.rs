@@ -3,6 +3,10 @@
 //!
 //! Everything runs on one thread, in a `LocalSet`: nothing here is `Send`.
 
+mod failures;
+mod hybriq;
+mod list;
+
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -14,6 +18,14 @@ use serde::{Deserialize, Serialize};
 use crate::Failure;
 use crate::axes::Cell;
 use crate::outcome::Failed;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use list::{driver, version};
+
+/// The application protocol of both ends.
+pub(crate) const ALPN: &str = "netbench";
 
 /// What an object-safe async method returns.
 pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failed>> + 'a>>;
@@ -196,3 +208,16 @@ pub(crate) struct Traffic {
     pub(crate) received_datagrams: u64,
     pub(crate) received_bytes: u64,
 }
+
+/// Lets other tasks run until that is so, but not for ever.
+async fn yield_until(is_so: impl Fn() -> bool) {
+    for _ in 0..YIELDS {
+        if is_so() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A stack that has something to send does so when its task runs next.
+const YIELDS: u32 = 64;

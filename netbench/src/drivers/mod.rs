@@ -103,6 +103,11 @@ pub(crate) trait Connection {
     /// What this end sent and received for it so far, also once it has ended.
     fn stats(&self) -> Stats;
 
+    /// The name the client asked for, as the server sees it. `None`: the stack does not tell.
+    fn server_name(&self) -> Option<String> {
+        None
+    }
+
     /// Whether the client has a ticket for the next connection; true where the stack does not tell.
     fn has_ticket(&self) -> bool;
 
@@ -121,6 +126,13 @@ pub(crate) trait Writer {
 
     /// Ends it. Does not wait for the peer.
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>>;
+
+    /// Waits until the peer has acknowledged everything, the end included; at once where the stack
+    /// does not tell. A connection that is closed before may lose what was sent.
+    fn poll_acknowledged(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+        let _ = cx;
+        Poll::Ready(Ok(()))
+    }
 
     /// Gives it up.
     fn reset(&mut self, code: u64);

@@ -33,6 +33,7 @@ mod pipe;
 mod process;
 mod progress;
 mod report;
+mod reproduce;
 mod results;
 pub mod scenario;
 mod server;
@@ -61,6 +62,7 @@ pub fn main() -> ExitCode {
         Command::Drivers => terminal::print(|out| write!(out, "{}", links::stacks::list()))
             .map(|()| ExitCode::SUCCESS),
         Command::Link(link) => single_threaded(link::run(*link)),
+        Command::Reproduce(args) => single_threaded(reproduce::run(args)),
         Command::Serve => child(server::serve()),
         Command::Drive => child(client::drive()),
         Command::LinkServer => child(links::child::serve()),

@@ -105,6 +105,11 @@ pub(crate) trait Connection {
     /// What this end sent and received for it so far, also once it has ended.
     fn stats(&self) -> Stats;
 
+    /// The name the client asked for, as the server sees it. `None`: the stack does not tell.
+    fn server_name(&self) -> Option<String> {
+        None
+    }
+
     /// Whether the client has a ticket for the next connection; true where the stack does not tell.
     fn has_ticket(&self) -> bool;
 
@@ -123,6 +128,13 @@ pub(crate) trait Writer {
 
     /// Ends it. Does not wait for the peer.
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>>;
+
+    /// Waits until the peer has acknowledged everything, the end included; at once where the stack
+    /// does not tell. A connection that is closed before may lose what was sent.
+    fn poll_acknowledged(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+        let _ = cx;
+        Poll::Ready(Ok(()))
+    }
 
     /// Gives it up.
     fn reset(&mut self, code: u64);
@@ -175,6 +187,19 @@ pub(crate) struct Transport {
     pub(crate) idle_timeout_ms: Option<u64>,
     /// Streams of each kind that the peer may have open at once.
     pub(crate) max_streams: Option<u64>,
+    /// What the scenario opens on each connection. A stack over TCP needs no framing for one.
+    #[serde(default)]
+    pub(crate) streams: Streams,
+}
+
+/// How many streams a connection carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Streams {
+    /// One, bidirectional, opened by the client.
+    One,
+    /// Any.
+    #[default]
+    Many,
 }
 
 /// What a handshake came to. `None` and the empty text: the stack does not tell.

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::plan::{Mode, Plan};
 use crate::Failure;
-use crate::axes::{Certificate, Resumption};
+use crate::axes::Resumption;
 use crate::certificates::KINDS;
 
 const SUITES: [Suite; 3] = [
@@ -20,35 +20,75 @@ const SUITES: [Suite; 3] = [
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Key-exchange groups, or `all`.
-    #[arg(long, default_value = "all", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(
+        long,
+        default_value = "all",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
     group: Vec<String>,
 
     /// Cipher suites, or `all`.
-    #[arg(long, default_value = "TLS_AES_128_GCM_SHA256", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(
+        long,
+        default_value = "TLS_AES_128_GCM_SHA256",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
     suite: Vec<String>,
 
     /// Kinds of certificates, or `all`.
-    #[arg(long, default_value = "ecdsa-p256", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(
+        long,
+        default_value = "ecdsa-p256",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
     certificate: Vec<String>,
 
     /// Certificates that servers send: 1 is the leaf alone.
-    #[arg(long, default_value = "1", value_name = "NUMBERS", value_delimiter = ',')]
+    #[arg(
+        long,
+        default_value = "1",
+        value_name = "NUMBERS",
+        value_delimiter = ','
+    )]
     chain: Vec<u8>,
 
     /// How handshakes begin: `full`, `psk`.
-    #[arg(long, default_value = "full", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(
+        long,
+        default_value = "full",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
     resumption: Vec<String>,
 
     /// When key shares are made: `fresh`, in the handshake; `ahead`, before it.
-    #[arg(long, default_value = "fresh", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(
+        long,
+        default_value = "fresh",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
     shares: Vec<String>,
 
     /// Whether clients show a certificate: `no`, `yes`.
-    #[arg(long, default_value = "no", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(
+        long,
+        default_value = "no",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
     client_auth: Vec<String>,
 
     /// TLS providers: `rustls`, `s2n-tls`. Operations inside of messages are rustls' alone.
-    #[arg(long, default_value = "rustls", value_name = "NAMES", value_delimiter = ',')]
+    #[arg(
+        long,
+        default_value = "rustls",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
     provider: Vec<String>,
 
     /// Handshakes of each kind. A tenth as many come before, and are not counted.
@@ -67,9 +107,13 @@ impl Args {
         let groups = choose("group", &self.group, &Group::ALL, ToString::to_string)?;
         let suites = choose("cipher suite", &self.suite, &SUITES, ToString::to_string)?;
         let certificates = choose("certificate", &self.certificate, &KINDS, |it| name_of(*it))?;
-        let providers = choose("TLS provider", &self.provider, &Backend::ALL, |it| it.name().to_owned())?;
+        let providers = choose("TLS provider", &self.provider, &Backend::ALL, |it| {
+            it.name().to_owned()
+        })?;
         let beginnings = [Resumption::Full, Resumption::Psk];
-        let resumption = choose("resumption", &self.resumption, &beginnings, |it| name_of(*it))?;
+        let resumption = choose("resumption", &self.resumption, &beginnings, |it| {
+            name_of(*it)
+        })?;
         let shares = choose("time of shares", &self.shares, &[false, true], |ahead| {
             if *ahead { "ahead" } else { "fresh" }.to_owned()
         })?;
@@ -120,12 +164,16 @@ fn choose<T: Copy + PartialEq>(
         let mut found: Vec<T> = if name.eq_ignore_ascii_case("all") {
             valid.to_vec()
         } else {
-            let mut named = valid.iter().filter(|it| name_of(it).eq_ignore_ascii_case(name));
+            let mut named = valid
+                .iter()
+                .filter(|it| name_of(it).eq_ignore_ascii_case(name));
             named.next().into_iter().copied().collect()
         };
         if found.is_empty() {
             let valid: Vec<_> = valid.iter().map(&name_of).collect();
-            return Err(format!("unknown {what} '{name}'; valid: all, {}", valid.join(", ")).into());
+            return Err(
+                format!("unknown {what} '{name}'; valid: all, {}", valid.join(", ")).into(),
+            );
         }
         found.retain(|it| !chosen.contains(it));
         chosen.append(&mut found);
@@ -136,5 +184,6 @@ fn choose<T: Copy + PartialEq>(
 /// The name of a value in files.
 pub(super) fn name_of<T: Serialize + DeserializeOwned>(value: T) -> String {
     let text = serde_json::to_value(value).ok();
-    text.and_then(|text| text.as_str().map(str::to_owned)).unwrap_or_default()
+    text.and_then(|text| text.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }

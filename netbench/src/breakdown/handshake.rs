@@ -160,9 +160,10 @@ impl End {
         self.flight.secrets.clear();
         let sent = self.collect()?;
         let names = fed.map(|message| message.kind.name(self.side, true));
-        let names = names
-            .into_iter()
-            .chain(sent.iter().map(|message| message.kind.name(self.side, false)));
+        let names = names.into_iter().chain(
+            sent.iter()
+                .map(|message| message.kind.name(self.side, false)),
+        );
         let messages = fed.into_iter().chain(&sent);
         let step = Step {
             messages: messages.zip(names).collect(),

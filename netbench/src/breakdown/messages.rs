@@ -113,7 +113,10 @@ mod tests {
         let mut bytes = BytesMut::from(&[8, 0, 0, 2, 0, 0, 20, 0, 0, 0][..]);
         let mut messages = Vec::new();
         split(Level::Handshake, &mut bytes, &mut messages).unwrap();
-        let kinds: Vec<_> = messages.iter().map(|it| (it.kind, it.bytes.len())).collect();
+        let kinds: Vec<_> = messages
+            .iter()
+            .map(|it| (it.kind, it.bytes.len()))
+            .collect();
         assert_eq!(kinds, [(Kind::EncryptedExtensions, 6), (Kind::Finished, 4)]);
         let mut half = BytesMut::from(&[8, 0, 0, 2, 0][..]);
         assert!(split(Level::Handshake, &mut half, &mut messages).is_err());
@@ -125,8 +128,14 @@ mod tests {
         assert_eq!(Kind::Finished.name(Side::Server, true), "Finished received");
         assert_eq!(Kind::Certificate.name(Side::Client, true), "Certificate");
         assert_eq!(Kind::Certificate.name(Side::Server, false), "Certificate");
-        assert_eq!(Kind::Certificate.name(Side::Client, false), "Certificate sent");
-        assert_eq!(Kind::Certificate.name(Side::Server, true), "Certificate received");
+        assert_eq!(
+            Kind::Certificate.name(Side::Client, false),
+            "Certificate sent"
+        );
+        assert_eq!(
+            Kind::Certificate.name(Side::Server, true),
+            "Certificate received"
+        );
     }
 
     #[test]

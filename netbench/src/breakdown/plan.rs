@@ -88,7 +88,10 @@ impl Plan {
             }]);
         }
         if self.mode.shares_ahead {
-            return Err("s2n-tls makes its key shares itself; use --shares fresh, or --provider rustls".into());
+            return Err(
+                "s2n-tls makes its key shares itself; use --shares fresh, or --provider rustls"
+                    .into(),
+            );
         }
         let mut ends = Vec::new();
         if let Some(client) = self.s2n_client(options.0.clone()) {
@@ -107,7 +110,10 @@ impl Plan {
         }
         if ends.is_empty() {
             let (group, suite) = (self.group, self.suite);
-            return Err(format!("no policy of s2n-tls has {group} with {suite}; use --provider rustls for it").into());
+            return Err(format!(
+                "no policy of s2n-tls has {group} with {suite}; use --provider rustls for it"
+            )
+            .into());
         }
         Ok(ends)
     }
@@ -117,7 +123,8 @@ impl Plan {
         certificates: &Certificates,
     ) -> Result<(ClientOptions, ServerOptions), Failure> {
         let group = KeyExchange::Exactly(vec![self.group]);
-        let identity = |chain: &str, key: &str| Identity::from_pem(chain.as_bytes(), key.as_bytes());
+        let identity =
+            |chain: &str, key: &str| Identity::from_pem(chain.as_bytes(), key.as_bytes());
         let trust = || Trust::roots_pem(certificates.root.as_bytes());
         let server = identity(&certificates.server_chain, &certificates.server_key)?;
         let mut server = ServerOptions::new(server)

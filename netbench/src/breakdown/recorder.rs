@@ -161,7 +161,12 @@ pub(super) fn cost_of_timing() -> Duration {
     for _ in 0..TIMES {
         timed(Operation::Randomness, || ());
     }
-    take().operations.iter().map(|tally| tally.time).sum::<Duration>() / TIMES
+    take()
+        .operations
+        .iter()
+        .map(|tally| tally.time)
+        .sum::<Duration>()
+        / TIMES
 }
 
 #[cfg(test)]
@@ -185,6 +190,9 @@ mod tests {
         start(Watch::Operations);
         let operations = work();
         assert!(operations.events.is_empty());
-        assert_eq!(operations.operations.iter().map(|it| it.count).sum::<u32>(), 2);
+        assert_eq!(
+            operations.operations.iter().map(|it| it.count).sum::<u32>(),
+            2
+        );
     }
 }

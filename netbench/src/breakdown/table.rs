@@ -13,51 +13,94 @@ const COLUMN: usize = 19;
 pub(super) fn write(out: &mut impl Write, breakdowns: &[Breakdown]) -> io::Result<()> {
     let mut rest: Vec<&Breakdown> = breakdowns.iter().collect();
     while let Some(first) = rest.first().copied() {
-        let (same, others): (Vec<_>, Vec<_>) =
-            rest.into_iter().partition(|it| heading(it) == heading(first));
+        let (same, others): (Vec<_>, Vec<_>) = rest
+            .into_iter()
+            .partition(|it| heading(it) == heading(first));
         for columns in same.chunks(COLUMNS) {
             table(out, columns)?;
         }
         rest = others;
     }
-    writeln!(out, "µs: medians; with % those of the total. B: bytes of the message.")
+    writeln!(
+        out,
+        "µs: medians; with % those of the total. B: bytes of the message."
+    )
 }
 
 fn heading(of: &Breakdown) -> String {
-    format!("{}, {}, {}, {}", of.side, of.provider, of.certificate, of.mode)
+    format!(
+        "{}, {}, {}, {}",
+        of.side, of.provider, of.certificate, of.mode
+    )
 }
 
 fn table(out: &mut impl Write, columns: &[&Breakdown]) -> io::Result<()> {
     let Some(first) = columns.first() else {
         return Ok(());
     };
-    line(out, &heading(first), columns.iter().map(|it| it.group.clone()))?;
-    line(out, "", columns.iter().map(|it| it.suite.trim_start_matches("TLS_").to_lowercase()))?;
+    line(
+        out,
+        &heading(first),
+        columns.iter().map(|it| it.group.clone()),
+    )?;
+    line(
+        out,
+        "",
+        columns
+            .iter()
+            .map(|it| it.suite.trim_start_matches("TLS_").to_lowercase()),
+    )?;
     for name in names(columns.iter().map(|it| &it.messages)) {
-        line(out, &name, columns.iter().map(|it| {
-            part(&it.messages, &name).map_or_else(missing, |part| {
-                format!("{:.1} µs {:>5} B", part.us.median, part.bytes)
-            })
-        }))?;
+        line(
+            out,
+            &name,
+            columns.iter().map(|it| {
+                part(&it.messages, &name).map_or_else(missing, |part| {
+                    format!("{:.1} µs {:>5} B", part.us.median, part.bytes)
+                })
+            }),
+        )?;
     }
-    line(out, "total", columns.iter().map(|it| format!("{:.1} µs {:>5} B", it.total_us.median, it.messages.iter().map(|it| it.bytes).sum::<u64>())))?;
-    line(out, "  95 %", columns.iter().map(|it| {
-        format!("{:.1} – {:.1}", it.total_us.low, it.total_us.high)
-    }))?;
+    line(
+        out,
+        "total",
+        columns.iter().map(|it| {
+            format!(
+                "{:.1} µs {:>5} B",
+                it.total_us.median,
+                it.messages.iter().map(|it| it.bytes).sum::<u64>()
+            )
+        }),
+    )?;
+    line(
+        out,
+        "  95 %",
+        columns
+            .iter()
+            .map(|it| format!("{:.1} – {:.1}", it.total_us.low, it.total_us.high)),
+    )?;
     let operations = names(columns.iter().map(|it| &it.operations));
     if !operations.is_empty() {
         writeln!(out, "  of which")?;
     }
     for name in operations {
-        line(out, &format!("  {name}"), columns.iter().map(|it| {
-            part(&it.operations, &name).map_or_else(missing, |part| share(part.us.median, it))
-        }))?;
+        line(
+            out,
+            &format!("  {name}"),
+            columns.iter().map(|it| {
+                part(&it.operations, &name).map_or_else(missing, |part| share(part.us.median, it))
+            }),
+        )?;
     }
     if columns.iter().any(|it| !it.operations.is_empty()) {
-        line(out, "  everything else", columns.iter().map(|it| {
-            let known: f64 = it.operations.iter().map(|part| part.us.median).sum();
-            share((it.total_us.median - known).max(0.0), it)
-        }))?;
+        line(
+            out,
+            "  everything else",
+            columns.iter().map(|it| {
+                let known: f64 = it.operations.iter().map(|part| part.us.median).sum();
+                share((it.total_us.median - known).max(0.0), it)
+            }),
+        )?;
     }
     writeln!(out)
 }
@@ -85,11 +128,7 @@ fn names<'a>(parts: impl Iterator<Item = &'a Vec<Part>>) -> Vec<String> {
     names
 }
 
-fn line(
-    out: &mut impl Write,
-    name: &str,
-    cells: impl Iterator<Item = String>,
-) -> io::Result<()> {
+fn line(out: &mut impl Write, name: &str, cells: impl Iterator<Item = String>) -> io::Result<()> {
     write!(out, "{name:<NAME$}")?;
     for cell in cells {
         write!(out, " {cell:>COLUMN$}")?;

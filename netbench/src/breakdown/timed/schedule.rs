@@ -119,7 +119,9 @@ struct Expander(Box<dyn HkdfExpander>);
 
 impl HkdfExpander for Expander {
     fn expand_slice(&self, info: &[&[u8]], output: &mut [u8]) -> Result<(), OutputLengthError> {
-        timed(Operation::KeyDerivation, || self.0.expand_slice(info, output))
+        timed(Operation::KeyDerivation, || {
+            self.0.expand_slice(info, output)
+        })
     }
 
     fn expand_block(&self, info: &[&[u8]]) -> OkmBlock {

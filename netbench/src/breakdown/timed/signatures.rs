@@ -18,7 +18,10 @@ type Algorithms = &'static [&'static dyn SignatureVerificationAlgorithm];
 static ALGORITHMS: LazyLock<WebPkiSupportedAlgorithms> = LazyLock::new(|| {
     let plain = default_provider().signature_verification_algorithms;
     let mapping = plain.mapping.iter().map(|(scheme, algorithms)| {
-        (*scheme, timed_form(algorithms, Operation::HandshakeVerification))
+        (
+            *scheme,
+            timed_form(algorithms, Operation::HandshakeVerification),
+        )
     });
     WebPkiSupportedAlgorithms {
         all: timed_form(plain.all, Operation::ChainVerification),

@@ -14,6 +14,7 @@
 pub mod axes;
 mod bulk;
 mod certificate;
+mod certificates;
 mod cli;
 mod client;
 mod coordinate;

@@ -3,6 +3,11 @@
 //!
 //! Everything runs on one thread, in a `LocalSet`: nothing here is `Send`.
 
+mod failures;
+mod hybriq;
+mod list;
+mod tcp_tls;
+
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -14,6 +19,14 @@ use serde::{Deserialize, Serialize};
 use crate::Failure;
 use crate::axes::Cell;
 use crate::outcome::Failed;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use list::{driver, version};
+
+/// The application protocol of both ends.
+pub(crate) const ALPN: &str = "netbench";
 
 /// What an object-safe async method returns.
 pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failed>> + 'a>>;
@@ -91,6 +104,11 @@ pub(crate) trait Connection {
     /// What this end sent and received for it so far, also once it has ended.
     fn stats(&self) -> Stats;
 
+    /// The name the client asked for, as the server sees it. `None`: the stack does not tell.
+    fn server_name(&self) -> Option<String> {
+        None
+    }
+
     /// Whether the client has a ticket for the next connection; true where the stack does not tell.
     fn has_ticket(&self) -> bool;
 
@@ -109,6 +127,13 @@ pub(crate) trait Writer {
 
     /// Ends it. Does not wait for the peer.
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>>;
+
+    /// Waits until the peer has acknowledged everything, the end included; at once where the stack
+    /// does not tell. A connection that is closed before may lose what was sent.
+    fn poll_acknowledged(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+        let _ = cx;
+        Poll::Ready(Ok(()))
+    }
 
     /// Gives it up.
     fn reset(&mut self, code: u64);
@@ -161,6 +186,19 @@ pub(crate) struct Transport {
     pub(crate) idle_timeout_ms: Option<u64>,
     /// Streams of each kind that the peer may have open at once.
     pub(crate) max_streams: Option<u64>,
+    /// What the scenario opens on each connection. A stack over TCP needs no framing for one.
+    #[serde(default)]
+    pub(crate) streams: Streams,
+}
+
+/// How many streams a connection carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Streams {
+    /// One, bidirectional, opened by the client.
+    One,
+    /// Any.
+    #[default]
+    Many,
 }
 
 /// What a handshake came to. `None` and the empty text: the stack does not tell.
@@ -196,3 +234,16 @@ pub(crate) struct Traffic {
     pub(crate) received_datagrams: u64,
     pub(crate) received_bytes: u64,
 }
+
+/// Lets other tasks run until that is so, but not for ever.
+async fn yield_until(is_so: impl Fn() -> bool) {
+    for _ in 0..YIELDS {
+        if is_so() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A stack that has something to send does so when its task runs next.
+const YIELDS: u32 = 64;

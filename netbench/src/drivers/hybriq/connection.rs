@@ -1,0 +1,210 @@
+use std::cell::Cell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use hybriq::{
+    By, ConnectError, ConnectionError, EarlyData, ReadError, RecvStream, SendDatagramError,
+    SendStream, WriteError,
+};
+
+use super::super::{
+    Answer, Connection, Negotiated, Reader, Stats, Traffic, Writer, failures, yield_until,
+};
+use crate::outcome::{Failed, Kind};
+
+/// A connection whose handshake is complete.
+pub(super) struct Opened {
+    connection: hybriq::Connection,
+    /// What was sent when this end closed it.
+    sent_at_close: Cell<Option<u64>>,
+}
+
+impl Opened {
+    pub(super) fn begin(
+        connecting: hybriq::Connecting,
+        _early: bool,
+    ) -> Pin<Box<dyn Future<Output = Result<Rc<dyn Connection>, Failed>>>> {
+        Box::pin(async move {
+            let connection = connecting.await.map_err(failed_to_connect)?;
+            Ok(Rc::new(Self {
+                connection,
+                sent_at_close: Cell::new(None),
+            }) as Rc<dyn Connection>)
+        })
+    }
+}
+
+impl Connection for Opened {
+    fn established(&self) -> Answer<'_, Negotiated> {
+        Box::pin(async {
+            let handshake = self.connection.handshake();
+            Ok(Negotiated {
+                group: handshake.key_exchange.group.to_string(),
+                hello_retry: Some(handshake.key_exchange.hello_retry),
+                suite: handshake.suite.to_string(),
+                signature: handshake
+                    .signature_scheme
+                    .map_or_else(String::new, |scheme| scheme.to_string()),
+                resumed: Some(handshake.resumed),
+                early_data: Some(handshake.early_data == EarlyData::Accepted),
+            })
+        })
+    }
+
+    fn open_bidi(&self) -> Answer<'_, (Box<dyn Writer>, Box<dyn Reader>)> {
+        Box::pin(async { Ok(both(self.connection.open_bidi().await.map_err(ended)?)) })
+    }
+
+    fn open_uni(&self) -> Answer<'_, Box<dyn Writer>> {
+        Box::pin(async {
+            let stream = self.connection.open_uni().await.map_err(ended)?;
+            Ok(Box::new(stream) as Box<dyn Writer>)
+        })
+    }
+
+    fn accept_bidi(&self) -> Answer<'_, Option<(Box<dyn Writer>, Box<dyn Reader>)>> {
+        Box::pin(async {
+            Ok(self
+                .connection
+                .accept_bidi()
+                .await
+                .map_err(ended)?
+                .map(both))
+        })
+    }
+
+    fn accept_uni(&self) -> Answer<'_, Option<Box<dyn Reader>>> {
+        Box::pin(async {
+            let stream = self.connection.accept_uni().await.map_err(ended)?;
+            Ok(stream.map(|stream| Box::new(stream) as Box<dyn Reader>))
+        })
+    }
+
+    fn send_datagram(&self, data: Bytes) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let sent = self.connection.send_datagram_wait(data).await;
+            sent.map_err(|error| match error {
+                SendDatagramError::Connection(error) => ended(error),
+                SendDatagramError::ZeroRttRejected => early_data_rejected(),
+                error => Failed::other(error),
+            })
+        })
+    }
+
+    fn receive_datagram(&self) -> Answer<'_, Option<Bytes>> {
+        Box::pin(async { self.connection.recv_datagram().await.map_err(ended) })
+    }
+
+    fn stats(&self) -> Stats {
+        let stats = self.connection.stats();
+        Stats {
+            traffic: Some(Traffic {
+                sent_datagrams: stats.datagrams_sent,
+                sent_bytes: stats.bytes_sent,
+                received_datagrams: stats.datagrams_received,
+                received_bytes: stats.bytes_received,
+            }),
+            packets_sent: stats.packets_sent,
+            packets_lost: stats.packets_lost,
+            timeouts: stats.ptos,
+        }
+    }
+
+    fn has_ticket(&self) -> bool {
+        true
+    }
+
+    fn close(&self, code: u64) {
+        let sent = self.connection.stats().datagrams_sent;
+        self.sent_at_close.set(Some(sent));
+        self.connection.close(code, b"");
+    }
+
+    fn closed(&self) -> Answer<'_, ()> {
+        Box::pin(async {
+            let reason = self.connection.closed().await;
+            if let Some(sent) = self.sent_at_close.get() {
+                yield_until(|| self.connection.stats().datagrams_sent > sent).await;
+            }
+            if reason.is_clean() {
+                Ok(())
+            } else {
+                Err(ended(reason))
+            }
+        })
+    }
+}
+
+fn both((send, receive): (SendStream, RecvStream)) -> (Box<dyn Writer>, Box<dyn Reader>) {
+    (Box::new(send), Box::new(receive))
+}
+
+impl Writer for SendStream {
+    fn poll_send(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<Result<(), Failed>> {
+        self.poll_write_chunk(cx, data)
+            .map_ok(|_| ())
+            .map_err(not_written)
+    }
+
+    fn poll_finish(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+        self.finish();
+        Poll::Ready(Ok(()))
+    }
+
+    fn reset(&mut self, code: u64) {
+        SendStream::reset(self, code);
+    }
+}
+
+impl Reader for RecvStream {
+    fn poll_receive(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+    ) -> Poll<Result<Option<Bytes>, Failed>> {
+        Poll::Ready(ready!(self.poll_read_chunk(cx, max)).map_err(not_read))
+    }
+}
+
+fn not_written(error: WriteError) -> Failed {
+    match error {
+        WriteError::Connection(error) => ended(error),
+        WriteError::Stopped(_) => Failed::new(Kind::Reset, error),
+        WriteError::ZeroRttRejected => early_data_rejected(),
+        error => Failed::other(error),
+    }
+}
+
+fn not_read(error: ReadError) -> Failed {
+    match error {
+        ReadError::Connection(error) => ended(error),
+        ReadError::Reset(_) => Failed::new(Kind::Reset, error),
+        ReadError::ZeroRttRejected => early_data_rejected(),
+        error => Failed::other(error),
+    }
+}
+
+fn early_data_rejected() -> Failed {
+    Failed::new(Kind::EarlyDataRejected, "the server refused 0-RTT data")
+}
+
+pub(super) fn failed_to_connect(error: ConnectError) -> Failed {
+    match error {
+        ConnectError::Connection(error) => ended(error),
+        error => Failed::other(error),
+    }
+}
+
+/// Why a connection is over.
+fn ended(error: ConnectionError) -> Failed {
+    match &error {
+        ConnectionError::Application { code, .. } => Failed::new(Kind::Application(*code), error),
+        ConnectionError::Transport { code, .. } => failures::transport(code.0, error),
+        ConnectionError::KeyExchangeRefused { .. } => failures::alert(40, error),
+        ConnectionError::Reset => Failed::new(Kind::Reset, error),
+        ConnectionError::TimedOut => Failed::new(Kind::Timeout, error),
+        _ => Failed::other(error),
+    }
+}

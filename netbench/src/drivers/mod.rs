@@ -8,7 +8,6 @@ mod hybriq;
 mod list;
 pub(crate) mod rustls_config;
 mod rustls_watch;
-mod tcp_tls;
 
 use std::net::SocketAddr;
 use std::pin::Pin;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::breakdown;
 use crate::link::{Link, UNITS};
 use crate::links::Links;
 use crate::{remote, reproduce};
@@ -51,6 +52,8 @@ pub(crate) enum Command {
 pub(crate) enum Scenario {
     #[command(flatten)]
     PerGroup(PerGroup),
+    /// Where a handshake's time goes: each TLS message and each operation, without a network.
+    HandshakeBreakdown(Box<breakdown::Args>),
     /// Downloads over emulated links, ours beside other stacks'.
     Links(Links),
 }

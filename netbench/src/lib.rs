@@ -12,6 +12,7 @@
 //! ```
 
 pub mod axes;
+mod breakdown;
 mod bulk;
 mod certificate;
 mod certificates;
@@ -60,6 +61,9 @@ pub fn main() -> ExitCode {
         Command::Run {
             scenario: Scenario::PerGroup(scenario),
         } => single_threaded(coordinate::run(scenario)),
+        Command::Run {
+            scenario: Scenario::HandshakeBreakdown(args),
+        } => breakdown::run(&args),
         Command::Drivers => terminal::print(|out| write!(out, "{}", links::stacks::list()))
             .map(|()| ExitCode::SUCCESS),
         Command::Link(link) => single_threaded(link::run(*link)),

@@ -117,7 +117,10 @@ fn another_version_is_told_both_versions() {
     let agent = Agent::start(&[]);
     let (_, answer) = Control::greet(&agent, &json!({ "netbench": "99.0.0\u{7}" }));
     let line = refusal(&answer);
-    assert!(line.contains("99.0.0 ") && line.contains(env!("CARGO_PKG_VERSION")), "{line}");
+    assert!(
+        line.contains("99.0.0 ") && line.contains(env!("CARGO_PKG_VERSION")),
+        "{line}"
+    );
     let (_, answer) = Control::greet(&agent, &json!({ "protocol": 4_000_000 }));
     assert!(refusal(&answer).contains("protocol 4000000"));
 }
@@ -127,7 +130,10 @@ fn an_agent_that_is_full_or_meant_for_others_says_so() {
     let agent = Agent::start(&["--sessions", "1", "--server-id", "1"]);
     let (_, answer) = Control::greet(&agent, &json!({ "server": 0 }));
     assert!(refusal(&answer).contains("SERVER_1"), "{answer}");
-    let (_, answer) = Control::greet(&agent, &json!({ "server": 1, "fleet": { "size": 3, "client": 0 } }));
+    let (_, answer) = Control::greet(
+        &agent,
+        &json!({ "server": 1, "fleet": { "size": 3, "client": 0 } }),
+    );
     assert!(refusal(&answer).contains("--fleet"), "{answer}");
     let (first, answer) = Control::greet(&agent, &json!({ "server": 1 }));
     assert!(answer.get("Ok").is_some(), "{answer}");
@@ -135,7 +141,12 @@ fn an_agent_that_is_full_or_meant_for_others_says_so() {
     assert!(refusal(&answer).contains("--sessions"), "{answer}");
     // The place is free again once the first has left; when, only the agent knows.
     drop(first);
-    let again = (0..1000).any(|_| Control::greet(&agent, &json!({ "server": 1 })).1.get("Ok").is_some());
+    let again = (0..1000).any(|_| {
+        Control::greet(&agent, &json!({ "server": 1 }))
+            .1
+            .get("Ok")
+            .is_some()
+    });
     assert!(again);
 }
 
@@ -149,7 +160,10 @@ fn a_port_for_everybody_needs_a_token() {
             .unwrap();
         assert!(!refused.status.success());
         let line = only_line(&refused.stderr);
-        assert!(line.contains("--token") && line.contains("--no-token"), "{line}");
+        assert!(
+            line.contains("--token") && line.contains("--no-token"),
+            "{line}"
+        );
     }
     Agent::start(&["--listen", "0.0.0.0:0", "--no-token"]);
     Agent::start(&["--listen", "[::]:0", "--token", "correct horse"]);

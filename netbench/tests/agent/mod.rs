@@ -5,25 +5,25 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-pub const NETBENCH: &str = env!("CARGO_BIN_EXE_netbench");
+pub(crate) const NETBENCH: &str = env!("CARGO_BIN_EXE_netbench");
 
 /// How long anything may take: no measure, only an end to waiting.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Ends with this.
-pub struct Agent {
-    pub child: Child,
-    pub address: SocketAddr,
+pub(crate) struct Agent {
+    pub(crate) child: Child,
+    pub(crate) address: SocketAddr,
 }
 
 impl Agent {
     /// On a free port of the loopback interface, unless the arguments say otherwise.
-    pub fn start(args: &[&str]) -> Self {
+    pub(crate) fn start(args: &[&str]) -> Self {
         Self::with(Command::new(NETBENCH), args)
     }
 
     /// Started by a command that runs `netbench`.
-    pub fn with(mut command: Command, args: &[&str]) -> Self {
+    pub(crate) fn with(mut command: Command, args: &[&str]) -> Self {
         command.arg("server").args(args);
         if !args.contains(&"--listen") {
             command.args(["--listen", "127.0.0.1:0"]);
@@ -51,7 +51,7 @@ impl Drop for Agent {
 }
 
 /// What netbench complained about, which is one line.
-pub fn only_line(stderr: &[u8]) -> String {
+pub(crate) fn only_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     assert_eq!(text.lines().count(), 1, "{text}");
     text.trim().to_owned()

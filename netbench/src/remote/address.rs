@@ -64,7 +64,9 @@ impl FromStr for Target {
             // Displayed without brackets, which a lookup wants; a zone is kept.
             let host = match address {
                 SocketAddr::V4(v4) => v4.ip().to_string(),
-                SocketAddr::V6(v6) if v6.scope_id() != 0 => format!("{}%{}", v6.ip(), v6.scope_id()),
+                SocketAddr::V6(v6) if v6.scope_id() != 0 => {
+                    format!("{}%{}", v6.ip(), v6.scope_id())
+                }
                 SocketAddr::V6(v6) => v6.ip().to_string(),
             };
             return Ok(Self {
@@ -147,7 +149,15 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Target>().unwrap().to_string(), meant);
         }
-        for wrong in ["", ":1", "host:", "host:port", "host:70000", "a b:1", "http://host:1"] {
+        for wrong in [
+            "",
+            ":1",
+            "host:",
+            "host:port",
+            "host:70000",
+            "a b:1",
+            "http://host:1",
+        ] {
             assert!(wrong.parse::<Target>().is_err(), "{wrong}");
         }
     }

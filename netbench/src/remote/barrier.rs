@@ -154,9 +154,15 @@ mod tests {
     fn a_client_that_leaves_is_not_waited_for() {
         let mut barrier = of_two();
         assert!(barrier.say(0, &measure(3)).unwrap().is_none());
-        assert!(matches!(barrier.leave(1), Some(ToServer::Measure { after: 3 })));
+        assert!(matches!(
+            barrier.leave(1),
+            Some(ToServer::Measure { after: 3 })
+        ));
         assert_eq!(barrier.left(), [1]);
-        assert!(matches!(barrier.say(0, &stop(9)), Ok(Some(ToServer::Stop { after: 9 }))));
+        assert!(matches!(
+            barrier.say(0, &stop(9)),
+            Ok(Some(ToServer::Stop { after: 9 }))
+        ));
         assert!(barrier.leave(0).is_none());
         assert!(barrier.is_empty());
     }

@@ -61,6 +61,17 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
+    /// Reads all there is and keeps nothing.
+    pub(super) async fn discard(&mut self) {
+        loop {
+            self.buffer.clear();
+            self.buffer.reserve(8 << 10);
+            if !matches!(self.from.read_buf(&mut self.buffer).await, Ok(1..)) {
+                return;
+            }
+        }
+    }
+
     fn text(&self, line: &[u8]) -> io::Result<String> {
         if line.len() > self.limit {
             return Err(self.too_long());

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use serde::de::DeserializeOwned;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -20,6 +21,9 @@ use crate::engine::ToServer;
 
 /// How long a controller may take to say who it is and what it wants.
 const GREETING: Duration = Duration::from_secs(10);
+
+/// How long one that was refused may take to hang up.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// How often each end says that it is there.
 pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
@@ -57,6 +61,7 @@ pub(super) async fn attend(
     if let Some(refused) = refused {
         agent.complain(&format!("{peer}: {refused}"));
         let _ = write_value(&mut control.to, &Err::<(), _>(refused)).await;
+        control.hang_up().await;
     }
 }
 
@@ -147,6 +152,13 @@ impl Control {
                 () = sleep_until(heard + silence) => return Err(silent(silence)),
             }
         }
+    }
+
+    /// Reads away what the peer still says, for a moment: a connection that is closed with bytes
+    /// unread is reset, and the peer would not read why.
+    async fn hang_up(&mut self) {
+        let _ = self.to.shutdown().await;
+        let _ = timeout(LINGER, self.from.discard()).await;
     }
 
     async fn tell<T: serde::Serialize>(&mut self, said: &T) -> Result<(), String> {

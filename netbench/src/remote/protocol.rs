@@ -118,7 +118,11 @@ fn check(who: &str, netbench: &str, protocol: u32) -> Result<(), String> {
     if netbench == ours && protocol == PROTOCOL {
         return Ok(());
     }
-    let theirs: String = netbench.chars().filter(|c| !c.is_control()).take(40).collect();
+    let theirs: String = netbench
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(40)
+        .collect();
     Err(format!(
         "{who} is netbench {theirs} with protocol {protocol}, this is netbench {ours} with \
          protocol {PROTOCOL}: install the same on both hosts"
@@ -134,9 +138,17 @@ mod tests {
         let newer = r#"{"netbench":"9.9.9","protocol":7,"unheard_of":[1]}"#;
         let welcome: Welcome = serde_json::from_str(newer).unwrap();
         let refused = welcome.check().unwrap_err();
-        assert!(refused.contains("the agent is netbench 9.9.9 with protocol 7"), "{refused}");
+        assert!(
+            refused.contains("the agent is netbench 9.9.9 with protocol 7"),
+            "{refused}"
+        );
         let hello: Hello = serde_json::from_str(newer).unwrap();
-        assert!(hello.check().unwrap_err().contains("the client is netbench 9.9.9"));
+        assert!(
+            hello
+                .check()
+                .unwrap_err()
+                .contains("the client is netbench 9.9.9")
+        );
         assert_eq!(Welcome::new(None).check(), Ok(()));
     }
 }

@@ -28,7 +28,12 @@ pub(crate) struct ServerArgs {
     pub(crate) data_port: u16,
 
     /// A secret that clients must know. It does not hide what is measured.
-    #[arg(long, value_name = "TEXT", env = "NETBENCH_TOKEN", hide_env_values = true)]
+    #[arg(
+        long,
+        value_name = "TEXT",
+        env = "NETBENCH_TOKEN",
+        hide_env_values = true
+    )]
     pub(crate) token: Option<Token>,
 
     /// Lets anybody in who can reach the port.
@@ -111,7 +116,10 @@ impl ServerArgs {
     async fn bind(&self) -> Result<TcpListener, Failure> {
         let addresses = match &self.listen {
             Some(target) => target.resolve().await?,
-            None => vec![SocketAddr::from(([127, 0, 0, 1], self.port.unwrap_or(PORT)))],
+            None => vec![SocketAddr::from((
+                [127, 0, 0, 1],
+                self.port.unwrap_or(PORT),
+            ))],
         };
         for address in &addresses {
             self.check_reach(*address)?;

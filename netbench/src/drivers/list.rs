@@ -15,6 +15,8 @@ pub(crate) const NAMES: [(&str, Option<&str>); 3] = [
 pub(crate) fn driver(name: &str) -> Result<Box<dyn Driver>, Failure> {
     match name {
         "hybriq" => Ok(Box::new(Hybriq)),
+        #[cfg(feature = "quinn")]
+        "quinn" => Ok(Box::new(super::quinn::Quinn)),
         _ => Err(missing(name).into()),
     }
 }

@@ -6,8 +6,12 @@
 mod failures;
 mod hybriq;
 mod list;
-pub(crate) mod rustls_config;
+#[cfg(feature = "quinn")]
+mod quinn;
+mod rustls_config;
 mod rustls_watch;
+#[cfg_attr(not(feature = "quinn"), expect(dead_code, reason = "for features"))]
+mod udp;
 
 use std::net::SocketAddr;
 use std::pin::Pin;

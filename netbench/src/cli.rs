@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::breakdown;
 use crate::link::{Link, UNITS};
 use crate::links::Links;
-use crate::reproduce;
+use crate::{remote, reproduce};
 
 /// Measures QUIC connections per key-exchange group, and emulates links to measure them over.
 #[derive(Parser)]
@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Link(Box<Link>),
     /// Lists the QUIC stacks that are built in, and how to get the others.
     Drivers,
+    /// Runs servers for clients on other hosts.
+    Server(remote::ServerArgs),
     /// Repeats published experiments, and shows the published figures beside ours.
     Reproduce(reproduce::Args),
     /// The server process of a run.

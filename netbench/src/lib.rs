@@ -33,6 +33,7 @@ mod pair;
 mod pipe;
 mod process;
 mod progress;
+mod remote;
 mod report;
 mod reproduce;
 mod results;
@@ -66,6 +67,7 @@ pub fn main() -> ExitCode {
         Command::Drivers => terminal::print(|out| write!(out, "{}", links::stacks::list()))
             .map(|()| ExitCode::SUCCESS),
         Command::Link(link) => single_threaded(link::run(*link)),
+        Command::Server(args) => single_threaded(remote::serve(args)),
         Command::Reproduce(args) => single_threaded(reproduce::run(args)),
         Command::Serve => child(server::serve()),
         Command::Drive => child(client::drive()),

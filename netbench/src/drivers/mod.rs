@@ -6,6 +6,8 @@
 mod failures;
 mod hybriq;
 mod list;
+pub(crate) mod rustls_config;
+mod rustls_watch;
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -219,6 +221,21 @@ pub(crate) struct Traffic {
     pub(crate) sent_bytes: u64,
     pub(crate) received_datagrams: u64,
     pub(crate) received_bytes: u64,
+}
+
+/// The group whose share a client sends first, so that the server answers with a HelloRetryRequest;
+/// `None`: it is to send none but the wanted one.
+fn first_share(cell: &Cell) -> Option<&'static str> {
+    const CLASSICAL: [&str; 3] = ["X25519", "secp256r1", "secp384r1"];
+    if !cell.hello_retry {
+        return None;
+    }
+    // s2n-tls takes any share of its policy before it asks for another; it has no MLKEM768.
+    Some(match (cell.group.as_str(), cell.provider.as_str()) {
+        (group, "s2n-tls") if CLASSICAL.contains(&group) => "MLKEM768",
+        ("X25519", _) => "secp256r1",
+        _ => "X25519",
+    })
 }
 
 /// Lets other tasks run until that is so, but not for ever.

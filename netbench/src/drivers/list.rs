@@ -2,13 +2,16 @@
 
 use super::Driver;
 use super::hybriq::Hybriq;
+use super::tcp_tls::TcpTls;
 use crate::Failure;
 
 /// Every stack there is, and the feature that builds it in.
-pub(crate) const NAMES: [(&str, Option<&str>); 3] = [
+pub(crate) const NAMES: [(&str, Option<&str>); 5] = [
     ("hybriq", None),
+    ("quiche", Some("quiche")),
     ("quinn", Some("quinn")),
     ("s2n-quic", Some("s2n-quic")),
+    ("tcp-tls", None),
 ];
 
 /// The driver of that name.
@@ -17,6 +20,7 @@ pub(crate) fn driver(name: &str) -> Result<Box<dyn Driver>, Failure> {
         "hybriq" => Ok(Box::new(Hybriq)),
         #[cfg(feature = "quinn")]
         "quinn" => Ok(Box::new(super::quinn::Quinn)),
+        "tcp-tls" => Ok(Box::new(TcpTls)),
         _ => Err(missing(name).into()),
     }
 }

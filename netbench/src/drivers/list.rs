@@ -17,6 +17,8 @@ pub(crate) fn driver(name: &str) -> Result<Box<dyn Driver>, Failure> {
         "hybriq" => Ok(Box::new(Hybriq)),
         #[cfg(feature = "quinn")]
         "quinn" => Ok(Box::new(super::quinn::Quinn)),
+        #[cfg(feature = "s2n-quic")]
+        "s2n-quic" => Ok(Box::new(super::s2n_quic::S2nQuic)),
         _ => Err(missing(name).into()),
     }
 }

@@ -37,6 +37,7 @@ mod remote;
 mod report;
 mod reproduce;
 mod results;
+mod run;
 pub mod scenario;
 mod server;
 mod terminal;
@@ -64,6 +65,12 @@ pub fn main() -> ExitCode {
         Command::Run {
             scenario: Scenario::HandshakeBreakdown(args),
         } => breakdown::run(&args),
+        Command::Measure {
+            scenario: run::Run::Scenario(request),
+        } => single_threaded(run::run(*request)),
+        Command::Measure {
+            scenario: run::Run::Links(links),
+        } => single_threaded(links::run(links)),
         Command::Drivers => terminal::print(|out| write!(out, "{}", links::stacks::list()))
             .map(|()| ExitCode::SUCCESS),
         Command::Link(link) => single_threaded(link::run(*link)),

@@ -199,7 +199,7 @@ fn early_data_rejected() -> Failed {
     Failed::new(Kind::EarlyDataRejected, "the server refused 0-RTT data")
 }
 
-pub(super) fn failed_to_connect(error: ConnectError) -> Failed {
+fn failed_to_connect(error: ConnectError) -> Failed {
     match error {
         ConnectError::Connection(error) => ended(error),
         error => Failed::other(error),

@@ -10,9 +10,9 @@ mod list;
 mod quinn;
 mod rustls_config;
 mod rustls_watch;
+mod tcp_tls;
 #[cfg_attr(not(feature = "quinn"), expect(dead_code, reason = "for features"))]
 mod udp;
-mod tcp_tls;
 
 use std::net::SocketAddr;
 use std::pin::Pin;

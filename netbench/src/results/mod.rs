@@ -96,7 +96,7 @@ pub(crate) struct Repetition {
     /// time.
     #[serde(default)]
     pub(crate) unix_ms: f64,
-    /// Which of the server processes of a fleet it shared.
+    /// Which of the server processes of its fleet it shared with others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) round: Option<u64>,
     /// Wall time of the measurement.

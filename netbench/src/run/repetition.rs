@@ -53,6 +53,12 @@ struct Begun {
     servers: Vec<Elsewhere>,
 }
 
+impl Begun {
+    fn round(&self) -> Option<u64> {
+        self.servers.first().map(|server| server.round)
+    }
+}
+
 /// How long the end of the last connection may take to be reported.
 const REPORT: Duration = Duration::from_secs(10);
 
@@ -72,7 +78,7 @@ impl Task<'_> {
         let repetition = &mut measured.repetition;
         repetition.started_ms = begun.started_ms;
         repetition.unix_ms = begun.unix_ms;
-        repetition.round = begun.servers.first().map(|server| server.round);
+        repetition.round = self.place.fleet().and(begun.round());
         if let Some(error) = error {
             if repetition.completed() + repetition.failed() == 0 {
                 return Err(error);

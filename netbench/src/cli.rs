@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::breakdown;
 use crate::link::{Link, UNITS};
 use crate::links::Links;
-use crate::{remote, reproduce};
+use crate::{merge, remote, reproduce};
 
 /// Measures QUIC connections per key-exchange group, and emulates links to measure them over.
 #[derive(Parser)]
@@ -38,6 +38,10 @@ pub(crate) enum Command {
     Drivers,
     /// Runs servers for clients on other hosts.
     Server(remote::ServerArgs),
+    /// Runs a scenario against servers on other hosts.
+    Client(remote::ClientArgs),
+    /// Adds up the results of several clients.
+    Merge(merge::Args),
     /// Repeats published experiments, and shows the published figures beside ours.
     Reproduce(reproduce::Args),
     /// The server process of a run.

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::breakdown;
 use crate::link::{Link, UNITS};
 use crate::links::Links;
+use crate::{remote, reproduce};
 
 /// Measures QUIC connections per key-exchange group, and emulates links to measure them over.
 #[derive(Parser)]
@@ -28,6 +30,10 @@ pub(crate) enum Command {
     Link(Box<Link>),
     /// Lists the QUIC stacks that are built in, and how to get the others.
     Drivers,
+    /// Runs servers for clients on other hosts.
+    Server(remote::ServerArgs),
+    /// Repeats published experiments, and shows the published figures beside ours.
+    Reproduce(reproduce::Args),
     /// The server process of a run.
     #[command(hide = true)]
     Serve,
@@ -46,6 +52,8 @@ pub(crate) enum Command {
 pub(crate) enum Scenario {
     #[command(flatten)]
     PerGroup(PerGroup),
+    /// Where a handshake's time goes: each TLS message and each operation, without a network.
+    HandshakeBreakdown(Box<breakdown::Args>),
     /// Downloads over emulated links, ours beside other stacks'.
     Links(Links),
 }

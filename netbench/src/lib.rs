@@ -12,6 +12,7 @@
 //! ```
 
 pub mod axes;
+mod breakdown;
 mod bulk;
 mod certificate;
 mod certificates;
@@ -32,7 +33,9 @@ mod pair;
 mod pipe;
 mod process;
 mod progress;
+mod remote;
 mod report;
+mod reproduce;
 mod results;
 pub mod scenario;
 mod server;
@@ -58,9 +61,14 @@ pub fn main() -> ExitCode {
         Command::Run {
             scenario: Scenario::PerGroup(scenario),
         } => single_threaded(coordinate::run(scenario)),
+        Command::Run {
+            scenario: Scenario::HandshakeBreakdown(args),
+        } => breakdown::run(&args),
         Command::Drivers => terminal::print(|out| write!(out, "{}", links::stacks::list()))
             .map(|()| ExitCode::SUCCESS),
         Command::Link(link) => single_threaded(link::run(*link)),
+        Command::Server(args) => single_threaded(remote::serve(args)),
+        Command::Reproduce(args) => single_threaded(reproduce::run(args)),
         Command::Serve => child(server::serve()),
         Command::Drive => child(client::drive()),
         Command::LinkServer => child(links::child::serve()),

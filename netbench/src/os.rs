@@ -10,8 +10,21 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
-/// CPU time this process used so far, user and system.
-pub(crate) fn cpu_time() -> io::Result<Duration> {
+/// What this process used so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// CPU time in user mode.
+    pub(crate) user: Duration,
+    /// CPU time in the kernel.
+    pub(crate) system: Duration,
+    /// Times it waited.
+    pub(crate) voluntary_switches: u64,
+    /// Times it was made to.
+    pub(crate) involuntary_switches: u64,
+}
+
+/// What this process used so far.
+pub(crate) fn usage() -> io::Result<Usage> {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: the pointer is valid for one `rusage`, which the call fills where it returns 0.
     let usage = unsafe {
@@ -20,7 +33,17 @@ pub(crate) fn cpu_time() -> io::Result<Duration> {
         }
         usage.assume_init()
     };
-    Ok(duration(usage.ru_utime) + duration(usage.ru_stime))
+    Ok(Usage {
+        user: duration(usage.ru_utime),
+        system: duration(usage.ru_stime),
+        voluntary_switches: usage.ru_nvcsw.unsigned_abs(),
+        involuntary_switches: usage.ru_nivcsw.unsigned_abs(),
+    })
+}
+
+/// CPU time this process used so far, user and system.
+pub(crate) fn cpu_time() -> io::Result<Duration> {
+    usage().map(|usage| usage.user + usage.system)
 }
 
 fn duration(time: libc::timeval) -> Duration {

@@ -6,6 +6,8 @@
 mod failures;
 mod hybriq;
 mod list;
+pub(crate) mod rustls_config;
+mod rustls_watch;
 mod tcp_tls;
 
 use std::net::SocketAddr;
@@ -106,6 +108,11 @@ pub(crate) trait Connection {
     /// What this end sent and received for it so far, also once it has ended.
     fn stats(&self) -> Stats;
 
+    /// The name the client asked for, as the server sees it. `None`: the stack does not tell.
+    fn server_name(&self) -> Option<String> {
+        None
+    }
+
     /// Whether the client has a ticket for the next connection; true where the stack does not tell.
     fn has_ticket(&self) -> bool;
 
@@ -124,6 +131,13 @@ pub(crate) trait Writer {
 
     /// Ends it. Does not wait for the peer.
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>>;
+
+    /// Waits until the peer has acknowledged everything, the end included; at once where the stack
+    /// does not tell. A connection that is closed before may lose what was sent.
+    fn poll_acknowledged(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+        let _ = cx;
+        Poll::Ready(Ok(()))
+    }
 
     /// Gives it up.
     fn reset(&mut self, code: u64);
@@ -223,6 +237,21 @@ pub(crate) struct Traffic {
     pub(crate) sent_bytes: u64,
     pub(crate) received_datagrams: u64,
     pub(crate) received_bytes: u64,
+}
+
+/// The group whose share a client sends first, so that the server answers with a HelloRetryRequest;
+/// `None`: it is to send none but the wanted one.
+fn first_share(cell: &Cell) -> Option<&'static str> {
+    const CLASSICAL: [&str; 3] = ["X25519", "secp256r1", "secp384r1"];
+    if !cell.hello_retry {
+        return None;
+    }
+    // s2n-tls takes any share of its policy before it asks for another; it has no MLKEM768.
+    Some(match (cell.group.as_str(), cell.provider.as_str()) {
+        (group, "s2n-tls") if CLASSICAL.contains(&group) => "MLKEM768",
+        ("X25519", _) => "secp256r1",
+        _ => "X25519",
+    })
 }
 
 /// Lets other tasks run until that is so, but not for ever.

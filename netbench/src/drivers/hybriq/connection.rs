@@ -1,12 +1,12 @@
 use std::cell::Cell;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hybriq::{
-    By, ConnectError, ConnectionError, EarlyData, ReadError, RecvStream, SendDatagramError,
-    SendStream, WriteError,
+    ConnectError, ConnectionError, EarlyData, ReadError, RecvStream, SendDatagramError, SendStream,
+    WriteError,
 };
 
 use super::super::{
@@ -112,6 +112,10 @@ impl Connection for Opened {
         }
     }
 
+    fn server_name(&self) -> Option<String> {
+        self.connection.handshake().server_name.clone()
+    }
+
     fn has_ticket(&self) -> bool {
         true
     }
@@ -151,6 +155,11 @@ impl Writer for SendStream {
     fn poll_finish(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
         self.finish();
         Poll::Ready(Ok(()))
+    }
+
+    fn poll_acknowledged(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+        // The stream itself remembers whom to wake, so that the future need not be kept.
+        pin!(self.acknowledged()).poll(cx).map_err(not_written)
     }
 
     fn reset(&mut self, code: u64) {

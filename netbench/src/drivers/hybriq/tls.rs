@@ -5,13 +5,13 @@ use std::str::FromStr;
 use hybriq::tls::{ClientAuth, Suite};
 use hybriq::{Backend, ClientConfig, Group, Identity, KeyExchange, ServerConfig, Trust};
 
-use super::super::{ALPN, Role, Setup};
+use super::super::{ALPN, Role, Setup, first_share};
 use crate::Failure;
 use crate::axes::{Cell, Certificate, Resumption};
 
 /// Whether hybriq can play that role.
 pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
-    group(cell)?;
+    group(&cell.group)?;
     suite(&cell.suite)?;
     match (role, backend(cell)?) {
         (Role::Client, _) if cell.hello_retry && cell.resumption != Resumption::Full => Err(
@@ -26,7 +26,7 @@ pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
 
 /// What s2n-tls cannot do over QUIC.
 fn check_s2n(cell: &Cell) -> Result<(), Failure> {
-    let policy = s2n_policy(group(cell)?)?;
+    let policy = s2n_policy(group(&cell.group)?)?;
     let ml_dsa = [
         Certificate::MlDsa44,
         Certificate::MlDsa65,
@@ -57,7 +57,7 @@ fn check_s2n(cell: &Cell) -> Result<(), Failure> {
 
 pub(super) fn server(setup: &Setup) -> Result<ServerConfig, Failure> {
     let (cell, pem) = (&setup.cell, &setup.certificates);
-    let group = group(cell)?;
+    let group = group(&cell.group)?;
     let identity = Identity::from_pem(pem.server_chain.as_bytes(), pem.server_key.as_bytes())?;
     let config = ServerConfig::new(identity).alpn([ALPN]);
     let mut config = match backend(cell)? {
@@ -102,32 +102,26 @@ pub(super) fn client(setup: &Setup) -> Result<ClientConfig, Failure> {
 }
 
 /// The groups a client offers; it sends the share of the first.
-pub(in super::super) fn offer(cell: &Cell) -> Result<Vec<Group>, Failure> {
-    let wanted = group(cell)?;
-    if !cell.hello_retry {
-        return Ok(vec![wanted]);
-    }
-    // s2n-tls takes any share of its policy before it asks for another; it has no MLKEM768.
-    let other = match (wanted, cell.provider.as_str()) {
-        (group, "s2n-tls") if !group.is_post_quantum() => Group::MLKEM768,
-        (Group::X25519, _) => Group::SECP256R1,
-        _ => Group::X25519,
-    };
-    Ok(vec![other, wanted])
+fn offer(cell: &Cell) -> Result<Vec<Group>, Failure> {
+    let wanted = group(&cell.group)?;
+    Ok(match first_share(cell) {
+        Some(other) => vec![group(other)?, wanted],
+        None => vec![wanted],
+    })
 }
 
 /// The group of that name, one of the eight.
-pub(in super::super) fn group(cell: &Cell) -> Result<Group, Failure> {
-    Group::from_name(&cell.group)
+fn group(name: &str) -> Result<Group, Failure> {
+    Group::from_name(name)
         .filter(|group| Group::ALL.contains(group))
         .ok_or_else(|| {
             let valid = Group::ALL.map(|group| group.to_string()).join(", ");
-            format!("unknown group '{}'; valid: {valid}", cell.group).into()
+            format!("unknown group '{name}'; valid: {valid}").into()
         })
 }
 
 /// The cipher suite of that IANA name.
-pub(in super::super) fn suite(name: &str) -> Result<Suite, Failure> {
+fn suite(name: &str) -> Result<Suite, Failure> {
     let all = [
         Suite::Aes128GcmSha256,
         Suite::Aes256GcmSha384,

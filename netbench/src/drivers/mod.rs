@@ -15,9 +15,6 @@ mod s2n_quic;
 mod tcp_tls;
 #[cfg_attr(not(feature = "quinn"), expect(dead_code, reason = "for features"))]
 mod udp;
-pub(crate) mod rustls_config;
-mod rustls_watch;
-mod tcp_tls;
 
 use std::net::SocketAddr;
 use std::pin::Pin;

@@ -18,7 +18,7 @@ pub(crate) struct Outputs {
 
 impl Outputs {
     /// Whether all of them can be written, before anything is measured in vain.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         let files = [
             ("--json", &self.json),
             ("--csv", &self.csv),
@@ -46,7 +46,7 @@ impl Outputs {
     }
 
     /// Writes all files.
-    pub(super) fn write(&self, results: &Results) -> Result<(), Failure> {
+    pub(crate) fn write(&self, results: &Results) -> Result<(), Failure> {
         if let Some(path) = &self.json {
             write_json(path, results)?;
         }

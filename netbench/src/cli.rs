@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::link::{Link, UNITS};
 use crate::links::Links;
+use crate::page::Report;
 
 /// Measures QUIC connections per key-exchange group, and emulates links to measure them over.
 #[derive(Parser)]
@@ -28,6 +29,7 @@ pub(crate) enum Command {
     Link(Box<Link>),
     /// Lists the QUIC stacks that are built in, and how to get the others.
     Drivers,
+    Report(Report),
     /// The server process of a run.
     #[command(hide = true)]
     Serve,

@@ -14,6 +14,7 @@
 pub mod axes;
 mod bulk;
 mod certificate;
+mod charts;
 mod cli;
 mod client;
 mod coordinate;
@@ -27,15 +28,21 @@ mod measure;
 mod message;
 mod os;
 mod outcome;
+mod page;
 mod pair;
 mod pipe;
 mod process;
 mod progress;
+mod ratio;
 mod report;
 mod results;
 pub mod scenario;
 mod server;
 mod terminal;
+
+#[cfg(test)]
+#[path = "../tests/synthetic/mod.rs"]
+mod synthetic;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -60,6 +67,7 @@ pub fn main() -> ExitCode {
         Command::Drivers => terminal::print(|out| write!(out, "{}", links::stacks::list()))
             .map(|()| ExitCode::SUCCESS),
         Command::Link(link) => single_threaded(link::run(*link)),
+        Command::Report(report) => report.run(),
         Command::Serve => child(server::serve()),
         Command::Drive => child(client::drive()),
         Command::LinkServer => child(links::child::serve()),

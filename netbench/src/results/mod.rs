@@ -1,6 +1,7 @@
 //! What was measured, as it stands in the JSON file. Everything else (tables, CSV, the HTML report,
 //! `compare`, `merge`) is made from this.
 
+mod file;
 mod histogram;
 mod metrics;
 

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::compare::Compare;
+use crate::csv::Csv;
 use crate::link::{Link, UNITS};
 use crate::links::Links;
 use crate::page::Report;
@@ -30,6 +32,8 @@ pub(crate) enum Command {
     /// Lists the QUIC stacks that are built in, and how to get the others.
     Drivers,
     Report(Report),
+    Compare(Compare),
+    Csv(Csv),
     /// The server process of a run.
     #[command(hide = true)]
     Serve,

@@ -17,7 +17,9 @@ mod certificate;
 mod charts;
 mod cli;
 mod client;
+mod compare;
 mod coordinate;
+mod csv;
 mod drivers;
 mod engine;
 mod groups;
@@ -68,6 +70,8 @@ pub fn main() -> ExitCode {
             .map(|()| ExitCode::SUCCESS),
         Command::Link(link) => single_threaded(link::run(*link)),
         Command::Report(report) => report.run(),
+        Command::Compare(compare) => compare.run(),
+        Command::Csv(csv) => csv.run(),
         Command::Serve => child(server::serve()),
         Command::Drive => child(client::drive()),
         Command::LinkServer => child(links::child::serve()),

@@ -9,6 +9,11 @@ use crate::breakdown;
 use crate::link::{Link, UNITS};
 use crate::links::Links;
 use crate::{merge, remote, reproduce};
+use crate::compare::Compare;
+use crate::csv::Csv;
+use crate::link::{Link, UNITS};
+use crate::links::Links;
+use crate::page::Report;
 
 /// Measures QUIC connections per key-exchange group, and emulates links to measure them over.
 #[derive(Parser)]
@@ -44,6 +49,9 @@ pub(crate) enum Command {
     Merge(merge::Args),
     /// Repeats published experiments, and shows the published figures beside ours.
     Reproduce(reproduce::Args),
+    Report(Report),
+    Compare(Compare),
+    Csv(Csv),
     /// The server process of a run.
     #[command(hide = true)]
     Serve,

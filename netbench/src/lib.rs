@@ -16,9 +16,12 @@ mod breakdown;
 mod bulk;
 mod certificate;
 mod certificates;
+mod charts;
 mod cli;
 mod client;
+mod compare;
 mod coordinate;
+mod csv;
 mod drivers;
 mod engine;
 mod groups;
@@ -30,11 +33,13 @@ mod merge;
 mod message;
 mod os;
 mod outcome;
+mod page;
 mod pair;
 mod pipe;
 mod process;
 mod progress;
 mod remote;
+mod ratio;
 mod report;
 mod reproduce;
 mod results;
@@ -42,6 +47,10 @@ mod run;
 pub mod scenario;
 mod server;
 mod terminal;
+
+#[cfg(test)]
+#[path = "../tests/synthetic/mod.rs"]
+mod synthetic;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -79,6 +88,9 @@ pub fn main() -> ExitCode {
         Command::Client(args) => client_of_others(args),
         Command::Merge(args) => merge::run(&args),
         Command::Reproduce(args) => single_threaded(reproduce::run(args)),
+        Command::Report(report) => report.run(),
+        Command::Compare(compare) => compare.run(),
+        Command::Csv(csv) => csv.run(),
         Command::Serve => child(server::serve()),
         Command::Drive => child(client::drive()),
         Command::LinkServer => child(links::child::serve()),

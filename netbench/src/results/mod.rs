@@ -4,6 +4,7 @@
 mod about;
 mod brief;
 mod figures;
+mod file;
 mod histogram;
 mod metrics;
 mod summary;

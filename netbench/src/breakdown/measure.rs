@@ -12,7 +12,6 @@ use super::samples::Samples;
 use super::timed;
 use crate::Failure;
 use crate::certificates;
-use crate::drivers::Certificates;
 use crate::results::Breakdown;
 
 /// How often each kind has its turn. Between turns caches hold what the others need.
@@ -140,14 +139,4 @@ pub(super) fn once(plan: &Plan, ends: &Ends, watch: Watch) -> Result<(Record, Re
         }
     }
     Err("the server gave no ticket that resumes; use --resumption full".into())
-}
-
-/// For tests and for those who want one handshake only.
-pub(super) fn single(
-    plan: &Plan,
-    certificates: &Certificates,
-    watch: Watch,
-) -> Result<Vec<(Record, Record)>, Failure> {
-    let ends = plan.ends(certificates, &mut Vec::new())?;
-    ends.iter().map(|ends| once(plan, ends, watch)).collect()
 }

@@ -8,10 +8,14 @@
 //! ```
 //! Without sockets and packets: what those cost, the other scenarios measure.
 
+pub(crate) mod algorithms;
 mod args;
 mod handshake;
+pub(crate) mod hierarchy;
+mod loopback;
 mod measure;
 mod messages;
+pub(crate) mod negotiation;
 mod plan;
 mod recorder;
 mod samples;

@@ -30,9 +30,10 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
     Ok(Section {
         source: Source {
             text: "AWS, blog on s2n-tls and hybrid key exchange, 2022".to_owned(),
-            experiment: "10 clients, a burst of requests every 5 s for a minute, with an idle limit \
+            experiment:
+                "10 clients, a burst of requests every 5 s for a minute, with an idle limit \
                          of 1 s and of 10 s."
-                .to_owned(),
+                    .to_owned(),
         },
         published: vec![
             Table::new(

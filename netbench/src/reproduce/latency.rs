@@ -97,9 +97,16 @@ fn ours(results: &Results) -> Table {
         .map(|metric| added(one, base, metric).map(|us| scaled(us, 1e-3)).into())
         .to_vec();
     added.push(
-        paired(one, base, |one, base| Some(network_ms(one)? - network_ms(base)?)).into(),
+        paired(one, base, |one, base| {
+            Some(network_ms(one)? - network_ms(base)?)
+        })
+        .into(),
     );
-    added.push(self::added(one, base, "handshake_p50_us").map(|us| scaled(us, 1e-3)).into());
+    added.push(
+        self::added(one, base, "handshake_p50_us")
+            .map(|us| scaled(us, 1e-3))
+            .into(),
+    );
     added.push(self::added(one, base, "handshake_bytes_to_server").into());
     added.push(self::added(one, base, "handshake_bytes_to_client").into());
     table.push("added", added);
@@ -112,11 +119,7 @@ fn network_ms(repetition: &Repetition) -> Option<f64> {
     Some((metric("handshake_p50_us")? - computing).max(0.0) / 1e3)
 }
 
-fn added(
-    one: Option<&CellResult>,
-    base: Option<&CellResult>,
-    metric: &str,
-) -> Option<Summary> {
+fn added(one: Option<&CellResult>, base: Option<&CellResult>, metric: &str) -> Option<Summary> {
     paired(one, base, |one, base| {
         Some(one.metrics.get(metric)? - base.metrics.get(metric)?)
     })

@@ -113,7 +113,9 @@ mod tests {
     fn cell(rates: &[f64]) -> CellResult {
         let repetition = |&rate: &f64| {
             let mut repetition = Repetition::default();
-            repetition.metrics.insert("connections_per_second".to_owned(), rate);
+            repetition
+                .metrics
+                .insert("connections_per_second".to_owned(), rate);
             repetition
         };
         CellResult {
@@ -134,7 +136,12 @@ mod tests {
 
     #[test]
     fn one_repetition_has_no_interval() {
-        let alone = Summary { median: 2.25, low: 2.25, high: 2.25, n: 1 };
+        let alone = Summary {
+            median: 2.25,
+            low: 2.25,
+            high: 2.25,
+            n: 1,
+        };
         assert_eq!(percent(alone), "+2.2 %");
     }
 }

@@ -26,9 +26,10 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
     Ok(Section {
         source: Source {
             text: "AWS, blog on s2n-quic and netbench, 2023".to_owned(),
-            experiment: "10,000 connections one after the other, each with a byte to the server, a \
+            experiment:
+                "10,000 connections one after the other, each with a byte to the server, a \
                          byte back and a close, with an ECDSA P-256 certificate."
-                .to_owned(),
+                    .to_owned(),
         },
         published: vec![published()],
         ours: vec![ours(&results)],
@@ -50,7 +51,8 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
                  request and response of one byte, one connection at a time, over the loopback \
                  interface."
             ),
-            "BIKE-1 has no row of ours: it was not chosen by NIST and no library ships it.".to_owned(),
+            "BIKE-1 has no row of ours: it was not chosen by NIST and no library ships it."
+                .to_owned(),
             "SIKEp434 has no row of ours: it was broken in 2022 and withdrawn.".to_owned(),
         ],
         problems: results.problems.clone(),
@@ -60,11 +62,18 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
 }
 
 fn published() -> Table {
-    Table::new("Published", "group", &[("rate, of X25519's", "%"), ("today", "")])
-        .row("X25519", [Figure::from(100.0), "X25519".into()])
-        .row("X25519+Kyber512", [Figure::from(PUBLISHED), HYBRID.into()])
-        .row("X25519+BIKE-1", [Figure::from(63.0), "withdrawn".into()])
-        .row("X25519+SIKEp434", [Figure::from(5.0), "broken and withdrawn".into()])
+    Table::new(
+        "Published",
+        "group",
+        &[("rate, of X25519's", "%"), ("today", "")],
+    )
+    .row("X25519", [Figure::from(100.0), "X25519".into()])
+    .row("X25519+Kyber512", [Figure::from(PUBLISHED), HYBRID.into()])
+    .row("X25519+BIKE-1", [Figure::from(63.0), "withdrawn".into()])
+    .row(
+        "X25519+SIKEp434",
+        [Figure::from(5.0), "broken and withdrawn".into()],
+    )
 }
 
 fn ours(results: &Results) -> Table {

@@ -72,7 +72,11 @@ fn ours(results: &Results) -> Table {
             Resumption::Psk => "a ticket",
             Resumption::ZeroRtt => "a ticket and 0-RTT",
         })];
-        figures.extend(names.iter().map(|name| Figure::from(figure(Some(result), name))));
+        figures.extend(
+            names
+                .iter()
+                .map(|name| Figure::from(figure(Some(result), name))),
+        );
         table.push(result.cell.group.clone(), figures);
     }
     table

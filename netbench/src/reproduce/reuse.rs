@@ -122,10 +122,34 @@ fn columns() -> Vec<(&'static str, &'static str)> {
 
 fn published() -> Table {
     let rows = [
-        ("P-256", "no", [54_367.0, 108.7, 78.0, 86.0, 96.0, 102.0, 129.0, 137.0, 145.0]),
-        (HYBRID, "no", [53_106.0, 106.2, 76.0, 85.0, 93.0, 100.0, 126.0, 134.0, 141.0]),
-        ("P-256", "yes", [108_052.0, 216.1, 181.0, 194.0, 200.0, 216.0, 233.0, 240.0, 245.0]),
-        (HYBRID, "yes", [107_994.0, 216.0, 177.0, 194.0, 200.0, 216.0, 233.0, 239.0, 245.0]),
+        (
+            "P-256",
+            "no",
+            [
+                54_367.0, 108.7, 78.0, 86.0, 96.0, 102.0, 129.0, 137.0, 145.0,
+            ],
+        ),
+        (
+            HYBRID,
+            "no",
+            [
+                53_106.0, 106.2, 76.0, 85.0, 93.0, 100.0, 126.0, 134.0, 141.0,
+            ],
+        ),
+        (
+            "P-256",
+            "yes",
+            [
+                108_052.0, 216.1, 181.0, 194.0, 200.0, 216.0, 233.0, 240.0, 245.0,
+            ],
+        ),
+        (
+            HYBRID,
+            "yes",
+            [
+                107_994.0, 216.0, 177.0, 194.0, 200.0, 216.0, 233.0, 239.0, 245.0,
+            ],
+        ),
     ];
     let mut table = Table::new("Published", "group", &columns());
     for (group, reuse, figures) in rows {
@@ -144,8 +168,16 @@ fn ours(results: &Results) -> Table {
             let total = total.map(|each| each.median * each.n as f64);
             let mean = own.and_then(|own| own.summary.get("requests_per_second").copied());
             let rates = own.map(rates).unwrap_or_default();
-            let mut figures = vec![Figure::from(reuse), total.map(f64::round).into(), mean.into()];
-            figures.extend(QUANTILES.iter().map(|(quantile, _)| Figure::from(at(&rates, *quantile))));
+            let mut figures = vec![
+                Figure::from(reuse),
+                total.map(f64::round).into(),
+                mean.into(),
+            ];
+            figures.extend(
+                QUANTILES
+                    .iter()
+                    .map(|(quantile, _)| Figure::from(at(&rates, *quantile))),
+            );
             table.push(name, figures);
         }
     }
@@ -160,8 +192,14 @@ fn requests_of(repetition: &Repetition) -> f64 {
 /// Requests a second in each sample of each repetition, in order. What is left over at the end of
 /// a measurement is no sample.
 fn rates(cell: &CellResult) -> Vec<f64> {
-    let samples = cell.repetitions.iter().flat_map(|repetition| &repetition.samples);
-    let longest = samples.clone().map(|sample| sample.lasted_ms).fold(0.0, f64::max);
+    let samples = cell
+        .repetitions
+        .iter()
+        .flat_map(|repetition| &repetition.samples);
+    let longest = samples
+        .clone()
+        .map(|sample| sample.lasted_ms)
+        .fold(0.0, f64::max);
     let mut rates: Vec<f64> = samples
         .filter(|sample| sample.lasted_ms > longest * 0.8)
         .map(|sample| sample.requests as f64 * 1e3 / sample.lasted_ms)

@@ -41,7 +41,9 @@ pub(crate) fn make(
         )
         .into());
     }
-    let root = CertifiedIssuer::self_signed(authority("netbench root"), key(kind)?)?;
+    let key_of_root = key(kind)?;
+    let name = format!("netbench root {}", mark(&key_of_root));
+    let root = CertifiedIssuer::self_signed(authority(&name), key_of_root)?;
     let trusted = root.pem();
     let mut sent = Vec::new();
     let mut issuer = root;
@@ -72,6 +74,14 @@ pub(crate) fn make(
     })
 }
 
+/// Tells one key from another: two roots of one name are mistaken for each other.
+fn mark(key: &KeyPair) -> String {
+    let public = key.public_key_raw();
+    // The ends are the same in all keys of a kind.
+    let middle = public.iter().skip(public.len() / 2).take(8);
+    middle.map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn authority(name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, name);
@@ -95,7 +105,7 @@ fn leaf(purpose: ExtendedKeyUsagePurpose) -> Result<CertificateParams, Failure> 
     Ok(params)
 }
 
-fn key(kind: Certificate) -> Result<KeyPair, Failure> {
+pub(crate) fn key(kind: Certificate) -> Result<KeyPair, Failure> {
     Ok(match kind {
         Certificate::Rsa2048 => {
             KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, RsaKeySize::_2048)?

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::link::{Link, UNITS};
 use crate::run::Run;
-use crate::{remote, reproduce};
+use crate::{merge, remote, reproduce};
 
 /// Measures what connections cost, for QUIC stacks and TLS over TCP, by key-exchange group,
 /// certificate, link and more.
@@ -29,6 +29,10 @@ pub(crate) enum Command {
     Drivers,
     /// Runs servers for clients on other hosts.
     Server(remote::ServerArgs),
+    /// Runs a scenario against servers on other hosts.
+    Client(remote::ClientArgs),
+    /// Adds up the results of several clients.
+    Merge(merge::Args),
     /// Repeats published experiments, and shows the published figures beside ours.
     Reproduce(reproduce::Args),
     /// The server process of a run.

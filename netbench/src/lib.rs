@@ -23,6 +23,7 @@ mod engine;
 mod link;
 mod links;
 mod machine;
+mod merge;
 mod os;
 mod outcome;
 mod pipe;
@@ -58,6 +59,8 @@ pub fn main() -> ExitCode {
             .map(|()| ExitCode::SUCCESS),
         Command::Link(link) => single_threaded(link::run(*link)),
         Command::Server(args) => single_threaded(remote::serve(args)),
+        Command::Client(args) => client_of_others(args),
+        Command::Merge(args) => merge::run(&args),
         Command::Reproduce(args) => single_threaded(reproduce::run(args)),
         Command::Serve => child(engine::child::server()),
         Command::Drive => child(engine::child::client()),
@@ -70,6 +73,14 @@ pub fn main() -> ExitCode {
             terminal::complain(&failure.to_string());
             ExitCode::FAILURE
         }
+    }
+}
+
+fn client_of_others(args: remote::ClientArgs) -> Result<ExitCode, Failure> {
+    match args.request() {
+        Ok(request) => single_threaded(run::run(*request)),
+        Err(remote::ClientError::Usage(error)) => refuse(&error),
+        Err(remote::ClientError::Refused(failure)) => Err(failure),
     }
 }
 

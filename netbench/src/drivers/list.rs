@@ -2,19 +2,27 @@
 
 use super::Driver;
 use super::hybriq::Hybriq;
+use super::tcp_tls::TcpTls;
 use crate::Failure;
 
 /// Every stack there is, and the feature that builds it in.
-pub(crate) const NAMES: [(&str, Option<&str>); 3] = [
+pub(crate) const NAMES: [(&str, Option<&str>); 5] = [
     ("hybriq", None),
+    ("quiche", Some("quiche")),
     ("quinn", Some("quinn")),
     ("s2n-quic", Some("s2n-quic")),
+    ("tcp-tls", None),
 ];
 
 /// The driver of that name.
 pub(crate) fn driver(name: &str) -> Result<Box<dyn Driver>, Failure> {
     match name {
         "hybriq" => Ok(Box::new(Hybriq)),
+        #[cfg(feature = "quinn")]
+        "quinn" => Ok(Box::new(super::quinn::Quinn)),
+        "tcp-tls" => Ok(Box::new(TcpTls)),
+        #[cfg(feature = "s2n-quic")]
+        "s2n-quic" => Ok(Box::new(super::s2n_quic::S2nQuic)),
         _ => Err(missing(name).into()),
     }
 }

@@ -6,8 +6,15 @@
 mod failures;
 mod hybriq;
 mod list;
-pub(crate) mod rustls_config;
+#[cfg(feature = "quinn")]
+mod quinn;
+mod rustls_config;
 mod rustls_watch;
+#[cfg(feature = "s2n-quic")]
+mod s2n_quic;
+mod tcp_tls;
+#[cfg_attr(not(feature = "quinn"), expect(dead_code, reason = "for features"))]
+mod udp;
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -21,6 +28,8 @@ use crate::Failure;
 use crate::axes::Cell;
 use crate::outcome::Failed;
 
+#[cfg(test)]
+mod contract;
 #[cfg(test)]
 mod tests;
 
@@ -187,6 +196,19 @@ pub(crate) struct Transport {
     pub(crate) idle_timeout_ms: Option<u64>,
     /// Streams of each kind that the peer may have open at once.
     pub(crate) max_streams: Option<u64>,
+    /// What the scenario opens on each connection. A stack over TCP needs no framing for one.
+    #[serde(default)]
+    pub(crate) streams: Streams,
+}
+
+/// How many streams a connection carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Streams {
+    /// One, bidirectional, opened by the client.
+    One,
+    /// Any.
+    #[default]
+    Many,
 }
 
 /// What a handshake came to. `None` and the empty text: the stack does not tell.

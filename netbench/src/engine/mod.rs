@@ -38,6 +38,8 @@ mod script;
 pub(crate) mod server;
 mod session;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod tickets;
 mod traffic;
 

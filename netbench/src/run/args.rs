@@ -2,7 +2,6 @@
 //! one takes.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -13,6 +12,7 @@ use super::{Outputs, Place, Request};
 use crate::axes::Axes;
 use crate::drivers::Transport;
 use crate::links::Links;
+use crate::remote::RemoteArgs;
 use crate::scenario::{Template, bundled};
 use crate::{Failure, breakdown};
 
@@ -42,12 +42,6 @@ struct Common {
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     listen: SocketAddr,
 
-    /// Takes a server that `netbench server` offers elsewhere, in place of starting one here.
-    /// Repeatable, for scenarios with several servers. Default: SERVER_0, SERVER_1, … of the
-    /// environment.
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "listen")]
-    server: Vec<String>,
-
     /// Bytes of the UDP payloads after the handshake, both ends: 1200 to 65507, the most that UDP
     /// over IPv4 carries. Default: the stack's.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..=65507))]
@@ -73,6 +67,13 @@ struct Common {
     /// Also writes each chart to this folder, as SVG and PNG.
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     charts: Option<PathBuf>,
+
+    /// Prints all that was measured as one line of JSON, in place of the table.
+    #[arg(long, help_heading = "Output")]
+    print_json: bool,
+
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
 /// A flag for an axis.
@@ -349,13 +350,17 @@ fn request(template: Template, matches: &ArgMatches) -> Result<Run, clap::Error>
             named.insert(axis);
         }
     }
+    let place = match common.remote.remote(&template).map_err(refuse)? {
+        Some(remote) => Place::Agents(remote),
+        None => Place::Here(common.listen),
+    };
     Ok(Run::Scenario(Box::new(Request {
         template,
         axes,
         named,
         repetitions: common.repetitions,
         clients: common.clients,
-        place: place(&common),
+        place,
         transport: Transport {
             datagram_size: common.datagram_size,
             congestion: common.congestion,
@@ -366,21 +371,7 @@ fn request(template: Template, matches: &ArgMatches) -> Result<Run, clap::Error>
             csv: common.csv,
             html: common.html,
             charts: common.charts,
+            print_json: common.print_json,
         },
     })))
-}
-
-fn place(common: &Common) -> Place {
-    let servers = if common.server.is_empty() {
-        (0..)
-            .map_while(|number| env::var(format!("SERVER_{number}")).ok())
-            .collect()
-    } else {
-        common.server.clone()
-    };
-    if servers.is_empty() {
-        Place::Here(common.listen)
-    } else {
-        Place::Agents(servers)
-    }
 }

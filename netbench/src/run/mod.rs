@@ -24,6 +24,7 @@ mod setup;
 mod waits;
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -37,6 +38,7 @@ use crate::scenario::Template;
 use crate::terminal::{self, complain, print};
 
 pub(crate) use args::Run;
+pub(crate) use combine::combine;
 pub(crate) use outputs::Outputs;
 pub(crate) use place::Place;
 
@@ -82,7 +84,12 @@ impl Request {
 /// Measures and prints the table. What was measured before something failed is kept.
 pub(crate) async fn run(request: Request) -> Result<ExitCode, Failure> {
     let (results, told) = Measuring::prepare(&request)?.measure().await?;
-    print(|out| results.print(out, terminal::width()))?;
+    if request.outputs.print_json {
+        let line = serde_json::to_string(&results)?;
+        print(|out| writeln!(out, "{line}"))?;
+    } else {
+        print(|out| results.print(out, terminal::width()))?;
+    }
     for problem in results.problems.iter().skip(told) {
         complain(problem);
     }

@@ -14,6 +14,8 @@ pub(crate) struct Outputs {
     pub(crate) csv: Option<PathBuf>,
     pub(crate) html: Option<PathBuf>,
     pub(crate) charts: Option<PathBuf>,
+    /// Prints the JSON on one line, in place of the table.
+    pub(crate) print_json: bool,
 }
 
 impl Outputs {

@@ -10,7 +10,7 @@ use super::waits::is_open_loop;
 use super::{Request, setup};
 use crate::Failure;
 use crate::machine::Machine;
-use crate::results::{About, CellResult, FORMAT, METRICS, Results, Summary};
+use crate::results::{About, CellResult, FORMAT, Results};
 
 /// What an open loop is there to find out, so that it is no problem.
 const OF_OVERLOAD: [&str; 3] = ["refused", "timeout", "unfinished"];
@@ -57,7 +57,10 @@ impl Record {
             netbench_results: FORMAT,
             complete: false,
             problems: Vec::new(),
-            about: About::this_run(machine),
+            about: About {
+                fleet: request.place.fleet(),
+                ..About::this_run(machine)
+            },
             scenario_id: scenario.id(),
             scenario,
             cells: plan.iter().map(not_measured).collect(),
@@ -116,6 +119,9 @@ impl Record {
         let failure = match measured {
             Ok(measured) => {
                 let error = measured.repetition.error.clone();
+                if self.results.about.servers.is_empty() {
+                    self.results.about.servers = measured.servers;
+                }
                 live.end(cell, repetition, &measured.repetition);
                 if let Some(text) = measured.server_error {
                     let failed = measured.repetition.server.failed;
@@ -123,7 +129,7 @@ impl Record {
                     first.0 += failed;
                 }
                 result.repetitions.push(measured.repetition);
-                result.summary = summary(result);
+                result.summarize();
                 error
             }
             Err(failure) => {
@@ -196,19 +202,6 @@ fn not_measured(planned: &Planned) -> CellResult {
         repetitions: Vec::new(),
         summary: BTreeMap::new(),
     }
-}
-
-fn summary(cell: &CellResult) -> BTreeMap<String, Summary> {
-    let names = METRICS.iter().map(|metric| metric.name);
-    names
-        .filter_map(|name| {
-            let repetitions = cell.repetitions.iter();
-            let values: Vec<f64> = repetitions
-                .filter_map(|repetition| repetition.metrics.get(name).copied())
-                .collect();
-            Some((name.to_owned(), Summary::of(&values)?))
-        })
-        .collect()
 }
 
 /// A line about connections that failed, unless that is what was to be found out.

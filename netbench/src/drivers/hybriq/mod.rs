@@ -3,7 +3,7 @@
 mod connection;
 mod tls;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -12,11 +12,12 @@ use hybriq::{Endpoint, TransportConfig};
 
 use super::{
     Accepting, Answer, Connection, Connector, Driver, Listener, Role, Setup, Traffic, Transport,
+    udp::any_port,
 };
 use crate::Failure;
 use crate::axes::{Cell, Resumption};
 use crate::outcome::Failed;
-use connection::{Opened, failed_to_connect};
+use connection::Opened;
 
 pub(super) struct Hybriq;
 
@@ -95,16 +96,6 @@ fn congestion(name: &str) -> Result<Congestion, Failure> {
             .into());
         }
     })
-}
-
-/// A free port on an address of the server's family.
-pub(super) fn any_port(server: SocketAddr) -> SocketAddr {
-    let ip: IpAddr = match server.ip() {
-        ip if ip.is_loopback() => ip,
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    SocketAddr::new(ip, 0)
 }
 
 struct Served {

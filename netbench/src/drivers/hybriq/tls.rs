@@ -19,6 +19,7 @@ pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
              only full handshakes have a HelloRetryRequest; use resumption full"
                 .into(),
         ),
+        (Role::Client, _) if reuses_ticket(cell) => check_s2n_client(cell),
         (Role::Server, Backend::S2nTls) => check_s2n(cell),
         _ => Ok(()),
     }
@@ -55,6 +56,25 @@ fn check_s2n(cell: &Cell) -> Result<(), Failure> {
     Ok(())
 }
 
+/// s2n-tls issues no ticket on a resumed connection, so that one is used again and again; only the
+/// client of s2n-tls does so.
+fn reuses_ticket(cell: &Cell) -> bool {
+    cell.provider == Backend::S2nTls.name() && cell.resumption == Resumption::Psk
+}
+
+/// It takes no list of groups or suites either.
+fn check_s2n_client(cell: &Cell) -> Result<(), Failure> {
+    let first = ("X25519MLKEM768", "TLS_AES_128_GCM_SHA256");
+    if (cell.group.as_str(), cell.suite.as_str()) == first {
+        return Ok(());
+    }
+    Err(format!(
+        "hybriq resumes sessions of s2n-tls with {} and {} only; use provider rustls for others",
+        first.0, first.1
+    )
+    .into())
+}
+
 pub(super) fn server(setup: &Setup) -> Result<ServerConfig, Failure> {
     let (cell, pem) = (&setup.cell, &setup.certificates);
     let group = group(&cell.group)?;
@@ -78,14 +98,20 @@ pub(super) fn server(setup: &Setup) -> Result<ServerConfig, Failure> {
     })
 }
 
-/// Clients use rustls, which offers exactly one group or makes a server ask for another.
+/// Clients use rustls wherever they can: it offers exactly one group, or makes a server ask for
+/// another.
 pub(super) fn client(setup: &Setup) -> Result<ClientConfig, Failure> {
     let (cell, pem) = (&setup.cell, &setup.certificates);
     let config = ClientConfig::new()
         .alpn([ALPN])
-        .trust(Trust::roots_pem(pem.root.as_bytes())?)
-        .key_exchange(KeyExchange::Exactly(offer(cell)?))
-        .suites(vec![suite(&cell.suite)?]);
+        .trust(Trust::roots_pem(pem.root.as_bytes())?);
+    let config = if reuses_ticket(cell) {
+        config.tls(Backend::S2nTls)
+    } else {
+        config
+            .key_exchange(KeyExchange::Exactly(offer(cell)?))
+            .suites(vec![suite(&cell.suite)?])
+    };
     let config = if cell.client_auth {
         config.identity(Identity::from_pem(
             pem.client_chain.as_bytes(),

@@ -74,7 +74,9 @@ impl Alarm {
                 return Poll::Ready(());
             }
             let mut all = self.waiting.borrow_mut();
-            let is_first = all.first_key_value().is_none_or(|(first, _)| *first >= waiting.key);
+            let is_first = all
+                .first_key_value()
+                .is_none_or(|(first, _)| *first >= waiting.key);
             all.insert(waiting.key, cx.waker().clone());
             drop(all);
             if is_first {

@@ -9,6 +9,7 @@ use crate::breakdown;
 use crate::link::{Link, UNITS};
 use crate::links::Links;
 use crate::reproduce;
+use crate::scenario::listing;
 
 /// Measures QUIC connections per key-exchange group, and emulates links to measure them over.
 #[derive(Parser)]
@@ -25,6 +26,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         scenario: Scenario,
     },
+    /// Lists the scenarios that are built in, or writes them to files.
+    Scenarios(listing::Args),
     /// Relays UDP as a network link would: delay, rate, queue, loss, reordering, rebinding.
     #[command(after_help = UNITS)]
     Link(Box<Link>),

@@ -65,6 +65,7 @@ pub fn main() -> ExitCode {
         } => breakdown::run(&args),
         Command::Drivers => terminal::print(|out| write!(out, "{}", links::stacks::list()))
             .map(|()| ExitCode::SUCCESS),
+        Command::Scenarios(args) => scenario::listing::run(&args),
         Command::Link(link) => single_threaded(link::run(*link)),
         Command::Reproduce(args) => single_threaded(reproduce::run(args)),
         Command::Serve => child(server::serve()),

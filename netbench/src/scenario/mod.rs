@@ -7,11 +7,14 @@
 //!  Rust: Scenario::build ───────────────────────────┘
 //! ```
 
+pub mod builder;
 mod bundled;
 mod checkpoints;
+pub(crate) mod listing;
 mod model;
 mod params;
 mod problem;
+mod seed;
 mod streams;
 mod template;
 #[cfg(test)]
@@ -22,5 +25,6 @@ mod validate;
 pub use bundled::bundled;
 pub use model::*;
 pub use params::{Default, Param};
+pub(crate) use template::MAX_OPEN_LOOP;
 pub use template::Template;
 pub(crate) use text::parse_number;

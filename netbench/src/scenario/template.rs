@@ -1,13 +1,14 @@
 //! A scenario before its parameters are set.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
 use super::params::{self, Param, Values};
-use super::{Scenario, bundled, problem};
+use super::{Scenario, bundled, problem, seed};
 use crate::Failure;
 use crate::axes::{self, Axes};
 
@@ -49,9 +50,9 @@ impl Template {
         Self::parse(name_or_path, &text)
     }
 
-    /// Reads the text of a scenario; `origin` is what messages call it.
+    /// Reads the text of a scenario, also of s2n-netbench's; `origin` is what messages call it.
     pub fn parse(origin: &str, text: &str) -> Result<Self, Failure> {
-        Self::read(text)
+        Self::read(origin, text)
             .and_then(|document| {
                 let params = match document.get("params") {
                     None => Vec::new(),
@@ -64,14 +65,18 @@ impl Template {
                     params,
                 })
             })
-            .map_err(|problem| format!("{origin}: {problem}").into())
+            .map_err(|problem| refusal(origin, &problem))
     }
 
-    fn read(text: &str) -> Result<Map<String, Value>, String> {
+    fn read(origin: &str, text: &str) -> Result<Map<String, Value>, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| problem::syntax(&error))?;
         let Value::Object(document) = value else {
             return Err("expected a scenario, {\"netbench\": 1, …}".to_owned());
         };
+        if seed::is_seed(&document) {
+            let name = Path::new(origin).file_stem().and_then(OsStr::to_str);
+            return spelled_out(&seed::read(name.unwrap_or("scenario"), document)?);
+        }
         match document.get("netbench").map(Value::as_u64) {
             Some(Some(version)) if version == u64::from(super::FORMAT) => Ok(document),
             Some(_) => Err(format!(
@@ -107,9 +112,15 @@ impl Template {
     /// The scenario with these parameters set, and the others as their defaults say.
     pub fn resolve(&self, set: &BTreeMap<String, u64>) -> Result<Scenario, Failure> {
         self.check_names("parameter", set.keys(), &[])?;
-        let scenario = self
-            .typed(set)
-            .map_err(|problem| format!("{}: {problem}", self.origin))?;
+        if let Some(name) = set.keys().find(|name| !self.uses(name)) {
+            return Err(format!(
+                "{}: the parameter `{name}` is already in the numbers of this file; nothing refers \
+                 to \"${name}\"",
+                self.origin
+            )
+            .into());
+        }
+        let scenario = (self.typed(set)).map_err(|problem| refusal(&self.origin, &problem))?;
         self.check_names(
             "axis or parameter",
             scenario.axes.params.keys(),
@@ -117,7 +128,7 @@ impl Template {
         )?;
         scenario
             .validate()
-            .map_err(|problem| format!("{}: {problem}", self.origin))?;
+            .map_err(|problem| refusal(&self.origin, &problem.to_string()))?;
         Ok(scenario)
     }
 
@@ -138,16 +149,24 @@ impl Template {
         for name in names {
             if !self.params.iter().any(|param| param.name == *name) {
                 let unknown = problem::unknown_name(noun, name, &valid);
-                return Err(format!("{}: {unknown}", self.origin).into());
+                return Err(refusal(&self.origin, &unknown));
             }
         }
         Ok(())
+    }
+
+    /// Whether anything refers to a parameter, another's default included.
+    fn uses(&self, name: &str) -> bool {
+        (self.document.iter()).any(|(key, value)| {
+            key != "name" && key != "description" && params::refers(value, name)
+        })
     }
 
     fn typed(&self, set: &BTreeMap<String, u64>) -> Result<Scenario, String> {
         let values = Values::new(&self.params, set);
         let mut document = self.document.clone();
         document.remove("params");
+        document.remove("$schema");
         for (key, value) in &mut document {
             if key != "name" && key != "description" {
                 values.replace(value, key)?;
@@ -159,6 +178,18 @@ impl Template {
         let mut scenario: Scenario = problem::typed(Value::Object(document))?;
         scenario.params = values.all()?;
         Ok(scenario)
+    }
+}
+
+fn refusal(origin: &str, problem: &str) -> Failure {
+    problem::one_line(&format!("{origin}: {problem}")).into()
+}
+
+fn spelled_out(scenario: &Scenario) -> Result<Map<String, Value>, String> {
+    match serde_json::to_value(scenario) {
+        Ok(Value::Object(document)) => Ok(document),
+        Ok(_) => Err("no scenario".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -201,4 +232,4 @@ fn bound_open_loop(connect: &mut Map<String, Value>) {
 
 /// How many connections an open loop may have under way unless it is said otherwise: as many as
 /// one address has ports for, less what others use.
-const MAX_OPEN_LOOP: u32 = 10_000;
+pub(crate) const MAX_OPEN_LOOP: u32 = 10_000;

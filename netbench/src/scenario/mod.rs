@@ -11,6 +11,7 @@ pub mod builder;
 mod bundled;
 mod checkpoints;
 pub(crate) mod listing;
+mod locate;
 mod model;
 mod params;
 mod problem;

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use super::locate::locate;
 use super::params::{self, Param, Values};
 use super::{Scenario, bundled, problem, seed};
 use crate::Failure;
@@ -28,6 +29,8 @@ use crate::axes::{self, Axes};
 pub struct Template {
     /// What messages call it: its name, or the path of its file.
     origin: String,
+    /// What its user wrote, to tell where in it something is wrong; empty where that is nothing.
+    text: String,
     document: Map<String, Value>,
     params: Vec<Param>,
 }
@@ -36,7 +39,10 @@ impl Template {
     /// Loads a scenario that is built in by its name, or a file by its path.
     pub fn load(name_or_path: &str) -> Result<Self, Failure> {
         if let Some(text) = bundled::text(name_or_path) {
-            return Self::parse(name_or_path, text);
+            return Ok(Self {
+                text: String::new(),
+                ..Self::parse(name_or_path, text)?
+            });
         }
         let path = Path::new(name_or_path);
         let is_path = path.extension().is_some() || path.components().count() > 1;
@@ -53,7 +59,7 @@ impl Template {
     /// Reads the text of a scenario, also of s2n-netbench's; `origin` is what messages call it.
     pub fn parse(origin: &str, text: &str) -> Result<Self, Failure> {
         Self::read(origin, text)
-            .and_then(|document| {
+            .and_then(|(document, is_seed)| {
                 let params = match document.get("params") {
                     None => Vec::new(),
                     Some(Value::Object(declared)) => params::read(declared)?,
@@ -61,24 +67,31 @@ impl Template {
                 };
                 Ok(Self {
                     origin: origin.to_owned(),
+                    text: if is_seed {
+                        String::new()
+                    } else {
+                        text.to_owned()
+                    },
                     document,
                     params,
                 })
             })
-            .map_err(|problem| refusal(origin, &problem))
+            .map_err(|problem| refusal(origin, text, &problem))
     }
 
-    fn read(origin: &str, text: &str) -> Result<Map<String, Value>, String> {
+    /// The document, and whether it was one of s2n-netbench's.
+    fn read(origin: &str, text: &str) -> Result<(Map<String, Value>, bool), String> {
         let value: Value = serde_json::from_str(text).map_err(|error| problem::syntax(&error))?;
         let Value::Object(document) = value else {
             return Err("expected a scenario, {\"netbench\": 1, …}".to_owned());
         };
         if seed::is_seed(&document) {
             let name = Path::new(origin).file_stem().and_then(OsStr::to_str);
-            return spelled_out(&seed::read(name.unwrap_or("scenario"), document)?);
+            let scenario = seed::read(name.unwrap_or("scenario"), document)?;
+            return Ok((spelled_out(&scenario)?, true));
         }
         match document.get("netbench").map(Value::as_u64) {
-            Some(Some(version)) if version == u64::from(super::FORMAT) => Ok(document),
+            Some(Some(version)) if version == u64::from(super::FORMAT) => Ok((document, false)),
             Some(_) => Err(format!(
                 "netbench: this netbench reads format {}",
                 super::FORMAT
@@ -120,7 +133,8 @@ impl Template {
             )
             .into());
         }
-        let scenario = (self.typed(set)).map_err(|problem| refusal(&self.origin, &problem))?;
+        let scenario =
+            (self.typed(set)).map_err(|problem| refusal(&self.origin, &self.text, &problem))?;
         self.check_names(
             "axis or parameter",
             scenario.axes.params.keys(),
@@ -128,7 +142,7 @@ impl Template {
         )?;
         scenario
             .validate()
-            .map_err(|problem| refusal(&self.origin, &problem.to_string()))?;
+            .map_err(|problem| refusal(&self.origin, &self.text, &problem.to_string()))?;
         Ok(scenario)
     }
 
@@ -149,7 +163,7 @@ impl Template {
         for name in names {
             if !self.params.iter().any(|param| param.name == *name) {
                 let unknown = problem::unknown_name(noun, name, &valid);
-                return Err(refusal(&self.origin, &unknown));
+                return Err(refusal(&self.origin, &self.text, &unknown));
             }
         }
         Ok(())
@@ -181,8 +195,13 @@ impl Template {
     }
 }
 
-fn refusal(origin: &str, problem: &str) -> Failure {
-    problem::one_line(&format!("{origin}: {problem}")).into()
+/// What is wrong, and in which line of the text if the problem begins with a path.
+fn refusal(origin: &str, text: &str, problem: &str) -> Failure {
+    let path = problem.split(": ").next().unwrap_or_default();
+    let place = locate(text, path).map_or(String::new(), |(line, column)| {
+        format!("line {line}, column {column}: ")
+    });
+    problem::one_line(&format!("{origin}: {place}{problem}")).into()
 }
 
 fn spelled_out(scenario: &Scenario) -> Result<Map<String, Value>, String> {

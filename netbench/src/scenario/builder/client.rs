@@ -63,13 +63,13 @@ impl ClientScript {
 
     /// Waits at a checkpoint.
     pub fn park(&mut self, at: Park<AtClient>) -> &mut Self {
-        self.ops.push(ClientOp::Park(at.number));
+        self.ops.push(ClientOp::Park(at.number()));
         self
     }
 
     /// Lets those go on that wait, or will wait, at a checkpoint.
     pub fn unpark(&mut self, at: Unpark<AtClient>) -> &mut Self {
-        self.ops.push(ClientOp::Unpark(at.number));
+        self.ops.push(ClientOp::Unpark(at.number()));
         self
     }
 

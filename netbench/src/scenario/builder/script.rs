@@ -61,7 +61,7 @@ pub struct Script<End, On> {
 
 /// What an end does at the same time.
 pub struct Threads<End, On> {
-    threads: Vec<Vec<Op>>,
+    scripts: Vec<Vec<Op>>,
     checkpoints: Numbers,
     of: PhantomData<(End, On)>,
 }
@@ -69,15 +69,27 @@ pub struct Threads<End, On> {
 /// Where one waits; it is used once.
 #[must_use]
 pub struct Park<End> {
-    pub(super) number: u64,
+    number: u64,
     of: PhantomData<End>,
 }
 
 /// What lets those go on that wait; it is used once.
 #[must_use]
 pub struct Unpark<End> {
-    pub(super) number: u64,
+    number: u64,
     of: PhantomData<End>,
+}
+
+impl<End> Park<End> {
+    pub(super) fn number(self) -> u64 {
+        self.number
+    }
+}
+
+impl<End> Unpark<End> {
+    pub(super) fn number(self) -> u64 {
+        self.number
+    }
 }
 
 /// Numbers that are each given once.
@@ -203,23 +215,23 @@ impl<End: Side, On> Script<End, On> {
 
     /// Waits at a checkpoint.
     pub fn park(&mut self, at: Park<End>) -> &mut Self {
-        self.push(Op::Park(at.number))
+        self.push(Op::Park(at.number()))
     }
 
     /// Lets those go on that wait, or will wait, at a checkpoint.
     pub fn unpark(&mut self, at: Unpark<End>) -> &mut Self {
-        self.push(Op::Unpark(at.number))
+        self.push(Op::Unpark(at.number()))
     }
 
     /// Does several things at the same time, and goes on when all are done.
     pub fn scope(&mut self, write: impl FnOnce(&mut Threads<End, On>)) -> &mut Self {
         let mut threads = Threads {
-            threads: Vec::new(),
+            scripts: Vec::new(),
             checkpoints: self.checkpoints.clone(),
             of: PhantomData,
         };
         write(&mut threads);
-        self.push(Op::Scope(threads.threads))
+        self.push(Op::Scope(threads.scripts))
     }
 
     /// Does it again and again.
@@ -234,7 +246,7 @@ impl<End: Side, On> Threads<End, On> {
     pub fn thread(&mut self, write: impl FnOnce(&mut Script<End, On>)) -> &mut Self {
         let mut script = Script::with(self.checkpoints.clone());
         write(&mut script);
-        self.threads.push(script.ops);
+        self.scripts.push(script.ops);
         self
     }
 }

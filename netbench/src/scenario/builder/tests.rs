@@ -52,7 +52,7 @@ fn pools_and_floods_are_built_too() {
         let server = scenario.server();
         let mut axes = Axes::default();
         axes.set("idle_timeout", "1s,10s").unwrap();
-        scenario.measure(Duration::from_secs(60)).axes(axes);
+        scenario.measure(Duration::from_mins(1)).axes(axes);
         scenario.client("client", |client| {
             client.pool(server, |requests| {
                 requests
@@ -78,7 +78,7 @@ fn pools_and_floods_are_built_too() {
                                 .label("established")
                                 .count(20)
                                 .concurrency(20)
-                                .timeout(Duration::from_secs(3600))
+                                .timeout(Duration::from_hours(1))
                                 .client(|connection| {
                                     connection.iterate(Turns::endless().rate(50.0), |connection| {
                                         connection.request("", request);

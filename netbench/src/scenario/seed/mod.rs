@@ -26,7 +26,7 @@ use super::{ClientOp, Connect, OnError, Phases, Scenario, Transport, problem};
 use crate::axes::Axes;
 
 /// There a connection may last as long as it likes.
-const TIMEOUT: Duration = Duration::from_secs(3600);
+const TIMEOUT: Duration = Duration::from_hours(1);
 
 /// Whether a file is one of s2n-netbench's.
 pub(super) fn is_seed(document: &Map<String, Value>) -> bool {

@@ -32,8 +32,8 @@ fn what_is_no_scenario_is_told_what_is_missing() {
 #[test]
 fn unknown_keys_are_told_with_their_path_and_what_may_be_meant() {
     assert_eq!(
-        client(r#"[{"connect": {"concurency": 3}}]"#).unwrap_err(),
-        "test.json: clients[0].ops[0].connect.concurency: unknown key `concurency`; did you mean \
+        client("[\n  {\"connect\": {\"concurency\": 3}}]").unwrap_err(),
+        "test.json: line 2, column 16: clients[0].ops[0].connect.concurency: unknown key `concurency`; did you mean \
          `concurrency`? valid: server, label, connections, concurrency, rate, arrivals, timeout, \
          on_error, ops, server_ops"
     );
@@ -84,7 +84,7 @@ fn values_of_the_wrong_kind_are_told_what_is_expected() {
             "expected a rate per second",
         ),
         (r#"["close"]"#, "close"),
-        (r#"[5]"#, "clients[0].ops[0].connect.ops[0]"),
+        ("[5]", "clients[0].ops[0].connect.ops[0]"),
         (
             r#"[{"send": 1, "receive": 1}]"#,
             "clients[0].ops[0].connect.ops[0]",

@@ -13,6 +13,7 @@ mod checkpoints;
 pub(crate) mod listing;
 mod locate;
 mod model;
+mod op;
 mod params;
 mod problem;
 mod seed;
@@ -25,6 +26,7 @@ mod validate;
 
 pub use bundled::bundled;
 pub use model::*;
+pub use op::*;
 pub use params::{Default, Param};
 pub(crate) use template::MAX_OPEN_LOOP;
 pub use template::Template;

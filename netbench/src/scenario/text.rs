@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
-use super::model::Bytes;
+use super::op::Bytes;
 
 const TIME: &str = "a time, as \"10ms\" or \"5s\" (a number alone is milliseconds)";
 const SIZE: &str = "a number of bytes, as 1000 or \"64KiB\"";

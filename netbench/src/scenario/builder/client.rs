@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use super::connect::{Connections, Requests};
-use super::script::Turns;
-use super::{AtClient, Park, Server, Unpark};
+use super::{AtClient, Park, Server, Turns, Unpark};
 use crate::scenario::ClientOp;
 
 /// What a client does, one after the other.

@@ -8,6 +8,7 @@ mod connect;
 mod script;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,8 +21,9 @@ pub use client::{ClientScript, ClientThreads};
 pub use connect::{Connections, Requests};
 pub use script::{
     AtClient, AtServer, Both, CanReceive, CanSend, Connection, Park, Receiving, Script, Sending,
-    Side, Threads, Turns, Unpark,
+    Side, Threads, Unpark,
 };
+pub use turns::Turns;
 
 /// What a scenario is made with; see [`Scenario::build`].
 pub struct Builder {

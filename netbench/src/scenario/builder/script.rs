@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::scenario::{Bytes, Datagrams, Iterate, Op, Open, Rate, Request, Reset, Stream};
+use super::turns::Turns;
+use crate::scenario::{Bytes, Datagrams, Op, Open, Rate, Request, Reset, Stream};
 
 /// The number of a script's stream: each closure has but the one.
 const STREAM: u64 = 0;
@@ -101,71 +102,6 @@ impl Numbers {
         let number = self.0.replace(self.0.get() + 1);
         let of = PhantomData;
         (Park { number, of }, Unpark { number, of })
-    }
-}
-
-/// How often, and how fast, something is repeated.
-#[derive(Clone, Copy, Debug)]
-pub struct Turns {
-    times: Option<u64>,
-    time: Option<Duration>,
-    rate: Option<f64>,
-    concurrency: u32,
-}
-
-impl Turns {
-    /// Until the measurement ends.
-    pub fn endless() -> Self {
-        Self {
-            times: None,
-            time: None,
-            rate: None,
-            concurrency: 1,
-        }
-    }
-
-    /// So many times.
-    pub fn times(times: u64) -> Self {
-        Self {
-            times: Some(times),
-            ..Self::endless()
-        }
-    }
-
-    /// For so long.
-    pub fn lasting(time: Duration) -> Self {
-        Self {
-            time: Some(time),
-            ..Self::endless()
-        }
-    }
-
-    /// Open loop: so many begin every second.
-    #[must_use]
-    pub fn rate(self, turns: f64) -> Self {
-        Self {
-            rate: Some(turns),
-            ..self
-        }
-    }
-
-    /// How many may be under way at once.
-    #[must_use]
-    pub fn concurrency(self, turns: u32) -> Self {
-        Self {
-            concurrency: turns,
-            ..self
-        }
-    }
-
-    pub(super) fn of<T>(self, ops: Vec<T>) -> Iterate<T> {
-        Iterate {
-            times: self.times,
-            time: self.time,
-            rate: self.rate,
-            concurrency: self.concurrency,
-            ops,
-        }
     }
 }
 

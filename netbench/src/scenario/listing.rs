@@ -132,8 +132,7 @@ fn write(order: &Order) -> Result<Vec<String>, Failure> {
     let files = names()
         .map(|name| {
             let set = order.set.get(name).unwrap_or(&unset);
-            let scenario = Template::load(name)?.resolve(set)?;
-            let text = serde_json::to_string_pretty(&scenario)? + "\n";
+            let text = Template::load(name)?.with_defaults(set)?;
             Ok((format!("{}.json", name.replace('-', "_")), text))
         })
         .collect::<Result<Vec<_>, Failure>>()?;
@@ -200,11 +199,17 @@ mod tests {
         let template = Template::load(path.to_str().unwrap()).unwrap();
         let scenario = template.resolve(&BTreeMap::new()).unwrap();
         assert_eq!(scenario.params["connections"], 10_000);
-        // What it was made of is no longer to be set.
+        // It is still a scenario with parameters.
         let set = BTreeMap::from([("connections".to_owned(), 5)]);
-        let fixed = template.resolve(&set).unwrap_err().to_string();
-        assert!(fixed.contains("connections"), "{fixed}");
+        assert_eq!(template.resolve(&set).unwrap().params["connections"], 5);
         let all = write(&order(&words(&out.to_string())).unwrap()).unwrap();
+        for path in &all {
+            let template = Template::load(path).unwrap();
+            let scenario = template.resolve(&BTreeMap::new()).unwrap();
+            for cell in scenario.axes.cells(&scenario.params) {
+                template.resolve(&cell.params).unwrap();
+            }
+        }
         fs::remove_dir_all(&folder).unwrap();
         assert_eq!(all.len(), bundled().count());
     }

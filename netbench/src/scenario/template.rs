@@ -146,6 +146,24 @@ impl Template {
         Ok(scenario)
     }
 
+    /// The text of a file whose parameters have these defaults.
+    pub(super) fn with_defaults(&self, set: &BTreeMap<String, u64>) -> Result<String, Failure> {
+        self.resolve(set)?;
+        let mut document = self.document.clone();
+        if let Some(Value::Object(params)) = document.get_mut("params") {
+            for (name, value) in set {
+                match params.get_mut(name) {
+                    Some(Value::Object(param)) => {
+                        param.insert("default".to_owned(), (*value).into());
+                    }
+                    Some(param) => *param = (*value).into(),
+                    None => {}
+                }
+            }
+        }
+        Ok(serde_json::to_string_pretty(&document)? + "\n")
+    }
+
     /// Refuses names that are neither parameters nor of a list.
     pub fn check_axes(&self, axes: &Axes) -> Result<(), Failure> {
         self.check_names("axis or parameter", axes.params.keys(), &axes::NAMES)

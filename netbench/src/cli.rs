@@ -5,6 +5,11 @@ use clap::{Parser, Subcommand};
 use crate::link::{Link, UNITS};
 use crate::run::Run;
 use crate::{merge, remote, reproduce};
+use crate::compare::Compare;
+use crate::csv::Csv;
+use crate::link::{Link, UNITS};
+use crate::links::Links;
+use crate::page::Report;
 
 /// Measures what connections cost, for QUIC stacks and TLS over TCP, by key-exchange group,
 /// certificate, link and more.
@@ -35,6 +40,9 @@ pub(crate) enum Command {
     Merge(merge::Args),
     /// Repeats published experiments, and shows the published figures beside ours.
     Reproduce(reproduce::Args),
+    Report(Report),
+    Compare(Compare),
+    Csv(Csv),
     /// The server process of a run.
     #[command(hide = true)]
     Serve,

@@ -17,7 +17,12 @@ mod breakdown;
 mod bulk;
 mod certificate;
 mod certificates;
+mod charts;
 mod cli;
+mod client;
+mod compare;
+mod coordinate;
+mod csv;
 mod drivers;
 mod engine;
 mod link;
@@ -26,14 +31,22 @@ mod machine;
 mod merge;
 mod os;
 mod outcome;
+mod page;
+mod pair;
 mod pipe;
 mod process;
 mod remote;
+mod ratio;
+mod report;
 mod reproduce;
 mod results;
 mod run;
 pub mod scenario;
 mod terminal;
+
+#[cfg(test)]
+#[path = "../tests/synthetic/mod.rs"]
+mod synthetic;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -62,6 +75,11 @@ pub fn main() -> ExitCode {
         Command::Client(args) => client_of_others(args),
         Command::Merge(args) => merge::run(&args),
         Command::Reproduce(args) => single_threaded(reproduce::run(args)),
+        Command::Report(report) => report.run(),
+        Command::Compare(compare) => compare.run(),
+        Command::Csv(csv) => csv.run(),
+        Command::Serve => child(server::serve()),
+        Command::Drive => child(client::drive()),
         Command::Serve => child(engine::child::server()),
         Command::Drive => child(engine::child::client()),
         Command::LinkServer => child(links::child::serve()),

@@ -237,7 +237,12 @@ mod tests {
         for case in &cases {
             assert!(case.passed, "{case:?}");
         }
-        let of = |part: &str| cases.iter().filter(|case| case.name.starts_with(part)).count();
+        let of = |part: &str| {
+            cases
+                .iter()
+                .filter(|case| case.name.starts_with(part))
+                .count()
+        };
         assert_eq!(of("shares of"), 3);
         assert_eq!(
             of("no post-quantum"),

@@ -20,7 +20,7 @@ pub(crate) struct Outputs {
 
 impl Outputs {
     /// Whether all of them can be written, before anything is measured in vain.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         let files = [
             ("--json", &self.json),
             ("--csv", &self.csv),
@@ -48,7 +48,7 @@ impl Outputs {
     }
 
     /// Writes all files.
-    pub(super) fn write(&self, results: &Results) -> Result<(), Failure> {
+    pub(crate) fn write(&self, results: &Results) -> Result<(), Failure> {
         if let Some(path) = &self.json {
             write_json(path, results)?;
         }

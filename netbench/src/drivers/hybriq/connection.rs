@@ -5,8 +5,8 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hybriq::{
-    ConnectError, ConnectionError, EarlyConnection, EarlyData, EarlyError, ReadError, RecvStream, SendDatagramError, SendStream,
-    WriteError,
+    ConnectError, ConnectionError, EarlyConnection, EarlyData, EarlyError, ReadError, RecvStream,
+    SendDatagramError, SendStream, WriteError,
 };
 
 use tokio::sync::watch;

@@ -184,7 +184,9 @@ impl Connector for FakeConnector {
             if let Some(listener) = &*state.listener.borrow() {
                 let _ = listener.send(end(1, None));
             }
-            state.tickets.set(state.tickets.get() + self.network.tickets_each);
+            state
+                .tickets
+                .set(state.tickets.get() + self.network.tickets_each);
             Ok(end(0, Some(open)) as Rc<dyn Connection>)
         })
     }
@@ -245,7 +247,11 @@ impl Link {
     ) -> Result<Option<T>, Failed> {
         loop {
             if let Some((_, code)) = *self.closed.borrow() {
-                return if code == 0 { Ok(None) } else { Err(closed(code)) };
+                return if code == 0 {
+                    Ok(None)
+                } else {
+                    Err(closed(code))
+                };
             }
             match queue() {
                 Some(at) if at <= Instant::now() => return Ok(take()),
@@ -393,7 +399,10 @@ impl Connection for End {
     }
 
     fn close(&self, code: u64) {
-        self.link.closed.borrow_mut().get_or_insert((self.side, code));
+        self.link
+            .closed
+            .borrow_mut()
+            .get_or_insert((self.side, code));
         self.link.wake();
     }
 

@@ -27,7 +27,12 @@ fn requests_are_counted_timed_and_cost_something() {
         r#"[{{"connect": {{"connections": 20, "concurrency": 4, "ops": [{REQUEST}, {REQUEST}]}}}}]"#
     );
     let played = play_real(Cell::default(), r#"{"warm_up": {"connections": 3}}"#, &ops);
-    assert_eq!(played.outcomes(), [("ok", 20)], "{:?}", played.kind().details);
+    assert_eq!(
+        played.outcomes(),
+        [("ok", 20)],
+        "{:?}",
+        played.kind().details
+    );
     assert_eq!(played.warm_up, 3);
     let kind = played.kind();
     assert_eq!(kind.handshake.count(), 20);
@@ -37,7 +42,11 @@ fn requests_are_counted_timed_and_cost_something() {
     assert_eq!(kind.stream_bytes_received, 40 * 3000);
     assert_eq!(played.client.negotiated.group, "X25519MLKEM768");
     assert_eq!(played.server.process.completed, 20);
-    assert_eq!(played.server.process.failed, 0, "{:?}", played.server.first_error);
+    assert_eq!(
+        played.server.process.failed, 0,
+        "{:?}",
+        played.server.first_error
+    );
     assert!(played.client.client.user_us > 0.0);
     assert!(played.client.client.rss_at_end_kib > 0);
     assert!(played.client.client.peak_rss_kib >= played.client.client.rss_at_end_kib);
@@ -57,7 +66,12 @@ fn a_session_is_resumed_on_every_measured_connection() {
             r#"[{{"connect": {{"connections": 60, "concurrency": 12, "ops": [{REQUEST}]}}}}]"#
         );
         let played = play_real(cell, "{}", &ops);
-        assert_eq!(played.outcomes(), [("ok", 60)], "{:?}", played.kind().details);
+        assert_eq!(
+            played.outcomes(),
+            [("ok", 60)],
+            "{:?}",
+            played.kind().details
+        );
         assert_eq!(played.client.negotiated.resumed, Some(true));
         let early = resumption == Resumption::ZeroRtt;
         assert_eq!(played.client.negotiated.early_data, Some(early));
@@ -69,7 +83,12 @@ fn an_upload_without_an_answer_arrives_before_the_connection_is_closed() {
     let ops = r#"[{"connect": {"ops": [
         {"open_uni": {"peer": [{"receive": 3000000}]}}, {"send": 3000000}, "finish"]}}]"#;
     let played = play_real(Cell::default(), "{}", ops);
-    assert_eq!(played.outcomes(), [("ok", 1)], "{:?}", played.kind().details);
+    assert_eq!(
+        played.outcomes(),
+        [("ok", 1)],
+        "{:?}",
+        played.kind().details
+    );
     assert_eq!(played.server.first_error, None);
     assert_eq!(played.server.process.completed, 1);
 }
@@ -85,7 +104,12 @@ fn streams_of_the_server_and_datagrams_reach_the_client() {
             {"receive": 20}
         ]}}]"#;
     let played = play_real(Cell::default(), "{}", ops);
-    assert_eq!(played.outcomes(), [("ok", 1)], "{:?}", played.kind().details);
+    assert_eq!(
+        played.outcomes(),
+        [("ok", 1)],
+        "{:?}",
+        played.kind().details
+    );
     assert_eq!(played.kind().stream_bytes_received, 11_007);
     assert_eq!(played.kind().datagrams.count(), 50);
     assert_eq!(played.kind().datagrams_lost, 0);

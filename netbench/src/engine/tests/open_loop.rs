@@ -22,8 +22,16 @@ fn a_stalled_server_shows_in_the_latency_of_all_that_should_have_begun() {
         let handshake = &played.kind().handshake;
         // 1,000 of 10,000 waited, evenly from 10 s down to nothing; then the backlog is caught up
         // at 10 connections a millisecond.
-        assert!(is_about(handshake.us_at(0.5), 1000.0), "{}", handshake.us_at(0.5));
-        assert!(is_about(handshake.us_at(0.899), 1000.0), "{}", handshake.us_at(0.899));
+        assert!(
+            is_about(handshake.us_at(0.5), 1000.0),
+            "{}",
+            handshake.us_at(0.5)
+        );
+        assert!(
+            is_about(handshake.us_at(0.899), 1000.0),
+            "{}",
+            handshake.us_at(0.899)
+        );
         for (quantile, seconds) in [(0.95, 5.0), (0.99, 9.0), (0.999, 9.9)] {
             let measured = handshake.us_at(quantile) / 1e6;
             assert!((measured - seconds).abs() < 0.15, "{quantile}: {measured}");

@@ -2,14 +2,12 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::link::{Link, UNITS};
-use crate::run::Run;
-use crate::{merge, remote, reproduce};
 use crate::compare::Compare;
 use crate::csv::Csv;
 use crate::link::{Link, UNITS};
-use crate::links::Links;
 use crate::page::Report;
+use crate::run::Run;
+use crate::{merge, remote, reproduce};
 
 /// Measures what connections cost, for QUIC stacks and TLS over TCP, by key-exchange group,
 /// certificate, link and more.

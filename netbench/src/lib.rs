@@ -19,9 +19,7 @@ mod certificate;
 mod certificates;
 mod charts;
 mod cli;
-mod client;
 mod compare;
-mod coordinate;
 mod csv;
 mod drivers;
 mod engine;
@@ -32,12 +30,10 @@ mod merge;
 mod os;
 mod outcome;
 mod page;
-mod pair;
 mod pipe;
 mod process;
-mod remote;
 mod ratio;
-mod report;
+mod remote;
 mod reproduce;
 mod results;
 mod run;
@@ -78,8 +74,6 @@ pub fn main() -> ExitCode {
         Command::Report(report) => report.run(),
         Command::Compare(compare) => compare.run(),
         Command::Csv(csv) => csv.run(),
-        Command::Serve => child(server::serve()),
-        Command::Drive => child(client::drive()),
         Command::Serve => child(engine::child::server()),
         Command::Drive => child(engine::child::client()),
         Command::LinkServer => child(links::child::serve()),

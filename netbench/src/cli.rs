@@ -25,6 +25,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         scenario: Scenario,
     },
+    /// Runs a scenario by the new way.
+    #[command(hide = true)]
+    Measure {
+        #[command(subcommand)]
+        scenario: crate::run::Run,
+    },
     /// Relays UDP as a network link would: delay, rate, queue, loss, reordering, rebinding.
     #[command(after_help = UNITS)]
     Link(Box<Link>),

@@ -37,6 +37,7 @@ mod remote;
 mod report;
 mod reproduce;
 mod results;
+mod run;
 pub mod scenario;
 mod server;
 mod terminal;
@@ -64,8 +65,15 @@ pub fn main() -> ExitCode {
         Command::Run {
             scenario: Scenario::HandshakeBreakdown(args),
         } => breakdown::run(&args),
-        Command::Drivers => terminal::print(|out| write!(out, "{}", links::stacks::list()))
-            .map(|()| ExitCode::SUCCESS),
+        Command::Measure {
+            scenario: run::Run::Scenario(request),
+        } => single_threaded(run::run(*request)),
+        Command::Measure {
+            scenario: run::Run::Links(links),
+        } => single_threaded(links::run(links)),
+        Command::Drivers => {
+            terminal::print(|out| write!(out, "{}", drivers::table())).map(|()| ExitCode::SUCCESS)
+        }
         Command::Link(link) => single_threaded(link::run(*link)),
         Command::Server(args) => single_threaded(remote::serve(args)),
         Command::Reproduce(args) => single_threaded(reproduce::run(args)),

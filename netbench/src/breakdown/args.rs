@@ -1,20 +1,13 @@
 //! The command line of `netbench run handshake-breakdown`.
 
-use hybriq::tls::Suite;
 use hybriq::{Backend, Group};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::plan::{Mode, Plan};
+use super::plan::{Mode, Plan, SUITES};
 use crate::Failure;
 use crate::axes::Resumption;
 use crate::certificates::KINDS;
-
-const SUITES: [Suite; 3] = [
-    Suite::Aes128GcmSha256,
-    Suite::Aes256GcmSha384,
-    Suite::ChaCha20Poly1305Sha256,
-];
 
 /// Times each TLS message and each operation of handshakes, in this process alone.
 #[derive(clap::Args)]
@@ -101,8 +94,22 @@ impl Args {
         self.iterations as usize
     }
 
-    /// Every combination. `all` groups of a provider are those that it has; one asked for by name
-    /// has to be possible.
+    /// Whether something may be left out because not everything can do everything.
+    pub(super) fn allows_gaps(&self) -> bool {
+        let axes = [
+            &self.group,
+            &self.suite,
+            &self.certificate,
+            &self.resumption,
+            &self.shares,
+            &self.provider,
+        ];
+        axes.into_iter()
+            .flatten()
+            .any(|name| name.eq_ignore_ascii_case("all"))
+    }
+
+    /// Every combination.
     pub(super) fn plans(&self) -> Result<Vec<Plan>, Failure> {
         let groups = choose("group", &self.group, &Group::ALL, ToString::to_string)?;
         let suites = choose("cipher suite", &self.suite, &SUITES, ToString::to_string)?;

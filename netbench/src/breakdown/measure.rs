@@ -1,47 +1,115 @@
-//! Many handshakes of one kind, and the medians of their parts.
+//! Many handshakes of many kinds, and the medians of their parts. The kinds take turns, so that a
+//! disturbance meets them alike.
 
 use std::time::Duration;
 
 use hybriq::tls::Side;
 
-use super::handshake::{self, Record, Timed};
+use super::handshake::{self, Record};
 use super::plan::{Ends, Plan};
-use super::recorder::{Operation, Watch, cost_of_timing};
+use super::recorder::{Watch, cost_of_timing};
+use super::samples::Samples;
 use super::timed;
 use crate::Failure;
+use crate::certificates;
 use crate::drivers::Certificates;
-use crate::results::{Breakdown, Part, Summary};
+use crate::results::Breakdown;
+
+/// How often each kind has its turn. Between turns caches hold what the others need.
+const TURNS: usize = 20;
 
 /// A ticket is used once, and not every handshake gives a new one: at most one in between does.
 const ATTEMPTS: usize = 2;
 
-/// Measures one kind of handshake, after a tenth as many to warm up.
-pub(crate) fn measure(
-    plan: &Plan,
-    certificates: &Certificates,
-    iterations: usize,
-) -> Result<Vec<Breakdown>, Failure> {
-    let cost = cost_of_timing();
-    let mut breakdowns = Vec::new();
-    for ends in plan.ends(certificates)? {
-        let mut samples: Vec<_> = ends.measured.iter().map(|_| Samples::default()).collect();
-        for _ in 0..iterations.div_ceil(10) {
-            once(plan, &ends, Watch::Messages)?;
-        }
-        for _ in 0..iterations {
-            // Both in turn, so that a disturbance meets them alike.
-            let messages = once(plan, &ends, Watch::Messages)?;
-            let operations = once(plan, &ends, Watch::Operations)?;
-            for (side, samples) in ends.measured.iter().zip(&mut samples) {
-                samples.add_messages(of(*side, &messages));
-                samples.add_operations(of(*side, &operations), cost);
-            }
-        }
-        for (side, samples) in ends.measured.iter().zip(samples) {
-            breakdowns.push(samples.breakdown(plan, *side));
+/// What was measured, and what was not.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    pub(crate) breakdowns: Vec<Breakdown>,
+    /// Which kind, and why not.
+    pub(crate) left_out: Vec<String>,
+}
+
+/// Measures so many handshakes of each kind, after a tenth as many to warm up. `tick` is called
+/// after each turn of a kind.
+pub(crate) fn measure(plans: &[Plan], iterations: usize, mut tick: impl FnMut()) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut kinds = Vec::new();
+    for plan in plans {
+        match Measured::prepare(plan, iterations, &mut outcome.left_out) {
+            Ok(measured) => kinds.extend(measured),
+            Err(reason) => outcome.left_out.push(format!("{plan}: {reason}")),
         }
     }
-    Ok(breakdowns)
+    for turn in 0..TURNS {
+        let handshakes = iterations * (turn + 1) / TURNS - iterations * turn / TURNS;
+        kinds.retain_mut(|kind| {
+            let done = (0..handshakes).try_for_each(|_| kind.iterate());
+            tick();
+            done.map_err(|reason| outcome.left_out.push(format!("{}: {reason}", kind.plan)))
+                .is_ok()
+        });
+    }
+    outcome.breakdowns = kinds.into_iter().flat_map(Measured::breakdowns).collect();
+    outcome
+}
+
+/// How often `tick` of [`measure`] is called at most.
+pub(crate) fn turns(plans: &[Plan]) -> u64 {
+    // s2n-tls has each role in a pair of its own.
+    let pairs: usize = plans.iter().map(Plan::pairs).sum();
+    (pairs * TURNS) as u64
+}
+
+/// One kind, with what it came to so far.
+struct Measured<'a> {
+    plan: &'a Plan,
+    ends: Ends,
+    samples: Vec<(Side, Samples)>,
+    cost: Duration,
+}
+
+impl<'a> Measured<'a> {
+    fn prepare(
+        plan: &'a Plan,
+        iterations: usize,
+        left_out: &mut Vec<String>,
+    ) -> Result<Vec<Self>, Failure> {
+        let certificates = certificates::make(plan.certificate, plan.chain, plan.client_auth)?;
+        let mut prepared = Vec::new();
+        for ends in plan.ends(&certificates, left_out)? {
+            for _ in 0..iterations.div_ceil(10) {
+                once(plan, &ends, Watch::Messages)?;
+            }
+            prepared.push(Self {
+                plan,
+                samples: ends
+                    .measured
+                    .iter()
+                    .map(|side| (*side, Samples::default()))
+                    .collect(),
+                ends,
+                cost: cost_of_timing(),
+            });
+        }
+        Ok(prepared)
+    }
+
+    fn iterate(&mut self) -> Result<(), Failure> {
+        let messages = once(self.plan, &self.ends, Watch::Messages)?;
+        let operations = once(self.plan, &self.ends, Watch::Operations)?;
+        for (side, samples) in &mut self.samples {
+            samples.add_messages(of(*side, &messages));
+            samples.add_operations(of(*side, &operations), self.cost);
+        }
+        Ok(())
+    }
+
+    fn breakdowns(self) -> impl Iterator<Item = Breakdown> {
+        let plan = *self.plan;
+        self.samples
+            .into_iter()
+            .map(move |(side, samples)| samples.breakdown(&plan, side))
+    }
 }
 
 fn of(side: Side, (client, server): &(Record, Record)) -> &Record {
@@ -57,8 +125,9 @@ pub(super) fn once(plan: &Plan, ends: &Ends, watch: Watch) -> Result<(Record, Re
         if plan.mode.shares_ahead {
             timed::make_ahead(plan.group)?;
         }
-        let records = handshake::run(&*ends.client, &*ends.server, plan.mode.psk, watch)?;
+        let records = handshake::run(&*ends.client, &*ends.server, plan.mode.psk, watch);
         timed::forget_ahead();
+        let records = records?;
         for record in [&records.0, &records.1] {
             let found = (record.negotiated.group, record.negotiated.suite);
             if found != (Some(plan.group), Some(plan.suite)) {
@@ -73,128 +142,12 @@ pub(super) fn once(plan: &Plan, ends: &Ends, watch: Watch) -> Result<(Record, Re
     Err("the server gave no ticket that resumes; use --resumption full".into())
 }
 
-/// What one side's handshakes took.
-#[derive(Default)]
-struct Samples {
-    messages: Vec<Row>,
-    operations: Vec<Row>,
-    totals: Vec<f64>,
-}
-
-struct Row {
-    name: String,
-    count: usize,
-    bytes: Vec<f64>,
-    us: Vec<f64>,
-}
-
-impl Samples {
-    fn add_messages(&mut self, record: &Record) {
-        for (at, sum) in sums(&record.parts).into_iter().enumerate() {
-            let known = self.messages.iter().position(|row| row.name == sum.name);
-            match known {
-                Some(known) => self.messages[known].add(&sum),
-                None => self.messages.insert(at.min(self.messages.len()), sum),
-            }
-        }
-        self.totals.push(record.time().as_secs_f64() * 1e6);
-    }
-
-    /// Without what timing itself costs.
-    fn add_operations(&mut self, record: &Record, cost: Duration) {
-        for (operation, tally) in Operation::ALL.iter().zip(&record.operations) {
-            if tally.count == 0 {
-                continue;
-            }
-            let time = tally.time.saturating_sub(cost * tally.count);
-            let row = Row {
-                name: operation.name().to_owned(),
-                count: tally.count as usize,
-                bytes: Vec::new(),
-                us: vec![time.as_secs_f64() * 1e6],
-            };
-            match self.operations.iter_mut().find(|it| it.name == row.name) {
-                Some(known) => known.add(&row),
-                None => self.operations.push(row),
-            }
-        }
-    }
-
-    fn breakdown(mut self, plan: &Plan, side: Side) -> Breakdown {
-        let order = |row: &Row| Operation::ALL.iter().position(|it| it.name() == row.name);
-        self.operations.sort_by_key(order);
-        Breakdown {
-            side: if side.is_client() { "client" } else { "server" }.to_owned(),
-            provider: plan.provider.name().to_owned(),
-            group: plan.group.to_string(),
-            suite: plan.suite.to_string(),
-            certificate: plan.certificate_name(),
-            mode: plan.mode.name().to_owned(),
-            messages: self.messages.into_iter().map(Row::part).collect(),
-            operations: self.operations.into_iter().map(Row::part).collect(),
-            total_us: summary(self.totals),
-        }
-    }
-}
-
-/// The messages of one handshake, those of the same name together.
-fn sums(parts: &[Timed]) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
-    for part in parts {
-        let us = part.time.as_secs_f64() * 1e6;
-        match rows.iter_mut().find(|row| row.name == part.name) {
-            Some(row) => {
-                row.count += 1;
-                row.bytes[0] += part.bytes as f64;
-                row.us[0] += us;
-            }
-            None => rows.push(Row {
-                name: part.name.clone(),
-                count: 1,
-                bytes: vec![part.bytes as f64],
-                us: vec![us],
-            }),
-        }
-    }
-    rows
-}
-
-impl Row {
-    fn add(&mut self, other: &Self) {
-        self.bytes.extend(&other.bytes);
-        self.us.extend(&other.us);
-    }
-
-    fn part(self) -> Part {
-        Part {
-            name: self.name,
-            count: self.count as f64,
-            bytes: summary(self.bytes).median as u64,
-            us: summary(self.us),
-        }
-    }
-}
-
-/// The median, and the order statistics that bound it with 95 % (by the normal approximation of
-/// the binomial distribution).
-pub(super) fn summary(mut values: Vec<f64>) -> Summary {
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    let at = |rank: f64| {
-        let rank = (rank.max(0.0) as usize).min(n.saturating_sub(1));
-        values.get(rank).copied().unwrap_or_default()
-    };
-    let (middle, spread) = (n as f64 / 2.0, 0.98 * (n as f64).sqrt());
-    let upper = at(middle);
-    let median = if n % 2 == 0 {
-        f64::midpoint(at(middle - 1.0), upper)
-    } else {
-        upper
-    };
-    Summary {
-        median,
-        low: at((middle - spread).floor()),
-        high: at((middle + spread).ceil()),
-        n: n as u64,
-    }
+/// For tests and for those who want one handshake only.
+pub(super) fn single(
+    plan: &Plan,
+    certificates: &Certificates,
+    watch: Watch,
+) -> Result<Vec<(Record, Record)>, Failure> {
+    let ends = plan.ends(certificates, &mut Vec::new())?;
+    ends.iter().map(|ends| once(plan, ends, watch)).collect()
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   plan ──► two sessions in this process ──► record ──► medians ──► Results.breakdowns
-//!            (handshake)   │                  (measure)              table on the terminal
+//!            (handshake)   │                  (samples)              table on the terminal
 //!                          └─ rustls over timed crypto (timed, recorder)
 //! ```
 //! Without sockets and packets: what those cost, the other scenarios measure.
@@ -14,47 +14,38 @@ mod measure;
 mod messages;
 mod plan;
 mod recorder;
+mod samples;
 mod table;
 mod timed;
 
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
+use indicatif::ProgressBar;
+
 pub(crate) use args::Args;
-pub(crate) use measure::measure;
+pub(crate) use measure::{Outcome, measure};
 pub(crate) use plan::{Mode, Plan};
 
 use crate::Failure;
-use crate::certificates;
-use crate::results::Breakdown;
 use crate::terminal::{complain, print};
 
 /// Measures every combination that was asked for, and prints it.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let plans = args.plans()?;
-    let (breakdowns, left_out) = all(&plans, args.iterations())?;
-    for reason in &left_out {
+    let progress = ProgressBar::new(measure::turns(&plans));
+    let outcome = measure(&plans, args.iterations(), || progress.inc(1));
+    progress.finish_and_clear();
+    for reason in &outcome.left_out {
         complain(&format!("left out: {reason}"));
     }
-    print(|out| table::write(out, &breakdowns))?;
-    Ok(ExitCode::SUCCESS)
+    print(|out| table::write(out, &outcome.breakdowns))?;
+    let complete = outcome.left_out.is_empty() || args.allows_gaps();
+    Ok(if complete && !outcome.breakdowns.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
-/// Measures all plans, and says why some could not be. One that was asked for by name has to be
-/// possible.
-fn all(plans: &[Plan], iterations: usize) -> Result<(Vec<Breakdown>, Vec<String>), Failure> {
-    let mut breakdowns = Vec::new();
-    let mut left_out = Vec::new();
-    let tells = std::io::stderr().is_terminal();
-    for (index, plan) in plans.iter().enumerate() {
-        if tells {
-            complain(&format!("{}/{} {plan}", index + 1, plans.len()));
-        }
-        let certificates = certificates::make(plan.certificate, plan.chain, plan.client_auth)?;
-        match measure(plan, &certificates, iterations) {
-            Ok(measured) => breakdowns.extend(measured),
-            Err(reason) => left_out.push(format!("{plan}: {reason}")),
-        }
-    }
-    Ok((breakdowns, left_out))
-}
+#[cfg(test)]
+mod tests;

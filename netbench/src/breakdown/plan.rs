@@ -14,6 +14,13 @@ use crate::drivers::Certificates;
 
 const ALPN: [&str; 1] = ["netbench"];
 
+/// The suites that QUIC can use, as most policies of s2n-tls have them.
+pub(super) const SUITES: [Suite; 3] = [
+    Suite::Aes128GcmSha256,
+    Suite::Aes256GcmSha384,
+    Suite::ChaCha20Poly1305Sha256,
+];
+
 /// One kind of handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -70,7 +77,11 @@ impl Plan {
     /// The ends that do it. rustls plays both roles at once. s2n-tls, which has no list of groups
     /// of its own, plays each against rustls, so that the group and the suite are never left to
     /// chance.
-    pub(super) fn ends(&self, certificates: &Certificates) -> Result<Vec<Ends>, Failure> {
+    pub(super) fn ends(
+        &self,
+        certificates: &Certificates,
+        left_out: &mut Vec<String>,
+    ) -> Result<Vec<Ends>, Failure> {
         let options = self.options(certificates)?;
         let rustls_client = || -> Result<Arc<dyn Provider>, Failure> {
             let timed = rustls::Client::with_crypto(&options.0, timed::crypto)?;
@@ -94,31 +105,38 @@ impl Plan {
             );
         }
         let mut ends = Vec::new();
-        if let Some(client) = self.s2n_client(options.0.clone()) {
-            ends.push(Ends {
+        match self.s2n_client(&options.0) {
+            Some(client) => ends.push(Ends {
                 client,
                 server: rustls_server()?,
                 measured: &[Side::Client],
-            });
+            }),
+            None => left_out.push(format!(
+                "{self}: no policy of s2n-tls has clients offer it first"
+            )),
         }
-        if let Some(server) = self.s2n_server(options.1.clone()) {
-            ends.push(Ends {
+        match self.s2n_server(&options.1) {
+            Some(server) => ends.push(Ends {
                 client: rustls_client()?,
                 server,
                 measured: &[Side::Server],
-            });
-        }
-        if ends.is_empty() {
-            let (group, suite) = (self.group, self.suite);
-            return Err(format!(
-                "no policy of s2n-tls has {group} with {suite}; use --provider rustls for it"
-            )
-            .into());
+            }),
+            None => left_out.push(format!(
+                "{self}: no policy of s2n-tls has servers accept it"
+            )),
         }
         Ok(ends)
     }
 
-    fn options(
+    /// How many pairs of ends there are at most.
+    pub(super) fn pairs(&self) -> usize {
+        match self.provider {
+            Backend::Rustls => 1,
+            Backend::S2nTls => 2,
+        }
+    }
+
+    pub(super) fn options(
         &self,
         certificates: &Certificates,
     ) -> Result<(ClientOptions, ServerOptions), Failure> {
@@ -147,36 +165,36 @@ impl Plan {
     }
 
     /// A client whose policy has the group first, so that its first share is of that group.
-    fn s2n_client(&self, options: ClientOptions) -> Option<Arc<dyn Provider>> {
-        let mut able = policies().filter(|policy| policy.groups().first() == Some(&self.group));
-        able.find_map(|policy| {
-            let options = options.clone().key_exchange(policy);
-            self.with_suites(|suites| Backend::S2nTls.client(&options.clone().suites(suites)).ok())
+    fn s2n_client(&self, options: &ClientOptions) -> Option<Arc<dyn Provider>> {
+        let first = |policy: &KeyExchange| policy.groups().first() == Some(&self.group);
+        self.s2n_choices(first).find_map(|(policy, suites)| {
+            let options = options.clone().key_exchange(policy).suites(suites);
+            Backend::S2nTls.client(&options).ok()
         })
     }
 
     /// A server whose policy has the group.
-    fn s2n_server(&self, options: ServerOptions) -> Option<Arc<dyn Provider>> {
-        let mut able = policies().filter(|policy| policy.groups().contains(&self.group));
-        able.find_map(|policy| {
-            let options = options.clone().key_exchange(policy);
-            self.with_suites(|suites| Backend::S2nTls.server(&options.clone().suites(suites)).ok())
+    fn s2n_server(&self, options: &ServerOptions) -> Option<Arc<dyn Provider>> {
+        // The policy is ours, the group not in s2n-tls.
+        let has = |policy: &KeyExchange| {
+            self.group != Group::MLKEM768 && policy.groups().contains(&self.group)
+        };
+        self.s2n_choices(has).find_map(|(policy, suites)| {
+            let options = options.clone().key_exchange(policy).suites(suites);
+            Backend::S2nTls.server(&options).ok()
         })
     }
 
-    /// Tries the lists of suites that policies of s2n-tls have, where ours is among them.
-    fn with_suites(
+    /// Policies like that, with the lists of suites that have ours.
+    fn s2n_choices(
         &self,
-        make: impl Fn(Vec<Suite>) -> Option<Arc<dyn Provider>>,
-    ) -> Option<Arc<dyn Provider>> {
-        const ALL: [Suite; 3] = [
-            Suite::Aes128GcmSha256,
-            Suite::Aes256GcmSha384,
-            Suite::ChaCha20Poly1305Sha256,
-        ];
-        let lists = [ALL.to_vec(), vec![Suite::Aes256GcmSha384]];
-        let mut able = lists.into_iter().filter(|list| list.contains(&self.suite));
-        able.find_map(make)
+        wanted: impl Fn(&KeyExchange) -> bool,
+    ) -> impl Iterator<Item = (KeyExchange, Vec<Suite>)> {
+        policies().filter(wanted).flat_map(|policy| {
+            let lists = [&SUITES[..], &[Suite::Aes256GcmSha384]];
+            let able = lists.into_iter().filter(|list| list.contains(&self.suite));
+            able.map(move |list| (policy.clone(), list.to_vec()))
+        })
     }
 }
 

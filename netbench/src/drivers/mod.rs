@@ -12,6 +12,8 @@ mod rustls_config;
 mod rustls_watch;
 #[cfg(feature = "s2n-quic")]
 mod s2n_quic;
+mod table;
+mod tcp_tls;
 #[cfg_attr(not(feature = "quinn"), expect(dead_code, reason = "for features"))]
 mod udp;
 
@@ -28,9 +30,12 @@ use crate::axes::Cell;
 use crate::outcome::Failed;
 
 #[cfg(test)]
+mod contract;
+#[cfg(test)]
 mod tests;
 
-pub(crate) use list::{driver, version};
+pub(crate) use list::{built_in, driver, version};
+pub(crate) use table::table;
 
 /// The application protocol of both ends.
 pub(crate) const ALPN: &str = "netbench";
@@ -45,6 +50,16 @@ pub(crate) trait Driver {
 
     /// The congestion controller it uses by default.
     fn congestion(&self) -> String;
+
+    /// Those it can be told to use instead, in [`Transport::congestion`].
+    fn controllers(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether it has datagrams (RFC 9221).
+    fn has_datagrams(&self) -> bool {
+        true
+    }
 
     /// Says why it cannot play that role in that cell, in one line that says what it can.
     fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure>;
@@ -193,6 +208,19 @@ pub(crate) struct Transport {
     pub(crate) idle_timeout_ms: Option<u64>,
     /// Streams of each kind that the peer may have open at once.
     pub(crate) max_streams: Option<u64>,
+    /// What the scenario opens on each connection. A stack over TCP needs no framing for one.
+    #[serde(default)]
+    pub(crate) streams: Streams,
+}
+
+/// How many streams a connection carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Streams {
+    /// One, bidirectional, opened by the client.
+    One,
+    /// Any.
+    #[default]
+    Many,
 }
 
 /// What a handshake came to. `None` and the empty text: the stack does not tell.

@@ -1,8 +1,13 @@
 //! What was measured, as it stands in the JSON file. Everything else (tables, CSV, the HTML report,
 //! `compare`, `merge`) is made from this.
 
+mod about;
+mod brief;
+mod figures;
 mod histogram;
 mod metrics;
+mod summary;
+mod table;
 
 use std::collections::BTreeMap;
 
@@ -13,11 +18,15 @@ use crate::drivers::{Negotiated, Traffic};
 use crate::machine::Machine;
 use crate::scenario::Scenario;
 
+pub(crate) use brief::brief;
 pub(crate) use histogram::Histogram;
 pub(crate) use metrics::{Better, METRICS, Metric, Summary};
 
 /// The version of the format.
 pub(crate) const FORMAT: u32 = 1;
+
+/// Scenarios with so many bits for each connection are about throughput.
+const MUCH: f64 = 64.0 * 1024.0 * 8.0;
 
 /// A whole run.
 #[derive(Clone, Debug, Serialize, Deserialize)]

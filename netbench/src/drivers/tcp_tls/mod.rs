@@ -1,0 +1,153 @@
+//! TLS 1.3 over TCP, with rustls: what QUIC is compared with.
+//!
+//! ```text
+//!   one stream a connection (`raw`)      many (`multiplexed`)
+//!            bytes                        streams ─► yamux
+//!              └──────────────┬─────────────────────┘
+//!                          `session`: handshake, counters
+//!                           `tls`: rustls over a socket
+//!                         `socket`: TCP, TCP_INFO
+//! ```
+
+mod config;
+mod fan;
+mod multiplexed;
+mod pump;
+mod raw;
+mod session;
+mod socket;
+mod stream;
+mod tls;
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
+use tokio::net::TcpListener;
+
+use self::config::Tickets;
+use self::multiplexed::Multiplexed;
+use self::raw::Raw;
+use self::session::{Session, failure};
+use self::socket::{Socket, Sockets};
+use super::{
+    Accepting, Answer, Connection, Connector, Driver, Listener, Role, Setup, Streams, Traffic,
+    Transport,
+};
+use crate::Failure;
+use crate::axes::Cell;
+use crate::outcome::Failed;
+
+const NO_DATAGRAMS: &str = "TCP has no datagrams; use a driver of QUIC for them";
+
+pub(super) struct TcpTls;
+
+impl Driver for TcpTls {
+    fn name(&self) -> &'static str {
+        "tcp-tls"
+    }
+
+    fn congestion(&self) -> String {
+        let path = "/proc/sys/net/ipv4/tcp_congestion_control";
+        std::fs::read_to_string(path).map_or_else(
+            |_| "as the system has it".to_owned(),
+            |name| format!("{} (the system's)", name.trim()),
+        )
+    }
+
+    fn has_datagrams(&self) -> bool {
+        false
+    }
+
+    fn check(&self, _: Role, cell: &Cell) -> Result<(), Failure> {
+        config::check(cell)
+    }
+
+    fn listen(&self, setup: &Setup, address: SocketAddr) -> Result<Box<dyn Listener>, Failure> {
+        let listener = socket::listen(address, &setup.transport)?;
+        Ok(Box::new(Listening {
+            address: listener.local_addr()?,
+            listener,
+            tls: config::server(setup)?,
+            transport: setup.transport.clone(),
+            sockets: Rc::default(),
+        }))
+    }
+
+    fn client(&self, setup: &Setup, _: SocketAddr) -> Result<Box<dyn Connector>, Failure> {
+        let (tls, tickets) = config::client(setup)?;
+        Ok(Box::new(Connecting {
+            tls,
+            tickets,
+            transport: setup.transport.clone(),
+            sockets: Rc::default(),
+        }))
+    }
+}
+
+struct Listening {
+    address: SocketAddr,
+    listener: TcpListener,
+    tls: Arc<ServerConfig>,
+    transport: Transport,
+    sockets: Rc<Sockets>,
+}
+
+impl Listener for Listening {
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn accept(&mut self) -> Answer<'_, Accepting> {
+        Box::pin(async {
+            let (stream, _) = self.listener.accept().await.map_err(Failed::other)?;
+            let socket = Socket::new(stream, &self.transport, &self.sockets);
+            let tls = ServerConnection::new(Arc::clone(&self.tls));
+            let streams = self.transport.streams;
+            Ok(Box::pin(async move {
+                let tls = tls.map_err(Failed::other)?;
+                let socket = socket.map_err(Failed::other)?;
+                let session = Session::begin(socket, tls.into(), None).await?;
+                Ok(over(session, streams, Role::Server))
+            }) as Accepting)
+        })
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        self.sockets.traffic()
+    }
+}
+
+struct Connecting {
+    tls: Arc<ClientConfig>,
+    tickets: Tickets,
+    transport: Transport,
+    sockets: Rc<Sockets>,
+}
+
+impl Connector for Connecting {
+    fn connect<'a>(&'a self, server: SocketAddr, name: &'a str) -> Answer<'a, Rc<dyn Connection>> {
+        Box::pin(async move {
+            let name = ServerName::try_from(name.to_owned()).map_err(Failed::other)?;
+            let socket = Socket::connect(server, &self.transport, &self.sockets).await;
+            let socket = socket.map_err(|error| failure(error.into()))?;
+            let tls = ClientConnection::new(Arc::clone(&self.tls), name).map_err(Failed::other)?;
+            let tickets = Some(self.tickets.clone());
+            let session = Session::begin(socket, tls.into(), tickets).await?;
+            Ok(over(session, self.transport.streams, Role::Client))
+        })
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        self.sockets.traffic()
+    }
+}
+
+fn over(session: Session, streams: Streams, role: Role) -> Rc<dyn Connection> {
+    match streams {
+        Streams::One => Raw::new(session, role),
+        Streams::Many => Multiplexed::begin(session, role),
+    }
+}

@@ -64,9 +64,10 @@ pub fn main() -> ExitCode {
             Run::HandshakeBreakdown(args) => breakdown::run(&args),
             Run::Links(links) => single_threaded(links::run(links)),
         },
-        Command::Drivers => terminal::print(|out| write!(out, "{}", links::stacks::list()))
-            .map(|()| ExitCode::SUCCESS),
         Command::Scenarios(args) => scenario::listing::run(&args),
+        Command::Drivers => {
+            terminal::print(|out| write!(out, "{}", drivers::table())).map(|()| ExitCode::SUCCESS)
+        }
         Command::Link(link) => single_threaded(link::run(*link)),
         Command::Server(args) => single_threaded(remote::serve(args)),
         Command::Client(args) => client_of_others(args),

@@ -8,6 +8,9 @@ use crate::link::{Link, UNITS};
 use crate::page::Report;
 use crate::run::Run;
 use crate::{merge, remote, reproduce};
+use crate::links::Links;
+use crate::reproduce;
+use crate::scenario::listing;
 
 /// Measures what connections cost, for QUIC stacks and TLS over TCP, by key-exchange group,
 /// certificate, link and more.
@@ -25,6 +28,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         scenario: Run,
     },
+    /// Lists the scenarios that are built in, or writes them to files.
+    Scenarios(listing::Args),
     /// Relays UDP as a network link would: delay, rate, queue, loss, reordering, rebinding.
     #[command(after_help = UNITS)]
     Link(Box<Link>),

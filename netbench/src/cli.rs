@@ -7,10 +7,8 @@ use crate::csv::Csv;
 use crate::link::{Link, UNITS};
 use crate::page::Report;
 use crate::run::Run;
-use crate::{merge, remote, reproduce};
-use crate::links::Links;
-use crate::reproduce;
 use crate::scenario::listing;
+use crate::{merge, remote, reproduce};
 
 /// Measures what connections cost, for QUIC stacks and TLS over TCP, by key-exchange group,
 /// certificate, link and more.

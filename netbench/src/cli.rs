@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::breakdown;
 use crate::compare::Compare;
 use crate::csv::Csv;
 use crate::link::{Link, UNITS};
 use crate::links::Links;
 use crate::page::Report;
+use crate::{merge, remote, reproduce};
 
 /// Measures QUIC connections per key-exchange group, and emulates links to measure them over.
 #[derive(Parser)]
@@ -26,6 +28,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         scenario: Scenario,
     },
+    /// Runs a scenario by the new way.
+    #[command(hide = true)]
+    Measure {
+        #[command(subcommand)]
+        scenario: crate::run::Run,
+    },
     /// Relays UDP as a network link would: delay, rate, queue, loss, reordering, rebinding.
     #[command(after_help = UNITS)]
     Link(Box<Link>),
@@ -34,6 +42,14 @@ pub(crate) enum Command {
     Report(Report),
     Compare(Compare),
     Csv(Csv),
+    /// Runs servers for clients on other hosts.
+    Server(remote::ServerArgs),
+    /// Runs a scenario against servers on other hosts.
+    Client(remote::ClientArgs),
+    /// Adds up the results of several clients.
+    Merge(merge::Args),
+    /// Repeats published experiments, and shows the published figures beside ours.
+    Reproduce(reproduce::Args),
     /// The server process of a run.
     #[command(hide = true)]
     Serve,
@@ -52,6 +68,8 @@ pub(crate) enum Command {
 pub(crate) enum Scenario {
     #[command(flatten)]
     PerGroup(PerGroup),
+    /// Where a handshake's time goes: each TLS message and each operation, without a network.
+    HandshakeBreakdown(Box<breakdown::Args>),
     /// Downloads over emulated links, ours beside other stacks'.
     Links(Links),
 }

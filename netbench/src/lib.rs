@@ -12,8 +12,10 @@
 //! ```
 
 pub mod axes;
+mod breakdown;
 mod bulk;
 mod certificate;
+mod certificates;
 mod charts;
 mod cli;
 mod client;
@@ -27,6 +29,7 @@ mod link;
 mod links;
 mod machine;
 mod measure;
+mod merge;
 mod message;
 mod os;
 mod outcome;
@@ -36,8 +39,11 @@ mod pipe;
 mod process;
 mod progress;
 mod ratio;
+mod remote;
 mod report;
+mod reproduce;
 mod results;
+mod run;
 pub mod scenario;
 mod server;
 mod terminal;
@@ -66,12 +72,25 @@ pub fn main() -> ExitCode {
         Command::Run {
             scenario: Scenario::PerGroup(scenario),
         } => single_threaded(coordinate::run(scenario)),
+        Command::Run {
+            scenario: Scenario::HandshakeBreakdown(args),
+        } => breakdown::run(&args),
+        Command::Measure {
+            scenario: run::Run::Scenario(request),
+        } => single_threaded(run::run(*request)),
+        Command::Measure {
+            scenario: run::Run::Links(links),
+        } => single_threaded(links::run(links)),
         Command::Drivers => terminal::print(|out| write!(out, "{}", links::stacks::list()))
             .map(|()| ExitCode::SUCCESS),
         Command::Link(link) => single_threaded(link::run(*link)),
         Command::Report(report) => report.run(),
         Command::Compare(compare) => compare.run(),
         Command::Csv(csv) => csv.run(),
+        Command::Server(args) => single_threaded(remote::serve(args)),
+        Command::Client(args) => client_of_others(args),
+        Command::Merge(args) => merge::run(&args),
+        Command::Reproduce(args) => single_threaded(reproduce::run(args)),
         Command::Serve => child(server::serve()),
         Command::Drive => child(client::drive()),
         Command::LinkServer => child(links::child::serve()),
@@ -83,6 +102,14 @@ pub fn main() -> ExitCode {
             terminal::complain(&failure.to_string());
             ExitCode::FAILURE
         }
+    }
+}
+
+fn client_of_others(args: remote::ClientArgs) -> Result<ExitCode, Failure> {
+    match args.request() {
+        Ok(request) => single_threaded(run::run(*request)),
+        Err(remote::ClientError::Usage(error)) => refuse(&error),
+        Err(remote::ClientError::Refused(failure)) => Err(failure),
     }
 }
 

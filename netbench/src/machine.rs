@@ -37,6 +37,17 @@ impl Machine {
             client_core,
         }
     }
+
+    /// The core of a client process where there are several: those that are left take turns.
+    pub(crate) fn core_of_client(&self, number: usize) -> Option<usize> {
+        let first = self.client_core?;
+        let allowed = os::allowed_cores().unwrap_or_default();
+        let others = allowed
+            .into_iter()
+            .filter(|core| Some(*core) != self.server_core && *core != first);
+        let cores: Vec<usize> = std::iter::once(first).chain(others).collect();
+        cores.get(number % cores.len()).copied()
+    }
 }
 
 /// The first core, and the first that is not its hyper-thread; failing that, any other.

@@ -10,8 +10,21 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
 
-/// CPU time this process used so far, user and system.
-pub(crate) fn cpu_time() -> io::Result<Duration> {
+/// What this process used so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// CPU time in user mode.
+    pub(crate) user: Duration,
+    /// CPU time in the kernel.
+    pub(crate) system: Duration,
+    /// Times it waited.
+    pub(crate) voluntary_switches: u64,
+    /// Times it was made to.
+    pub(crate) involuntary_switches: u64,
+}
+
+/// What this process used so far.
+pub(crate) fn usage() -> io::Result<Usage> {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: the pointer is valid for one `rusage`, which the call fills where it returns 0.
     let usage = unsafe {
@@ -20,7 +33,17 @@ pub(crate) fn cpu_time() -> io::Result<Duration> {
         }
         usage.assume_init()
     };
-    Ok(duration(usage.ru_utime) + duration(usage.ru_stime))
+    Ok(Usage {
+        user: duration(usage.ru_utime),
+        system: duration(usage.ru_stime),
+        voluntary_switches: usage.ru_nvcsw.unsigned_abs(),
+        involuntary_switches: usage.ru_nivcsw.unsigned_abs(),
+    })
+}
+
+/// CPU time this process used so far, user and system.
+pub(crate) fn cpu_time() -> io::Result<Duration> {
+    usage().map(|usage| usage.user + usage.system)
 }
 
 fn duration(time: libc::timeval) -> Duration {
@@ -152,6 +175,72 @@ pub(crate) fn socket_drops(_: &impl AsRawFd) -> u64 {
     0
 }
 
+/// What the kernel counted on a TCP connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TcpCounts {
+    pub(crate) segments_sent: u64,
+    pub(crate) segments_received: u64,
+    /// Payload, also of segments that were sent again.
+    pub(crate) bytes_sent: u64,
+    /// Payload, each byte once.
+    pub(crate) bytes_received: u64,
+    pub(crate) retransmitted: u64,
+    /// Retransmission timeouts; 0 before Linux 6.7, which does not count them.
+    pub(crate) timeouts: u64,
+}
+
+/// Asks for the counters of a TCP connection. `None`: this kernel does not tell.
+#[cfg(target_os = "linux")]
+pub(crate) fn tcp_counts(socket: &impl AsRawFd) -> Option<TcpCounts> {
+    // Where `struct tcp_info` (linux/tcp.h) has them; `libc` knows only its beginning.
+    const TOTAL_RETRANSMISSIONS: usize = 100;
+    const BYTES_RECEIVED: usize = 128;
+    const SEGMENTS_OUT: usize = 136;
+    const SEGMENTS_IN: usize = 140;
+    const BYTES_SENT: usize = 200;
+    const TOTAL_TIMEOUTS: usize = 240;
+    let mut info = [0_u8; 248];
+    let mut len = info.len() as libc::socklen_t;
+    // SAFETY: the pointer is valid for `len` bytes, which the kernel does not exceed.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    if result != 0 || (len as usize) < BYTES_SENT + 8 {
+        return None;
+    }
+    let short = |at| u64::from(u16::from_ne_bytes(*field(&info, at)));
+    let word = |at| u64::from(u32::from_ne_bytes(*field(&info, at)));
+    let long = |at| u64::from_ne_bytes(*field(&info, at));
+    Some(TcpCounts {
+        segments_sent: word(SEGMENTS_OUT),
+        segments_received: word(SEGMENTS_IN),
+        bytes_sent: long(BYTES_SENT),
+        bytes_received: long(BYTES_RECEIVED),
+        retransmitted: word(TOTAL_RETRANSMISSIONS),
+        timeouts: short(TOTAL_TIMEOUTS),
+    })
+}
+
+/// Some bytes of a structure.
+#[cfg(target_os = "linux")]
+fn field<const LEN: usize>(bytes: &[u8; 248], at: usize) -> &[u8; LEN] {
+    bytes[at..]
+        .first_chunk()
+        .expect("every field lies within the structure")
+}
+
+/// Elsewhere the system does not tell.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn tcp_counts(_: &impl AsRawFd) -> Option<TcpCounts> {
+    None
+}
+
 /// What the kernel may leave unsaid about what is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsaid {
@@ -261,8 +350,25 @@ fn check(result: libc::c_int) -> io::Result<()> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{allowed_cores, cpu_time, pin_to_core};
+    use super::{allowed_cores, cpu_time, pin_to_core, tcp_counts};
+    use std::io::{Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
     use std::time::Duration;
+
+    #[test]
+    fn the_payload_of_a_tcp_connection_is_counted_at_both_ends() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        client.write_all(&[7; 5000]).unwrap();
+        server.read_exact(&mut [0; 5000]).unwrap();
+        let (client, server) = (tcp_counts(&client).unwrap(), tcp_counts(&server).unwrap());
+        assert_eq!((client.bytes_sent, server.bytes_received), (5000, 5000));
+        assert_eq!((client.bytes_received, server.bytes_sent), (0, 0));
+        // The SYN, the ACK of the handshake, and at least one with data.
+        assert!(client.segments_sent >= 3);
+        assert!(server.segments_received >= 3);
+    }
 
     #[test]
     fn a_pinned_thread_may_run_on_that_core_alone() {

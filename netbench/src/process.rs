@@ -1,20 +1,24 @@
-//! A child process and the pipes to it.
+//! A process that is talked to in lines of JSON: a child over pipes, or one on another machine.
 
+use std::pin::Pin;
 use std::process::Stdio;
+use std::task::{Context, Poll};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, Command};
 
 use crate::Failure;
 
-/// A child process of this binary. Dropping it ends it.
+type From = Lines<BufReader<Box<dyn AsyncRead + Unpin>>>;
+
+/// A child process of this binary, or whoever is at the other end. Dropping it ends it.
 pub(crate) struct Process {
-    name: &'static str,
-    child: Child,
-    to: ChildStdin,
-    from: Lines<BufReader<ChildStdout>>,
+    name: String,
+    child: Option<Child>,
+    to: Box<dyn AsyncWrite + Unpin>,
+    from: From,
 }
 
 impl Process {
@@ -27,28 +31,50 @@ impl Process {
 
     /// Starts a child that is told its part on its command line.
     pub(crate) fn spawn(name: &'static str, args: &[String]) -> Result<Self, Failure> {
-        let mut child = Command::new(std::env::current_exe()?)
+        let mut command = Command::new(std::env::current_exe()?);
+        command
             .arg(name)
             .args(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
+            .kill_on_drop(true);
+        // Ctrl-C on a terminal reaches the whole group, but it is the parent that decides.
+        command.process_group(0);
+        let mut child = command
+            .spawn()
+            .map_err(|error| format!("cannot start the `{name}` process: {error}"))?;
         let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
             return Err("a child process without its pipes".into());
         };
         Ok(Self {
-            name,
-            child,
-            to,
-            from: BufReader::new(from).lines(),
+            child: Some(child),
+            ..Self::over(format!("the `{name}` process"), from, to)
         })
+    }
+
+    /// Talks to one that is there already. `name` is what failures call it.
+    pub(crate) fn over(
+        name: String,
+        from: impl AsyncRead + Unpin + 'static,
+        to: impl AsyncWrite + Unpin + 'static,
+    ) -> Self {
+        let from: Box<dyn AsyncRead + Unpin> = Box::new(from);
+        Self {
+            name,
+            child: None,
+            to: Box::new(to),
+            from: BufReader::new(from).lines(),
+        }
     }
 
     pub(crate) async fn tell<T: Serialize>(&mut self, message: &T) -> Result<(), Failure> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
-        if self.to.write_all(&line).await.is_err() {
+        let told = match self.to.write_all(&line).await {
+            Ok(()) => self.to.flush().await,
+            failed => failed,
+        };
+        if told.is_err() {
             // It is gone; its last line says why.
             return Err(match self.hear::<serde_json::Value>().await {
                 Ok(_) => self.out_of_turn(),
@@ -58,13 +84,35 @@ impl Process {
         Ok(())
     }
 
+    /// What it says next. Nothing is lost where this is dropped before.
     pub(crate) async fn hear<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
-        self.read::<Result<T, String>>().await?.map_err(Into::into)
+        let line = self.from.next_line().await;
+        self.understand(line).await
+    }
+
+    /// The next line, for those who listen to several. It goes to [`Self::understand`].
+    pub(crate) fn poll_line(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<std::io::Result<Option<String>>> {
+        Pin::new(&mut self.from).poll_next_line(cx)
+    }
+
+    /// What a line says. `None`: there are no more.
+    pub(crate) async fn understand<T: DeserializeOwned>(
+        &mut self,
+        line: std::io::Result<Option<String>>,
+    ) -> Result<T, Failure> {
+        let Self { name, child, .. } = self;
+        decode::<Result<T, String>>(name, child.as_mut(), line)
+            .await?
+            .map_err(Into::into)
     }
 
     /// The next line of a child that tells its failures on standard error.
     pub(crate) async fn read<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
-        read(self.name, &mut self.child, &mut self.from).await
+        let line = self.from.next_line().await;
+        decode(&self.name, self.child.as_mut(), line).await
     }
 
     /// Ends the child's standard input, and reads what it says to that.
@@ -76,22 +124,55 @@ impl Process {
             mut from,
         } = self;
         drop(to);
-        read(name, &mut child, &mut from).await
+        let line = from.next_line().await;
+        decode(&name, child.as_mut(), line).await
     }
 
     pub(crate) fn out_of_turn(&self) -> Failure {
-        format!("the `{}` process spoke out of turn", self.name).into()
+        format!("{} spoke out of turn", self.name).into()
     }
 }
 
-async fn read<T: DeserializeOwned>(
+async fn decode<T: DeserializeOwned>(
     name: &str,
-    child: &mut Child,
-    from: &mut Lines<BufReader<ChildStdout>>,
+    child: Option<&mut Child>,
+    line: std::io::Result<Option<String>>,
 ) -> Result<T, Failure> {
-    let Some(line) = from.next_line().await? else {
-        let status = child.wait().await?;
-        return Err(format!("the `{name}` process ended early ({status})").into());
-    };
-    Ok(serde_json::from_str(&line)?)
+    match (line, child) {
+        (Ok(Some(line)), _) => serde_json::from_str(&line)
+            .map_err(|error| format!("{name} said what is not understood: {error}").into()),
+        (Ok(None), Some(child)) => {
+            let status = child.wait().await?;
+            Err(format!("{name} ended early ({status})").into())
+        }
+        (Ok(None), None) => Err(format!("{name} ended the conversation").into()),
+        (Err(error), _) => Err(format!("{name} is gone: {error}").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncWriteExt, BufReader, split};
+
+    use super::Process;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn the_other_end_may_be_anything_that_carries_lines() {
+        let (ours, mut theirs) = tokio::io::duplex(100);
+        let (from, to) = split(ours);
+        let mut process = Process::over("host:1".to_owned(), BufReader::new(from), to);
+        process.tell(&7).await.unwrap();
+        theirs
+            .write_all(b"{\"Ok\":[1,2]}\n{\"Err\":\"no room\"}\n{\n")
+            .await
+            .unwrap();
+        assert_eq!(process.hear::<(u8, u8)>().await.unwrap(), (1, 2));
+        let refused = process.hear::<u8>().await.unwrap_err();
+        assert_eq!(refused.to_string(), "no room");
+        let garbled = process.hear::<u8>().await.unwrap_err();
+        assert!(garbled.to_string().starts_with("host:1 said what is not"));
+        drop(theirs);
+        let gone = process.hear::<u8>().await.unwrap_err();
+        assert_eq!(gone.to_string(), "host:1 ended the conversation");
+    }
 }

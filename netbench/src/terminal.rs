@@ -21,3 +21,9 @@ pub(crate) fn print(
 pub(crate) fn complain(line: &str) {
     let _ = writeln!(stderr(), "netbench: {line}");
 }
+
+/// Columns of the terminal that standard output is; `None`: it is none.
+pub(crate) fn width() -> Option<usize> {
+    let (_, columns) = console::Term::stdout().size_checked()?;
+    Some(columns.into())
+}

@@ -3,6 +3,9 @@
 
 #[path = "contract/bytes.rs"]
 mod bytes;
+#[cfg(feature = "rustls")]
+#[path = "contract/crypto.rs"]
+mod crypto;
 #[path = "contract/early_data.rs"]
 mod early_data;
 #[path = "contract/groups.rs"]

@@ -3,6 +3,19 @@
 //!
 //! Everything runs on one thread, in a `LocalSet`: nothing here is `Send`.
 
+mod failures;
+mod hybriq;
+mod list;
+#[cfg(feature = "quinn")]
+mod quinn;
+mod rustls_config;
+mod rustls_watch;
+#[cfg(feature = "s2n-quic")]
+mod s2n_quic;
+mod tcp_tls;
+#[cfg_attr(not(feature = "quinn"), expect(dead_code, reason = "for features"))]
+mod udp;
+
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -14,6 +27,16 @@ use serde::{Deserialize, Serialize};
 use crate::Failure;
 use crate::axes::Cell;
 use crate::outcome::Failed;
+
+#[cfg(test)]
+mod contract;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use list::{driver, version};
+
+/// The application protocol of both ends.
+pub(crate) const ALPN: &str = "netbench";
 
 /// What an object-safe async method returns.
 pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failed>> + 'a>>;
@@ -91,6 +114,11 @@ pub(crate) trait Connection {
     /// What this end sent and received for it so far, also once it has ended.
     fn stats(&self) -> Stats;
 
+    /// The name the client asked for, as the server sees it. `None`: the stack does not tell.
+    fn server_name(&self) -> Option<String> {
+        None
+    }
+
     /// Whether the client has a ticket for the next connection; true where the stack does not tell.
     fn has_ticket(&self) -> bool;
 
@@ -109,6 +137,13 @@ pub(crate) trait Writer {
 
     /// Ends it. Does not wait for the peer.
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>>;
+
+    /// Waits until the peer has acknowledged everything, the end included; at once where the stack
+    /// does not tell. A connection that is closed before may lose what was sent.
+    fn poll_acknowledged(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
+        let _ = cx;
+        Poll::Ready(Ok(()))
+    }
 
     /// Gives it up.
     fn reset(&mut self, code: u64);
@@ -161,6 +196,19 @@ pub(crate) struct Transport {
     pub(crate) idle_timeout_ms: Option<u64>,
     /// Streams of each kind that the peer may have open at once.
     pub(crate) max_streams: Option<u64>,
+    /// What the scenario opens on each connection. A stack over TCP needs no framing for one.
+    #[serde(default)]
+    pub(crate) streams: Streams,
+}
+
+/// How many streams a connection carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Streams {
+    /// One, bidirectional, opened by the client.
+    One,
+    /// Any.
+    #[default]
+    Many,
 }
 
 /// What a handshake came to. `None` and the empty text: the stack does not tell.
@@ -196,3 +244,31 @@ pub(crate) struct Traffic {
     pub(crate) received_datagrams: u64,
     pub(crate) received_bytes: u64,
 }
+
+/// The group whose share a client sends first, so that the server answers with a HelloRetryRequest;
+/// `None`: it is to send none but the wanted one.
+fn first_share(cell: &Cell) -> Option<&'static str> {
+    const CLASSICAL: [&str; 3] = ["X25519", "secp256r1", "secp384r1"];
+    if !cell.hello_retry {
+        return None;
+    }
+    // s2n-tls takes any share of its policy before it asks for another; it has no MLKEM768.
+    Some(match (cell.group.as_str(), cell.provider.as_str()) {
+        (group, "s2n-tls") if CLASSICAL.contains(&group) => "MLKEM768",
+        ("X25519", _) => "secp256r1",
+        _ => "X25519",
+    })
+}
+
+/// Lets other tasks run until that is so, but not for ever.
+async fn yield_until(is_so: impl Fn() -> bool) {
+    for _ in 0..YIELDS {
+        if is_so() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A stack that has something to send does so when its task runs next.
+const YIELDS: u32 = 64;

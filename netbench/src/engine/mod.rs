@@ -17,6 +17,32 @@
 //! One JSON value a line, over pipes. A child answers `Err` with one line instead where it cannot
 //! go on. The end of its standard input ends it.
 
+mod arrivals;
+mod attempt;
+mod checkpoints;
+pub(crate) mod child;
+pub(crate) mod client;
+mod clock;
+mod connecting;
+mod datagrams;
+mod mismatch;
+mod observer;
+mod ops;
+mod pattern;
+mod phase;
+mod plan;
+mod process;
+mod progress;
+mod recorder;
+mod script;
+pub(crate) mod server;
+mod session;
+mod streams;
+#[cfg(test)]
+mod tests;
+mod tickets;
+mod traffic;
+
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};

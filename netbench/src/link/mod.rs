@@ -35,6 +35,26 @@ use relay::{Plan, Relay};
 pub(crate) use args::{Link, UNITS};
 pub(crate) use tally::Summary;
 
+/// Whether a link can be made of these arguments, beside where it listens and sends to.
+pub(crate) fn check(args: &str) -> Result<(), String> {
+    #[derive(clap::Parser)]
+    #[command(no_binary_name = true, disable_help_flag = true)]
+    struct Alone {
+        #[command(flatten)]
+        link: Link,
+    }
+    let args = args.split_whitespace().chain(["--to", "127.0.0.1:1"]);
+    let first_line = |error: clap::Error| {
+        let text = error.to_string();
+        let line = text.lines().next().unwrap_or_default();
+        line.trim_start_matches("error: ").to_owned()
+    };
+    let alone = <Alone as clap::Parser>::try_parse_from(args).map_err(first_line)?;
+    let settings = alone.link.settings().map_err(|error| error.to_string())?;
+    drop(settings);
+    Ok(())
+}
+
 /// Relays until a signal or the end of standard input, then prints what it did.
 pub(crate) async fn run(link: Link) -> Result<ExitCode, Failure> {
     let [up, down] = link.settings()?;

@@ -85,7 +85,7 @@ pub(crate) const METRICS: [Metric; 31] = [
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub(crate) median: f64,
-    /// The 95 % interval of the median.
+    /// In 95 of 100 cases the median of a repeat lies from here to `high`.
     pub(crate) low: f64,
     pub(crate) high: f64,
     /// Repetitions.

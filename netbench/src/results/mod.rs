@@ -1,9 +1,14 @@
 //! What was measured, as it stands in the JSON file. Everything else (tables, CSV, the HTML report,
 //! `compare`, `merge`) is made from this.
 
+mod about;
+mod brief;
+mod figures;
 mod file;
 mod histogram;
 mod metrics;
+mod summary;
+mod table;
 
 use std::collections::BTreeMap;
 
@@ -12,13 +17,18 @@ use serde::{Deserialize, Serialize};
 use crate::axes::Cell;
 use crate::drivers::{Negotiated, Traffic};
 use crate::machine::Machine;
+use crate::remote::Fleet;
 use crate::scenario::Scenario;
 
+pub(crate) use brief::brief;
 pub(crate) use histogram::Histogram;
 pub(crate) use metrics::{Better, METRICS, Metric, Summary};
 
 /// The version of the format.
 pub(crate) const FORMAT: u32 = 1;
+
+/// Scenarios with so many bits for each connection are about throughput.
+const MUCH: f64 = 64.0 * 1024.0 * 8.0;
 
 /// A whole run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -51,6 +61,15 @@ pub(crate) struct About {
     /// UTC, RFC 3339.
     pub(crate) started: String,
     pub(crate) machine: Machine,
+    /// The machines of servers on other hosts, in the order of the scenario's server numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) servers: Vec<Machine>,
+    /// Which client of how many this was, all at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fleet: Option<Fleet>,
+    /// The runs that `netbench merge` has made this of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) merged: Vec<About>,
     /// Versions of the stacks and libraries that were measured, by crate.
     pub(crate) crates: BTreeMap<String, String>,
 }
@@ -74,6 +93,13 @@ pub(crate) struct CellResult {
 pub(crate) struct Repetition {
     /// Milliseconds from the start of the run to the start of the measurement.
     pub(crate) started_ms: f64,
+    /// The same from 1970 on, by the clock of this machine: `merge` sees by it what was at the same
+    /// time.
+    #[serde(default)]
+    pub(crate) unix_ms: f64,
+    /// Which of the server processes of its fleet it shared with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) round: Option<u64>,
     /// Wall time of the measurement.
     pub(crate) elapsed_us: f64,
     /// Why it ended early. What is here was measured before.

@@ -31,6 +31,12 @@ pub struct Scenario {
     /// Warm-up, measurement and drain.
     #[serde(default)]
     pub phases: Phases,
+    /// What the transport of both ends is set to.
+    #[serde(default, skip_serializing_if = "Transport::is_default")]
+    pub transport: Transport,
+    /// Takes each handshake apart, message by message and operation by operation.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub breakdown: bool,
     /// What is varied; every combination is measured.
     #[serde(default, skip_serializing_if = "Axes::is_empty")]
     pub axes: Axes,
@@ -54,13 +60,25 @@ pub struct Phases {
     pub drain: Duration,
 }
 
+/// Settings of the transport; without one it is the stack's default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Transport {
+    /// Silence after which a connection is given up.
+    #[serde(with = "text::optional_time", skip_serializing_if = "Option::is_none")]
+    pub idle_timeout: Option<Duration>,
+    /// Streams of each kind that the peer may have open at once.
+    #[serde(with = "text::optional_count", skip_serializing_if = "Option::is_none")]
+    pub max_streams: Option<u64>,
+}
+
 /// How much is done in the warm-up: the scripts with so many connections for each `connect`, or
 /// for so long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Amount {
-    /// Connections of each `connect`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Connections of each `connect`, requests of each `pool`.
+    #[serde(with = "text::optional_count", skip_serializing_if = "Option::is_none")]
     pub connections: Option<u64>,
     /// Time, counted from the first connection.
     #[serde(with = "text::optional_time", skip_serializing_if = "Option::is_none")]
@@ -83,6 +101,8 @@ pub struct Client {
 pub enum ClientOp {
     /// Makes connections.
     Connect(Box<Connect>),
+    /// Makes requests over connections that are kept and shared.
+    Pool(Box<Pool>),
     /// Does nothing for a while.
     Sleep(#[serde(with = "text::time")] Duration),
     /// Waits until the checkpoint of that number is unparked.
@@ -106,7 +126,7 @@ pub struct Connect {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
     /// How many. `None`: as many as the measurement has time for.
-    #[serde(default = "one", deserialize_with = "text::count_or_unlimited")]
+    #[serde(default = "one", with = "text::optional_count")]
     pub connections: Option<u64>,
     /// How many may be under way at once. In a closed loop (no `rate`) so many always are.
     #[serde(default = "one_u32")]
@@ -134,6 +154,68 @@ pub struct Connect {
     /// What the server does on each connection beside answering streams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_ops: Vec<Op>,
+}
+
+/// Makes requests over connections that are kept and shared: each takes one that is free, opens a
+/// new one while there are fewer than `connections`, or else waits for one.
+///
+/// Every request is timed from its intended start: with the wait for a connection, and with the
+/// handshake where it opens one. One that fails costs its connection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pool {
+    /// Which server, where there are several.
+    #[serde(default)]
+    pub server: usize,
+    /// Names the connections and requests in results where a scenario makes several kinds.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub label: String,
+    /// How many connections there may be at once.
+    #[serde(default = "one_u32")]
+    pub connections: u32,
+    /// How long a connection may be unused before the pool closes it. `None`: it is kept.
+    #[serde(
+        default,
+        with = "text::optional_time",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub keep: Option<Duration>,
+    /// How many requests. `None`: as many as the measurement has time for.
+    #[serde(
+        default,
+        with = "text::optional_count",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub requests: Option<u64>,
+    /// Open loop: so many bursts begin every second. `None`: a closed loop, in which each
+    /// connection always has a request under way.
+    #[serde(
+        default,
+        with = "text::optional_rate",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub rate: Option<f64>,
+    /// Open loop, in place of `rate`: a burst begins every so often.
+    #[serde(
+        default,
+        with = "text::optional_time",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub every: Option<Duration>,
+    /// How many requests begin together.
+    #[serde(default = "one_u32")]
+    pub burst: u32,
+    /// How bursts of an open loop are spaced.
+    #[serde(default)]
+    pub arrivals: Arrivals,
+    /// How long one request may take from its intended start to its end.
+    #[serde(default = "ten_seconds", with = "text::time")]
+    pub timeout: Duration,
+    /// What follows a failure.
+    #[serde(default)]
+    pub on_error: OnError,
+    /// One request.
+    pub ops: Vec<Op>,
 }
 
 /// How arrivals of an open loop are spaced.
@@ -210,11 +292,9 @@ pub struct Open {
 }
 
 /// Bytes to send or to receive. In a file also a number alone, for stream 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, from = "text::BytesForm")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Bytes {
     /// The stream's number.
-    #[serde(default)]
     pub stream: u64,
     /// How many.
     pub bytes: u64,
@@ -281,7 +361,11 @@ pub struct Datagrams {
 #[serde(deny_unknown_fields)]
 pub struct Iterate<T> {
     /// How often.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        with = "text::optional_count",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub times: Option<u64>,
     /// How long.
     #[serde(
@@ -297,6 +381,10 @@ pub struct Iterate<T> {
         skip_serializing_if = "Option::is_none"
     )]
     pub rate: Option<f64>,
+    /// How many turns may be under way at once. With more than one, the streams that a turn opens
+    /// are its own.
+    #[serde(default = "one_u32")]
+    pub concurrency: u32,
     /// What.
     pub ops: Vec<T>,
 }
@@ -310,6 +398,20 @@ pub struct Request {
     pub label: String,
     /// What belongs to it.
     pub ops: Vec<Op>,
+}
+
+impl Transport {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl Amount {

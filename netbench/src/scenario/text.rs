@@ -1,90 +1,197 @@
 //! How times, sizes and rates stand in a file: a number in the base unit, or text with a unit.
 
+use std::fmt;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serializer, de};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
 use super::model::Bytes;
-use crate::cli::size as parse_size;
 
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Form {
-    Number(f64),
-    Text(String),
-}
+const TIME: &str = "a time, as \"10ms\" or \"5s\" (a number alone is milliseconds)";
+const SIZE: &str = "a number of bytes, as 1000 or \"64KiB\"";
+const RATE: &str = "a rate per second above 0, as 500 or \"500/s\"";
+const COUNT: &str = "a whole number";
 
-/// Milliseconds, or text as `"500us"`, `"10ms"`, `"5s"`, `"2m"`.
+/// The largest whole number that every JSON reader keeps exactly.
+const MAX: u64 = 1 << 53;
+
+/// Milliseconds, or text as `"500us"`, `"10ms"`, `"5s"`, `"2m"`, `"1h"`.
 pub(super) fn parse_time(text: &str) -> Result<Duration, String> {
-    const UNITS: [(&str, f64); 5] = [
+    const UNITS: [(&str, f64); 7] = [
+        ("ns", 1e-9),
         ("us", 1e-6),
         ("µs", 1e-6),
         ("ms", 1e-3),
         ("s", 1.0),
         ("m", 60.0),
+        ("h", 3600.0),
     ];
     UNITS
         .iter()
         .find_map(|(unit, seconds)| {
             let count: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
-            Duration::try_from_secs_f64(count * seconds).ok()
+            bounded(count * seconds)
         })
-        .ok_or_else(|| format!("expected a time, as \"10ms\" or \"5s\", not \"{text}\""))
+        .ok_or_else(|| format!("expected {TIME}, not \"{text}\""))
 }
 
-fn time_of(form: Form) -> Result<Duration, String> {
-    match form {
-        Form::Number(millis) => {
-            Duration::try_from_secs_f64(millis / 1e3).map_err(|_| "expected a time".to_owned())
+/// A time of at most a century: what is longer overflows when it is added to a clock.
+fn bounded(seconds: f64) -> Option<Duration> {
+    const CENTURY: f64 = 100.0 * 365.25 * 86_400.0;
+    (seconds <= CENTURY)
+        .then(|| Duration::try_from_secs_f64(seconds).ok())
+        .flatten()
+}
+
+/// A whole number, or text with a unit: bytes (`64KiB`), milliseconds (`5s`), a rate (`500/s`).
+pub(crate) fn parse_number(text: &str) -> Result<u64, String> {
+    let number = crate::cli::size(text.trim())
+        .ok()
+        .or_else(|| text.strip_suffix("/s")?.trim().parse().ok())
+        .or_else(|| {
+            let time = parse_time(text.trim()).ok()?;
+            (time.subsec_nanos() % 1_000_000 == 0).then_some(time.as_millis() as u64)
+        });
+    number.filter(|number| *number <= MAX).ok_or_else(|| {
+        format!("expected a whole number, as 1000, 64KiB, 5s or 500/s, not \"{text}\"")
+    })
+}
+
+/// What a quantity may look like.
+enum Form {
+    Nothing,
+    Number(f64),
+    Text(String),
+}
+
+impl Form {
+    fn read<'de, D: Deserializer<'de>>(from: D, expected: &'static str) -> Result<Self, D::Error> {
+        from.deserialize_any(Quantity(expected))
+    }
+
+    fn time(self) -> Result<Option<Duration>, String> {
+        match self {
+            Self::Nothing => Ok(None),
+            Self::Number(millis) => bounded(millis / 1e3)
+                .map(Some)
+                .ok_or_else(|| format!("expected {TIME}, not {millis}")),
+            Self::Text(text) => parse_time(&text).map(Some),
         }
-        Form::Text(text) => parse_time(&text),
+    }
+
+    fn size(self) -> Result<Option<u64>, String> {
+        match self {
+            Self::Text(text) => crate::cli::size(&text)
+                .ok()
+                .filter(|bytes| *bytes <= MAX)
+                .map(Some)
+                .ok_or_else(|| format!("expected {SIZE}, not \"{text}\"")),
+            form => form.whole(SIZE),
+        }
+    }
+
+    fn count(self) -> Result<Option<u64>, String> {
+        match self {
+            Self::Text(text) if text == "unlimited" => Ok(None),
+            form => form.whole(COUNT),
+        }
+    }
+
+    fn whole(self, expected: &str) -> Result<Option<u64>, String> {
+        match self {
+            Self::Nothing => Ok(None),
+            Self::Number(count) if count >= 0.0 && count.fract() == 0.0 && count <= MAX as f64 => {
+                Ok(Some(count as u64))
+            }
+            Self::Number(count) => Err(format!("expected {expected}, not {count}")),
+            Self::Text(text) => Err(format!("expected {expected}, not \"{text}\"")),
+        }
+    }
+
+    fn rate(self) -> Result<Option<f64>, String> {
+        let (rate, shown) = match self {
+            Self::Nothing => return Ok(None),
+            Self::Number(rate) => (Some(rate), rate.to_string()),
+            Self::Text(text) => (
+                text.strip_suffix("/s")
+                    .and_then(|count| count.trim().parse().ok()),
+                format!("\"{text}\""),
+            ),
+        };
+        rate.filter(|rate: &f64| rate.is_finite() && *rate > 0.0)
+            .map(Some)
+            .ok_or_else(|| format!("expected {RATE}, not {shown}"))
     }
 }
 
-fn size_of(form: Form) -> Result<u64, String> {
-    match form {
-        Form::Number(count) if count >= 0.0 && count.fract() == 0.0 && count < 9e15 => {
-            Ok(count as u64)
-        }
-        Form::Number(count) => Err(format!("expected a whole number of bytes, not {count}")),
-        Form::Text(text) => parse_size(&text),
+struct Quantity(&'static str);
+
+impl<'de> Visitor<'de> for Quantity {
+    type Value = Form;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Form, E> {
+        Ok(Form::Nothing)
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<Form, E> {
+        Ok(Form::Nothing)
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Form, E> {
+        Ok(Form::Number(number as f64))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Form, E> {
+        Ok(Form::Number(number as f64))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Form, E> {
+        Ok(Form::Number(number))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Form, E> {
+        Ok(Form::Text(text.to_owned()))
     }
 }
 
-fn rate_of(form: Form) -> Result<f64, String> {
-    let rate = match form {
-        Form::Number(rate) => Some(rate),
-        Form::Text(ref text) => text
-            .strip_suffix("/s")
-            .and_then(|count| count.trim().parse().ok()),
-    };
-    rate.filter(|rate| rate.is_finite() && *rate > 0.0)
-        .ok_or_else(|| "expected a rate, as \"500/s\"".to_owned())
+/// What a field has to have: the reader of a quantity that may be left out, without that freedom.
+fn needed<T, E: de::Error>(quantity: Result<Option<T>, String>, expected: &str) -> Result<T, E> {
+    quantity
+        .and_then(|quantity| quantity.ok_or_else(|| format!("expected {expected}, not null")))
+        .map_err(E::custom)
 }
 
-/// [`Duration`] as text.
+/// [`Duration`] in milliseconds.
 pub(super) mod time {
-    use super::{Deserialize, Deserializer, Duration, Form, Serializer, de, time_of};
+    use serde::{Deserializer, Serializer};
+
+    use super::{Duration, Form, TIME, needed};
 
     pub(crate) fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_f64(time.as_secs_f64() * 1e3)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        time_of(Form::deserialize(from)?).map_err(de::Error::custom)
+        needed(Form::read(from, TIME)?.time(), TIME)
     }
 }
 
-/// [`Option<Duration>`] as text.
+/// [`Option<Duration>`] in milliseconds.
 pub(super) mod optional_time {
-    use super::{Deserialize, Deserializer, Duration, Form, Serializer, de, time_of};
+    use serde::{Deserializer, Serializer, de::Error};
+
+    use super::{Duration, Form, TIME};
 
     pub(crate) fn serialize<S: Serializer>(
         time: &Option<Duration>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
         match time {
-            Some(time) => to.serialize_some(&(time.as_secs_f64() * 1e3)),
+            Some(time) => to.serialize_f64(time.as_secs_f64() * 1e3),
             None => to.serialize_none(),
         }
     }
@@ -92,16 +199,15 @@ pub(super) mod optional_time {
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<Duration>, D::Error> {
-        Option::<Form>::deserialize(from)?
-            .map(time_of)
-            .transpose()
-            .map_err(de::Error::custom)
+        Form::read(from, TIME)?.time().map_err(D::Error::custom)
     }
 }
 
 /// Bytes, as a number or as text.
 pub(super) mod size {
-    use super::{Deserialize, Deserializer, Form, Serializer, de, size_of};
+    use serde::{Deserializer, Serializer};
+
+    use super::{Form, SIZE, needed};
 
     #[expect(
         clippy::trivially_copy_pass_by_ref,
@@ -112,58 +218,88 @@ pub(super) mod size {
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-        size_of(Form::deserialize(from)?).map_err(de::Error::custom)
+        needed(Form::read(from, SIZE)?.size(), SIZE)
     }
 }
 
 /// A rate per second, as a number or as text.
 pub(super) mod optional_rate {
-    use super::{Deserialize, Deserializer, Form, Serializer, de, rate_of};
+    use serde::{Deserializer, Serializer, de::Error};
+
+    use super::{Form, RATE};
 
     pub(crate) fn serialize<S: Serializer>(rate: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
         match rate {
-            Some(rate) => to.serialize_some(rate),
+            Some(rate) => to.serialize_f64(*rate),
             None => to.serialize_none(),
         }
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
-        Option::<Form>::deserialize(from)?
-            .map(rate_of)
-            .transpose()
-            .map_err(de::Error::custom)
+        Form::read(from, RATE)?.rate().map_err(D::Error::custom)
     }
 }
 
-/// A count, or `"unlimited"`, or `null`.
-pub(super) fn count_or_unlimited<'de, D: Deserializer<'de>>(
-    from: D,
-) -> Result<Option<u64>, D::Error> {
-    match Option::<Form>::deserialize(from)? {
-        None => Ok(None),
-        Some(Form::Text(text)) if text == "unlimited" => Ok(None),
-        Some(form) => size_of(form).map(Some).map_err(de::Error::custom),
-    }
-}
+/// A count; `"unlimited"` and `null` are none.
+pub(super) mod optional_count {
+    use serde::{Deserializer, Serializer, de::Error};
 
-/// The two forms of [`Bytes`].
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum BytesForm {
-    Alone(#[serde(with = "size")] u64),
-    Of {
-        #[serde(default)]
-        stream: u64,
-        #[serde(with = "size")]
-        bytes: u64,
-    },
-}
+    use super::{COUNT, Form};
 
-impl From<BytesForm> for Bytes {
-    fn from(form: BytesForm) -> Self {
-        match form {
-            BytesForm::Alone(bytes) => Self { stream: 0, bytes },
-            BytesForm::Of { stream, bytes } => Self { stream, bytes },
+    pub(crate) fn serialize<S: Serializer>(count: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
+        match count {
+            Some(count) => to.serialize_u64(*count),
+            None => to.serialize_none(),
         }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+        Form::read(from, COUNT)?.count().map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(BytesForms)
+    }
+}
+
+/// The two forms of [`Bytes`]: the number alone, or with the stream's.
+struct BytesForms;
+
+impl<'de> Visitor<'de> for BytesForms {
+    type Value = Bytes;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{SIZE}, or {{\"stream\": 1, \"bytes\": 1000}}")
+    }
+
+    fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<Bytes, E> {
+        let bytes = needed(Form::Number(bytes as f64).size(), SIZE)?;
+        Ok(Bytes { stream: 0, bytes })
+    }
+
+    fn visit_f64<E: de::Error>(self, bytes: f64) -> Result<Bytes, E> {
+        let bytes = needed(Form::Number(bytes).size(), SIZE)?;
+        Ok(Bytes { stream: 0, bytes })
+    }
+
+    fn visit_str<E: de::Error>(self, bytes: &str) -> Result<Bytes, E> {
+        let bytes = needed(Form::Text(bytes.to_owned()).size(), SIZE)?;
+        Ok(Bytes { stream: 0, bytes })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Bytes, A::Error> {
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Fields {
+            #[serde(default)]
+            stream: u64,
+            #[serde(with = "size")]
+            bytes: u64,
+        }
+        let Fields { stream, bytes } =
+            Fields::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        Ok(Bytes { stream, bytes })
     }
 }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use ::rustls::ClientConfig;
 use ::rustls::client::Resumption;
+use ::rustls::crypto::CryptoProvider;
 use ::rustls::quic::{ClientConnection, Version};
 use ::rustls::sign::CertifiedKey;
 use ::rustls::version;
@@ -30,8 +31,24 @@ impl Client {
     /// # Errors
     /// Says which option cannot be used.
     pub fn new(options: &ClientOptions) -> Result<Self, ConfigError> {
+        Self::with_crypto(options, |crypto| crypto)
+    }
+
+    /// The same over the crypto that `wrap` makes of what the options ask for, for example to time
+    /// or to count its operations. Offered are the groups that `wrap` leaves, in its order.
+    ///
+    /// # Errors
+    /// Says which option cannot be used.
+    ///
+    /// # Security
+    /// Nothing checks what `wrap` returns: it can offer what the policy of the options excludes.
+    /// A transport that enforces the policy still refuses what was negotiated against it.
+    pub fn with_crypto(
+        options: &ClientOptions,
+        wrap: impl Fn(CryptoProvider) -> CryptoProvider,
+    ) -> Result<Self, ConfigError> {
         let groups = groups::of_policy(&options.key_exchange)?;
-        let crypto = Arc::new(suites::crypto(options.suites.as_deref(), &groups)?);
+        let crypto = Arc::new(wrap(suites::crypto(options.suites.as_deref(), &groups)?));
         let builder = ClientConfig::builder_with_provider(crypto.clone())
             .with_protocol_versions(&[&version::TLS13])
             .map_err(|error| unsupported(error.to_string()))?

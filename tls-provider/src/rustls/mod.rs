@@ -7,6 +7,9 @@
 //! rustls 0.23 follows the client's order of groups. A server here reads the ClientHello first and
 //! starts rustls with the one group the policy asks for, so that rustls sends the
 //! HelloRetryRequest that the policy needs.
+//!
+//! What computes keys and signatures can be wrapped: [`Client::with_crypto`],
+//! [`Server::with_crypto`].
 
 mod capture;
 mod chain;
@@ -21,6 +24,7 @@ mod suites;
 pub(crate) mod tickets;
 mod verify;
 
+pub use ::rustls::crypto::CryptoProvider;
 pub use client::Client;
 pub use server::Server;
 

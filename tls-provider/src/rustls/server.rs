@@ -51,7 +51,24 @@ impl Server {
     /// # Errors
     /// Says which option cannot be used.
     pub fn new(options: &ServerOptions) -> Result<Self, ConfigError> {
-        let parts = Parts::new(options)?;
+        Self::with_crypto(options, |crypto| crypto)
+    }
+
+    /// The same over the crypto that `wrap` makes of what the options ask for, for example to time
+    /// or to count its operations. It is called for the certificates and once for each group of
+    /// each policy, which is then the only one in it.
+    ///
+    /// # Errors
+    /// Says which option cannot be used.
+    ///
+    /// # Security
+    /// Nothing checks what `wrap` returns: it can accept what the policy of the options excludes.
+    /// A transport that enforces the policy still refuses what was negotiated against it.
+    pub fn with_crypto(
+        options: &ServerOptions,
+        wrap: impl Fn(CryptoProvider) -> CryptoProvider,
+    ) -> Result<Self, ConfigError> {
+        let parts = Parts::new(options, &wrap)?;
         let policies = ByServerName::build(
             &options.key_exchange,
             &options.key_exchange_for,
@@ -59,7 +76,10 @@ impl Server {
                 let groups = groups::of_policy(key_exchange)?;
                 let configs = groups
                     .iter()
-                    .map(|group| parts.config(options, key_exchange, *group))
+                    .map(|group| {
+                        let crypto = suites::crypto(options.suites.as_deref(), &[*group])?;
+                        parts.config(options, key_exchange, wrap(crypto))
+                    })
                     .collect::<Result<_, _>>()?;
                 Ok(Policy {
                     key_exchange: key_exchange.clone(),
@@ -105,8 +125,11 @@ const KEPT_TICKETS: usize = 2;
 const MAX_EARLY_DATA_SIZE: u32 = u32::MAX;
 
 impl Parts {
-    fn new(options: &ServerOptions) -> Result<Self, ConfigError> {
-        let crypto = Arc::new(suites::crypto(options.suites.as_deref(), &[])?);
+    fn new(
+        options: &ServerOptions,
+        wrap: impl Fn(CryptoProvider) -> CryptoProvider,
+    ) -> Result<Self, ConfigError> {
+        let crypto = Arc::new(wrap(suites::crypto(options.suites.as_deref(), &[])?));
         let shared = options.tickets.clone().unwrap_or_default();
         let tickets = match (options.no_tickets, options.early_data) {
             (true, _) => Tickets::None,
@@ -128,9 +151,8 @@ impl Parts {
         &self,
         options: &ServerOptions,
         policy: &KeyExchange,
-        group: Group,
+        crypto: CryptoProvider,
     ) -> Result<Arc<ServerConfig>, ConfigError> {
-        let crypto = suites::crypto(options.suites.as_deref(), &[group])?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(crypto))
             .with_protocol_versions(&[&version::TLS13])
             .map_err(|error| unsupported(error.to_string()))?

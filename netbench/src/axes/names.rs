@@ -1,0 +1,111 @@
+//! How values of axes are called, and what distinguishes a cell.
+
+use std::fmt;
+
+use super::{Axes, Cell, Certificate, Resumption};
+
+impl Certificate {
+    /// Every kind.
+    pub const ALL: [Self; 7] = [
+        Self::EcdsaP256,
+        Self::EcdsaP384,
+        Self::Rsa2048,
+        Self::Ed25519,
+        Self::MlDsa44,
+        Self::MlDsa65,
+        Self::MlDsa87,
+    ];
+
+    /// Its name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::EcdsaP256 => "ecdsa-p256",
+            Self::EcdsaP384 => "ecdsa-p384",
+            Self::Rsa2048 => "rsa-2048",
+            Self::Ed25519 => "ed25519",
+            Self::MlDsa44 => "ml-dsa-44",
+            Self::MlDsa65 => "ml-dsa-65",
+            Self::MlDsa87 => "ml-dsa-87",
+        }
+    }
+}
+
+impl fmt::Display for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Resumption {
+    /// Every way.
+    pub const ALL: [Self; 3] = [Self::Full, Self::Psk, Self::ZeroRtt];
+
+    /// Its name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Psk => "psk",
+            Self::ZeroRtt => "0-rtt",
+        }
+    }
+}
+
+impl fmt::Display for Resumption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Axes {
+    /// What a cell is called: the values of the axes that vary, or its group where nothing does.
+    pub fn cell_name(&self, cell: &Cell) -> String {
+        let flag = |on: bool, name: &str| {
+            if on {
+                name.to_owned()
+            } else {
+                format!("no {name}")
+            }
+        };
+        let clients = if self.client.is_empty() {
+            String::new()
+        } else {
+            format!("{} client", cell.client)
+        };
+        let link = match cell.link.as_str() {
+            "" => "no link",
+            link => link,
+        };
+        let fixed = [
+            (self.driver.len(), cell.driver.clone()),
+            (self.client.len(), clients),
+            (self.provider.len(), cell.provider.clone()),
+            (self.groups().len(), cell.group.clone()),
+            (
+                self.hello_retry.len(),
+                flag(cell.hello_retry, "hello retry"),
+            ),
+            (self.certificate.len(), cell.certificate.to_string()),
+            (self.chain.len(), format!("chain of {}", cell.chain)),
+            (self.suite.len(), cell.suite.clone()),
+            (self.resumption.len(), cell.resumption.to_string()),
+            (
+                self.client_auth.len(),
+                flag(cell.client_auth, "client auth"),
+            ),
+            (self.link.len(), link.to_owned()),
+        ];
+        let params = self.params.iter().map(|(name, values)| {
+            let value = cell.params.get(name).copied().unwrap_or_default();
+            (values.len(), format!("{name} {value}"))
+        });
+        let varied: Vec<String> = (fixed.into_iter().chain(params))
+            .filter(|(values, _)| *values > 1)
+            .map(|(_, name)| name)
+            .collect();
+        if varied.is_empty() {
+            cell.group.clone()
+        } else {
+            varied.join(", ")
+        }
+    }
+}

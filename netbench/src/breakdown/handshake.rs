@@ -1,0 +1,274 @@
+//! One handshake in this process, fed to both sessions message by message.
+//!
+//! ```text
+//!   client session ──ClientHello──────────────► server session
+//!         ▲                                          │ one drive, cut where rustls
+//!         └─ServerHello┊EncryptedExtensions┊…┊Finished┘ hashes each message
+//!            each fed by itself
+//! ```
+
+use std::collections::VecDeque;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use hybriq::tls::{Flight, Level, Negotiated, PerLevel, Provider, Session, Side, Start, Status};
+
+use super::messages::{Kind, Message, split};
+use super::recorder::{self, Event, Notes, Tallies, Watch};
+use crate::Failure;
+
+/// The name that clients ask for, and that certificates are for.
+pub(super) const SERVER_NAME: &str = "localhost";
+
+/// Transport parameters of usual length: nine of eight bytes with their names and lengths.
+const PARAMS: &[u8] = &[
+    0x01, 0x04, 0x80, 0x00, 0x75, 0x30, 0x03, 0x02, 0x45, 0xc0, 0x04, 0x04, 0x80, 0xc0, 0x00, 0x00,
+    0x05, 0x04, 0x80, 0x10, 0x00, 0x00, 0x06, 0x04, 0x80, 0x10, 0x00, 0x00, 0x07, 0x04, 0x80, 0x10,
+    0x00, 0x00, 0x08, 0x02, 0x40, 0x64, 0x09, 0x02, 0x40, 0x64, 0x0f, 0x08, 0x01, 0x02, 0x03, 0x04,
+    0x05, 0x06, 0x07, 0x08,
+];
+
+/// More calls than any handshake takes.
+const MAX_STEPS: usize = 64;
+
+const LEVELS: [Level; 3] = [Level::Initial, Level::Handshake, Level::OneRtt];
+
+/// What one side did.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Record {
+    /// In the order in which it happened.
+    pub(super) parts: Vec<Timed>,
+    pub(super) operations: Tallies,
+    pub(super) negotiated: Negotiated,
+}
+
+/// One message that was made or handled, or several that cannot be told apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Timed {
+    pub(super) name: String,
+    pub(super) bytes: usize,
+    pub(super) time: Duration,
+}
+
+impl Record {
+    pub(super) fn time(&self) -> Duration {
+        self.parts.iter().map(|part| part.time).sum()
+    }
+}
+
+/// Does one handshake.
+pub(super) fn run(
+    client: &dyn Provider,
+    server: &dyn Provider,
+    resume: bool,
+    watch: Watch,
+) -> Result<(Record, Record), Failure> {
+    let start = Start {
+        params: PARAMS,
+        server_name: Some(SERVER_NAME),
+        resume,
+        ..Start::default()
+    };
+    let mut client = End::open(client, Side::Client, start, watch)?;
+    let start = Start {
+        params: PARAMS,
+        ..Start::default()
+    };
+    let mut server = End::open(server, Side::Server, start, watch)?;
+    for _ in 0..MAX_STEPS {
+        while let Some(message) = client.outbox.pop_front() {
+            server.feed(&message)?;
+        }
+        match server.outbox.pop_front() {
+            Some(message) => client.feed(&message)?,
+            None if client.outbox.is_empty() => break,
+            None => {}
+        }
+    }
+    for end in [&client, &server] {
+        if end.status != Status::Complete {
+            return Err(format!("the handshake of the {:?} did not end", end.side).into());
+        }
+    }
+    Ok((client.close(), server.close()))
+}
+
+struct End {
+    side: Side,
+    watch: Watch,
+    session: Box<dyn Session>,
+    status: Status,
+    inbox: PerLevel<BytesMut>,
+    flight: Flight,
+    outbox: VecDeque<Message>,
+    record: Record,
+}
+
+impl End {
+    /// Starts a session. A client's makes its ClientHello, a server's waits for it.
+    fn open(
+        provider: &dyn Provider,
+        side: Side,
+        start: Start<'_>,
+        watch: Watch,
+    ) -> Result<Self, Failure> {
+        recorder::start(watch);
+        let started = Instant::now();
+        let session = provider.session(side, start)?;
+        let opened = started.elapsed();
+        let mut end = Self {
+            side,
+            watch,
+            session,
+            status: Status::NeedsPeer,
+            inbox: PerLevel::default(),
+            flight: Flight::default(),
+            outbox: VecDeque::new(),
+            record: Record::default(),
+        };
+        end.add_operations(&recorder::take());
+        if side.is_client() {
+            end.drive(None)?;
+        }
+        match end.record.parts.first_mut() {
+            Some(hello) => hello.time += opened,
+            // A server's session is made for the ClientHello that follows.
+            None => end.record.parts.push(Timed {
+                name: String::new(),
+                bytes: 0,
+                time: opened,
+            }),
+        }
+        Ok(end)
+    }
+
+    fn feed(&mut self, message: &Message) -> Result<(), Failure> {
+        self.inbox[message.level].extend_from_slice(&message.bytes);
+        self.drive(Some(message))
+    }
+
+    fn drive(&mut self, fed: Option<&Message>) -> Result<(), Failure> {
+        recorder::start(self.watch);
+        let started = Instant::now();
+        let driven = self
+            .session
+            .drive(&mut self.inbox, &mut self.flight, Waker::noop());
+        let ended = Instant::now();
+        let notes = recorder::take();
+        self.status = driven.map_err(|error| format!("{:?}: {error}", self.side))?;
+        self.flight.secrets.clear();
+        let sent = self.collect()?;
+        let names = fed.map(|message| message.kind.name(self.side, true));
+        let names = names.into_iter().chain(
+            sent.iter()
+                .map(|message| message.kind.name(self.side, false)),
+        );
+        let messages = fed.into_iter().chain(&sent);
+        let step = Step {
+            messages: messages.zip(names).collect(),
+            started,
+            ended,
+        };
+        let parts = step.cut(&notes);
+        self.add_operations(&notes);
+        self.add_parts(parts);
+        self.outbox.extend(sent);
+        Ok(())
+    }
+
+    /// The messages that the session wants to have sent.
+    fn collect(&mut self) -> Result<Vec<Message>, Failure> {
+        let mut sent = Vec::new();
+        for level in LEVELS {
+            split(level, &mut self.flight.crypto[level], &mut sent)?;
+        }
+        Ok(sent)
+    }
+
+    fn add_operations(&mut self, notes: &Notes) {
+        for (sum, tally) in self.record.operations.iter_mut().zip(&notes.operations) {
+            sum.count += tally.count;
+            sum.time += tally.time;
+        }
+    }
+
+    fn add_parts(&mut self, mut parts: Vec<Timed>) {
+        let parts_so_far = &mut self.record.parts;
+        if let (Some(opened), Some(first)) = (
+            parts_so_far.pop_if(|part| part.name.is_empty()),
+            parts.first_mut(),
+        ) {
+            first.time += opened.time;
+        }
+        parts_so_far.extend(parts);
+    }
+
+    fn close(self) -> Record {
+        Record {
+            negotiated: self.session.negotiated(),
+            ..self.record
+        }
+    }
+}
+
+/// One call of a session: the message it was fed, if any, and those it made of it.
+struct Step<'a> {
+    messages: Vec<(&'a Message, String)>,
+    started: Instant,
+    ended: Instant,
+}
+
+impl Step<'_> {
+    /// The time of each message where the notes tell when it was done, else of all together.
+    fn cut(&self, notes: &Notes) -> Vec<Timed> {
+        let Some(ends) = self.ends(&notes.events) else {
+            return self.uncut().into_iter().collect();
+        };
+        let mut begun = self.started;
+        let messages = self.messages.iter().zip(ends);
+        messages
+            .map(|((message, name), end)| {
+                let time = end.saturating_duration_since(begun);
+                begun = end;
+                Timed {
+                    name: name.clone(),
+                    bytes: message.bytes.len(),
+                    time,
+                }
+            })
+            .collect()
+    }
+
+    /// When each message was done. Each is hashed once it is made, or read; the keys that follow
+    /// from a ServerHello are derived after that, and belong to it.
+    fn ends(&self, events: &[(Instant, Event)]) -> Option<Vec<Instant>> {
+        let mut events = events;
+        let mut ends = Vec::new();
+        let but_last = self.messages.split_last()?.1;
+        for (message, _) in but_last {
+            let hashed = Event::Hashed(message.kind.code());
+            let at = events.iter().position(|(_, event)| *event == hashed)?;
+            let (&(mut end, _), rest) = events.get(at..)?.split_first()?;
+            events = rest;
+            if message.kind == Kind::ServerHello {
+                let derived = rest
+                    .iter()
+                    .take_while(|(_, event)| *event == Event::Derived);
+                end = derived.last().map_or(end, |(at, _)| *at);
+            }
+            ends.push(end);
+        }
+        ends.push(self.ended);
+        Some(ends)
+    }
+
+    fn uncut(&self) -> Option<Timed> {
+        let ((_, first), (_, last)) = (self.messages.first()?, self.messages.last()?);
+        Some(Timed {
+            name: format!("{first} to {last}"),
+            bytes: self.messages.iter().map(|(it, _)| it.bytes.len()).sum(),
+            time: self.ended.duration_since(self.started),
+        })
+    }
+}

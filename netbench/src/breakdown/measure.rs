@@ -1,0 +1,142 @@
+//! Many handshakes of many kinds, and the medians of their parts. The kinds take turns, so that a
+//! disturbance meets them alike.
+
+use std::time::Duration;
+
+use hybriq::tls::Side;
+
+use super::handshake::{self, Record};
+use super::plan::{Ends, Plan};
+use super::recorder::{Watch, cost_of_timing};
+use super::samples::Samples;
+use super::timed;
+use crate::Failure;
+use crate::certificates;
+use crate::results::Breakdown;
+
+/// How often each kind has its turn. Between turns caches hold what the others need.
+const TURNS: usize = 20;
+
+/// A ticket is used once, and not every handshake gives a new one: at most one in between does.
+const ATTEMPTS: usize = 2;
+
+/// What was measured, and what was not.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    pub(crate) breakdowns: Vec<Breakdown>,
+    /// Which kind, and why not.
+    pub(crate) left_out: Vec<String>,
+}
+
+/// Measures so many handshakes of each kind, after a tenth as many to warm up. `tick` is called
+/// after each turn of a kind.
+pub(crate) fn measure(plans: &[Plan], iterations: usize, mut tick: impl FnMut()) -> Outcome {
+    let mut outcome = Outcome::default();
+    let mut kinds = Vec::new();
+    for plan in plans {
+        match Measured::prepare(plan, iterations, &mut outcome.left_out) {
+            Ok(measured) => kinds.extend(measured),
+            Err(reason) => outcome.left_out.push(format!("{plan}: {reason}")),
+        }
+    }
+    for turn in 0..TURNS {
+        let handshakes = iterations * (turn + 1) / TURNS - iterations * turn / TURNS;
+        kinds.retain_mut(|kind| {
+            let done = (0..handshakes).try_for_each(|_| kind.iterate());
+            tick();
+            done.map_err(|reason| outcome.left_out.push(format!("{}: {reason}", kind.plan)))
+                .is_ok()
+        });
+    }
+    outcome.breakdowns = kinds.into_iter().flat_map(Measured::breakdowns).collect();
+    outcome
+}
+
+/// How often `tick` of [`measure`] is called at most.
+pub(crate) fn turns(plans: &[Plan]) -> u64 {
+    // s2n-tls has each role in a pair of its own.
+    let pairs: usize = plans.iter().map(Plan::pairs).sum();
+    (pairs * TURNS) as u64
+}
+
+/// One kind, with what it came to so far.
+struct Measured<'a> {
+    plan: &'a Plan,
+    ends: Ends,
+    samples: Vec<(Side, Samples)>,
+    cost: Duration,
+}
+
+impl<'a> Measured<'a> {
+    fn prepare(
+        plan: &'a Plan,
+        iterations: usize,
+        left_out: &mut Vec<String>,
+    ) -> Result<Vec<Self>, Failure> {
+        let certificates = certificates::make(plan.certificate, plan.chain, plan.client_auth)?;
+        let mut prepared = Vec::new();
+        for ends in plan.ends(&certificates, left_out)? {
+            for _ in 0..iterations.div_ceil(10) {
+                once(plan, &ends, Watch::Messages)?;
+            }
+            prepared.push(Self {
+                plan,
+                samples: ends
+                    .measured
+                    .iter()
+                    .map(|side| (*side, Samples::default()))
+                    .collect(),
+                ends,
+                cost: cost_of_timing(),
+            });
+        }
+        Ok(prepared)
+    }
+
+    fn iterate(&mut self) -> Result<(), Failure> {
+        let messages = once(self.plan, &self.ends, Watch::Messages)?;
+        let operations = once(self.plan, &self.ends, Watch::Operations)?;
+        for (side, samples) in &mut self.samples {
+            samples.add_messages(of(*side, &messages));
+            samples.add_operations(of(*side, &operations), self.cost);
+        }
+        Ok(())
+    }
+
+    fn breakdowns(self) -> impl Iterator<Item = Breakdown> {
+        let plan = *self.plan;
+        self.samples
+            .into_iter()
+            .map(move |(side, samples)| samples.breakdown(&plan, side))
+    }
+}
+
+fn of(side: Side, (client, server): &(Record, Record)) -> &Record {
+    match side {
+        Side::Client => client,
+        Side::Server => server,
+    }
+}
+
+/// One handshake of that kind.
+pub(super) fn once(plan: &Plan, ends: &Ends, watch: Watch) -> Result<(Record, Record), Failure> {
+    for _ in 0..ATTEMPTS {
+        if plan.mode.shares_ahead {
+            timed::make_ahead(plan.group)?;
+        }
+        let records = handshake::run(&*ends.client, &*ends.server, plan.mode.psk, watch);
+        timed::forget_ahead();
+        let records = records?;
+        for record in [&records.0, &records.1] {
+            let found = (record.negotiated.group, record.negotiated.suite);
+            if found != (Some(plan.group), Some(plan.suite)) {
+                let (group, suite) = (plan.group, plan.suite);
+                return Err(format!("asked for {group} with {suite}, got {found:?}").into());
+            }
+        }
+        if records.0.negotiated.resumed == plan.mode.psk {
+            return Ok(records);
+        }
+    }
+    Err("the server gave no ticket that resumes; use --resumption full".into())
+}

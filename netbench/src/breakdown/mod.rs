@@ -1,0 +1,55 @@
+//! `netbench run handshake-breakdown`: where the time of a TLS 1.3 handshake goes, message by
+//! message and operation by operation, on both sides of our stack.
+//!
+//! ```text
+//!   plan ──► two sessions in this process ──► record ──► medians ──► Results.breakdowns
+//!            (handshake)   │                  (samples)              table on the terminal
+//!                          └─ rustls over timed crypto (timed, recorder)
+//! ```
+//! Without sockets and packets: what those cost, the other scenarios measure.
+
+pub(crate) mod algorithms;
+mod args;
+mod handshake;
+pub(crate) mod hierarchy;
+mod loopback;
+mod measure;
+mod messages;
+pub(crate) mod negotiation;
+mod plan;
+mod recorder;
+mod samples;
+mod table;
+mod timed;
+
+use std::process::ExitCode;
+
+use indicatif::ProgressBar;
+
+pub(crate) use args::Args;
+pub(crate) use measure::{Outcome, measure};
+pub(crate) use plan::{Mode, Plan};
+
+use crate::Failure;
+use crate::terminal::{complain, print};
+
+/// Measures every combination that was asked for, and prints it.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let plans = args.plans()?;
+    let progress = ProgressBar::new(measure::turns(&plans));
+    let outcome = measure(&plans, args.iterations(), || progress.inc(1));
+    progress.finish_and_clear();
+    for reason in &outcome.left_out {
+        complain(&format!("left out: {reason}"));
+    }
+    print(|out| table::write(out, &outcome.breakdowns))?;
+    let complete = outcome.left_out.is_empty() || args.allows_gaps();
+    Ok(if complete && !outcome.breakdowns.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! What is measured: one kind of handshake, and the two ends that do it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hybriq::tls::{ClientAuth, ClientOptions, Identity, Provider, ServerOptions, Side, Trust};
+use hybriq::tls::{Suite, rustls};
+use hybriq::{Backend, Group, KeyExchange};
+
+use super::timed;
+use crate::Failure;
+use crate::axes;
+use crate::drivers::Certificates;
+
+const ALPN: [&str; 1] = ["netbench"];
+
+/// The suites that QUIC can use, as most policies of s2n-tls have them.
+pub(super) const SUITES: [Suite; 3] = [
+    Suite::Aes128GcmSha256,
+    Suite::Aes256GcmSha384,
+    Suite::ChaCha20Poly1305Sha256,
+];
+
+/// One kind of handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) provider: Backend,
+    pub(crate) group: Group,
+    pub(crate) suite: Suite,
+    pub(crate) certificate: axes::Certificate,
+    pub(crate) chain: u8,
+    pub(crate) client_auth: bool,
+    pub(crate) mode: Mode,
+}
+
+/// How a handshake begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mode {
+    /// With a ticket of an earlier one (RFC 8446 §2.2).
+    pub(crate) psk: bool,
+    /// With key shares that were made before it began.
+    pub(crate) shares_ahead: bool,
+}
+
+impl Mode {
+    /// As results name it.
+    pub(crate) const fn name(self) -> &'static str {
+        match (self.psk, self.shares_ahead) {
+            (false, false) => "full",
+            (false, true) => "full, shares made ahead",
+            (true, false) => "psk",
+            (true, true) => "psk, shares made ahead",
+        }
+    }
+}
+
+/// Two ends, and which of them are measured.
+pub(super) struct Ends {
+    pub(super) client: Arc<dyn Provider>,
+    pub(super) server: Arc<dyn Provider>,
+    pub(super) measured: &'static [Side],
+}
+
+impl Plan {
+    /// The certificate as results name it, with what is special about it.
+    pub(super) fn certificate_name(&self) -> String {
+        let mut name = super::args::name_of(self.certificate);
+        if self.chain > 1 {
+            name = format!("{name}, chain of {}", self.chain);
+        }
+        if self.client_auth {
+            name += ", client too";
+        }
+        name
+    }
+
+    /// The ends that do it. rustls plays both roles at once. s2n-tls, which has no list of groups
+    /// of its own, plays each against rustls, so that the group and the suite are never left to
+    /// chance.
+    pub(super) fn ends(
+        &self,
+        certificates: &Certificates,
+        left_out: &mut Vec<String>,
+    ) -> Result<Vec<Ends>, Failure> {
+        let options = self.options(certificates)?;
+        let rustls_client = || -> Result<Arc<dyn Provider>, Failure> {
+            let timed = rustls::Client::with_crypto(&options.0, timed::crypto)?;
+            Ok(Arc::new(timed))
+        };
+        let rustls_server = || -> Result<Arc<dyn Provider>, Failure> {
+            let timed = rustls::Server::with_crypto(&options.1, timed::crypto)?;
+            Ok(Arc::new(timed))
+        };
+        if self.provider == Backend::Rustls {
+            return Ok(vec![Ends {
+                client: rustls_client()?,
+                server: rustls_server()?,
+                measured: &[Side::Client, Side::Server],
+            }]);
+        }
+        if self.mode.shares_ahead {
+            return Err(
+                "s2n-tls makes its key shares itself; use --shares fresh, or --provider rustls"
+                    .into(),
+            );
+        }
+        let mut ends = Vec::new();
+        match self.s2n_client(&options.0) {
+            Some(client) => ends.push(Ends {
+                client,
+                server: rustls_server()?,
+                measured: &[Side::Client],
+            }),
+            None => left_out.push(format!(
+                "{self}: no policy of s2n-tls has clients offer it first"
+            )),
+        }
+        match self.s2n_server(&options.1) {
+            Some(server) => ends.push(Ends {
+                client: rustls_client()?,
+                server,
+                measured: &[Side::Server],
+            }),
+            None => left_out.push(format!(
+                "{self}: no policy of s2n-tls has servers accept it"
+            )),
+        }
+        Ok(ends)
+    }
+
+    /// How many pairs of ends there are at most.
+    pub(super) fn pairs(&self) -> usize {
+        match self.provider {
+            Backend::Rustls => 1,
+            Backend::S2nTls => 2,
+        }
+    }
+
+    pub(super) fn options(
+        &self,
+        certificates: &Certificates,
+    ) -> Result<(ClientOptions, ServerOptions), Failure> {
+        let group = KeyExchange::Exactly(vec![self.group]);
+        let identity =
+            |chain: &str, key: &str| Identity::from_pem(chain.as_bytes(), key.as_bytes());
+        let trust = || Trust::roots_pem(certificates.root.as_bytes());
+        let server = identity(&certificates.server_chain, &certificates.server_key)?;
+        let mut server = ServerOptions::new(server)
+            .alpn(ALPN)
+            .key_exchange(group.clone())
+            .suites(vec![self.suite]);
+        let mut client = ClientOptions::new()
+            .alpn(ALPN)
+            .trust(trust()?)
+            .key_exchange(group)
+            .suites(vec![self.suite]);
+        if self.client_auth {
+            server = server.client_auth(ClientAuth::Required(trust()?));
+            client = client.identity(identity(
+                &certificates.client_chain,
+                &certificates.client_key,
+            )?);
+        }
+        Ok((client, server))
+    }
+
+    /// A client whose policy has the group first, so that its first share is of that group.
+    fn s2n_client(&self, options: &ClientOptions) -> Option<Arc<dyn Provider>> {
+        let first = |policy: &KeyExchange| policy.groups().first() == Some(&self.group);
+        self.s2n_choices(first).find_map(|(policy, suites)| {
+            let options = options.clone().key_exchange(policy).suites(suites);
+            Backend::S2nTls.client(&options).ok()
+        })
+    }
+
+    /// A server whose policy has the group.
+    fn s2n_server(&self, options: &ServerOptions) -> Option<Arc<dyn Provider>> {
+        // The policy is ours, the group not in s2n-tls.
+        let has = |policy: &KeyExchange| {
+            self.group != Group::MLKEM768 && policy.groups().contains(&self.group)
+        };
+        self.s2n_choices(has).find_map(|(policy, suites)| {
+            let options = options.clone().key_exchange(policy).suites(suites);
+            Backend::S2nTls.server(&options).ok()
+        })
+    }
+
+    /// Policies like that, with the lists of suites that have ours.
+    fn s2n_choices(
+        &self,
+        wanted: impl Fn(&KeyExchange) -> bool,
+    ) -> impl Iterator<Item = (KeyExchange, Vec<Suite>)> {
+        policies().filter(wanted).flat_map(|policy| {
+            let lists = [&SUITES[..], &[Suite::Aes256GcmSha384]];
+            let able = lists.into_iter().filter(|list| list.contains(&self.suite));
+            able.map(move |list| (policy.clone(), list.to_vec()))
+        })
+    }
+}
+
+/// Policies that s2n-tls has between them with each of its groups first, the narrow ones first.
+fn policies() -> impl Iterator<Item = KeyExchange> {
+    [
+        KeyExchange::Exactly(vec![Group::SECP384R1]),
+        KeyExchange::OnlyClassical,
+        KeyExchange::Exactly(vec![Group::SECP256R1, Group::X25519, Group::SECP384R1]),
+        KeyExchange::PreferPostQuantum,
+        KeyExchange::RequirePostQuantum,
+        KeyExchange::Exactly(vec![Group::MLKEM1024, Group::SECP384R1]),
+    ]
+    .into_iter()
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let certificate = self.certificate_name();
+        let (provider, mode) = (self.provider, self.mode.name());
+        let (group, suite) = (self.group, self.suite);
+        write!(f, "{provider}, {group}, {suite}, {certificate}, {mode}")
+    }
+}

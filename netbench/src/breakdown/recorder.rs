@@ -1,0 +1,198 @@
+//! Who notes what happens inside of a handshake: a thread-local, because TLS libraries call crypto
+//! synchronously and hand nothing through.
+//!
+//! ```text
+//!   Session::drive ─► rustls ─► timed crypto ─► aws-lc-rs
+//!        ▲                          │ marks, operations
+//!        └─ start(what) … take() ─ recorder (this thread)
+//! ```
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+/// What rustls asks its crypto to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    EcdhKeyGeneration,
+    EcdhAgreement,
+    KemKeyGeneration,
+    KemEncapsulation,
+    KemDecapsulation,
+    Signing,
+    HandshakeVerification,
+    ChainVerification,
+    KeyDerivation,
+    TranscriptHash,
+    Randomness,
+}
+
+impl Operation {
+    /// In the order of tables.
+    pub(super) const ALL: [Self; 11] = [
+        Self::EcdhKeyGeneration,
+        Self::EcdhAgreement,
+        Self::KemKeyGeneration,
+        Self::KemEncapsulation,
+        Self::KemDecapsulation,
+        Self::Signing,
+        Self::HandshakeVerification,
+        Self::ChainVerification,
+        Self::KeyDerivation,
+        Self::TranscriptHash,
+        Self::Randomness,
+    ];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::EcdhKeyGeneration => "ECDH key generation",
+            Self::EcdhAgreement => "ECDH agreement",
+            Self::KemKeyGeneration => "KEM key generation",
+            Self::KemEncapsulation => "KEM encapsulation",
+            Self::KemDecapsulation => "KEM decapsulation",
+            Self::Signing => "sign",
+            Self::HandshakeVerification => "verify CertificateVerify",
+            Self::ChainVerification => "verify chain",
+            Self::KeyDerivation => "HKDF",
+            Self::TranscriptHash => "transcript hash",
+            Self::Randomness => "random numbers",
+        }
+    }
+}
+
+/// How often an operation was done, and how long that took in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) count: u32,
+    pub(super) time: Duration,
+}
+
+/// The tallies of every operation, in the order of [`Operation::ALL`].
+pub(super) type Tallies = [Tally; Operation::ALL.len()];
+
+/// A moment between two messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// The transcript took in a whole handshake message of this type (RFC 8446 §4).
+    Hashed(u8),
+    /// A key was derived.
+    Derived,
+}
+
+/// What is noted. Everything at once would have the notes of one show up in the times of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Watch {
+    Nothing,
+    Messages,
+    Operations,
+}
+
+/// All that was noted since [`start`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct Notes {
+    pub(super) events: Vec<(Instant, Event)>,
+    pub(super) operations: Tallies,
+}
+
+struct Recorder {
+    watch: Watch,
+    notes: Notes,
+}
+
+thread_local! {
+    static RECORDER: RefCell<Recorder> = RefCell::new(Recorder {
+        watch: Watch::Nothing,
+        notes: Notes::default(),
+    });
+}
+
+/// Begins to note on this thread, and forgets what was noted before.
+pub(super) fn start(watch: Watch) {
+    RECORDER.with_borrow_mut(|recorder| {
+        recorder.watch = watch;
+        recorder.notes.events.clear();
+        recorder.notes.operations = Tallies::default();
+    });
+}
+
+/// Stops to note, and hands out what was noted.
+pub(super) fn take() -> Notes {
+    RECORDER.with_borrow_mut(|recorder| {
+        recorder.watch = Watch::Nothing;
+        std::mem::take(&mut recorder.notes)
+    })
+}
+
+/// Does an operation, and times it where operations are watched.
+pub(super) fn timed<T>(operation: Operation, work: impl FnOnce() -> T) -> T {
+    let watch = RECORDER.with_borrow(|recorder| recorder.watch);
+    if watch != Watch::Operations {
+        let result = work();
+        if operation == Operation::KeyDerivation {
+            note(Event::Derived);
+        }
+        return result;
+    }
+    let started = Instant::now();
+    let result = work();
+    let time = started.elapsed();
+    RECORDER.with_borrow_mut(|recorder| {
+        let tallies = Operation::ALL.iter().zip(&mut recorder.notes.operations);
+        for (_, tally) in tallies.filter(|(of, _)| **of == operation) {
+            tally.count += 1;
+            tally.time += time;
+        }
+    });
+    result
+}
+
+/// Notes a moment where messages are watched.
+pub(super) fn note(event: Event) {
+    RECORDER.with_borrow_mut(|recorder| {
+        if recorder.watch == Watch::Messages {
+            recorder.notes.events.push((Instant::now(), event));
+        }
+    });
+}
+
+/// What timing one operation adds to its time: an operation that does nothing, timed many times.
+pub(super) fn cost_of_timing() -> Duration {
+    const TIMES: u32 = 10_000;
+    start(Watch::Operations);
+    for _ in 0..TIMES {
+        timed(Operation::Randomness, || ());
+    }
+    take()
+        .operations
+        .iter()
+        .map(|tally| tally.time)
+        .sum::<Duration>()
+        / TIMES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, Operation, Watch, note, start, take, timed};
+
+    #[test]
+    fn only_what_is_watched_is_noted() {
+        let work = || {
+            timed(Operation::Signing, || ());
+            timed(Operation::KeyDerivation, || ());
+            note(Event::Hashed(1));
+            take()
+        };
+        start(Watch::Nothing);
+        let nothing = work();
+        assert!(nothing.events.is_empty() && nothing.operations.iter().all(|it| it.count == 0));
+        start(Watch::Messages);
+        let events: Vec<_> = work().events.into_iter().map(|(_, event)| event).collect();
+        assert_eq!(events, [Event::Derived, Event::Hashed(1)]);
+        start(Watch::Operations);
+        let operations = work();
+        assert!(operations.events.is_empty());
+        assert_eq!(
+            operations.operations.iter().map(|it| it.count).sum::<u32>(),
+            2
+        );
+    }
+}

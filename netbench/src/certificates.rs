@@ -1,0 +1,120 @@
+//! The certificates of a run, self-made: a root, intermediates below it, and the leaves.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose, RsaKeySize, SanType,
+};
+
+use crate::Failure;
+use crate::axes::Certificate;
+use crate::drivers::Certificates;
+
+/// The name clients ask for and verify, where the scenario names none.
+pub(crate) const SERVER_NAME: &str = "localhost";
+
+/// Certificates as long chains as were asked for are verified by every stack.
+const LONGEST_CHAIN: u8 = 8;
+
+/// Every kind of key there is.
+pub(crate) const KINDS: [Certificate; 7] = [
+    Certificate::EcdsaP256,
+    Certificate::EcdsaP384,
+    Certificate::Rsa2048,
+    Certificate::Ed25519,
+    Certificate::MlDsa44,
+    Certificate::MlDsa65,
+    Certificate::MlDsa87,
+];
+
+/// Makes what both ends show and trust. Every level has a key of that kind; servers send `chain`
+/// certificates, of which the last is signed by the root that clients trust.
+pub(crate) fn make(
+    kind: Certificate,
+    chain: u8,
+    client_auth: bool,
+) -> Result<Certificates, Failure> {
+    if !(1..=LONGEST_CHAIN).contains(&chain) {
+        return Err(format!(
+            "a chain of {chain} certificates cannot be had; use 1 to {LONGEST_CHAIN}"
+        )
+        .into());
+    }
+    let key_of_root = key(kind)?;
+    let name = format!("netbench root {}", mark(&key_of_root));
+    let root = CertifiedIssuer::self_signed(authority(&name), key_of_root)?;
+    let trusted = root.pem();
+    let mut sent = Vec::new();
+    let mut issuer = root;
+    for level in 1..chain {
+        let name = format!("netbench intermediate {level}");
+        issuer = CertifiedIssuer::signed_by(authority(&name), key(kind)?, &issuer)?;
+        sent.insert(0, issuer.pem());
+    }
+    let intermediates = sent.concat();
+
+    let leaf = |purpose| -> Result<(String, String), Failure> {
+        let key = key(kind)?;
+        let certificate = leaf(purpose)?.signed_by(&key, &issuer)?;
+        Ok((certificate.pem() + &intermediates, key.serialize_pem()))
+    };
+    let (server_chain, server_key) = leaf(ExtendedKeyUsagePurpose::ServerAuth)?;
+    let (client_chain, client_key) = if client_auth {
+        leaf(ExtendedKeyUsagePurpose::ClientAuth)?
+    } else {
+        Default::default()
+    };
+    Ok(Certificates {
+        root: trusted,
+        server_chain,
+        server_key,
+        client_chain,
+        client_key,
+    })
+}
+
+/// Tells one key from another: two roots of one name are mistaken for each other.
+fn mark(key: &KeyPair) -> String {
+    let public = key.public_key_raw();
+    // The ends are the same in all keys of a kind.
+    let middle = public.iter().skip(public.len() / 2).take(8);
+    middle.map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn authority(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params
+}
+
+fn leaf(purpose: ExtendedKeyUsagePurpose) -> Result<CertificateParams, Failure> {
+    let mut params = CertificateParams::new([SERVER_NAME.to_owned(), format!("*.{SERVER_NAME}")])?;
+    params.subject_alt_names.extend([
+        SanType::IpAddress(Ipv4Addr::LOCALHOST.into()),
+        SanType::IpAddress(Ipv6Addr::LOCALHOST.into()),
+    ]);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, SERVER_NAME);
+    params.use_authority_key_identifier_extension = true;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![purpose];
+    Ok(params)
+}
+
+pub(crate) fn key(kind: Certificate) -> Result<KeyPair, Failure> {
+    Ok(match kind {
+        Certificate::Rsa2048 => {
+            KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, RsaKeySize::_2048)?
+        }
+        Certificate::EcdsaP256 => KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?,
+        Certificate::EcdsaP384 => KeyPair::generate_for(&rcgen::PKCS_ECDSA_P384_SHA384)?,
+        Certificate::Ed25519 => KeyPair::generate_for(&rcgen::PKCS_ED25519)?,
+        Certificate::MlDsa44 => KeyPair::generate_for(&rcgen::PKCS_ML_DSA_44)?,
+        Certificate::MlDsa65 => KeyPair::generate_for(&rcgen::PKCS_ML_DSA_65)?,
+        Certificate::MlDsa87 => KeyPair::generate_for(&rcgen::PKCS_ML_DSA_87)?,
+    })
+}

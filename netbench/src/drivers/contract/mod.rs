@@ -1,0 +1,203 @@
+//! What every driver promises, checked of every driver that is built in, and of each of QUIC
+//! against hybriq in both roles. What a driver says it cannot do is left out, aloud.
+
+mod close;
+mod handshake;
+mod listen;
+mod stats;
+mod streams;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::{
+    Connection, Connector, Listener, Reader, Role, Setup, Transport, Writer, driver, list,
+};
+use crate::axes::Cell;
+use crate::certificates;
+use crate::outcome::Failed;
+
+/// Longer than anything here takes on a busy machine. Only a failure takes so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A client's driver and a server's.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    client: &'static str,
+    server: &'static str,
+}
+
+/// Each driver with itself, and each of QUIC with hybriq.
+fn pairs() -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for (name, _) in list::NAMES {
+        if let Err(reason) = driver(name) {
+            println!("left out: {reason}");
+            continue;
+        }
+        let alone = name == "hybriq" || name == "tcp-tls";
+        let others = if alone { &[][..] } else { &["hybriq"][..] };
+        let with = |client, server| Pair { client, server };
+        pairs.push(with(name, name));
+        pairs.extend(others.iter().map(|other| with(name, other)));
+        pairs.extend(others.iter().map(|other| with(other, name)));
+    }
+    pairs
+}
+
+/// Checks a behaviour of every pair that can do what the cell asks for. One pair at least can.
+fn every_pair<F: Future<Output = ()>>(cell: &Cell, behaviour: impl Fn(Ends) -> F) {
+    let transport = Transport::default();
+    every_pair_with(cell, &transport, behaviour);
+}
+
+fn every_pair_with<F: Future<Output = ()>>(
+    cell: &Cell,
+    transport: &Transport,
+    behaviour: impl Fn(Ends) -> F,
+) {
+    let mut checked = 0;
+    for pair in pairs() {
+        let cell = Cell {
+            driver: pair.server.to_owned(),
+            client: pair.client.to_owned(),
+            ..cell.clone()
+        };
+        if let Err(reason) = can(&cell) {
+            println!("{pair:?} left out: {reason}");
+            continue;
+        }
+        println!("{pair:?}");
+        checked += 1;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let checking = async {
+            let ends = Ends::new(Setup {
+                certificates: certificates::make(cell.certificate, cell.chain, cell.client_auth)
+                    .unwrap(),
+                cell,
+                transport: transport.clone(),
+            });
+            let done = tokio::time::timeout(PATIENCE, behaviour(ends)).await;
+            done.unwrap_or_else(|_| panic!("{pair:?} does not come to an end"));
+        };
+        runtime.block_on(tokio::task::LocalSet::new().run_until(checking));
+    }
+    assert!(checked > 0, "nobody can do {cell:?}");
+}
+
+fn can(cell: &Cell) -> Result<(), crate::Failure> {
+    driver(&cell.driver)?.check(Role::Server, cell)?;
+    driver(&cell.client)?.check(Role::Client, cell)
+}
+
+/// A server that listens, and a client that knows it.
+struct Ends {
+    setup: Setup,
+    listener: Box<dyn Listener>,
+    connector: Box<dyn Connector>,
+}
+
+type Outcome = Result<Rc<dyn Connection>, Failed>;
+
+impl Ends {
+    fn new(setup: Setup) -> Self {
+        let local = ([127, 0, 0, 1], 0).into();
+        let server = driver(&setup.cell.driver).unwrap();
+        let listener = server.listen(&setup, local).unwrap();
+        let connector = Self::connector(&setup, &*listener);
+        Self {
+            setup,
+            listener,
+            connector,
+        }
+    }
+
+    fn connector(setup: &Setup, listener: &dyn Listener) -> Box<dyn Connector> {
+        let client = driver(&setup.cell.client).unwrap();
+        client.client(setup, listener.address()).unwrap()
+    }
+
+    /// What both ends come to.
+    async fn try_connect(&mut self) -> (Outcome, Outcome) {
+        let address = self.listener.address();
+        let connect = self.connector.connect(address, certificates::SERVER_NAME);
+        let accept = async { self.listener.accept().await?.await };
+        tokio::join!(connect, accept)
+    }
+
+    /// The client's end and the server's, both established.
+    async fn connect(&mut self) -> (Rc<dyn Connection>, Rc<dyn Connection>) {
+        let (client, server) = self.try_connect().await;
+        let (client, server) = (client.unwrap(), server.unwrap());
+        let (told, also) = tokio::join!(client.established(), server.established());
+        told.unwrap();
+        also.unwrap();
+        (client, server)
+    }
+}
+
+async fn send(writer: &mut dyn Writer, bytes: impl Into<Bytes>) -> Result<(), Failed> {
+    let mut bytes = bytes.into();
+    while !bytes.is_empty() {
+        std::future::poll_fn(|cx| writer.poll_send(cx, &mut bytes)).await?;
+    }
+    Ok(())
+}
+
+async fn finish(writer: &mut dyn Writer) -> Result<(), Failed> {
+    std::future::poll_fn(|cx| writer.poll_finish(cx)).await
+}
+
+/// The next bytes, at most so many.
+async fn receive(reader: &mut dyn Reader, max: usize) -> Result<Option<Bytes>, Failed> {
+    std::future::poll_fn(|cx| reader.poll_receive(cx, max)).await
+}
+
+async fn receive_exactly(reader: &mut dyn Reader, len: usize) -> Result<Vec<u8>, Failed> {
+    let mut received = Vec::new();
+    while received.len() < len {
+        match receive(reader, len - received.len()).await? {
+            Some(bytes) => received.extend_from_slice(&bytes),
+            None => return Err(Failed::other("the end came early")),
+        }
+    }
+    Ok(received)
+}
+
+async fn receive_all(reader: &mut dyn Reader) -> Result<Vec<u8>, Failed> {
+    let mut received = Vec::new();
+    while let Some(bytes) = receive(reader, usize::MAX).await? {
+        received.extend_from_slice(&bytes);
+    }
+    Ok(received)
+}
+
+/// Bytes that differ from place to place and from stream to stream.
+fn pattern(seed: usize, len: usize) -> Vec<u8> {
+    (0..len)
+        .map(|at| (at * 31 + at / 251 + seed * 7) as u8)
+        .collect()
+}
+
+/// Sends back what comes, as long as there are streams.
+async fn echo(server: &dyn Connection) {
+    let mut answering = Vec::new();
+    while let Ok(Some((mut writer, mut reader))) = server.accept_bidi().await {
+        answering.push(tokio::task::spawn_local(async move {
+            while let Ok(Some(bytes)) = receive(&mut *reader, usize::MAX).await {
+                if send(&mut *writer, bytes).await.is_err() {
+                    return;
+                }
+            }
+            let _ = finish(&mut *writer).await;
+        }));
+    }
+    for answer in answering {
+        answer.await.unwrap();
+    }
+}

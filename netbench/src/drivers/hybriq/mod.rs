@@ -1,0 +1,148 @@
+//! This project's own stack.
+
+mod connection;
+mod tls;
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use hybriq::congestion::Congestion;
+use hybriq::{Endpoint, TransportConfig};
+
+use super::{
+    Accepting, Answer, Connection, Connector, Driver, Listener, Role, Setup, Traffic, Transport,
+    udp::any_port,
+};
+use crate::Failure;
+use crate::axes::{Cell, Resumption};
+use crate::outcome::Failed;
+use connection::Opened;
+
+pub(super) struct Hybriq;
+
+impl Driver for Hybriq {
+    fn name(&self) -> &'static str {
+        "hybriq"
+    }
+
+    fn congestion(&self) -> String {
+        "cubic".to_owned()
+    }
+
+    fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure> {
+        tls::check(role, cell)
+    }
+
+    fn listen(&self, setup: &Setup, address: SocketAddr) -> Result<Box<dyn Listener>, Failure> {
+        let config = tls::server(setup)?.transport(transport(&setup.transport)?);
+        let endpoint = builder(&setup.transport).server(config).bind(address)?;
+        let early = setup.cell.resumption == Resumption::ZeroRtt;
+        Ok(Box::new(Served { endpoint, early }))
+    }
+
+    fn client(&self, setup: &Setup, server: SocketAddr) -> Result<Box<dyn Connector>, Failure> {
+        let config = tls::client(setup)?.transport(transport(&setup.transport)?);
+        let endpoint = builder(&setup.transport)
+            .client(config)
+            .bind(any_port(server))?;
+        let early = setup.cell.resumption == Resumption::ZeroRtt;
+        Ok(Box::new(Client { endpoint, early }))
+    }
+}
+
+fn builder(transport: &Transport) -> hybriq::EndpointBuilder {
+    let builder = Endpoint::builder();
+    match transport.socket_buffer {
+        Some(bytes) => builder.socket_buffers(bytes as usize),
+        None => builder,
+    }
+}
+
+fn transport(settings: &Transport) -> Result<TransportConfig, Failure> {
+    let mut config = TransportConfig::new();
+    if let Some(bytes) = settings.datagram_size {
+        config = config.datagram_size(bytes).without_mtu_discovery();
+    }
+    if let Some(name) = &settings.congestion {
+        config = config.congestion(congestion(name)?);
+    }
+    if let Some(bytes) = settings.window {
+        let bytes = bytes.into();
+        config = config
+            .receive_window(bytes)
+            .stream_receive_window(bytes)
+            .max_send_buffer(bytes);
+    }
+    if let Some(milliseconds) = settings.idle_timeout_ms {
+        config = config.idle_timeout(Some(Duration::from_millis(milliseconds)));
+    }
+    if let Some(count) = settings.max_streams {
+        config = config.max_bidi_streams(count).max_uni_streams(count);
+    }
+    Ok(config)
+}
+
+fn congestion(name: &str) -> Result<Congestion, Failure> {
+    Ok(match name {
+        "new-reno" => Congestion::NewReno,
+        "cubic" => Congestion::Cubic,
+        "bbr" => Congestion::Bbr,
+        "prague" => Congestion::Prague,
+        _ => {
+            return Err(format!(
+                "unknown congestion controller '{name}'; valid: new-reno, cubic, bbr, prague"
+            )
+            .into());
+        }
+    })
+}
+
+struct Served {
+    endpoint: Endpoint,
+    /// Whether connections are handed out before their handshake is complete.
+    early: bool,
+}
+
+impl Listener for Served {
+    fn address(&self) -> SocketAddr {
+        self.endpoint.local_address()
+    }
+
+    fn accept(&mut self) -> Answer<'_, Accepting> {
+        Box::pin(async {
+            let incoming = self.endpoint.accept().await;
+            let incoming = incoming.ok_or_else(|| Failed::other("the endpoint is closed"))?;
+            Ok(Opened::begin(incoming.accept(), self.early))
+        })
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        Some(traffic(&self.endpoint))
+    }
+}
+
+struct Client {
+    endpoint: Endpoint,
+    early: bool,
+}
+
+impl Connector for Client {
+    fn connect<'a>(&'a self, server: SocketAddr, name: &'a str) -> Answer<'a, Rc<dyn Connection>> {
+        Opened::begin(self.endpoint.connect(server, name), self.early)
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        Some(traffic(&self.endpoint))
+    }
+}
+
+fn traffic(endpoint: &Endpoint) -> Traffic {
+    let stats = endpoint.stats();
+    Traffic {
+        sent_datagrams: stats.datagrams_sent,
+        sent_bytes: stats.bytes_sent,
+        received_datagrams: stats.datagrams_received,
+        received_bytes: stats.bytes_received,
+    }
+}

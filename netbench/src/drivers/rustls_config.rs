@@ -1,0 +1,182 @@
+//! rustls as the stacks that are built on it are set up with, such that a connection can only
+//! negotiate what its cell says.
+
+use std::sync::Arc;
+
+use rustls::client::Resumption as Sessions;
+use rustls::client::WebPkiServerVerifier;
+use rustls::crypto::aws_lc_rs::{self, Ticketer, cipher_suite, kx_group};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ServerSessionMemoryCache, WebPkiClientVerifier};
+use rustls::version::TLS13;
+use rustls::{AlertDescription, ClientConfig, RootCertStore, ServerConfig, SupportedCipherSuite};
+
+use super::rustls_watch::Watch;
+use super::{ALPN, Role, Setup, failures};
+use crate::Failure;
+use crate::axes::{Cell, Resumption};
+use crate::outcome::{Failed, Kind};
+
+/// Sessions that a server with 0-RTT keeps: each until its ticket is used.
+const SESSIONS: usize = 16_384;
+
+/// What rustls cannot do, whatever stack it is part of.
+pub(crate) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
+    group(&cell.group)?;
+    suite(&cell.suite)?;
+    let uses_up_tickets =
+        role == Role::Client && cell.provider == "s2n-tls" && cell.resumption != Resumption::Full;
+    if uses_up_tickets {
+        return Err(
+            "s2n-tls issues no ticket on a resumed connection, and clients with rustls use each \
+             ticket once; use provider rustls"
+                .into(),
+        );
+    }
+    Ok(())
+}
+
+/// A server's side. `early_data`: how many bytes of 0-RTT data are taken; QUIC has to say
+/// `u32::MAX` (RFC 9001 §4.6.1).
+pub(crate) fn server(setup: &Setup, early_data: u32) -> Result<ServerConfig, Failure> {
+    let (cell, pem) = (&setup.cell, &setup.certificates);
+    let provider = Arc::new(provider(vec![group(&cell.group)?], &cell.suite)?);
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&TLS13])?;
+    let builder = if cell.client_auth {
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(roots(&pem.root)?, provider).build()?;
+        builder.with_client_cert_verifier(verifier)
+    } else {
+        builder.with_no_client_auth()
+    };
+    let mut config = builder.with_single_cert(chain(&pem.server_chain)?, key(&pem.server_key)?)?;
+    config.alpn_protocols = vec![ALPN.into()];
+    match cell.resumption {
+        Resumption::Full => config.send_tls13_tickets = 0,
+        Resumption::Psk => config.ticketer = Ticketer::new()?,
+        Resumption::ZeroRtt => {
+            config.session_storage = ServerSessionMemoryCache::new(SESSIONS);
+            config.max_early_data_size = early_data;
+        }
+    }
+    Ok(config)
+}
+
+/// A client's side, and what watches it.
+pub(crate) fn client(setup: &Setup) -> Result<(ClientConfig, Arc<Watch>), Failure> {
+    let (cell, pem) = (&setup.cell, &setup.certificates);
+    let provider = Arc::new(provider(offer(cell)?, &cell.suite)?);
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(roots(&pem.root)?, Arc::clone(&provider))
+            .build()?;
+    let watch = Arc::new(Watch::new(verifier, cell));
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::clone(&watch) as _);
+    let mut config = if cell.client_auth {
+        builder.with_client_auth_cert(chain(&pem.client_chain)?, key(&pem.client_key)?)?
+    } else {
+        builder.with_no_client_auth()
+    };
+    config.alpn_protocols = vec![ALPN.into()];
+    config.resumption = Sessions::store(Arc::clone(&watch) as _);
+    config.enable_early_data = cell.resumption == Resumption::ZeroRtt;
+    Ok((config, watch))
+}
+
+fn provider(
+    kx_groups: Vec<&'static dyn SupportedKxGroup>,
+    suite_name: &str,
+) -> Result<CryptoProvider, Failure> {
+    Ok(CryptoProvider {
+        kx_groups,
+        cipher_suites: vec![suite(suite_name)?],
+        ..aws_lc_rs::default_provider()
+    })
+}
+
+/// The groups a client offers; it sends the share of the first.
+fn offer(cell: &Cell) -> Result<Vec<&'static dyn SupportedKxGroup>, Failure> {
+    let wanted = group(&cell.group)?;
+    Ok(match super::first_share(cell) {
+        Some(other) => vec![group(other)?, wanted],
+        None => vec![wanted],
+    })
+}
+
+const GROUPS: [(&str, &dyn SupportedKxGroup); 7] = [
+    ("X25519MLKEM768", kx_group::X25519MLKEM768),
+    ("SecP256r1MLKEM768", kx_group::SECP256R1MLKEM768),
+    ("MLKEM768", kx_group::MLKEM768),
+    ("MLKEM1024", kx_group::MLKEM1024),
+    ("X25519", kx_group::X25519),
+    ("secp256r1", kx_group::SECP256R1),
+    ("secp384r1", kx_group::SECP384R1),
+];
+
+fn group(name: &str) -> Result<&'static dyn SupportedKxGroup, Failure> {
+    let known = GROUPS.into_iter().find(|(known, _)| *known == name);
+    known.map(|(_, group)| group).ok_or_else(|| {
+        let valid = GROUPS.map(|(name, _)| name).join(", ");
+        format!("rustls has no group {name}; it has {valid}").into()
+    })
+}
+
+const SUITES: [(&str, SupportedCipherSuite); 3] = [
+    (
+        "TLS_AES_128_GCM_SHA256",
+        cipher_suite::TLS13_AES_128_GCM_SHA256,
+    ),
+    (
+        "TLS_AES_256_GCM_SHA384",
+        cipher_suite::TLS13_AES_256_GCM_SHA384,
+    ),
+    (
+        "TLS_CHACHA20_POLY1305_SHA256",
+        cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+    ),
+];
+
+fn suite(name: &str) -> Result<SupportedCipherSuite, Failure> {
+    let known = SUITES.iter().find(|(known, _)| *known == name);
+    known.map(|(_, suite)| *suite).ok_or_else(|| {
+        let valid = SUITES.each_ref().map(|(name, _)| *name).join(", ");
+        format!("unknown cipher suite '{name}'; valid: {valid}").into()
+    })
+}
+
+fn roots(pem: &str) -> Result<Arc<RootCertStore>, Failure> {
+    let mut roots = RootCertStore::empty();
+    for certificate in chain(pem)? {
+        roots.add(certificate)?;
+    }
+    Ok(Arc::new(roots))
+}
+
+fn chain(pem: &str) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let chain: Result<_, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    Ok(chain?)
+}
+
+fn key(pem: &str) -> Result<PrivateKeyDer<'static>, Failure> {
+    Ok(PrivateKeyDer::from_pem_slice(pem.as_bytes())?)
+}
+
+/// What a handshake or a session over TCP failed with: the alert that was sent or received.
+pub(crate) fn failed(error: &rustls::Error) -> Failed {
+    let alert = match error {
+        rustls::Error::AlertReceived(alert) => *alert,
+        rustls::Error::InvalidCertificate(reason) => reason.clone().into(),
+        rustls::Error::NoApplicationProtocol => AlertDescription::NoApplicationProtocol,
+        rustls::Error::PeerIncompatible(_) => AlertDescription::HandshakeFailure,
+        rustls::Error::PeerMisbehaved(_) => AlertDescription::IllegalParameter,
+        rustls::Error::NoCertificatesPresented => AlertDescription::CertificateRequired,
+        rustls::Error::InvalidMessage(reason) => reason.clone().into(),
+        error => return Failed::new(Kind::Other, error),
+    };
+    failures::alert(alert.into(), error)
+}

@@ -1,0 +1,127 @@
+//! When things of an open loop should begin.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::scenario;
+
+/// The seed of random arrivals: every run has the same.
+const SEED: u64 = 0x6e65_7462_656e_6368;
+
+/// Points in time, one for each arrival.
+pub(super) struct Arrivals {
+    next: Instant,
+    begin: Instant,
+    rate: f64,
+    spacing: scenario::Arrivals,
+    /// Arrivals so far.
+    count: u64,
+    /// Seconds from the beginning to the next one, of random arrivals.
+    elapsed: f64,
+    state: u64,
+}
+
+impl Arrivals {
+    /// `rate` arrivals a second.
+    pub(super) fn new(begin: Instant, rate: f64, spacing: scenario::Arrivals) -> Self {
+        let mut arrivals = Self {
+            next: begin,
+            begin,
+            rate,
+            spacing,
+            count: 0,
+            elapsed: 0.0,
+            state: SEED,
+        };
+        if spacing == scenario::Arrivals::Poisson {
+            arrivals.advance();
+        }
+        arrivals
+    }
+
+    /// When the next one should begin.
+    pub(super) fn due(&self) -> Instant {
+        self.next
+    }
+
+    /// Goes on to the one after that.
+    pub(super) fn advance(&mut self) {
+        self.count += 1;
+        let seconds = match self.spacing {
+            scenario::Arrivals::Constant => self.count as f64 / self.rate,
+            scenario::Arrivals::Poisson => {
+                // Times between independent arrivals are distributed exponentially.
+                self.elapsed -= self.uniform().ln() / self.rate;
+                self.elapsed
+            }
+        };
+        // A rate so low that the next arrival never comes: in a year.
+        let year = Duration::from_secs(365 * 24 * 3600);
+        self.next = self.begin
+            + Duration::try_from_secs_f64(seconds)
+                .unwrap_or(year)
+                .min(year);
+    }
+
+    /// A number above 0, at most 1 (splitmix64).
+    fn uniform(&mut self) -> f64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        ((z >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::Arrivals;
+    use crate::scenario::Arrivals as Spacing;
+
+    fn times(spacing: Spacing, count: usize) -> Vec<f64> {
+        let begin = Instant::now();
+        let mut arrivals = Arrivals::new(begin, 1000.0, spacing);
+        (0..count)
+            .map(|_| {
+                let due = arrivals.due();
+                arrivals.advance();
+                (due - begin).as_secs_f64()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn constant_arrivals_are_spaced_evenly_and_do_not_drift() {
+        let times = times(Spacing::Constant, 100_001);
+        assert!(times[0].abs() < 1e-9);
+        assert!((times[1] - 0.001).abs() < 1e-8);
+        assert!((times[100_000] - 100.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn random_arrivals_keep_the_rate_and_are_the_same_every_time() {
+        let first = times(Spacing::Poisson, 100_000);
+        assert_eq!(first, times(Spacing::Poisson, 100_000));
+        let last = first.last().unwrap();
+        assert!((last - 100.0).abs() < 1.0, "{last}");
+        // The deviation of exponential gaps is their mean.
+        let gaps: Vec<f64> = first.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let squares: f64 = gaps.iter().map(|gap| (gap - 0.001).powi(2)).sum();
+        let deviation = (squares / gaps.len() as f64).sqrt();
+        assert!((deviation - 0.001).abs() < 0.000_02, "{deviation}");
+    }
+
+    #[test]
+    fn a_rate_next_to_nothing_does_no_harm() {
+        let begin = Instant::now();
+        let mut arrivals = Arrivals::new(begin, f64::MIN_POSITIVE, Spacing::Constant);
+        arrivals.advance();
+        assert!(arrivals.due() > begin + Duration::from_secs(3600));
+    }
+}

@@ -1,0 +1,138 @@
+//! One connection of the client: counted, timed, and closed, whatever becomes of it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use futures_util::future::LocalBoxFuture;
+use tokio::time::Instant;
+
+use super::observer::Observer;
+use super::phase::Phase;
+use super::recorder::Label;
+use crate::drivers::{Connection, Negotiated, Stats};
+use crate::outcome::{Failed, Kind};
+
+/// A connection that was begun. Dropped, it is counted as unfinished.
+pub(super) struct Attempt<'a> {
+    phase: &'a Phase,
+    label: Label,
+    intended: Instant,
+    is_open: bool,
+    has_first_byte: Cell<bool>,
+}
+
+impl<'a> Attempt<'a> {
+    /// `intended` is when it should have begun.
+    pub(super) fn begin(phase: &'a Phase, label: Label, intended: Instant) -> Self {
+        phase.recorder.begin();
+        Self {
+            phase,
+            label,
+            intended,
+            is_open: true,
+            has_first_byte: Cell::new(false),
+        }
+    }
+
+    fn took(&self) -> Duration {
+        self.intended.elapsed()
+    }
+
+    pub(super) fn established(&self, negotiated: &Negotiated) {
+        let recorder = &self.phase.recorder;
+        recorder.handshake(self.label, self.took(), negotiated);
+    }
+
+    pub(super) fn end(mut self, outcome: Result<(), Failed>) {
+        self.close(outcome);
+    }
+
+    fn close(&mut self, outcome: Result<(), Failed>) {
+        if std::mem::take(&mut self.is_open) {
+            let outcome = outcome.map(|()| self.took());
+            self.phase.recorder.end(self.label, outcome);
+        }
+    }
+
+    fn on_application_data(&self) {
+        if !self.has_first_byte.replace(true) {
+            self.phase.recorder.first_byte(self.label, self.took());
+        }
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        self.close(Err(Failed::new(
+            Kind::Unfinished,
+            "it was still under way when the measurement ended",
+        )));
+    }
+}
+
+impl Observer for Attempt<'_> {
+    fn sent(&self, bytes: u64) {
+        self.phase.recorder.sent(self.label, bytes);
+    }
+
+    fn received(&self, bytes: u64) {
+        self.on_application_data();
+        self.phase.recorder.received(self.label, bytes);
+    }
+
+    fn request(&self, label: &str, took: Duration) {
+        self.phase.recorder.request(self.label, label, took);
+    }
+
+    fn echo(&self, took: Duration) {
+        self.on_application_data();
+        self.phase.recorder.echo(self.label, took);
+    }
+
+    fn lost(&self, datagrams: u64) {
+        self.phase.recorder.lost(self.label, datagrams);
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.phase.is_stopping()
+    }
+
+    fn stopping(&self) -> LocalBoxFuture<'_, ()> {
+        self.phase.stopping()
+    }
+}
+
+/// A connection that is there. Dropped, it is closed, and what passed is counted.
+pub(super) struct Live<'a> {
+    phase: &'a Phase,
+    pub(super) connection: Rc<dyn Connection>,
+    established: Cell<Option<Stats>>,
+}
+
+impl<'a> Live<'a> {
+    pub(super) fn new(phase: &'a Phase, connection: Rc<dyn Connection>) -> Self {
+        Self {
+            phase,
+            connection,
+            established: Cell::new(None),
+        }
+    }
+
+    /// The handshake is complete: what passes from now on is data.
+    pub(super) fn is_established(&self) {
+        self.established.set(Some(self.connection.stats()));
+    }
+}
+
+impl Drop for Live<'_> {
+    fn drop(&mut self) {
+        // Without effect where it was closed before.
+        self.connection.close(GIVEN_UP);
+        let recorder = &self.phase.recorder;
+        recorder.traffic(self.established.get(), self.connection.stats());
+    }
+}
+
+/// The application error code of a connection that the client gives up.
+pub(super) const GIVEN_UP: u64 = 1;

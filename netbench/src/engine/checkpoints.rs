@@ -1,0 +1,31 @@
+//! Where a script waits for another one.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use tokio::sync::Notify;
+
+/// The checkpoints of a connection, or of a client.
+#[derive(Default)]
+pub(super) struct Checkpoints {
+    unparked: RefCell<BTreeSet<u64>>,
+    changed: Notify,
+}
+
+impl Checkpoints {
+    /// Waits until the checkpoint is unparked; at once where it was before.
+    pub(super) async fn park(&self, number: u64) {
+        loop {
+            let changed = self.changed.notified();
+            if self.unparked.borrow().contains(&number) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    pub(super) fn unpark(&self, number: u64) {
+        self.unparked.borrow_mut().insert(number);
+        self.changed.notify_waiters();
+    }
+}

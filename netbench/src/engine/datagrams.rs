@@ -1,0 +1,202 @@
+//! Datagrams (RFC 9221), and their round trips.
+//!
+//! A datagram begins with twice its number on this connection, plus one where it is an echo: as
+//! many bytes of that as fit, the lowest first.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::arrivals::Arrivals;
+use super::clock;
+use super::pattern;
+use super::plan::Arriving;
+use super::session::Session;
+use crate::outcome::{Failed, Kind};
+use crate::scenario;
+
+/// How long after it was sent a datagram that is not back counts as lost.
+const LOST_AFTER: Duration = Duration::from_secs(2);
+
+/// Bytes of a number.
+const NUMBER: usize = 8;
+
+/// The datagrams of one connection that are under way.
+#[derive(Default)]
+pub(super) struct Datagrams {
+    flight: RefCell<Flight>,
+    came_back: Notify,
+}
+
+/// Those that were sent and may come back.
+#[derive(Default)]
+struct Flight {
+    /// The number of the first one.
+    first: u64,
+    /// `None`: it came back, or is not to.
+    sent: VecDeque<Option<Sent>>,
+}
+
+#[derive(Clone, Copy)]
+struct Sent {
+    intended: Instant,
+    at: Instant,
+}
+
+impl Flight {
+    fn next(&self) -> u64 {
+        self.first + self.sent.len() as u64
+    }
+
+    /// What was sent under that number, of which `width` bytes are known.
+    fn take(&mut self, number: u64, width: usize) -> Option<Sent> {
+        let mask = mask(width) >> 1;
+        let index = number.wrapping_sub(self.first) & mask;
+        let sent = self.sent.get_mut(usize::try_from(index).ok()?)?.take();
+        self.forget();
+        sent
+    }
+
+    fn forget(&mut self) {
+        while let Some(None) = self.sent.front() {
+            self.sent.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// Gives up those that were sent before, and says how many those are.
+    fn give_up(&mut self, before: Instant) -> u64 {
+        let mut lost = 0;
+        while let Some(Some(sent)) = self.sent.front() {
+            if before < sent.at {
+                break;
+            }
+            lost += 1;
+            self.sent.pop_front();
+            self.first += 1;
+            self.forget();
+        }
+        lost
+    }
+}
+
+/// All ones in so many bytes.
+fn mask(width: usize) -> u64 {
+    match width {
+        0..NUMBER => (1 << (8 * width)) - 1,
+        _ => u64::MAX,
+    }
+}
+
+impl Session<'_> {
+    pub(super) async fn send_datagrams(&self, what: &scenario::Datagrams) -> Result<(), Failed> {
+        let mut arrivals = what
+            .rate
+            .map(|rate| Arrivals::new(Instant::now(), rate, scenario::Arrivals::Constant));
+        for _ in 0..what.count {
+            let mut intended = Instant::now();
+            if let Some(arrivals) = &mut arrivals {
+                intended = arrivals.due();
+                arrivals.advance();
+            }
+            if self.observer.is_stopping() || !self.reaches(intended).await {
+                break;
+            }
+            self.send_one(what, intended).await?;
+        }
+        match what.echo {
+            true => self.await_echoes().await,
+            false => Ok(()),
+        }
+    }
+
+    async fn send_one(&self, what: &scenario::Datagrams, intended: Instant) -> Result<(), Failed> {
+        let flight = &self.datagrams.flight;
+        let number = flight.borrow().next();
+        if what.echo {
+            let sent = Sent {
+                intended,
+                at: Instant::now(),
+            };
+            flight.borrow_mut().sent.push_back(Some(sent));
+            self.give_up();
+        }
+        self.connection
+            .send_datagram(datagram(number << 1, what.bytes))
+            .await
+    }
+
+    /// Waits until each datagram that was sent so far is back or lost.
+    async fn await_echoes(&self) -> Result<(), Failed> {
+        let end = self.datagrams.flight.borrow().next();
+        loop {
+            self.give_up();
+            let came_back = self.datagrams.came_back.notified();
+            let oldest = {
+                let flight = self.datagrams.flight.borrow();
+                match flight.sent.front() {
+                    Some(Some(sent)) if flight.first < end => sent.at,
+                    _ => return Ok(()),
+                }
+            };
+            tokio::select! {
+                () = came_back => {}
+                () = clock::until(oldest + LOST_AFTER) => {}
+            }
+        }
+    }
+
+    fn give_up(&self) {
+        let Some(before) = Instant::now().checked_sub(LOST_AFTER) else {
+            return;
+        };
+        let lost = self.datagrams.flight.borrow_mut().give_up(before);
+        if lost > 0 {
+            self.observer.lost(lost);
+        }
+    }
+
+    /// Takes what arrives, and sends it back where the script says so.
+    pub(super) async fn receive_datagrams(&self) -> Result<(), Failed> {
+        while let Some(data) = self.connection.receive_datagram().await? {
+            let width = data.len().min(NUMBER);
+            let mut number = [0; NUMBER];
+            number[..width].copy_from_slice(&data[..width]);
+            let number = u64::from_le_bytes(number);
+            pattern::compare(0, &data[width..])
+                .map_err(|_| Failed::new(Kind::Mismatch, "a datagram that is not what was sent"))?;
+            if number & 1 == 1 {
+                self.on_echo(number >> 1, width);
+            } else if self.own.datagrams == Arriving::Echo {
+                let echo = datagram(number | 1, data.len() as u64);
+                self.connection.send_datagram(echo).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn on_echo(&self, number: u64, width: usize) {
+        let sent = self.datagrams.flight.borrow_mut().take(number, width);
+        if let Some(sent) = sent {
+            self.observer.echo(sent.intended.elapsed());
+        }
+        self.datagrams.came_back.notify_waiters();
+    }
+}
+
+fn datagram(number: u64, bytes: u64) -> Bytes {
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let number = number.to_le_bytes();
+    let width = bytes.min(NUMBER);
+    let mut data = BytesMut::with_capacity(bytes.min(usize::from(u16::MAX)));
+    data.extend_from_slice(&number[..width]);
+    // The pattern is longer than any datagram.
+    if bytes > width {
+        data.extend_from_slice(&pattern::bytes_at(0, (bytes - width) as u64));
+    }
+    data.freeze()
+}

@@ -1,0 +1,39 @@
+//! Whether a handshake came to what was to be measured.
+
+use crate::axes::{Cell, Resumption};
+use crate::drivers::Negotiated;
+use crate::outcome::{Failed, Kind};
+
+/// Says where what was negotiated is not what the cell is about, as far as the stack tells.
+pub(super) fn mismatch(cell: &Cell, negotiated: &Negotiated) -> Option<Failed> {
+    let differs = |is: &str, wanted: &str| !is.is_empty() && is != wanted;
+    let detail = if differs(&negotiated.group, &cell.group) {
+        format!(
+            "negotiated {} where {} was to be",
+            negotiated.group, cell.group
+        )
+    } else if differs(&negotiated.suite, &cell.suite) {
+        format!(
+            "negotiated {} where {} was to be",
+            negotiated.suite, cell.suite
+        )
+    } else if negotiated.hello_retry == Some(!cell.hello_retry) {
+        match cell.hello_retry {
+            true => "the server sent no HelloRetryRequest".to_owned(),
+            false => "the server sent a HelloRetryRequest".to_owned(),
+        }
+    } else if negotiated.resumed == Some(cell.resumption == Resumption::Full) {
+        match cell.resumption {
+            Resumption::Full => "the session was resumed".to_owned(),
+            _ => "the session was not resumed".to_owned(),
+        }
+    } else if negotiated.early_data == Some(false) && cell.resumption == Resumption::ZeroRtt {
+        return Some(Failed::new(
+            Kind::EarlyDataRejected,
+            "the server did not take the early data",
+        ));
+    } else {
+        return None;
+    };
+    Some(Failed::new(Kind::Mismatch, detail))
+}

@@ -1,0 +1,218 @@
+//! What both ends know about each other's scripts without a word on the wire.
+//!
+//! Both are given the whole scenario, and both derive from it
+//! - the kinds of connections: those whose servers do different things. Where there is more than
+//!   one, a client asks for the server name `c0.localhost`, `c1.localhost`, …, in the order in which
+//!   the scenario has them; else for `localhost`.
+//! - on each kind, for each side, the different scripts for streams that the peer opens. Where
+//!   there is more than one, a stream begins with one byte that numbers its script; else with
+//!   nothing extra. Bidirectional and unidirectional streams count apart.
+
+use crate::Failure;
+use crate::scenario::{ClientOp, Op, Scenario};
+
+/// The name clients ask for where a scenario has one kind of connection.
+const SERVER_NAME: &str = "localhost";
+
+/// As many scripts as one byte tells apart.
+const MOST_SCRIPTS: usize = 256;
+
+/// All kinds of connections of a scenario.
+#[derive(Debug)]
+pub(super) struct Plan {
+    kinds: Vec<Kind>,
+}
+
+/// What is done on a connection beside the client's own script.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Kind {
+    pub(super) server_ops: Vec<Op>,
+    /// What the server does on streams that the client opens.
+    pub(super) server: Scripts,
+    /// What the client does on streams that the server opens.
+    pub(super) client: Scripts,
+}
+
+/// What one side does for the other.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Scripts {
+    pub(super) bidi: Vec<Vec<Op>>,
+    pub(super) uni: Vec<Vec<Op>>,
+    /// What it does with datagrams that arrive.
+    pub(super) datagrams: Arriving,
+}
+
+/// What is done with datagrams that arrive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Arriving {
+    /// None will.
+    #[default]
+    Never,
+    /// They are read, and no more: echoes, or what is not to be echoed.
+    Read,
+    /// Those that are not echoes themselves go back.
+    Echo,
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Client,
+    Server,
+}
+
+impl Arriving {
+    pub(super) fn is_awaited(self) -> bool {
+        self != Self::Never
+    }
+}
+
+impl Plan {
+    pub(super) fn new(scenario: &Scenario) -> Result<Self, Failure> {
+        let mut kinds = Vec::new();
+        for client in &scenario.clients {
+            collect(&client.ops, &mut |kind| {
+                if !kinds.contains(&kind) {
+                    kinds.push(kind);
+                }
+            });
+        }
+        let most = kinds.iter().map(Kind::scripts).max().unwrap_or(0);
+        if most > MOST_SCRIPTS {
+            return Err(format!(
+                "the streams of a connection have {most} different peer scripts; at most \
+                 {MOST_SCRIPTS} can be told apart"
+            )
+            .into());
+        }
+        Ok(Self { kinds })
+    }
+
+    /// The kind of the connections that an operation makes, and the server name that says so.
+    pub(super) fn kind(&self, wanted: &Kind) -> Option<(&Kind, String)> {
+        let index = self.kinds.iter().position(|kind| kind == wanted)?;
+        let name = match self.kinds.len() {
+            1 => SERVER_NAME.to_owned(),
+            _ => format!("c{index}.{SERVER_NAME}"),
+        };
+        self.kinds.get(index).map(|kind| (kind, name))
+    }
+
+    /// The kind of a connection that asked for that name.
+    pub(super) fn kind_by_name(&self, name: Option<&str>) -> Option<&Kind> {
+        if let [only] = self.kinds.as_slice() {
+            return Some(only);
+        }
+        let (index, domain) = name?.strip_prefix('c')?.split_once('.')?;
+        if domain != SERVER_NAME {
+            return None;
+        }
+        self.kinds.get(index.parse::<usize>().ok()?)
+    }
+}
+
+/// Meets every operation that makes connections, in the order of the scenario.
+fn collect(ops: &[ClientOp], meet: &mut impl FnMut(Kind)) {
+    for op in ops {
+        match op {
+            ClientOp::Connect(connect) => meet(Kind::of(&connect.ops, &connect.server_ops)),
+            ClientOp::Pool(pool) => meet(Kind::of(&pool.ops, &[])),
+            ClientOp::Scope(threads) => threads.iter().for_each(|ops| collect(ops, meet)),
+            ClientOp::Iterate(iterate) => collect(&iterate.ops, meet),
+            ClientOp::Sleep(_) | ClientOp::Park(_) | ClientOp::Unpark(_) => {}
+        }
+    }
+}
+
+impl Kind {
+    pub(super) fn of(client_ops: &[Op], server_ops: &[Op]) -> Self {
+        let mut kind = Self {
+            server_ops: server_ops.to_vec(),
+            ..Self::default()
+        };
+        kind.meet(client_ops, Side::Client);
+        kind.meet(server_ops, Side::Server);
+        kind
+    }
+
+    /// Takes in what one side's script asks of the other.
+    fn meet(&mut self, ops: &[Op], side: Side) {
+        let (own, peer) = match side {
+            Side::Client => (&mut self.client, &mut self.server),
+            Side::Server => (&mut self.server, &mut self.client),
+        };
+        for op in ops {
+            match op {
+                Op::Datagrams(datagrams) => {
+                    let (there, back) = match datagrams.echo {
+                        true => (Arriving::Echo, Arriving::Read),
+                        false => (Arriving::Read, Arriving::Never),
+                    };
+                    peer.datagrams = peer.datagrams.max(there);
+                    own.datagrams = own.datagrams.max(back);
+                }
+                Op::OpenBidi(open) => add(&mut peer.bidi, &open.peer),
+                Op::OpenUni(open) => add(&mut peer.uni, &open.peer),
+                _ => {}
+            }
+        }
+        let other = match side {
+            Side::Client => Side::Server,
+            Side::Server => Side::Client,
+        };
+        for op in ops {
+            match op {
+                Op::OpenBidi(open) | Op::OpenUni(open) => self.meet(&open.peer, other),
+                Op::Scope(threads) => threads.iter().for_each(|ops| self.meet(ops, side)),
+                Op::Iterate(iterate) => self.meet(&iterate.ops, side),
+                Op::Request(request) => self.meet(&request.ops, side),
+                _ => {}
+            }
+        }
+    }
+
+    fn scripts(&self) -> usize {
+        [&self.client, &self.server]
+            .into_iter()
+            .flat_map(|scripts| [scripts.bidi.len(), scripts.uni.len()])
+            .max()
+            .unwrap_or(0)
+    }
+}
+
+fn add(scripts: &mut Vec<Vec<Op>>, script: &[Op]) {
+    if number(scripts, script).is_none() {
+        scripts.push(script.to_vec());
+    }
+}
+
+fn number(scripts: &[Vec<Op>], script: &[Op]) -> Option<usize> {
+    scripts.iter().position(|known| known == script)
+}
+
+/// The byte that a stream with that peer script begins with.
+pub(super) fn prefix(scripts: &[Vec<Op>], script: &[Op]) -> Option<u8> {
+    match scripts.len() {
+        0 | 1 => None,
+        _ => number(scripts, script)?.try_into().ok(),
+    }
+}
+
+/// How many streams a script opens; `None`: nobody knows.
+pub(super) fn opens(ops: &[Op]) -> Option<u64> {
+    ops.iter().try_fold(0_u64, |sum, op| {
+        let more = match op {
+            Op::OpenBidi(_) | Op::OpenUni(_) => 1,
+            Op::Scope(threads) => threads
+                .iter()
+                .try_fold(0_u64, |sum, ops| Some(sum.saturating_add(opens(ops)?)))?,
+            Op::Request(request) => opens(&request.ops)?,
+            Op::Iterate(iterate) => match (opens(&iterate.ops)?, iterate.times, iterate.time) {
+                (0, _, _) => 0,
+                (each, Some(times), None) => each.saturating_mul(times),
+                _ => return None,
+            },
+            _ => 0,
+        };
+        Some(sum.saturating_add(more))
+    })
+}

@@ -1,0 +1,83 @@
+//! What this process spends.
+
+use std::fs;
+use std::time::Duration;
+
+use crate::Failure;
+use crate::drivers::Traffic;
+use crate::os::{self, Usage};
+use crate::results::Process;
+
+/// What the clocks and counters of this process said when a measurement began.
+pub(super) struct Meter {
+    usage: Usage,
+    traffic: Option<Traffic>,
+    rss_kib: u64,
+}
+
+impl Meter {
+    /// `traffic` is what has passed the sockets so far.
+    pub(super) fn start(traffic: Option<Traffic>) -> Result<Self, Failure> {
+        Ok(Self {
+            traffic,
+            rss_kib: memory().rss_kib,
+            usage: os::usage()?,
+        })
+    }
+
+    /// CPU time since then.
+    pub(super) fn cpu(&self) -> Duration {
+        let cpu = |usage: &Usage| usage.user + usage.system;
+        os::usage().map_or(Duration::ZERO, |usage| {
+            cpu(&usage).saturating_sub(cpu(&self.usage))
+        })
+    }
+
+    /// What was spent since then. The peak of memory is that of the whole life of the process: the
+    /// system keeps no other.
+    pub(super) fn read(&self, traffic: Option<Traffic>) -> Result<Process, Failure> {
+        let now = os::usage()?;
+        let memory = memory();
+        let micros = |end: Duration, begin: Duration| end.saturating_sub(begin).as_secs_f64() * 1e6;
+        Ok(Process {
+            user_us: micros(now.user, self.usage.user),
+            system_us: micros(now.system, self.usage.system),
+            voluntary_switches: now
+                .voluntary_switches
+                .saturating_sub(self.usage.voluntary_switches),
+            involuntary_switches: now
+                .involuntary_switches
+                .saturating_sub(self.usage.involuntary_switches),
+            rss_at_start_kib: self.rss_kib,
+            rss_at_end_kib: memory.rss_kib,
+            peak_rss_kib: memory.peak_rss_kib,
+            traffic: traffic
+                .zip(self.traffic)
+                .map(|(end, begin)| end.since(begin)),
+            completed: 0,
+            failed: 0,
+        })
+    }
+}
+
+#[derive(Default)]
+struct Memory {
+    rss_kib: u64,
+    peak_rss_kib: u64,
+}
+
+/// 0 where the system does not tell.
+fn memory() -> Memory {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kib = |name: &str| {
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .and_then(|value| value.split_whitespace().next()?.parse().ok())
+            .unwrap_or(0)
+    };
+    Memory {
+        rss_kib: kib("VmRSS:"),
+        peak_rss_kib: kib("VmHWM:"),
+    }
+}

@@ -1,0 +1,228 @@
+//! What the client measures.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::drivers::{Negotiated, Stats, Traffic};
+use crate::outcome::{Failed, Kind};
+use crate::results::{Histogram, KindResult, Repetition};
+
+/// Counts and times everything of one phase.
+#[derive(Default)]
+pub(super) struct Recorder {
+    kinds: RefCell<Vec<Counted>>,
+    pub(super) totals: Totals,
+    network: RefCell<Network>,
+    negotiated: RefCell<Option<Negotiated>>,
+    /// When something last ended, or arrived.
+    last_event: Cell<Option<Instant>>,
+}
+
+/// Everything so far.
+#[derive(Default)]
+pub(super) struct Totals {
+    pub(super) connections: Cell<u64>,
+    pub(super) requests: Cell<u64>,
+    pub(super) failures: Cell<u64>,
+    pub(super) bytes_sent: Cell<u64>,
+    pub(super) bytes_received: Cell<u64>,
+    /// Connections that began and have not ended.
+    pub(super) under_way: Cell<u64>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Network {
+    handshake: Traffic,
+    data: Traffic,
+    packets_lost: u64,
+    timeouts: u64,
+}
+
+/// The connections of one label.
+#[derive(Default)]
+struct Counted {
+    label: String,
+    ok: u64,
+    failures: BTreeMap<Kind, (u64, String)>,
+    result: KindResult,
+}
+
+/// Names the connections of a label.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Label(usize);
+
+impl Recorder {
+    /// Finds or makes the place of a label.
+    pub(super) fn label(&self, label: &str) -> Label {
+        let mut kinds = self.kinds.borrow_mut();
+        let known = kinds.iter().position(|kind| kind.label == label);
+        Label(known.unwrap_or_else(|| {
+            kinds.push(Counted {
+                label: label.to_owned(),
+                ..Counted::default()
+            });
+            kinds.len() - 1
+        }))
+    }
+
+    fn with<T: Default>(&self, label: Label, act: impl FnOnce(&mut Counted) -> T) -> T {
+        match self.kinds.borrow_mut().get_mut(label.0) {
+            Some(kind) => act(kind),
+            None => T::default(),
+        }
+    }
+
+    pub(super) fn last_event(&self) -> Option<Instant> {
+        self.last_event.get()
+    }
+
+    fn happened(&self) {
+        self.last_event.set(Some(Instant::now()));
+    }
+
+    pub(super) fn begin(&self) {
+        self.totals.under_way.set(self.totals.under_way.get() + 1);
+    }
+
+    /// A connection that began has ended.
+    pub(super) fn end(&self, label: Label, outcome: Result<Duration, Failed>) {
+        let totals = &self.totals;
+        totals.under_way.set(totals.under_way.get() - 1);
+        totals.connections.set(totals.connections.get() + 1);
+        match outcome {
+            Ok(took) => {
+                self.happened();
+                self.with(label, |kind| {
+                    kind.ok += 1;
+                    kind.result.connection.record(took);
+                });
+            }
+            Err(failed) => self.fail(label, failed, 1),
+        }
+    }
+
+    /// So many that should have begun never did.
+    pub(super) fn never_began(&self, label: Label, count: u64) {
+        if count > 0 {
+            let totals = &self.totals;
+            totals.connections.set(totals.connections.get() + count);
+            let failed = Failed::new(Kind::Unfinished, "there was no time left to begin it");
+            self.fail(label, failed, count);
+        }
+    }
+
+    fn fail(&self, label: Label, failed: Failed, count: u64) {
+        self.totals.failures.set(self.totals.failures.get() + count);
+        self.with(label, |kind| {
+            let entry = kind.failures.entry(failed.kind);
+            entry.or_insert_with(|| (0, failed.detail)).0 += count;
+        });
+    }
+
+    pub(super) fn handshake(&self, label: Label, took: Duration, negotiated: &Negotiated) {
+        self.with(label, |kind| kind.result.handshake.record(took));
+        let mut first = self.negotiated.borrow_mut();
+        if first.is_none() {
+            *first = Some(negotiated.clone());
+        }
+    }
+
+    pub(super) fn first_byte(&self, label: Label, took: Duration) {
+        self.with(label, |kind| kind.result.first_byte.record(took));
+    }
+
+    pub(super) fn request(&self, label: Label, name: &str, took: Duration) {
+        self.happened();
+        self.totals.requests.set(self.totals.requests.get() + 1);
+        self.with(label, |kind| {
+            let requests = &mut kind.result.requests;
+            match requests.get_mut(name) {
+                Some(histogram) => histogram.record(took),
+                None => {
+                    let mut histogram = Histogram::default();
+                    histogram.record(took);
+                    requests.insert(name.to_owned(), histogram);
+                }
+            }
+        });
+    }
+
+    pub(super) fn echo(&self, label: Label, took: Duration) {
+        self.with(label, |kind| kind.result.datagrams.record(took));
+    }
+
+    pub(super) fn lost(&self, label: Label, count: u64) {
+        self.with(label, |kind| kind.result.datagrams_lost += count);
+    }
+
+    pub(super) fn sent(&self, label: Label, bytes: u64) {
+        let sum = &self.totals.bytes_sent;
+        sum.set(sum.get() + bytes);
+        self.with(label, |kind| kind.result.stream_bytes_sent += bytes);
+    }
+
+    pub(super) fn received(&self, label: Label, bytes: u64) {
+        self.happened();
+        let sum = &self.totals.bytes_received;
+        sum.set(sum.get() + bytes);
+        self.with(label, |kind| kind.result.stream_bytes_received += bytes);
+    }
+
+    /// What a connection's stack counted when it was established, if it ever was, and in the end.
+    pub(super) fn traffic(&self, established: Option<Stats>, end: Stats) {
+        let mut network = self.network.borrow_mut();
+        network.packets_lost += end.packets_lost;
+        network.timeouts += end.timeouts;
+        let Some(all) = end.traffic else {
+            return;
+        };
+        let handshake = established.map_or(all, |stats| stats.traffic.unwrap_or_default());
+        network.handshake += handshake;
+        network.data += all.since(handshake);
+    }
+
+    /// The distributions of handshakes and of requests, over all labels.
+    pub(super) fn distributions(&self) -> (Histogram, Histogram) {
+        let (mut handshakes, mut requests) = (Histogram::default(), Histogram::default());
+        for kind in self.kinds.borrow().iter() {
+            handshakes.add(&kind.result.handshake);
+            kind.result
+                .requests
+                .values()
+                .for_each(|histogram| requests.add(histogram));
+        }
+        (handshakes, requests)
+    }
+
+    /// Puts what was counted into a report.
+    pub(super) fn report(&self, into: &mut Repetition) {
+        let network = *self.network.borrow();
+        into.handshake_traffic = network.handshake;
+        into.data_traffic = network.data;
+        into.packets_lost = network.packets_lost;
+        into.timeouts = network.timeouts;
+        into.negotiated = self.negotiated.borrow().clone().unwrap_or_default();
+        for kind in self.kinds.borrow().iter() {
+            into.client.completed += kind.ok;
+            into.client.failed += kind.failures.values().map(|(count, _)| count).sum::<u64>();
+            into.kinds.insert(kind.label.clone(), kind.report());
+        }
+    }
+}
+
+impl Counted {
+    fn report(&self) -> KindResult {
+        let mut result = self.result.clone();
+        if self.ok > 0 {
+            result.outcomes.insert("ok".to_owned(), self.ok);
+        }
+        for (kind, (count, detail)) in &self.failures {
+            result.outcomes.insert(kind.to_string(), *count);
+            result.details.insert(kind.to_string(), detail.clone());
+        }
+        result
+    }
+}

@@ -1,0 +1,210 @@
+//! The server process: answers by the scripts, and counts what that costs.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::spawn_local;
+use tokio::time::{Instant, timeout_at};
+
+use super::observer::Nobody;
+use super::plan::{Kind, Plan};
+use super::process::Meter;
+use super::script::Frame;
+use super::session::Session;
+use super::{FromServer, ServerReport, ServerSpec, ToServer};
+use crate::Failure;
+use crate::drivers::{self, Accepting, Connection, Driver, Listener};
+use crate::outcome::{self, Failed};
+
+/// How long connections may take to drain after the client is done with them. One that the client
+/// gave up may never have reached us.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// Listens, and does what the parent orders until there are no more orders. Runs in a `LocalSet`.
+pub(crate) async fn run(
+    spec: ServerSpec,
+    orders: UnboundedReceiver<ToServer>,
+    tell: impl Fn(FromServer) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let driver = drivers::driver(&spec.setup.cell.driver)?;
+    obey(spec, &*driver, orders, tell).await
+}
+
+/// The same with a given stack.
+pub(super) async fn obey(
+    spec: ServerSpec,
+    driver: &dyn Driver,
+    mut orders: UnboundedReceiver<ToServer>,
+    tell: impl Fn(FromServer) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let mut listener = driver.listen(&spec.setup, spec.listen)?;
+    tell(FromServer::Listening(listener.address()))?;
+    let serving = Rc::new(Serving {
+        plan: Plan::new(&spec.scenario)?,
+        tally: Tally::default(),
+    });
+    let mut meter = None;
+    let mut waiting: Option<(ToServer, Instant)> = None;
+    loop {
+        tokio::select! {
+            biased;
+            order = orders.recv(), if waiting.is_none() => match order {
+                Some(order) => waiting = Some((order, Instant::now() + DRAIN)),
+                None => return Ok(()),
+            },
+            () = serving.tally.has_drained(waiting.as_ref()), if waiting.is_some() => {
+                let answer = match waiting.take() {
+                    Some((ToServer::Measure { .. }, _)) => {
+                        meter = Some(Meter::start(listener.traffic())?);
+                        serving.tally.restart();
+                        FromServer::Measuring
+                    }
+                    _ => report(&serving.tally, meter.as_ref(), &*listener)?,
+                };
+                tell(answer)?;
+            }
+            accepted = listener.accept() => {
+                let serving = Rc::clone(&serving);
+                let accepting = accepted?;
+                spawn_local(async move { serving.connection(accepting).await });
+            }
+        }
+    }
+}
+
+fn report(
+    tally: &Tally,
+    meter: Option<&Meter>,
+    listener: &dyn Listener,
+) -> Result<FromServer, Failure> {
+    let mut report = ServerReport {
+        first_error: tally.first_error.borrow().as_ref().map(Failed::to_string),
+        ..ServerReport::default()
+    };
+    // Without a measurement there is nothing that it cost.
+    if let Some(meter) = meter {
+        report.process = meter.read(listener.traffic())?;
+    }
+    report.process.completed = tally.completed.get();
+    report.process.failed = tally.failed.get();
+    Ok(FromServer::Report(Box::new(report)))
+}
+
+/// What all connections share.
+struct Serving {
+    plan: Plan,
+    tally: Tally,
+}
+
+impl Serving {
+    /// Serves a connection until the client closes it.
+    async fn connection(&self, accepting: Accepting) {
+        let outcome = self.serve(accepting).await;
+        self.tally.record(outcome);
+    }
+
+    async fn serve(&self, accepting: Accepting) -> Result<(), Failed> {
+        let connection = accepting.await?;
+        let name = connection.server_name();
+        let Some(kind) = self.plan.kind_by_name(name.as_deref()) else {
+            let name = name.unwrap_or_default();
+            return Err(Failed::other(format_args!(
+                "a connection for the server name \"{name}\", which the scenario has not"
+            )));
+        };
+        let broken = RefCell::new(None);
+        let outcome = tokio::select! {
+            outcome = connection.closed() => outcome,
+            () = self.scripts(&connection, kind, &broken) => connection.closed().await,
+        };
+        match broken.into_inner() {
+            Some(failed) => Err(failed),
+            None => outcome,
+        }
+    }
+
+    /// Runs the scripts, which end with the connection at the latest. That one is cut short by the
+    /// client's close is as it should be; one that got what it should not have is not.
+    async fn scripts(
+        &self,
+        connection: &Rc<dyn Connection>,
+        kind: &Kind,
+        broken: &RefCell<Option<Failed>>,
+    ) {
+        let session = Session::new(Rc::clone(connection), &kind.server, &kind.client, &Nobody);
+        let note = |outcome: Result<(), Failed>| {
+            if let Err(failed) = outcome
+                && matches!(failed.kind, outcome::Kind::Mismatch | outcome::Kind::Other)
+            {
+                broken.borrow_mut().get_or_insert(failed);
+            }
+        };
+        let ops = async {
+            let frame = Frame::default();
+            let outcome = match session.run(&kind.server_ops, &frame).await {
+                Ok(()) => session.finish(&frame).await,
+                failed => failed,
+            };
+            note(outcome);
+            // Its streams stay as they are until the connection ends.
+            std::future::pending::<()>().await;
+        };
+        let streams = async {
+            let outcome = session
+                .serve(|outcome| {
+                    note(outcome);
+                    Ok(())
+                })
+                .await;
+            // Why the connection is over is told by `closed`.
+            drop(outcome);
+        };
+        tokio::join!(ops, streams);
+    }
+}
+
+/// What was counted since the measurement began.
+#[derive(Default)]
+struct Tally {
+    completed: Cell<u64>,
+    failed: Cell<u64>,
+    first_error: RefCell<Option<Failed>>,
+    progressed: Notify,
+}
+
+impl Tally {
+    fn restart(&self) {
+        self.completed.set(0);
+        self.failed.set(0);
+        self.first_error.take();
+    }
+
+    fn record(&self, outcome: Result<(), Failed>) {
+        let count = match outcome {
+            Ok(()) => &self.completed,
+            Err(failed) => {
+                self.first_error.borrow_mut().get_or_insert(failed);
+                &self.failed
+            }
+        };
+        count.set(count.get() + 1);
+        self.progressed.notify_one();
+    }
+
+    /// Waits until as many connections have ended as the order says, but not for ever.
+    async fn has_drained(&self, order: Option<&(ToServer, Instant)>) {
+        let Some((ToServer::Measure { after } | ToServer::Stop { after }, deadline)) = order else {
+            return;
+        };
+        let drained = async {
+            while self.completed.get() + self.failed.get() < *after {
+                self.progressed.notified().await;
+            }
+        };
+        let _ = timeout_at(*deadline, drained).await;
+    }
+}

@@ -1,0 +1,71 @@
+//! The tickets that connections are resumed with.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+
+use super::client::Client;
+use super::connecting::Connecting;
+use crate::axes::Resumption;
+use crate::drivers::Connection;
+use crate::outcome::Failed;
+
+/// How long a ticket is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The longest time between two looks for a ticket.
+const LOOK: Duration = Duration::from_millis(5);
+
+impl Client {
+    fn resumes(&self) -> bool {
+        self.spec.setup.cell.resumption != Resumption::Full
+    }
+
+    /// Whether scripts begin before the handshake is complete.
+    pub(super) fn sends_early(&self) -> bool {
+        self.spec.setup.cell.resumption == Resumption::ZeroRtt
+    }
+
+    /// Makes connections for their tickets alone: one for each that will be under way at once,
+    /// should a ticket be good for one connection. What goes wrong here goes wrong again where it
+    /// is counted.
+    pub(super) async fn prime(&self, connecting: &Connecting<'_>) {
+        if !self.resumes() {
+            return;
+        }
+        let wanted = u64::from(connecting.connect.concurrency.max(1));
+        let wanted = connecting
+            .connect
+            .connections
+            .map_or(wanted, |all| all.min(wanted));
+        for _ in 0..wanted {
+            let first = timeout(connecting.connect.timeout, self.fetch_ticket(connecting)).await;
+            if connecting.phase.is_stopping() || !matches!(first, Ok(Ok(()))) {
+                return;
+            }
+        }
+    }
+
+    async fn fetch_ticket(&self, connecting: &Connecting<'_>) -> Result<(), Failed> {
+        let (connector, server) = self.server(connecting.connect.server)?;
+        let connection = connector.connect(server, connecting.name).await?;
+        // A connection of before may have left tickets: this one may be resumed itself.
+        connection.established().await?;
+        self.await_ticket(&*connection).await;
+        connection.close(0);
+        connection.closed().await
+    }
+
+    /// Waits, before the connection is closed, for the ticket that the next one needs.
+    pub(super) async fn await_ticket(&self, connection: &dyn Connection) {
+        if !self.resumes() {
+            return;
+        }
+        let end = Instant::now() + PATIENCE;
+        let mut pause = Duration::from_micros(100);
+        while !connection.has_ticket() && Instant::now() < end {
+            sleep(pause).await;
+            pause = (2 * pause).min(LOOK);
+        }
+    }
+}

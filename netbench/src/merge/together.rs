@@ -1,0 +1,114 @@
+//! Repetitions of the same cell by several clients: which were at the same time, and their sum.
+
+use super::Input;
+use super::samples::{align, interval};
+use crate::engine::ServerReport;
+use crate::results::{CellResult, Repetition};
+use crate::run::combine;
+
+/// Repetitions at the same time, with the numbers of their files.
+type Together = Vec<(usize, Repetition)>;
+
+/// Puts the repetitions of all files into the cell. `false`: some of them are of fewer clients than
+/// there are, and count for nothing but themselves.
+pub(super) fn merge(
+    cell: &mut CellResult,
+    of_each: Vec<Vec<Repetition>>,
+    inputs: &[Input],
+) -> bool {
+    let is_fleet = inputs
+        .iter()
+        .any(|input| input.results.about.fleet.is_some());
+    let mut all: Vec<Together> = Vec::new();
+    for (file, repetitions) in of_each.into_iter().enumerate() {
+        for repetition in repetitions {
+            let is_of = |group: &&mut Together| {
+                group.iter().all(|(other, _)| *other != file)
+                    && group
+                        .iter()
+                        .any(|(_, other)| is_together(is_fleet, other, &repetition))
+            };
+            match all.iter_mut().find(is_of) {
+                Some(group) => group.push((file, repetition)),
+                None => all.push(vec![(file, repetition)]),
+            }
+        }
+    }
+    let mut is_whole = true;
+    cell.repetitions = all
+        .into_iter()
+        .map(|group| {
+            let missing = inputs.len() - group.len();
+            let mut sum = add_up(group, is_fleet);
+            if is_fleet && missing > 0 {
+                is_whole = false;
+                sum.error.get_or_insert_with(|| {
+                    format!(
+                        "{missing} of {} clients have nothing of this repetition",
+                        inputs.len()
+                    )
+                });
+            }
+            sum.metrics = match sum.error {
+                None => sum.figures(),
+                Some(_) => std::collections::BTreeMap::new(),
+            };
+            sum
+        })
+        .collect();
+    cell.repetitions
+        .sort_by(|a, b| a.started_ms.total_cmp(&b.started_ms));
+    cell.summarize();
+    is_whole
+}
+
+fn is_together(is_fleet: bool, one: &Repetition, other: &Repetition) -> bool {
+    if is_fleet {
+        return one.round == other.round;
+    }
+    let end = |repetition: &Repetition| repetition.unix_ms + repetition.elapsed_us / 1e3;
+    let both = end(one).min(end(other)) - one.unix_ms.max(other.unix_ms);
+    let shorter = one.elapsed_us.min(other.elapsed_us) / 1e3;
+    both >= shorter / 2.0
+}
+
+/// The sum of what was at the same time. The clients of a fleet have all been told of the same
+/// server process, which counts once.
+fn add_up(group: Together, is_fleet: bool) -> Repetition {
+    let Some((_, first)) = group.first() else {
+        return Repetition::default();
+    };
+    if group.len() == 1 {
+        return first.clone();
+    }
+    let begin = |repetition: &Repetition| if is_fleet { 0.0 } else { repetition.unix_ms };
+    let start = group
+        .iter()
+        .map(|(_, repetition)| begin(repetition))
+        .fold(f64::INFINITY, f64::min);
+    let grid = interval(&first.samples).max(1.0);
+    let mut head = first.clone();
+    let mut servers = Vec::new();
+    let mut end_us = 0.0_f64;
+    let mut clients = Vec::new();
+    for (_, mut repetition) in group {
+        let later_ms = begin(&repetition) - start;
+        end_us = end_us.max(later_ms * 1e3 + repetition.elapsed_us);
+        head.started_ms = head.started_ms.min(repetition.started_ms);
+        head.unix_ms = head.unix_ms.min(repetition.unix_ms);
+        repetition.samples = align(&repetition.samples, later_ms, grid);
+        if !is_fleet || servers.is_empty() {
+            servers.push(ServerReport {
+                process: repetition.server,
+                first_error: None,
+            });
+        }
+        clients.push(repetition);
+    }
+    Repetition {
+        elapsed_us: end_us,
+        started_ms: head.started_ms,
+        unix_ms: head.unix_ms,
+        ..combine(clients, servers)
+    }
+}

@@ -1,0 +1,255 @@
+//! One server process and the clients that share it.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::time::{Instant, timeout_at};
+
+use super::agent::Options;
+use super::barrier::Barrier;
+use super::protocol::{Listening, Order};
+use crate::Failure;
+use crate::engine::{FromServer, ToServer};
+use crate::process::Process;
+
+/// What a group is told by its members.
+pub(super) enum Event {
+    Join(Box<Joining>),
+    Say(u32, ToServer),
+    Leave(u32),
+}
+
+/// A client that comes.
+pub(super) struct Joining {
+    pub(super) client: u32,
+    pub(super) order: Order,
+    /// The address of this host that it came to.
+    pub(super) host: IpAddr,
+    /// Lines for it. Once this is gone, so is the client.
+    pub(super) replies: UnboundedSender<String>,
+}
+
+/// Gathers the fleet, runs its server process, and ends it.
+pub(super) async fn conduct(options: Rc<Options>, mut events: UnboundedReceiver<Event>) {
+    let mut group = Group {
+        barrier: Barrier::new(options.fleet),
+        orders: BTreeMap::new(),
+        host: None,
+        replies: BTreeMap::new(),
+    };
+    if let Err(failure) = group.conduct(&options, &mut events).await {
+        group.tell(&Err::<(), _>(crate::with_causes(failure.as_ref())));
+    }
+}
+
+struct Group {
+    barrier: Barrier,
+    /// What they want, which is the same but for the certificates. Those of the first number are
+    /// taken, so that all servers of a fleet have the same.
+    orders: BTreeMap<u32, Order>,
+    /// Where they came to.
+    host: Option<IpAddr>,
+    replies: BTreeMap<u32, UnboundedSender<String>>,
+}
+
+impl Group {
+    async fn conduct(
+        &mut self,
+        options: &Options,
+        events: &mut UnboundedReceiver<Event>,
+    ) -> Result<(), Failure> {
+        if !self.gather(options, events).await? {
+            return Ok(());
+        }
+        let (Some((_, order)), Some(host)) = (self.orders.pop_first(), self.host) else {
+            return Ok(());
+        };
+        let (mut process, address) = tokio::select! {
+            started = start(options, order.clone(), host) => started?,
+            () = self.wait_for_the_last_to_leave(events) => return Ok(()),
+        };
+        self.tell(&Ok::<_, String>(Listening {
+            address,
+            certificates: order.certificates,
+            machine: options.machine.clone(),
+        }));
+        self.relay(&mut process, events).await
+    }
+
+    /// Waits until all are here. `false`: all have left again.
+    async fn gather(
+        &mut self,
+        options: &Options,
+        events: &mut UnboundedReceiver<Event>,
+    ) -> Result<bool, Failure> {
+        let end = Instant::now() + options.wait;
+        loop {
+            let Ok(event) = timeout_at(end, events.recv()).await else {
+                return Err(format!(
+                    "only {} of the fleet's {} clients came within {} s",
+                    self.barrier.clients(),
+                    options.fleet,
+                    options.wait.as_secs()
+                )
+                .into());
+            };
+            match event {
+                Some(Event::Join(joining)) => {
+                    if self.join(*joining) {
+                        return Ok(true);
+                    }
+                }
+                Some(Event::Say(client, _)) => self.refuse(client, "the client spoke out of turn"),
+                Some(Event::Leave(client)) => self.leave(client),
+                None => return Ok(false),
+            };
+            if self.barrier.is_empty() {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn join(&mut self, joining: Joining) -> bool {
+        let Joining {
+            client,
+            order,
+            host,
+            replies,
+        } = joining;
+        let first = *self.host.get_or_insert(host);
+        let joined = if first == host {
+            self.barrier.join(client)
+        } else {
+            Err(format!(
+                "this client came to {host} and the first one of the fleet to {first}: give all \
+                 clients the same address"
+            ))
+        };
+        match joined {
+            Ok(full) => {
+                self.replies.insert(client, replies);
+                self.orders.insert(client, order);
+                full
+            }
+            Err(refused) => {
+                tell(&replies, &Err::<(), _>(refused));
+                false
+            }
+        }
+    }
+
+    async fn wait_for_the_last_to_leave(&mut self, events: &mut UnboundedReceiver<Event>) {
+        while let Some(event) = events.recv().await {
+            self.handle_late(event);
+            if self.replies.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Passes on what the clients and the server process say, until it has reported.
+    async fn relay(
+        &mut self,
+        process: &mut Process,
+        events: &mut UnboundedReceiver<Event>,
+    ) -> Result<(), Failure> {
+        while !self.replies.is_empty() {
+            tokio::select! {
+                said = process.hear::<FromServer>() => {
+                    let said = self.mark(said?);
+                    self.tell(&Ok::<_, String>(&said));
+                    if matches!(said, FromServer::Report(_)) {
+                        return Ok(());
+                    }
+                }
+                event = events.recv() => {
+                    let Some(event) = event else { return Ok(()) };
+                    if let Some(told) = self.handle_late(event) {
+                        process.tell(&told).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles what comes once all were here; says what the server is to be told.
+    fn handle_late(&mut self, event: Event) -> Option<ToServer> {
+        match event {
+            Event::Join(joining) => {
+                let late = "the fleet has begun without this client";
+                tell(&joining.replies, &Err::<(), _>(late));
+                None
+            }
+            Event::Say(client, said) => match self.barrier.say(client, &said) {
+                Ok(told) => told,
+                Err(refused) => {
+                    self.refuse(client, &refused);
+                    self.barrier.leave(client)
+                }
+            },
+            Event::Leave(client) => {
+                self.replies.remove(&client);
+                self.barrier.leave(client)
+            }
+        }
+    }
+
+    fn leave(&mut self, client: u32) {
+        self.replies.remove(&client);
+        self.barrier.leave(client);
+    }
+
+    /// A report says who has left before it.
+    fn mark(&self, mut said: FromServer) -> FromServer {
+        if let FromServer::Report(report) = &mut said {
+            let left = self.barrier.left().iter().map(u32::to_string);
+            let left: Vec<_> = left.collect();
+            if !left.is_empty() {
+                let left = format!("left before the end: client {}", left.join(", "));
+                report.first_error.get_or_insert(left);
+            }
+        }
+        said
+    }
+
+    fn refuse(&mut self, client: u32, why: &str) {
+        if let Some(replies) = self.replies.remove(&client) {
+            tell(&replies, &Err::<(), _>(why));
+        }
+    }
+
+    fn tell<T: serde::Serialize>(&self, said: &Result<T, String>) {
+        for replies in self.replies.values() {
+            tell(replies, said);
+        }
+    }
+}
+
+fn tell<T: serde::Serialize, E: serde::Serialize>(
+    replies: &UnboundedSender<String>,
+    said: &Result<T, E>,
+) {
+    if let Ok(line) = serde_json::to_string(said) {
+        // A client that is gone needs no answer.
+        let _ = replies.send(line);
+    }
+}
+
+/// Starts the server process on the address that the clients have reached this host at.
+async fn start(
+    options: &Options,
+    order: Order,
+    host: IpAddr,
+) -> Result<(Process, SocketAddr), Failure> {
+    let mut spec = order.spec;
+    spec.core = options.machine.server_core;
+    spec.listen = SocketAddr::new(host, options.data_port);
+    let mut process = Process::start("serve", &spec).await?;
+    match process.hear().await? {
+        FromServer::Listening(address) => Ok((process, address)),
+        _ => Err(process.out_of_turn()),
+    }
+}

@@ -1,0 +1,72 @@
+//! The report as a whole, and the files it is written to.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::args::Outputs;
+use super::{Section, Verdict, page};
+use crate::Failure;
+
+/// The version of the format.
+const FORMAT: u32 = 1;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Reproduction {
+    /// [`FORMAT`].
+    pub(crate) netbench_reproduction: u32,
+    /// Whether every experiment that was asked for is here and whole.
+    pub(crate) complete: bool,
+    pub(crate) quick: bool,
+    pub(crate) sections: Vec<Section>,
+}
+
+impl Reproduction {
+    pub(super) fn begin(quick: bool) -> Self {
+        Self {
+            netbench_reproduction: FORMAT,
+            complete: false,
+            quick,
+            sections: Vec::new(),
+        }
+    }
+
+    /// All experiments were run, well or not.
+    pub(super) fn finish(&mut self) {
+        self.complete = self.sections.iter().all(Section::is_complete);
+    }
+
+    pub(super) fn write(&self, to: &Outputs) -> Result<(), Failure> {
+        if let Some(directory) = to.html.parent() {
+            fs::create_dir_all(directory)
+                .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+        }
+        write(&to.json, &serde_json::to_vec_pretty(self)?)?;
+        write(&to.html, page::html(self).as_bytes())
+    }
+
+    /// The findings and where the report is.
+    pub(super) fn print(&self, out: &mut impl Write, to: &Outputs) -> io::Result<()> {
+        let id = |section: &Section| section.id.chars().count();
+        let width = self.sections.iter().map(id).max().unwrap_or(0);
+        for section in &self.sections {
+            let Section { id, finding, .. } = section;
+            let verdict = finding.verdict.text();
+            writeln!(out, "{id:width$}  {verdict:8} {}", finding.sentence)?;
+        }
+        writeln!(out, "\n{}\n{}", to.html.display(), to.json.display())
+    }
+}
+
+impl Section {
+    fn is_complete(&self) -> bool {
+        self.problems.is_empty() && self.finding.verdict != Verdict::Unknown
+    }
+}
+
+fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {
+    fs::write(path, content)
+        .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
+}

@@ -1,0 +1,71 @@
+//! The list of experiments.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use super::{Budget, Section};
+use crate::Failure;
+
+/// A section to come.
+pub(super) type Running<'a> = Pin<Box<dyn Future<Output = Result<Section, Failure>> + 'a>>;
+
+/// A published experiment that can be done again.
+pub(crate) struct Experiment {
+    /// On the command line, in JSON, and as the anchor in the report.
+    pub(crate) id: &'static str,
+    pub(crate) title: &'static str,
+    /// Its share of the time of a quick run.
+    pub(crate) weight: u32,
+    /// What it may take in a full run.
+    pub(crate) full: Duration,
+    /// Runs it. What could not be measured is in the section's problems; an error says that
+    /// nothing could.
+    pub(crate) run: fn(&Budget) -> Running<'_>,
+}
+
+/// All of them, in the order of the report. A new one is a file beside this and a line here:
+///
+/// ```text
+/// Experiment { id: "rate", title: "…", weight: 20, full: MINUTE * 30, run: |budget| Box::pin(rate::run(budget)) },
+/// ```
+pub(super) const ALL: &[Experiment] = &[];
+
+/// The experiments of these ids, in the order of the list; without ids all of them.
+pub(super) fn choose(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
+    if let Some(unknown) = ids
+        .iter()
+        .find(|id| ALL.iter().all(|experiment| experiment.id != id.as_str()))
+    {
+        let known: Vec<_> = ALL.iter().map(|experiment| experiment.id).collect();
+        return Err(format!(
+            "no experiment is called `{unknown}`; there are {}",
+            known.join(", ")
+        )
+        .into());
+    }
+    Ok(ALL
+        .iter()
+        .filter(|experiment| ids.is_empty() || ids.iter().any(|id| id == experiment.id))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALL, choose};
+
+    #[test]
+    fn an_unknown_experiment_is_refused_with_the_list_of_known_ones() {
+        let refused = choose(&["nonsense".to_owned()]).err().unwrap().to_string();
+        assert!(refused.contains("`nonsense`"), "{refused}");
+        for experiment in ALL {
+            assert!(refused.contains(experiment.id), "{refused}");
+        }
+    }
+
+    #[test]
+    fn ids_are_distinct() {
+        for (index, experiment) in ALL.iter().enumerate() {
+            assert!(ALL[..index].iter().all(|other| other.id != experiment.id));
+        }
+    }
+}

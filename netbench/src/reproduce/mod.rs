@@ -1,0 +1,62 @@
+//! `netbench reproduce`: the published experiments, done again in kind, beside what was published.
+//!
+//! ```text
+//!  experiments: list ──► run(&Budget) ──► Section ─┐
+//!                        run(&Budget) ──► Section ─┼─► Reproduction ──► report.html
+//!                        run(&Budget) ──► Section ─┘                └─► report.json
+//! ```
+//! Absolute figures belong to machines. What is compared is the shape: ratios, order, and where the
+//! time goes; each section says in one computed sentence whether it agrees.
+
+mod args;
+mod budget;
+mod document;
+mod experiments;
+mod page;
+mod section;
+
+use std::process::ExitCode;
+
+use crate::Failure;
+use crate::terminal::{complain, print};
+
+pub(crate) use args::Args;
+pub(crate) use budget::Budget;
+pub(crate) use section::{Section, Table, Verdict};
+
+use document::Reproduction;
+use experiments::Experiment;
+
+/// Runs the experiments one after the other. After each one the report is written anew, so that
+/// what was measured before something failed is kept.
+pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
+    let chosen = experiments::choose(&args.only)?;
+    let out = args.outputs();
+    let budgets = budget::divide(args.quick, &chosen);
+    let mut reproduction = Reproduction::begin(args.quick);
+    reproduction.write(&out)?;
+    for (index, (experiment, budget)) in chosen.iter().zip(budgets).enumerate() {
+        announce(index, chosen.len(), experiment);
+        let section = match (experiment.run)(&budget).await {
+            Ok(section) => section,
+            Err(failure) => Section::failed(experiment, failure.as_ref()),
+        };
+        for problem in &section.problems {
+            complain(&format!("{}: {problem}", experiment.id));
+        }
+        reproduction.sections.push(section);
+        reproduction.write(&out)?;
+    }
+    reproduction.finish();
+    reproduction.write(&out)?;
+    print(|to| reproduction.print(to, &out))?;
+    Ok(if reproduction.complete {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn announce(index: usize, of: usize, experiment: &Experiment) {
+    complain(&format!("{}/{of} {}", index + 1, experiment.title));
+}

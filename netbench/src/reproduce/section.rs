@@ -1,0 +1,285 @@
+//! What one experiment came to.
+
+use std::error::Error;
+
+use serde::{Deserialize, Serialize};
+
+use super::experiments::Experiment;
+use crate::results::{Results, Summary};
+use crate::with_causes;
+
+/// The published figures of one experiment beside ours.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Section {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) source: Source,
+    /// Empty where the source has a claim and no figures.
+    pub(crate) published: Vec<Table>,
+    pub(crate) ours: Vec<Table>,
+    pub(crate) finding: Finding,
+    /// How ours was run, what differs from the original, and what is no longer possible.
+    pub(crate) notes: Vec<String>,
+    /// What could not be measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) problems: Vec<String>,
+    /// Everything that was measured, as `netbench run --json` writes it: charts are drawn from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) results: Option<Box<Results>>,
+}
+
+/// Where the figures were published.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Source {
+    /// Who, where and when: `AWS, "…", 2023`.
+    pub(crate) text: String,
+    /// What was done there, in a sentence.
+    pub(crate) experiment: String,
+}
+
+/// Whether the shape is the published one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Finding {
+    pub(crate) verdict: Verdict,
+    /// One sentence with the ratios it is drawn from.
+    pub(crate) sentence: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    Agrees,
+    Differs,
+    /// Too little was measured to say.
+    Unknown,
+}
+
+/// Figures with a name a row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Table {
+    pub(crate) title: String,
+    /// The heading over the names of the rows.
+    pub(crate) of: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Row>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Column {
+    pub(crate) title: String,
+    /// Of every number below; empty: none.
+    pub(crate) unit: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    /// One a column.
+    pub(crate) figures: Vec<Figure>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Figure {
+    /// As it was published, or counted.
+    Number(f64),
+    /// The median of repetitions and its 95 % interval.
+    Measured(Summary),
+    Text(String),
+    /// Why there is none; empty where that is plain.
+    Missing(String),
+}
+
+impl Section {
+    /// Of an experiment that came to nothing.
+    pub(super) fn failed(experiment: &Experiment, failure: &(dyn Error + 'static)) -> Self {
+        Self {
+            id: experiment.id.to_owned(),
+            title: experiment.title.to_owned(),
+            source: Source::default(),
+            published: Vec::new(),
+            ours: Vec::new(),
+            finding: Finding::unknown("nothing could be measured"),
+            notes: Vec::new(),
+            problems: vec![with_causes(failure)],
+            results: None,
+        }
+    }
+}
+
+impl Finding {
+    /// `agrees` where the shape is the published one.
+    pub(crate) fn of(agrees: bool, sentence: impl Into<String>) -> Self {
+        Self {
+            verdict: if agrees {
+                Verdict::Agrees
+            } else {
+                Verdict::Differs
+            },
+            sentence: sentence.into(),
+        }
+    }
+
+    pub(crate) fn unknown(sentence: impl Into<String>) -> Self {
+        Self {
+            verdict: Verdict::Unknown,
+            sentence: sentence.into(),
+        }
+    }
+}
+
+impl Verdict {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Agrees => "agrees",
+            Self::Differs => "differs",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Table {
+    pub(crate) fn new(title: &str, of: &str, columns: &[(&str, &str)]) -> Self {
+        Self {
+            title: title.to_owned(),
+            of: of.to_owned(),
+            columns: columns.iter().copied().map(Column::from).collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row, which has a figure for every column.
+    pub(crate) fn row<F: Into<Figure>>(
+        mut self,
+        name: impl Into<String>,
+        figures: impl IntoIterator<Item = F>,
+    ) -> Self {
+        self.push(name, figures);
+        self
+    }
+
+    pub(crate) fn push<F: Into<Figure>>(
+        &mut self,
+        name: impl Into<String>,
+        figures: impl IntoIterator<Item = F>,
+    ) {
+        let mut figures: Vec<Figure> = figures.into_iter().map(Into::into).collect();
+        figures.resize(self.columns.len(), Figure::Missing(String::new()));
+        self.rows.push(Row {
+            name: name.into(),
+            figures,
+        });
+    }
+}
+
+impl From<(&str, &str)> for Column {
+    fn from((title, unit): (&str, &str)) -> Self {
+        Self {
+            title: title.to_owned(),
+            unit: unit.to_owned(),
+        }
+    }
+}
+
+impl From<f64> for Figure {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<&str> for Figure {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Figure {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Summary> for Figure {
+    fn from(summary: Summary) -> Self {
+        Self::Measured(summary)
+    }
+}
+
+impl<T: Into<Figure>> From<Option<T>> for Figure {
+    fn from(figure: Option<T>) -> Self {
+        figure.map_or_else(|| Self::Missing(String::new()), Into::into)
+    }
+}
+
+impl Figure {
+    /// For tables: numbers as published, measurements to three digits with their interval.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Number(number) => grouped(&number.to_string()),
+            Self::Measured(summary) if summary.n < 2 => three_digits(summary.median),
+            Self::Measured(summary) => format!(
+                "{} [{}, {}]",
+                three_digits(summary.median),
+                three_digits(summary.low),
+                three_digits(summary.high)
+            ),
+            Self::Text(text) => text.clone(),
+            Self::Missing(_) => "–".to_owned(),
+        }
+    }
+}
+
+/// Rounds to three digits, and does not cut off those before the point.
+pub(crate) fn three_digits(number: f64) -> String {
+    let decimals = match number.abs() {
+        size if size >= 100.0 || size == 0.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        _ => 3,
+    };
+    grouped(&format!("{number:.decimals$}"))
+}
+
+/// Puts a comma before every third digit from the point.
+fn grouped(number: &str) -> String {
+    let whole = number.split('.').next().unwrap_or(number);
+    let digits = whole.trim_start_matches('-').len();
+    let sign = whole.len() - digits;
+    let mut text = String::with_capacity(number.len() + digits / 3);
+    for (index, character) in number.chars().enumerate() {
+        let place = index.checked_sub(sign);
+        if place.is_some_and(|place| place > 0 && place < digits && (digits - place) % 3 == 0) {
+            text.push(',');
+        }
+        text.push(character);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Figure, Table, three_digits};
+    use crate::results::Summary;
+
+    #[test]
+    fn figures_are_written_for_people() {
+        assert_eq!(Figure::Number(54367.0).text(), "54,367");
+        assert_eq!(Figure::Number(108.7).text(), "108.7");
+        assert_eq!(Figure::Number(-1_234_567.25).text(), "-1,234,567.25");
+        let summary = Summary {
+            median: 1234.56,
+            low: 99.96,
+            high: 1300.0,
+            n: 5,
+        };
+        assert_eq!(Figure::Measured(summary).text(), "1,235 [100.0, 1,300]");
+        assert_eq!(Figure::Missing("no such group".to_owned()).text(), "–");
+        assert_eq!(three_digits(0.0456), "0.046");
+    }
+
+    #[test]
+    fn a_row_has_a_figure_for_every_column() {
+        let table = Table::new("t", "group", &[("a", "1/s"), ("b", "")]).row("x", [1.0]);
+        assert_eq!(table.rows[0].figures.len(), 2);
+    }
+}

@@ -1,0 +1,370 @@
+//! The command line of `netbench run`: made from the scenario, so that its help shows what that
+//! one takes.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
+
+use super::{Outputs, Place, Request};
+use crate::Failure;
+use crate::axes::Axes;
+use crate::drivers::Transport;
+use crate::links::Links;
+use crate::remote::RemoteArgs;
+use crate::scenario::{Template, bundled};
+
+/// What `netbench run` is to do.
+pub(crate) enum Run {
+    Scenario(Box<Request>),
+    Links(Links),
+}
+
+/// Flags of every scenario.
+#[derive(Args)]
+#[command(next_help_heading = "Run")]
+struct Common {
+    /// How often each cell is measured; figures are medians of that many.
+    #[arg(long, visible_alias = "repeat", default_value_t = 5, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: u32,
+
+    /// Client processes for each client of the scenario, all doing the same at once. Each has a
+    /// core of its own, as long as there are any.
+    #[arg(long, default_value_t = 1, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=256))]
+    clients: u32,
+
+    /// Where servers listen; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
+    listen: SocketAddr,
+
+    /// Bytes of the UDP payloads after the handshake, both ends: 1200 to 65507, the most that UDP
+    /// over IPv4 carries. Default: the stack's.
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..=65507))]
+    datagram_size: Option<u16>,
+
+    /// The congestion controller, of stacks that have a choice (`netbench drivers`).
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+
+    /// Also writes all that was measured to this file as JSON, for `netbench compare` and others.
+    /// It is written anew after each repetition.
+    #[arg(long, value_name = "PATH", help_heading = "Output")]
+    json: Option<PathBuf>,
+
+    /// Also writes the figures to this file as CSV.
+    #[arg(long, value_name = "PATH", help_heading = "Output")]
+    csv: Option<PathBuf>,
+
+    /// Also writes a report with charts to this file.
+    #[arg(long, value_name = "PATH", help_heading = "Output")]
+    html: Option<PathBuf>,
+
+    /// Also writes each chart to this folder, as SVG and PNG.
+    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
+    charts: Option<PathBuf>,
+
+    /// Prints all that was measured as one line of JSON, in place of the table.
+    #[arg(long, help_heading = "Output")]
+    print_json: bool,
+
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+/// A flag for an axis.
+struct AxisFlag {
+    axis: &'static str,
+    aliases: &'static [&'static str],
+    value: &'static str,
+    help: &'static str,
+}
+
+const AXES: [AxisFlag; 11] = [
+    AxisFlag {
+        axis: "group",
+        aliases: &["groups"],
+        value: "NAMES",
+        help: "Key-exchange groups, or `all` [default: X25519MLKEM768]",
+    },
+    AxisFlag {
+        axis: "driver",
+        aliases: &["stack"],
+        value: "NAMES",
+        help: "Stacks, or `all` that are built in (`netbench drivers`) [default: hybriq]",
+    },
+    AxisFlag {
+        axis: "client",
+        aliases: &[],
+        value: "NAMES",
+        help: "The client's stack, where it is another",
+    },
+    AxisFlag {
+        axis: "provider",
+        aliases: &["tls"],
+        value: "NAMES",
+        help: "TLS provider of the server: rustls, s2n-tls [default: rustls]. Clients have rustls, \
+               which can offer exactly one group",
+    },
+    AxisFlag {
+        axis: "hello_retry",
+        aliases: &[],
+        value: "yes,no",
+        help: "Whether the client first sends a share of another group, so that the server asks \
+               for one more round trip [default: no]",
+    },
+    AxisFlag {
+        axis: "certificate",
+        aliases: &[],
+        value: "NAMES",
+        help: "Certificates: ecdsa-p256, ecdsa-p384, rsa-2048, ed25519, ml-dsa-44, ml-dsa-65, \
+               ml-dsa-87, or `all` [default: ecdsa-p256]",
+    },
+    AxisFlag {
+        axis: "chain",
+        aliases: &[],
+        value: "N",
+        help: "Certificates that a server sends [default: 1]",
+    },
+    AxisFlag {
+        axis: "suite",
+        aliases: &[],
+        value: "NAMES",
+        help: "Cipher suites, or `all` [default: TLS_AES_128_GCM_SHA256]",
+    },
+    AxisFlag {
+        axis: "resumption",
+        aliases: &[],
+        value: "NAMES",
+        help: "How connections begin: full, psk, 0-rtt, or `all` [default: full]",
+    },
+    AxisFlag {
+        axis: "client_auth",
+        aliases: &[],
+        value: "yes,no",
+        help: "Whether clients show a certificate too [default: no]",
+    },
+    AxisFlag {
+        axis: "link",
+        aliases: &[],
+        value: "OPTIONS",
+        help: "A link between client and server, in the words of `netbench link`: \
+               \"--delay 25ms --rate 20mbit\". Repeatable; \"\" is none [default: none]",
+    },
+];
+
+const ABOUT_VALUES: &str = "\
+Several values, separated by commas, are measured side by side; several flags with several values
+make a matrix. Sizes may be written 64KiB, times 10ms.";
+
+impl Subcommand for Run {
+    fn augment_subcommands(command: Command) -> Command {
+        let scenarios = bundled()
+            .filter(|name| *name != "handshake-breakdown")
+            .filter_map(|name| Template::load(name).ok());
+        let command = scenarios.fold(command, |command, template| {
+            command.subcommand(command_for(template.name(), &template))
+        });
+        let links = Links::augment_args(
+            Command::new("links").about("Downloads over emulated links, ours beside other stacks'"),
+        );
+        command
+            .subcommand(links)
+            .subcommand_required(true)
+            .arg_required_else_help(true)
+            .allow_external_subcommands(true)
+            .subcommand_value_name("SCENARIO")
+            .subcommand_help_heading("Scenarios")
+            .after_help(
+                "SCENARIO may also be the path of a JSON file (`netbench scenarios` has the \
+                 format). `netbench run SCENARIO --help` shows what it takes.",
+            )
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        name == "links" || bundled().any(|bundled| bundled == name)
+    }
+}
+
+impl FromArgMatches for Run {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        match matches.subcommand() {
+            Some(("links", links)) => Ok(Self::Links(Links::from_arg_matches(links)?)),
+            Some((scenario, own)) => {
+                let template = Template::load(scenario).map_err(refuse)?;
+                if has_subcommand_of_its_own(scenario) {
+                    return request(template, own);
+                }
+                // The path of a file, whose flags are only known now.
+                let words = own.get_many::<std::ffi::OsString>("");
+                let usage = format!("netbench run {scenario}");
+                let matches = command_for(&usage, &template)
+                    .bin_name(usage)
+                    .no_binary_name(true)
+                    .try_get_matches_from(words.into_iter().flatten())?;
+                request(template, &matches)
+            }
+            None => Err(refuse("name a scenario, as `netbench run connect`".into())),
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn has_subcommand_of_its_own(name: &str) -> bool {
+    <Run as Subcommand>::has_subcommand(name)
+}
+
+fn refuse(failure: Failure) -> clap::Error {
+    clap::Error::raw(ErrorKind::ValueValidation, failure)
+}
+
+/// The command for one scenario, with a flag for each of its parameters.
+fn command_for(name: &str, template: &Template) -> Command {
+    let mut command = Command::new(name.to_owned())
+        .about(template.description().to_owned())
+        .after_help(ABOUT_VALUES);
+    command = template.params().iter().fold(command, |command, param| {
+        let help = format!("{} [default: {}]", capitalized(&param.help), param.default);
+        let mut names = spellings(&param.name);
+        if is_taken(&param.name) {
+            names.clear();
+        }
+        for scenario in spellings(template.name()) {
+            names.extend(
+                spellings(&param.name)
+                    .iter()
+                    .map(|name| format!("{scenario}.{name}")),
+            );
+        }
+        if param.name == "requests" {
+            names.push("reuse".to_owned());
+        }
+        command.arg(flag(param_id(&param.name), names, "N", help).help_heading("Parameters"))
+    });
+    command = AXES.iter().fold(command, |command, axis| {
+        let mut names = spellings(axis.axis);
+        names.extend(axis.aliases.iter().map(|&alias| alias.to_owned()));
+        let arg = flag(
+            axis.axis.to_owned(),
+            names,
+            axis.value,
+            axis.help.to_owned(),
+        );
+        command.arg(arg.help_heading("Axes"))
+    });
+    Common::augment_args(command)
+}
+
+/// Names with dashes and with underscores. The first is shown.
+fn spellings(name: &str) -> Vec<String> {
+    let dashes = name.replace('_', "-");
+    let underscores = name.replace('-', "_");
+    if dashes == underscores {
+        vec![dashes]
+    } else {
+        vec![dashes, underscores]
+    }
+}
+
+/// Whether another flag has that name, so that the scenario's goes by `--SCENARIO.NAME` alone.
+fn is_taken(param: &str) -> bool {
+    let common = Common::augment_args(Command::new("common"));
+    let mut names = common.get_arguments().filter_map(Arg::get_long);
+    let dashed = param.replace('_', "-");
+    names.any(|name| name == dashed)
+        || ["help", "version"].contains(&dashed.as_str())
+        || AXES
+            .iter()
+            .any(|axis| axis.axis == param || axis.aliases.contains(&param))
+}
+
+fn flag(id: String, names: Vec<String>, value: &'static str, help: String) -> Arg {
+    let mut names = names.into_iter();
+    let long = names.next().unwrap_or_default();
+    Arg::new(id)
+        .long(long)
+        .aliases(names)
+        .value_name(value)
+        .help(help)
+        .action(ArgAction::Append)
+        .allow_hyphen_values(true)
+}
+
+fn param_id(name: &str) -> String {
+    format!("parameter {name}")
+}
+
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}
+
+fn request(template: Template, matches: &ArgMatches) -> Result<Run, clap::Error> {
+    let common = Common::from_arg_matches(matches)?;
+    let mut axes = Axes::default();
+    let mut named = BTreeSet::new();
+    let params = template.params().iter();
+    let params: Vec<_> = params
+        .map(|param| (param_id(&param.name), param.name.clone()))
+        .collect();
+    let flags = AXES
+        .iter()
+        .map(|flag| (flag.axis.to_owned(), flag.axis.to_owned()));
+    for (id, axis) in flags.chain(params) {
+        let Some(values) = matches.get_many::<String>(&id) else {
+            continue;
+        };
+        let values: Vec<String> = values.cloned().collect();
+        // The words of a link may hold commas, and each has a flag of its own.
+        let set = if axis == "link" {
+            axes.set_values(&axis, &values)
+        } else {
+            axes.set(&axis, &values.join(","))
+        };
+        set.map_err(refuse)?;
+        if !values
+            .iter()
+            .any(|value| value.to_ascii_lowercase().contains("all"))
+        {
+            named.insert(axis);
+        }
+    }
+    let place = match common.remote.remote(&template).map_err(refuse)? {
+        Some(remote) => Place::Agents(remote),
+        None => Place::Here(common.listen),
+    };
+    Ok(Run::Scenario(Box::new(Request {
+        template,
+        axes,
+        named,
+        repetitions: common.repetitions,
+        clients: common.clients,
+        place,
+        transport: Transport {
+            datagram_size: common.datagram_size,
+            congestion: common.congestion,
+            ..Transport::default()
+        },
+        outputs: Outputs {
+            json: common.json,
+            csv: common.csv,
+            html: common.html,
+            charts: common.charts,
+            print_json: common.print_json,
+        },
+    })))
+}

@@ -1,0 +1,58 @@
+//! Ctrl-C and SIGTERM: the first ends the measurement and keeps what there is, the second ends all.
+
+use std::process::exit;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::Failure;
+
+/// What a shell makes of a program that SIGINT ended.
+const INTERRUPTED: i32 = 130;
+
+/// Whether the user wants the run to end.
+#[derive(Clone)]
+pub(crate) struct Interrupt(watch::Receiver<bool>);
+
+impl Interrupt {
+    /// Listens for signals from now on, within a `LocalSet`.
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        let (asked, receiver) = watch::channel(false);
+        let (mut interrupt, mut terminate) = (
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+        );
+        tokio::task::spawn_local(async move {
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+                if asked.send_replace(true) {
+                    // The children end with this process.
+                    exit(INTERRUPTED);
+                }
+            }
+        });
+        Ok(Self(receiver))
+    }
+
+    /// One that never comes.
+    #[cfg(test)]
+    pub(crate) fn never() -> Self {
+        Self(watch::channel(false).1)
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until it is asked for.
+    pub(crate) async fn asked(&self) {
+        let mut receiver = self.0.clone();
+        if receiver.wait_for(|asked| *asked).await.is_err() {
+            // Nobody listens for signals any more.
+            std::future::pending::<()>().await;
+        }
+    }
+}

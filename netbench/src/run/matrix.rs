@@ -1,0 +1,175 @@
+//! The cells of a run: which there are, and which of them no stack can play.
+
+use std::collections::BTreeSet;
+
+use crate::Failure;
+use crate::axes::{Axes, Cell};
+use crate::drivers::{self, Role};
+use crate::scenario::{Scenario, Template};
+
+/// More cells than this are a slip of the keyboard.
+const MOST_CELLS: usize = 10_000;
+
+/// A cell and what it does.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) cell: Cell,
+    pub(super) name: String,
+    pub(super) scenario: Scenario,
+    /// Why it cannot be measured.
+    pub(super) left_out: Option<String>,
+}
+
+/// Every combination. One that cannot be measured is left out, unless it was asked for: an error
+/// says so where no cell can have a value of an axis that is in `named`.
+pub(super) fn plan(
+    template: &Template,
+    axes: &Axes,
+    named: &BTreeSet<String>,
+) -> Result<Vec<Planned>, Failure> {
+    template.check_axes(axes)?;
+    let count = axes.size();
+    if count > MOST_CELLS {
+        return Err(
+            format!("{count} combinations are more than {MOST_CELLS}; name fewer values").into(),
+        );
+    }
+    for link in &axes.link {
+        check_link(link)?;
+    }
+    let mut plan = Vec::new();
+    for mut cell in axes.cells(&std::collections::BTreeMap::new()) {
+        let name = axes.cell_name(&cell);
+        let scenario = template.resolve(&cell.params)?;
+        cell.params.clone_from(&scenario.params);
+        let left_out = check(&cell).err().map(|failure| failure.to_string());
+        plan.push(Planned {
+            cell,
+            name,
+            scenario,
+            left_out,
+        });
+    }
+    refuse_impossible(&plan, named)?;
+    Ok(plan)
+}
+
+fn check(cell: &Cell) -> Result<(), Failure> {
+    drivers::driver(&cell.driver)?.check(Role::Server, cell)?;
+    drivers::driver(&cell.client)?.check(Role::Client, cell)
+}
+
+fn check_link(link: &str) -> Result<(), Failure> {
+    if link.is_empty() {
+        return Ok(());
+    }
+    crate::link::check(link).map_err(|problem| format!("--link \"{link}\": {problem}").into())
+}
+
+fn refuse_impossible(plan: &[Planned], named: &BTreeSet<String>) -> Result<(), Failure> {
+    for axis in named {
+        let mut seen = BTreeSet::new();
+        for value in plan.iter().map(|planned| value_of(axis, &planned.cell)) {
+            if !seen.insert(value.clone()) {
+                continue;
+            }
+            let with_value = || {
+                let cells = plan.iter();
+                cells.filter(|planned| value_of(axis, &planned.cell) == value)
+            };
+            if with_value().all(|planned| planned.left_out.is_some()) {
+                refuse(with_value())?;
+            }
+        }
+    }
+    if plan.iter().all(|planned| planned.left_out.is_some()) {
+        refuse(plan.iter())?;
+    }
+    Ok(())
+}
+
+fn refuse<'a>(mut cells: impl Iterator<Item = &'a Planned>) -> Result<(), Failure> {
+    match cells.find_map(|planned| planned.left_out.clone()) {
+        Some(reason) => Err(reason.into()),
+        None => Ok(()),
+    }
+}
+
+/// The value of an axis in a cell, as text that is the same for the same value.
+fn value_of(axis: &str, cell: &Cell) -> String {
+    match axis {
+        "driver" => cell.driver.clone(),
+        "client" => cell.client.clone(),
+        "provider" => cell.provider.clone(),
+        "group" => cell.group.clone(),
+        "hello_retry" => cell.hello_retry.to_string(),
+        "certificate" => cell.certificate.to_string(),
+        "chain" => cell.chain.to_string(),
+        "suite" => cell.suite.clone(),
+        "resumption" => cell.resumption.to_string(),
+        "client_auth" => cell.client_auth.to_string(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Axes, BTreeSet, Planned, Template, plan};
+
+    fn planned(sets: &[(&str, &str)]) -> Result<Vec<Planned>, String> {
+        let template = Template::load("request-response").unwrap();
+        let mut axes = Axes::default();
+        let mut named = BTreeSet::new();
+        for (axis, values) in sets {
+            axes.set(axis, values)
+                .map_err(|failure| failure.to_string())?;
+            if *values != "all" {
+                named.insert((*axis).to_owned());
+            }
+        }
+        plan(&template, &axes, &named).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn parameters_with_several_values_make_cells_as_axes_do() {
+        let plan = planned(&[("connections", "10,20"), ("group", "X25519,MLKEM768")]).unwrap();
+        assert_eq!(plan.len(), 4);
+        let connections: BTreeSet<u64> = plan
+            .iter()
+            .map(|planned| planned.scenario.params["connections"])
+            .collect();
+        assert_eq!(connections, BTreeSet::from([10, 20]));
+        let names: BTreeSet<&str> = plan.iter().map(|planned| planned.name.as_str()).collect();
+        assert_eq!(names.len(), 4, "{names:?}");
+    }
+
+    #[test]
+    fn what_comes_from_all_is_left_out_where_it_is_impossible() {
+        let plan = planned(&[("group", "all"), ("provider", "s2n-tls")]).unwrap();
+        let left_out: Vec<&Planned> = plan
+            .iter()
+            .filter(|planned| planned.left_out.is_some())
+            .collect();
+        assert_eq!(plan.len(), 8);
+        assert_eq!(left_out.len(), 1);
+        assert_eq!(left_out[0].cell.group, "MLKEM768");
+    }
+
+    #[test]
+    fn what_is_possible_with_another_value_is_left_out_only_where_it_is_not() {
+        let plan = planned(&[("group", "X25519,MLKEM768"), ("provider", "rustls,s2n-tls")]);
+        let plan = plan.unwrap();
+        let possible = plan.iter().filter(|planned| planned.left_out.is_none());
+        assert_eq!(possible.count(), 3);
+    }
+
+    #[test]
+    fn what_was_named_and_is_impossible_is_refused() {
+        for groups in ["MLKEM768", "X25519,MLKEM768"] {
+            let refused = planned(&[("group", groups), ("provider", "s2n-tls")]).unwrap_err();
+            assert!(refused.contains("MLKEM768"), "{refused}");
+        }
+        let refused = planned(&[("link", "--dealy 3ms")]).unwrap_err();
+        assert!(refused.contains("--dealy"), "{refused}");
+    }
+}

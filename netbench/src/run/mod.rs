@@ -1,0 +1,200 @@
+//! `netbench run`: a scenario, for each cell of its matrix, again and again.
+//!
+//! ```text
+//!  Template ─┐                       ┌─► server process ┐
+//!  axes ─────┴─► matrix ─► repetition┼─► link process   ├─ one JSON value a line
+//!                 (cells)    │       └─► client process ┘
+//!                            ▼
+//!                   record ─► results: table, JSON, CSV, HTML, charts
+//! ```
+//! Within a repetition the cells take turns, each with fresh processes, so that what else happens
+//! on the machine, and the temperature of its cores, meet all of them alike.
+
+mod args;
+mod combine;
+mod interrupt;
+mod live;
+mod matrix;
+mod outputs;
+mod place;
+mod processes;
+mod record;
+mod repetition;
+mod setup;
+mod waits;
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use crate::Failure;
+use crate::axes::Axes;
+use crate::drivers::Transport;
+use crate::machine::Machine;
+
+use crate::results::Results;
+use crate::scenario::Template;
+use crate::terminal::{self, complain, print};
+
+pub(crate) use args::Run;
+pub(crate) use combine::combine;
+pub(crate) use outputs::Outputs;
+pub(crate) use place::Place;
+
+use interrupt::Interrupt;
+use live::Live;
+use matrix::Planned;
+use record::Record;
+use repetition::Task;
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) template: Template,
+    /// What is varied beside, or in place of, what the scenario's file varies.
+    pub(crate) axes: Axes,
+    /// Axes with a value that must not be left out, by name.
+    pub(crate) named: BTreeSet<String>,
+    pub(crate) repetitions: u32,
+    /// Processes for each client of the scenario.
+    pub(crate) clients: u32,
+    pub(crate) place: Place,
+    /// What the command line sets of it.
+    pub(crate) transport: Transport,
+    pub(crate) outputs: Outputs,
+}
+
+impl Request {
+    /// A scenario as it is, on this machine, without files.
+    pub(crate) fn new(template: Template) -> Self {
+        Self {
+            template,
+            axes: Axes::default(),
+            named: BTreeSet::new(),
+            repetitions: 5,
+            clients: 1,
+            place: Place::Here(([127, 0, 0, 1], 0).into()),
+            transport: Transport::default(),
+            outputs: Outputs::default(),
+        }
+    }
+}
+
+/// Measures and prints the table. What was measured before something failed is kept.
+pub(crate) async fn run(request: Request) -> Result<ExitCode, Failure> {
+    let results = Measuring::prepare(&request)?.measure().await?;
+    if request.outputs.print_json {
+        let line = serde_json::to_string(&results)?;
+        print(|out| writeln!(out, "{line}"))?;
+    } else {
+        print(|out| results.print(out, terminal::width()))?;
+    }
+    for problem in &results.problems {
+        complain(problem);
+    }
+    Ok(if results.complete && results.problems.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Measures, shows how far it is, and writes the files. An error: nothing was measured.
+pub(crate) async fn measure(request: &Request) -> Result<Results, Failure> {
+    let run = Measuring::prepare(request)?;
+    run.measure().await
+}
+
+/// A run under way.
+struct Measuring<'a> {
+    request: &'a Request,
+    plan: Vec<Planned>,
+    certificates: setup::CertificatesByKind,
+    interrupt: Interrupt,
+    machine: Machine,
+}
+
+impl<'a> Measuring<'a> {
+    fn prepare(request: &'a Request) -> Result<Self, Failure> {
+        let axes = setup::axes(request)?;
+        let plan = matrix::plan(&request.template, &axes, &request.named)?;
+        setup::check_place(&request.place, &plan)?;
+        request.outputs.check()?;
+        Ok(Self {
+            request,
+            plan,
+            certificates: setup::CertificatesByKind::default(),
+            interrupt: Interrupt::listen()?,
+            machine: Machine::detect(),
+        })
+    }
+
+    async fn measure(mut self) -> Result<Results, Failure> {
+        let started = Instant::now();
+        let mut record = Record::new(self.request, &self.plan, self.machine.clone())?;
+        let measurable = record.measurable();
+        let names = self.plan.iter().map(|planned| planned.name.clone());
+        let mut live = Live::start(
+            names.collect(),
+            self.request.repetitions,
+            measurable.len() * self.request.repetitions as usize,
+        );
+        for reason in record.left_out() {
+            live.say(&reason);
+        }
+        for repetition in 1..=self.request.repetitions {
+            for &cell in &in_turn(&measurable, repetition) {
+                if self.interrupt.is_asked() {
+                    break;
+                }
+                if record.is_given_up(cell) {
+                    live.skip(1);
+                    continue;
+                }
+                live.begin(cell, repetition);
+                let measured = self.repetition(cell, repetition, started, &live).await;
+                record.add(cell, repetition, measured, &mut live);
+                self.request.outputs.write_part(&record.results)?;
+            }
+        }
+        drop(live);
+        let results = record.finish(self.interrupt.is_asked())?;
+        self.request.outputs.write(&results)?;
+        Ok(results)
+    }
+
+    async fn repetition(
+        &mut self,
+        cell: usize,
+        repetition: u32,
+        started: Instant,
+        live: &Live,
+    ) -> Result<repetition::Measured, Failure> {
+        let planned = self.plan.get(cell).ok_or("a cell that was never planned")?;
+        let transport = setup::transport(&self.request.transport, &planned.scenario);
+        let task = Task {
+            cell: &planned.cell,
+            scenario: &planned.scenario,
+            certificates: self.certificates.of(&planned.cell)?,
+            transport: &transport,
+            machine: &self.machine,
+            place: &self.request.place,
+            clients: self.request.clients as usize,
+            seed: repetition.into(),
+            started,
+            interrupt: &self.interrupt,
+        };
+        task.run(|progress| live.update(cell, repetition, progress))
+            .await
+    }
+}
+
+/// Every other repetition goes backwards, so that none always follows the same other.
+fn in_turn(cells: &[usize], repetition: u32) -> Vec<usize> {
+    let mut cells = cells.to_vec();
+    if repetition % 2 == 0 {
+        cells.reverse();
+    }
+    cells
+}

@@ -1,0 +1,118 @@
+//! Where the servers of a run are.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::processes::{START, in_time};
+use crate::Failure;
+use crate::drivers::Certificates;
+use crate::engine::{FromServer, ServerSpec};
+use crate::machine::Machine;
+use crate::process::Process;
+use crate::remote::{Fleet, Remote};
+
+/// Where servers run.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// On this machine, started for each repetition, listening there.
+    Here(SocketAddr),
+    /// Where `netbench server` waits for runs.
+    Agents(Rc<Remote>),
+}
+
+/// A server that listens.
+pub(super) struct Listening {
+    pub(super) process: Process,
+    /// Where clients reach it.
+    pub(super) address: SocketAddr,
+    pub(super) elsewhere: Option<Elsewhere>,
+}
+
+/// What is known of a server on another host.
+#[derive(Clone, Debug)]
+pub(super) struct Elsewhere {
+    pub(super) machine: Machine,
+    /// What its clients need: those of a fleet have the certificates of one of them.
+    pub(super) certificates: Certificates,
+    pub(super) round: u64,
+}
+
+impl Place {
+    /// Has a server listen. `certificates` is what its clients need.
+    pub(super) async fn serve(
+        &self,
+        number: usize,
+        spec: &ServerSpec,
+        certificates: &Certificates,
+    ) -> Result<Listening, Failure> {
+        match self {
+            Self::Here(_) => {
+                let mut process = Process::spawn("serve", &[])?;
+                let answer = async {
+                    process.tell(spec).await?;
+                    process.hear().await
+                };
+                let answer = in_time(START, "the server", answer).await?;
+                let FromServer::Listening(address) = answer else {
+                    return Err(process.out_of_turn());
+                };
+                Ok(Listening {
+                    process,
+                    address,
+                    elsewhere: None,
+                })
+            }
+            Self::Agents(remote) => {
+                let started = remote.start(number, spec, certificates).await?;
+                Ok(Listening {
+                    process: started.process,
+                    address: started.address,
+                    elsewhere: Some(Elsewhere {
+                        machine: started.machine,
+                        certificates: started.certificates,
+                        round: started.round,
+                    }),
+                })
+            }
+        }
+    }
+
+    /// Begins to talk to a client, which always is on this machine.
+    #[expect(clippy::unused_self, reason = "clients may get places of their own")]
+    pub(super) fn client(&self) -> Result<Process, Failure> {
+        Process::spawn("drive", &[])
+    }
+
+    /// What a server is told to listen on. An agent has addresses of its own.
+    pub(super) fn listen(&self) -> SocketAddr {
+        match self {
+            Self::Here(listen) => *listen,
+            Self::Agents(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
+        }
+    }
+
+    /// Cores of other machines are theirs to choose.
+    pub(super) fn server_core(&self, machine: &Machine) -> Option<usize> {
+        match self {
+            Self::Here(_) => machine.server_core,
+            Self::Agents(_) => None,
+        }
+    }
+
+    /// How much longer a server may take to answer, because it waits for other clients too.
+    pub(super) fn patience(&self) -> Duration {
+        match self {
+            Self::Here(_) => Duration::ZERO,
+            Self::Agents(remote) => remote.patience(),
+        }
+    }
+
+    /// Which client of how many this run is.
+    pub(super) fn fleet(&self) -> Option<Fleet> {
+        match self {
+            Self::Agents(remote) if remote.fleet.size > 1 => Some(remote.fleet),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The processes of one repetition, listened to all at once.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Failure;
+use crate::engine::{ClientSpec, FromClient, FromServer, ToClient, ToServer};
+use crate::process::Process;
+
+/// How long a process may take to start.
+pub(super) const START: Duration = Duration::from_secs(20);
+
+/// Servers, the links before them, and clients. Dropping it ends them all.
+#[derive(Default)]
+pub(super) struct Processes {
+    pub(super) servers: Vec<Member>,
+    links: Vec<Member>,
+    pub(super) clients: Vec<Member>,
+}
+
+/// One of them. Whoever has ended is listened to no more.
+pub(super) struct Member {
+    process: Process,
+    pub(super) is_gone: bool,
+}
+
+/// What somebody said.
+pub(super) enum Heard {
+    Server(FromServer),
+    Client(usize, FromClient),
+}
+
+#[derive(Clone, Copy)]
+enum Who {
+    Server(usize),
+    Link(usize),
+    Client(usize),
+}
+
+/// The first line of a link.
+#[derive(Deserialize)]
+struct Listening {
+    listening: SocketAddr,
+}
+
+impl Processes {
+    /// Takes in a server that listens.
+    pub(super) fn add_server(&mut self, server: Process) {
+        self.servers.push(Member::new(server));
+    }
+
+    /// Puts a link before a server; returns where clients reach it.
+    pub(super) async fn link(
+        &mut self,
+        args: &str,
+        seed: u64,
+        server: SocketAddr,
+    ) -> Result<SocketAddr, Failure> {
+        let mut all: Vec<String> = args.split_whitespace().map(str::to_owned).collect();
+        if !all.iter().any(|arg| arg.starts_with("--seed")) {
+            all.extend(["--seed".to_owned(), seed.to_string()]);
+        }
+        all.extend(["--json", "--until-eof", "--to"].map(str::to_owned));
+        all.push(server.to_string());
+        let mut link = Process::spawn("link", &all)?;
+        let Listening { listening } = in_time(START, "the link", link.read()).await?;
+        self.links.push(Member::new(link));
+        Ok(listening)
+    }
+
+    pub(super) async fn drive(
+        &mut self,
+        mut client: Process,
+        spec: &ClientSpec,
+    ) -> Result<(), Failure> {
+        client.tell(spec).await?;
+        self.clients.push(Member::new(client));
+        Ok(())
+    }
+
+    pub(super) async fn tell_servers(&mut self, message: &ToServer) -> Result<(), Failure> {
+        for server in &mut self.servers {
+            server.process.tell(message).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn tell_clients(&mut self, message: &ToClient) -> Result<(), Failure> {
+        for client in &mut self.clients {
+            client.process.tell(message).await?;
+        }
+        Ok(())
+    }
+
+    /// What any of them says next, or that it has ended. Nothing is lost where this is dropped.
+    pub(super) async fn next(&mut self) -> Result<Heard, Failure> {
+        let (who, line) = poll_fn(|cx| self.poll_line(cx)).await;
+        let (Who::Server(index) | Who::Link(index) | Who::Client(index)) = who;
+        let group = match who {
+            Who::Server(_) => &mut self.servers,
+            Who::Link(_) => &mut self.links,
+            Who::Client(_) => &mut self.clients,
+        };
+        let Some(member) = group.get_mut(index) else {
+            return Err("a process that was never started spoke".into());
+        };
+        let heard = match who {
+            Who::Server(_) => member.process.understand(line).await.map(Heard::Server),
+            Who::Client(_) => {
+                let said = member.process.understand(line).await;
+                said.map(|said| Heard::Client(index, said))
+            }
+            Who::Link(_) => match member.process.understand::<serde_json::Value>(line).await {
+                Ok(_) => Err(member.process.out_of_turn()),
+                Err(failure) => Err(failure),
+            },
+        };
+        member.is_gone = heard.is_err();
+        heard
+    }
+
+    fn poll_line(&mut self, cx: &mut Context<'_>) -> Poll<(Who, io::Result<Option<String>>)> {
+        let servers = self.servers.iter_mut().enumerate();
+        let links = self.links.iter_mut().enumerate();
+        let clients = self.clients.iter_mut().enumerate();
+        let all = (servers.map(|(index, member)| (Who::Server(index), member)))
+            .chain(links.map(|(index, member)| (Who::Link(index), member)))
+            .chain(clients.map(|(index, member)| (Who::Client(index), member)));
+        for (who, member) in all.filter(|(_, member)| !member.is_gone) {
+            if let Poll::Ready(line) = member.process.poll_line(cx) {
+                return Poll::Ready((who, line));
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl Member {
+    fn new(process: Process) -> Self {
+        Self {
+            process,
+            is_gone: false,
+        }
+    }
+
+    /// Tells it something, if it is still there; returns whether it is.
+    pub(super) async fn tell_if_there<T: Serialize>(&mut self, message: &T) -> bool {
+        self.is_gone = self.is_gone || self.process.tell(message).await.is_err();
+        !self.is_gone
+    }
+}
+
+/// Waits for an answer, but not for ever.
+pub(super) async fn in_time<T>(
+    limit: Duration,
+    who: &str,
+    answer: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::time::timeout(limit, answer)
+        .await
+        .unwrap_or_else(|_| Err(format!("{who} did not answer within {limit:?}").into()))
+}

@@ -1,0 +1,243 @@
+//! What was measured so far, and what went wrong.
+
+use std::collections::BTreeMap;
+
+use super::live::Live;
+use super::matrix::Planned;
+use super::repetition::Measured;
+use super::waits::is_open_loop;
+use super::{Request, setup};
+use crate::Failure;
+use crate::machine::Machine;
+use crate::results::{About, CellResult, FORMAT, Results};
+
+/// What an open loop is there to find out, so that it is no problem.
+const OF_OVERLOAD: [&str; 3] = ["refused", "timeout", "unfinished"];
+
+/// The results of a run under way.
+pub(super) struct Record {
+    pub(super) results: Results,
+    cells: Vec<State>,
+    /// Failures that were not told yet, because nothing has succeeded yet: where nothing ever
+    /// does, one of them stands for all.
+    untold: Vec<(String, String)>,
+    has_succeeded: bool,
+}
+
+#[derive(Default)]
+struct State {
+    succeeded: u32,
+    failed: u32,
+    tolerates_overload: bool,
+    server_error: Option<(u64, String)>,
+}
+
+impl Record {
+    pub(super) fn new(
+        request: &Request,
+        plan: &[Planned],
+        machine: Machine,
+    ) -> Result<Self, Failure> {
+        let mut scenario = request.template.resolve(&BTreeMap::new())?;
+        scenario.axes = setup::axes(request)?;
+        // What has one value is what is done in every cell.
+        if let Some(first) = plan.first() {
+            let varied = |name: &String| {
+                let values = scenario.axes.params.get(name);
+                values.is_some_and(|values| values.len() > 1)
+            };
+            let (axes, name) = (scenario.axes.clone(), scenario.name.clone());
+            if !first.cell.params.keys().any(varied) {
+                scenario = first.scenario.clone();
+            }
+            scenario.axes = axes;
+            scenario.name = name;
+        }
+        let results = Results {
+            netbench_results: FORMAT,
+            complete: false,
+            problems: Vec::new(),
+            about: About {
+                fleet: request.place.fleet(),
+                ..About::this_run(machine)
+            },
+            scenario_id: scenario.id(),
+            scenario,
+            cells: plan.iter().map(not_measured).collect(),
+            breakdowns: Vec::new(),
+        };
+        let state = |planned: &Planned| State {
+            tolerates_overload: is_open_loop(&planned.scenario),
+            ..State::default()
+        };
+        Ok(Self {
+            results,
+            cells: plan.iter().map(state).collect(),
+            untold: Vec::new(),
+            has_succeeded: false,
+        })
+    }
+
+    /// The cells that can be measured.
+    pub(super) fn measurable(&self) -> Vec<usize> {
+        let cells = self.results.cells.iter().enumerate();
+        cells
+            .filter(|(_, cell)| cell.left_out.is_none())
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    /// A line for each cell that cannot.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let cells = self.results.cells.iter();
+        cells
+            .filter_map(|cell| {
+                let reason = cell.left_out.as_ref()?;
+                Some(format!("{} left out: {reason}", cell.name))
+            })
+            .collect()
+    }
+
+    /// Whether a cell has failed more often than not.
+    pub(super) fn is_given_up(&self, cell: usize) -> bool {
+        let state = self.cells.get(cell);
+        state.is_none_or(|state| state.failed > state.succeeded)
+    }
+
+    /// A repetition is over.
+    pub(super) fn add(
+        &mut self,
+        cell: usize,
+        repetition: u32,
+        measured: Result<Measured, Failure>,
+        live: &mut Live,
+    ) {
+        let (Some(result), Some(state)) =
+            (self.results.cells.get_mut(cell), self.cells.get_mut(cell))
+        else {
+            return;
+        };
+        let failure = match measured {
+            Ok(measured) => {
+                let error = measured.repetition.error.clone();
+                if self.results.about.servers.is_empty() {
+                    self.results.about.servers = measured.servers;
+                }
+                live.end(cell, repetition, &measured.repetition);
+                if let Some(text) = measured.server_error {
+                    let failed = measured.repetition.server.failed;
+                    let first = state.server_error.get_or_insert((0, text));
+                    first.0 += failed;
+                }
+                result.repetitions.push(measured.repetition);
+                result.summarize();
+                error
+            }
+            Err(failure) => {
+                live.skip(1);
+                Some(failure.to_string())
+            }
+        };
+        let Some(failure) = failure else {
+            state.succeeded += 1;
+            self.has_succeeded = true;
+            self.tell(live);
+            return;
+        };
+        state.failed += 1;
+        let name = result.name.clone();
+        self.results.problems.push(format!("{name}: {failure}"));
+        self.untold.push((name, failure));
+        if self.has_succeeded {
+            self.tell(live);
+        }
+    }
+
+    fn tell(&mut self, live: &Live) {
+        for (name, failure) in self.untold.drain(..) {
+            live.say(&format!("{name}: {failure}"));
+        }
+    }
+
+    /// The results. An error: there are none, and why.
+    pub(super) fn finish(mut self, was_interrupted: bool) -> Result<Results, Failure> {
+        let cells = &self.results.cells;
+        if cells.iter().all(|cell| cell.repetitions.is_empty()) {
+            return Err(self.first_failure().into());
+        }
+        let mut problems = Vec::new();
+        for (cell, state) in cells.iter().zip(&self.cells) {
+            problems.extend(failures(cell, state));
+        }
+        // What ended a repetition was told when it did.
+        self.results.complete = self.results.problems.is_empty() && !was_interrupted;
+        self.results.problems.extend(problems);
+        if was_interrupted {
+            self.results.problems.push("interrupted".to_owned());
+        }
+        Ok(self.results)
+    }
+
+    fn first_failure(&self) -> String {
+        let Some((name, failure)) = self.untold.first() else {
+            return "interrupted before anything was measured".to_owned();
+        };
+        if self.untold.iter().all(|(_, other)| other == failure) {
+            failure.clone()
+        } else {
+            format!("{name}: {failure}")
+        }
+    }
+}
+
+fn not_measured(planned: &Planned) -> CellResult {
+    CellResult {
+        cell: planned.cell.clone(),
+        name: planned.name.clone(),
+        left_out: planned.left_out.clone(),
+        repetitions: Vec::new(),
+        summary: BTreeMap::new(),
+    }
+}
+
+/// A line about connections that failed, unless that is what was to be found out.
+fn failures(cell: &CellResult, state: &State) -> Option<String> {
+    let mut counts: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
+    let mut attempts = 0;
+    for repetition in &cell.repetitions {
+        attempts += repetition.completed() + repetition.failed();
+        for kind in repetition.kinds.values() {
+            for (outcome, count) in kind.outcomes.iter().filter(|(name, _)| *name != "ok") {
+                let detail = kind.details.get(outcome).map_or("", String::as_str);
+                let entry = counts.entry(outcome).or_insert((0, detail));
+                entry.0 += count;
+            }
+        }
+    }
+    counts.retain(|outcome, (count, _)| {
+        *count > 0 && !(state.tolerates_overload && OF_OVERLOAD.contains(outcome))
+    });
+    if counts.is_empty() {
+        let (failed, first) = state
+            .server_error
+            .as_ref()
+            .filter(|(failed, _)| *failed > 0)?;
+        return Some(format!(
+            "{}: {failed} connections failed at the server, the first: {first}",
+            cell.name
+        ));
+    }
+    let kinds: Vec<String> = counts
+        .iter()
+        .map(|(outcome, (count, detail))| match *detail {
+            "" => format!("{count} {outcome}"),
+            detail => format!("{count} {outcome} ({detail})"),
+        })
+        .collect();
+    let failed: u64 = counts.values().map(|(count, _)| count).sum();
+    Some(format!(
+        "{}: {failed} of {attempts} connections failed: {}",
+        cell.name,
+        kinds.join(", ")
+    ))
+}

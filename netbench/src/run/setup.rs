@@ -1,0 +1,60 @@
+//! What the processes of cells are set up with, from the command line and the scenario.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::matrix::Planned;
+use super::{Place, Request};
+use crate::axes::{Axes, Cell, Certificate};
+use crate::drivers::{Certificates, Transport};
+use crate::scenario::Scenario;
+use crate::{Failure, certificates};
+
+/// What the file varies, and in place of that what the command line does.
+pub(super) fn axes(request: &Request) -> Result<Axes, Failure> {
+    let mut axes = request.template.resolve(&BTreeMap::new())?.axes;
+    axes.override_with(request.axes.clone());
+    Ok(axes)
+}
+
+/// Whether servers can be started or reached there.
+pub(super) fn check_place(place: &Place, plan: &[Planned]) -> Result<(), Failure> {
+    match place {
+        Place::Here(listen) if listen.ip().is_unspecified() => {
+            Err(format!("{listen} is no address to connect to; give one, as 127.0.0.1:0").into())
+        }
+        Place::Here(listen) if listen.port() != 0 && plan.iter().any(has_several_servers) => {
+            Err("each server has a port of its own: with several, --listen takes port 0".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn has_several_servers(planned: &Planned) -> bool {
+    super::waits::servers(&planned.scenario) > 1
+}
+
+/// What the command line sets, else what the scenario does.
+pub(super) fn transport(given: &Transport, scenario: &Scenario) -> Transport {
+    let own = &scenario.transport;
+    let idle_timeout = own.idle_timeout.map(|time| time.as_millis() as u64);
+    Transport {
+        idle_timeout_ms: given.idle_timeout_ms.or(idle_timeout),
+        max_streams: given.max_streams.or(own.max_streams),
+        ..given.clone()
+    }
+}
+
+/// Certificates are made once for all cells that have the same kind.
+#[derive(Default)]
+pub(super) struct CertificatesByKind(BTreeMap<(Certificate, u8, bool), Certificates>);
+
+impl CertificatesByKind {
+    pub(super) fn of(&mut self, cell: &Cell) -> Result<&Certificates, Failure> {
+        let key = (cell.certificate, cell.chain, cell.client_auth);
+        Ok(match self.0.entry(key) {
+            Entry::Occupied(made) => made.into_mut(),
+            Entry::Vacant(place) => place.insert(certificates::make(key.0, key.1, key.2)?),
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! The scenarios that are built in.
+
+/// Their names and texts, in the order they are listed in.
+pub(super) const ALL: [(&str, &str); 11] = [
+    ("connect", include_str!("../../scenarios/connect.json")),
+    (
+        "request-response",
+        include_str!("../../scenarios/request-response.json"),
+    ),
+    ("ping", include_str!("../../scenarios/ping.json")),
+    ("bulk", include_str!("../../scenarios/bulk.json")),
+    (
+        "many-streams",
+        include_str!("../../scenarios/many-streams.json"),
+    ),
+    ("datagrams", include_str!("../../scenarios/datagrams.json")),
+    ("pool", include_str!("../../scenarios/pool.json")),
+    ("bursts", include_str!("../../scenarios/bursts.json")),
+    (
+        "resumption",
+        include_str!("../../scenarios/resumption.json"),
+    ),
+    (
+        "handshake-breakdown",
+        include_str!("../../scenarios/handshake-breakdown.json"),
+    ),
+    ("overload", include_str!("../../scenarios/overload.json")),
+];
+
+/// The names of the scenarios that are built in.
+pub fn bundled() -> impl Iterator<Item = &'static str> {
+    ALL.iter().map(|(name, _)| *name)
+}
+
+/// The text of one; `_` may stand for a dash.
+pub(super) fn text(name: &str) -> Option<&'static str> {
+    let name = name.replace('_', "-");
+    ALL.iter()
+        .find(|(bundled, _)| *bundled == name)
+        .map(|(_, text)| *text)
+}

@@ -1,0 +1,202 @@
+//! Refuses scenarios that cannot be run as they are written.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use aws_lc_rs::digest;
+
+use super::checkpoints::Checkpoints;
+use super::streams;
+use super::{Arrivals, ClientOp, Connect, Iterate, Pool, Scenario};
+use crate::Failure;
+
+impl Scenario {
+    /// A digest of what is done: of the phases, the transport and the scripts, not of names,
+    /// descriptions, parameters or axes. Hexadecimal.
+    pub fn id(&self) -> String {
+        let content = (&self.phases, &self.transport, self.breakdown, &self.clients);
+        let content = serde_json::to_vec(&content).unwrap_or_default();
+        let digest = digest::digest(&digest::SHA256, &content);
+        digest
+            .as_ref()
+            .iter()
+            .fold(String::new(), |mut text, byte| {
+                text.push_str(&format!("{byte:02x}"));
+                text
+            })
+    }
+
+    /// Refuses what can never run, in one line that says where it stands.
+    pub fn validate(&self) -> Result<(), Failure> {
+        Ok(self.check()?)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.netbench != super::FORMAT {
+            return Err(format!(
+                "netbench: this netbench reads format {}",
+                super::FORMAT
+            ));
+        }
+        if self.name.trim().is_empty() {
+            return Err("name: is empty".to_owned());
+        }
+        if self.clients.is_empty() {
+            return Err("clients: there is none, so that nothing would be done".to_owned());
+        }
+        let mut servers = BTreeSet::new();
+        for (index, client) in self.clients.iter().enumerate() {
+            let path = format!("clients[{index}].ops");
+            let mut check = ClientCheck {
+                is_timed: self.phases.measure.is_some(),
+                servers: &mut servers,
+                connects: false,
+            };
+            check.ops(&path, &client.ops)?;
+            if !check.connects {
+                return Err(format!("{path}: it never connects"));
+            }
+            Checkpoints::of_client(&path, client).check()?;
+        }
+        // Addresses are given to servers by number, so that no number may be left out.
+        match (0..servers.len()).find(|server| !servers.contains(server)) {
+            Some(unused) => Err(format!(
+                "server {} is used but server {unused} is not; number them from 0",
+                servers.last().copied().unwrap_or_default()
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+struct ClientCheck<'a> {
+    /// Whether the measurement ends what has no end of its own.
+    is_timed: bool,
+    servers: &'a mut BTreeSet<usize>,
+    connects: bool,
+}
+
+impl ClientCheck<'_> {
+    fn ops(&mut self, path: &str, ops: &[ClientOp]) -> Result<(), String> {
+        for (index, op) in ops.iter().enumerate() {
+            self.op(&format!("{path}[{index}]"), op)?;
+        }
+        Ok(())
+    }
+
+    fn op(&mut self, path: &str, op: &ClientOp) -> Result<(), String> {
+        match op {
+            ClientOp::Connect(connect) => {
+                self.connects = true;
+                self.servers.insert(connect.server);
+                self.connect(&format!("{path}.connect"), connect)
+            }
+            ClientOp::Pool(pool) => {
+                self.connects = true;
+                self.servers.insert(pool.server);
+                self.pool(&format!("{path}.pool"), pool)
+            }
+            ClientOp::Sleep(_) | ClientOp::Park(_) | ClientOp::Unpark(_) => Ok(()),
+            ClientOp::Scope(threads) => (threads.iter().enumerate())
+                .try_for_each(|(index, ops)| self.ops(&format!("{path}.scope[{index}]"), ops)),
+            ClientOp::Iterate(iterate) => {
+                let path = format!("{path}.iterate");
+                check_iterate(&path, iterate, self.is_timed)?;
+                self.ops(&format!("{path}.ops"), &iterate.ops)
+            }
+        }
+    }
+
+    fn connect(&self, path: &str, connect: &Connect) -> Result<(), String> {
+        refuse_zero(path, "connections", connect.connections)?;
+        refuse_zero(path, "concurrency", Some(connect.concurrency.into()))?;
+        refuse_no_time(path, "timeout", connect.timeout)?;
+        check_rate(path, connect.rate)?;
+        if connect.connections.is_none() && !self.is_timed {
+            return Err(format!(
+                "{path}.connections: unlimited needs `phases.measure`, which ends it"
+            ));
+        }
+        if connect.rate.is_none() && connect.arrivals == Arrivals::Poisson {
+            return Err(format!(
+                "{path}.arrivals: without `rate` there are no arrivals to space"
+            ));
+        }
+        streams::check(path, &connect.ops, &connect.server_ops, self.is_timed)?;
+        Checkpoints::of_connection(path, &connect.ops, &connect.server_ops)
+    }
+
+    fn pool(&self, path: &str, pool: &Pool) -> Result<(), String> {
+        refuse_zero(path, "connections", Some(pool.connections.into()))?;
+        refuse_zero(path, "requests", pool.requests)?;
+        refuse_zero(path, "burst", Some(pool.burst.into()))?;
+        refuse_no_time(path, "timeout", pool.timeout)?;
+        check_rate(path, pool.rate)?;
+        if let Some(every) = pool.every {
+            refuse_no_time(path, "every", every)?;
+        }
+        if pool.requests.is_none() && !self.is_timed {
+            return Err(format!(
+                "{path}.requests: give their number, or `phases.measure`, which ends it"
+            ));
+        }
+        if pool.rate.is_some() && pool.every.is_some() {
+            return Err(format!(
+                "{path}: `rate` and `every` both say when bursts begin; give one"
+            ));
+        }
+        let is_open = pool.rate.is_some() || pool.every.is_some();
+        if !is_open && (pool.burst > 1 || pool.arrivals == Arrivals::Poisson) {
+            return Err(format!(
+                "{path}: bursts and arrivals need `rate` or `every`"
+            ));
+        }
+        if pool.ops.is_empty() {
+            return Err(format!("{path}.ops: is empty: a request does something"));
+        }
+        streams::check(path, &pool.ops, &[], self.is_timed)?;
+        Checkpoints::of_connection(path, &pool.ops, &[])
+    }
+}
+
+/// Refuses a loop over nothing, and one without an end.
+pub(super) fn check_iterate<T>(
+    path: &str,
+    iterate: &Iterate<T>,
+    is_timed: bool,
+) -> Result<(), String> {
+    check_rate(path, iterate.rate)?;
+    refuse_zero(path, "concurrency", Some(iterate.concurrency.into()))?;
+    if iterate.ops.is_empty() {
+        return Err(format!("{path}.ops: is empty: there is nothing to repeat"));
+    }
+    if iterate.times.is_none() && iterate.time.is_none() && !is_timed {
+        return Err(format!(
+            "{path}: never ends; give `times` or `time`, or `phases.measure`, which ends it"
+        ));
+    }
+    Ok(())
+}
+
+fn check_rate(path: &str, rate: Option<f64>) -> Result<(), String> {
+    match rate {
+        Some(rate) if !(rate.is_finite() && rate > 0.0) => Err(format!(
+            "{path}.rate: {rate} a second is no rate; leave it out for a closed loop"
+        )),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn refuse_zero(path: &str, key: &str, count: Option<u64>) -> Result<(), String> {
+    match count {
+        Some(0) => Err(format!("{path}.{key}: is 0; at least 1")),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn refuse_no_time(path: &str, key: &str, time: Duration) -> Result<(), String> {
+    if time.is_zero() {
+        return Err(format!("{path}.{key}: is no time at all"));
+    }
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! The control port of `netbench server`, and runs against servers elsewhere.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod agent;
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::Command;
+
+use agent::{Agent, NETBENCH, PATIENCE, only_line};
+use serde_json::{Value, json};
+
+/// One connection to a control port.
+struct Control(BufReader<TcpStream>);
+
+impl Control {
+    fn open(agent: &Agent) -> Self {
+        let stream = TcpStream::connect(agent.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    /// Greets as a client of this version does; `more` has the last word.
+    fn greet(agent: &Agent, more: &Value) -> (Self, Value) {
+        let mut control = Self::open(agent);
+        let welcome = control.hear();
+        let mut hello = welcome["Ok"].clone();
+        hello.as_object_mut().unwrap().remove("challenge");
+        for (key, value) in more.as_object().unwrap() {
+            hello[key] = value.clone();
+        }
+        control.say(hello.to_string().as_bytes());
+        control.say(b"\n");
+        let answer = control.hear();
+        (control, answer)
+    }
+
+    fn say(&mut self, bytes: &[u8]) {
+        // The agent may have hung up already; what it said stays to be read.
+        let _ = self.0.get_mut().write_all(bytes);
+    }
+
+    /// The next line that says something; null at the end.
+    fn hear(&mut self) -> Value {
+        loop {
+            let mut line = String::new();
+            match self.0.read_line(&mut line) {
+                Ok(0) | Err(_) => return Value::Null,
+                Ok(_) if line.trim().is_empty() => {}
+                Ok(_) => return serde_json::from_str(&line).unwrap(),
+            }
+        }
+    }
+}
+
+fn refusal(answer: &Value) -> &str {
+    let line = answer["Err"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    assert!(!line.contains('\n'), "{line}");
+    line
+}
+
+#[test]
+fn junk_gets_one_line_and_the_agent_goes_on() {
+    let agent = Agent::start(&[]);
+    let endless = vec![b'x'; 1 << 16];
+    let junk: [&[u8]; 6] = [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n",
+        b"{\"netbench\":7}\n",
+        b"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\n",
+        b"\n",
+        &endless,
+    ];
+    for bytes in junk {
+        let mut control = Control::open(&agent);
+        assert!(control.hear()["Ok"]["netbench"].is_string());
+        control.say(bytes);
+        refusal(&control.hear());
+    }
+    for bytes in [&b""[..], b"{\"netbench\""] {
+        let mut control = Control::open(&agent);
+        control.say(bytes);
+        control.0.get_ref().shutdown(Shutdown::Write).unwrap();
+        let _ = control.0.read_to_end(&mut Vec::new());
+    }
+    let (mut control, answer) = Control::greet(&agent, &json!({}));
+    assert!(answer.get("Ok").is_some(), "{answer}");
+    control.say(b"{\"spec\":{}}\n");
+    refusal(&control.hear());
+}
+
+#[test]
+fn only_the_token_opens_the_port() {
+    let agent = Agent::start(&["--token", "correct horse"]);
+    let (_, answer) = Control::greet(&agent, &json!({}));
+    assert!(refusal(&answer).contains("--token"));
+    for proof in ["", "00", "correct horse", &"0".repeat(64)] {
+        let (_, answer) = Control::greet(&agent, &json!({ "proof": proof }));
+        assert!(refusal(&answer).contains("token"), "{answer}");
+    }
+    let mut control = Control::open(&agent);
+    let mut hello = control.hear()["Ok"].clone();
+    let challenge = hello["challenge"].as_str().unwrap();
+    let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, b"correct horse");
+    let message = format!("netbench control port{challenge}");
+    let proof = aws_lc_rs::hmac::sign(&key, message.as_bytes());
+    let hex = proof.as_ref().iter().map(|byte| format!("{byte:02x}"));
+    hello["proof"] = json!(hex.collect::<String>());
+    control.say(format!("{hello}\n").as_bytes());
+    let answer = control.hear();
+    assert!(answer.get("Ok").is_some(), "{answer}");
+}
+
+#[test]
+fn another_version_is_told_both_versions() {
+    let agent = Agent::start(&[]);
+    let (_, answer) = Control::greet(&agent, &json!({ "netbench": "99.0.0\u{7}" }));
+    let line = refusal(&answer);
+    assert!(
+        line.contains("99.0.0 ") && line.contains(env!("CARGO_PKG_VERSION")),
+        "{line}"
+    );
+    let (_, answer) = Control::greet(&agent, &json!({ "protocol": 4_000_000 }));
+    assert!(refusal(&answer).contains("protocol 4000000"));
+}
+
+#[test]
+fn an_agent_that_is_full_or_meant_for_others_says_so() {
+    let agent = Agent::start(&["--sessions", "1", "--server-id", "1"]);
+    let (_, answer) = Control::greet(&agent, &json!({ "server": 0 }));
+    assert!(refusal(&answer).contains("SERVER_1"), "{answer}");
+    let (_, answer) = Control::greet(
+        &agent,
+        &json!({ "server": 1, "fleet": { "size": 3, "client": 0 } }),
+    );
+    assert!(refusal(&answer).contains("--fleet"), "{answer}");
+    let (first, answer) = Control::greet(&agent, &json!({ "server": 1 }));
+    assert!(answer.get("Ok").is_some(), "{answer}");
+    let (_, answer) = Control::greet(&agent, &json!({ "server": 1 }));
+    assert!(refusal(&answer).contains("--sessions"), "{answer}");
+    // The place is free again once the first has left; when, only the agent knows.
+    drop(first);
+    let again = (0..1000).any(|_| {
+        Control::greet(&agent, &json!({ "server": 1 }))
+            .1
+            .get("Ok")
+            .is_some()
+    });
+    assert!(again);
+}
+
+#[test]
+fn a_port_for_everybody_needs_a_token() {
+    for host in ["0.0.0.0:0", "[::]:0"] {
+        let refused = Command::new(NETBENCH)
+            .args(["server", "--listen", host])
+            .env_remove("NETBENCH_TOKEN")
+            .output()
+            .unwrap();
+        assert!(!refused.status.success());
+        let line = only_line(&refused.stderr);
+        assert!(
+            line.contains("--token") && line.contains("--no-token"),
+            "{line}"
+        );
+    }
+    Agent::start(&["--listen", "0.0.0.0:0", "--no-token"]);
+    Agent::start(&["--listen", "[::]:0", "--token", "correct horse"]);
+}
+
+#[test]
+fn a_port_in_use_is_refused_in_one_line() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let refused = Command::new(NETBENCH)
+        .args(["server", "--listen", &address])
+        .output()
+        .unwrap();
+    assert!(!refused.status.success());
+    let line = only_line(&refused.stderr);
+    assert!(line.contains(&address) && line.contains("in use"), "{line}");
+}

@@ -14,10 +14,10 @@ use rustls::pki_types::{PrivateKeyDer, SignatureVerificationAlgorithm};
 use rustls::sign::Signer;
 use serde::{Deserialize, Serialize};
 
-use super::args::name_of;
 use super::samples::summary;
 use crate::Failure;
-use crate::certificates::{self, KINDS};
+use crate::axes::Certificate;
+use crate::certificates;
 use crate::results::Summary;
 
 /// Operations of one kind before the next has its turn.
@@ -52,7 +52,7 @@ pub(crate) struct Algorithms {
 pub(crate) fn measure(iterations: usize) -> Result<Algorithms, Failure> {
     let mut key_exchanges: Vec<Bench<Exchange>> =
         exchanges()?.into_iter().map(Bench::new).collect();
-    let mut signatures = KINDS
+    let mut signatures = Certificate::ALL
         .into_iter()
         .map(|kind| Signing::new(kind).map(Bench::new))
         .collect::<Result<Vec<_>, _>>()?;
@@ -115,11 +115,10 @@ impl<W: Work> Bench<W> {
     fn algorithm(self) -> Algorithm {
         let kops = |of: fn(&Once) -> Duration| {
             let each = self.done.iter().map(|once| 1e-3 / of(once).as_secs_f64());
-            summary(each.collect())
+            summary(&each.collect::<Vec<_>>())
         };
-        let bytes = |of: fn(&Once) -> usize| {
-            summary(self.done.iter().map(|once| of(once) as f64).collect()).median as usize
-        };
+        // A signature of ECDSA is a byte shorter now and then.
+        let bytes = |of: fn(&Once) -> usize| self.done.iter().map(of).max().unwrap_or_default();
         Algorithm {
             name: self.work.name(),
             client_bytes: bytes(|once| once.client_bytes),
@@ -238,7 +237,7 @@ struct Signing {
 }
 
 impl Signing {
-    fn new(kind: crate::axes::Certificate) -> Result<Self, Failure> {
+    fn new(kind: Certificate) -> Result<Self, Failure> {
         let key = certificates::key(kind)?;
         let public_key = rcgen::PublicKeyData::der_bytes(&key).to_vec();
         let provider = default_provider();
@@ -247,7 +246,7 @@ impl Signing {
         let algorithms = provider.signature_verification_algorithms;
         let schemes: Vec<SignatureScheme> = algorithms.supported_schemes();
         let signer = signing.choose_scheme(&schemes);
-        let name = name_of(kind);
+        let name = kind.to_string();
         let signer = signer.ok_or_else(|| format!("rustls signs nothing with {name}"))?;
         let mut mapping = algorithms.mapping.iter();
         // The first is the one of TLS 1.3.

@@ -10,7 +10,7 @@ use hybriq::{Backend, Group, Identity, KeyExchange, Trust};
 use serde::{Deserialize, Serialize};
 
 use super::loopback::{Connected, connect};
-use super::{Mode, Outcome, Plan, args::name_of, measure, plan::SUITES};
+use super::{Mode, Outcome, Plan, measure, plan::SUITES};
 use crate::Failure;
 use crate::axes::Certificate;
 use crate::certificates;
@@ -140,7 +140,7 @@ impl Mutual {
             client.signature_scheme.or(server.signature_scheme)
         };
         Self {
-            certificate: name_of(kind),
+            certificate: kind.to_string(),
             client: client.name().to_owned(),
             server: server.name().to_owned(),
             signature: connected

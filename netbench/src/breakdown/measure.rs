@@ -15,7 +15,7 @@ use crate::certificates;
 use crate::results::Breakdown;
 
 /// How often each kind has its turn. Between turns caches hold what the others need.
-const TURNS: usize = 20;
+pub(super) const TURNS: usize = 20;
 
 /// A ticket is used once, and not every handshake gives a new one: at most one in between does.
 const ATTEMPTS: usize = 2;
@@ -52,6 +52,11 @@ pub(crate) fn measure(plans: &[Plan], iterations: usize, mut tick: impl FnMut())
     outcome
 }
 
+/// How many handshakes come before.
+pub(super) fn warm_up(iterations: usize) -> usize {
+    iterations.div_ceil(10)
+}
+
 /// How often `tick` of [`measure`] is called at most.
 pub(crate) fn turns(plans: &[Plan]) -> u64 {
     // s2n-tls has each role in a pair of its own.
@@ -76,7 +81,7 @@ impl<'a> Measured<'a> {
         let certificates = certificates::make(plan.certificate, plan.chain, plan.client_auth)?;
         let mut prepared = Vec::new();
         for ends in plan.ends(&certificates, left_out)? {
-            for _ in 0..iterations.div_ceil(10) {
+            for _ in 0..warm_up(iterations) {
                 once(plan, &ends, Watch::Messages)?;
             }
             prepared.push(Self {

@@ -250,7 +250,7 @@ fn every_suite_and_every_kind_of_certificate_works() {
             Some(suite.suite)
         );
     }
-    for certificate in certificates::KINDS {
+    for certificate in Certificate::ALL {
         let kind = Plan {
             certificate,
             ..plan(Group::X25519)

@@ -25,12 +25,15 @@ pub(crate) mod client;
 mod clock;
 mod connecting;
 mod datagrams;
+mod failing;
+mod making;
 mod mismatch;
 mod observer;
 mod ops;
 mod pattern;
 mod phase;
 mod plan;
+mod pooling;
 mod process;
 mod progress;
 mod recorder;
@@ -42,6 +45,7 @@ mod streams;
 mod tests;
 mod tickets;
 mod traffic;
+mod turns;
 
 use std::net::SocketAddr;
 

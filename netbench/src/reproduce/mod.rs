@@ -12,7 +12,14 @@ mod args;
 mod budget;
 mod document;
 mod experiments;
+mod idle_timeout;
+mod latency;
+mod measure;
 mod page;
+mod pool;
+mod rate;
+mod resumption;
+mod reuse;
 mod section;
 
 use std::process::ExitCode;
@@ -37,7 +44,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     reproduction.write(&out)?;
     for (index, (experiment, budget)) in chosen.iter().zip(budgets).enumerate() {
         announce(index, chosen.len(), experiment);
-        let section = match (experiment.run)(&budget).await {
+        let section = match (experiment.run)(experiment, &budget).await {
             Ok(section) => section,
             Err(failure) => Section::failed(experiment, failure.as_ref()),
         };

@@ -75,7 +75,7 @@ pub(crate) struct About {
 }
 
 /// One cell of the matrix.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CellResult {
     pub(crate) cell: Cell,
     /// What distinguishes it from the other cells: the values of the axes that vary.

@@ -9,16 +9,17 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 use super::{Outputs, Place, Request};
-use crate::Failure;
 use crate::axes::Axes;
 use crate::drivers::Transport;
 use crate::links::Links;
 use crate::remote::RemoteArgs;
 use crate::scenario::{Template, bundled};
+use crate::{Failure, breakdown};
 
 /// What `netbench run` is to do.
 pub(crate) enum Run {
     Scenario(Box<Request>),
+    HandshakeBreakdown(Box<breakdown::Args>),
     Links(Links),
 }
 
@@ -168,10 +169,12 @@ impl Subcommand for Run {
         let command = scenarios.fold(command, |command, template| {
             command.subcommand(command_for(template.name(), &template))
         });
-        let links = Links::augment_args(
-            Command::new("links").about("Downloads over emulated links, ours beside other stacks'"),
-        );
+        let links = Links::augment_args(Command::new("links"))
+            .about("Downloads over emulated links, ours beside other stacks'");
+        let handshakes = breakdown::Args::augment_args(Command::new("handshake-breakdown"))
+            .about("Where a handshake's time goes: each TLS message and operation, in one process");
         command
+            .subcommand(handshakes)
             .subcommand(links)
             .subcommand_required(true)
             .arg_required_else_help(true)
@@ -197,6 +200,10 @@ impl FromArgMatches for Run {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         match matches.subcommand() {
             Some(("links", links)) => Ok(Self::Links(Links::from_arg_matches(links)?)),
+            Some(("handshake-breakdown", own)) => {
+                let args = breakdown::Args::from_arg_matches(own)?;
+                Ok(Self::HandshakeBreakdown(Box::new(args)))
+            }
             Some((scenario, own)) => {
                 let template = Template::load(scenario).map_err(refuse)?;
                 if has_subcommand_of_its_own(scenario) {
@@ -231,9 +238,7 @@ fn refuse(failure: Failure) -> clap::Error {
 
 /// The command for one scenario, with a flag for each of its parameters.
 fn command_for(name: &str, template: &Template) -> Command {
-    let mut command = Command::new(name.to_owned())
-        .about(template.description().to_owned())
-        .after_help(ABOUT_VALUES);
+    let mut command = Command::new(name.to_owned());
     command = template.params().iter().fold(command, |command, param| {
         let help = format!("{} [default: {}]", capitalized(&param.help), param.default);
         let mut names = spellings(&param.name);
@@ -264,6 +269,8 @@ fn command_for(name: &str, template: &Template) -> Command {
         command.arg(arg.help_heading("Axes"))
     });
     Common::augment_args(command)
+        .about(template.description().to_owned())
+        .after_help(ABOUT_VALUES)
 }
 
 /// Names with dashes and with underscores. The first is shown.

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::Failure;
 use crate::results::Results;
+use crate::{Failure, charts, csv, page};
 
 /// Where results go beside the terminal.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Outputs {
 
 impl Outputs {
     /// Whether all of them can be written, before anything is measured in vain.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         let files = [
             ("--json", &self.json),
             ("--csv", &self.csv),
@@ -48,9 +48,18 @@ impl Outputs {
     }
 
     /// Writes all files.
-    pub(super) fn write(&self, results: &Results) -> Result<(), Failure> {
+    pub(crate) fn write(&self, results: &Results) -> Result<(), Failure> {
         if let Some(path) = &self.json {
             write_json(path, results)?;
+        }
+        if let Some(path) = &self.csv {
+            csv::write(results, path)?;
+        }
+        if let Some(path) = &self.html {
+            page::write(results, path)?;
+        }
+        if let Some(folder) = &self.charts {
+            charts::write_all(results, folder)?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::interrupt::INTERRUPTED;
 use super::live::Live;
 use super::matrix::Planned;
 use super::repetition::Measured;
@@ -21,7 +22,6 @@ pub(super) struct Record {
     /// Failures that were not told yet, because nothing has succeeded yet: where nothing ever
     /// does, one of them stands for all.
     untold: Vec<(String, String)>,
-    has_succeeded: bool,
 }
 
 #[derive(Default)]
@@ -74,7 +74,6 @@ impl Record {
             results,
             cells: plan.iter().map(state).collect(),
             untold: Vec::new(),
-            has_succeeded: false,
         })
     }
 
@@ -140,20 +139,25 @@ impl Record {
         };
         let Some(failure) = failure else {
             state.succeeded += 1;
-            self.has_succeeded = true;
             self.tell(live);
             return;
         };
+        if failure == INTERRUPTED {
+            return;
+        }
         state.failed += 1;
         let name = result.name.clone();
         self.results.problems.push(format!("{name}: {failure}"));
         self.untold.push((name, failure));
-        if self.has_succeeded {
-            self.tell(live);
-        }
+        self.tell(live);
     }
 
-    fn tell(&mut self, live: &Live) {
+    /// Tells what was held back, where anything was measured.
+    pub(super) fn tell(&mut self, live: &Live) {
+        let cells = &self.results.cells;
+        if cells.iter().all(|cell| cell.repetitions.is_empty()) {
+            return;
+        }
         for (name, failure) in self.untold.drain(..) {
             live.say(&format!("{name}: {failure}"));
         }
@@ -173,7 +177,7 @@ impl Record {
         self.results.complete = self.results.problems.is_empty() && !was_interrupted;
         self.results.problems.extend(problems);
         if was_interrupted {
-            self.results.problems.push("interrupted".to_owned());
+            self.results.problems.push(INTERRUPTED.to_owned());
         }
         Ok(self.results)
     }

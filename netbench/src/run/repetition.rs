@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::time::{Instant as Deadline, timeout, timeout_at};
 
 use super::combine::{combine, total};
-use super::interrupt::Interrupt;
+use super::interrupt::{INTERRUPTED, Interrupt};
 use super::place::{Elsewhere, Place};
 use super::processes::{Heard, Processes};
 use super::waits::{servers, wait_for};
@@ -69,7 +69,7 @@ impl Task<'_> {
         let mut processes = Processes::default();
         let begun = tokio::select! {
             prepared = self.prepare(&mut processes) => prepared?,
-            () = self.interrupt.asked() => return Err("interrupted".into()),
+            () = self.interrupt.asked() => return Err(INTERRUPTED.into()),
         };
         let patience = wait_for(self.scenario);
         let mut measurement = Measurement::new(&mut processes, patience, self.place.patience());
@@ -257,7 +257,7 @@ impl<'a> Measurement<'a> {
                 heard = timeout_at(deadline, self.processes.next()) => {
                     heard.map_err(|_| self.stalled())??
                 }
-                () = interrupt.asked() => return Err("interrupted".into()),
+                () = interrupt.asked() => return Err(INTERRUPTED.into()),
             };
             self.note(heard)?;
             let all = total(self.progress.values());

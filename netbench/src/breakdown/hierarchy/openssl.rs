@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::Verified;
 use crate::Failure;
 use crate::axes::Certificate;
-use crate::breakdown::args::name_of;
 use crate::drivers::Certificates;
 
 const NEEDED: (u32, u32) = (3, 5);
@@ -30,7 +29,7 @@ pub(super) fn verify(kind: Certificate, certificates: &Certificates) -> Verified
     };
     let (valid, detail) = outcome.unwrap_or_else(|failure| (None, failure.to_string()));
     Verified {
-        certificate: name_of(kind),
+        certificate: kind.to_string(),
         by: "OpenSSL".to_owned(),
         valid,
         detail,

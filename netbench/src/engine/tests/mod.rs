@@ -5,10 +5,11 @@ mod loopback;
 mod open_loop;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::LocalSet;
 
 use super::client::Client;
 use super::{
@@ -18,7 +19,7 @@ use super::{
 use crate::axes::Cell;
 use crate::drivers::{Certificates, Driver, Setup, Transport};
 use crate::results::{KindResult, Repetition};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Template};
 
 /// What came of a scenario.
 struct Played {
@@ -45,11 +46,12 @@ impl Played {
 
 /// A scenario with one client that does this, and these phases.
 fn scenario(phases: &str, ops: &str) -> Scenario {
-    serde_json::from_str(&format!(
+    let text = format!(
         r#"{{"netbench": 1, "name": "test", "phases": {phases},
             "clients": [{{"name": "client", "ops": {ops}}}]}}"#
-    ))
-    .unwrap()
+    );
+    let template = Template::parse("test", &text).unwrap();
+    template.resolve(&BTreeMap::new()).unwrap()
 }
 
 fn setup(cell: Cell) -> Setup {

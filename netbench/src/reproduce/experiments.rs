@@ -3,8 +3,12 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use super::{Budget, Section};
+use super::{Budget, Section, algorithms, breakdown, hierarchy, negotiation};
 use crate::Failure;
+
+const fn minutes(count: u64) -> Duration {
+    Duration::from_secs(60 * count)
+}
 
 /// A section to come.
 pub(super) type Running<'a> = Pin<Box<dyn Future<Output = Result<Section, Failure>> + 'a>>;
@@ -26,9 +30,38 @@ pub(crate) struct Experiment {
 /// All of them, in the order of the report. A new one is a file beside this and a line here:
 ///
 /// ```text
-/// Experiment { id: "rate", title: "…", weight: 20, full: MINUTE * 30, run: |budget| Box::pin(rate::run(budget)) },
+/// Experiment { id: "rate", title: "…", weight: 20, full: minutes(30), run: |budget| Box::pin(rate::run(budget)) },
 /// ```
-pub(super) const ALL: &[Experiment] = &[];
+pub(super) const ALL: &[Experiment] = &[
+    Experiment {
+        id: "breakdown",
+        title: "Where a TLS 1.3 handshake's time goes",
+        weight: 8,
+        full: minutes(5),
+        run: |budget| Box::pin(breakdown::run(budget)),
+    },
+    Experiment {
+        id: "algorithms",
+        title: "What the algorithms cost",
+        weight: 4,
+        full: minutes(2),
+        run: |budget| Box::pin(algorithms::run(budget)),
+    },
+    Experiment {
+        id: "negotiation",
+        title: "Which group is negotiated",
+        weight: 2,
+        full: minutes(1),
+        run: |budget| Box::pin(negotiation::run(budget)),
+    },
+    Experiment {
+        id: "ml-dsa",
+        title: "ML-DSA certificates and mutual TLS",
+        weight: 4,
+        full: minutes(2),
+        run: |budget| Box::pin(hierarchy::run(budget)),
+    },
+];
 
 /// The experiments of these ids, in the order of the list; without ids all of them.
 pub(super) fn choose(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {

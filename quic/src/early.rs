@@ -231,6 +231,18 @@ impl EarlyConnection {
     /// # Cancel safety
     /// Dropping the future gives the handshake up, unless streams of it are left.
     pub async fn established(self) -> Result<(Connection, EarlyData), ConnectError> {
+        self.complete().await
+    }
+
+    /// As [`established`](Self::established), for those who still wait for something of the early
+    /// connection: it goes on as it is.
+    ///
+    /// # Errors
+    /// The handshake failed, or the connection was handed out before.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn complete(&self) -> Result<(Connection, EarlyData), ConnectError> {
         let (handle, handshake) = poll_fn(|cx| self.attempt.poll(cx)).await?;
         let early_data = handshake.early_data;
         Ok((Connection::new(handle, handshake), early_data))

@@ -112,6 +112,33 @@ async fn early_streams_come_with_the_connection_where_nobody_asks_earlier() {
 }
 
 #[tokio::test]
+async fn who_waits_for_an_early_stream_still_gets_it_once_the_handshake_is_complete() {
+    let server = Endpoint::server("127.0.0.1:0", early_server()).unwrap();
+    let client = early_client();
+    visit(&client, &server).await;
+
+    let early = come_again(&client, &server).await;
+    let connecting = soon(server.accept()).await.unwrap().accept();
+    let served = soon(connecting.early()).await.unwrap();
+    let (stream, complete, asked) = soon(async {
+        tokio::join!(served.accept_uni(), served.complete(), async {
+            let (connection, _) = early.established().await.unwrap();
+            let mut send = connection.open_uni().await.unwrap();
+            send.write_all(b"late").await.unwrap();
+            send.finish();
+            connection
+        })
+    })
+    .await;
+    let (connection, _) = complete.unwrap();
+    assert!(connection.handshake().resumed);
+    let mut stream = stream.unwrap().unwrap();
+    assert_eq!(soon(stream.read_to_end(100)).await.unwrap(), b"late");
+    assert!(served.complete().await.is_err(), "it is handed out once");
+    drop(asked);
+}
+
+#[tokio::test]
 async fn refused_streams_fail_and_their_ids_are_used_anew() {
     let first = Endpoint::server("127.0.0.1:0", early_server()).unwrap();
     let client = early_client();

@@ -21,6 +21,8 @@ pub(crate) fn driver(name: &str) -> Result<Box<dyn Driver>, Failure> {
         #[cfg(feature = "quinn")]
         "quinn" => Ok(Box::new(super::quinn::Quinn)),
         "tcp-tls" => Ok(Box::new(TcpTls)),
+        #[cfg(feature = "s2n-quic")]
+        "s2n-quic" => Ok(Box::new(super::s2n_quic::S2nQuic)),
         _ => Err(missing(name).into()),
     }
 }

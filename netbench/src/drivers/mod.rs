@@ -10,9 +10,11 @@ mod list;
 mod quinn;
 mod rustls_config;
 mod rustls_watch;
+#[cfg(feature = "s2n-quic")]
+mod s2n_quic;
+mod tcp_tls;
 #[cfg_attr(not(feature = "quinn"), expect(dead_code, reason = "for features"))]
 mod udp;
-mod tcp_tls;
 
 use std::net::SocketAddr;
 use std::pin::Pin;

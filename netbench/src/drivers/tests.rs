@@ -273,7 +273,11 @@ fn both_ends_count_the_same_datagrams() {
             exchange(&*client, &*server).await;
             close(&*client, &*server).await;
             // What was sent last may still be in the server's socket.
-            let received = || pair.listener.traffic().map(|traffic| traffic.received_bytes);
+            let received = || {
+                pair.listener
+                    .traffic()
+                    .map(|traffic| traffic.received_bytes)
+            };
             let sent = pair.connector.traffic().map(|traffic| traffic.sent_bytes);
             yield_until(|| received() == sent).await;
             let (ours, theirs) = (pair.connector.traffic(), pair.listener.traffic());

@@ -82,10 +82,11 @@ impl Client {
     async fn warm_up(&self, orders: &mut Orders) -> Result<FromClient, Failure> {
         let amount = self.spec.scenario.phases.warm_up;
         let phase = Phase::new(amount.connections);
+        // Where scripts go on until the measurement ends, the warm-up has to end too.
+        let limit = amount.time.or(self.spec.scenario.phases.measure);
         if amount.connections.is_some() || amount.time.is_some() {
             let mut progress = Progressing::none();
-            self.play(&phase, amount.time, orders, &mut progress)
-                .await?;
+            self.play(&phase, limit, orders, &mut progress).await?;
         }
         if phase.was_interrupted() {
             return Ok(stopped("in the warm-up"));

@@ -15,8 +15,15 @@ mod budget;
 mod document;
 mod experiments;
 mod hierarchy;
+mod idle_timeout;
+mod latency;
+mod measure;
 mod negotiation;
 mod page;
+mod pool;
+mod rate;
+mod resumption;
+mod reuse;
 mod section;
 
 use std::process::ExitCode;
@@ -41,7 +48,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     reproduction.write(&out)?;
     for (index, (experiment, budget)) in chosen.iter().zip(budgets).enumerate() {
         announce(index, chosen.len(), experiment);
-        let section = match (experiment.run)(&budget).await {
+        let section = match (experiment.run)(experiment, &budget).await {
             Ok(section) => section,
             Err(failure) => Section::failed(experiment, failure.as_ref()),
         };

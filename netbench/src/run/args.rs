@@ -2,7 +2,6 @@
 //! one takes.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -10,15 +9,17 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 use super::{Outputs, Place, Request};
-use crate::Failure;
 use crate::axes::Axes;
 use crate::drivers::Transport;
 use crate::links::Links;
+use crate::remote::RemoteArgs;
 use crate::scenario::{Template, bundled};
+use crate::{Failure, breakdown};
 
 /// What `netbench run` is to do.
 pub(crate) enum Run {
     Scenario(Box<Request>),
+    HandshakeBreakdown(Box<breakdown::Args>),
     Links(Links),
 }
 
@@ -40,12 +41,6 @@ struct Common {
     /// Where servers listen; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     listen: SocketAddr,
-
-    /// Takes a server that `netbench server` offers elsewhere, in place of starting one here.
-    /// Repeatable, for scenarios with several servers. Default: SERVER_0, SERVER_1, … of the
-    /// environment.
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "listen")]
-    server: Vec<String>,
 
     /// Bytes of the UDP payloads after the handshake, both ends: 1200 to 65507, the most that UDP
     /// over IPv4 carries. Default: the stack's.
@@ -72,6 +67,13 @@ struct Common {
     /// Also writes each chart to this folder, as SVG and PNG.
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     charts: Option<PathBuf>,
+
+    /// Prints all that was measured as one line of JSON, in place of the table.
+    #[arg(long, help_heading = "Output")]
+    print_json: bool,
+
+    #[command(flatten)]
+    remote: RemoteArgs,
 }
 
 /// A flag for an axis.
@@ -167,10 +169,12 @@ impl Subcommand for Run {
         let command = scenarios.fold(command, |command, template| {
             command.subcommand(command_for(template.name(), &template))
         });
-        let links = Links::augment_args(
-            Command::new("links").about("Downloads over emulated links, ours beside other stacks'"),
-        );
+        let links = Links::augment_args(Command::new("links"))
+            .about("Downloads over emulated links, ours beside other stacks'");
+        let handshakes = breakdown::Args::augment_args(Command::new("handshake-breakdown"))
+            .about("Where a handshake's time goes: each TLS message and operation, in one process");
         command
+            .subcommand(handshakes)
             .subcommand(links)
             .subcommand_required(true)
             .arg_required_else_help(true)
@@ -196,6 +200,10 @@ impl FromArgMatches for Run {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         match matches.subcommand() {
             Some(("links", links)) => Ok(Self::Links(Links::from_arg_matches(links)?)),
+            Some(("handshake-breakdown", own)) => {
+                let args = breakdown::Args::from_arg_matches(own)?;
+                Ok(Self::HandshakeBreakdown(Box::new(args)))
+            }
             Some((scenario, own)) => {
                 let template = Template::load(scenario).map_err(refuse)?;
                 if has_subcommand_of_its_own(scenario) {
@@ -230,9 +238,7 @@ fn refuse(failure: Failure) -> clap::Error {
 
 /// The command for one scenario, with a flag for each of its parameters.
 fn command_for(name: &str, template: &Template) -> Command {
-    let mut command = Command::new(name.to_owned())
-        .about(template.description().to_owned())
-        .after_help(ABOUT_VALUES);
+    let mut command = Command::new(name.to_owned());
     command = template.params().iter().fold(command, |command, param| {
         let help = format!("{} [default: {}]", capitalized(&param.help), param.default);
         let mut names = spellings(&param.name);
@@ -263,6 +269,8 @@ fn command_for(name: &str, template: &Template) -> Command {
         command.arg(arg.help_heading("Axes"))
     });
     Common::augment_args(command)
+        .about(template.description().to_owned())
+        .after_help(ABOUT_VALUES)
 }
 
 /// Names with dashes and with underscores. The first is shown.
@@ -342,13 +350,17 @@ fn request(template: Template, matches: &ArgMatches) -> Result<Run, clap::Error>
             named.insert(axis);
         }
     }
+    let place = match common.remote.remote(&template).map_err(refuse)? {
+        Some(remote) => Place::Agents(remote),
+        None => Place::Here(common.listen),
+    };
     Ok(Run::Scenario(Box::new(Request {
         template,
         axes,
         named,
         repetitions: common.repetitions,
         clients: common.clients,
-        place: place(&common),
+        place,
         transport: Transport {
             datagram_size: common.datagram_size,
             congestion: common.congestion,
@@ -359,21 +371,7 @@ fn request(template: Template, matches: &ArgMatches) -> Result<Run, clap::Error>
             csv: common.csv,
             html: common.html,
             charts: common.charts,
+            print_json: common.print_json,
         },
     })))
-}
-
-fn place(common: &Common) -> Place {
-    let servers = if common.server.is_empty() {
-        (0..)
-            .map_while(|number| env::var(format!("SERVER_{number}")).ok())
-            .collect()
-    } else {
-        common.server.clone()
-    };
-    if servers.is_empty() {
-        Place::Here(common.listen)
-    } else {
-        Place::Agents(servers)
-    }
 }

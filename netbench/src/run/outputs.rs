@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::Failure;
 use crate::results::Results;
+use crate::{Failure, charts, csv, page};
 
 /// Where results go beside the terminal.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +14,8 @@ pub(crate) struct Outputs {
     pub(crate) csv: Option<PathBuf>,
     pub(crate) html: Option<PathBuf>,
     pub(crate) charts: Option<PathBuf>,
+    /// Prints the JSON on one line, in place of the table.
+    pub(crate) print_json: bool,
 }
 
 impl Outputs {
@@ -49,6 +51,15 @@ impl Outputs {
     pub(crate) fn write(&self, results: &Results) -> Result<(), Failure> {
         if let Some(path) = &self.json {
             write_json(path, results)?;
+        }
+        if let Some(path) = &self.csv {
+            csv::write(results, path)?;
+        }
+        if let Some(path) = &self.html {
+            page::write(results, path)?;
+        }
+        if let Some(folder) = &self.charts {
+            charts::write_all(results, folder)?;
         }
         Ok(())
     }

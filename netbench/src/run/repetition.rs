@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::time::{Instant as Deadline, timeout, timeout_at};
 
 use super::combine::{combine, total};
-use super::interrupt::Interrupt;
-use super::place::Place;
+use super::interrupt::{INTERRUPTED, Interrupt};
+use super::place::{Elsewhere, Place};
 use super::processes::{Heard, Processes};
 use super::waits::{servers, wait_for};
 use crate::Failure;
@@ -42,6 +42,21 @@ pub(super) struct Measured {
     pub(super) repetition: Repetition,
     /// The first connection that failed at the server, in words.
     pub(super) server_error: Option<String>,
+    /// Of servers on other hosts.
+    pub(super) servers: Vec<Machine>,
+}
+
+/// When a measurement began, and where.
+struct Begun {
+    started_ms: f64,
+    unix_ms: f64,
+    servers: Vec<Elsewhere>,
+}
+
+impl Begun {
+    fn round(&self) -> Option<u64> {
+        self.servers.first().map(|server| server.round)
+    }
 }
 
 /// How long the end of the last connection may take to be reported.
@@ -52,15 +67,18 @@ impl Task<'_> {
     /// the failure.
     pub(super) async fn run(&self, progress: impl FnMut(&Progress)) -> Result<Measured, Failure> {
         let mut processes = Processes::default();
-        let started_ms = tokio::select! {
+        let begun = tokio::select! {
             prepared = self.prepare(&mut processes) => prepared?,
-            () = self.interrupt.asked() => return Err("interrupted".into()),
+            () = self.interrupt.asked() => return Err(INTERRUPTED.into()),
         };
-        let mut measurement = Measurement::new(&mut processes, wait_for(self.scenario));
+        let patience = wait_for(self.scenario);
+        let mut measurement = Measurement::new(&mut processes, patience, self.place.patience());
         let error = measurement.watch(self.interrupt, progress).await.err();
         let mut measured = measurement.finish(self.scenario.phases.drain).await;
         let repetition = &mut measured.repetition;
-        repetition.started_ms = started_ms;
+        repetition.started_ms = begun.started_ms;
+        repetition.unix_ms = begun.unix_ms;
+        repetition.round = self.place.fleet().and(begun.round());
         if let Some(error) = error {
             if repetition.completed() + repetition.failed() == 0 {
                 return Err(error);
@@ -70,24 +88,34 @@ impl Task<'_> {
         if repetition.error.is_none() || self.interrupt.is_asked() {
             repetition.metrics = repetition.figures();
         }
+        measured.servers = begun
+            .servers
+            .into_iter()
+            .map(|server| server.machine)
+            .collect();
         Ok(measured)
     }
 
     /// Starts all processes, warms them up, and begins to measure; returns when.
-    async fn prepare(&self, processes: &mut Processes) -> Result<f64, Failure> {
-        let mut addresses = Vec::new();
+    async fn prepare(&self, processes: &mut Processes) -> Result<Begun, Failure> {
+        let (mut addresses, mut elsewhere) = (Vec::new(), Vec::new());
+        let mut certificates = self.client_certificates();
         for index in 0..servers(self.scenario) {
-            let (server, host) = self.place.server(index).await?;
-            let address = processes.serve(server, &self.server_spec()).await?;
-            let address = host.reached_at(address);
+            let spec = self.server_spec();
+            let server = self.place.serve(index, &spec, &certificates).await?;
+            processes.add_server(server.process);
+            if let Some(server) = server.elsewhere {
+                certificates = server.certificates.clone();
+                elsewhere.push(server);
+            }
             addresses.push(match self.cell.link.as_str() {
-                "" => address,
-                link => processes.link(link, self.seed, address).await?,
+                "" => server.address,
+                link => processes.link(link, self.seed, server.address).await?,
             });
         }
         for number in 0..self.scenario.clients.len() * self.clients {
             let client = self.place.client()?;
-            let spec = self.client_spec(number, &addresses);
+            let spec = self.client_spec(number, &addresses, &certificates);
             processes.drive(client, &spec).await?;
         }
         let connections = self.warm_up(processes).await?;
@@ -95,7 +123,7 @@ impl Task<'_> {
         let after = if addresses.len() == 1 { connections } else { 0 };
         processes.tell_servers(&ToServer::Measure { after }).await?;
         for _ in 0..processes.servers.len() {
-            match timeout(REPORT, processes.next())
+            match timeout(REPORT + self.place.patience(), processes.next())
                 .await
                 .map_err(|_| silent())??
             {
@@ -103,9 +131,14 @@ impl Task<'_> {
                 _ => return Err(out_of_turn()),
             }
         }
-        let started = self.started.elapsed().as_secs_f64() * 1e3;
+        let started_ms = self.started.elapsed().as_secs_f64() * 1e3;
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
         processes.tell_clients(&ToClient::Measure).await?;
-        Ok(started)
+        Ok(Begun {
+            started_ms,
+            unix_ms: since_1970.unwrap_or_default().as_secs_f64() * 1e3,
+            servers: elsewhere,
+        })
     }
 
     /// Has the clients do their warm-up; returns the connections it took.
@@ -146,15 +179,24 @@ impl Task<'_> {
         }
     }
 
-    fn client_spec(&self, number: usize, servers: &[SocketAddr]) -> ClientSpec {
+    fn client_certificates(&self) -> Certificates {
+        Certificates {
+            server_key: String::new(),
+            server_chain: String::new(),
+            ..self.certificates.clone()
+        }
+    }
+
+    fn client_spec(
+        &self,
+        number: usize,
+        servers: &[SocketAddr],
+        certificates: &Certificates,
+    ) -> ClientSpec {
         ClientSpec {
             core: self.machine.core_of_client(number),
             servers: servers.to_vec(),
-            setup: self.setup(Certificates {
-                server_key: String::new(),
-                server_chain: String::new(),
-                ..self.certificates.clone()
-            }),
+            setup: self.setup(certificates.clone()),
             scenario: self.scenario.clone(),
             client: number % self.scenario.clients.len().max(1),
             sample_ms: sample_ms(self.scenario.phases.measure),
@@ -183,16 +225,19 @@ struct Measurement<'a> {
     processes: &'a mut Processes,
     /// How long nothing may succeed.
     patience: Duration,
+    /// How much longer servers may take to report.
+    of_servers: Duration,
     progress: BTreeMap<usize, Progress>,
     clients: BTreeMap<usize, Repetition>,
     servers: Vec<ServerReport>,
 }
 
 impl<'a> Measurement<'a> {
-    fn new(processes: &'a mut Processes, patience: Duration) -> Self {
+    fn new(processes: &'a mut Processes, patience: Duration, of_servers: Duration) -> Self {
         Self {
             processes,
             patience,
+            of_servers,
             progress: BTreeMap::new(),
             clients: BTreeMap::new(),
             servers: Vec::new(),
@@ -212,7 +257,7 @@ impl<'a> Measurement<'a> {
                 heard = timeout_at(deadline, self.processes.next()) => {
                     heard.map_err(|_| self.stalled())??
                 }
-                () = interrupt.asked() => return Err("interrupted".into()),
+                () = interrupt.asked() => return Err(INTERRUPTED.into()),
             };
             self.note(heard)?;
             let all = total(self.progress.values());
@@ -286,7 +331,7 @@ impl<'a> Measurement<'a> {
         for server in &mut self.processes.servers {
             server.tell_if_there(&ToServer::Stop { after }).await;
         }
-        let _ = timeout(drain + REPORT, self.await_servers()).await;
+        let _ = timeout(drain + REPORT + self.of_servers, self.await_servers()).await;
         let missing = self.processes.servers.len() - self.servers.len();
         let server_error = self
             .servers
@@ -301,6 +346,7 @@ impl<'a> Measurement<'a> {
         Measured {
             repetition,
             server_error,
+            servers: Vec::new(),
         }
     }
 

@@ -1,45 +1,102 @@
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hybriq::{
-    ConnectError, ConnectionError, EarlyData, ReadError, RecvStream, SendDatagramError, SendStream,
-    WriteError,
+    ConnectError, ConnectionError, EarlyConnection, EarlyData, EarlyError, ReadError, RecvStream,
+    SendDatagramError, SendStream, WriteError,
 };
+
+use tokio::sync::watch;
 
 use super::super::{
     Answer, Connection, Negotiated, Reader, Stats, Traffic, Writer, failures, yield_until,
 };
 use crate::outcome::{Failed, Kind};
 
-/// A connection whose handshake is complete.
+/// A connection, perhaps still in its handshake.
 pub(super) struct Opened {
-    connection: hybriq::Connection,
+    /// Where data may pass before the handshake is complete.
+    early: Option<EarlyConnection>,
+    connection: OnceCell<hybriq::Connection>,
+    /// How the handshake ended, once it did.
+    outcome: watch::Sender<Option<Result<(), Failed>>>,
     /// What was sent when this end closed it.
     sent_at_close: Cell<Option<u64>>,
+    /// The code it is to be closed with as soon as it can be.
+    close_with: Cell<Option<u64>>,
 }
 
 impl Opened {
     pub(super) fn begin(
         connecting: hybriq::Connecting,
-        _early: bool,
+        early: bool,
     ) -> Pin<Box<dyn Future<Output = Result<Rc<dyn Connection>, Failed>>>> {
         Box::pin(async move {
+            let connecting = if early {
+                match connecting.early().await {
+                    Ok(early) => return Ok(Self::early(early) as Rc<dyn Connection>),
+                    Err(connecting) => connecting,
+                }
+            } else {
+                connecting
+            };
             let connection = connecting.await.map_err(failed_to_connect)?;
-            Ok(Rc::new(Self {
-                connection,
-                sent_at_close: Cell::new(None),
-            }) as Rc<dyn Connection>)
+            Ok(Rc::new(Self::new(None, OnceCell::from(connection))) as Rc<dyn Connection>)
         })
+    }
+
+    fn new(early: Option<EarlyConnection>, connection: OnceCell<hybriq::Connection>) -> Self {
+        Self {
+            outcome: watch::Sender::new(connection.get().map(|_| Ok(()))),
+            early,
+            connection,
+            sent_at_close: Cell::default(),
+            close_with: Cell::default(),
+        }
+    }
+
+    fn early(early: EarlyConnection) -> Rc<Self> {
+        let opened = Rc::new(Self::new(Some(early), OnceCell::new()));
+        let completing = Rc::clone(&opened);
+        tokio::task::spawn_local(async move {
+            let outcome = completing.complete().await;
+            completing.outcome.send_replace(Some(outcome));
+        });
+        opened
+    }
+
+    async fn complete(&self) -> Result<(), Failed> {
+        let Some(early) = &self.early else {
+            return Ok(());
+        };
+        let (connection, early_data) = early.complete().await.map_err(failed_to_connect)?;
+        let _ = self.connection.set(connection);
+        if let Some(code) = self.close_with.get() {
+            Connection::close(self, code);
+        }
+        if early_data == EarlyData::Rejected {
+            return Err(early_data_rejected());
+        }
+        Ok(())
+    }
+
+    /// Waits until the handshake is complete.
+    async fn wait(&self) -> Result<&hybriq::Connection, Failed> {
+        let mut outcome = self.outcome.subscribe();
+        let ended = outcome.wait_for(Option::is_some).await;
+        ended.map_err(Failed::other)?.clone().transpose()?;
+        let connection = self.connection.get();
+        connection.ok_or_else(|| Failed::other("the handshake did not end"))
     }
 }
 
 impl Connection for Opened {
     fn established(&self) -> Answer<'_, Negotiated> {
         Box::pin(async {
-            let handshake = self.connection.handshake();
+            let handshake = self.wait().await?.handshake();
             Ok(Negotiated {
                 group: handshake.key_exchange.group.to_string(),
                 hello_retry: Some(handshake.key_exchange.hello_retry),
@@ -54,37 +111,51 @@ impl Connection for Opened {
     }
 
     fn open_bidi(&self) -> Answer<'_, (Box<dyn Writer>, Box<dyn Reader>)> {
-        Box::pin(async { Ok(both(self.connection.open_bidi().await.map_err(ended)?)) })
+        Box::pin(async {
+            Ok(both(match &self.early {
+                Some(early) => early.open_bidi().await.map_err(early_ended)?,
+                None => self.wait().await?.open_bidi().await.map_err(ended)?,
+            }))
+        })
     }
 
     fn open_uni(&self) -> Answer<'_, Box<dyn Writer>> {
         Box::pin(async {
-            let stream = self.connection.open_uni().await.map_err(ended)?;
+            let stream = match &self.early {
+                Some(early) => early.open_uni().await.map_err(early_ended)?,
+                None => self.wait().await?.open_uni().await.map_err(ended)?,
+            };
             Ok(Box::new(stream) as Box<dyn Writer>)
         })
     }
 
     fn accept_bidi(&self) -> Answer<'_, Option<(Box<dyn Writer>, Box<dyn Reader>)>> {
         Box::pin(async {
-            Ok(self
-                .connection
-                .accept_bidi()
-                .await
-                .map_err(ended)?
-                .map(both))
+            let streams = match &self.early {
+                Some(early) => early.accept_bidi().await.map_err(early_ended)?,
+                None => self.wait().await?.accept_bidi().await.map_err(ended)?,
+            };
+            Ok(streams.map(both))
         })
     }
 
     fn accept_uni(&self) -> Answer<'_, Option<Box<dyn Reader>>> {
         Box::pin(async {
-            let stream = self.connection.accept_uni().await.map_err(ended)?;
+            let stream = match &self.early {
+                Some(early) => early.accept_uni().await.map_err(early_ended)?,
+                None => self.wait().await?.accept_uni().await.map_err(ended)?,
+            };
             Ok(stream.map(|stream| Box::new(stream) as Box<dyn Reader>))
         })
     }
 
     fn send_datagram(&self, data: Bytes) -> Answer<'_, ()> {
         Box::pin(async move {
-            let sent = self.connection.send_datagram_wait(data).await;
+            let sent = match (&self.early, self.connection.get()) {
+                // Until then there is room.
+                (Some(early), None) => early.send_datagram(data),
+                _ => self.wait().await?.send_datagram_wait(data).await,
+            };
             sent.map_err(|error| match error {
                 SendDatagramError::Connection(error) => ended(error),
                 SendDatagramError::ZeroRttRejected => early_data_rejected(),
@@ -94,11 +165,19 @@ impl Connection for Opened {
     }
 
     fn receive_datagram(&self) -> Answer<'_, Option<Bytes>> {
-        Box::pin(async { self.connection.recv_datagram().await.map_err(ended) })
+        Box::pin(async {
+            match &self.early {
+                Some(early) => early.recv_datagram().await.map_err(early_ended),
+                None => self.wait().await?.recv_datagram().await.map_err(ended),
+            }
+        })
     }
 
     fn stats(&self) -> Stats {
-        let stats = self.connection.stats();
+        let Some(connection) = self.connection.get() else {
+            return Stats::default();
+        };
+        let stats = connection.stats();
         Stats {
             traffic: Some(Traffic {
                 sent_datagrams: stats.datagrams_sent,
@@ -113,7 +192,8 @@ impl Connection for Opened {
     }
 
     fn server_name(&self) -> Option<String> {
-        self.connection.handshake().server_name.clone()
+        let connection = self.connection.get()?;
+        connection.handshake().server_name.clone()
     }
 
     fn has_ticket(&self) -> bool {
@@ -121,16 +201,25 @@ impl Connection for Opened {
     }
 
     fn close(&self, code: u64) {
-        let sent = self.connection.stats().datagrams_sent;
+        let Some(connection) = self.connection.get() else {
+            self.close_with.set(Some(code));
+            return;
+        };
+        let sent = connection.stats().datagrams_sent;
         self.sent_at_close.set(Some(sent));
-        self.connection.close(code, b"");
+        connection.close(code, b"");
     }
 
     fn closed(&self) -> Answer<'_, ()> {
         Box::pin(async {
-            let reason = self.connection.closed().await;
+            let connection = match self.wait().await {
+                Err(failed) if failed.kind != Kind::EarlyDataRejected => return Err(failed),
+                Ok(connection) => connection,
+                Err(failed) => self.connection.get().ok_or(failed)?,
+            };
+            let reason = connection.closed().await;
             if let Some(sent) = self.sent_at_close.get() {
-                yield_until(|| self.connection.stats().datagrams_sent > sent).await;
+                yield_until(|| connection.stats().datagrams_sent > sent).await;
             }
             if reason.is_clean() {
                 Ok(())
@@ -203,6 +292,13 @@ fn failed_to_connect(error: ConnectError) -> Failed {
     match error {
         ConnectError::Connection(error) => ended(error),
         error => Failed::other(error),
+    }
+}
+
+fn early_ended(error: EarlyError) -> Failed {
+    match error {
+        EarlyError::Connection(error) => ended(error),
+        EarlyError::ZeroRttRejected => early_data_rejected(),
     }
 }
 

@@ -7,7 +7,7 @@ use hybriq::{ClientConfig, Endpoint, ServerConfig, TransportConfig};
 use super::{Answer, Connection, Driver, Reader, Sent, Server, Setup, Writer};
 use crate::Failure;
 use crate::certificate::SERVER_NAME;
-use crate::client::ALPN;
+use crate::drivers::ALPN;
 
 /// This project's own.
 pub(super) struct Hybriq {

@@ -14,7 +14,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::{Answer, Connection, Driver, Reader, Sent, Server, Setup, Writer};
 use crate::Failure;
 use crate::certificate::SERVER_NAME;
-use crate::client::ALPN;
+use crate::drivers::ALPN;
 
 /// quinn on rustls with aws-lc-rs.
 pub(super) struct Quinn;

@@ -12,7 +12,7 @@ use s2n_tls::security::Policy;
 use super::{Answer, Connection, Driver, Reader, Sent, Server, Setup, Writer};
 use crate::Failure;
 use crate::certificate::SERVER_NAME;
-use crate::client::ALPN;
+use crate::drivers::ALPN;
 
 /// s2n-quic on s2n-tls.
 pub(super) struct S2nQuic;

@@ -1,0 +1,79 @@
+use s2n_quic::provider::tls::s2n_tls::Server;
+use s2n_tls::security::Policy;
+
+use super::super::{ALPN, Role, Setup, rustls_config};
+use crate::Failure;
+use crate::axes::{Cell, Certificate, Resumption};
+
+/// Whether s2n-quic can play that role.
+pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
+    if cell.resumption != Resumption::Full {
+        return Err("s2n-quic resumes no sessions; use resumption full".into());
+    }
+    match (role, cell.provider.as_str()) {
+        (Role::Server, "s2n-tls") => check_s2n(cell),
+        (Role::Server, provider) if provider != "rustls" => {
+            Err(format!("unknown TLS provider '{provider}'; valid: rustls, s2n-tls").into())
+        }
+        (role, _) => rustls_config::check(role, cell),
+    }
+}
+
+fn check_s2n(cell: &Cell) -> Result<(), Failure> {
+    let (_, has_ml_dsa) = policy(&cell.group)?;
+    let is_ml_dsa = matches!(
+        cell.certificate,
+        Certificate::MlDsa44 | Certificate::MlDsa65 | Certificate::MlDsa87
+    );
+    if cell.certificate == Certificate::Ed25519 {
+        return Err("s2n-tls has no Ed25519 certificates; use provider rustls".into());
+    }
+    if is_ml_dsa && !has_ml_dsa {
+        return Err(format!(
+            "no policy of s2n-tls has both {} and ML-DSA certificates; use provider rustls",
+            cell.group
+        )
+        .into());
+    }
+    Ok(())
+}
+
+/// The policy of s2n-tls that has the group, and whether it has ML-DSA. It takes no lists of groups
+/// or suites; clients offer but one of each.
+fn policy(group: &str) -> Result<(&'static str, bool), Failure> {
+    match group {
+        "X25519MLKEM768" | "SecP256r1MLKEM768" | "SecP384r1MLKEM1024" | "X25519" | "secp256r1"
+        | "secp384r1" => Ok(("default_pq", true)),
+        // In spite of its name an ordinary policy, and the only one with this group and every suite.
+        "MLKEM1024" => Ok(("test_pq_only", false)),
+        _ => Err(format!("s2n-tls has no {group}; use provider rustls for it").into()),
+    }
+}
+
+pub(super) fn s2n_server(setup: &Setup) -> Result<Server, Failure> {
+    let pem = &setup.certificates;
+    let mut builder = Server::builder()
+        .with_application_protocols([ALPN])?
+        .with_certificate(pem.server_chain.as_str(), pem.server_key.as_str())?;
+    if setup.cell.client_auth {
+        builder = builder
+            .with_empty_trust_store()?
+            .with_trusted_certificate(pem.root.as_str())?
+            .with_client_authentication()?
+            // A client is known by its certificate, not by a host's name in it.
+            .with_verify_host_name_callback(AnyName)?;
+    }
+    let (policy, _) = policy(&setup.cell.group)?;
+    builder
+        .config_mut()
+        .set_security_policy(&Policy::from_version(policy)?)?;
+    Ok(builder.build()?)
+}
+
+struct AnyName;
+
+impl s2n_tls::callbacks::VerifyHostNameCallback for AnyName {
+    fn verify_host_name(&self, _host_name: &str) -> bool {
+        true
+    }
+}

@@ -8,13 +8,17 @@
 //! Absolute figures belong to machines. What is compared is the shape: ratios, order, and where the
 //! time goes; each section says in one computed sentence whether it agrees.
 
+mod algorithms;
 mod args;
+mod breakdown;
 mod budget;
 mod document;
 mod experiments;
+mod hierarchy;
 mod idle_timeout;
 mod latency;
 mod measure;
+mod negotiation;
 mod page;
 mod pool;
 mod rate;
@@ -29,7 +33,7 @@ use crate::terminal::{complain, print};
 
 pub(crate) use args::Args;
 pub(crate) use budget::Budget;
-pub(crate) use section::{Section, Table, Verdict};
+pub(crate) use section::{Figure, Section, Table, Verdict};
 
 use document::Reproduction;
 use experiments::Experiment;

@@ -2,6 +2,8 @@
 
 use super::Driver;
 use super::hybriq::Hybriq;
+#[cfg(feature = "quiche")]
+use super::quiche::Quiche;
 use super::tcp_tls::TcpTls;
 use crate::Failure;
 
@@ -18,6 +20,8 @@ pub(crate) const NAMES: [(&str, Option<&str>); 5] = [
 pub(crate) fn driver(name: &str) -> Result<Box<dyn Driver>, Failure> {
     match name {
         "hybriq" => Ok(Box::new(Hybriq)),
+        #[cfg(feature = "quiche")]
+        "quiche" => Ok(Box::new(Quiche)),
         "tcp-tls" => Ok(Box::new(TcpTls)),
         _ => Err(missing(name).into()),
     }

@@ -6,9 +6,14 @@
 mod failures;
 mod hybriq;
 mod list;
+#[cfg(feature = "quiche")]
+mod quiche;
 pub(crate) mod rustls_config;
 mod rustls_watch;
 mod tcp_tls;
+#[cfg(feature = "quiche")]
+mod udp;
+mod wakers;
 
 use std::net::SocketAddr;
 use std::pin::Pin;

@@ -1,0 +1,36 @@
+//! Sockets for stacks that leave them to us.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::Transport;
+use crate::Failure;
+
+/// A socket with the buffers that were asked for.
+pub(super) fn bind(address: SocketAddr, settings: &Transport) -> Result<UdpSocket, Failure> {
+    let bind = || {
+        let socket = Socket::new(
+            Domain::for_address(address),
+            Type::DGRAM,
+            Some(Protocol::UDP),
+        )?;
+        if let Some(bytes) = settings.socket_buffer {
+            socket.set_recv_buffer_size(bytes as usize)?;
+            socket.set_send_buffer_size(bytes as usize)?;
+        }
+        socket.bind(&address.into())?;
+        Ok::<UdpSocket, std::io::Error>(socket.into())
+    };
+    bind().map_err(|error| format!("cannot listen on UDP {address}: {error}").into())
+}
+
+/// A free port on an address of the server's family.
+pub(super) fn any_port(server: SocketAddr) -> SocketAddr {
+    let ip: IpAddr = match server.ip() {
+        ip if ip.is_loopback() => ip,
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    SocketAddr::new(ip, 0)
+}

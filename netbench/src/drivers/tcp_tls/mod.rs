@@ -9,11 +9,11 @@
 //!                         `socket`: TCP, TCP_INFO
 //! ```
 
-mod fan;
 mod multiplexed;
 mod pump;
 mod raw;
 mod session;
+mod shared;
 mod socket;
 mod stream;
 mod tls;

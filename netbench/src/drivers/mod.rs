@@ -6,10 +6,10 @@
 mod failures;
 mod hybriq;
 mod list;
-#[cfg(feature = "quinn")]
-mod quinn;
 #[cfg(feature = "quiche")]
 mod quiche;
+#[cfg(feature = "quinn")]
+mod quinn;
 pub(crate) mod rustls_config;
 mod rustls_watch;
 #[cfg(feature = "s2n-quic")]

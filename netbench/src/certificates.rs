@@ -97,7 +97,7 @@ fn leaf(purpose: ExtendedKeyUsagePurpose) -> Result<CertificateParams, Failure> 
     Ok(params)
 }
 
-fn key(kind: Certificate) -> Result<KeyPair, Failure> {
+pub(crate) fn key(kind: Certificate) -> Result<KeyPair, Failure> {
     Ok(match kind {
         Certificate::Rsa2048 => {
             KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, RsaKeySize::_2048)?

@@ -1,16 +1,17 @@
 //! The command line.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use clap::{Parser, Subcommand};
 
-use clap::{Args, Parser, Subcommand};
-
-use crate::breakdown;
+use crate::compare::Compare;
+use crate::csv::Csv;
 use crate::link::{Link, UNITS};
-use crate::links::Links;
-use crate::{remote, reproduce};
+use crate::page::Report;
+use crate::run::Run;
+use crate::scenario::listing;
+use crate::{merge, remote, reproduce};
 
-/// Measures QUIC connections per key-exchange group, and emulates links to measure them over.
+/// Measures what connections cost, for QUIC stacks and TLS over TCP, by key-exchange group,
+/// certificate, link and more.
 #[derive(Parser)]
 #[command(name = "netbench", version)]
 pub(crate) struct Cli {
@@ -23,21 +24,24 @@ pub(crate) enum Command {
     /// Runs a scenario and prints its table.
     Run {
         #[command(subcommand)]
-        scenario: Scenario,
+        scenario: Run,
     },
-    /// Runs a scenario by the new way.
-    #[command(hide = true)]
-    Measure {
-        #[command(subcommand)]
-        scenario: crate::run::Run,
-    },
+    /// Lists the scenarios that are built in, or writes them to files.
+    Scenarios(listing::Args),
     /// Relays UDP as a network link would: delay, rate, queue, loss, reordering, rebinding.
     #[command(after_help = UNITS)]
     Link(Box<Link>),
     /// Lists the QUIC stacks that are built in, and how to get the others.
     Drivers,
+    Report(Report),
+    Compare(Compare),
+    Csv(Csv),
     /// Runs servers for clients on other hosts.
     Server(remote::ServerArgs),
+    /// Runs a scenario against servers on other hosts.
+    Client(remote::ClientArgs),
+    /// Adds up the results of several clients.
+    Merge(merge::Args),
     /// Repeats published experiments, and shows the published figures beside ours.
     Reproduce(reproduce::Args),
     /// The server process of a run.
@@ -54,101 +58,16 @@ pub(crate) enum Command {
     LinkClient,
 }
 
-#[derive(Subcommand)]
-pub(crate) enum Scenario {
-    #[command(flatten)]
-    PerGroup(PerGroup),
-    /// Where a handshake's time goes: each TLS message and each operation, without a network.
-    HandshakeBreakdown(Box<breakdown::Args>),
-    /// Downloads over emulated links, ours beside other stacks'.
-    Links(Links),
-}
-
-/// Scenarios that compare key-exchange groups.
-#[derive(Subcommand)]
-pub(crate) enum PerGroup {
-    /// Connections that each send one request, read one response and close.
-    RequestResponse(RequestResponse),
-    /// One stream from server to client, every byte compared with what was sent.
-    Bulk(Bulk),
-}
-
-#[derive(Args)]
-pub(crate) struct RequestResponse {
-    /// Groups by name, separated by commas, or `all`.
-    #[arg(long, default_value = "all", value_name = "NAMES")]
-    pub(crate) groups: String,
-
-    /// Measured connections per group. Before them, min(50, a tenth) are made and not counted.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) connections: u64,
-
-    /// Connections under way at once; 1 means one after the other.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) concurrency: u32,
-
-    /// Bytes of the request.
-    #[arg(long, default_value = "1", value_parser = message_size)]
-    pub(crate) request_size: u64,
-
-    /// Bytes of the response.
-    #[arg(long, default_value = "1", value_parser = message_size)]
-    pub(crate) response_size: u64,
-
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-#[derive(Args)]
-pub(crate) struct Bulk {
-    /// Bytes to transfer, for example `64MiB`.
-    #[arg(long, default_value = "1GiB", value_parser = transfer_size)]
-    pub(crate) bytes: u64,
-
-    /// The group of the handshake before it.
-    #[arg(long, default_value = "X25519MLKEM768", value_name = "NAME")]
-    pub(crate) groups: String,
-
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-#[derive(Args)]
-pub(crate) struct Common {
-    /// TLS provider of the server: `rustls` or `s2n-tls`. The client has rustls, which can offer
-    /// exactly one group, so that the group is never left to chance.
-    #[arg(long, default_value = "rustls", value_name = "PROVIDER")]
-    pub(crate) tls: String,
-
-    /// Where the server listens; port 0 takes a free one.
-    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
-    pub(crate) listen: SocketAddr,
-
-    /// Bytes of the UDP payloads after the handshake, both ends: 1200 to 65507, the most that UDP
-    /// over IPv4 carries. Default: the library's.
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1200..=65507))]
-    pub(crate) datagram_size: Option<u16>,
-
-    /// Also writes the results to this file as JSON.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) json: Option<PathBuf>,
-}
-
-/// The largest request or response: both are held in memory whole.
-const MAX_MESSAGE: u64 = 64 << 20;
-
-fn message_size(text: &str) -> Result<u64, String> {
-    match size(text)? {
-        bytes if bytes <= MAX_MESSAGE => Ok(bytes),
-        _ => Err("at most 64MiB".to_owned()),
-    }
-}
-
-fn transfer_size(text: &str) -> Result<u64, String> {
-    match size(text)? {
-        0 => Err("at least 1 byte".to_owned()),
-        bytes => Ok(bytes),
-    }
+/// What clap says over several lines, without what it says about usage.
+pub(crate) fn one_line(text: &str) -> String {
+    let lines = text
+        .lines()
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let parts: Vec<&str> = lines
+        .map(|line| line.trim().trim_start_matches("error: "))
+        .filter(|line| !line.is_empty())
+        .collect();
+    parts.join("; ").replace(":; ", ": ").replace("tip: ", "")
 }
 
 /// Reads `123`, `4KiB`, `5MiB` or `6GiB`.
@@ -171,7 +90,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{message_size, size, transfer_size};
+    use super::{one_line, size};
 
     #[test]
     fn sizes_are_read_with_and_without_a_unit() {
@@ -182,9 +101,23 @@ mod tests {
         assert!(size("GiB").is_err());
         assert!(size("-1").is_err());
         assert!(size("99999999999GiB").is_err());
-        assert!(message_size("64MiB").is_ok());
-        assert!(message_size("65MiB").is_err());
-        assert_eq!(transfer_size("1"), Ok(1));
-        assert!(transfer_size("0GiB").is_err());
+    }
+
+    #[test]
+    fn complaints_are_one_line_and_keep_the_hint() {
+        let text = "error: unexpected argument '--conections' found\n\n  \
+                    tip: a similar argument exists: '--connections'\n\n\
+                    Usage: netbench run\n\nFor more information, try '--help'.\n";
+        assert_eq!(
+            one_line(text),
+            "unexpected argument '--conections' found; \
+             a similar argument exists: '--connections'"
+        );
+        let text = "error: the following required arguments were not provided:\n  \
+                    --to <ADDRESS>\n\nUsage: netbench link\n";
+        assert_eq!(
+            one_line(text),
+            "the following required arguments were not provided: --to <ADDRESS>"
+        );
     }
 }

@@ -1,14 +1,15 @@
-//! `netbench`: measures what a QUIC connection costs, per key-exchange group.
+//! `netbench`: measures what connections cost, for any stack, and what post-quantum adds.
 //!
-//! For each group a run starts two further processes of this binary, a server and a client, each on
-//! one thread and on a core of its own where there are two, and talks to them over pipes
-//! (`message`). The pairs take turns, so that a disturbance meets all groups alike.
+//! A run starts two further processes of this binary for each repetition of each cell of its
+//! matrix, a server and a client, each on one thread and on a core of its own where there are two,
+//! and talks to them over pipes. The cells take turns, so that a disturbance meets all alike.
 //!
 //! ```text
-//!  coordinate ─► pair ─┬─► server process: accept, answer, count      ┐
-//!      │               └─► client process: connect, ask, time, count  ┘ loopback UDP
-//!      ▼
-//!    report: table on the terminal, JSON in a file
+//!  scenario, axes ─► run ─┬─► server process: a script, behind a driver ┐
+//!                         │                                            │ loopback, or a link
+//!                         └─► client process: a script, behind a driver ┘
+//!                    ▼
+//!                 results ─► table, JSON, CSV, HTML, charts
 //! ```
 
 pub mod axes;
@@ -16,38 +17,40 @@ mod breakdown;
 mod bulk;
 mod certificate;
 mod certificates;
+mod charts;
 mod cli;
-mod client;
-mod coordinate;
+mod compare;
+mod csv;
 mod drivers;
 mod engine;
-mod groups;
 mod link;
 mod links;
 mod machine;
-mod measure;
-mod message;
+mod merge;
 mod os;
 mod outcome;
-mod pair;
+mod page;
 mod pipe;
 mod process;
-mod progress;
+mod ratio;
 mod remote;
-mod report;
 mod reproduce;
 mod results;
 mod run;
 pub mod scenario;
-mod server;
 mod terminal;
+
+#[cfg(test)]
+#[path = "../tests/synthetic/mod.rs"]
+mod synthetic;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser;
 use clap::error::ErrorKind;
-use cli::{Cli, Command, Scenario};
+use cli::{Cli, Command};
+use run::Run;
 
 /// What a subcommand failed with: one line that says what and how to mend it.
 type Failure = Box<dyn std::error::Error>;
@@ -56,29 +59,28 @@ type Failure = Box<dyn std::error::Error>;
 pub fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     let outcome = match cli.command {
-        Command::Run {
-            scenario: Scenario::Links(links),
-        } => single_threaded(links::run(links)),
-        Command::Run {
-            scenario: Scenario::PerGroup(scenario),
-        } => single_threaded(coordinate::run(scenario)),
-        Command::Run {
-            scenario: Scenario::HandshakeBreakdown(args),
-        } => breakdown::run(&args),
-        Command::Measure {
-            scenario: run::Run::Scenario(request),
-        } => single_threaded(run::run(*request)),
-        Command::Measure {
-            scenario: run::Run::Links(links),
-        } => single_threaded(links::run(links)),
+        Command::Run { scenario } => match scenario {
+            Run::Scenario(request) => single_threaded(run::run(*request)),
+            Run::HandshakeBreakdown(args) => breakdown::run(&args),
+            Run::Links(links) => single_threaded(links::run(links)),
+        },
+        Command::Scenarios(args) => scenario::listing::run(&args),
         Command::Drivers => {
             terminal::print(|out| write!(out, "{}", drivers::table())).map(|()| ExitCode::SUCCESS)
         }
         Command::Link(link) => single_threaded(link::run(*link)),
+        Command::Report(report) => report.run(),
+        Command::Compare(compare) => compare.run(),
+        Command::Csv(csv) => csv.run(),
         Command::Server(args) => single_threaded(remote::serve(args)),
+        Command::Client(args) => client_of_others(args),
+        Command::Merge(args) => merge::run(&args),
         Command::Reproduce(args) => single_threaded(reproduce::run(args)),
-        Command::Serve => child(server::serve()),
-        Command::Drive => child(client::drive()),
+        Command::Report(report) => report.run(),
+        Command::Compare(compare) => compare.run(),
+        Command::Csv(csv) => csv.run(),
+        Command::Serve => child(engine::child::server()),
+        Command::Drive => child(engine::child::client()),
         Command::LinkServer => child(links::child::serve()),
         Command::LinkClient => child(links::child::fetch()),
     };
@@ -91,15 +93,23 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Ends the process. A value that cannot be used is told in one line, like all that a run refuses.
+fn client_of_others(args: remote::ClientArgs) -> Result<ExitCode, Failure> {
+    match args.request() {
+        Ok(request) => single_threaded(run::run(*request)),
+        Err(remote::ClientError::Usage(error)) => refuse(&error),
+        Err(remote::ClientError::Refused(failure)) => Err(failure),
+    }
+}
+
+/// Ends the process. What cannot be used is told in one line, like all that a run refuses.
 fn refuse(error: &clap::Error) -> ! {
-    let text = error.to_string();
-    match text.lines().next() {
-        Some(line) if error.kind() == ErrorKind::ValueValidation => {
-            terminal::complain(line.trim_start_matches("error: "));
+    use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    match error.kind() {
+        DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion => error.exit(),
+        _ => {
+            terminal::complain(&cli::one_line(&error.to_string()));
             std::process::exit(error.exit_code())
         }
-        _ => error.exit(),
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// What this process used so far.
@@ -239,6 +239,78 @@ fn field<const LEN: usize>(bytes: &[u8; 248], at: usize) -> &[u8; LEN] {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn tcp_counts(_: &impl AsRawFd) -> Option<TcpCounts> {
     None
+}
+
+/// A timer of the kernel: it becomes readable when its time is up, to the microsecond.
+pub(crate) struct Timer(OwnedFd);
+
+impl AsRawFd for Timer {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Timer {
+    /// `None`: this system has none.
+    pub(crate) fn new() -> io::Result<Option<Self>> {
+        let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
+        // SAFETY: it takes integers and touches no memory of ours.
+        let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just made, and belongs to nobody else.
+        Ok(Some(Self(unsafe { OwnedFd::from_raw_fd(fd) })))
+    }
+
+    /// Has it go off once, after that time and no sooner than at once.
+    pub(crate) fn set(&self, delay: Duration) -> io::Result<()> {
+        let none = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // A delay of nothing would switch it off.
+        let delay = delay.max(Duration::from_nanos(1));
+        let value = libc::itimerspec {
+            it_interval: none,
+            it_value: libc::timespec {
+                tv_sec: libc::time_t::try_from(delay.as_secs()).unwrap_or(libc::time_t::MAX),
+                tv_nsec: libc::c_long::from(delay.subsec_nanos().cast_signed()),
+            },
+        };
+        let fd = self.0.as_raw_fd();
+        // SAFETY: the pointer is to one `itimerspec`, which outlives the call.
+        check(unsafe { libc::timerfd_settime(fd, 0, &raw const value, std::ptr::null_mut()) })
+    }
+
+    /// Makes it unreadable until its next time.
+    pub(crate) fn acknowledge(&self) -> io::Result<()> {
+        let mut count = 0_u64;
+        let len = size_of_val(&count);
+        // SAFETY: the pointer is valid for `len` bytes.
+        let read = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), len) };
+        if read < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Timer {
+    /// None elsewhere.
+    pub(crate) fn new() -> io::Result<Option<Self>> {
+        Ok(None)
+    }
+
+    pub(crate) fn set(&self, _: Duration) -> io::Result<()> {
+        Ok(())
+    }
+
+    pub(crate) fn acknowledge(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// What the kernel may leave unsaid about what is received.

@@ -42,8 +42,12 @@ fn run(name: &str, args: &[&str]) -> (String, Value) {
     (table, serde_json::from_str(&text).unwrap())
 }
 
-fn rows(report: &Value) -> &[Value] {
-    report["rows"].as_array().unwrap()
+fn cells(results: &Value) -> &[Value] {
+    results["cells"].as_array().unwrap()
+}
+
+fn repetitions(cell: &Value) -> &[Value] {
+    cell["repetitions"].as_array().unwrap()
 }
 
 fn number(value: &Value) -> f64 {
@@ -52,96 +56,239 @@ fn number(value: &Value) -> f64 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
+fn median(cell: &Value, figure: &str) -> f64 {
+    number(&cell["summary"][figure]["median"])
+}
+
 #[test]
 fn every_group_is_measured_and_is_the_one_negotiated() {
-    let args = ["request-response", "--groups", "all", "--connections", "20"];
-    let (table, report) = run("rustls.json", &args);
-    assert_eq!(rows(&report).len(), 8);
-    for row in rows(&report) {
-        let group = row["group"].as_str().unwrap();
+    let flags = ["--connections", "20", "--repetitions", "2"];
+    let (table, results) = run(
+        "rustls.json",
+        &[&["request-response", "--groups", "all"], &flags[..]].concat(),
+    );
+    assert_eq!(results["complete"], true);
+    assert_eq!(cells(&results).len(), 8);
+    for cell in cells(&results) {
+        let group = cell["cell"]["group"].as_str().unwrap();
         assert!(table.contains(group), "{table}");
-        for end in ["server", "client"] {
-            assert_eq!(row[end]["completed"], 20, "{group}");
-            assert_eq!(row[end]["failed"], 0, "{group}");
-            assert_eq!(row[format!("{end}_tls")], "rustls");
+        assert_eq!(repetitions(cell).len(), 2, "{group}");
+        for repetition in repetitions(cell) {
+            assert_eq!(repetition["negotiated"]["group"], group);
+            assert_eq!(repetition["negotiated"]["hello_retry"], false, "{group}");
+            assert_eq!(repetition["kinds"][""]["outcomes"]["ok"], 20, "{group}");
+            assert_eq!(repetition["server"]["completed"], 20, "{group}");
+            assert_eq!(repetition["server"]["failed"], 0, "{group}");
         }
-        assert_eq!(row["hello_retry"], false, "{group}");
         for figure in ["connections_per_second", "server_cpu_us", "client_cpu_us"] {
-            assert!(number(&row[figure]) > 0.0, "{group}: {figure}");
+            assert!(median(cell, figure) > 0.0, "{group}: {figure}");
         }
-        let handshake = &row["client"]["handshake"];
-        assert!(number(&handshake["p50_us"]) <= number(&handshake["p99_us"]));
-        assert!(number(&handshake["p50_us"]) < number(&row["client"]["exchange"]["p50_us"]));
+        assert!(median(cell, "handshake_p50_us") <= median(cell, "handshake_p99_us"));
+        assert!(median(cell, "handshake_p50_us") < median(cell, "connection_p50_us"));
         // The first flight alone is a padded datagram each way, two where the share is large.
         let post_quantum = group.contains("MLKEM");
         let first_flight = if post_quantum { 2400.0 } else { 1200.0 };
-        assert!(
-            number(&row["to_server"]["bytes"]) >= first_flight,
-            "{group}"
-        );
-        assert!(number(&row["to_client"]["bytes"]) >= 1200.0, "{group}");
-        assert!(number(&row["to_server"]["datagrams"]) >= 2.0, "{group}");
-        assert!(number(&row["server"]["rss_at_end_kib"]) > 100.0);
+        assert!(median(cell, "bytes_to_server") >= first_flight, "{group}");
+        assert!(median(cell, "bytes_to_client") >= 1200.0, "{group}");
+        assert!(median(cell, "datagrams_to_server") >= 2.0, "{group}");
+        assert!(median(cell, "server_peak_rss_kib") > 100.0);
     }
 }
 
 #[test]
+fn results_say_what_they_were_measured_on_and_how() {
+    let flags = ["--connections", "3", "--repetitions", "3"];
+    let (table, results) = run("about.json", &[&["connect"], &flags[..]].concat());
+    let about = &results["about"];
+    let command: Vec<&str> = about["command"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|word| word.as_str().unwrap())
+        .collect();
+    assert_eq!(
+        command[1..6],
+        ["run", "connect", "--connections", "3", "--repetitions"]
+    );
+    assert!(about["crates"]["hybriq"].is_string());
+    assert!(about["started"].as_str().unwrap().ends_with('Z'));
+    assert!(number(&about["machine"]["cores"]) >= 1.0);
+    assert_eq!(results["scenario"]["params"]["connections"], 3);
+    assert_eq!(cells(&results)[0]["summary"]["handshake_p50_us"]["n"], 3);
+    assert!(table.contains("medians of 3 repetitions"), "{table}");
+}
+
+#[test]
 fn the_server_can_have_s2n_tls() {
-    let args = [
-        "request-response",
-        "--tls",
-        "s2n-tls",
+    let flags = [
         "--connections",
         "20",
+        "--repetitions",
+        "1",
+        "--groups",
+        "all",
     ];
-    let (_, report) = run("s2n.json", &args);
-    let groups: Vec<_> = rows(&report)
-        .iter()
-        .map(|row| row["group"].as_str().unwrap())
-        .collect();
-    assert_eq!(groups.len(), 7, "{groups:?}");
-    assert!(!groups.contains(&"MLKEM768"));
-    for row in rows(&report) {
-        assert_eq!(row["server_tls"], "s2n-tls");
-        assert_eq!(row["client_tls"], "rustls");
-        assert_eq!(row["client"]["suite"], "Aes128GcmSha256");
-        assert_eq!(row["client"]["completed"], 20);
+    let (_, results) = run(
+        "s2n.json",
+        &[&["request-response", "--tls", "s2n-tls"], &flags[..]].concat(),
+    );
+    // What s2n-tls has not is left out, which is no failure.
+    assert_eq!(results["complete"], true);
+    for cell in cells(&results) {
+        let group = cell["cell"]["group"].as_str().unwrap();
+        assert_eq!(cell["cell"]["provider"], "s2n-tls");
+        if group == "MLKEM768" {
+            let reason = cell["left_out"].as_str().unwrap();
+            assert!(reason.contains("MLKEM768"), "{reason}");
+            assert!(repetitions(cell).is_empty());
+            continue;
+        }
+        let repetition = &repetitions(cell)[0];
+        assert_eq!(repetition["negotiated"]["group"], group);
+        assert_eq!(repetition["negotiated"]["suite"], "TLS_AES_128_GCM_SHA256");
+        assert_eq!(repetition["kinds"][""]["outcomes"]["ok"], 20, "{group}");
     }
 }
 
 #[test]
 fn many_connections_at_once_and_larger_messages_all_complete() {
-    let (table, report) = run(
+    let flags = [
+        "--groups",
+        "x25519,X25519MLKEM768",
+        "--connections",
+        "60",
+        "--concurrency",
+        "20",
+        "--request-size",
+        "3000",
+        "--response_size",
+        "100KiB",
+        "--repetitions",
+        "1",
+    ];
+    let (table, results) = run(
         "concurrent.json",
-        &[
-            "request-response",
-            "--groups",
-            "x25519,X25519MLKEM768",
-            "--connections",
-            "60",
-            "--concurrency",
-            "20",
-            "--request-size",
-            "3000",
-            "--response-size",
-            "100KiB",
-        ],
+        &[&["request-response"], &flags[..]].concat(),
     );
-    assert!(table.contains("20 at once"), "{table}");
-    for row in rows(&report) {
-        assert_eq!(row["client"]["completed"], 60);
-        assert_eq!(row["server"]["completed"], 60);
-        assert!(number(&row["to_client"]["bytes"]) > 100.0 * 1024.0);
+    assert!(table.contains("concurrency 20"), "{table}");
+    for cell in cells(&results) {
+        let repetition = &repetitions(cell)[0];
+        assert_eq!(repetition["kinds"][""]["outcomes"]["ok"], 60);
+        assert_eq!(repetition["server"]["completed"], 60);
+        assert!(median(cell, "bytes_to_client") > 100.0 * 1024.0);
     }
 }
 
 #[test]
+fn flags_may_be_written_as_s2n_netbench_writes_them() {
+    let flags = [
+        "--request_response.connections",
+        "4",
+        "--request_response.request_size",
+        "1",
+        "--request_response.response_size",
+        "1",
+        "--repetitions",
+        "1",
+    ];
+    let (_, results) = run("seed.json", &[&["request_response"], &flags[..]].concat());
+    assert_eq!(results["scenario"]["params"]["connections"], 4);
+}
+
+#[test]
+fn several_values_of_a_parameter_are_cells_side_by_side() {
+    let flags = ["--connections", "3,5", "--repetitions", "1"];
+    let (table, results) = run("matrix.json", &[&["connect"], &flags[..]].concat());
+    let names: Vec<&str> = cells(&results)
+        .iter()
+        .map(|cell| cell["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["connections 3", "connections 5"]);
+    assert!(names.iter().all(|name| table.contains(name)), "{table}");
+    for (cell, count) in cells(&results).iter().zip([3, 5]) {
+        assert_eq!(repetitions(cell)[0]["kinds"][""]["outcomes"]["ok"], count);
+    }
+}
+
+#[test]
+fn several_clients_do_the_same_at_once() {
+    let flags = ["--connections", "5", "--clients", "2", "--repetitions", "1"];
+    let (_, results) = run("clients.json", &[&["connect"], &flags[..]].concat());
+    let repetition = &repetitions(&cells(&results)[0])[0];
+    assert_eq!(repetition["kinds"][""]["outcomes"]["ok"], 10);
+    assert_eq!(repetition["server"]["completed"], 10);
+}
+
+#[test]
+fn a_link_between_client_and_server_shows_in_the_handshake() {
+    let flags = ["--connections", "3", "--repetitions", "1", "--link", ""];
+    let link = ["--link", "--delay 20ms"];
+    let (_, results) = run("link.json", &[&["connect"], &flags[..], &link].concat());
+    let [straight, delayed] = cells(&results) else {
+        panic!("{results}");
+    };
+    assert_eq!(delayed["cell"]["link"], "--delay 20ms");
+    // A round trip, which is twice the delay.
+    assert!(median(delayed, "handshake_p50_us") >= 40_000.0);
+    assert!(median(straight, "handshake_p50_us") < median(delayed, "handshake_p50_us"));
+}
+
+#[test]
+fn a_scenario_may_be_a_file_with_parameters_of_its_own() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("own.json");
+    let text = r#"{
+        "netbench": 1,
+        "name": "own",
+        "params": {"visits": {"default": 2, "help": "connections"}},
+        "clients": [{"name": "visitor", "ops": [{"connect": {"connections": "$visits"}}]}]
+    }"#;
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let flags = ["--visits", "4", "--repetitions", "1"];
+    let (_, results) = run("own-results.json", &[&[path], &flags[..]].concat());
+    assert_eq!(results["scenario"]["name"], "own");
+    let repetition = &repetitions(&cells(&results)[0])[0];
+    assert_eq!(repetition["kinds"][""]["outcomes"]["ok"], 4);
+
+    let help = stdout(&netbench(&["run", path, "--help"]));
+    assert!(help.contains("--visits"), "{help}");
+}
+
+#[test]
 fn a_bulk_transfer_arrives_whole() {
-    let (table, report) = run("bulk.json", &["bulk", "--bytes", "8MiB"]);
-    assert!(table.contains("Every byte was compared"), "{table}");
-    assert_eq!(rows(&report).len(), 1);
-    assert_eq!(rows(&report)[0]["client"]["completed"], 1);
-    assert!(number(&rows(&report)[0]["to_client"]["bytes"]) > 8.0 * 1024.0 * 1024.0);
+    let (table, results) = run(
+        "bulk.json",
+        &["bulk", "--bytes", "8MiB", "--repetitions", "1"],
+    );
+    assert!(table.contains("Gbit/s"), "{table}");
+    let cell = &cells(&results)[0];
+    let kind = &repetitions(cell)[0]["kinds"][""];
+    assert_eq!(kind["outcomes"]["ok"], 1);
+    assert_eq!(kind["stream_bytes_received"], 8 << 20);
+    assert!(median(cell, "bytes_to_client") > 8.0 * 1024.0 * 1024.0);
+}
+
+#[test]
+fn help_shows_what_a_scenario_takes() {
+    let help = stdout(&netbench(&["run", "request-response", "--help"]));
+    for text in [
+        "--connections",
+        "[default: 200]",
+        "--group",
+        "--json",
+        "each make",
+    ] {
+        assert!(help.contains(text), "{text} is missing: {help}");
+    }
+    let help = stdout(&netbench(&["run", "--help"]));
+    for text in [
+        "request-response",
+        "handshake-breakdown",
+        "links",
+        "path of a JSON",
+    ] {
+        assert!(help.contains(text), "{text} is missing: {help}");
+    }
 }
 
 #[test]
@@ -154,13 +301,35 @@ fn bad_input_is_told_in_one_line() {
 
     let line = complaint(&["run", "request-response", "--tls", "openssl"]);
     assert!(
-        line.contains("unknown TLS provider 'openssl'; valid: rustls, s2n-tls"),
+        line.contains("unknown provider 'openssl'; valid: all, rustls, s2n-tls"),
         "{line}"
     );
 
     let lacking = ["--tls", "s2n-tls", "--groups", "MLKEM768"];
     let line = complaint(&[&["run", "request-response"], &lacking[..]].concat());
-    assert!(line.contains("s2n-tls has no MLKEM768"), "{line}");
+    assert!(
+        line.contains("s2n-tls") && line.contains("MLKEM768"),
+        "{line}"
+    );
+
+    let early = ["--tls", "s2n-tls", "--resumption", "0-rtt"];
+    let line = complaint(&[&["run", "connect"], &early[..]].concat());
+    assert!(line.contains("0-RTT") || line.contains("0-rtt"), "{line}");
+
+    let line = complaint(&["run", "conect"]);
+    assert!(line.contains("connect") && line.contains("path"), "{line}");
+
+    let line = complaint(&["run", "/no/such/scenario.json"]);
+    assert!(line.contains("/no/such/scenario.json"), "{line}");
+
+    let line = complaint(&["run", "connect", "--conections", "5"]);
+    assert!(line.contains("--connections"), "{line}");
+
+    let line = complaint(&["run", "connect", "--link", "--dealy 5ms"]);
+    assert!(line.contains("--dealy"), "{line}");
+
+    let line = complaint(&["run", "connect", "--driver", "quicr"]);
+    assert!(line.contains("unknown stack 'quicr'"), "{line}");
 
     let line = complaint(&[
         "run",
@@ -179,9 +348,6 @@ fn bad_input_is_told_in_one_line() {
         "{line}"
     );
 
-    let line = complaint(&["run", "request-response", "--listen", "127.0.0.1:4433"]);
-    assert!(line.contains("--listen takes port 0"), "{line}");
-
     let run = ["run", "request-response", "--datagram-size"];
     for size in ["1199", "65508", "65535"] {
         let line = complaint(&[&run[..], &[size]].concat());
@@ -190,12 +356,6 @@ fn bad_input_is_told_in_one_line() {
             "{line}"
         );
     }
-
-    let line = complaint(&["run", "bulk", "--bytes", "0"]);
-    assert!(
-        line.contains("--bytes") && line.contains("at least 1 byte"),
-        "{line}"
-    );
 
     let by_hand = netbench(&["serve"]);
     assert!(!by_hand.status.success());
@@ -219,7 +379,7 @@ fn a_port_in_use_is_told_and_the_run_fails() {
 fn a_reader_that_has_seen_enough_is_no_failure() {
     let mut run = Command::new(env!("CARGO_BIN_EXE_netbench"))
         .args(["run", "request-response", "--groups", "X25519"])
-        .args(["--connections", "20"])
+        .args(["--connections", "20", "--repetitions", "1"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -228,7 +388,8 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     let output = run.wait_with_output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{text}");
-    assert_eq!(text, "netbench: 20 connections\n");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(text.starts_with("netbench: [1/1] X25519 1/1: "), "{text}");
 }
 
 #[cfg(target_os = "linux")]
@@ -247,35 +408,163 @@ fn a_child_does_not_work_for_a_parent_that_was_gone_before_it_started() {
     assert_eq!(text, "netbench: the parent is gone\n");
 }
 
+/// The children of a process with their names, as soon as there are so many.
 #[cfg(target_os = "linux")]
-#[test]
-fn no_process_outlives_a_killed_run() {
-    let mut run = Command::new(env!("CARGO_BIN_EXE_netbench"))
+fn children(parent: &mut std::process::Child, count: usize) -> Vec<(u32, String)> {
+    let list = format!("/proc/{0}/task/{0}/children", parent.id());
+    loop {
+        let pids: Vec<u32> = std::fs::read_to_string(&list)
+            .unwrap()
+            .split_whitespace()
+            .map(|pid| pid.parse().unwrap())
+            .collect();
+        let part = |pid: u32| {
+            let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+            let part = line.split('\0').nth(1)?.to_owned();
+            Some((pid, part)).filter(|(_, part)| !part.is_empty() && part != "run")
+        };
+        let named: Vec<_> = pids.into_iter().filter_map(part).collect();
+        if named.len() >= count {
+            return named;
+        }
+        let ended = parent.try_wait().unwrap();
+        assert!(ended.is_none(), "the run ended by itself: {ended:?}");
+        std::thread::yield_now();
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn signal(pid: u32, name: &str) {
+    let status = Command::new("kill")
+        .args([&format!("-{name}"), &pid.to_string()])
+        .status();
+    assert!(status.unwrap().success());
+}
+
+/// A run that goes on until it is ended, with its results in a file of that name.
+#[cfg(target_os = "linux")]
+fn endless(name: &str, flags: &[&str]) -> (std::process::Child, PathBuf) {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_file(&path);
+    let run = Command::new(env!("CARGO_BIN_EXE_netbench"))
         .args(["run", "request-response", "--groups", "X25519"])
-        .args(["--connections", "1000000000"])
-        .stdout(Stdio::null())
+        .args(["--json", path.to_str().unwrap()])
+        .args(flags)
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let children = format!("/proc/{0}/task/{0}/children", run.id());
-    while std::fs::read_to_string(&children)
-        .unwrap()
-        .split_whitespace()
-        .count()
-        < 2
-    {
-        assert!(run.try_wait().unwrap().is_none(), "the run ended by itself");
-        std::thread::yield_now();
-    }
+    (run, path)
+}
+
+/// All of its processes share one standard error, so that it ends when the last of them has.
+#[cfg(target_os = "linux")]
+fn last_words(mut stderr: impl Read + Send + 'static) -> String {
+    let (ended, wait) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        let _ = stderr.read_to_string(&mut text);
+        ended.send(text)
+    });
+    wait.recv_timeout(Duration::from_mins(1))
+        .expect("a child still runs a minute after its parent has ended")
+}
+
+#[cfg(target_os = "linux")]
+fn results(path: &PathBuf) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn no_process_outlives_a_killed_run() {
+    let (mut run, _) = endless("killed.json", &["--connections", "1000000000"]);
+    children(&mut run, 2);
     run.kill().unwrap();
     run.wait().unwrap();
+    last_words(run.stderr.take().unwrap());
+}
 
-    // All of them share one standard error, so that it ends when the last of them has.
-    let mut stderr = run.stderr.take().unwrap();
-    let (ended, wait) = mpsc::channel();
-    std::thread::spawn(move || ended.send(stderr.read_to_end(&mut Vec::new())));
-    assert!(
-        wait.recv_timeout(Duration::from_mins(1)).is_ok(),
-        "a child still runs a minute after its parent was killed"
-    );
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_ends_a_run_and_what_was_measured_is_kept_and_marked() {
+    for name in ["TERM", "INT"] {
+        let file = format!("{name}.json");
+        // A file after the first repetition says that the second is under way.
+        let (mut run, path) = endless(&file, &["--connections", "1", "--repetitions", "1000"]);
+        while !path.exists() {
+            assert!(run.try_wait().unwrap().is_none(), "the run ended by itself");
+            std::thread::yield_now();
+        }
+        signal(run.id(), name);
+        let text = last_words(run.stderr.take().unwrap());
+        assert!(!run.wait().unwrap().success());
+        assert!(
+            text.lines().last().unwrap().ends_with("interrupted"),
+            "{text}"
+        );
+        let results = results(&path);
+        assert_eq!(results["complete"], false);
+        assert!(results["problems"].to_string().contains("interrupted"));
+        assert!(number(&cells(&results)[0]["summary"]["handshake_p50_us"]["n"]) >= 1.0);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_repetition_that_a_signal_cut_short_is_kept_and_marked() {
+    let flags = ["--connections", "1000000000", "--repetitions", "1"];
+    let (mut run, path) = endless("cut.json", &flags);
+    let clients = children(&mut run, 2);
+    let (client, _) = clients.iter().find(|(_, part)| part == "drive").unwrap();
+    busy(*client);
+    signal(run.id(), "TERM");
+    let text = last_words(run.stderr.take().unwrap());
+    assert!(!run.wait().unwrap().success(), "{text}");
+    let results = results(&path);
+    let repetition = &repetitions(&cells(&results)[0])[0];
+    assert_eq!(repetition["error"], "interrupted");
+    assert!(number(&repetition["kinds"][""]["outcomes"]["ok"]) > 0.0);
+}
+
+/// Waits until a process has worked for a while: longer than any warm-up takes.
+#[cfg(target_os = "linux")]
+fn busy(pid: u32) {
+    loop {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        // After the name in brackets, the 12th field is the user time in hundredths of a second.
+        let after_name = stat.rsplit(')').next().unwrap();
+        let ticks: u64 = after_name
+            .split_whitespace()
+            .nth(11)
+            .unwrap()
+            .parse()
+            .unwrap();
+        if ticks >= 50 {
+            return;
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_that_dies_is_told_and_what_was_measured_before_is_kept() {
+    let flags = ["--connections", "1000000000", "--repetitions", "3"];
+    let (mut run, path) = endless("died.json", &flags);
+    let all = children(&mut run, 2);
+    let (client, _) = all.iter().find(|(_, part)| part == "drive").unwrap();
+    let (server, _) = all.iter().find(|(_, part)| part == "serve").unwrap();
+    busy(*client);
+    signal(*server, "KILL");
+    let text = last_words(run.stderr.take().unwrap());
+    assert!(!run.wait().unwrap().success(), "{text}");
+    let complaint = "X25519: the `serve` process ended early (signal: 9";
+    assert_eq!(text.matches(complaint).count(), 1, "{text}");
+    let results = results(&path);
+    assert_eq!(results["complete"], false);
+    let repetition = &repetitions(&cells(&results)[0])[0];
+    let error = repetition["error"].as_str().unwrap();
+    assert!(error.contains("ended early"), "{error}");
+    assert!(number(&repetition["kinds"][""]["outcomes"]["ok"]) > 0.0);
 }

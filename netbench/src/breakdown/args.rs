@@ -1,13 +1,13 @@
 //! The command line of `netbench run handshake-breakdown`.
 
+use std::path::PathBuf;
+
 use hybriq::{Backend, Group};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::plan::{Mode, Plan, SUITES};
 use crate::Failure;
-use crate::axes::Resumption;
-use crate::certificates::KINDS;
+use crate::axes::{Certificate, Resumption};
+use crate::run::Outputs;
 
 /// Times each TLS message and each operation of handshakes, in this process alone.
 #[derive(clap::Args)]
@@ -85,13 +85,40 @@ pub(crate) struct Args {
     provider: Vec<String>,
 
     /// Handshakes of each kind. A tenth as many come before, and are not counted.
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, visible_alias = "connections", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     iterations: u32,
+
+    /// Also writes all that was measured to this file as JSON.
+    #[arg(long, value_name = "PATH", help_heading = "Output")]
+    json: Option<PathBuf>,
+
+    /// Also writes the figures to this file as CSV.
+    #[arg(long, value_name = "PATH", help_heading = "Output")]
+    csv: Option<PathBuf>,
+
+    /// Also writes a report with charts to this file.
+    #[arg(long, value_name = "PATH", help_heading = "Output")]
+    html: Option<PathBuf>,
+
+    /// Also writes each chart to this folder, as SVG and PNG.
+    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
+    charts: Option<PathBuf>,
 }
 
 impl Args {
     pub(super) fn iterations(&self) -> usize {
         self.iterations as usize
+    }
+
+    pub(super) fn outputs(&self) -> Outputs {
+        Outputs {
+            print_json: false,
+            json: self.json.clone(),
+            csv: self.csv.clone(),
+            html: self.html.clone(),
+            charts: self.charts.clone(),
+            print_json: false,
+        }
     }
 
     /// Whether something may be left out because not everything can do everything.
@@ -113,13 +140,15 @@ impl Args {
     pub(super) fn plans(&self) -> Result<Vec<Plan>, Failure> {
         let groups = choose("group", &self.group, &Group::ALL, ToString::to_string)?;
         let suites = choose("cipher suite", &self.suite, &SUITES, ToString::to_string)?;
-        let certificates = choose("certificate", &self.certificate, &KINDS, |it| name_of(*it))?;
+        let certificates = choose("certificate", &self.certificate, &Certificate::ALL, |it| {
+            it.to_string()
+        })?;
         let providers = choose("TLS provider", &self.provider, &Backend::ALL, |it| {
             it.name().to_owned()
         })?;
         let beginnings = [Resumption::Full, Resumption::Psk];
         let resumption = choose("resumption", &self.resumption, &beginnings, |it| {
-            name_of(*it)
+            it.to_string()
         })?;
         let shares = choose("time of shares", &self.shares, &[false, true], |ahead| {
             if *ahead { "ahead" } else { "fresh" }.to_owned()
@@ -186,11 +215,4 @@ fn choose<T: Copy + PartialEq>(
         chosen.append(&mut found);
     }
     Ok(chosen)
-}
-
-/// The name of a value in files.
-pub(super) fn name_of<T: Serialize + DeserializeOwned>(value: T) -> String {
-    let text = serde_json::to_value(value).ok();
-    text.and_then(|text| text.as_str().map(str::to_owned))
-        .unwrap_or_default()
 }

@@ -12,11 +12,10 @@ use super::samples::Samples;
 use super::timed;
 use crate::Failure;
 use crate::certificates;
-use crate::drivers::Certificates;
 use crate::results::Breakdown;
 
 /// How often each kind has its turn. Between turns caches hold what the others need.
-const TURNS: usize = 20;
+pub(super) const TURNS: usize = 20;
 
 /// A ticket is used once, and not every handshake gives a new one: at most one in between does.
 const ATTEMPTS: usize = 2;
@@ -53,6 +52,11 @@ pub(crate) fn measure(plans: &[Plan], iterations: usize, mut tick: impl FnMut())
     outcome
 }
 
+/// How many handshakes come before.
+pub(super) fn warm_up(iterations: usize) -> usize {
+    iterations.div_ceil(10)
+}
+
 /// How often `tick` of [`measure`] is called at most.
 pub(crate) fn turns(plans: &[Plan]) -> u64 {
     // s2n-tls has each role in a pair of its own.
@@ -77,7 +81,7 @@ impl<'a> Measured<'a> {
         let certificates = certificates::make(plan.certificate, plan.chain, plan.client_auth)?;
         let mut prepared = Vec::new();
         for ends in plan.ends(&certificates, left_out)? {
-            for _ in 0..iterations.div_ceil(10) {
+            for _ in 0..warm_up(iterations) {
                 once(plan, &ends, Watch::Messages)?;
             }
             prepared.push(Self {
@@ -140,14 +144,4 @@ pub(super) fn once(plan: &Plan, ends: &Ends, watch: Watch) -> Result<(Record, Re
         }
     }
     Err("the server gave no ticket that resumes; use --resumption full".into())
-}
-
-/// For tests and for those who want one handshake only.
-pub(super) fn single(
-    plan: &Plan,
-    certificates: &Certificates,
-    watch: Watch,
-) -> Result<Vec<(Record, Record)>, Failure> {
-    let ends = plan.ends(certificates, &mut Vec::new())?;
-    ends.iter().map(|ends| once(plan, ends, watch)).collect()
 }

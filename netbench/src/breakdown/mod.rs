@@ -8,10 +8,15 @@
 //! ```
 //! Without sockets and packets: what those cost, the other scenarios measure.
 
+pub(crate) mod algorithms;
 mod args;
+mod document;
 mod handshake;
+pub(crate) mod hierarchy;
+mod loopback;
 mod measure;
 mod messages;
+pub(crate) mod negotiation;
 mod plan;
 mod recorder;
 mod samples;
@@ -23,24 +28,28 @@ use std::process::ExitCode;
 use indicatif::ProgressBar;
 
 pub(crate) use args::Args;
+pub(crate) use document::results;
 pub(crate) use measure::{Outcome, measure};
 pub(crate) use plan::{Mode, Plan};
 
 use crate::Failure;
 use crate::terminal::{complain, print};
 
-/// Measures every combination that was asked for, and prints it.
+/// Measures every combination that was asked for, prints it, and writes the files.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let plans = args.plans()?;
+    let outputs = args.outputs();
+    outputs.check()?;
     let progress = ProgressBar::new(measure::turns(&plans));
     let outcome = measure(&plans, args.iterations(), || progress.inc(1));
     progress.finish_and_clear();
-    for reason in &outcome.left_out {
+    let results = results(&plans, args.iterations(), outcome, args.allows_gaps())?;
+    for reason in &results.problems {
         complain(&format!("left out: {reason}"));
     }
-    print(|out| table::write(out, &outcome.breakdowns))?;
-    let complete = outcome.left_out.is_empty() || args.allows_gaps();
-    Ok(if complete && !outcome.breakdowns.is_empty() {
+    outputs.write(&results)?;
+    print(|out| table::write(out, &results))?;
+    Ok(if results.complete {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE

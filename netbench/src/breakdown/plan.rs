@@ -64,7 +64,7 @@ pub(super) struct Ends {
 impl Plan {
     /// The certificate as results name it, with what is special about it.
     pub(super) fn certificate_name(&self) -> String {
-        let mut name = super::args::name_of(self.certificate);
+        let mut name = self.certificate.to_string();
         if self.chain > 1 {
             name = format!("{name}, chain of {}", self.chain);
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use hybriq::tls::Side;
 
 use super::handshake::{Record, Timed};
+use super::measure::TURNS;
 use super::plan::Plan;
 use super::recorder::Operation;
 use crate::results::{Breakdown, Part, Summary};
@@ -76,7 +77,7 @@ impl Samples {
             mode: plan.mode.name().to_owned(),
             messages: self.messages.into_iter().map(Row::part).collect(),
             operations: self.operations.into_iter().map(Row::part).collect(),
-            total_us: summary(self.totals),
+            total_us: summary(&self.totals),
         }
     }
 }
@@ -117,50 +118,49 @@ impl Row {
         Part {
             name: self.name,
             count: self.count as f64,
-            bytes: summary(self.bytes).median as u64,
-            us: summary(self.us),
+            bytes: median(&self.bytes).unwrap_or_default() as u64,
+            us: summary(&self.us),
         }
     }
 }
 
-/// The median, and the order statistics that bound it with 95 % (by the normal approximation of
-/// the binomial distribution).
-pub(super) fn summary(mut values: Vec<f64>) -> Summary {
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    let at = |rank: f64| {
-        let rank = (rank.max(0.0) as usize).min(n.saturating_sub(1));
-        values.get(rank).copied().unwrap_or_default()
-    };
-    let (middle, spread) = (n as f64 / 2.0, 0.98 * (n as f64).sqrt());
-    let median = if n % 2 == 0 {
-        f64::midpoint(at(middle - 1.0), at(middle))
-    } else {
-        at(middle)
-    };
-    Summary {
-        median,
-        low: at((middle - spread).floor()),
-        high: at((middle + spread).ceil()),
-        n: n as u64,
-    }
+/// Sums up values in the order in which they were measured: the medians of the turns, so that a
+/// value out of line counts for little, and a machine that changes its pace widens the interval.
+pub(super) fn summary(values: &[f64]) -> Summary {
+    let turn = values.len().div_ceil(TURNS).max(1);
+    let medians: Vec<f64> = values.chunks(turn).filter_map(median).collect();
+    Summary::of(&medians).unwrap_or_default()
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    Summary::of(values).map(|summary| summary.median)
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{summary, sums};
+    use super::{TURNS, summary, sums};
     use crate::breakdown::handshake::Timed;
 
     #[test]
-    fn the_median_lies_within_its_interval() {
-        let odd = summary((1..=101).rev().map(f64::from).collect());
-        assert_eq!((odd.median, odd.n), (51.0, 101));
-        assert!(odd.low < 51.0 && odd.high > 51.0 && odd.low > 35.0 && odd.high < 67.0);
-        assert_eq!(summary(vec![1.0, 2.0, 3.0, 4.0]).median, 2.5);
-        assert_eq!(summary(vec![7.0]).median, 7.0);
-        assert_eq!(summary(Vec::new()).n, 0);
+    fn a_value_out_of_line_counts_for_little() {
+        let mut values = vec![10.0; 200];
+        values[77] = 1e6;
+        let found = summary(&values);
+        assert_eq!((found.median, found.low, found.high), (10.0, 10.0, 10.0));
+        assert_eq!(found.n, TURNS as u64);
+    }
+
+    #[test]
+    fn a_change_of_pace_widens_the_interval() {
+        let values: Vec<f64> = (0..200)
+            .map(|at| if at < 80 { 10.0 } else { 12.0 })
+            .collect();
+        let found = summary(&values);
+        assert!(found.low < 11.5 && found.high > 12.5, "{found:?}");
+        assert_eq!(summary(&[7.0]).n, 1);
+        assert_eq!(summary(&[]).n, 0);
     }
 
     #[test]

@@ -3,17 +3,24 @@
 use std::io::{self, Write};
 
 use super::recorder::Operation;
-use crate::results::{Breakdown, Part};
+use crate::results::{Breakdown, Part, Results};
 
 /// Columns side by side; more go below.
 const COLUMNS: usize = 4;
 
 /// Writes one table for each side, provider, certificate and mode.
-pub(super) fn write(out: &mut impl Write, breakdowns: &[Breakdown]) -> io::Result<()> {
-    if breakdowns.is_empty() {
+pub(super) fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
+    if results.breakdowns.is_empty() {
         return Ok(());
     }
-    let mut rest: Vec<&Breakdown> = breakdowns.iter().collect();
+    let machine = &results.about.machine;
+    let (cpu, kernel, load) = (&machine.cpu, &machine.kernel, machine.load);
+    writeln!(out, "{cpu}, {kernel}, load {load}")?;
+    if cfg!(debug_assertions) {
+        writeln!(out, "debug build: these figures say nothing, use --release")?;
+    }
+    writeln!(out)?;
+    let mut rest: Vec<&Breakdown> = results.breakdowns.iter().collect();
     while let Some(first) = rest.first().copied() {
         let (same, others): (Vec<_>, Vec<_>) = rest
             .into_iter()

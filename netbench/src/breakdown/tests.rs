@@ -5,7 +5,7 @@ use hybriq::tls::Suite;
 use hybriq::{Backend, Group, KeyExchange};
 
 use super::handshake::{self, Record};
-use super::measure::{measure, single};
+use super::measure::{measure, once};
 use super::plan::{Mode, Plan, SUITES};
 use super::recorder::{Operation, Watch};
 use crate::axes::Certificate;
@@ -31,8 +31,8 @@ fn plan(group: Group) -> Plan {
 /// One handshake of rustls with rustls.
 fn one(plan: &Plan, watch: Watch) -> (Record, Record) {
     let certificates = certificates::make(plan.certificate, plan.chain, plan.client_auth).unwrap();
-    let mut records = single(plan, &certificates, watch).unwrap();
-    records.pop().unwrap()
+    let mut ends = plan.ends(&certificates, &mut Vec::new()).unwrap();
+    once(plan, &ends.remove(0), watch).unwrap()
 }
 
 /// How often each operation was done, without those of which the number says little.
@@ -250,7 +250,7 @@ fn every_suite_and_every_kind_of_certificate_works() {
             Some(suite.suite)
         );
     }
-    for certificate in certificates::KINDS {
+    for certificate in Certificate::ALL {
         let kind = Plan {
             certificate,
             ..plan(Group::X25519)

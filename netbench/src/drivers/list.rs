@@ -2,6 +2,8 @@
 
 use super::Driver;
 use super::hybriq::Hybriq;
+#[cfg(feature = "quiche")]
+use super::quiche::Quiche;
 use super::tcp_tls::TcpTls;
 use crate::Failure;
 
@@ -22,6 +24,8 @@ pub(crate) fn driver(name: &str) -> Result<Box<dyn Driver>, Failure> {
         "quinn" => Ok(Box::new(super::quinn::Quinn)),
         #[cfg(feature = "s2n-quic")]
         "s2n-quic" => Ok(Box::new(super::s2n_quic::S2nQuic)),
+        #[cfg(feature = "quiche")]
+        "quiche" => Ok(Box::new(Quiche)),
         "tcp-tls" => Ok(Box::new(TcpTls)),
         _ => Err(missing(name).into()),
     }

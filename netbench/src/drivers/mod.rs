@@ -6,16 +6,18 @@
 mod failures;
 mod hybriq;
 mod list;
+#[cfg(feature = "quiche")]
+mod quiche;
 #[cfg(feature = "quinn")]
 mod quinn;
-mod rustls_config;
+pub(crate) mod rustls_config;
 mod rustls_watch;
 #[cfg(feature = "s2n-quic")]
 mod s2n_quic;
 mod table;
 mod tcp_tls;
-#[cfg_attr(not(feature = "quinn"), expect(dead_code, reason = "for features"))]
 mod udp;
+mod wakers;
 
 use std::net::SocketAddr;
 use std::pin::Pin;

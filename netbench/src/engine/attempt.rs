@@ -18,7 +18,7 @@ pub(super) struct Attempt<'a> {
     phase: &'a Phase,
     label: Label,
     intended: Instant,
-    is_open: bool,
+    is_open: Cell<bool>,
     has_first_byte: Cell<bool>,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Attempt<'a> {
             phase,
             label,
             intended,
-            is_open: true,
+            is_open: Cell::new(true),
             has_first_byte: Cell::new(false),
         }
     }
@@ -44,12 +44,9 @@ impl<'a> Attempt<'a> {
         recorder.handshake(self.label, self.took(), negotiated);
     }
 
-    pub(super) fn end(mut self, outcome: Result<(), Failed>) {
-        self.close(outcome);
-    }
-
-    fn close(&mut self, outcome: Result<(), Failed>) {
-        if std::mem::take(&mut self.is_open) {
+    /// Counts how it ended, once.
+    pub(super) fn end(&self, outcome: Result<(), Failed>) {
+        if self.is_open.replace(false) {
             let outcome = outcome.map(|()| self.took());
             self.phase.recorder.end(self.label, outcome);
         }
@@ -64,7 +61,7 @@ impl<'a> Attempt<'a> {
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        self.close(Err(Failed::new(
+        self.end(Err(Failed::new(
             Kind::Unfinished,
             "it was still under way when the measurement ended",
         )));
@@ -117,6 +114,10 @@ impl<'a> Live<'a> {
             connection,
             established: Cell::new(None),
         }
+    }
+
+    pub(super) fn was_established(&self) -> bool {
+        self.established.get().is_some()
     }
 
     /// The handshake is complete: what passes from now on is data.

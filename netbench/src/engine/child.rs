@@ -8,7 +8,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::spawn_local;
 
-use super::{ClientSpec, FromClient, FromServer, ServerSpec, ToClient, ToServer, client, server};
+use super::{
+    ClientSpec, FromClient, FromServer, ServerSpec, ToClient, ToServer, client, clock, server,
+};
 use crate::pipe::{FromParent, tell};
 use crate::{Failure, os};
 
@@ -17,6 +19,7 @@ pub(crate) async fn client() -> Result<(), Failure> {
     let mut parent = FromParent::open()?;
     let spec: ClientSpec = parent.expect().await?;
     pin(spec.core)?;
+    clock::sharpen()?;
     let orders = orders(parent, || ToClient::Stop)?;
     client::run(spec, orders, answer::<FromClient>).await
 }
@@ -26,6 +29,7 @@ pub(crate) async fn server() -> Result<(), Failure> {
     let mut parent = FromParent::open()?;
     let spec: ServerSpec = parent.expect().await?;
     pin(spec.core)?;
+    clock::sharpen()?;
     let orders = orders(parent, || ToServer::Stop { after: 0 })?;
     server::run(spec, orders, answer::<FromServer>).await
 }

@@ -82,10 +82,11 @@ impl Client {
     async fn warm_up(&self, orders: &mut Orders) -> Result<FromClient, Failure> {
         let amount = self.spec.scenario.phases.warm_up;
         let phase = Phase::new(amount.connections);
+        // Where scripts go on until the measurement ends, the warm-up has to end too.
+        let limit = amount.time.or(self.spec.scenario.phases.measure);
         if amount.connections.is_some() || amount.time.is_some() {
             let mut progress = Progressing::none();
-            self.play(&phase, amount.time, orders, &mut progress)
-                .await?;
+            self.play(&phase, limit, orders, &mut progress).await?;
         }
         if phase.was_interrupted() {
             return Ok(stopped("in the warm-up"));
@@ -142,13 +143,14 @@ impl Client {
                 .map(|at| at + self.spec.scenario.phases.drain);
             tokio::select! {
                 biased;
+                // Before the scripts: what could begin at that very moment does not.
+                () = at(limit.map(|limit| phase.begin + limit)), if drained.is_none() => phase.stop(),
                 outcome = &mut ops => {
                     phase.done();
                     return outcome.map_err(Into::into);
                 }
                 () = at(drained) => return Ok(()),
                 () = phase.stopping(), if drained.is_none() => {}
-                () = at(limit.map(|limit| phase.begin + limit)), if drained.is_none() => phase.stop(),
                 _ = orders.recv(), if listens => {
                     // It is no time for any order but to stop, and so is the parent's end.
                     listens = false;

@@ -11,11 +11,11 @@ use bytes::{Bytes, BytesMut};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::arrivals::Arrivals;
 use super::clock;
 use super::pattern;
 use super::plan::Arriving;
 use super::session::Session;
+use super::turns::Turns;
 use crate::outcome::{Failed, Kind};
 use crate::scenario;
 
@@ -94,18 +94,12 @@ fn mask(width: usize) -> u64 {
 
 impl Session<'_> {
     pub(super) async fn send_datagrams(&self, what: &scenario::Datagrams) -> Result<(), Failed> {
-        let mut arrivals = what
-            .rate
-            .map(|rate| Arrivals::new(Instant::now(), rate, scenario::Arrivals::Constant));
-        for _ in 0..what.count {
-            let mut intended = Instant::now();
-            if let Some(arrivals) = &mut arrivals {
-                intended = arrivals.due();
-                arrivals.advance();
-            }
-            if self.observer.is_stopping() || !self.reaches(intended).await {
+        let mut turns = Turns::new(Some(what.count), what.rate, scenario::Arrivals::Constant);
+        while let Some(intended) = turns.due() {
+            if !self.reaches(intended).await {
                 break;
             }
+            turns.advance();
             self.send_one(what, intended).await?;
         }
         match what.echo {

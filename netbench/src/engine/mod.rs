@@ -25,12 +25,15 @@ pub(crate) mod client;
 mod clock;
 mod connecting;
 mod datagrams;
+mod failing;
+mod making;
 mod mismatch;
 mod observer;
 mod ops;
 mod pattern;
 mod phase;
 mod plan;
+mod pooling;
 mod process;
 mod progress;
 mod recorder;
@@ -38,8 +41,11 @@ mod script;
 pub(crate) mod server;
 mod session;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod tickets;
 mod traffic;
+mod turns;
 
 use std::net::SocketAddr;
 

@@ -1,17 +1,20 @@
 //! Runs the operations of a client.
 
-use futures_util::TryStreamExt as _;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use tokio::time::Instant;
 
-use super::arrivals::Arrivals;
 use super::client::Client;
-use super::connecting::{Connecting, InARow};
+use super::connecting::Connecting;
+use super::failing::InARow;
+use super::making::Making;
 use super::phase::Phase;
 use super::plan::Kind;
+use super::pooling::Pooling;
+use super::turns::Turns;
 use crate::outcome::Failed;
-use crate::scenario::{self, ClientOp, Connect, Iterate};
+use crate::scenario::{ClientOp, Connect, Iterate, Pool};
 
 impl Client {
     /// Runs operations, one after the other.
@@ -34,7 +37,7 @@ impl Client {
     async fn op(&self, op: &ClientOp, phase: &Phase) -> Result<(), Failed> {
         match op {
             ClientOp::Connect(connect) => self.connect(connect, phase).await?,
-            ClientOp::Pool(_) => return Err(Failed::other("no pools yet")),
+            ClientOp::Pool(pool) => self.pool(pool, phase).await?,
             ClientOp::Sleep(time) => {
                 phase.reaches(Instant::now() + *time).await;
             }
@@ -56,47 +59,60 @@ impl Client {
 
     async fn connect(&self, connect: &Connect, phase: &Phase) -> Result<(), Failed> {
         let wanted = Kind::of(&connect.ops, &connect.server_ops);
-        let Some((kind, name)) = self.plan.kind(&wanted) else {
-            return Err(Failed::other("a kind of connection that is not planned"));
-        };
-        self.server(connect.server)?;
-        let connecting = Connecting {
-            client: self,
-            phase,
+        let making = Making::new(self, phase, &wanted, connect.server, &connect.label)?;
+        let wanted = u64::from(connect.concurrency.max(1));
+        let wanted = connect.connections.map_or(wanted, |all| all.min(wanted));
+        self.prime(&making, wanted).await;
+        Connecting {
+            making,
             connect,
-            kind,
-            name: &name,
-            label: phase.recorder.label(&connect.label),
-            failures: InARow::default(),
-        };
-        self.prime(&connecting).await;
-        connecting.run().await;
+            failures: InARow::new(connect.concurrency, connect.on_error),
+        }
+        .run()
+        .await;
+        Ok(())
+    }
+
+    async fn pool(&self, pool: &Pool, phase: &Phase) -> Result<(), Failed> {
+        let wanted = Kind::of(&pool.ops, &[]);
+        let making = Making::new(self, phase, &wanted, pool.server, &pool.label)?;
+        self.prime(&making, pool.connections.into()).await;
+        Pooling {
+            making,
+            pool,
+            failures: InARow::new(pool.connections, pool.on_error),
+        }
+        .run()
+        .await;
         Ok(())
     }
 
     async fn iterate(&self, iterate: &Iterate<ClientOp>, phase: &Phase) -> Result<(), Failed> {
-        let begin = Instant::now();
-        let end = iterate.time.map(|time| begin + time);
-        let mut arrivals = iterate
-            .rate
-            .map(|rate| Arrivals::new(begin, rate, scenario::Arrivals::Constant));
-        let mut done = 0;
-        while iterate.times != Some(done) {
-            let due = match &mut arrivals {
-                Some(arrivals) => {
-                    let due = arrivals.due();
-                    arrivals.advance();
-                    due
+        let mut turns = Turns::of(iterate);
+        let mut running = FuturesUnordered::new();
+        while let Some(due) = turns.due() {
+            if running.len() >= iterate.concurrency.max(1) as usize {
+                running.try_next().await?;
+                continue;
+            }
+            let begins = phase.reaches(due);
+            tokio::pin!(begins);
+            let begins = loop {
+                tokio::select! {
+                    biased;
+                    begins = &mut begins => break begins,
+                    Some(done) = running.next() => done?,
                 }
-                None => Instant::now(),
             };
-            if end.is_some_and(|end| due >= end) || !phase.reaches(due).await {
+            if !begins {
                 break;
             }
-            self.ops(&iterate.ops, phase).await?;
-            done += 1;
+            turns.advance();
+            running.push(self.ops(&iterate.ops, phase));
+            // Operations that wait for nothing must not keep out those that do.
             tokio::task::yield_now().await;
         }
+        while running.try_next().await?.is_some() {}
         Ok(())
     }
 

@@ -41,6 +41,14 @@ impl Phase {
         }
     }
 
+    /// As many as the script wants and the phase allows; `None`: as many as there is time for.
+    pub(super) fn at_most(&self, wanted: Option<u64>) -> Option<u64> {
+        match (wanted, self.limit) {
+            (Some(wanted), Some(limit)) => Some(wanted.min(limit)),
+            (wanted, limit) => wanted.or(limit),
+        }
+    }
+
     /// Has nothing new begin from now on.
     pub(super) fn stop(&self) {
         if self.stopped.get().is_none() {

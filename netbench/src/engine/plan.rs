@@ -216,3 +216,113 @@ pub(super) fn opens(ops: &[Op]) -> Option<u64> {
         Some(sum.saturating_add(more))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Arriving, Kind, Plan, opens, prefix};
+    use crate::scenario::{Op, Scenario};
+
+    fn ops(text: &str) -> Vec<Op> {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn scenario(connects: &[&str]) -> Scenario {
+        let clients: Vec<_> = connects
+            .iter()
+            .map(|ops| format!(r#"{{"name": "client", "ops": [{{"connect": {{"ops": {ops}}}}}]}}"#))
+            .collect();
+        let clients = clients.join(",");
+        let text = format!(r#"{{"netbench": 1, "name": "test", "clients": [{clients}]}}"#);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn streams_with_one_script_begin_with_nothing_extra() {
+        let script = r#"[{"open_bidi": {"peer": [{"send": 1}]}}, {"scope": [
+            [{"open_bidi": {"peer": [{"send": 1}]}}], [{"open_uni": {"peer": [{"receive": 9}]}}]]}]"#;
+        let kind = Kind::of(&ops(script), &[]);
+        assert_eq!(prefix(&kind.server.bidi, &ops(r#"[{"send": 1}]"#)), None);
+        assert_eq!(prefix(&kind.server.uni, &ops(r#"[{"receive": 9}]"#)), None);
+        assert!(kind.client.bidi.is_empty());
+    }
+
+    #[test]
+    fn streams_with_different_scripts_begin_with_its_number() {
+        let script = r#"[{"iterate": {"times": 2, "ops": [{"open_uni": {"peer": [{"receive": 1}]}}]}},
+            {"request": {"ops": [{"open_uni": {"peer": [{"receive": 2}]}}]}}]"#;
+        let kind = Kind::of(&ops(script), &[]);
+        assert_eq!(
+            prefix(&kind.server.uni, &ops(r#"[{"receive": 1}]"#)),
+            Some(0)
+        );
+        assert_eq!(
+            prefix(&kind.server.uni, &ops(r#"[{"receive": 2}]"#)),
+            Some(1)
+        );
+    }
+
+    #[test]
+    fn streams_that_the_peer_opens_in_turn_count_for_the_other_side() {
+        let script = r#"[{"open_bidi": {"peer": [
+            {"open_uni": {"peer": [{"receive": 1}]}}, {"open_uni": {"peer": [{"receive": 2}]}}]}}]"#;
+        let kind = Kind::of(&ops(script), &[]);
+        assert_eq!(
+            prefix(&kind.client.uni, &ops(r#"[{"receive": 2}]"#)),
+            Some(1)
+        );
+        assert!(kind.server.uni.is_empty());
+    }
+
+    #[test]
+    fn connections_that_are_alike_for_the_server_share_a_name() {
+        let (one, other) = (
+            r#"[{"open_bidi": {"peer": [{"send": 1}]}}, {"receive": 1}]"#,
+            r#"[{"open_bidi": {"peer": [{"send": 2}]}}, {"receive": 2}]"#,
+        );
+        let same = r#"[{"sleep": 5}, {"open_bidi": {"peer": [{"send": 1}]}}]"#;
+        let alike = Plan::new(&scenario(&[one, same])).unwrap();
+        assert_eq!(
+            alike.kind(&Kind::of(&ops(same), &[])).unwrap().1,
+            "localhost"
+        );
+        let plan = Plan::new(&scenario(&[one, same, other])).unwrap();
+        let wanted = Kind::of(&ops(other), &[]);
+        let (kind, name) = plan.kind(&wanted).unwrap();
+        assert_eq!(name, "c1.localhost");
+        assert_eq!(plan.kind_by_name(Some(&name)), Some(kind));
+        for unknown in [
+            None,
+            Some("localhost"),
+            Some("c2.localhost"),
+            Some("c1.net"),
+        ] {
+            assert_eq!(plan.kind_by_name(unknown), None);
+        }
+    }
+
+    #[test]
+    fn more_scripts_than_a_byte_numbers_are_refused() {
+        let opens: Vec<_> = (0..257)
+            .map(|bytes| format!(r#"{{"open_uni": {{"peer": [{{"receive": {bytes}}}]}}}}"#))
+            .collect();
+        let error = Plan::new(&scenario(&[&format!("[{}]", opens.join(","))])).unwrap_err();
+        assert!(error.to_string().contains("257"), "{error}");
+    }
+
+    #[test]
+    fn echoes_come_back_to_those_who_asked_for_them() {
+        let script = r#"[{"datagrams": {"count": 1, "bytes": 9, "echo": true}}]"#;
+        let kind = Kind::of(&ops(script), &[]);
+        assert_eq!(kind.server.datagrams, Arriving::Echo);
+        assert_eq!(kind.client.datagrams, Arriving::Read);
+    }
+
+    #[test]
+    fn streams_to_come_are_counted_where_the_script_says_how_many() {
+        let open = r#"{"open_uni": {"peer": []}}"#;
+        let script = format!(r#"[{open}, {{"iterate": {{"times": 5, "ops": [{open}, {open}]}}}}]"#);
+        assert_eq!(opens(&ops(&script)), Some(11));
+        let script = format!(r#"[{{"iterate": {{"time": "1s", "ops": [{open}]}}}}]"#);
+        assert_eq!(opens(&ops(&script)), None);
+    }
+}

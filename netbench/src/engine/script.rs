@@ -4,18 +4,18 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures_util::TryStreamExt as _;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use tokio::time::Instant;
 
-use super::arrivals::Arrivals;
 use super::clock;
 use super::plan::{opens, prefix};
 use super::session::Session;
 use super::streams::Stream;
+use super::turns::Turns;
 use crate::outcome::Failed;
-use crate::scenario::{self, Iterate, Op, Open, Request};
+use crate::scenario::{Iterate, Op, Open, Request};
 
 /// Iterations after which others have a turn, should none of the operations wait.
 const TURN: u64 = 32;
@@ -72,14 +72,25 @@ impl<'f> Frame<'f> {
             .collect()
     }
 
-    fn set(&self, number: u64, stream: Stream) -> Rc<Stream> {
+    fn open(&self, number: u64, stream: Stream) -> Rc<Stream> {
         let stream = Rc::new(stream);
+        self.set(number, &stream);
+        stream
+    }
+
+    /// Takes over what a thread of a scope opened.
+    fn adopt(&self, thread: &Frame<'_>) {
+        for (number, stream) in thread.streams.take() {
+            self.set(number, &stream);
+        }
+    }
+
+    fn set(&self, number: u64, stream: &Rc<Stream>) {
         let mut streams = self.streams.borrow_mut();
         match streams.iter_mut().find(|(known, _)| *known == number) {
-            Some((_, replaced)) => *replaced = Rc::clone(&stream),
-            None => streams.push((number, Rc::clone(&stream))),
+            Some((_, replaced)) => *replaced = Rc::clone(stream),
+            None => streams.push((number, Rc::clone(stream))),
         }
-        stream
     }
 }
 
@@ -106,14 +117,14 @@ impl<'a> Session<'a> {
         match op {
             Op::OpenBidi(open) => self.open_bidi(open, frame).await,
             Op::OpenUni(open) => self.open_uni(open, frame).await,
-            Op::Send(what) => stream(what.stream)?.send(what.bytes, self.observer).await,
+            Op::Send(what) => stream(what.stream)?.send(what.bytes, &*self.observer).await,
             Op::SendRate(rate) => stream(rate.stream)?.set_send_rate(rate.bytes, rate.period),
             Op::Receive(what) => {
                 let stream = stream(what.stream)?;
-                stream.receive(what.bytes, self.observer).await
+                stream.receive(what.bytes, &*self.observer).await
             }
             Op::ReceiveRate(rate) => stream(rate.stream)?.set_receive_rate(rate.bytes, rate.period),
-            Op::ReceiveAll(which) => stream(which.stream)?.receive_all(self.observer).await,
+            Op::ReceiveAll(which) => stream(which.stream)?.receive_all(&*self.observer).await,
             Op::Finish(which) => self.finish_stream(&stream(which.stream)?).await,
             Op::Reset(reset) => stream(reset.stream)?.reset(reset.code),
             Op::Datagrams(datagrams) => self.send_datagrams(datagrams).await,
@@ -137,13 +148,13 @@ impl<'a> Session<'a> {
 
     async fn open_bidi(&self, open: &Open, frame: &Frame<'_>) -> Result<(), Failed> {
         let (writer, reader) = self.connection.open_bidi().await?;
-        let stream = frame.set(open.stream, Stream::bidi(writer, reader));
+        let stream = frame.open(open.stream, Stream::bidi(writer, reader));
         self.opened(&stream, open, &self.peer.bidi).await
     }
 
     async fn open_uni(&self, open: &Open, frame: &Frame<'_>) -> Result<(), Failed> {
         let writer = self.connection.open_uni().await?;
-        let stream = frame.set(open.stream, Stream::sending(writer));
+        let stream = frame.open(open.stream, Stream::sending(writer));
         self.opened(&stream, open, &self.peer.uni).await
     }
 
@@ -160,41 +171,36 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// What its threads open is there for what comes after.
     async fn scope(&self, threads: &[Vec<Op>], frame: &Frame<'_>) -> Result<(), Failed> {
         let late = frame.late.take();
+        let frames: Vec<_> = threads.iter().map(|_| Frame::within(frame, late)).collect();
         let mut running: FuturesUnordered<_> = threads
             .iter()
-            .map(|ops| async move {
-                let inner = Frame::within(frame, late);
-                self.run(ops, &inner).await?;
-                self.finish(&inner).await
-            })
+            .zip(&frames)
+            .map(|(ops, inner)| self.run(ops, inner))
             .collect();
         while running.try_next().await?.is_some() {}
+        drop(running);
+        for inner in &frames {
+            frame.adopt(inner);
+        }
         Ok(())
     }
 
     async fn iterate(&self, iterate: &Iterate<Op>, frame: &Frame<'_>) -> Result<(), Failed> {
-        let begin = Instant::now();
-        let end = iterate.time.map(|time| begin + time);
-        let mut arrivals = iterate
-            .rate
-            .map(|rate| Arrivals::new(begin, rate, scenario::Arrivals::Constant));
+        if iterate.concurrency > 1 {
+            return self.iterate_at_once(iterate, frame).await;
+        }
+        let mut turns = Turns::of(iterate);
         let mut done = 0_u64;
-        while iterate.times != Some(done) && !self.observer.is_stopping() {
-            let due = match &mut arrivals {
-                Some(arrivals) => {
-                    let due = arrivals.due();
-                    arrivals.advance();
-                    due
-                }
-                None => Instant::now(),
-            };
-            if end.is_some_and(|end| due >= end) || !self.reaches(due).await {
+        while let Some(due) = turns.due() {
+            if !self.reaches(due).await {
                 break;
             }
-            if arrivals.is_some() {
-                frame.late.set(Instant::now().duration_since(due));
+            turns.advance();
+            if turns.is_open() {
+                frame.late.set(due.elapsed());
             }
             self.run(&iterate.ops, frame).await?;
             done += 1;
@@ -205,10 +211,51 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Several turns at the same time, each with streams of its own.
+    async fn iterate_at_once(
+        &self,
+        iterate: &Iterate<Op>,
+        frame: &Frame<'_>,
+    ) -> Result<(), Failed> {
+        let turn = |late| async move {
+            let inner = Frame::within(frame, late);
+            self.run(&iterate.ops, &inner).await?;
+            self.finish(&inner).await
+        };
+        let mut turns = Turns::of(iterate);
+        let mut running = FuturesUnordered::new();
+        while let Some(due) = turns.due() {
+            if running.len() >= iterate.concurrency as usize {
+                running.try_next().await?;
+                continue;
+            }
+            let begins = self.reaches(due);
+            tokio::pin!(begins);
+            let begins = loop {
+                tokio::select! {
+                    biased;
+                    begins = &mut begins => break begins,
+                    Some(done) = running.next() => done?,
+                }
+            };
+            if !begins {
+                break;
+            }
+            turns.advance();
+            let late = match turns.is_open() {
+                true => due.elapsed(),
+                false => Duration::ZERO,
+            };
+            running.push(turn(late));
+        }
+        while running.try_next().await?.is_some() {}
+        Ok(())
+    }
+
     /// Waits until then. `false`: nothing new is to be begun any more.
     pub(super) async fn reaches(&self, due: Instant) -> bool {
-        if due <= Instant::now() {
-            return true;
+        if self.observer.is_stopping() || due <= Instant::now() {
+            return !self.observer.is_stopping();
         }
         tokio::select! {
             biased;

@@ -28,7 +28,7 @@ pub(super) struct Session<'a> {
     pub(super) own: &'a Scripts,
     /// What the peer does on streams that this side opens.
     pub(super) peer: &'a Scripts,
-    pub(super) observer: &'a dyn Observer,
+    pub(super) observer: Rc<dyn Observer + 'a>,
     pub(super) checkpoints: Checkpoints,
     pub(super) datagrams: Datagrams,
     /// Streams that the peer will open in all; `None`: nobody knows.
@@ -54,7 +54,7 @@ impl<'a> Session<'a> {
         connection: Rc<dyn Connection>,
         own: &'a Scripts,
         peer: &'a Scripts,
-        observer: &'a dyn Observer,
+        observer: Rc<dyn Observer + 'a>,
     ) -> Self {
         Self {
             connection,
@@ -80,7 +80,7 @@ impl<'a> Session<'a> {
     /// Answers what the peer opens and sends, until it closes. `on_end` is told of the end of each
     /// stream's script, and may give up.
     pub(super) async fn serve(
-        &'a self,
+        &self,
         mut on_end: impl FnMut(Result<(), Failed>) -> Result<(), Failed>,
     ) -> Result<(), Failed> {
         type Events<'a> = FuturesUnordered<LocalBoxFuture<'a, Result<Event, Failed>>>;
@@ -148,7 +148,7 @@ impl<'a> Session<'a> {
         };
         let frame = Frame::of(stream);
         if script.is_empty() {
-            frame.stream(0)?.receive_all(self.observer).await?;
+            frame.stream(0)?.receive_all(&*self.observer).await?;
         }
         self.run(script, &frame).await?;
         self.finish(&frame).await

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::client::Client;
-use super::connecting::Connecting;
+use super::making::Making;
 use crate::axes::Resumption;
 use crate::drivers::Connection;
 use crate::outcome::Failed;
@@ -29,27 +29,20 @@ impl Client {
     /// Makes connections for their tickets alone: one for each that will be under way at once,
     /// should a ticket be good for one connection. What goes wrong here goes wrong again where it
     /// is counted.
-    pub(super) async fn prime(&self, connecting: &Connecting<'_>) {
+    pub(super) async fn prime(&self, making: &Making<'_>, connections: u64) {
         if !self.resumes() {
             return;
         }
-        let wanted = u64::from(connecting.connect.concurrency.max(1));
-        let wanted = connecting
-            .connect
-            .connections
-            .map_or(wanted, |all| all.min(wanted));
-        for _ in 0..wanted {
-            let first = timeout(connecting.connect.timeout, self.fetch_ticket(connecting)).await;
-            if connecting.phase.is_stopping() || !matches!(first, Ok(Ok(()))) {
+        for _ in 0..connections {
+            let outcome = timeout(PATIENCE, self.fetch_ticket(making)).await;
+            if making.phase.is_stopping() || !matches!(outcome, Ok(Ok(()))) {
                 return;
             }
         }
     }
 
-    async fn fetch_ticket(&self, connecting: &Connecting<'_>) -> Result<(), Failed> {
-        let (connector, server) = self.server(connecting.connect.server)?;
-        let connection = connector.connect(server, connecting.name).await?;
-        // A connection of before may have left tickets: this one may be resumed itself.
+    async fn fetch_ticket(&self, making: &Making<'_>) -> Result<(), Failed> {
+        let connection = making.connect().await?;
         connection.established().await?;
         self.await_ticket(&*connection).await;
         connection.close(0);

@@ -13,8 +13,8 @@ const MARK: &str = "{\"netbench_results\":";
 impl Input {
     pub(super) fn read(path: &std::path::PathBuf) -> Result<Self, Failure> {
         let name = path.display().to_string();
-        let text =
-            std::fs::read_to_string(path).map_err(|error| format!("cannot read {name}: {error}"))?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("cannot read {name}: {error}"))?;
         Self::parse(Path::new(&name), &text)
     }
 
@@ -35,7 +35,8 @@ impl Input {
     pub(super) fn repetitions_of(&self, cell: &CellResult) -> Vec<Repetition> {
         let cells = self.results.cells.iter();
         let mut same = cells.filter(|other| other.cell == cell.cell);
-        same.next().map_or_else(Vec::new, |cell| cell.repetitions.clone())
+        same.next()
+            .map_or_else(Vec::new, |cell| cell.repetitions.clone())
     }
 }
 
@@ -48,7 +49,10 @@ pub(super) fn check(inputs: &[Input]) -> Result<Vec<String>, Failure> {
         same_program(first, other)?;
         same_work(first, other)?;
     }
-    if let Some(parted) = inputs.iter().find(|input| !input.results.breakdowns.is_empty()) {
+    if let Some(parted) = inputs
+        .iter()
+        .find(|input| !input.results.breakdowns.is_empty())
+    {
         return Err(format!(
             "{} is a breakdown of handshakes in one process, which cannot be added up",
             parted.name
@@ -141,7 +145,9 @@ fn is_same_run(one: &Input, other: &Input) -> bool {
         let cells = input.results.cells.iter();
         let repetitions = cells.flat_map(|cell| &cell.repetitions);
         let times = repetitions.map(|repetition| (repetition.unix_ms, repetition.elapsed_us));
-        times.map(|(start, lasted)| (start.to_bits(), lasted.to_bits())).collect::<Vec<_>>()
+        times
+            .map(|(start, lasted)| (start.to_bits(), lasted.to_bits()))
+            .collect::<Vec<_>>()
     };
     let ours = print(one);
     !ours.is_empty() && ours == print(other)

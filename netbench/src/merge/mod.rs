@@ -84,7 +84,10 @@ fn merge(inputs: Vec<Input>) -> Result<Results, Failure> {
     }
     let mut is_whole = true;
     for cell in &mut merged.cells {
-        let of_each = inputs.iter().map(|input| input.repetitions_of(cell)).collect();
+        let of_each = inputs
+            .iter()
+            .map(|input| input.repetitions_of(cell))
+            .collect();
         is_whole &= together::merge(cell, of_each, &inputs);
     }
     let all_complete = inputs.iter().all(|input| input.results.complete);

@@ -16,13 +16,17 @@ pub(super) fn merge(
     of_each: Vec<Vec<Repetition>>,
     inputs: &[Input],
 ) -> bool {
-    let is_fleet = inputs.iter().any(|input| input.results.about.fleet.is_some());
+    let is_fleet = inputs
+        .iter()
+        .any(|input| input.results.about.fleet.is_some());
     let mut all: Vec<Together> = Vec::new();
     for (file, repetitions) in of_each.into_iter().enumerate() {
         for repetition in repetitions {
             let is_of = |group: &&mut Together| {
                 group.iter().all(|(other, _)| *other != file)
-                    && group.iter().any(|(_, other)| is_together(is_fleet, other, &repetition))
+                    && group
+                        .iter()
+                        .any(|(_, other)| is_together(is_fleet, other, &repetition))
             };
             match all.iter_mut().find(is_of) {
                 Some(group) => group.push((file, repetition)),
@@ -39,7 +43,10 @@ pub(super) fn merge(
             if is_fleet && missing > 0 {
                 is_whole = false;
                 sum.error.get_or_insert_with(|| {
-                    format!("{missing} of {} clients have nothing of this repetition", inputs.len())
+                    format!(
+                        "{missing} of {} clients have nothing of this repetition",
+                        inputs.len()
+                    )
                 });
             }
             sum.metrics = match sum.error {

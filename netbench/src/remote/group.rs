@@ -35,7 +35,8 @@ pub(super) struct Joining {
 pub(super) async fn conduct(options: Rc<Options>, mut events: UnboundedReceiver<Event>) {
     let mut group = Group {
         barrier: Barrier::new(options.fleet),
-        first: None,
+        orders: BTreeMap::new(),
+        host: None,
         replies: BTreeMap::new(),
     };
     if let Err(failure) = group.conduct(&options, &mut events).await {
@@ -45,8 +46,11 @@ pub(super) async fn conduct(options: Rc<Options>, mut events: UnboundedReceiver<
 
 struct Group {
     barrier: Barrier,
-    /// What the first client wants, and where it came to. The others want the same.
-    first: Option<(Order, IpAddr)>,
+    /// What they want, which is the same but for the certificates. Those of the first number are
+    /// taken, so that all servers of a fleet have the same.
+    orders: BTreeMap<u32, Order>,
+    /// Where they came to.
+    host: Option<IpAddr>,
     replies: BTreeMap<u32, UnboundedSender<String>>,
 }
 
@@ -59,7 +63,7 @@ impl Group {
         if !self.gather(options, events).await? {
             return Ok(());
         }
-        let Some((order, host)) = self.first.take() else {
+        let (Some((_, order)), Some(host)) = (self.orders.pop_first(), self.host) else {
             return Ok(());
         };
         let (mut process, address) = tokio::select! {
@@ -114,8 +118,8 @@ impl Group {
             host,
             replies,
         } = joining;
-        let (_, first) = self.first.get_or_insert_with(|| (order, host));
-        let joined = if *first == host {
+        let first = *self.host.get_or_insert(host);
+        let joined = if first == host {
             self.barrier.join(client)
         } else {
             Err(format!(
@@ -126,6 +130,7 @@ impl Group {
         match joined {
             Ok(full) => {
                 self.replies.insert(client, replies);
+                self.orders.insert(client, order);
                 full
             }
             Err(refused) => {

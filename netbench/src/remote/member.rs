@@ -58,7 +58,8 @@ pub(super) async fn attend(
         }
         Err(refused) => Some(refused),
     };
-    if let Some(refused) = refused {
+    // Nothing is said to one that only looks whether the port is open.
+    if let Some(refused) = refused.filter(|refused| !refused.is_empty()) {
         agent.complain(&format!("{peer}: {refused}"));
         let _ = write_value(&mut control.to, &Err::<(), _>(refused)).await;
         control.hang_up().await;
@@ -77,7 +78,11 @@ impl Control {
             Err(failure) => return Err(failure.to_string()),
         };
         self.tell(&Welcome::new(challenge.clone())).await?;
-        let hello: Hello = self.expect().await?;
+        let hello: Hello = match self.from.next().await {
+            Ok(Some(line)) => parse(&line)?,
+            Ok(None) => return Err(String::new()),
+            Err(error) => return Err(error.to_string()),
+        };
         hello.check()?;
         if let (Some(token), Some(challenge)) = (token, &challenge) {
             let proof = hello.proof.as_deref();

@@ -27,7 +27,9 @@
 
 mod address;
 mod agent;
+mod args;
 mod barrier;
+mod client;
 mod group;
 mod lines;
 mod member;
@@ -39,6 +41,8 @@ mod tests;
 mod token;
 
 pub(crate) use address::Target;
+pub(crate) use args::RemoteArgs;
+pub(crate) use client::{ClientArgs, ClientError};
 pub(crate) use server::{ServerArgs, serve};
 pub(crate) use session::{Fleet, Remote, Started};
 pub(crate) use token::Token;

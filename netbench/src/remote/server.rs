@@ -1,7 +1,7 @@
 //! `netbench server`: an agent as a program.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use super::agent::{self, Options};
 use super::token::Token;
 use crate::Failure;
 use crate::machine::Machine;
+use crate::scenario::Template;
 use crate::terminal::{complain, print};
 
 /// Runs servers for clients on other hosts. `netbench run --server HOST:PORT` and `netbench client`
@@ -58,7 +59,7 @@ pub(crate) struct ServerArgs {
 
     /// Serves this scenario alone: a file, or the name of one that is built in.
     #[arg(long, value_name = "FILE", env = "SCENARIO")]
-    pub(crate) scenario: Option<PathBuf>,
+    pub(crate) scenario: Option<String>,
 
     /// Which of the scenario's servers this is, where it has several.
     #[arg(long, value_name = "N", env = "SERVER_ID")]
@@ -107,10 +108,18 @@ impl ServerArgs {
             fleet: self.fleet,
             wait: Duration::from_secs(self.fleet_wait),
             silence: Duration::from_secs(self.silence),
-            scenario_id: None,
+            scenario_id: self.scenario_id()?,
             server_id: self.server_id,
             machine: Machine::detect(),
         })
+    }
+
+    fn scenario_id(&self) -> Result<Option<String>, Failure> {
+        let Some(scenario) = &self.scenario else {
+            return Ok(None);
+        };
+        let scenario = Template::load(scenario)?.resolve(&BTreeMap::new())?;
+        Ok(Some(scenario.id()))
     }
 
     async fn bind(&self) -> Result<TcpListener, Failure> {

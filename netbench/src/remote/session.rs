@@ -21,6 +21,7 @@ use crate::Failure;
 use crate::drivers::Certificates;
 use crate::engine::ServerSpec;
 use crate::machine::Machine;
+use crate::process::Process;
 
 /// How long an agent may take to answer a greeting.
 const GREETING: Duration = Duration::from_secs(10);
@@ -32,6 +33,7 @@ const START: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// The servers of a run, on other hosts.
+#[derive(Debug)]
 pub(crate) struct Remote {
     /// In the order of the scenario's server numbers.
     pub(crate) agents: Vec<Target>,
@@ -46,14 +48,14 @@ pub(crate) struct Remote {
 
 /// A server process that listens.
 pub(crate) struct Started {
-    /// What failures call it.
-    pub(crate) name: String,
-    /// The lines of [`crate::engine`], from `Measure` on.
-    pub(crate) lines: DuplexStream,
+    /// Says what [`crate::engine`] says, from `Measure` on.
+    pub(crate) process: Process,
     pub(crate) address: SocketAddr,
     /// What the client is to use.
     pub(crate) certificates: Certificates,
     pub(crate) machine: Machine,
+    /// Counts the server processes that this agent was asked for.
+    pub(crate) round: u64,
 }
 
 impl Remote {
@@ -67,6 +69,7 @@ impl Remote {
         let Some(agent) = self.agents.get(server) else {
             return Err(format!("the scenario needs SERVER_{server}: give its address").into());
         };
+        let round = self.next_round(server);
         let hello = Hello {
             netbench: version(),
             protocol: PROTOCOL,
@@ -74,7 +77,7 @@ impl Remote {
             scenario_id: self.scenario_id.clone(),
             server,
             fleet: self.fleet,
-            round: self.next_round(server),
+            round,
         };
         let order = Order {
             spec: spec.clone(),
@@ -86,13 +89,23 @@ impl Remote {
         let (control, listening, address) = started.map_err(|why| format!("{name}: {why}"))?;
         let (lines, theirs) = duplex(64 << 10);
         tokio::task::spawn_local(control.relay(name.clone(), theirs));
+        let (from, to) = split(lines);
         Ok(Started {
-            name,
-            lines,
+            process: Process::over(name, from, to),
+            round,
             address,
             certificates: listening.certificates,
             machine: listening.machine,
         })
+    }
+
+    /// How much longer than one client a fleet may take to come, to begin and to end.
+    pub(crate) fn patience(&self) -> Duration {
+        if self.fleet.size > 1 {
+            self.wait
+        } else {
+            Duration::ZERO
+        }
     }
 
     fn next_round(&self, server: usize) -> u64 {
@@ -122,12 +135,7 @@ impl Remote {
         timeout(GREETING, self.greet(&mut control, hello, order))
             .await
             .map_err(|_| "it does not answer as `netbench server` does".to_owned())??;
-        let patience = if self.fleet.size > 1 {
-            START + self.wait
-        } else {
-            START
-        };
-        let listening: Listening = timeout(patience, control.expect())
+        let listening: Listening = timeout(START + self.patience(), control.expect())
             .await
             .map_err(|_| "its server process does not begin to listen".to_owned())??;
         let address = reached(peer, listening.address.port());

@@ -3,7 +3,8 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use super::{Budget, Section};
+use super::{Budget, Section, algorithms, breakdown, hierarchy, negotiation};
+use super::{idle_timeout, latency, pool, rate, resumption, reuse};
 use crate::Failure;
 
 /// A section to come.
@@ -20,15 +21,88 @@ pub(crate) struct Experiment {
     pub(crate) full: Duration,
     /// Runs it. What could not be measured is in the section's problems; an error says that
     /// nothing could.
-    pub(crate) run: fn(&Budget) -> Running<'_>,
+    pub(crate) run: for<'a> fn(&'a Experiment, &'a Budget) -> Running<'a>,
 }
 
 /// All of them, in the order of the report. A new one is a file beside this and a line here:
 ///
 /// ```text
-/// Experiment { id: "rate", title: "…", weight: 20, full: MINUTE * 30, run: |budget| Box::pin(rate::run(budget)) },
+/// Experiment { id, title, weight, full, run: |experiment, budget| Box::pin(rate::run(experiment, budget)) }
 /// ```
-pub(super) const ALL: &[Experiment] = &[];
+pub(super) const ALL: &[Experiment] = &[
+    Experiment {
+        id: "rate",
+        title: "Connection rate per key-exchange group",
+        weight: 20,
+        full: MINUTE.saturating_mul(30),
+        run: |experiment, budget| Box::pin(rate::run(experiment, budget)),
+    },
+    Experiment {
+        id: "reuse",
+        title: "Request rate with and without connection reuse",
+        weight: 25,
+        full: MINUTE.saturating_mul(60),
+        run: |experiment, budget| Box::pin(reuse::run(experiment, budget)),
+    },
+    Experiment {
+        id: "latency",
+        title: "Handshake latency: computing and the network",
+        weight: 15,
+        full: MINUTE.saturating_mul(30),
+        run: |experiment, budget| Box::pin(latency::run(experiment, budget)),
+    },
+    Experiment {
+        id: "pool",
+        title: "Tuning: the size of a connection pool",
+        weight: 20,
+        full: MINUTE.saturating_mul(40),
+        run: |experiment, budget| Box::pin(pool::run(experiment, budget)),
+    },
+    Experiment {
+        id: "idle-timeout",
+        title: "Tuning: the idle limit of connections",
+        weight: 15,
+        full: MINUTE.saturating_mul(20),
+        run: |experiment, budget| Box::pin(idle_timeout::run(experiment, budget)),
+    },
+    Experiment {
+        id: "resumption",
+        title: "Tuning: session resumption",
+        weight: 15,
+        full: MINUTE.saturating_mul(20),
+        run: |experiment, budget| Box::pin(resumption::run(experiment, budget)),
+    },
+    Experiment {
+        id: "breakdown",
+        title: "Where a TLS 1.3 handshake's time goes",
+        weight: 8,
+        full: MINUTE.saturating_mul(5),
+        run: |experiment, budget| Box::pin(breakdown::run(experiment, budget)),
+    },
+    Experiment {
+        id: "algorithms",
+        title: "What the algorithms cost",
+        weight: 4,
+        full: MINUTE.saturating_mul(2),
+        run: |experiment, budget| Box::pin(algorithms::run(experiment, budget)),
+    },
+    Experiment {
+        id: "negotiation",
+        title: "Which group is negotiated",
+        weight: 2,
+        full: MINUTE,
+        run: |experiment, budget| Box::pin(negotiation::run(experiment, budget)),
+    },
+    Experiment {
+        id: "ml-dsa",
+        title: "ML-DSA certificates and mutual TLS",
+        weight: 4,
+        full: MINUTE.saturating_mul(2),
+        run: |experiment, budget| Box::pin(hierarchy::run(experiment, budget)),
+    },
+];
+
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// The experiments of these ids, in the order of the list; without ids all of them.
 pub(super) fn choose(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {

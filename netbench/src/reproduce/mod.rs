@@ -8,11 +8,22 @@
 //! Absolute figures belong to machines. What is compared is the shape: ratios, order, and where the
 //! time goes; each section says in one computed sentence whether it agrees.
 
+mod algorithms;
 mod args;
+mod breakdown;
 mod budget;
 mod document;
 mod experiments;
+mod hierarchy;
+mod idle_timeout;
+mod latency;
+mod measure;
+mod negotiation;
 mod page;
+mod pool;
+mod rate;
+mod resumption;
+mod reuse;
 mod section;
 
 use std::process::ExitCode;
@@ -22,7 +33,7 @@ use crate::terminal::{complain, print};
 
 pub(crate) use args::Args;
 pub(crate) use budget::Budget;
-pub(crate) use section::{Section, Table, Verdict};
+pub(crate) use section::{Figure, Section, Table, Verdict};
 
 use document::Reproduction;
 use experiments::Experiment;
@@ -37,7 +48,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     reproduction.write(&out)?;
     for (index, (experiment, budget)) in chosen.iter().zip(budgets).enumerate() {
         announce(index, chosen.len(), experiment);
-        let section = match (experiment.run)(&budget).await {
+        let section = match (experiment.run)(experiment, &budget).await {
             Ok(section) => section,
             Err(failure) => Section::failed(experiment, failure.as_ref()),
         };

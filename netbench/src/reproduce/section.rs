@@ -94,6 +94,14 @@ impl Section {
     /// Of an experiment that came to nothing.
     pub(super) fn failed(experiment: &Experiment, failure: &(dyn Error + 'static)) -> Self {
         Self {
+            problems: vec![with_causes(failure)],
+            ..Self::begin(experiment)
+        }
+    }
+
+    /// Without anything in it yet.
+    pub(super) fn begin(experiment: &Experiment) -> Self {
+        Self {
             id: experiment.id.to_owned(),
             title: experiment.title.to_owned(),
             source: Source::default(),
@@ -101,7 +109,7 @@ impl Section {
             ours: Vec::new(),
             finding: Finding::unknown("nothing could be measured"),
             notes: Vec::new(),
-            problems: vec![with_causes(failure)],
+            problems: Vec::new(),
             results: None,
         }
     }

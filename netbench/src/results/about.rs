@@ -23,6 +23,9 @@ impl About {
                 .collect(),
             started: rfc3339(SystemTime::now()),
             machine,
+            servers: Vec::new(),
+            fleet: None,
+            merged: Vec::new(),
             crates: crates(),
         }
     }

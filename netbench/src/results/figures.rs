@@ -49,6 +49,11 @@ impl Repetition {
         figures.0
     }
 
+    /// Whether the server had other clients too, whose results are elsewhere.
+    fn shares_server(&self) -> bool {
+        self.round.is_some() && self.server.completed > self.completed()
+    }
+
     fn merged(&self, of: impl Fn(&KindResult) -> Vec<&Histogram>) -> Histogram {
         let mut all = Histogram::default();
         for histogram in self.kinds.values().flat_map(of) {
@@ -137,7 +142,11 @@ impl Figures {
             if process.peak_rss_kib == 0 && process.cpu_us() <= 0.0 {
                 continue;
             }
-            let each = |sum: f64| sum / completed as f64;
+            let connections = match side {
+                "server" if repetition.shares_server() => process.completed,
+                _ => completed,
+            };
+            let each = |sum: f64| sum / connections as f64;
             self.set(&format!("{side}_cpu_us"), each(process.cpu_us()));
             let switches = process.voluntary_switches + process.involuntary_switches;
             self.set(&format!("{side}_switches"), each(switches as f64));
@@ -147,7 +156,9 @@ impl Figures {
 
     fn traffic(&mut self, repetition: &Repetition, completed: u64) {
         let each = |sum: u64| sum as f64 / completed as f64;
-        let (client, server) = (repetition.client.traffic, repetition.server.traffic);
+        let client = repetition.client.traffic;
+        let server = repetition.server.traffic;
+        let server = server.filter(|_| !repetition.shares_server());
         if client.is_some() || server.is_some() {
             // The larger of what left one socket and what reached the other: the last close may
             // leave after the client has reported, and the system may drop what was sent.

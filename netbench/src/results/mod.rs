@@ -4,6 +4,7 @@
 mod about;
 mod brief;
 mod figures;
+mod file;
 mod histogram;
 mod metrics;
 mod summary;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::axes::Cell;
 use crate::drivers::{Negotiated, Traffic};
 use crate::machine::Machine;
+use crate::remote::Fleet;
 use crate::scenario::Scenario;
 
 pub(crate) use brief::brief;
@@ -59,12 +61,21 @@ pub(crate) struct About {
     /// UTC, RFC 3339.
     pub(crate) started: String,
     pub(crate) machine: Machine,
+    /// The machines of servers on other hosts, in the order of the scenario's server numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) servers: Vec<Machine>,
+    /// Which client of how many this was, all at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fleet: Option<Fleet>,
+    /// The runs that `netbench merge` has made this of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) merged: Vec<About>,
     /// Versions of the stacks and libraries that were measured, by crate.
     pub(crate) crates: BTreeMap<String, String>,
 }
 
 /// One cell of the matrix.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct CellResult {
     pub(crate) cell: Cell,
     /// What distinguishes it from the other cells: the values of the axes that vary.
@@ -82,6 +93,13 @@ pub(crate) struct CellResult {
 pub(crate) struct Repetition {
     /// Milliseconds from the start of the run to the start of the measurement.
     pub(crate) started_ms: f64,
+    /// The same from 1970 on, by the clock of this machine: `merge` sees by it what was at the same
+    /// time.
+    #[serde(default)]
+    pub(crate) unix_ms: f64,
+    /// Which of the server processes of its fleet it shared with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) round: Option<u64>,
     /// Wall time of the measurement.
     pub(crate) elapsed_us: f64,
     /// Why it ended early. What is here was measured before.

@@ -12,7 +12,7 @@
 //! interval from order statistics, which assumes no distribution, would hold a repeat's median 83
 //! times of 100 with five repetitions, and needs nine for 95.
 
-use super::Summary;
+use super::{CellResult, METRICS, Summary};
 
 /// Student's t for 97.5 %, by degrees of freedom from 1 (tables of Fisher and Yates).
 const STUDENT: [f64; 30] = [
@@ -26,6 +26,20 @@ const STUDENT: [f64; 30] = [
 const MEDIAN_VARIANCE: [f64; 9] = [
     0.5000, 0.4487, 0.2982, 0.2868, 0.2147, 0.2104, 0.1682, 0.1661, 0.1383,
 ];
+
+impl CellResult {
+    /// Sums up the figures of its repetitions.
+    pub(crate) fn summarize(&mut self) {
+        let figures = METRICS.iter().filter_map(|metric| {
+            let repetitions = self.repetitions.iter();
+            let values: Vec<f64> = repetitions
+                .filter_map(|repetition| repetition.metrics.get(metric.name).copied())
+                .collect();
+            Some((metric.name.to_owned(), Summary::of(&values)?))
+        });
+        self.summary = figures.collect();
+    }
+}
 
 impl Summary {
     /// Sums up one value a repetition. `None`: there is none. The interval of a lone value is that

@@ -2,23 +2,25 @@
 //! one takes.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
+use super::axis_flags::AXES;
 use super::{Outputs, Place, Request};
-use crate::Failure;
 use crate::axes::Axes;
 use crate::drivers::Transport;
 use crate::links::Links;
+use crate::remote::RemoteArgs;
 use crate::scenario::{Template, bundled};
+use crate::{Failure, breakdown};
 
 /// What `netbench run` is to do.
 pub(crate) enum Run {
     Scenario(Box<Request>),
+    HandshakeBreakdown(Box<breakdown::Args>),
     Links(Links),
 }
 
@@ -40,12 +42,6 @@ struct Common {
     /// Where servers listen; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     listen: SocketAddr,
-
-    /// Takes a server that `netbench server` offers elsewhere, in place of starting one here.
-    /// Repeatable, for scenarios with several servers. Default: SERVER_0, SERVER_1, … of the
-    /// environment.
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "listen")]
-    server: Vec<String>,
 
     /// Bytes of the UDP payloads after the handshake, both ends: 1200 to 65507, the most that UDP
     /// over IPv4 carries. Default: the stack's.
@@ -69,91 +65,17 @@ struct Common {
     #[arg(long, value_name = "PATH", help_heading = "Output")]
     html: Option<PathBuf>,
 
-    /// Also writes each chart to this folder, as SVG and PNG.
+    /// Also writes each chart to this folder as SVG, and built with the feature `png` as PNG too.
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     charts: Option<PathBuf>,
-}
 
-/// A flag for an axis.
-struct AxisFlag {
-    axis: &'static str,
-    aliases: &'static [&'static str],
-    value: &'static str,
-    help: &'static str,
-}
+    /// Prints all that was measured as one line of JSON, in place of the table.
+    #[arg(long, help_heading = "Output")]
+    print_json: bool,
 
-const AXES: [AxisFlag; 11] = [
-    AxisFlag {
-        axis: "group",
-        aliases: &["groups"],
-        value: "NAMES",
-        help: "Key-exchange groups, or `all` [default: X25519MLKEM768]",
-    },
-    AxisFlag {
-        axis: "driver",
-        aliases: &["stack"],
-        value: "NAMES",
-        help: "Stacks, or `all` that are built in (`netbench drivers`) [default: hybriq]",
-    },
-    AxisFlag {
-        axis: "client",
-        aliases: &[],
-        value: "NAMES",
-        help: "The client's stack, where it is another",
-    },
-    AxisFlag {
-        axis: "provider",
-        aliases: &["tls"],
-        value: "NAMES",
-        help: "TLS provider of the server: rustls, s2n-tls [default: rustls]. Clients have rustls, \
-               which can offer exactly one group",
-    },
-    AxisFlag {
-        axis: "hello_retry",
-        aliases: &[],
-        value: "yes,no",
-        help: "Whether the client first sends a share of another group, so that the server asks \
-               for one more round trip [default: no]",
-    },
-    AxisFlag {
-        axis: "certificate",
-        aliases: &[],
-        value: "NAMES",
-        help: "Certificates: ecdsa-p256, ecdsa-p384, rsa-2048, ed25519, ml-dsa-44, ml-dsa-65, \
-               ml-dsa-87, or `all` [default: ecdsa-p256]",
-    },
-    AxisFlag {
-        axis: "chain",
-        aliases: &[],
-        value: "N",
-        help: "Certificates that a server sends [default: 1]",
-    },
-    AxisFlag {
-        axis: "suite",
-        aliases: &[],
-        value: "NAMES",
-        help: "Cipher suites, or `all` [default: TLS_AES_128_GCM_SHA256]",
-    },
-    AxisFlag {
-        axis: "resumption",
-        aliases: &[],
-        value: "NAMES",
-        help: "How connections begin: full, psk, 0-rtt, or `all` [default: full]",
-    },
-    AxisFlag {
-        axis: "client_auth",
-        aliases: &[],
-        value: "yes,no",
-        help: "Whether clients show a certificate too [default: no]",
-    },
-    AxisFlag {
-        axis: "link",
-        aliases: &[],
-        value: "OPTIONS",
-        help: "A link between client and server, in the words of `netbench link`: \
-               \"--delay 25ms --rate 20mbit\". Repeatable; \"\" is none [default: none]",
-    },
-];
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
 
 const ABOUT_VALUES: &str = "\
 Several values, separated by commas, are measured side by side; several flags with several values
@@ -167,10 +89,12 @@ impl Subcommand for Run {
         let command = scenarios.fold(command, |command, template| {
             command.subcommand(command_for(template.name(), &template))
         });
-        let links = Links::augment_args(
-            Command::new("links").about("Downloads over emulated links, ours beside other stacks'"),
-        );
+        let links = Links::augment_args(Command::new("links"))
+            .about("Downloads over emulated links, ours beside other stacks'");
+        let handshakes = breakdown::Args::augment_args(Command::new("handshake-breakdown"))
+            .about("Where a handshake's time goes: each TLS message and operation, in one process");
         command
+            .subcommand(handshakes)
             .subcommand(links)
             .subcommand_required(true)
             .arg_required_else_help(true)
@@ -196,6 +120,10 @@ impl FromArgMatches for Run {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         match matches.subcommand() {
             Some(("links", links)) => Ok(Self::Links(Links::from_arg_matches(links)?)),
+            Some(("handshake-breakdown", own)) => {
+                let args = breakdown::Args::from_arg_matches(own)?;
+                Ok(Self::HandshakeBreakdown(Box::new(args)))
+            }
             Some((scenario, own)) => {
                 let template = Template::load(scenario).map_err(refuse)?;
                 if has_subcommand_of_its_own(scenario) {
@@ -230,9 +158,7 @@ fn refuse(failure: Failure) -> clap::Error {
 
 /// The command for one scenario, with a flag for each of its parameters.
 fn command_for(name: &str, template: &Template) -> Command {
-    let mut command = Command::new(name.to_owned())
-        .about(template.description().to_owned())
-        .after_help(ABOUT_VALUES);
+    let mut command = Command::new(name.to_owned());
     command = template.params().iter().fold(command, |command, param| {
         let help = format!("{} [default: {}]", capitalized(&param.help), param.default);
         let mut names = spellings(&param.name);
@@ -263,6 +189,8 @@ fn command_for(name: &str, template: &Template) -> Command {
         command.arg(arg.help_heading("Axes"))
     });
     Common::augment_args(command)
+        .about(template.description().to_owned())
+        .after_help(ABOUT_VALUES)
 }
 
 /// Names with dashes and with underscores. The first is shown.
@@ -342,13 +270,17 @@ fn request(template: Template, matches: &ArgMatches) -> Result<Run, clap::Error>
             named.insert(axis);
         }
     }
+    let place = match common.remote.remote(&template).map_err(refuse)? {
+        Some(remote) => Place::Agents(remote),
+        None => Place::Here(common.listen),
+    };
     Ok(Run::Scenario(Box::new(Request {
         template,
         axes,
         named,
         repetitions: common.repetitions,
         clients: common.clients,
-        place: place(&common),
+        place,
         transport: Transport {
             datagram_size: common.datagram_size,
             congestion: common.congestion,
@@ -359,21 +291,7 @@ fn request(template: Template, matches: &ArgMatches) -> Result<Run, clap::Error>
             csv: common.csv,
             html: common.html,
             charts: common.charts,
+            print_json: common.print_json,
         },
     })))
-}
-
-fn place(common: &Common) -> Place {
-    let servers = if common.server.is_empty() {
-        (0..)
-            .map_while(|number| env::var(format!("SERVER_{number}")).ok())
-            .collect()
-    } else {
-        common.server.clone()
-    };
-    if servers.is_empty() {
-        Place::Here(common.listen)
-    } else {
-        Place::Agents(servers)
-    }
 }

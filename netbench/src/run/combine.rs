@@ -8,7 +8,7 @@ use crate::results::{KindResult, Process, Repetition, Sample};
 const MOST_SAMPLES: usize = 1200;
 
 /// What all clients and all servers reported of one repetition.
-pub(super) fn combine(clients: Vec<Repetition>, servers: Vec<ServerReport>) -> Repetition {
+pub(crate) fn combine(clients: Vec<Repetition>, servers: Vec<ServerReport>) -> Repetition {
     let mut clients = clients.into_iter();
     let mut all = clients.next().unwrap_or_default();
     for client in clients {

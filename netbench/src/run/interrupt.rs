@@ -7,8 +7,11 @@ use tokio::sync::watch;
 
 use crate::Failure;
 
+/// What a measurement that was ended early says.
+pub(super) const INTERRUPTED: &str = "interrupted";
+
 /// What a shell makes of a program that SIGINT ended.
-const INTERRUPTED: i32 = 130;
+const BY_SIGINT: i32 = 130;
 
 /// Whether the user wants the run to end.
 #[derive(Clone)]
@@ -30,17 +33,11 @@ impl Interrupt {
                 }
                 if asked.send_replace(true) {
                     // The children end with this process.
-                    exit(INTERRUPTED);
+                    exit(BY_SIGINT);
                 }
             }
         });
         Ok(Self(receiver))
-    }
-
-    /// One that never comes.
-    #[cfg(test)]
-    pub(crate) fn never() -> Self {
-        Self(watch::channel(false).1)
     }
 
     pub(crate) fn is_asked(&self) -> bool {

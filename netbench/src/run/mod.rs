@@ -11,10 +11,12 @@
 //! on the machine, and the temperature of its cores, meet all of them alike.
 
 mod args;
+mod axis_flags;
 mod combine;
 mod interrupt;
 mod live;
 mod matrix;
+mod measurement;
 mod outputs;
 mod place;
 mod processes;
@@ -24,6 +26,7 @@ mod setup;
 mod waits;
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -37,6 +40,7 @@ use crate::scenario::Template;
 use crate::terminal::{self, complain, print};
 
 pub(crate) use args::Run;
+pub(crate) use combine::combine;
 pub(crate) use outputs::Outputs;
 pub(crate) use place::Place;
 
@@ -81,9 +85,14 @@ impl Request {
 
 /// Measures and prints the table. What was measured before something failed is kept.
 pub(crate) async fn run(request: Request) -> Result<ExitCode, Failure> {
-    let results = Measuring::prepare(&request)?.measure().await?;
-    print(|out| results.print(out, terminal::width()))?;
-    for problem in &results.problems {
+    let (results, told) = Measuring::prepare(&request)?.measure().await?;
+    if request.outputs.print_json {
+        let line = serde_json::to_string(&results)?;
+        print(|out| writeln!(out, "{line}"))?;
+    } else {
+        print(|out| results.print(out, terminal::width()))?;
+    }
+    for problem in results.problems.iter().skip(told) {
         complain(problem);
     }
     Ok(if results.complete && results.problems.is_empty() {
@@ -95,8 +104,8 @@ pub(crate) async fn run(request: Request) -> Result<ExitCode, Failure> {
 
 /// Measures, shows how far it is, and writes the files. An error: nothing was measured.
 pub(crate) async fn measure(request: &Request) -> Result<Results, Failure> {
-    let run = Measuring::prepare(request)?;
-    run.measure().await
+    let (results, _) = Measuring::prepare(request)?.measure().await?;
+    Ok(results)
 }
 
 /// A run under way.
@@ -123,7 +132,8 @@ impl<'a> Measuring<'a> {
         })
     }
 
-    async fn measure(mut self) -> Result<Results, Failure> {
+    /// Returns also how many of the problems were told already.
+    async fn measure(mut self) -> Result<(Results, usize), Failure> {
         let started = Instant::now();
         let mut record = Record::new(self.request, &self.plan, self.machine.clone())?;
         let measurable = record.measurable();
@@ -151,10 +161,12 @@ impl<'a> Measuring<'a> {
                 self.request.outputs.write_part(&record.results)?;
             }
         }
+        record.tell(&live);
         drop(live);
+        let told = record.results.problems.len();
         let results = record.finish(self.interrupt.is_asked())?;
         self.request.outputs.write(&results)?;
-        Ok(results)
+        Ok((results, told))
     }
 
     async fn repetition(

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::Failure;
 use crate::results::Results;
+use crate::{Failure, charts, csv, page};
 
 /// Where results go beside the terminal.
 #[derive(Clone, Debug, Default)]
@@ -14,11 +14,13 @@ pub(crate) struct Outputs {
     pub(crate) csv: Option<PathBuf>,
     pub(crate) html: Option<PathBuf>,
     pub(crate) charts: Option<PathBuf>,
+    /// Prints the JSON on one line, in place of the table.
+    pub(crate) print_json: bool,
 }
 
 impl Outputs {
     /// Whether all of them can be written, before anything is measured in vain.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         let files = [
             ("--json", &self.json),
             ("--csv", &self.csv),
@@ -46,9 +48,18 @@ impl Outputs {
     }
 
     /// Writes all files.
-    pub(super) fn write(&self, results: &Results) -> Result<(), Failure> {
+    pub(crate) fn write(&self, results: &Results) -> Result<(), Failure> {
         if let Some(path) = &self.json {
             write_json(path, results)?;
+        }
+        if let Some(path) = &self.csv {
+            csv::write(results, path)?;
+        }
+        if let Some(path) = &self.html {
+            page::write(results, path)?;
+        }
+        if let Some(folder) = &self.charts {
+            charts::write_all(results, folder)?;
         }
         Ok(())
     }

@@ -1,53 +1,81 @@
 //! Where the servers of a run are.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
 
-use tokio::net::TcpStream;
-
+use super::processes::{START, in_time};
 use crate::Failure;
+use crate::drivers::Certificates;
+use crate::engine::{FromServer, ServerSpec};
 use crate::machine::Machine;
 use crate::process::Process;
+use crate::remote::{Fleet, Remote};
 
 /// Where servers run.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// On this machine, started for each repetition, listening there.
     Here(SocketAddr),
-    /// Where `netbench server` waits for runs, by the scenario's server numbers: `host:port`.
-    Agents(Vec<String>),
+    /// Where `netbench server` waits for runs.
+    Agents(Rc<Remote>),
 }
 
-/// How clients reach what a server listens on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Host {
-    Here,
-    At(IpAddr),
+/// A server that listens.
+pub(super) struct Listening {
+    pub(super) process: Process,
+    /// Where clients reach it.
+    pub(super) address: SocketAddr,
+    pub(super) elsewhere: Option<Elsewhere>,
+}
+
+/// What is known of a server on another host.
+#[derive(Clone, Debug)]
+pub(super) struct Elsewhere {
+    pub(super) machine: Machine,
+    /// What its clients need: those of a fleet have the certificates of one of them.
+    pub(super) certificates: Certificates,
+    pub(super) round: u64,
 }
 
 impl Place {
-    /// Begins to talk to a server.
-    pub(super) async fn server(&self, number: usize) -> Result<(Process, Host), Failure> {
-        let Self::Agents(agents) = self else {
-            return Ok((Process::spawn("serve", &[])?, Host::Here));
-        };
-        let Some(agent) = agents.get(number) else {
-            return Err(format!(
-                "the scenario has a server {number}, but there are {} addresses; \
-                 give one more with SERVER_{number}=HOST:PORT",
-                agents.len()
-            )
-            .into());
-        };
-        let stream = TcpStream::connect(agent)
-            .await
-            .map_err(|error| format!("no `netbench server` answers at {agent} (TCP): {error}"))?;
-        stream.set_nodelay(true)?;
-        let host = Host::At(stream.peer_addr()?.ip());
-        let (from, to) = stream.into_split();
-        Ok((
-            Process::over(format!("the server at {agent}"), from, to),
-            host,
-        ))
+    /// Has a server listen. `certificates` is what its clients need.
+    pub(super) async fn serve(
+        &self,
+        number: usize,
+        spec: &ServerSpec,
+        certificates: &Certificates,
+    ) -> Result<Listening, Failure> {
+        match self {
+            Self::Here(_) => {
+                let mut process = Process::spawn("serve", &[])?;
+                let answer = async {
+                    process.tell(spec).await?;
+                    process.hear().await
+                };
+                let answer = in_time(START, "the server", answer).await?;
+                let FromServer::Listening(address) = answer else {
+                    return Err(process.out_of_turn());
+                };
+                Ok(Listening {
+                    process,
+                    address,
+                    elsewhere: None,
+                })
+            }
+            Self::Agents(remote) => {
+                let started = remote.start(number, spec, certificates).await?;
+                Ok(Listening {
+                    process: started.process,
+                    address: started.address,
+                    elsewhere: Some(Elsewhere {
+                        machine: started.machine,
+                        certificates: started.certificates,
+                        round: started.round,
+                    }),
+                })
+            }
+        }
     }
 
     /// Begins to talk to a client, which always is on this machine.
@@ -71,13 +99,20 @@ impl Place {
             Self::Agents(_) => None,
         }
     }
-}
 
-impl Host {
-    pub(super) fn reached_at(self, listening: SocketAddr) -> SocketAddr {
+    /// How much longer a server may take to answer, because it waits for other clients too.
+    pub(super) fn patience(&self) -> Duration {
         match self {
-            Self::Here => listening,
-            Self::At(host) => SocketAddr::new(host, listening.port()),
+            Self::Here(_) => Duration::ZERO,
+            Self::Agents(remote) => remote.patience(),
+        }
+    }
+
+    /// Which client of how many this run is.
+    pub(super) fn fleet(&self) -> Option<Fleet> {
+        match self {
+            Self::Agents(remote) if remote.fleet.size > 1 => Some(remote.fleet),
+            _ => None,
         }
     }
 }

@@ -9,11 +9,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::Failure;
-use crate::engine::{ClientSpec, FromClient, FromServer, ServerSpec, ToClient, ToServer};
+use crate::engine::{ClientSpec, FromClient, FromServer, ToClient, ToServer};
 use crate::process::Process;
 
 /// How long a process may take to start.
-const START: Duration = Duration::from_secs(20);
+pub(super) const START: Duration = Duration::from_secs(20);
 
 /// Servers, the links before them, and clients. Dropping it ends them all.
 #[derive(Default)]
@@ -49,21 +49,9 @@ struct Listening {
 }
 
 impl Processes {
-    /// Has a server listen; returns where.
-    pub(super) async fn serve(
-        &mut self,
-        mut server: Process,
-        spec: &ServerSpec,
-    ) -> Result<SocketAddr, Failure> {
-        let answer = async {
-            server.tell(spec).await?;
-            server.hear().await
-        };
-        let FromServer::Listening(address) = in_time(START, "the server", answer).await? else {
-            return Err(server.out_of_turn());
-        };
+    /// Takes in a server that listens.
+    pub(super) fn add_server(&mut self, server: Process) {
         self.servers.push(Member::new(server));
-        Ok(address)
     }
 
     /// Puts a link before a server; returns where clients reach it.

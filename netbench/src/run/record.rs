@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::interrupt::INTERRUPTED;
 use super::live::Live;
 use super::matrix::Planned;
 use super::repetition::Measured;
@@ -9,7 +10,7 @@ use super::waits::is_open_loop;
 use super::{Request, setup};
 use crate::Failure;
 use crate::machine::Machine;
-use crate::results::{About, CellResult, FORMAT, METRICS, Results, Summary};
+use crate::results::{About, CellResult, FORMAT, Results};
 
 /// What an open loop is there to find out, so that it is no problem.
 const OF_OVERLOAD: [&str; 3] = ["refused", "timeout", "unfinished"];
@@ -21,7 +22,6 @@ pub(super) struct Record {
     /// Failures that were not told yet, because nothing has succeeded yet: where nothing ever
     /// does, one of them stands for all.
     untold: Vec<(String, String)>,
-    has_succeeded: bool,
 }
 
 #[derive(Default)]
@@ -57,7 +57,10 @@ impl Record {
             netbench_results: FORMAT,
             complete: false,
             problems: Vec::new(),
-            about: About::this_run(machine),
+            about: About {
+                fleet: request.place.fleet(),
+                ..About::this_run(machine)
+            },
             scenario_id: scenario.id(),
             scenario,
             cells: plan.iter().map(not_measured).collect(),
@@ -71,7 +74,6 @@ impl Record {
             results,
             cells: plan.iter().map(state).collect(),
             untold: Vec::new(),
-            has_succeeded: false,
         })
     }
 
@@ -117,6 +119,9 @@ impl Record {
         let failure = match measured {
             Ok(measured) => {
                 let error = measured.repetition.error.clone();
+                if self.results.about.servers.is_empty() {
+                    self.results.about.servers = measured.servers;
+                }
                 live.end(cell, repetition, &measured.repetition);
                 if let Some(text) = measured.server_error {
                     let failed = measured.repetition.server.failed;
@@ -124,7 +129,7 @@ impl Record {
                     first.0 += failed;
                 }
                 result.repetitions.push(measured.repetition);
-                result.summary = summary(result);
+                result.summarize();
                 error
             }
             Err(failure) => {
@@ -134,20 +139,25 @@ impl Record {
         };
         let Some(failure) = failure else {
             state.succeeded += 1;
-            self.has_succeeded = true;
             self.tell(live);
             return;
         };
+        if failure == INTERRUPTED {
+            return;
+        }
         state.failed += 1;
         let name = result.name.clone();
         self.results.problems.push(format!("{name}: {failure}"));
         self.untold.push((name, failure));
-        if self.has_succeeded {
-            self.tell(live);
-        }
+        self.tell(live);
     }
 
-    fn tell(&mut self, live: &Live) {
+    /// Tells what was held back, where anything was measured.
+    pub(super) fn tell(&mut self, live: &Live) {
+        let cells = &self.results.cells;
+        if cells.iter().all(|cell| cell.repetitions.is_empty()) {
+            return;
+        }
         for (name, failure) in self.untold.drain(..) {
             live.say(&format!("{name}: {failure}"));
         }
@@ -167,7 +177,7 @@ impl Record {
         self.results.complete = self.results.problems.is_empty() && !was_interrupted;
         self.results.problems.extend(problems);
         if was_interrupted {
-            self.results.problems.push("interrupted".to_owned());
+            self.results.problems.push(INTERRUPTED.to_owned());
         }
         Ok(self.results)
     }
@@ -192,19 +202,6 @@ fn not_measured(planned: &Planned) -> CellResult {
         repetitions: Vec::new(),
         summary: BTreeMap::new(),
     }
-}
-
-fn summary(cell: &CellResult) -> BTreeMap<String, Summary> {
-    let names = METRICS.iter().map(|metric| metric.name);
-    names
-        .filter_map(|name| {
-            let repetitions = cell.repetitions.iter();
-            let values: Vec<f64> = repetitions
-                .filter_map(|repetition| repetition.metrics.get(name).copied())
-                .collect();
-            Some((name.to_owned(), Summary::of(&values)?))
-        })
-        .collect()
 }
 
 /// A line about connections that failed, unless that is what was to be found out.

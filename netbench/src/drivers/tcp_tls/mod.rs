@@ -9,12 +9,11 @@
 //!                         `socket`: TCP, TCP_INFO
 //! ```
 
-mod config;
-mod fan;
 mod multiplexed;
 mod pump;
 mod raw;
 mod session;
+mod shared;
 mod socket;
 mod stream;
 mod tls;
@@ -27,20 +26,23 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
 use tokio::net::TcpListener;
 
-use self::config::Tickets;
 use self::multiplexed::Multiplexed;
 use self::raw::Raw;
 use self::session::{Session, failure};
 use self::socket::{Socket, Sockets};
+use super::rustls_watch::Watch;
 use super::{
     Accepting, Answer, Connection, Connector, Driver, Listener, Role, Setup, Streams, Traffic,
-    Transport,
+    Transport, rustls_config,
 };
 use crate::Failure;
-use crate::axes::Cell;
+use crate::axes::{Cell, Resumption};
 use crate::outcome::Failed;
 
 const NO_DATAGRAMS: &str = "TCP has no datagrams; use a driver of QUIC for them";
+
+/// Bytes that a server takes of a client whose handshake is not complete.
+const EARLY_DATA: u32 = 64 * 1024;
 
 pub(super) struct TcpTls;
 
@@ -61,26 +63,36 @@ impl Driver for TcpTls {
         false
     }
 
-    fn check(&self, _: Role, cell: &Cell) -> Result<(), Failure> {
-        config::check(cell)
+    fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure> {
+        if cell.driver != cell.client {
+            return Err("tcp-tls has no peer but itself; use it for both client and driver".into());
+        }
+        if cell.provider != "rustls" {
+            let provider = &cell.provider;
+            return Err(format!("tcp-tls has rustls, not {provider}; use provider rustls").into());
+        }
+        rustls_config::check(role, cell)
     }
 
     fn listen(&self, setup: &Setup, address: SocketAddr) -> Result<Box<dyn Listener>, Failure> {
+        let mut tls = rustls_config::server(setup, EARLY_DATA)?;
+        // An answer to early data need not wait for the end of the handshake.
+        tls.send_half_rtt_data = setup.cell.resumption == Resumption::ZeroRtt;
         let listener = socket::listen(address, &setup.transport)?;
         Ok(Box::new(Listening {
             address: listener.local_addr()?,
             listener,
-            tls: config::server(setup)?,
+            tls: Arc::new(tls),
             transport: setup.transport.clone(),
             sockets: Rc::default(),
         }))
     }
 
     fn client(&self, setup: &Setup, _: SocketAddr) -> Result<Box<dyn Connector>, Failure> {
-        let (tls, tickets) = config::client(setup)?;
+        let (tls, watch) = rustls_config::client(setup)?;
         Ok(Box::new(Connecting {
-            tls,
-            tickets,
+            tls: Arc::new(tls),
+            watch,
             transport: setup.transport.clone(),
             sockets: Rc::default(),
         }))
@@ -122,7 +134,7 @@ impl Listener for Listening {
 
 struct Connecting {
     tls: Arc<ClientConfig>,
-    tickets: Tickets,
+    watch: Arc<Watch>,
     transport: Transport,
     sockets: Rc<Sockets>,
 }
@@ -134,8 +146,8 @@ impl Connector for Connecting {
             let socket = Socket::connect(server, &self.transport, &self.sockets).await;
             let socket = socket.map_err(|error| failure(error.into()))?;
             let tls = ClientConnection::new(Arc::clone(&self.tls), name).map_err(Failed::other)?;
-            let tickets = Some(self.tickets.clone());
-            let session = Session::begin(socket, tls.into(), tickets).await?;
+            let watched = Some((Arc::clone(&self.watch), self.watch.begun()));
+            let session = Session::begin(socket, tls.into(), watched).await?;
             Ok(over(session, self.transport.streams, Role::Client))
         })
     }

@@ -4,21 +4,26 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rustls::{Connection, HandshakeKind};
 
-use super::config::Tickets;
+use super::shared::Shared;
 use super::socket::{Counters, Socket};
-use super::tls::{self, Shared, Tls};
-use crate::drivers::{Negotiated, Stats, failures};
+use super::tls::{self, Tls};
+use crate::drivers::rustls_watch::{Begun, Watch};
+use crate::drivers::{Negotiated, Stats, rustls_config};
 use crate::outcome::{Failed, Kind};
+
+/// What knows a client's tickets and signatures.
+type Watched = (Arc<Watch>, Begun);
 
 /// One connection below its streams.
 pub(super) struct Session {
     pub(super) tls: Shared,
     counters: Rc<Counters>,
     /// A client's.
-    tickets: Option<Tickets>,
+    watched: Option<Watched>,
     /// Whether this server got early data.
     early_data: Cell<bool>,
 }
@@ -28,12 +33,12 @@ impl Session {
     pub(super) async fn begin(
         socket: Socket,
         connection: Connection,
-        tickets: Option<Tickets>,
+        watched: Option<Watched>,
     ) -> Result<Self, Failed> {
         let session = Self {
             counters: socket.counters(),
             tls: Shared(Rc::new(RefCell::new(Tls::new(socket, connection)))),
-            tickets,
+            watched,
             early_data: Cell::new(false),
         };
         let open = poll_fn(|cx| session.tls.0.borrow_mut().poll_open(cx)).await;
@@ -55,7 +60,14 @@ impl Session {
             Connection::Client(client) => client.is_early_data_accepted(),
             Connection::Server(_) => self.early_data.get(),
         };
-        Ok(negotiated(tls.session(), early))
+        let signature = self
+            .watched
+            .as_ref()
+            .map(|(watch, begun)| watch.complete(*begun));
+        Ok(Negotiated {
+            signature: signature.unwrap_or_default().signature,
+            ..negotiated(tls.session(), early)
+        })
     }
 
     pub(super) fn stats(&self) -> Stats {
@@ -63,7 +75,8 @@ impl Session {
     }
 
     pub(super) fn has_ticket(&self) -> bool {
-        self.tickets.as_ref().is_none_or(Tickets::any)
+        let watch = self.watched.as_ref();
+        watch.is_none_or(|(watch, _)| watch.has_ticket())
     }
 }
 
@@ -101,10 +114,7 @@ pub(super) fn failed_in_handshake(failed: tls::Failed) -> Failed {
 /// How they fail later.
 pub(super) fn failure(failed: tls::Failed) -> Failed {
     match failed {
-        tls::Failed::Tls(error) => match alert(&error) {
-            Some(alert) => failures::alert(alert.into(), error),
-            None => Failed::other(error),
-        },
+        tls::Failed::Tls(error) => rustls_config::failed(&error),
         tls::Failed::Tcp(kind, text) => {
             let kind = match kind {
                 io::ErrorKind::ConnectionRefused => Kind::Refused,
@@ -118,23 +128,4 @@ pub(super) fn failure(failed: tls::Failed) -> Failed {
             Failed::new(kind, text)
         }
     }
-}
-
-/// The alert that came, or that was sent for what came.
-fn alert(error: &rustls::Error) -> Option<rustls::AlertDescription> {
-    use rustls::{AlertDescription as Alert, Error};
-    Some(match error {
-        Error::AlertReceived(alert) => *alert,
-        Error::InvalidCertificate(error) => error.clone().into(),
-        Error::NoCertificatesPresented => Alert::CertificateRequired,
-        Error::InvalidMessage(_) => Alert::DecodeError,
-        Error::DecryptError => Alert::BadRecordMac,
-        Error::NoApplicationProtocol => Alert::NoApplicationProtocol,
-        Error::PeerIncompatible(_) => Alert::HandshakeFailure,
-        Error::PeerMisbehaved(_) => Alert::IllegalParameter,
-        Error::InappropriateMessage { .. } | Error::InappropriateHandshakeMessage { .. } => {
-            Alert::UnexpectedMessage
-        }
-        _ => return None,
-    })
 }

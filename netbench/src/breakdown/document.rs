@@ -1,0 +1,72 @@
+//! Breakdowns as results, as every other scenario has them.
+
+use std::collections::BTreeMap;
+
+use super::measure::{Outcome, warm_up};
+use super::plan::Plan;
+use crate::Failure;
+use crate::axes::{Axes, Resumption};
+use crate::machine::Machine;
+use crate::results::{About, FORMAT, Results};
+use crate::scenario::Template;
+
+/// Results of these plans. Where gaps are allowed, what was left out is no problem.
+pub(crate) fn results(
+    plans: &[Plan],
+    iterations: usize,
+    outcome: Outcome,
+    gaps: bool,
+) -> Result<Results, Failure> {
+    let params = BTreeMap::from([
+        ("connections".to_owned(), iterations as u64),
+        ("warm_up".to_owned(), warm_up(iterations) as u64),
+    ]);
+    let mut scenario = Template::load("handshake-breakdown")?.resolve(&params)?;
+    scenario.axes = axes(plans);
+    // One process has both sides.
+    let machine = Machine {
+        server_core: None,
+        client_core: None,
+        ..Machine::detect()
+    };
+    Ok(Results {
+        netbench_results: FORMAT,
+        complete: outcome.left_out.is_empty() || (gaps && !outcome.breakdowns.is_empty()),
+        scenario_id: scenario.id(),
+        problems: outcome.left_out,
+        about: About::this_run(machine),
+        scenario,
+        cells: Vec::new(),
+        breakdowns: outcome.breakdowns,
+    })
+}
+
+/// What the plans vary.
+fn axes(plans: &[Plan]) -> Axes {
+    Axes {
+        provider: distinct(plans, |plan| plan.provider.name().to_owned()),
+        group: distinct(plans, |plan| plan.group.to_string()),
+        certificate: distinct(plans, |plan| plan.certificate),
+        chain: distinct(plans, |plan| plan.chain),
+        suite: distinct(plans, |plan| plan.suite.to_string()),
+        resumption: distinct(plans, |plan| {
+            if plan.mode.psk {
+                Resumption::Psk
+            } else {
+                Resumption::Full
+            }
+        }),
+        client_auth: distinct(plans, |plan| plan.client_auth),
+        ..Axes::default()
+    }
+}
+
+fn distinct<T: PartialEq>(plans: &[Plan], of: impl Fn(&Plan) -> T) -> Vec<T> {
+    let mut values = Vec::new();
+    for value in plans.iter().map(of) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
+}

@@ -1,0 +1,78 @@
+//! One QUIC connection over the loopback interface, between any two providers.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hybriq::tls::Provider;
+use hybriq::{ClientConfig, Endpoint, Handshake, Identity, ServerConfig};
+
+use super::handshake::SERVER_NAME;
+use crate::Failure;
+
+/// Nothing on one machine takes that long, unless nobody answers.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a connection came to, as the client saw it and as the server did.
+pub(super) struct Connected {
+    pub(super) client: Handshake,
+    pub(super) server: Handshake,
+    /// UDP payload that the client sent and received until the server had said something over it.
+    pub(super) sent_bytes: u64,
+    pub(super) received_bytes: u64,
+    /// Certificates that the server saw.
+    pub(super) client_certificates: usize,
+}
+
+/// Connects, has one byte go each way, and closes.
+pub(super) async fn connect(
+    client: Arc<dyn Provider>,
+    server: Arc<dyn Provider>,
+    identity: Identity,
+) -> Result<Connected, Failure> {
+    let config = ServerConfig::new(identity).provider(server);
+    let server = Endpoint::server(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), config)?;
+    let client = Endpoint::client(ClientConfig::new().provider(client))?;
+    let address = server.local_address();
+    let ask = async {
+        let connection = client.connect(address, SERVER_NAME).await?;
+        let (mut send, mut receive) = connection.open_bidi().await?;
+        send.write_all(b"?").await?;
+        send.finish();
+        let answer = receive.read_to_end(1).await?;
+        if answer != b"!" {
+            return Err("the server's answer is another".into());
+        }
+        let stats = connection.stats();
+        let handshake = connection.handshake().clone();
+        connection.close(0, b"");
+        Ok::<_, Failure>((handshake, stats.bytes_sent, stats.bytes_received))
+    };
+    let answer = async {
+        let incoming = server.accept().await.ok_or("the server stopped")?;
+        let connection = incoming.accept().await?;
+        let (mut send, mut receive) = connection
+            .accept_bidi()
+            .await?
+            .ok_or("the client asked nothing")?;
+        receive.read_to_end(1).await?;
+        send.write_all(b"!").await?;
+        send.finish();
+        connection.closed().await;
+        Ok::<_, Failure>((
+            connection.handshake().clone(),
+            connection.peer_certificates().len(),
+        ))
+    };
+    let both = async { tokio::try_join!(ask, answer) };
+    let both = tokio::time::timeout(TIMEOUT, both).await;
+    let ((client, sent_bytes, received_bytes), (server, client_certificates)) =
+        both.map_err(|_| "nothing came of it in 10 s")??;
+    Ok(Connected {
+        client,
+        server,
+        sent_bytes,
+        received_bytes,
+        client_certificates,
+    })
+}

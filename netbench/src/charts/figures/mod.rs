@@ -1,0 +1,39 @@
+//! What is drawn of results. Each figure is there only where the results have what it shows.
+
+mod breakdown;
+mod bytes;
+mod change;
+mod latency;
+mod rate;
+mod time;
+
+use super::Figure;
+use super::matrix::Matrix;
+use crate::results::{CellResult, METRICS, Metric, Results, Summary};
+
+/// Every figure that these results allow, in the order in which they are read.
+pub(crate) fn all(results: &Results) -> Vec<Figure> {
+    let matrix = Matrix::of(results);
+    let mut figures = Vec::new();
+    figures.extend(change::figures(results, &matrix.varying));
+    figures.extend(rate::figures(&matrix));
+    figures.extend(latency::figures(&matrix));
+    figures.extend(time::figure(&matrix));
+    figures.extend(bytes::figure(&matrix));
+    figures.extend(breakdown::figures(results));
+    figures
+}
+
+/// A metric's summary, where the cell has one that says something.
+pub(crate) fn summary(cell: &CellResult, metric: &str) -> Option<Summary> {
+    let summary = cell.summary.get(metric).copied();
+    summary.filter(|summary| summary.median.is_finite())
+}
+
+pub(crate) fn median(cell: &CellResult, metric: &str) -> Option<f64> {
+    summary(cell, metric).map(|summary| summary.median)
+}
+
+pub(crate) fn metric(name: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.name == name)
+}

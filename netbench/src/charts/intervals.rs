@@ -1,0 +1,179 @@
+//! Changes with their intervals: a dot and a line for each, beside the line of no change.
+
+use maud::{Markup, html};
+
+use super::Figure;
+use super::frame::{Anchor, Area, Pen, Place, TEXT};
+use super::number::{change, change_interval, px, tick};
+use super::scale::Scale;
+use super::theme::{Ink, fit, text_width};
+use crate::ratio::Ratio;
+
+/// What is compared in rows, and in what it is compared in columns.
+#[derive(Clone, Debug)]
+pub(crate) struct Intervals {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// A figure.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) title: String,
+    /// Which way is better, in a word or two.
+    pub(crate) note: &'static str,
+}
+
+/// One of what is compared.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// Stands above the first of several that have it in common; empty: nothing does.
+    pub(crate) heading: String,
+    pub(crate) name: String,
+    pub(crate) series: usize,
+    /// In the order of the columns.
+    pub(crate) ratios: Vec<Option<Ratio>>,
+}
+
+const PITCH: f64 = 38.0;
+
+impl Intervals {
+    pub(crate) fn svg(&self, figure: &Figure, place: Place) -> Markup {
+        let pen = Pen(place);
+        pen.drawing(figure, &[], |area| {
+            if place.is_narrow() {
+                self.below_each_other(pen, area)
+            } else {
+                self.beside_each_other(pen, area)
+            }
+        })
+    }
+
+    fn beside_each_other(&self, pen: Pen, area: Area) -> (Markup, f64) {
+        let widest = self.rows.iter().map(|row| text_width(&row.name, TEXT));
+        let names = (widest.fold(0.0, f64::max) + 16.0).min(area.width * 0.28);
+        let gap = 26.0;
+        let count = self.columns.len().max(1) as f64;
+        let width = (area.width - names - gap * (count - 1.0)) / count;
+        let top = area.top + 44.0;
+        let (places, bottom) = self.places(top);
+        let markup = html! {
+            @for (row, (heading, y)) in self.rows.iter().zip(&places) {
+                @if let Some(heading) = heading {
+                    (pen.bold((area.left, *heading), Anchor::Start, &fit(&row.heading, TEXT, area.width)))
+                }
+                (pen.text((area.left + names - 12.0, y + 4.0), Anchor::End, Ink::Text, &fit(&row.name, TEXT, names - 14.0)))
+            }
+            @for (index, column) in self.columns.iter().enumerate() {
+                @let left = area.left + names + index as f64 * (width + gap);
+                @let inner = Area { left, top, width, height: bottom - top };
+                (self.column(pen, inner, index, column, &places))
+            }
+        };
+        (markup, bottom + 30.0)
+    }
+
+    fn below_each_other(&self, pen: Pen, area: Area) -> (Markup, f64) {
+        let names = area.width * 0.42;
+        let mut top = area.top;
+        let mut pieces = Vec::new();
+        for (index, column) in self.columns.iter().enumerate() {
+            let (places, bottom) = self.places(top + 44.0);
+            let inner = Area {
+                left: area.left + names,
+                top: top + 44.0,
+                width: area.width - names,
+                height: bottom - top - 44.0,
+            };
+            pieces.push(html! {
+                @for (row, (heading, y)) in self.rows.iter().zip(&places) {
+                    @if let Some(heading) = heading {
+                        (pen.bold((area.left, *heading), Anchor::Start, &fit(&row.heading, TEXT, area.width)))
+                    }
+                    (pen.text((area.left, y + 4.0), Anchor::Start, Ink::Text, &fit(&row.name, TEXT, names - 6.0)))
+                }
+                (self.column(pen, inner, index, column, &places))
+            });
+            top = bottom + 42.0;
+        }
+        (html! { @for piece in &pieces { (piece) } }, top)
+    }
+
+    /// Where headings and rows stand, and where all ends.
+    fn places(&self, mut y: f64) -> (Vec<(Option<f64>, f64)>, f64) {
+        let mut places = Vec::new();
+        let mut before = "";
+        for row in &self.rows {
+            let heading = (row.heading != before).then(|| {
+                y += 28.0;
+                y - 8.0
+            });
+            before = &row.heading;
+            places.push((heading, y + PITCH - 14.0));
+            y += PITCH;
+        }
+        (places, y)
+    }
+
+    fn column(
+        &self,
+        pen: Pen,
+        area: Area,
+        index: usize,
+        column: &Column,
+        places: &[(Option<f64>, f64)],
+    ) -> Markup {
+        let ratio = |row: &Row| row.ratios.get(index).copied().flatten();
+        let ends = self.rows.iter().filter_map(ratio).flat_map(|ratio| {
+            let (low, high) = ends(ratio);
+            [low, high]
+        });
+        let (low, high) = ends.fold((0.0, 0.0), |(low, high): (f64, f64), end| {
+            (low.min(end), high.max(end))
+        });
+        // Small changes are not blown up to look like large ones.
+        let (low, high) = (low.min(-2.0), high.max(2.0));
+        let room = (high - low) * 0.06;
+        let scale = Scale::exactly((low - room, high + room), 2)
+            .between(area.left + 4.0, area.right() - 4.0);
+        let left = area.left;
+        html! {
+            (pen.bold((left, area.top - 26.0), Anchor::Start, &fit(&column.title, TEXT, area.width)))
+            (pen.text((left, area.top - 9.0), Anchor::Start, Ink::Soft, &fit(column.note, TEXT, area.width)))
+            (pen.lying_axis(area, &scale, |value| tick(value, scale.step()) + "%"))
+            (pen.line((scale.at(0.0), area.top), (scale.at(0.0), area.bottom()), Ink::Soft))
+            @for (row, (_, y)) in self.rows.iter().zip(places) {
+                @if let Some(ratio) = ratio(row) { (dot(pen, area, &scale, row, ratio, *y)) }
+            }
+        }
+    }
+}
+
+/// Those of the interval; of one repetition the change itself.
+fn ends(ratio: Ratio) -> (f64, f64) {
+    let change = ratio.percent();
+    ratio.percent_interval().unwrap_or((change, change))
+}
+
+fn dot(pen: Pen, area: Area, scale: &Scale, row: &Row, ratio: Ratio, y: f64) -> Markup {
+    let (low, high) = ends(ratio);
+    let paint = pen.paint(Ink::Series(row.series));
+    let text = change(ratio.percent());
+    let half = text_width(&text, TEXT) / 2.0;
+    let x = scale.at(ratio.percent());
+    let text_x = x.clamp(
+        area.left + half,
+        (area.right() - half).max(area.left + half),
+    );
+    html! {
+        g class="tip" {
+            title { (row.name) "  " (text) "\n95 % interval " (change_interval(ratio.percent_interval())) }
+            line x1=(px(scale.at(low))) x2=(px(scale.at(high))) y1=(px(y)) y2=(px(y))
+                stroke=(paint) stroke-width="4" stroke-opacity="0.4" stroke-linecap="round" {}
+            circle cx=(px(x)) cy=(px(y)) r="4.5" fill=(paint) {}
+            g paint-order="stroke" stroke=(pen.paint(Ink::Paper)) stroke-width="4" stroke-linejoin="round" {
+                (pen.text((text_x, y - 9.0), Anchor::Middle, Ink::Text, &text))
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Charts of results: for the page, and as files for documents.
+//!
+//! ```text
+//!  Results ─► Matrix ─► figures ─► Chart ─► SVG ─┬─► in the page, wide and narrow
+//!             what       what is    lines,       └─► files for documents, and PNG
+//!             varies     drawn      bars, …
+//! ```
+
+mod bars;
+pub(crate) mod figures;
+mod frame;
+mod intervals;
+mod lines;
+pub(crate) mod matrix;
+pub(crate) mod number;
+#[cfg(feature = "png")]
+mod png;
+mod scale;
+pub(crate) mod theme;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use maud::Markup;
+
+use crate::Failure;
+use crate::results::Results;
+
+pub(crate) use bars::{Bar, Bars};
+pub(crate) use frame::Place;
+pub(crate) use intervals::{Column, Intervals, Row};
+pub(crate) use lines::{Axis, Line, Lines, Plot};
+pub(crate) use scale::Kind;
+
+/// Something drawn.
+#[derive(Clone, Debug)]
+pub(crate) enum Chart {
+    Lines(Lines),
+    Bars(Bars),
+    Intervals(Intervals),
+}
+
+/// A chart with what belongs to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Figure {
+    /// Names its file and its place in the page.
+    pub(crate) id: String,
+    pub(crate) title: String,
+    /// What is drawn, in which unit, and how to read it.
+    pub(crate) caption: String,
+    pub(crate) chart: Chart,
+    /// The same for those who cannot see it.
+    pub(crate) table: Table,
+}
+
+/// Text in rows and columns; the first column names the rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Table {
+    pub(crate) head: Vec<String>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Figure {
+    /// The drawing as SVG.
+    pub(crate) fn svg(&self, place: Place) -> Markup {
+        match &self.chart {
+            Chart::Lines(lines) => lines.svg(self, place),
+            Chart::Bars(bars) => bars.svg(self, place),
+            Chart::Intervals(intervals) => intervals.svg(self, place),
+        }
+    }
+}
+
+/// Writes every chart as `<id>.svg`, and where that is built in as `<id>.png`, and says which files
+/// there are now.
+pub(crate) fn write_all(results: &Results, directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let cannot = |path: &Path, error: &dyn std::fmt::Display| -> Failure {
+        format!(
+            "cannot write {}: {error}; choose another --charts",
+            path.display()
+        )
+        .into()
+    };
+    fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
+    let mut written = Vec::new();
+    for figure in figures::all(results) {
+        let svg = figure.svg(Place::Document).into_string();
+        let path = directory.join(&figure.id).with_extension("svg");
+        fs::write(&path, &svg).map_err(|error| cannot(&path, &error))?;
+        written.push(path);
+        #[cfg(feature = "png")]
+        {
+            let path = directory.join(&figure.id).with_extension("png");
+            let png = png::render(&svg).map_err(|error| cannot(&path, &error))?;
+            fs::write(&path, png).map_err(|error| cannot(&path, &error))?;
+            written.push(path);
+        }
+    }
+    Ok(written)
+}
+
+#[cfg(test)]
+mod tests;

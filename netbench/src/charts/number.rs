@@ -1,0 +1,251 @@
+//! Figures as people read them.
+
+/// What stands for a figure that there is not.
+pub(crate) const NONE: &str = "–";
+
+/// Keeps a figure and its unit on one line.
+pub(crate) const THIN_SPACE: char = '\u{202f}';
+
+/// A unit that suits figures of a size: what they are divided by, and its name.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Unit {
+    pub(crate) factor: f64,
+    pub(crate) name: &'static str,
+}
+
+impl Unit {
+    /// For figures in `unit`, as metrics name it, of which `largest` is the largest.
+    pub(crate) fn fitting(unit: &'static str, largest: f64) -> Self {
+        let steps: &[(f64, &'static str)] = match unit {
+            "µs" => &[(1e6, "s"), (1e3, "ms"), (1.0, "µs")],
+            "bit/s" => &[
+                (1e9, "Gbit/s"),
+                (1e6, "Mbit/s"),
+                (1e3, "kbit/s"),
+                (1.0, "bit/s"),
+            ],
+            "B" => &[(1e9, "GB"), (1e6, "MB"), (1e4, "kB"), (1.0, "B")],
+            "KiB" => &[(1_048_576.0, "GiB"), (1024.0, "MiB"), (1.0, "KiB")],
+            "1/s" => &[(1.0, "/s")],
+            _ => &[],
+        };
+        let fits = |&&(factor, _): &&(f64, &'static str)| largest.abs() >= factor;
+        let (factor, name) = steps
+            .iter()
+            .find(fits)
+            .or(steps.last())
+            .copied()
+            .unwrap_or((1.0, unit));
+        // Ten thousand bytes are the first that are easier to read as kB, not the divisor.
+        let factor = if name == "kB" { 1e3 } else { factor };
+        Self { factor, name }
+    }
+
+    /// The figure in this unit, without its name.
+    pub(crate) fn number(&self, value: f64) -> String {
+        number(value / self.factor)
+    }
+
+    /// The figure with its unit.
+    pub(crate) fn text(&self, value: f64) -> String {
+        if !value.is_finite() {
+            return NONE.to_owned();
+        }
+        match self.name {
+            "" => self.number(value),
+            name => format!("{}{THIN_SPACE}{name}", self.number(value)),
+        }
+    }
+}
+
+/// A figure in its unit, on its own.
+pub(crate) fn with_unit(value: f64, unit: &'static str) -> String {
+    Unit::fitting(unit, value).text(value)
+}
+
+/// Three digits or more: `1,234`, `123`, `12.3`, `1.23`, `0.0123`.
+pub(crate) fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return NONE.to_owned();
+    }
+    let size = value.abs();
+    let text = if size >= 1e15 {
+        return format!("{value:.2e}");
+    } else if size >= 99.95 {
+        grouped(value)
+    } else if size >= 9.995 {
+        format!("{value:.1}")
+    } else if size >= 0.0995 {
+        format!("{value:.2}")
+    } else if size >= 1e-9 {
+        let decimals = (2.0 - size.log10().floor()).clamp(0.0, 12.0) as usize;
+        format!("{value:.decimals$}")
+    } else {
+        "0".to_owned()
+    };
+    minus(text)
+}
+
+/// How many.
+pub(crate) fn count(value: u64) -> String {
+    if value >= 1_000_000_000_000_000 {
+        number(value as f64)
+    } else {
+        grouped(value as f64)
+    }
+}
+
+/// As [`number`], with only as many digits as tell apart figures that are `step` from each other.
+pub(crate) fn tick(value: f64, step: f64) -> String {
+    if !value.is_finite() || value.abs() >= 1e15 {
+        return number(value);
+    }
+    // 2.5 needs a digit more than its size tells.
+    let is_whole = |decimals: &usize| {
+        let scaled = step * 10_f64.powi(*decimals as i32);
+        (scaled - scaled.round()).abs() < 1e-6 * scaled.max(1.0)
+    };
+    match (0..12).find(is_whole) {
+        Some(0) | None => minus(grouped(value)),
+        Some(decimals) => minus(format!("{value:.decimals$}")),
+    }
+}
+
+/// As [`number`], without zeros at its end.
+pub(crate) fn short(value: f64) -> String {
+    let text = number(value);
+    match text.contains('.') && !text.contains('e') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// A change in percent: `+12 %`, `−3.4 %`.
+pub(crate) fn change(percent: f64) -> String {
+    if !percent.is_finite() {
+        return NONE.to_owned();
+    }
+    format!("{}{THIN_SPACE}%", signed(percent))
+}
+
+/// The interval of a change: `+9 … +15 %`.
+pub(crate) fn change_interval(interval: Option<(f64, f64)>) -> String {
+    match interval {
+        Some((low, high)) => format!("{} … {}", signed(low), change(high)),
+        None => "unknown".to_owned(),
+    }
+}
+
+fn signed(percent: f64) -> String {
+    let text = if percent.abs() >= 9.95 {
+        grouped(percent)
+    } else {
+        format!("{percent:.1}")
+    };
+    match text.as_str() {
+        "0.0" | "-0.0" => "0".to_owned(),
+        _ if percent > 0.0 => format!("+{text}"),
+        _ => minus(text),
+    }
+}
+
+/// A whole number with its thousands apart.
+fn grouped(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if value < 0.0 && digits != "0" {
+        text.insert(0, '-');
+    }
+    text
+}
+
+/// A hyphen is not a minus sign.
+fn minus(text: String) -> String {
+    match text.strip_prefix('-') {
+        Some(rest) => format!("−{rest}"),
+        None => text,
+    }
+}
+
+/// A coordinate of a drawing.
+pub(crate) fn px(value: f64) -> String {
+    if !value.is_finite() {
+        return "0".to_owned();
+    }
+    let text = format!("{value:.1}");
+    match text.strip_suffix(".0") {
+        Some("-0") => "0".to_owned(),
+        Some(whole) => whole.to_owned(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{change, change_interval, number, px, tick, with_unit};
+
+    #[test]
+    fn figures_have_three_digits_and_their_thousands_apart() {
+        let cases = [
+            (0.0, "0"),
+            (0.001_234, "0.00123"),
+            (1.0, "1.00"),
+            (9.999, "10.0"),
+            (12.34, "12.3"),
+            (99.96, "100"),
+            (1234.5, "1,234"),
+            (1_234_567.0, "1,234,567"),
+            (-42.0, "−42.0"),
+            (1e20, "1.00e20"),
+            (f64::NAN, "–"),
+            (f64::INFINITY, "–"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(number(value), text, "{value}");
+        }
+    }
+
+    #[test]
+    fn units_fit_the_size_of_the_figure() {
+        assert_eq!(with_unit(431.0, "µs"), "431\u{202f}µs");
+        assert_eq!(with_unit(1431.0, "µs"), "1.43\u{202f}ms");
+        assert_eq!(with_unit(2.5e6, "µs"), "2.50\u{202f}s");
+        assert_eq!(with_unit(3.2e9, "bit/s"), "3.20\u{202f}Gbit/s");
+        assert_eq!(with_unit(3500.0, "B"), "3,500\u{202f}B");
+        assert_eq!(with_unit(35_000.0, "B"), "35.0\u{202f}kB");
+        assert_eq!(with_unit(2048.0, "KiB"), "2.00\u{202f}MiB");
+        assert_eq!(with_unit(3.0, ""), "3.00");
+        assert_eq!(with_unit(0.0, "µs"), "0\u{202f}µs");
+    }
+
+    #[test]
+    fn changes_have_a_sign() {
+        assert_eq!(change(12.3), "+12\u{202f}%");
+        assert_eq!(change(-3.44), "−3.4\u{202f}%");
+        assert_eq!(change(0.01), "0\u{202f}%");
+        assert_eq!(change_interval(Some((-1.0, 15.4))), "−1.0 … +15\u{202f}%");
+    }
+
+    #[test]
+    fn ticks_have_the_digits_of_their_step() {
+        assert_eq!(tick(0.5, 0.25), "0.50");
+        assert_eq!(tick(7.5, 2.5), "7.5");
+        assert_eq!(tick(0.3, 0.1), "0.3");
+        assert_eq!(tick(2000.0, 500.0), "2,000");
+        assert_eq!(tick(-10.0, 10.0), "−10");
+    }
+
+    #[test]
+    fn coordinates_are_short_and_always_numbers() {
+        assert_eq!(px(12.04), "12");
+        assert_eq!(px(12.06), "12.1");
+        assert_eq!(px(-0.01), "0");
+        assert_eq!(px(f64::NAN), "0");
+    }
+}

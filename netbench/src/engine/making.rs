@@ -1,0 +1,118 @@
+//! Makes connections of one kind to one server.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::attempt::{Attempt, Live};
+use super::client::Client;
+use super::mismatch::mismatch;
+use super::phase::Phase;
+use super::plan::{Kind, opens};
+use super::recorder::Label;
+use super::session::Session;
+use crate::drivers::Connection;
+use crate::outcome::Failed;
+
+/// How long a connection may take to tell the peer that it is closed.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// What connections of one operation have in common.
+pub(super) struct Making<'a> {
+    pub(super) client: &'a Client,
+    pub(super) phase: &'a Phase,
+    pub(super) label: Label,
+    kind: &'a Kind,
+    /// The server name that says so.
+    name: String,
+    server: usize,
+}
+
+impl<'a> Making<'a> {
+    pub(super) fn new(
+        client: &'a Client,
+        phase: &'a Phase,
+        wanted: &Kind,
+        server: usize,
+        label: &str,
+    ) -> Result<Self, Failed> {
+        client.server(server)?;
+        let Some((kind, name)) = client.plan.kind(wanted) else {
+            return Err(Failed::other("a kind of connection that is not planned"));
+        };
+        Ok(Self {
+            client,
+            phase,
+            label: phase.recorder.label(label),
+            kind,
+            name,
+            server,
+        })
+    }
+
+    /// Begins a connection.
+    pub(super) async fn connect(&self) -> Result<Rc<dyn Connection>, Failed> {
+        let (connector, server) = self.client.server(self.server)?;
+        connector.connect(server, &self.name).await
+    }
+
+    /// What the scripts of a connection share.
+    pub(super) fn session(&self, attempt: &Rc<Attempt<'a>>, live: &Live<'_>) -> Session<'a> {
+        let connection = Rc::clone(&live.connection);
+        let session = Session::new(
+            connection,
+            &self.kind.client,
+            &self.kind.server,
+            Rc::clone(attempt) as _,
+        );
+        session.await_streams(opens(&self.kind.server_ops));
+        session
+    }
+
+    /// Runs a script on a new connection: when the handshake is complete, or where there is early
+    /// data, from the beginning.
+    pub(super) async fn first(
+        &self,
+        (attempt, live): (&Attempt<'_>, &Live<'_>),
+        session: &Session<'_>,
+        script: impl Future<Output = Result<(), Failed>>,
+    ) -> Result<(), Failed> {
+        let established = async {
+            let negotiated = live.connection.established().await?;
+            live.is_established();
+            attempt.established(&negotiated);
+            match mismatch(&self.client.spec.setup.cell, &negotiated) {
+                Some(failed) => Err(failed),
+                None => Ok(()),
+            }
+        };
+        if self.client.sends_early() {
+            tokio::try_join!(established, beside(session, script)).map(|_| ())
+        } else {
+            established.await?;
+            beside(session, script).await
+        }
+    }
+
+    /// Closes a connection that ended well.
+    pub(super) async fn close(&self, live: &Live<'_>) {
+        self.client.await_ticket(&*live.connection).await;
+        live.connection.close(0);
+        let _ = timeout(CLOSING, live.connection.closed()).await;
+    }
+}
+
+/// Runs a script, and answers what the peer opens meanwhile.
+pub(super) async fn beside(
+    session: &Session<'_>,
+    script: impl Future<Output = Result<(), Failed>>,
+) -> Result<(), Failed> {
+    tokio::pin!(script);
+    tokio::select! {
+        biased;
+        outcome = &mut script => return outcome,
+        outcome = session.serve(|outcome| outcome) => outcome?,
+    }
+    script.await
+}

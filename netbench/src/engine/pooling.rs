@@ -1,0 +1,205 @@
+//! Makes requests over connections that are kept and shared.
+//!
+//! ```text
+//!  arrivals ─► a free connection, the last used first ─► request ─► free again, or lost
+//!              else a new one, while there are few enough             │
+//!              else wait ◄────────────────────────────────────────────┘
+//! ```
+
+use std::rc::Rc;
+
+use futures_util::future::LocalBoxFuture;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::time::{Instant, timeout_at};
+
+use super::attempt::{Attempt, Live};
+use super::clock;
+use super::failing::InARow;
+use super::making::{Making, beside};
+use super::observer::Observer as _;
+use super::script::Frame;
+use super::session::Session;
+use super::turns::Turns;
+use crate::outcome::{Failed, Kind};
+use crate::scenario::Pool;
+
+/// What the requests of one operation share.
+pub(super) struct Pooling<'a> {
+    pub(super) making: Making<'a>,
+    pub(super) pool: &'a Pool,
+    pub(super) failures: InARow,
+}
+
+/// A connection that is kept.
+struct Kept<'a> {
+    attempt: Rc<Attempt<'a>>,
+    live: Live<'a>,
+    session: Session<'a>,
+    /// When it was last used.
+    used: Instant,
+}
+
+/// What is under way: requests, which may give back their connection, and closings.
+type Running<'b, 'a> = FuturesUnordered<LocalBoxFuture<'b, Done<'a>>>;
+
+enum Done<'a> {
+    Request(Option<Kept<'a>>),
+    Closing,
+}
+
+impl<'a> Pooling<'a> {
+    /// Makes all requests, and returns when the last one has ended and all connections are closed.
+    pub(super) async fn run(&self) {
+        let phase = self.making.phase;
+        let mut turns = Some(self.turns());
+        let mut running = Running::new();
+        // The last used one is at the end.
+        let mut free: Vec<Kept<'a>> = Vec::new();
+        let mut busy = 0_usize;
+        loop {
+            if phase.is_stopping() || self.failures.is_too_many() {
+                self.give_up(turns.take());
+            }
+            let has_room = busy < self.pool.connections.max(1) as usize;
+            let due = turns.as_ref().and_then(Turns::due);
+            match (&mut turns, due) {
+                (Some(turns), Some(due)) if has_room && due <= Instant::now() => {
+                    turns.advance();
+                    busy += 1;
+                    running.push(Box::pin(self.request(free.pop(), due)));
+                    continue;
+                }
+                (_, None) if busy == 0 => break,
+                _ => {}
+            }
+            tokio::select! {
+                biased;
+                Some(done) = running.next() => if let Done::Request(kept) = done {
+                    busy -= 1;
+                    free.extend(kept);
+                },
+                () = self.is_over(free.first()) => {
+                    running.push(Box::pin(self.close(free.remove(0))));
+                }
+                () = begins(due.filter(|_| has_room)) => {}
+                () = phase.stopping(), if turns.is_some() => {}
+            }
+        }
+        running.extend(free.into_iter().map(|kept| self.close(kept).boxed_local()));
+        while running.next().await.is_some() {}
+    }
+
+    /// What should have begun, and was held back until the end, is not to be forgotten.
+    fn give_up(&self, turns: Option<Turns>) {
+        let phase = self.making.phase;
+        if let (Some(turns), Some(end)) = (turns, phase.stopped_at()) {
+            let count = turns.count_due(end);
+            phase.recorder.never_began(self.making.label, count);
+        }
+    }
+
+    fn turns(&self) -> Turns {
+        let pool = self.pool;
+        let requests = self.making.phase.at_most(pool.requests);
+        let every = pool.every.map(|time| 1.0 / time.as_secs_f64());
+        let rate = pool.rate.or(every);
+        let turns = Turns::new(requests, rate, pool.arrivals);
+        match rate {
+            Some(_) => turns.in_bursts(pool.burst),
+            None => turns,
+        }
+    }
+
+    /// Makes one request, which should have begun at that time, on a free connection or on a new
+    /// one. Gives the connection back unless it failed.
+    async fn request(&self, kept: Option<Kept<'a>>, due: Instant) -> Done<'a> {
+        let mut kept = kept.and_then(Self::if_alive);
+        let deadline = due + self.pool.timeout;
+        let outcome = timeout_at(deadline, self.play(&mut kept))
+            .await
+            .unwrap_or_else(|_| {
+                let after = self.pool.timeout;
+                let detail = format!("the request was not done after {after:?}");
+                Err(Failed::new(Kind::Timeout, detail))
+            });
+        self.failures.judge(&outcome, self.making.phase);
+        Done::Request(match (outcome, kept) {
+            (Ok(()), Some(mut kept)) => {
+                kept.attempt.request(&self.pool.label, due.elapsed());
+                kept.used = Instant::now();
+                Some(kept)
+            }
+            (Err(failed), Some(kept)) => {
+                kept.attempt.end(Err(failed));
+                None
+            }
+            (outcome, None) => {
+                let attempt = Attempt::begin(self.making.phase, self.making.label, due);
+                attempt.end(outcome);
+                None
+            }
+        })
+    }
+
+    /// One that was closed while it was unused has done its part.
+    fn if_alive(kept: Kept<'a>) -> Option<Kept<'a>> {
+        if kept.live.connection.closed().now_or_never().is_none() {
+            return Some(kept);
+        }
+        kept.attempt.end(Ok(()));
+        None
+    }
+
+    async fn play(&self, kept: &mut Option<Kept<'a>>) -> Result<(), Failed> {
+        let script = async |session: &Session<'a>| {
+            let frame = Frame::default();
+            session.run(&self.pool.ops, &frame).await?;
+            session.finish(&frame).await?;
+            session.settle().await
+        };
+        if let Some(kept) = kept {
+            return beside(&kept.session, script(&kept.session)).await;
+        }
+        let phase = self.making.phase;
+        let began = Instant::now();
+        let connection = self.making.connect().await?;
+        let attempt = Rc::new(Attempt::begin(phase, self.making.label, began));
+        let live = Live::new(phase, connection);
+        let session = self.making.session(&attempt, &live);
+        let Kept {
+            attempt,
+            live,
+            session,
+            ..
+        } = kept.insert(Kept {
+            attempt,
+            live,
+            session,
+            used: began,
+        });
+        let script = script(session);
+        self.making.first((attempt, live), session, script).await
+    }
+
+    /// Waits until a connection has been unused for too long.
+    async fn is_over(&self, kept: Option<&Kept<'a>>) {
+        match (kept, self.pool.keep) {
+            (Some(kept), Some(keep)) => clock::until(kept.used + keep).await,
+            _ => std::future::pending().await,
+        }
+    }
+
+    async fn close(&self, kept: Kept<'a>) -> Done<'a> {
+        kept.attempt.end(Ok(()));
+        self.making.close(&kept.live).await;
+        Done::Closing
+    }
+}
+
+async fn begins(due: Option<Instant>) {
+    match due {
+        Some(due) => clock::until(due).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,117 @@
+//! With this project's stack, over real sockets.
+
+use super::{Played, on_this_thread, play, scenario, setup};
+use crate::axes::{Cell, Resumption};
+use crate::drivers::Setup;
+use crate::{certificates, drivers};
+
+fn real(cell: Cell) -> Setup {
+    Setup {
+        certificates: certificates::make(cell.certificate, cell.chain, cell.client_auth).unwrap(),
+        ..setup(cell)
+    }
+}
+
+fn play_real(cell: Cell, phases: &str, ops: &str) -> Played {
+    let driver = drivers::driver(&cell.driver).unwrap();
+    on_this_thread(play(&*driver, real(cell), scenario(phases, ops)))
+}
+
+const REQUEST: &str = r#"{"request": {"ops": [
+    {"open_bidi": {"peer": ["receive_all", {"send": 3000}, "finish"]}},
+    {"send": 1000}, "finish", "receive_all"]}}"#;
+
+#[test]
+fn requests_are_counted_timed_and_cost_something() {
+    let ops = format!(
+        r#"[{{"connect": {{"connections": 20, "concurrency": 4, "ops": [{REQUEST}, {REQUEST}]}}}}]"#
+    );
+    let played = play_real(Cell::default(), r#"{"warm_up": {"connections": 3}}"#, &ops);
+    assert_eq!(
+        played.outcomes(),
+        [("ok", 20)],
+        "{:?}",
+        played.kind().details
+    );
+    assert_eq!(played.warm_up, 3);
+    let kind = played.kind();
+    assert_eq!(kind.handshake.count(), 20);
+    assert_eq!(kind.first_byte.count(), 20);
+    assert_eq!(kind.requests[""].count(), 40);
+    assert_eq!(kind.stream_bytes_sent, 40 * 1000);
+    assert_eq!(kind.stream_bytes_received, 40 * 3000);
+    assert_eq!(played.client.negotiated.group, "X25519MLKEM768");
+    assert_eq!(played.server.process.completed, 20);
+    assert_eq!(
+        played.server.process.failed, 0,
+        "{:?}",
+        played.server.first_error
+    );
+    assert!(played.client.client.user_us > 0.0);
+    assert!(played.client.client.rss_at_end_kib > 0);
+    assert!(played.client.client.peak_rss_kib >= played.client.client.rss_at_end_kib);
+    // An ML-KEM-768 share and its ciphertext, and what goes with them.
+    assert!(played.client.handshake_traffic.sent_bytes > 20 * 1200);
+    assert!(played.client.data_traffic.received_bytes > 20 * 2 * 3000);
+}
+
+#[test]
+fn a_session_is_resumed_on_every_measured_connection() {
+    for resumption in [Resumption::Psk, Resumption::ZeroRtt] {
+        let cell = Cell {
+            resumption,
+            ..Cell::default()
+        };
+        let ops = format!(
+            r#"[{{"connect": {{"connections": 60, "concurrency": 12, "ops": [{REQUEST}]}}}}]"#
+        );
+        let played = play_real(cell, "{}", &ops);
+        assert_eq!(
+            played.outcomes(),
+            [("ok", 60)],
+            "{:?}",
+            played.kind().details
+        );
+        assert_eq!(played.client.negotiated.resumed, Some(true));
+        let early = resumption == Resumption::ZeroRtt;
+        assert_eq!(played.client.negotiated.early_data, Some(early));
+    }
+}
+
+#[test]
+fn an_upload_without_an_answer_arrives_before_the_connection_is_closed() {
+    let ops = r#"[{"connect": {"ops": [
+        {"open_uni": {"peer": [{"receive": 3000000}]}}, {"send": 3000000}, "finish"]}}]"#;
+    let played = play_real(Cell::default(), "{}", ops);
+    assert_eq!(
+        played.outcomes(),
+        [("ok", 1)],
+        "{:?}",
+        played.kind().details
+    );
+    assert_eq!(played.server.first_error, None);
+    assert_eq!(played.server.process.completed, 1);
+}
+
+#[test]
+fn streams_of_the_server_and_datagrams_reach_the_client() {
+    let ops = r#"[{"connect": {
+        "ops": [{"datagrams": {"count": 50, "bytes": 100, "rate": 10000, "echo": true}}],
+        "server_ops": [
+            {"open_uni": {"peer": ["receive_all"]}}, {"send": 5000}, "finish",
+            {"open_uni": {"peer": [{"receive": 10}, "receive_all"]}}, {"send": 6000}, "finish",
+            {"open_bidi": {"peer": ["receive_all", {"send": 20}]}}, {"send": 7}, "finish",
+            {"receive": 20}
+        ]}}]"#;
+    let played = play_real(Cell::default(), "{}", ops);
+    assert_eq!(
+        played.outcomes(),
+        [("ok", 1)],
+        "{:?}",
+        played.kind().details
+    );
+    assert_eq!(played.kind().stream_bytes_received, 11_007);
+    assert_eq!(played.kind().datagrams.count(), 50);
+    assert_eq!(played.kind().datagrams_lost, 0);
+    assert_eq!(played.server.first_error, None);
+}

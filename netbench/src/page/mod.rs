@@ -1,0 +1,129 @@
+//! The report as a page: one HTML file that needs nothing else, neither a network nor scripts.
+//!
+//! ```text
+//!  Results ─► Chapter ─┬─► findings  what it comes to, in words
+//!                      ├─► figures   charts, each with its table
+//!                      └─► tables    outcomes, everything, how it was measured
+//! ```
+//! Everything is escaped by the templates; the page forbids itself to load anything.
+
+mod args;
+mod findings;
+mod sections;
+mod tables;
+
+use std::fs;
+use std::path::Path;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::Failure;
+use crate::charts::Table;
+use crate::results::Results;
+
+pub(crate) use args::Report;
+
+/// Results with what is to be said about them.
+pub(crate) struct Chapter<'a> {
+    pub(crate) title: String,
+    /// What was measured and why, a paragraph each; may be empty.
+    pub(crate) intro: Vec<String>,
+    pub(crate) results: &'a Results,
+    /// Tables that belong to it, as figures that others published, each with its title.
+    pub(crate) beside: Vec<(String, Table)>,
+}
+
+impl<'a> Chapter<'a> {
+    /// With the scenario's own name and description.
+    pub(crate) fn new(results: &'a Results) -> Self {
+        let scenario = &results.scenario;
+        let intro = Some(scenario.description.clone()).filter(|text| !text.is_empty());
+        Self {
+            title: match scenario.name.as_str() {
+                "" => "Results".to_owned(),
+                name => name.to_owned(),
+            },
+            intro: intro.into_iter().collect(),
+            results,
+            beside: Vec::new(),
+        }
+    }
+}
+
+/// Writes the page of one run.
+pub(crate) fn write(results: &Results, path: &Path) -> Result<(), Failure> {
+    write_chapters("netbench", &[Chapter::new(results)], path)
+}
+
+/// Writes a page of several runs, each a chapter.
+pub(crate) fn write_chapters(
+    title: &str,
+    chapters: &[Chapter<'_>],
+    path: &Path,
+) -> Result<(), Failure> {
+    let page = render(title, chapters).into_string();
+    fs::write(path, page).map_err(|error| {
+        format!(
+            "cannot write {}: {error}; choose another path",
+            path.display()
+        )
+        .into()
+    })
+}
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Nothing may be loaded; style and script stand in the page.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
+                      img-src data:; base-uri 'none'; form-action 'none'";
+
+fn render(title: &str, chapters: &[Chapter<'_>]) -> Markup {
+    let head_line = match chapters {
+        [only] => format!("{} · {}", only.title, title),
+        _ => title.to_owned(),
+    };
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                link rel="icon" href="data:,";
+                title { (head_line) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header.bar {
+                    span.brand { "netbench" }
+                    @if let [only] = chapters { span.run { (only.title) } } @else { span.run { (title) } }
+                    button #theme type="button" hidden aria-label="Switch between dark and light" {
+                        span aria-hidden="true" { "◐" }
+                    }
+                }
+                main {
+                    @if chapters.len() > 1 {
+                        h1 { (title) }
+                        nav.contents aria-label="Chapters" {
+                            @for (index, chapter) in chapters.iter().enumerate() {
+                                a href={ "#chapter-" (index) } { (chapter.title) }
+                            }
+                        }
+                    }
+                    @for (index, chapter) in chapters.iter().enumerate() {
+                        (sections::chapter(chapter, index, chapters.len() > 1))
+                    }
+                }
+                footer {
+                    p { "Made by netbench of hybriq. This page is whole: it loads nothing." }
+                }
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

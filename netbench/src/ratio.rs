@@ -1,0 +1,147 @@
+//! How many times one figure is another, and how sure that is.
+
+use crate::results::Summary;
+
+/// A ratio of two medians.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Ratio {
+    pub(crate) value: f64,
+    /// With 95 % confidence it is from here to there. `None`: one repetition has no spread.
+    interval: Option<(f64, f64)>,
+}
+
+impl Ratio {
+    /// `None` where either is not above 0.
+    ///
+    /// The interval is recovered from both figures' own (Donner and Zou 2012, "MOVER"), on
+    /// logarithms, on which a ratio is a difference: the distances from the medians to the ends
+    /// add up as the sides of a right-angled triangle do. A summary's interval is that of a
+    /// repeat, which is √2 as wide as that of the median itself.
+    pub(crate) fn of(this: Summary, base: Summary) -> Option<Self> {
+        let is_repeated = this.n > 1 && base.n > 1;
+        let (this, base) = (Logarithms::of(this)?, Logarithms::of(base)?);
+        let value = this.median - base.median;
+        let side = |a: f64, b: f64| a.hypot(b) * std::f64::consts::FRAC_1_SQRT_2;
+        let below = side(this.median - this.low, base.high - base.median);
+        let above = side(this.high - this.median, base.median - base.low);
+        Some(Self {
+            value: value.exp(),
+            interval: is_repeated.then(|| ((value - below).exp(), (value + above).exp())),
+        })
+    }
+
+    /// As a change: 12.0 is 12 % more.
+    pub(crate) fn percent(self) -> f64 {
+        as_percent(self.value)
+    }
+
+    /// The interval as changes.
+    pub(crate) fn percent_interval(self) -> Option<(f64, f64)> {
+        let (low, high) = self.interval?;
+        Some((as_percent(low), as_percent(high)))
+    }
+
+    /// Whether there is an interval, and no change is outside of it.
+    pub(crate) fn is_certain(self) -> bool {
+        // What is the same to the last bit may come out a rounding away from 1.
+        let (low, high) = self.interval.unwrap_or((1.0, 1.0));
+        low > 1.0 + 1e-9 || high < 1.0 - 1e-9
+    }
+
+    /// The interval, of ratios.
+    pub(crate) fn interval(self) -> Option<(f64, f64)> {
+        self.interval
+    }
+}
+
+fn as_percent(ratio: f64) -> f64 {
+    (ratio - 1.0) * 100.0
+}
+
+struct Logarithms {
+    median: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Logarithms {
+    /// An interval that reaches down to 0 is cut at a millionth of the median: a ratio to 0 is none.
+    fn of(summary: Summary) -> Option<Self> {
+        let Summary {
+            median, low, high, ..
+        } = summary;
+        if !(median > 0.0 && median.is_finite()) {
+            return None;
+        }
+        Some(Self {
+            median: median.ln(),
+            low: low.min(median).max(median * 1e-6).ln(),
+            high: if high.is_finite() {
+                high.max(median).ln()
+            } else {
+                median.ln()
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Ratio;
+    use crate::results::Summary;
+
+    fn summary(low: f64, median: f64, high: f64) -> Summary {
+        Summary {
+            median,
+            low,
+            high,
+            n: 5,
+        }
+    }
+
+    #[test]
+    fn a_ratio_to_a_figure_without_spread_has_the_spread_of_the_other() {
+        let ratio = Ratio::of(summary(108.0, 112.0, 116.0), summary(100.0, 100.0, 100.0)).unwrap();
+        assert!((ratio.percent() - 12.0).abs() < 1e-9, "{ratio:?}");
+        let (low, high) = ratio.percent_interval().unwrap();
+        assert!((9.0..9.3).contains(&low), "4/√2 below 12: {ratio:?}");
+        assert!((14.7..15.0).contains(&high), "4/√2 above 12: {ratio:?}");
+        assert!(ratio.is_certain());
+    }
+
+    #[test]
+    fn spreads_of_both_sides_add_up() {
+        let wide = summary(90.0, 100.0, 110.0);
+        let ratio = Ratio::of(wide, wide).unwrap();
+        assert!((ratio.value - 1.0).abs() < 1e-12);
+        let (low, high) = ratio.percent_interval().unwrap();
+        assert!((-11.0..-9.0).contains(&low), "{low}");
+        assert!((9.0..11.0).contains(&high), "{high}");
+        assert!(!ratio.is_certain());
+    }
+
+    #[test]
+    fn nothing_can_be_said_of_zero_and_of_what_is_no_number() {
+        let one = summary(1.0, 1.0, 1.0);
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(Ratio::of(summary(bad, bad, bad), one), None);
+            assert_eq!(Ratio::of(one, summary(bad, bad, bad)), None);
+        }
+        let odd = Ratio::of(summary(f64::NAN, 2.0, f64::INFINITY), one).unwrap();
+        let (low, high) = odd.interval().unwrap();
+        assert!(low.is_finite() && high.is_finite());
+    }
+
+    #[test]
+    fn a_single_repetition_makes_nothing_certain() {
+        let once = |median: f64| Summary {
+            n: 1,
+            ..summary(median, median, median)
+        };
+        let ratio = Ratio::of(once(2.0), once(1.0)).unwrap();
+        assert_eq!(ratio.interval(), None);
+        assert!(!ratio.is_certain());
+        let exact = Ratio::of(summary(2.0, 2.0, 2.0), summary(1.0, 1.0, 1.0)).unwrap();
+        assert!(exact.is_certain(), "repeated, and the same each time");
+    }
+}

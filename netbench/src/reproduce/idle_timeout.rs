@@ -1,0 +1,106 @@
+//! Experiment 4, part two: bursts of requests, and how long idle connections are kept.
+
+use super::measure::{figure, measure, of_each, scaled};
+use super::section::{Figure, Finding, Section, Source, Table, three_digits};
+use super::{Budget, experiments::Experiment};
+use crate::Failure;
+use crate::results::{CellResult, Results};
+use crate::scenario::Template;
+
+/// A data centre's next zone.
+const LINK: &str = "--delay 2ms";
+
+/// What was published: connections and the median latency in milliseconds.
+const SHORT: (f64, f64) = (100.0, 20.3);
+const LONG_MS: f64 = 5.9;
+
+pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
+    // A quick run is ten times as fast, and has the same number of bursts.
+    let (every, limits, seconds) =
+        budget.choose(("500ms", "100ms,1s", "6"), ("5s", "1s,10s", "60"));
+    let repetitions = budget.choose(1, 5);
+    let axes = [
+        ("clients", "10"),
+        ("every", every),
+        ("idle_timeout", limits),
+        ("seconds", seconds),
+        ("link", LINK),
+    ];
+    let results = measure(Template::load("bursts")?, &axes, repetitions).await?;
+    Ok(Section {
+        source: Source {
+            text: "AWS, blog on s2n-tls and hybrid key exchange, 2022".to_owned(),
+            experiment:
+                "10 clients, a burst of requests every 5 s for a minute, with an idle limit \
+                         of 1 s and of 10 s."
+                    .to_owned(),
+        },
+        published: vec![
+            Table::new(
+                "Published",
+                "idle limit",
+                &[("connections", ""), ("median latency", "ms")],
+            )
+            .row("1 s", [SHORT.0, SHORT.1].map(Figure::from))
+            .row("10 s", [Figure::from("reused"), LONG_MS.into()]),
+        ],
+        ours: vec![ours(&results)],
+        finding: finding(&results),
+        notes: vec![format!(
+            "A burst of 10 requests every {every} for {seconds} s{}, {repetitions} repetitions, over \
+             an emulated link ({LINK}); X25519MLKEM768.",
+            budget.choose(", a tenth of the published times", "")
+        )],
+        problems: results.problems.clone(),
+        results: Some(Box::new(results)),
+        ..Section::begin(experiment)
+    })
+}
+
+fn limit_ms(cell: &CellResult) -> u64 {
+    cell.cell.params.get("idle_timeout").copied().unwrap_or(0)
+}
+
+fn ours(results: &Results) -> Table {
+    let columns = [("connections", ""), ("median latency", "ms"), ("p99", "ms")];
+    let mut table = Table::new("Here", "idle limit", &columns);
+    for result in &results.cells {
+        let own = Some(result);
+        let connections = of_each(own, |repetition| Some(repetition.completed() as f64));
+        let ms = |metric| Figure::from(figure(own, metric).map(|us| scaled(us, 1e-3)));
+        let limit = limit_ms(result);
+        let name = if limit % 1000 == 0 {
+            format!("{} s", limit / 1000)
+        } else {
+            format!("{limit} ms")
+        };
+        let latencies = [ms("request_p50_us"), ms("request_p99_us")];
+        table.push(name, std::iter::once(connections.into()).chain(latencies));
+    }
+    table
+}
+
+fn finding(results: &Results) -> Finding {
+    let of = |cell: Option<&CellResult>| {
+        let latency = figure(cell, "request_p50_us")?.median / 1e3;
+        let connections = of_each(cell, |repetition| Some(repetition.completed() as f64))?;
+        Some((connections.median, latency))
+    };
+    let short = of(results.cells.iter().min_by_key(|cell| limit_ms(cell)));
+    let long = of(results.cells.iter().max_by_key(|cell| limit_ms(cell)));
+    let (Some((made, new)), Some((kept, reused))) = (short, long) else {
+        return Finding::unknown("an idle limit has no figures");
+    };
+    let published = SHORT.1 / LONG_MS;
+    Finding::of(
+        made >= 5.0 * kept && new > 1.5 * reused,
+        format!(
+            "Shorter than the pause the idle limit makes {made:.0} connections, longer {kept:.0}; \
+             requests take {} and {} ms, {:.1} times as long (published {:.1} times).",
+            three_digits(new),
+            three_digits(reused),
+            new / reused,
+            published
+        ),
+    )
+}

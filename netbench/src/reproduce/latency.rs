@@ -1,0 +1,157 @@
+//! Experiment 3: how much of a handshake's time is computing, and how much the network.
+
+use super::measure::{cell, figure, measure, of_each, paired, scaled};
+use super::section::{Figure, Finding, Section, Source, Table, three_digits};
+use super::{Budget, experiments::Experiment};
+use crate::Failure;
+use crate::results::{CellResult, Repetition, Results, Summary};
+use crate::scenario::Template;
+
+const CLASSICAL: &str = "secp256r1";
+const HYBRID: &str = "SecP256r1MLKEM768";
+
+/// Across a continent and back: 70 ms.
+const LINK: &str = "--delay 35ms";
+
+/// What the hybrid added there.
+const PUBLISHED_CLIENT_MS: f64 = 0.25;
+const PUBLISHED_SERVER_MS: f64 = 0.23;
+const PUBLISHED_BYTES: f64 = 2356.0;
+
+pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
+    let (connections, repetitions) = budget.choose(("48", 4), ("200", 10));
+    let concurrency = budget.choose("4", "1");
+    let axes = [
+        ("group", "secp256r1,SecP256r1MLKEM768"),
+        ("connections", connections),
+        ("concurrency", concurrency),
+        ("warm_up", "8"),
+        ("link", LINK),
+    ];
+    let results = measure(Template::load("connect")?, &axes, repetitions).await?;
+    Ok(Section {
+        source: Source {
+            text: "AWS, blog on s2n-tls and hybrid key exchange, 2022".to_owned(),
+            experiment: "2,000 connections across a continent, classical ECDHE against ECDHE with \
+                         Kyber: computing of the client, of the server, and the network; bytes."
+                .to_owned(),
+        },
+        published: vec![published()],
+        ours: vec![ours(&results)],
+        finding: finding(&results),
+        notes: vec![
+            format!(
+                "{repetitions} repetitions of {connections} connections for each group, in turn, \
+                 {concurrency} at a time, over an emulated link ({LINK}: a round trip of 70 ms)."
+            ),
+            "Network is what is left of the median handshake without the CPU time of both ends. \
+             CPU time is that of a whole connection, from its start to its close."
+                .to_owned(),
+            "The published bytes are those of TLS; ours are those of QUIC, which pads the \
+             client's first datagrams to 1200 bytes each."
+                .to_owned(),
+        ],
+        problems: results.problems.clone(),
+        results: Some(Box::new(results)),
+        ..Section::begin(experiment)
+    })
+}
+
+fn published() -> Table {
+    let columns = [("client CPU", "ms"), ("server CPU", "ms"), ("bytes", "B")];
+    Table::new("Published: what the hybrid adds", "", &columns).row(
+        "Kyber beside ECDHE",
+        [PUBLISHED_CLIENT_MS, PUBLISHED_SERVER_MS, PUBLISHED_BYTES],
+    )
+}
+
+fn ours(results: &Results) -> Table {
+    let columns = [
+        ("client CPU", "ms"),
+        ("server CPU", "ms"),
+        ("network", "ms"),
+        ("handshake, median", "ms"),
+        ("to the server", "B"),
+        ("to the client", "B"),
+    ];
+    let mut table = Table::new("Here", "group", &columns);
+    for (group, name) in [(CLASSICAL, "P-256"), (HYBRID, HYBRID)] {
+        let own = cell(results, group, &[]);
+        let ms = |metric| Figure::from(figure(own, metric).map(|us| scaled(us, 1e-3)));
+        let bytes = |metric| Figure::from(figure(own, metric));
+        table.push(
+            name,
+            [
+                ms("client_cpu_us"),
+                ms("server_cpu_us"),
+                of_each(own, network_ms).into(),
+                ms("handshake_p50_us"),
+                bytes("handshake_bytes_to_server"),
+                bytes("handshake_bytes_to_client"),
+            ],
+        );
+    }
+    let (one, base) = (cell(results, HYBRID, &[]), cell(results, CLASSICAL, &[]));
+    let metrics = ["client_cpu_us", "server_cpu_us"];
+    let mut added: Vec<Figure> = metrics
+        .map(|metric| added(one, base, metric).map(|us| scaled(us, 1e-3)).into())
+        .to_vec();
+    added.push(
+        paired(one, base, |one, base| {
+            Some(network_ms(one)? - network_ms(base)?)
+        })
+        .into(),
+    );
+    added.push(
+        self::added(one, base, "handshake_p50_us")
+            .map(|us| scaled(us, 1e-3))
+            .into(),
+    );
+    added.push(self::added(one, base, "handshake_bytes_to_server").into());
+    added.push(self::added(one, base, "handshake_bytes_to_client").into());
+    table.push("added", added);
+    table
+}
+
+fn network_ms(repetition: &Repetition) -> Option<f64> {
+    let metric = |name| repetition.metrics.get(name).copied();
+    let computing = metric("client_cpu_us")? + metric("server_cpu_us")?;
+    Some((metric("handshake_p50_us")? - computing).max(0.0) / 1e3)
+}
+
+fn added(one: Option<&CellResult>, base: Option<&CellResult>, metric: &str) -> Option<Summary> {
+    paired(one, base, |one, base| {
+        Some(one.metrics.get(metric)? - base.metrics.get(metric)?)
+    })
+}
+
+fn finding(results: &Results) -> Finding {
+    let (one, base) = (cell(results, HYBRID, &[]), cell(results, CLASSICAL, &[]));
+    let added = |metric| added(one, base, metric);
+    let (Some(client), Some(server)) = (added("client_cpu_us"), added("server_cpu_us")) else {
+        return Finding::unknown("CPU time is missing");
+    };
+    let (Some(up), Some(down)) = (
+        added("handshake_bytes_to_server"),
+        added("handshake_bytes_to_client"),
+    ) else {
+        return Finding::unknown("bytes are missing");
+    };
+    let (Some(network), Some(whole)) = (of_each(one, network_ms), figure(one, "handshake_p50_us"))
+    else {
+        return Finding::unknown("latency is missing");
+    };
+    let bytes = up.median + down.median;
+    let share = network.median * 1e5 / whole.median;
+    let is_small = (client.median + server.median) / whole.median < 0.05;
+    Finding::of(
+        is_small && share > 80.0 && (bytes / PUBLISHED_BYTES - 1.0).abs() < 0.25,
+        format!(
+            "The hybrid adds {} ms at the client, {} ms at the server and {bytes:.0} bytes \
+             (published {PUBLISHED_CLIENT_MS}, {PUBLISHED_SERVER_MS} and {PUBLISHED_BYTES:.0}); \
+             {share:.0} % of its handshake is the network.",
+            three_digits(client.median / 1e3),
+            three_digits(server.median / 1e3),
+        ),
+    )
+}

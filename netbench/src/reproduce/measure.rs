@@ -1,0 +1,147 @@
+//! What the experiments have in common: running a scenario, and figures out of its results.
+
+use crate::Failure;
+use crate::results::{CellResult, Repetition, Results, Summary};
+use crate::run::{self, Request};
+use crate::scenario::Template;
+
+/// Runs a scenario with these values of axes and parameters.
+pub(super) async fn measure(
+    template: Template,
+    axes: &[(&str, &str)],
+    repetitions: u32,
+) -> Result<Results, Failure> {
+    let mut request = Request::new(template);
+    for (axis, values) in axes {
+        if *axis == "link" {
+            request.axes.set_values(axis, &[(*values).to_owned()])?;
+        } else {
+            request.axes.set(axis, values)?;
+        }
+    }
+    request.repetitions = repetitions;
+    run::measure(&request).await
+}
+
+/// The cell with that group and these parameters.
+pub(super) fn cell<'a>(
+    results: &'a Results,
+    group: &str,
+    params: &[(&str, u64)],
+) -> Option<&'a CellResult> {
+    results.cells.iter().find(|result| {
+        let has = |(name, value): &(&str, u64)| result.cell.params.get(*name) == Some(value);
+        result.cell.group == group && params.iter().all(has)
+    })
+}
+
+/// A figure of a cell, by the names of [`crate::results::METRICS`].
+pub(super) fn figure(cell: Option<&CellResult>, metric: &str) -> Option<Summary> {
+    cell?.summary.get(metric).copied()
+}
+
+/// The figure in other units.
+pub(super) fn scaled(summary: Summary, factor: f64) -> Summary {
+    Summary {
+        median: summary.median * factor,
+        low: summary.low * factor,
+        high: summary.high * factor,
+        n: summary.n,
+    }
+}
+
+/// Anything that a repetition has one of.
+pub(super) fn of_each(
+    cell: Option<&CellResult>,
+    value: impl Fn(&Repetition) -> Option<f64>,
+) -> Option<Summary> {
+    let values: Vec<f64> = cell?.repetitions.iter().filter_map(value).collect();
+    Summary::of(&values)
+}
+
+/// Anything that two repetitions of the same turn have one of: what else happened on the machine
+/// has met both.
+pub(super) fn paired(
+    one: Option<&CellResult>,
+    base: Option<&CellResult>,
+    value: impl Fn(&Repetition, &Repetition) -> Option<f64>,
+) -> Option<Summary> {
+    let pairs = one?.repetitions.iter().zip(&base?.repetitions);
+    let values: Vec<f64> = pairs
+        .filter_map(|(one, base)| value(one, base))
+        .filter(|value| value.is_finite())
+        .collect();
+    Summary::of(&values)
+}
+
+/// How many times the figure of the other it is.
+pub(super) fn ratio(
+    one: Option<&CellResult>,
+    base: Option<&CellResult>,
+    metric: &str,
+) -> Option<Summary> {
+    paired(one, base, |one, base| {
+        Some(one.metrics.get(metric)? / base.metrics.get(metric)?)
+    })
+}
+
+/// By how many percent it differs.
+pub(super) fn change(ratio: Summary) -> Summary {
+    Summary {
+        median: (ratio.median - 1.0) * 100.0,
+        low: (ratio.low - 1.0) * 100.0,
+        high: (ratio.high - 1.0) * 100.0,
+        n: ratio.n,
+    }
+}
+
+/// `−2.3 %`, or with its interval.
+pub(super) fn percent(change: Summary) -> String {
+    let signed = |number: f64| format!("{number:+.1}").replace('-', "−");
+    if change.n < 2 {
+        return format!("{} %", signed(change.median));
+    }
+    let (low, high) = (signed(change.low), signed(change.high));
+    format!("{} % [{low}, {high}]", signed(change.median))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{change, paired, percent, ratio};
+    use crate::results::{CellResult, Repetition, Summary};
+
+    fn cell(rates: &[f64]) -> CellResult {
+        let repetition = |&rate: &f64| {
+            let mut repetition = Repetition::default();
+            repetition
+                .metrics
+                .insert("connections_per_second".to_owned(), rate);
+            repetition
+        };
+        CellResult {
+            repetitions: rates.iter().map(repetition).collect(),
+            ..CellResult::default()
+        }
+    }
+
+    #[test]
+    fn ratios_are_those_of_the_same_turn() {
+        // The second turn was disturbed, for both alike.
+        let (one, base) = (cell(&[90.0, 45.0, 90.0]), cell(&[100.0, 50.0, 100.0]));
+        let ratio = ratio(Some(&one), Some(&base), "connections_per_second").unwrap();
+        assert!((ratio.low - 0.9).abs() < 1e-9 && (ratio.high - 0.9).abs() < 1e-9);
+        assert_eq!(percent(change(ratio)), "−10.0 % [−10.0, −10.0]");
+        assert!(paired(Some(&one), None, |_, _| Some(1.0)).is_none());
+    }
+
+    #[test]
+    fn one_repetition_has_no_interval() {
+        let alone = Summary {
+            median: 2.25,
+            low: 2.25,
+            high: 2.25,
+            n: 1,
+        };
+        assert_eq!(percent(alone), "+2.2 %");
+    }
+}

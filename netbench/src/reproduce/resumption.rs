@@ -1,0 +1,116 @@
+//! Experiment 4, part three: what session resumption saves.
+
+use super::measure::{change, figure, measure, percent, ratio};
+use super::section::{Figure, Finding, Section, Source, Table};
+use super::{Budget, experiments::Experiment};
+use crate::Failure;
+use crate::axes::Resumption;
+use crate::results::{CellResult, Results};
+use crate::scenario::Template;
+
+const CLASSICAL: &str = "X25519";
+const HYBRID: &str = "X25519MLKEM768";
+
+pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
+    let (connections, repetitions) = budget.choose(("150", 4), ("1000", 10));
+    let axes = [
+        ("group", "X25519,X25519MLKEM768"),
+        ("resumption", "full,psk,0-rtt"),
+        ("connections", connections),
+    ];
+    let results = measure(Template::load("resumption")?, &axes, repetitions).await?;
+    Ok(Section {
+        source: Source {
+            text: "AWS, blog on s2n-tls and hybrid key exchange, 2022".to_owned(),
+            experiment: "Connections that begin with a ticket of an earlier one.".to_owned(),
+        },
+        published: vec![
+            Table::new("Published", "claim", &[("", "")])
+                .row("the certificate", ["is bypassed"])
+                .row("the hybrid's cost", ["is amortised"]),
+        ],
+        ours: vec![ours(&results)],
+        finding: finding(&results),
+        notes: vec![format!(
+            "{repetitions} repetitions of {connections} connections for each row, in turn, one \
+             after the other; a resumed handshake has a key exchange of its own (psk_dhe_ke), so \
+             that the hybrid protects it too."
+        )],
+        problems: results.problems.clone(),
+        results: Some(Box::new(results)),
+        ..Section::begin(experiment)
+    })
+}
+
+fn of<'a>(results: &'a Results, group: &str, resumption: Resumption) -> Option<&'a CellResult> {
+    let mut cells = results.cells.iter();
+    cells.find(|result| result.cell.group == group && result.cell.resumption == resumption)
+}
+
+fn ours(results: &Results) -> Table {
+    let columns = [
+        ("begins with", ""),
+        ("connections", "1/s"),
+        ("first byte, median", "µs"),
+        ("server CPU", "µs"),
+        ("client CPU", "µs"),
+        ("to the server", "B"),
+        ("to the client", "B"),
+    ];
+    let mut table = Table::new("Here", "group", &columns);
+    for result in &results.cells {
+        let names = [
+            "connections_per_second",
+            "first_byte_p50_us",
+            "server_cpu_us",
+            "client_cpu_us",
+            "bytes_to_server",
+            "bytes_to_client",
+        ];
+        let mut figures = vec![Figure::from(match result.cell.resumption {
+            Resumption::Full => "a full handshake",
+            Resumption::Psk => "a ticket",
+            Resumption::ZeroRtt => "a ticket and 0-RTT",
+        })];
+        figures.extend(
+            names
+                .iter()
+                .map(|name| Figure::from(figure(Some(result), name))),
+        );
+        table.push(result.cell.group.clone(), figures);
+    }
+    table
+}
+
+fn finding(results: &Results) -> Finding {
+    let full = of(results, HYBRID, Resumption::Full);
+    let resumed = of(results, HYBRID, Resumption::Psk);
+    let classical = of(results, CLASSICAL, Resumption::Full);
+    let cpu = |one, base| Some(change(ratio(one, base, "server_cpu_us")?));
+    let (Some(saved), Some(against)) = (cpu(resumed, full), cpu(resumed, classical)) else {
+        return Finding::unknown("CPU time is missing");
+    };
+    let bytes = |cell| figure(cell, "bytes_to_client").map(|bytes| bytes.median);
+    let fewer = match (bytes(full), bytes(resumed)) {
+        (Some(full), Some(resumed)) => full - resumed,
+        _ => 0.0,
+    };
+    Finding::of(
+        saved.median < 0.0 && against.median < 0.0 && fewer > 0.0,
+        format!(
+            "A ticket changes the server's CPU of a hybrid connection by {}, and by {} of a \
+             classical one with a full handshake: it saves more than the hybrid costs; {fewer:.0} \
+             bytes fewer go to the client.",
+            percent(saved),
+            percent(against)
+        )
+        .replace(
+            "it saves more than the hybrid costs",
+            if against.median < 0.0 {
+                "it saves more than the hybrid costs"
+            } else {
+                "it saves less than the hybrid costs"
+            },
+        ),
+    )
+}

@@ -1,0 +1,238 @@
+//! Experiment 2: what a hybrid group costs with and without connections that are reused.
+
+use super::measure::{cell, change, measure, of_each, percent, ratio};
+use super::section::{Figure, Finding, Section, Source, Table};
+use super::{Budget, experiments::Experiment};
+use crate::Failure;
+use crate::results::{CellResult, Repetition, Results, Summary};
+use crate::scenario::Template;
+
+const CLASSICAL: &str = "secp256r1";
+const HYBRID: &str = "X25519MLKEM768";
+
+/// Requests on each connection: without reuse, and so many that a handshake counts for nothing.
+const REUSE: [(u64, &str); 2] = [(1, "no"), (1000, "yes")];
+
+/// A service like the one that was measured: 2 ms away, and a request takes it 2.4 ms, so that a
+/// thread makes about 216 requests a second on a connection that it keeps.
+const SCENARIO: &str = r#"{
+  "netbench": 1,
+  "name": "reuse",
+  "description": "Serial requests of one thread to a service that takes a while for each",
+  "params": {
+    "requests": {"default": 1, "help": "requests on each connection"},
+    "seconds": {"default": 100, "help": "how long"}
+  },
+  "phases": {"warm_up": {"connections": 2}, "measure": "$seconds s", "drain": "1s"},
+  "clients": [{"name": "client", "ops": [{"connect": {
+    "connections": "unlimited",
+    "timeout": "60s",
+    "ops": [{"iterate": {"times": "$requests", "ops": [{"request": {"ops": [
+      {"open_bidi": {"peer": ["receive_all", {"sleep": "2400us"}, {"send": 300}, "finish"]}},
+      {"send": 300}, "finish", "receive_all"
+    ]}}]}}]
+  }}]}]
+}"#;
+const LINK: &str = "--delay 1ms";
+
+const QUANTILES: [(f64, &str); 7] = [
+    (0.01, "p01"),
+    (0.10, "p10"),
+    (0.25, "p25"),
+    (0.50, "p50"),
+    (0.75, "p75"),
+    (0.90, "p90"),
+    (0.99, "p99"),
+];
+
+pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
+    let (seconds, repetitions) = budget.choose(("2", 3), ("100", 5));
+    let axes = [
+        ("group", "secp256r1,X25519MLKEM768"),
+        ("requests", "1,1000"),
+        ("seconds", seconds),
+        ("link", LINK),
+    ];
+    let template = Template::parse("reuse", SCENARIO)?;
+    let results = measure(template, &axes, repetitions).await?;
+    Ok(Section {
+        source: Source {
+            text: "AWS, blog on ML-KEM in KMS, 2025".to_owned(),
+            experiment: "Requests of one thread, one after the other; rates of 500 samples of one \
+                         second each."
+                .to_owned(),
+        },
+        published: vec![published()],
+        ours: vec![ours(&results)],
+        finding: finding(&results),
+        notes: vec![
+            format!(
+                "{repetitions} repetitions of {seconds} s for each row, in turn, over an emulated \
+                 link ({LINK}), to a server that takes 2.4 ms for a request: with reuse that makes \
+                 about the published rate. With reuse a connection carries 1000 requests."
+            ),
+            budget.choose(
+                "Samples are of a tenth of a second, and their rates are scaled to one: a quick \
+                 run has not enough seconds for p01.",
+                "Samples are of one second.",
+            )
+            .to_owned(),
+            "The published requests went over TCP, which takes one more round trip to connect than \
+             QUIC."
+                .to_owned(),
+        ],
+        problems: results.problems.clone(),
+        results: Some(Box::new(results)),
+        ..Section::begin(experiment)
+    })
+}
+
+fn finding(results: &Results) -> Finding {
+    let of = |requests: u64| {
+        let params = [("requests", requests)];
+        let ratio = ratio(
+            cell(results, HYBRID, &params),
+            cell(results, CLASSICAL, &params),
+            "requests_per_second",
+        );
+        ratio.map(change)
+    };
+    let (Some(without), Some(with)) = (of(1), of(1000)) else {
+        return Finding::unknown("a rate is missing");
+    };
+    // A change is there where its interval does not hold nothing.
+    let is_small = with.low <= 1.0 && with.high >= -1.0;
+    let costs_more = without.median <= with.median.max(0.0);
+    Finding::of(
+        is_small && costs_more && without.median > -20.0,
+        format!(
+            "{HYBRID} changes the rate of P-256 by {} without reuse (published −2.3 %) and by {} \
+             with (published −0.05 %).",
+            percent(without),
+            percent(with)
+        ),
+    )
+}
+
+fn columns() -> Vec<(&'static str, &'static str)> {
+    let mut columns = vec![("reuse", ""), ("requests", ""), ("mean", "1/s")];
+    columns.extend(QUANTILES.iter().map(|(_, name)| (*name, "1/s")));
+    columns
+}
+
+fn published() -> Table {
+    let rows = [
+        (
+            "P-256",
+            "no",
+            [
+                54_367.0, 108.7, 78.0, 86.0, 96.0, 102.0, 129.0, 137.0, 145.0,
+            ],
+        ),
+        (
+            HYBRID,
+            "no",
+            [
+                53_106.0, 106.2, 76.0, 85.0, 93.0, 100.0, 126.0, 134.0, 141.0,
+            ],
+        ),
+        (
+            "P-256",
+            "yes",
+            [
+                108_052.0, 216.1, 181.0, 194.0, 200.0, 216.0, 233.0, 240.0, 245.0,
+            ],
+        ),
+        (
+            HYBRID,
+            "yes",
+            [
+                107_994.0, 216.0, 177.0, 194.0, 200.0, 216.0, 233.0, 239.0, 245.0,
+            ],
+        ),
+    ];
+    let mut table = Table::new("Published", "group", &columns());
+    for (group, reuse, figures) in rows {
+        let figures = figures.map(Figure::from);
+        table.push(group, std::iter::once(reuse.into()).chain(figures));
+    }
+    table
+}
+
+fn ours(results: &Results) -> Table {
+    let mut table = Table::new("Here", "group", &columns());
+    for (requests, reuse) in REUSE {
+        for (group, name) in [(CLASSICAL, "P-256"), (HYBRID, HYBRID)] {
+            let own = cell(results, group, &[("requests", requests)]);
+            let total = of_each(own, |repetition| Some(requests_of(repetition)));
+            let total = total.map(|each| each.median * each.n as f64);
+            let mean = own.and_then(|own| own.summary.get("requests_per_second").copied());
+            let rates = own.map(rates).unwrap_or_default();
+            let mut figures = vec![
+                Figure::from(reuse),
+                total.map(f64::round).into(),
+                mean.into(),
+            ];
+            figures.extend(
+                QUANTILES
+                    .iter()
+                    .map(|(quantile, _)| Figure::from(at(&rates, *quantile))),
+            );
+            table.push(name, figures);
+        }
+    }
+    table
+}
+
+fn requests_of(repetition: &Repetition) -> f64 {
+    let samples = repetition.samples.iter();
+    samples.map(|sample| sample.requests as f64).sum()
+}
+
+/// Requests a second in each sample of each repetition, in order. What is left over at the end of
+/// a measurement is no sample.
+fn rates(cell: &CellResult) -> Vec<f64> {
+    let samples = cell
+        .repetitions
+        .iter()
+        .flat_map(|repetition| &repetition.samples);
+    let longest = samples
+        .clone()
+        .map(|sample| sample.lasted_ms)
+        .fold(0.0, f64::max);
+    let mut rates: Vec<f64> = samples
+        .filter(|sample| sample.lasted_ms > longest * 0.8)
+        .map(|sample| sample.requests as f64 * 1e3 / sample.lasted_ms)
+        .collect();
+    rates.sort_by(f64::total_cmp);
+    rates
+}
+
+/// The nearest rank.
+fn at(sorted: &[f64], quantile: f64) -> Option<Summary> {
+    let index = (quantile * sorted.len() as f64).ceil() as usize;
+    let value = *sorted.get(index.saturating_sub(1))?;
+    Summary::of(&[value])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SCENARIO, at};
+    use crate::scenario::Template;
+
+    #[test]
+    fn percentiles_are_the_nearest_rank() {
+        let sorted: Vec<f64> = (1..=100).map(f64::from).collect();
+        for (quantile, expected) in [(0.01, 1.0), (0.5, 50.0), (0.99, 99.0), (1.0, 100.0)] {
+            let found = at(&sorted, quantile).unwrap().median;
+            assert!((found - expected).abs() < 1e-9, "{quantile}: {found}");
+        }
+        assert!(at(&[], 0.5).is_none());
+    }
+
+    #[test]
+    fn the_scenario_is_one() {
+        let template = Template::parse("reuse", SCENARIO).unwrap();
+        template.resolve(&Default::default()).unwrap();
+    }
+}

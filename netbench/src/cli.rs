@@ -7,6 +7,7 @@ use crate::csv::Csv;
 use crate::link::{Link, UNITS};
 use crate::page::Report;
 use crate::run::Run;
+use crate::scenario::listing;
 use crate::{merge, remote, reproduce};
 
 /// Measures what connections cost, for QUIC stacks and TLS over TCP, by key-exchange group,
@@ -25,6 +26,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         scenario: Run,
     },
+    /// Lists the scenarios that are built in, or writes them to files.
+    Scenarios(listing::Args),
     /// Relays UDP as a network link would: delay, rate, queue, loss, reordering, rebinding.
     #[command(after_help = UNITS)]
     Link(Box<Link>),

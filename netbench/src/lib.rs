@@ -66,6 +66,7 @@ pub fn main() -> ExitCode {
         },
         Command::Drivers => terminal::print(|out| write!(out, "{}", links::stacks::list()))
             .map(|()| ExitCode::SUCCESS),
+        Command::Scenarios(args) => scenario::listing::run(&args),
         Command::Link(link) => single_threaded(link::run(*link)),
         Command::Report(report) => report.run(),
         Command::Compare(compare) => compare.run(),

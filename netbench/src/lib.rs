@@ -78,8 +78,6 @@ pub fn main() -> ExitCode {
         Command::Report(report) => report.run(),
         Command::Compare(compare) => compare.run(),
         Command::Csv(csv) => csv.run(),
-        Command::Serve => child(server::serve()),
-        Command::Drive => child(client::drive()),
         Command::Serve => child(engine::child::server()),
         Command::Drive => child(engine::child::client()),
         Command::LinkServer => child(links::child::serve()),

@@ -2,14 +2,13 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::link::{Link, UNITS};
-use crate::run::Run;
-use crate::{merge, remote, reproduce};
 use crate::compare::Compare;
 use crate::csv::Csv;
 use crate::link::{Link, UNITS};
-use crate::links::Links;
 use crate::page::Report;
+use crate::run::Run;
+use crate::{merge, remote, reproduce};
+use crate::scenario::listing;
 
 /// Measures what connections cost, for QUIC stacks and TLS over TCP, by key-exchange group,
 /// certificate, link and more.
@@ -27,6 +26,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         scenario: Run,
     },
+    /// Lists the scenarios that are built in, or writes them to files.
+    Scenarios(listing::Args),
     /// Relays UDP as a network link would: delay, rate, queue, loss, reordering, rebinding.
     #[command(after_help = UNITS)]
     Link(Box<Link>),

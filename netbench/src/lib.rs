@@ -19,9 +19,7 @@ mod certificate;
 mod certificates;
 mod charts;
 mod cli;
-mod client;
 mod compare;
-mod coordinate;
 mod csv;
 mod drivers;
 mod engine;
@@ -32,12 +30,10 @@ mod merge;
 mod os;
 mod outcome;
 mod page;
-mod pair;
 mod pipe;
 mod process;
-mod remote;
 mod ratio;
-mod report;
+mod remote;
 mod reproduce;
 mod results;
 mod run;
@@ -70,6 +66,7 @@ pub fn main() -> ExitCode {
         },
         Command::Drivers => terminal::print(|out| write!(out, "{}", links::stacks::list()))
             .map(|()| ExitCode::SUCCESS),
+        Command::Scenarios(args) => scenario::listing::run(&args),
         Command::Link(link) => single_threaded(link::run(*link)),
         Command::Server(args) => single_threaded(remote::serve(args)),
         Command::Client(args) => client_of_others(args),

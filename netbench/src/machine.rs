@@ -1,5 +1,6 @@
 //! What the figures were measured on.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,15 @@ use crate::os;
 pub(crate) struct Machine {
     pub(crate) cpu: String,
     pub(crate) kernel: String,
+    /// Memory in MiB; `None`: the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) memory_mib: Option<u64>,
+    /// What decides on the clock rate of the cores, as `performance`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) governor: Option<String>,
+    /// What the kernel does about each flaw that the CPU has.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) mitigations: BTreeMap<String, String>,
     /// Load average of the last minute before the run.
     pub(crate) load: f64,
     /// Cores this run may use.
@@ -29,6 +39,9 @@ impl Machine {
             cpu: cpu_model().unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
             kernel: read("/proc/sys/kernel/osrelease")
                 .unwrap_or_else(|| std::env::consts::OS.to_owned()),
+            memory_mib: memory_mib(),
+            governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            mitigations: mitigations(),
             load: read("/proc/loadavg")
                 .and_then(|text| text.split_whitespace().next()?.parse().ok())
                 .unwrap_or(0.0),
@@ -87,18 +100,27 @@ fn cpu_model() -> Option<String> {
         .map(|(_, model)| model.trim().to_owned())
 }
 
-/// Memory of this process that is in RAM, in KiB; 0 where the system does not tell.
-pub(crate) fn rss_kib() -> u64 {
-    let kib = |status: String| {
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))?
-            .split_whitespace()
-            .next()?
-            .parse()
-            .ok()
+fn memory_mib() -> Option<u64> {
+    let meminfo = read("/proc/meminfo")?;
+    let total = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = total.split_whitespace().next()?.parse().ok()?;
+    Some(kib / 1024)
+}
+
+fn mitigations() -> BTreeMap<String, String> {
+    let Ok(flaws) = fs::read_dir("/sys/devices/system/cpu/vulnerabilities") else {
+        return BTreeMap::new();
     };
-    read("/proc/self/status").and_then(kib).unwrap_or(0)
+    flaws
+        .filter_map(|flaw| {
+            let flaw = flaw.ok()?;
+            let text = read(flaw.path().to_str()?)?;
+            let name = flaw.file_name().into_string().ok()?;
+            (text != "Not affected").then_some((name, text))
+        })
+        .collect()
 }
 
 fn read(path: &str) -> Option<String> {
@@ -127,7 +149,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_memory_of_this_process_is_known() {
-        assert!(super::rss_kib() > 100);
+    fn the_memory_of_the_machine_is_known() {
+        assert!(super::Machine::detect().memory_mib.unwrap() > 100);
     }
 }

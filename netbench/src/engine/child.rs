@@ -8,7 +8,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::spawn_local;
 
-use super::{ClientSpec, FromClient, FromServer, ServerSpec, ToClient, ToServer, client, clock, server};
+use super::{
+    ClientSpec, FromClient, FromServer, ServerSpec, ToClient, ToServer, client, clock, server,
+};
 use crate::pipe::{FromParent, tell};
 use crate::{Failure, os};
 

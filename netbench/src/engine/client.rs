@@ -143,13 +143,14 @@ impl Client {
                 .map(|at| at + self.spec.scenario.phases.drain);
             tokio::select! {
                 biased;
+                // Before the scripts: what could begin at that very moment does not.
+                () = at(limit.map(|limit| phase.begin + limit)), if drained.is_none() => phase.stop(),
                 outcome = &mut ops => {
                     phase.done();
                     return outcome.map_err(Into::into);
                 }
                 () = at(drained) => return Ok(()),
                 () = phase.stopping(), if drained.is_none() => {}
-                () = at(limit.map(|limit| phase.begin + limit)), if drained.is_none() => phase.stop(),
                 _ = orders.recv(), if listens => {
                     // It is no time for any order but to stop, and so is the parent's end.
                     listens = false;

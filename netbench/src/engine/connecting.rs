@@ -8,6 +8,7 @@ use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, timeout};
 
 use super::attempt::{Attempt, Live};
+use super::clock;
 use super::failing::InARow;
 use super::making::Making;
 use super::script::Frame;
@@ -29,12 +30,17 @@ impl<'a> Connecting<'a> {
         let connections = phase.at_most(self.connect.connections);
         let mut turns = Turns::new(connections, self.connect.rate, self.connect.arrivals);
         let mut running = FuturesUnordered::new();
+        let mut stopping = phase.stopping();
         while let Some(due) = turns.due() {
             if self.failures.is_too_many() || phase.is_stopping() {
                 break;
             }
             if running.len() >= self.connect.concurrency.max(1) as usize {
-                running.next().await;
+                tokio::select! {
+                    biased;
+                    _ = running.next() => {}
+                    () = &mut stopping => {}
+                }
                 continue;
             }
             if due > Instant::now() {
@@ -42,7 +48,8 @@ impl<'a> Connecting<'a> {
                 tokio::select! {
                     biased;
                     Some(()) = running.next() => {}
-                    _ = phase.reaches(due) => {}
+                    () = clock::until(due) => {}
+                    () = &mut stopping => {}
                 }
                 continue;
             }
@@ -70,6 +77,9 @@ impl<'a> Connecting<'a> {
         attempt.end(outcome);
         if let Some(live) = live.get().filter(|_| ended_well) {
             self.making.close(live).await;
+        } else {
+            // What fails at once must not keep the rest of the process from its turn.
+            tokio::task::yield_now().await;
         }
     }
 

@@ -1,8 +1,8 @@
 //! Runs the operations of a client.
 
-use futures_util::{StreamExt as _, TryStreamExt as _};
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use tokio::time::Instant;
 
 use super::client::Client;

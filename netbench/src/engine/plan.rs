@@ -251,8 +251,14 @@ mod tests {
         let script = r#"[{"iterate": {"times": 2, "ops": [{"open_uni": {"peer": [{"receive": 1}]}}]}},
             {"request": {"ops": [{"open_uni": {"peer": [{"receive": 2}]}}]}}]"#;
         let kind = Kind::of(&ops(script), &[]);
-        assert_eq!(prefix(&kind.server.uni, &ops(r#"[{"receive": 1}]"#)), Some(0));
-        assert_eq!(prefix(&kind.server.uni, &ops(r#"[{"receive": 2}]"#)), Some(1));
+        assert_eq!(
+            prefix(&kind.server.uni, &ops(r#"[{"receive": 1}]"#)),
+            Some(0)
+        );
+        assert_eq!(
+            prefix(&kind.server.uni, &ops(r#"[{"receive": 2}]"#)),
+            Some(1)
+        );
     }
 
     #[test]
@@ -260,7 +266,10 @@ mod tests {
         let script = r#"[{"open_bidi": {"peer": [
             {"open_uni": {"peer": [{"receive": 1}]}}, {"open_uni": {"peer": [{"receive": 2}]}}]}}]"#;
         let kind = Kind::of(&ops(script), &[]);
-        assert_eq!(prefix(&kind.client.uni, &ops(r#"[{"receive": 2}]"#)), Some(1));
+        assert_eq!(
+            prefix(&kind.client.uni, &ops(r#"[{"receive": 2}]"#)),
+            Some(1)
+        );
         assert!(kind.server.uni.is_empty());
     }
 
@@ -272,13 +281,21 @@ mod tests {
         );
         let same = r#"[{"sleep": 5}, {"open_bidi": {"peer": [{"send": 1}]}}]"#;
         let alike = Plan::new(&scenario(&[one, same])).unwrap();
-        assert_eq!(alike.kind(&Kind::of(&ops(same), &[])).unwrap().1, "localhost");
+        assert_eq!(
+            alike.kind(&Kind::of(&ops(same), &[])).unwrap().1,
+            "localhost"
+        );
         let plan = Plan::new(&scenario(&[one, same, other])).unwrap();
         let wanted = Kind::of(&ops(other), &[]);
         let (kind, name) = plan.kind(&wanted).unwrap();
         assert_eq!(name, "c1.localhost");
         assert_eq!(plan.kind_by_name(Some(&name)), Some(kind));
-        for unknown in [None, Some("localhost"), Some("c2.localhost"), Some("c1.net")] {
+        for unknown in [
+            None,
+            Some("localhost"),
+            Some("c2.localhost"),
+            Some("c1.net"),
+        ] {
             assert_eq!(plan.kind_by_name(unknown), None);
         }
     }

@@ -52,26 +52,26 @@ impl<'a> Pooling<'a> {
     /// Makes all requests, and returns when the last one has ended and all connections are closed.
     pub(super) async fn run(&self) {
         let phase = self.making.phase;
-        let mut turns = self.turns();
+        let mut turns = Some(self.turns());
         let mut running = Running::new();
         // The last used one is at the end.
         let mut free: Vec<Kept<'a>> = Vec::new();
         let mut busy = 0_usize;
         loop {
-            let goes_on = !phase.is_stopping() && !self.failures.is_too_many();
-            let due = turns.due().filter(|_| goes_on);
-            let has_room = busy < self.pool.connections.max(1) as usize;
-            if let Some(due) = due
-                && has_room
-                && due <= Instant::now()
-            {
-                turns.advance();
-                busy += 1;
-                running.push(Box::pin(self.request(free.pop(), due)));
-                continue;
+            if phase.is_stopping() || self.failures.is_too_many() {
+                self.give_up(turns.take());
             }
-            if due.is_none() && busy == 0 {
-                break;
+            let has_room = busy < self.pool.connections.max(1) as usize;
+            let due = turns.as_ref().and_then(Turns::due);
+            match (&mut turns, due) {
+                (Some(turns), Some(due)) if has_room && due <= Instant::now() => {
+                    turns.advance();
+                    busy += 1;
+                    running.push(Box::pin(self.request(free.pop(), due)));
+                    continue;
+                }
+                (_, None) if busy == 0 => break,
+                _ => {}
             }
             tokio::select! {
                 biased;
@@ -83,15 +83,20 @@ impl<'a> Pooling<'a> {
                     running.push(Box::pin(self.close(free.remove(0))));
                 }
                 () = begins(due.filter(|_| has_room)) => {}
-                () = phase.stopping(), if goes_on => {}
+                () = phase.stopping(), if turns.is_some() => {}
             }
-        }
-        if let Some(end) = phase.stopped_at() {
-            let count = turns.count_due(end);
-            phase.recorder.never_began(self.making.label, count);
         }
         running.extend(free.into_iter().map(|kept| self.close(kept).boxed_local()));
         while running.next().await.is_some() {}
+    }
+
+    /// What should have begun, and was held back until the end, is not to be forgotten.
+    fn give_up(&self, turns: Option<Turns>) {
+        let phase = self.making.phase;
+        if let (Some(turns), Some(end)) = (turns, phase.stopped_at()) {
+            let count = turns.count_due(end);
+            phase.recorder.never_began(self.making.label, count);
+        }
     }
 
     fn turns(&self) -> Turns {

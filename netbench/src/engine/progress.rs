@@ -122,11 +122,13 @@ impl Measuring<'_> {
 
     fn sample(&mut self) {
         let now = self.read();
-        if now.at > self.sampled.at {
-            let sample = now.sample(&self.sampled, self.phase.begin);
-            self.samples.push(sample);
-            self.sampled = now;
+        let sample = now.sample(&self.sampled, self.phase.begin);
+        match self.samples.last_mut() {
+            // An interval of nothing has no rate.
+            Some(last) if now.at == self.sampled.at => add(last, &sample),
+            _ => self.samples.push(sample),
         }
+        self.sampled = now;
     }
 
     fn tell(&mut self) -> io::Result<()> {
@@ -163,4 +165,13 @@ impl Measuring<'_> {
             .reduce(f64::max)
             .map(|share| share.min(1.0))
     }
+}
+
+fn add(to: &mut Sample, more: &Sample) {
+    to.connections += more.connections;
+    to.requests += more.requests;
+    to.failures += more.failures;
+    to.bytes_sent += more.bytes_sent;
+    to.bytes_received += more.bytes_received;
+    to.cpu_us += more.cpu_us;
 }

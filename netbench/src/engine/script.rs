@@ -4,9 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures_util::{StreamExt as _, TryStreamExt as _};
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{StreamExt as _, TryStreamExt as _};
 use tokio::time::Instant;
 
 use super::clock;

@@ -135,7 +135,12 @@ impl Serving {
         kind: &Kind,
         broken: &RefCell<Option<Failed>>,
     ) {
-        let session = Session::new(Rc::clone(connection), &kind.server, &kind.client, Rc::new(Nobody));
+        let session = Session::new(
+            Rc::clone(connection),
+            &kind.server,
+            &kind.client,
+            Rc::new(Nobody),
+        );
         let note = |outcome: Result<(), Failed>| {
             if let Err(failed) = outcome
                 && matches!(failed.kind, outcome::Kind::Mismatch | outcome::Kind::Other)

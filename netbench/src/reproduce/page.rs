@@ -12,12 +12,12 @@ const OWN_STYLE: &str = include_str!("page.css");
 
 /// Charts of each experiment's results, by their ids: those that show what it is about.
 const CHARTS: [(&str, &[&str]); 6] = [
-    ("rate", &["rate", "handshake"]),
-    ("reuse", &["request-rate", "rate"]),
+    ("rate", &["rate", "time"]),
+    ("reuse", &["request-rate"]),
     ("latency", &["time", "bytes"]),
-    ("pool", &["request"]),
-    ("idle-timeout", &["request"]),
-    ("resumption", &["cpu", "bytes"]),
+    ("pool", &["request-latency"]),
+    ("idle-timeout", &["request-latency"]),
+    ("resumption", &["time", "bytes"]),
 ];
 
 /// The whole page.

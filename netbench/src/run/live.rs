@@ -81,7 +81,10 @@ impl Live {
     /// A repetition is over.
     pub(crate) fn end(&mut self, cell: usize, repetition: u32, result: &Repetition) {
         self.done += 1;
-        let text = brief(&result.metrics);
+        let text = match &result.error {
+            Some(_) if result.metrics.is_empty() => "failed".to_owned(),
+            _ => brief(&result.metrics),
+        };
         match &self.view {
             Some(view) if view.cells.is_empty() => {
                 self.say(&format!("{}: {text}", self.name(cell)));

@@ -11,10 +11,12 @@
 //! on the machine, and the temperature of its cores, meet all of them alike.
 
 mod args;
+mod axis_flags;
 mod combine;
 mod interrupt;
 mod live;
 mod matrix;
+mod measurement;
 mod outputs;
 mod place;
 mod processes;

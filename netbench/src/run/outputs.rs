@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::Failure;
 use crate::results::Results;
+use crate::{Failure, charts, csv, page};
 
 /// Where results go beside the terminal.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +51,15 @@ impl Outputs {
     pub(crate) fn write(&self, results: &Results) -> Result<(), Failure> {
         if let Some(path) = &self.json {
             write_json(path, results)?;
+        }
+        if let Some(path) = &self.csv {
+            csv::write(results, path)?;
+        }
+        if let Some(path) = &self.html {
+            page::write(results, path)?;
+        }
+        if let Some(folder) = &self.charts {
+            charts::write_all(results, folder)?;
         }
         Ok(())
     }

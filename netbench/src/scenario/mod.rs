@@ -7,11 +7,16 @@
 //!  Rust: Scenario::build ───────────────────────────┘
 //! ```
 
+pub mod builder;
 mod bundled;
 mod checkpoints;
+pub(crate) mod listing;
+mod locate;
 mod model;
+mod op;
 mod params;
 mod problem;
+mod seed;
 mod streams;
 mod template;
 #[cfg(test)]
@@ -21,6 +26,8 @@ mod validate;
 
 pub use bundled::bundled;
 pub use model::*;
+pub use op::*;
 pub use params::{Default, Param};
+pub(crate) use template::MAX_OPEN_LOOP;
 pub use template::Template;
 pub(crate) use text::parse_number;

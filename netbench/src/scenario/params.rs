@@ -162,14 +162,31 @@ impl<'a> Values<'a> {
     }
 
     fn value_of(&self, named: &str) -> Result<Value, String> {
-        let end = named
-            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-            .unwrap_or(named.len());
-        let (name, unit) = named.split_at(end);
+        let (name, unit) = split(named);
         Ok(match self.of(name)? {
             None => Value::Null,
             Some(value) if unit.is_empty() => value.into(),
             Some(value) => format!("{value}{unit}").into(),
         })
+    }
+}
+
+/// The name and the unit of what follows the `$`.
+fn split(named: &str) -> (&str, &str) {
+    let end = named
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .unwrap_or(named.len());
+    named.split_at(end)
+}
+
+/// Whether a value refers to a parameter.
+pub(super) fn refers(value: &Value, name: &str) -> bool {
+    match value {
+        Value::String(text) => text
+            .strip_prefix('$')
+            .is_some_and(|named| split(named).0 == name),
+        Value::Array(items) => items.iter().any(|item| refers(item, name)),
+        Value::Object(fields) => fields.values().any(|field| refers(field, name)),
+        _ => false,
     }
 }

@@ -12,6 +12,18 @@ pub(super) fn syntax(error: &serde_json::Error) -> String {
     format!("line {}, column {}: {what}", error.line(), error.column())
 }
 
+/// The text as one line of bearable length, whatever parts of a file it quotes.
+pub(super) fn one_line(text: &str) -> String {
+    const MAX: usize = 1000;
+    let mut line: String = (text.chars().take(MAX))
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if text.chars().nth(MAX).is_some() {
+        line.push('…');
+    }
+    line
+}
+
 /// Reads a typed value; an error says the path to what is wrong.
 pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_path_to_error::deserialize(value).map_err(|error| {

@@ -1,6 +1,6 @@
 //! Which streams a script has at each of its operations, and what it may still do with them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::validate::{check_iterate, refuse_no_time, refuse_zero};
 use super::{Op, Open};
@@ -160,21 +160,41 @@ impl Check {
         Ok(())
     }
 
-    /// What a thread opens the others do not have, for who is first is left to chance; what comes
-    /// after all of them has it.
+    /// A thread's streams are its own: who is first is left to chance.
     fn scope(self, path: &str, threads: &[Vec<Op>], streams: &mut Streams) -> Result<(), String> {
         let before = streams.clone();
         for (index, ops) in threads.iter().enumerate() {
             let mut its = before.clone();
             self.ops(&format!("{path}[{index}]"), ops, &mut its)?;
-            for (number, halves) in its {
-                let both = streams.entry(number).or_insert(halves);
-                both.send = ended(both.send, halves.send);
-                both.receive = ended(both.receive, halves.receive);
+            let opened = own_numbers(ops);
+            for (number, halves) in streams
+                .iter_mut()
+                .filter(|(number, _)| !opened.contains(number))
+            {
+                if let Some(then) = its.get(number) {
+                    halves.send = ended(halves.send, then.send);
+                    halves.receive = ended(halves.receive, then.receive);
+                }
             }
         }
         Ok(())
     }
+}
+
+/// The numbers under which a script opens streams of its own.
+fn own_numbers(ops: &[Op]) -> BTreeSet<u64> {
+    let mut numbers = BTreeSet::new();
+    for op in ops {
+        match op {
+            Op::OpenBidi(open) | Op::OpenUni(open) => {
+                numbers.insert(open.stream);
+            }
+            Op::Iterate(iterate) => numbers.extend(own_numbers(&iterate.ops)),
+            Op::Request(request) => numbers.extend(own_numbers(&request.ops)),
+            _ => {}
+        }
+    }
+    numbers
 }
 
 fn ended(one: Half, other: Half) -> Half {

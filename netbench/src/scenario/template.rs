@@ -1,13 +1,15 @@
 //! A scenario before its parameters are set.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use super::locate::locate;
 use super::params::{self, Param, Values};
-use super::{Scenario, bundled, problem};
+use super::{Scenario, bundled, problem, seed};
 use crate::Failure;
 use crate::axes::{self, Axes};
 
@@ -27,6 +29,8 @@ use crate::axes::{self, Axes};
 pub struct Template {
     /// What messages call it: its name, or the path of its file.
     origin: String,
+    /// What its user wrote, to tell where in it something is wrong; empty where that is nothing.
+    text: String,
     document: Map<String, Value>,
     params: Vec<Param>,
 }
@@ -35,7 +39,10 @@ impl Template {
     /// Loads a scenario that is built in by its name, or a file by its path.
     pub fn load(name_or_path: &str) -> Result<Self, Failure> {
         if let Some(text) = bundled::text(name_or_path) {
-            return Self::parse(name_or_path, text);
+            return Ok(Self {
+                text: String::new(),
+                ..Self::parse(name_or_path, text)?
+            });
         }
         let path = Path::new(name_or_path);
         let is_path = path.extension().is_some() || path.components().count() > 1;
@@ -49,10 +56,10 @@ impl Template {
         Self::parse(name_or_path, &text)
     }
 
-    /// Reads the text of a scenario; `origin` is what messages call it.
+    /// Reads the text of a scenario, also of s2n-netbench's; `origin` is what messages call it.
     pub fn parse(origin: &str, text: &str) -> Result<Self, Failure> {
-        Self::read(text)
-            .and_then(|document| {
+        Self::read(origin, text)
+            .and_then(|(document, is_seed)| {
                 let params = match document.get("params") {
                     None => Vec::new(),
                     Some(Value::Object(declared)) => params::read(declared)?,
@@ -60,20 +67,31 @@ impl Template {
                 };
                 Ok(Self {
                     origin: origin.to_owned(),
+                    text: if is_seed {
+                        String::new()
+                    } else {
+                        text.to_owned()
+                    },
                     document,
                     params,
                 })
             })
-            .map_err(|problem| format!("{origin}: {problem}").into())
+            .map_err(|problem| refusal(origin, text, &problem))
     }
 
-    fn read(text: &str) -> Result<Map<String, Value>, String> {
+    /// The document, and whether it was one of s2n-netbench's.
+    fn read(origin: &str, text: &str) -> Result<(Map<String, Value>, bool), String> {
         let value: Value = serde_json::from_str(text).map_err(|error| problem::syntax(&error))?;
         let Value::Object(document) = value else {
             return Err("expected a scenario, {\"netbench\": 1, …}".to_owned());
         };
+        if seed::is_seed(&document) {
+            let name = Path::new(origin).file_stem().and_then(OsStr::to_str);
+            let scenario = seed::read(name.unwrap_or("scenario"), document)?;
+            return Ok((spelled_out(&scenario)?, true));
+        }
         match document.get("netbench").map(Value::as_u64) {
-            Some(Some(version)) if version == u64::from(super::FORMAT) => Ok(document),
+            Some(Some(version)) if version == u64::from(super::FORMAT) => Ok((document, false)),
             Some(_) => Err(format!(
                 "netbench: this netbench reads format {}",
                 super::FORMAT
@@ -107,9 +125,16 @@ impl Template {
     /// The scenario with these parameters set, and the others as their defaults say.
     pub fn resolve(&self, set: &BTreeMap<String, u64>) -> Result<Scenario, Failure> {
         self.check_names("parameter", set.keys(), &[])?;
-        let scenario = self
-            .typed(set)
-            .map_err(|problem| format!("{}: {problem}", self.origin))?;
+        if let Some(name) = set.keys().find(|name| !self.uses(name)) {
+            return Err(format!(
+                "{}: the parameter `{name}` is already in the numbers of this file; nothing refers \
+                 to \"${name}\"",
+                self.origin
+            )
+            .into());
+        }
+        let scenario =
+            (self.typed(set)).map_err(|problem| refusal(&self.origin, &self.text, &problem))?;
         self.check_names(
             "axis or parameter",
             scenario.axes.params.keys(),
@@ -117,8 +142,26 @@ impl Template {
         )?;
         scenario
             .validate()
-            .map_err(|problem| format!("{}: {problem}", self.origin))?;
+            .map_err(|problem| refusal(&self.origin, &self.text, &problem.to_string()))?;
         Ok(scenario)
+    }
+
+    /// The text of a file whose parameters have these defaults.
+    pub(super) fn with_defaults(&self, set: &BTreeMap<String, u64>) -> Result<String, Failure> {
+        self.resolve(set)?;
+        let mut document = self.document.clone();
+        if let Some(Value::Object(params)) = document.get_mut("params") {
+            for (name, value) in set {
+                match params.get_mut(name) {
+                    Some(Value::Object(param)) => {
+                        param.insert("default".to_owned(), (*value).into());
+                    }
+                    Some(param) => *param = (*value).into(),
+                    None => {}
+                }
+            }
+        }
+        Ok(serde_json::to_string_pretty(&document)? + "\n")
     }
 
     /// Refuses names that are neither parameters nor of a list.
@@ -138,16 +181,24 @@ impl Template {
         for name in names {
             if !self.params.iter().any(|param| param.name == *name) {
                 let unknown = problem::unknown_name(noun, name, &valid);
-                return Err(format!("{}: {unknown}", self.origin).into());
+                return Err(refusal(&self.origin, &self.text, &unknown));
             }
         }
         Ok(())
+    }
+
+    /// Whether anything refers to a parameter, another's default included.
+    fn uses(&self, name: &str) -> bool {
+        (self.document.iter()).any(|(key, value)| {
+            key != "name" && key != "description" && params::refers(value, name)
+        })
     }
 
     fn typed(&self, set: &BTreeMap<String, u64>) -> Result<Scenario, String> {
         let values = Values::new(&self.params, set);
         let mut document = self.document.clone();
         document.remove("params");
+        document.remove("$schema");
         for (key, value) in &mut document {
             if key != "name" && key != "description" {
                 values.replace(value, key)?;
@@ -159,6 +210,23 @@ impl Template {
         let mut scenario: Scenario = problem::typed(Value::Object(document))?;
         scenario.params = values.all()?;
         Ok(scenario)
+    }
+}
+
+/// What is wrong, and in which line of the text if the problem begins with a path.
+fn refusal(origin: &str, text: &str, problem: &str) -> Failure {
+    let path = problem.split(": ").next().unwrap_or_default();
+    let place = locate(text, path).map_or(String::new(), |(line, column)| {
+        format!("line {line}, column {column}: ")
+    });
+    problem::one_line(&format!("{origin}: {place}{problem}")).into()
+}
+
+fn spelled_out(scenario: &Scenario) -> Result<Map<String, Value>, String> {
+    match serde_json::to_value(scenario) {
+        Ok(Value::Object(document)) => Ok(document),
+        Ok(_) => Err("no scenario".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -201,4 +269,4 @@ fn bound_open_loop(connect: &mut Map<String, Value>) {
 
 /// How many connections an open loop may have under way unless it is said otherwise: as many as
 /// one address has ports for, less what others use.
-const MAX_OPEN_LOOP: u32 = 10_000;
+pub(crate) const MAX_OPEN_LOOP: u32 = 10_000;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
-use super::model::Bytes;
+use super::op::Bytes;
 
 const TIME: &str = "a time, as \"10ms\" or \"5s\" (a number alone is milliseconds)";
 const SIZE: &str = "a number of bytes, as 1000 or \"64KiB\"";
@@ -126,7 +126,7 @@ impl Form {
 
 struct Quantity(&'static str);
 
-impl<'de> Visitor<'de> for Quantity {
+impl Visitor<'_> for Quantity {
     type Value = Form;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -186,6 +186,7 @@ pub(super) mod optional_time {
 
     use super::{Duration, Form, TIME};
 
+    #[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
     pub(crate) fn serialize<S: Serializer>(
         time: &Option<Duration>,
         to: S,
@@ -228,6 +229,7 @@ pub(super) mod optional_rate {
 
     use super::{Form, RATE};
 
+    #[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
     pub(crate) fn serialize<S: Serializer>(rate: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
         match rate {
             Some(rate) => to.serialize_f64(*rate),
@@ -246,6 +248,7 @@ pub(super) mod optional_count {
 
     use super::{COUNT, Form};
 
+    #[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
     pub(crate) fn serialize<S: Serializer>(count: &Option<u64>, to: S) -> Result<S::Ok, S::Error> {
         match count {
             Some(count) => to.serialize_u64(*count),

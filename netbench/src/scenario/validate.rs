@@ -1,6 +1,7 @@
 //! Refuses scenarios that cannot be run as they are written.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use aws_lc_rs::digest;
@@ -17,13 +18,11 @@ impl Scenario {
         let content = (&self.phases, &self.transport, self.breakdown, &self.clients);
         let content = serde_json::to_vec(&content).unwrap_or_default();
         let digest = digest::digest(&digest::SHA256, &content);
-        digest
-            .as_ref()
-            .iter()
-            .fold(String::new(), |mut text, byte| {
-                text.push_str(&format!("{byte:02x}"));
-                text
-            })
+        let mut text = String::new();
+        for byte in digest.as_ref() {
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
     }
 
     /// Refuses what can never run, in one line that says where it stands.

@@ -2,7 +2,9 @@
 
 mod fake;
 mod loopback;
-mod open_loop;
+mod loops;
+mod pools;
+mod scripts;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,6 +13,7 @@ use std::rc::Rc;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::LocalSet;
 
+use self::fake::{Fake, Network};
 use super::client::Client;
 use super::{
     ClientSpec, FromClient, FromServer, Progress, ServerReport, ServerSpec, ToClient, ToServer,
@@ -145,6 +148,23 @@ async fn obey(
     }
     let answer = answers.borrow_mut().pop().unwrap();
     (answer, orders)
+}
+
+/// Plays it on virtual time, over a network that is changed first.
+fn play_over(
+    change: impl FnOnce(&mut Network),
+    phases: &str,
+    ops: &str,
+) -> (Played, Rc<Network>) {
+    on_virtual_time(async {
+        let mut network = Network::new();
+        change(&mut network);
+        let network = Rc::new(network);
+        let driver = Fake(Rc::clone(&network));
+        let scenario = scenario(phases, ops);
+        let played = play(&driver, setup(Cell::default()), scenario).await;
+        (played, network)
+    })
 }
 
 /// Runs it on virtual time.

@@ -1,3 +1,7 @@
+mod docs;
+mod noise;
+mod problems;
+mod schema;
 mod template;
 mod validate;
 

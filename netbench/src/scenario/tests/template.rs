@@ -158,7 +158,7 @@ fn defaults_that_name_each_other_in_a_circle_are_refused() {
     .unwrap_err();
     assert_eq!(
         problem,
-        "test.json: clients[0].ops[0].connect.connections: unknown parameter \"$b\"; `params` \
+        "test.json: line 2, column 48: clients[0].ops[0].connect.connections: unknown parameter \"$b\"; `params` \
          declares a"
     );
 }

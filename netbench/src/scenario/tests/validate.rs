@@ -25,6 +25,10 @@ fn streams_are_used_as_they_are_open() {
             "scope[1][0].send: stream 0 is not open here",
         ),
         (
+            r#"[{"scope": [["open_bidi"]]}, {"send": 1}]"#,
+            "ops[1].send: stream 0 is not open here",
+        ),
+        (
             r#"["open_bidi", "receive_all", {"receive": 1}]"#,
             "was read to its end by `receive_all`",
         ),
@@ -55,7 +59,7 @@ fn streams_are_used_as_they_are_open() {
         r#"["open_bidi", {"scope": [[{"send": 1}, "finish"], ["receive_all"]]}]"#,
         r#"[{"iterate": {"times": 2, "ops": ["open_bidi", {"send": 1}, "finish"]}}]"#,
         r#"[{"open_bidi": {"stream": 7}}, {"send": {"stream": 7, "bytes": "1KiB"}}, {"reset": {"stream": 7}}]"#,
-        r#"[{"scope": [["open_bidi"]]}, {"send": 1}]"#,
+        r#"["open_bidi", {"scope": [["open_bidi", "finish"]]}, {"send": 1}]"#,
     ];
     for ops in fine {
         connection(ops).unwrap();

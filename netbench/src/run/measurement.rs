@@ -1,0 +1,177 @@
+//! The processes of a repetition while they measure, and what they report.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::{Instant as Deadline, timeout, timeout_at};
+
+use super::combine::{combine, total};
+use super::interrupt::{INTERRUPTED, Interrupt};
+use super::processes::{Heard, Processes};
+use super::repetition::{Measured, REPORT, out_of_turn};
+use crate::Failure;
+use crate::engine::{FromClient, FromServer, Progress, ServerReport, ToClient, ToServer};
+use crate::results::Repetition;
+
+/// The processes while they measure.
+pub(super) struct Measurement<'a> {
+    processes: &'a mut Processes,
+    /// How long nothing may succeed.
+    patience: Duration,
+    /// How much longer servers may take to report.
+    of_servers: Duration,
+    progress: BTreeMap<usize, Progress>,
+    clients: BTreeMap<usize, Repetition>,
+    servers: Vec<ServerReport>,
+}
+
+impl<'a> Measurement<'a> {
+    pub(super) fn new(
+        processes: &'a mut Processes,
+        patience: Duration,
+        of_servers: Duration,
+    ) -> Self {
+        Self {
+            processes,
+            patience,
+            of_servers,
+            progress: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            servers: Vec::new(),
+        }
+    }
+
+    /// Listens until every client has reported.
+    pub(super) async fn watch(
+        &mut self,
+        interrupt: &Interrupt,
+        mut show: impl FnMut(&Progress),
+    ) -> Result<(), Failure> {
+        let mut succeeded = 0;
+        let mut deadline = Deadline::now() + self.patience;
+        while self.clients.len() < self.processes.clients.len() {
+            let heard = tokio::select! {
+                heard = timeout_at(deadline, self.processes.next()) => {
+                    heard.map_err(|_| self.stalled())??
+                }
+                () = interrupt.asked() => return Err(INTERRUPTED.into()),
+            };
+            self.note(heard)?;
+            let all = total(self.progress.values());
+            let now = self.successes();
+            if now > succeeded {
+                succeeded = now;
+                deadline = Deadline::now() + self.patience;
+            }
+            show(&all);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, heard: Heard) -> Result<(), Failure> {
+        match heard {
+            Heard::Client(index, FromClient::Progress(progress)) => {
+                self.progress.insert(index, progress);
+            }
+            Heard::Client(index, FromClient::Report(report)) => {
+                self.clients.insert(index, *report);
+            }
+            Heard::Server(FromServer::Report(report)) => self.servers.push(*report),
+            _ => return Err(out_of_turn()),
+        }
+        Ok(())
+    }
+
+    /// Grows whenever anything has succeeded.
+    fn successes(&self) -> u64 {
+        let each = self.progress.values().map(|progress| {
+            let moving = progress.sample.bytes_received + progress.sample.bytes_sent > 0;
+            let at = if moving {
+                progress.sample.at_ms as u64
+            } else {
+                0
+            };
+            progress.connections.saturating_sub(progress.failures) + progress.requests + at
+        });
+        each.sum()
+    }
+
+    fn stalled(&self) -> Failure {
+        let failed: u64 = self
+            .progress
+            .values()
+            .map(|progress| progress.failures)
+            .sum();
+        format!(
+            "nothing has succeeded for {:?}, {failed} connections failed: does the server answer?",
+            self.patience
+        )
+        .into()
+    }
+
+    /// Has all that still goes on end, and sums up what there is.
+    pub(super) async fn finish(mut self, drain: Duration) -> Measured {
+        if self.is_waiting_for_clients() {
+            for client in &mut self.processes.clients {
+                client.tell_if_there(&ToClient::Stop).await;
+            }
+            let _ = timeout(drain + REPORT, self.await_clients()).await;
+        }
+        let reports = self.clients.values();
+        let ended: u64 = reports
+            .map(|client| client.completed() + client.failed())
+            .sum();
+        let after = match self.processes.servers.len() {
+            1 => ended,
+            _ => 0,
+        };
+        for server in &mut self.processes.servers {
+            server.tell_if_there(&ToServer::Stop { after }).await;
+        }
+        let _ = timeout(drain + REPORT + self.of_servers, self.await_servers()).await;
+        let missing = self.processes.servers.len() - self.servers.len();
+        let server_error = self
+            .servers
+            .iter()
+            .find_map(|report| report.first_error.clone());
+        let mut repetition = combine(self.clients.into_values().collect(), self.servers);
+        if missing > 0 {
+            repetition
+                .error
+                .get_or_insert_with(|| "the server did not report".to_owned());
+        }
+        Measured {
+            repetition,
+            server_error,
+            servers: Vec::new(),
+        }
+    }
+
+    fn is_waiting_for_clients(&self) -> bool {
+        let mut clients = self.processes.clients.iter().enumerate();
+        clients.any(|(index, client)| !client.is_gone && !self.clients.contains_key(&index))
+    }
+
+    async fn await_clients(&mut self) -> Result<(), Failure> {
+        while self.is_waiting_for_clients() {
+            // That one is gone must not keep the others from telling.
+            if let Ok(heard) = self.processes.next().await {
+                self.note(heard)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn await_servers(&mut self) -> Result<(), Failure> {
+        let there = |processes: &Processes| {
+            let servers = processes.servers.iter();
+            servers.filter(|server| !server.is_gone).count()
+        };
+        while self.servers.len() < there(self.processes) {
+            if let Ok(heard) = self.processes.next().await {
+                self.note(heard)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -7,8 +7,8 @@ use crate::csv::Csv;
 use crate::link::{Link, UNITS};
 use crate::page::Report;
 use crate::run::Run;
-use crate::{merge, remote, reproduce};
 use crate::scenario::listing;
+use crate::{merge, remote, reproduce};
 
 /// Measures what connections cost, for QUIC stacks and TLS over TCP, by key-exchange group,
 /// certificate, link and more.
@@ -33,6 +33,9 @@ pub(crate) enum Command {
     Link(Box<Link>),
     /// Lists the QUIC stacks that are built in, and how to get the others.
     Drivers,
+    Report(Report),
+    Compare(Compare),
+    Csv(Csv),
     /// Runs servers for clients on other hosts.
     Server(remote::ServerArgs),
     /// Runs a scenario against servers on other hosts.
@@ -41,9 +44,6 @@ pub(crate) enum Command {
     Merge(merge::Args),
     /// Repeats published experiments, and shows the published figures beside ours.
     Reproduce(reproduce::Args),
-    Report(Report),
-    Compare(Compare),
-    Csv(Csv),
     /// The server process of a run.
     #[command(hide = true)]
     Serve,

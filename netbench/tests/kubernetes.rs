@@ -96,12 +96,18 @@ fn their_commands_are_ones_that_netbench_takes() {
         &clients[0]["spec"]["template"]["spec"]["containers"][0],
     ];
     // Nobody can be reached: all that is left to complain about comes after the command line.
-    for (container, complaint) in containers.iter().zip(["NETBENCH_TOKEN", "no agent answers"]) {
+    for (container, complaint) in containers
+        .iter()
+        .zip(["NETBENCH_TOKEN", "no agent answers"])
+    {
         let output = Command::new(env!("CARGO_BIN_EXE_netbench"))
             .args(args(container))
             .env_remove("NETBENCH_TOKEN")
             .env("SERVER_0", "127.0.0.1:1")
-            .env("SCENARIO", variable(container, "SCENARIO").unwrap_or("request-response"))
+            .env(
+                "SCENARIO",
+                variable(container, "SCENARIO").unwrap_or("request-response"),
+            )
             .env("CLIENT_ID", "2")
             .output()
             .unwrap();

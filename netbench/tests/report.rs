@@ -70,3 +70,195 @@ fn stacks_are_compared_beside_each_other() {
         assert!(page.contains(stack), "{stack}");
     }
 }
+
+/// The one line of a call that fails.
+fn complaint(args: &[&str]) -> String {
+    let output = netbench(args);
+    assert!(!output.status.success());
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text
+}
+
+#[test]
+fn files_that_are_no_results_are_refused_in_one_line() {
+    let mut newer = synthetic::groups();
+    newer["netbench_results"] = 99.into();
+    let mut broken = synthetic::groups();
+    broken["cells"][0]["repetitions"][0]["elapsed_us"] = "long".into();
+    let cases = [
+        ("no-json", Value::from("x").to_string() + "{", "not JSON"),
+        (
+            "other",
+            r#"{"hello": 1}"#.to_owned(),
+            "no results of netbench",
+        ),
+        ("list", "[]".to_owned(), "no results of netbench"),
+        ("newer", newer.to_string(), "format 99"),
+        ("broken", broken.to_string(), "cannot be read"),
+    ];
+    for (name, text, expected) in cases {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("bad-{name}.json"));
+        std::fs::write(&path, text).unwrap();
+        let path = path.to_str().unwrap();
+        for command in [
+            &["report", path, "--out", "/dev/null"][..],
+            &["csv", path],
+            &["compare", path, path],
+        ] {
+            let line = complaint(command);
+            assert!(line.contains(expected) && line.contains(path), "{line}");
+        }
+    }
+    assert!(complaint(&["csv", "/does/not/exist.json"]).contains("cannot read"));
+}
+
+#[test]
+fn a_regression_fails_and_results_are_the_same_as_themselves() {
+    let before = synthetic::groups();
+    let mut after = before.clone();
+    for cell in after["cells"].as_array_mut().unwrap() {
+        for end in ["median", "low", "high"] {
+            let value = &mut cell["summary"]["server_cpu_us"][end];
+            *value = (value.as_f64().unwrap() * 1.3).into();
+        }
+    }
+    let (before, after) = (file("before.json", &before), file("after.json", &after));
+    let (before, after) = (before.to_str().unwrap(), after.to_str().unwrap());
+
+    let same = netbench(&["compare", before, before]);
+    let text = String::from_utf8(same.stdout).unwrap();
+    assert!(same.status.success(), "{text}");
+    assert!(
+        text.contains("0 better, 0 worse") && text.contains("0 cannot be told"),
+        "{text}"
+    );
+
+    let worse = netbench(&["compare", before, after, "--json"]);
+    assert!(!worse.status.success());
+    let json: Value = serde_json::from_slice(&worse.stdout).unwrap();
+    let rows = json["rows"].as_array().unwrap();
+    let is_worse = |row: &&Value| row["verdict"] == "worse";
+    assert_eq!(rows.iter().filter(is_worse).count(), 8);
+
+    assert!(
+        netbench(&["compare", before, after, "--threshold", "50%"])
+            .status
+            .success()
+    );
+    assert!(netbench(&["compare", after, before]).status.success());
+    let unknown = netbench(&["compare", before, after, "--metric", "speed"]);
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("server_cpu_us"));
+}
+
+#[test]
+fn charts_are_written_beside_the_page() {
+    let json = file("charts.json", &synthetic::groups());
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("charts");
+    let html = json.with_extension("html");
+    let output = netbench(&[
+        "report",
+        json.to_str().unwrap(),
+        "--out",
+        html.to_str().unwrap(),
+        "--charts",
+        directory.to_str().unwrap(),
+    ]);
+    assert!(output.status.success());
+    for name in String::from_utf8(output.stdout).unwrap().lines() {
+        assert!(
+            std::fs::metadata(name).is_ok_and(|file| file.len() > 500),
+            "{name}"
+        );
+    }
+    assert!(directory.join("rate.svg").exists());
+}
+
+/// Holds the page in frames of several sizes and tells of each what a browser makes of it.
+const FRAMES: &str = r#"<!doctype html><meta charset="utf-8"><body><script>
+const page = document.currentScript.ownerDocument.location.hash.slice(1);
+const frames = [];
+for (const width of [375, 768, 1280]) for (const theme of ["light", "dark"]) {
+  const frame = document.createElement("iframe");
+  frame.style.cssText = `width:${width}px;height:900px;border:0`;
+  frame.src = `PAGE?theme=${theme}`;
+  frames.push({ frame, width, theme });
+  document.body.append(frame);
+}
+onload = () => {
+  const told = frames.map(({ frame, width, theme }) => {
+    const { document: inner, performance, getComputedStyle } = frame.contentWindow;
+    return {
+      width, theme,
+      overflow: inner.documentElement.scrollWidth - frame.contentWindow.innerWidth,
+      loaded: performance.getEntriesByType("resource").map((entry) => entry.name),
+      background: getComputedStyle(inner.body).backgroundColor,
+      charts: [...inner.querySelectorAll("svg")].filter((svg) => svg.getBoundingClientRect().width > 0).length,
+    };
+  });
+  document.body.replaceChildren(Object.assign(document.createElement("pre"), { textContent: `told:${JSON.stringify(told)}:told` }));
+};
+</script>"#;
+
+/// What Chromium makes of a page, and what it said; `None`: it is not installed.
+fn browse(page: &std::path::Path) -> Option<(Value, String)> {
+    let frames = page.with_extension("frames.html");
+    let name = page.file_name()?.to_str()?;
+    std::fs::write(&frames, FRAMES.replace("PAGE", name)).unwrap();
+    let profile = page.with_extension("profile");
+    let output = Command::new("chromium")
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+        ])
+        .args([
+            "--allow-file-access-from-files",
+            "--enable-logging=stderr",
+            "--v=0",
+        ])
+        .args([
+            "--disable-background-networking",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+        ])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .args(["--window-size=1400,1000", "--dump-dom"])
+        .arg(format!("file://{}", frames.display()))
+        .output();
+    let _ = std::fs::remove_dir_all(profile);
+    let Ok(output) = output else {
+        println!("skipped: chromium is not installed");
+        return None;
+    };
+    let dom = String::from_utf8_lossy(&output.stdout);
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    let told = dom
+        .split("told:")
+        .nth(1)
+        .unwrap_or_else(|| panic!("no answer: {dom} {log}"));
+    Some((
+        serde_json::from_str(told.split(":told").next()?).unwrap(),
+        log,
+    ))
+}
+
+#[test]
+fn a_browser_shows_it_on_a_phone_in_dark_and_light_and_loads_and_complains_of_nothing() {
+    let (path, _) = page("browser", &synthetic::groups());
+    let Some((told, log)) = browse(&path) else {
+        return;
+    };
+    assert!(!log.contains("CONSOLE"), "{log}");
+    let told = told.as_array().unwrap();
+    assert_eq!(told.len(), 6);
+    for frame in told {
+        assert!(frame["overflow"].as_i64().unwrap() <= 0, "{frame}");
+        assert_eq!(frame["loaded"], Value::Array(Vec::new()), "{frame}");
+        assert!(frame["charts"].as_u64().unwrap() >= 8, "{frame}");
+    }
+    assert_ne!(
+        told[0]["background"], told[1]["background"],
+        "dark and light"
+    );
+}

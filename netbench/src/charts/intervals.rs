@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::Figure;
 use super::frame::{Anchor, Area, Pen, Place, TEXT};
 use super::number::{change, change_interval, px, tick};
-use super::scale::{Kind, Scale};
+use super::scale::Scale;
 use super::theme::{Ink, fit, text_width};
 use crate::ratio::Ratio;
 
@@ -132,9 +132,10 @@ impl Intervals {
             (low.min(end), high.max(end))
         });
         // Small changes are not blown up to look like large ones.
-        let shown = (low.min(-2.0), high.max(2.0));
-        let scale =
-            Scale::covering(Kind::Linear, shown, 2).between(area.left + 14.0, area.right() - 14.0);
+        let (low, high) = (low.min(-2.0), high.max(2.0));
+        let room = (high - low) * 0.06;
+        let scale = Scale::exactly((low - room, high + room), 2)
+            .between(area.left + 4.0, area.right() - 4.0);
         let left = area.left;
         html! {
             (pen.bold((left, area.top - 26.0), Anchor::Start, &fit(&column.title, TEXT, area.width)))
@@ -170,7 +171,9 @@ fn dot(pen: Pen, area: Area, scale: &Scale, row: &Row, ratio: Ratio, y: f64) -> 
             line x1=(px(scale.at(low))) x2=(px(scale.at(high))) y1=(px(y)) y2=(px(y))
                 stroke=(paint) stroke-width="4" stroke-opacity="0.4" stroke-linecap="round" {}
             circle cx=(px(x)) cy=(px(y)) r="4.5" fill=(paint) {}
-            (pen.text((text_x, y - 9.0), Anchor::Middle, Ink::Text, &text))
+            g paint-order="stroke" stroke=(pen.paint(Ink::Paper)) stroke-width="4" stroke-linejoin="round" {
+                (pen.text((text_x, y - 9.0), Anchor::Middle, Ink::Text, &text))
+            }
         }
     }
 }

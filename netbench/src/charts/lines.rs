@@ -45,8 +45,14 @@ pub(crate) struct Line {
 /// Most points that are drawn of a line: more cannot be seen.
 const MOST_POINTS: usize = 160;
 
+/// Most points of all lines together, so that a page of many cells does not become large.
+const MOST_POINTS_OF_ALL: usize = 4000;
+
 /// Most places at which a plot tells its figures.
 const MOST_TIPS: usize = 40;
+
+/// Most places of all plots together.
+const MOST_TIPS_OF_ALL: usize = 120;
 
 struct Scales {
     x: Scale,
@@ -59,6 +65,15 @@ impl Lines {
     pub(crate) fn svg(&self, figure: &Figure, place: Place) -> Markup {
         let pen = Pen(place);
         pen.drawing(figure, &self.legend(), |area| self.body(pen, area))
+    }
+
+    fn most_points(&self) -> usize {
+        let lines: usize = self.plots.iter().map(|plot| plot.lines.len()).sum();
+        (MOST_POINTS_OF_ALL / lines.max(1)).clamp(16, MOST_POINTS)
+    }
+
+    fn most_tips(&self) -> usize {
+        (MOST_TIPS_OF_ALL / self.plots.len().max(1)).clamp(6, MOST_TIPS)
     }
 
     fn legend(&self) -> Vec<Mark> {
@@ -144,8 +159,8 @@ impl Lines {
             }))
             (pen.line((area.left, area.bottom()), (area.right(), area.bottom()), Ink::Soft))
             (pen.text((area.right(), area.bottom() + 36.0), Anchor::End, Ink::Soft, &x_title))
-            @for line in &plot.lines { (band(pen, line, &scales)) }
-            @for line in &plot.lines { (stroke(pen, line, &scales)) }
+            @for line in &plot.lines { (band(pen, line, &scales, self.most_points())) }
+            @for line in &plot.lines { (stroke(pen, line, &scales, self.most_points())) }
             (self.tips(area, plot, &scales))
         }
     }
@@ -189,7 +204,7 @@ impl Lines {
         let Some(longest) = plot.lines.iter().max_by_key(|line| line.points.len()) else {
             return html! {};
         };
-        let every = longest.points.len().div_ceil(MOST_TIPS).max(1);
+        let every = longest.points.len().div_ceil(self.most_tips()).max(1);
         let places: Vec<f64> = longest.points.iter().step_by(every).map(|p| p.0).collect();
         let middle = |index: usize| {
             let (Some(a), Some(b)) = (places.get(index), places.get(index + 1)) else {
@@ -240,8 +255,8 @@ fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 /// Every so many points, and the last.
-fn thinned<T>(points: &[T]) -> impl Iterator<Item = (usize, &T)> {
-    let every = points.len().div_ceil(MOST_POINTS).max(1);
+fn thinned<T>(points: &[T], most: usize) -> impl Iterator<Item = (usize, &T)> {
+    let every = points.len().div_ceil(most).max(1);
     let last = points.len().saturating_sub(1);
     points
         .iter()
@@ -258,8 +273,8 @@ fn path<'a>(points: impl Iterator<Item = (f64, f64)> + 'a) -> String {
     text
 }
 
-fn stroke(pen: Pen, line: &Line, scales: &Scales) -> Markup {
-    let points: Vec<(f64, f64)> = thinned(&line.points)
+fn stroke(pen: Pen, line: &Line, scales: &Scales, most: usize) -> Markup {
+    let points: Vec<(f64, f64)> = thinned(&line.points, most)
         .filter(|(_, (x, y))| x.is_finite() && y.is_finite())
         .map(|(_, (x, y))| (scales.x.at(*x), scales.y.at(*y)))
         .collect();
@@ -275,12 +290,12 @@ fn stroke(pen: Pen, line: &Line, scales: &Scales) -> Markup {
 }
 
 /// Between the lowest and the highest of the repetitions.
-fn band(pen: Pen, line: &Line, scales: &Scales) -> Markup {
+fn band(pen: Pen, line: &Line, scales: &Scales, most: usize) -> Markup {
     if line.band.len() != line.points.len() || line.band.len() < 2 {
         return html! {};
     }
     let edge = |pick: fn(&(f64, f64)) -> f64| -> Vec<(f64, f64)> {
-        thinned(&line.points)
+        thinned(&line.points, most)
             .filter_map(|(index, point)| {
                 let y = pick(line.band.get(index)?);
                 y.is_finite()

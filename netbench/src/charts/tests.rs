@@ -68,3 +68,27 @@ fn every_chart_is_a_file() {
     );
     std::fs::remove_dir_all(directory).unwrap();
 }
+
+#[cfg(feature = "png")]
+#[test]
+fn a_picture_has_text_and_colours_without_any_font_of_the_system() {
+    use resvg::tiny_skia::Pixmap;
+
+    let figures = figures::all(&parse(&synthetic::groups()));
+    let figure = figures.iter().find(|figure| figure.id == "bytes").unwrap();
+    let svg = figure.svg(Place::Document).into_string();
+    let count = |svg: &str| -> (usize, usize) {
+        let pixels = Pixmap::decode_png(&super::png::render(svg).unwrap()).unwrap();
+        let is = |wanted: [u8; 3]| {
+            let pixels = pixels.pixels().iter();
+            pixels
+                .filter(|p| [p.red(), p.green(), p.blue()] == wanted)
+                .count()
+        };
+        (is([0x16, 0x19, 0x1d]), is([0x2f, 0x5d, 0x8a]))
+    };
+    let (text, bars) = count(&svg);
+    assert!(text > 500 && bars > 5000, "{text} {bars}");
+    let (mute, _) = count(&svg.replace("<text", "<desc").replace("</text", "</desc"));
+    assert!(text > mute + 500, "{text} {mute}");
+}

@@ -260,6 +260,10 @@ pub(super) fn method(results: &Results, index: usize) -> Markup {
                 div {
                     h3 { "Machine" }
                     (list(&machine))
+                    @for server in &about.servers {
+                        h3 { "Server" }
+                        (list(&serde_json::to_value(server).unwrap_or_default()))
+                    }
                 }
                 div {
                     h3 { "Build" }
@@ -267,6 +271,8 @@ pub(super) fn method(results: &Results, index: usize) -> Markup {
                         dt { "netbench" } dd { (about.netbench) ", " (about.build) " build" }
                         dt { "sources" } dd { (about.git.as_deref().unwrap_or("built without git")) }
                         dt { "started" } dd { (about.started) }
+                        @if !about.merged.is_empty() { dt { "merged of" } dd { (about.merged.len()) " runs" } }
+                        @if let Some(fleet) = &about.fleet { dt { "client" } dd { (fleet.client + 1) " of " (fleet.size) } }
                         dt { "scenario" } dd { (results.scenario.name) " " code { (results.scenario_id) } }
                         @for (name, version) in &about.crates { dt { (name) } dd { (version) } }
                     }

@@ -1,5 +1,6 @@
 //! What key exchanges and signatures cost by themselves.
 
+use super::experiments::Experiment;
 use super::section::{Finding, Section, Source, Table, three_digits};
 use super::{Budget, Figure};
 use crate::Failure;
@@ -17,12 +18,10 @@ const POINT_FORMS: f64 = 2.0;
 
 /// Runs it.
 #[expect(clippy::unused_async, reason = "every experiment is a future")]
-pub(super) async fn run(budget: &Budget) -> Result<Section, Failure> {
+pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
     let iterations = budget.choose(200, 4000);
     let measured = measure(iterations)?;
     Ok(Section {
-        id: "algorithms".to_owned(),
-        title: "What the algorithms cost".to_owned(),
         source: Source {
             text: "AWS, 2024".to_owned(),
             experiment: "bytes transferred by key exchanges, and operations per second of either \
@@ -44,8 +43,7 @@ pub(super) async fn run(budget: &Budget) -> Result<Section, Failure> {
              leave out."
                 .to_owned(),
         ],
-        problems: Vec::new(),
-        results: None,
+        ..Section::begin(experiment)
     })
 }
 

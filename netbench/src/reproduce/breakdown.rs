@@ -3,6 +3,7 @@
 use hybriq::tls::Suite;
 use hybriq::{Backend, Group};
 
+use super::experiments::Experiment;
 use super::section::{Finding, Section, Source, Table, three_digits};
 use super::{Budget, Figure};
 use crate::Failure;
@@ -48,7 +49,7 @@ const fn mode(psk: bool, shares_ahead: bool) -> Mode {
 
 /// Runs it.
 #[expect(clippy::unused_async, reason = "every experiment is a future")]
-pub(super) async fn run(budget: &Budget) -> Result<Section, Failure> {
+pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
     let plans = plans();
     let iterations = budget.choose(50, 1000);
     let outcome = measure(&plans, iterations, || ());
@@ -62,8 +63,6 @@ pub(super) async fn run(budget: &Budget) -> Result<Section, Failure> {
     ours.push(totals(measured, "client"));
     ours.push(totals(measured, "server"));
     Ok(Section {
-        id: "breakdown".to_owned(),
-        title: "Where a TLS 1.3 handshake's time goes".to_owned(),
         source: Source {
             text: "wolfSSL, 2018".to_owned(),
             experiment: "the client's time for each message of a handshake, on a Cortex-A9 with \
@@ -76,6 +75,7 @@ pub(super) async fn run(budget: &Budget) -> Result<Section, Failure> {
         notes: notes(iterations),
         problems: results.problems.clone(),
         results: Some(Box::new(results)),
+        ..Section::begin(experiment)
     })
 }
 

@@ -3,15 +3,9 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use super::{
-    Budget, Section, algorithms, breakdown, hierarchy, idle_timeout, latency, negotiation, pool, rate,
-    resumption, reuse,
-};
+use super::{Budget, Section, algorithms, breakdown, hierarchy, negotiation};
+use super::{idle_timeout, latency, pool, rate, resumption, reuse};
 use crate::Failure;
-
-const fn minutes(count: u64) -> Duration {
-    Duration::from_secs(60 * count)
-}
 
 /// A section to come.
 pub(super) type Running<'a> = Pin<Box<dyn Future<Output = Result<Section, Failure>> + 'a>>;
@@ -40,73 +34,75 @@ pub(super) const ALL: &[Experiment] = &[
         id: "rate",
         title: "Connection rate per key-exchange group",
         weight: 20,
-        full: minutes(30),
+        full: MINUTE.saturating_mul(30),
         run: |experiment, budget| Box::pin(rate::run(experiment, budget)),
     },
     Experiment {
         id: "reuse",
         title: "Request rate with and without connection reuse",
         weight: 25,
-        full: minutes(60),
+        full: MINUTE.saturating_mul(60),
         run: |experiment, budget| Box::pin(reuse::run(experiment, budget)),
     },
     Experiment {
         id: "latency",
         title: "Handshake latency: computing and the network",
         weight: 15,
-        full: minutes(30),
+        full: MINUTE.saturating_mul(30),
         run: |experiment, budget| Box::pin(latency::run(experiment, budget)),
     },
     Experiment {
         id: "pool",
         title: "Tuning: the size of a connection pool",
         weight: 20,
-        full: minutes(40),
+        full: MINUTE.saturating_mul(40),
         run: |experiment, budget| Box::pin(pool::run(experiment, budget)),
     },
     Experiment {
         id: "idle-timeout",
         title: "Tuning: the idle limit of connections",
         weight: 15,
-        full: minutes(20),
+        full: MINUTE.saturating_mul(20),
         run: |experiment, budget| Box::pin(idle_timeout::run(experiment, budget)),
     },
     Experiment {
         id: "resumption",
         title: "Tuning: session resumption",
         weight: 15,
-        full: minutes(20),
+        full: MINUTE.saturating_mul(20),
         run: |experiment, budget| Box::pin(resumption::run(experiment, budget)),
     },
     Experiment {
         id: "breakdown",
         title: "Where a TLS 1.3 handshake's time goes",
         weight: 8,
-        full: minutes(5),
-        run: |_, budget| Box::pin(breakdown::run(budget)),
+        full: MINUTE.saturating_mul(5),
+        run: |experiment, budget| Box::pin(breakdown::run(experiment, budget)),
     },
     Experiment {
         id: "algorithms",
         title: "What the algorithms cost",
         weight: 4,
-        full: minutes(2),
-        run: |_, budget| Box::pin(algorithms::run(budget)),
+        full: MINUTE.saturating_mul(2),
+        run: |experiment, budget| Box::pin(algorithms::run(experiment, budget)),
     },
     Experiment {
         id: "negotiation",
         title: "Which group is negotiated",
         weight: 2,
-        full: minutes(1),
-        run: |_, budget| Box::pin(negotiation::run(budget)),
+        full: MINUTE,
+        run: |experiment, budget| Box::pin(negotiation::run(experiment, budget)),
     },
     Experiment {
         id: "ml-dsa",
         title: "ML-DSA certificates and mutual TLS",
         weight: 4,
-        full: minutes(2),
-        run: |_, budget| Box::pin(hierarchy::run(budget)),
+        full: MINUTE.saturating_mul(2),
+        run: |experiment, budget| Box::pin(hierarchy::run(experiment, budget)),
     },
 ];
+
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// The experiments of these ids, in the order of the list; without ids all of them.
 pub(super) fn choose(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {

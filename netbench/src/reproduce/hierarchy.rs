@@ -1,5 +1,6 @@
 //! Certificates with ML-DSA, from the root to both ends.
 
+use super::experiments::Experiment;
 use super::section::{Finding, Section, Source, Table, three_digits};
 use super::{Budget, Figure};
 use crate::Failure;
@@ -8,14 +9,12 @@ use crate::breakdown::results;
 use crate::results::{Breakdown, Results};
 
 /// Runs it.
-pub(super) async fn run(budget: &Budget) -> Result<Section, Failure> {
+pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
     let connected = hierarchy::run().await?;
     let iterations = budget.choose(50, 1000);
     let outcome = hierarchy::times(iterations);
     let results = results(&hierarchy::plans(), iterations, outcome, false)?;
     Ok(Section {
-        id: "ml-dsa".to_owned(),
-        title: "ML-DSA certificates and mutual TLS".to_owned(),
         source: Source {
             text: "AWS, 2025".to_owned(),
             experiment: "a hierarchy of root, subordinate and leaf of ML-DSA-65, and mutual TLS \
@@ -32,6 +31,7 @@ pub(super) async fn run(budget: &Budget) -> Result<Section, Failure> {
         notes: notes(iterations),
         problems: results.problems.clone(),
         results: Some(Box::new(results)),
+        ..Section::begin(experiment)
     })
 }
 
@@ -188,7 +188,7 @@ fn notes(iterations: usize) -> Vec<String> {
 mod tests {
     use super::{costs, finding, run};
     use crate::breakdown::hierarchy::Hierarchies;
-    use crate::reproduce::{Budget, Verdict};
+    use crate::reproduce::{Budget, Verdict, experiments};
 
     #[tokio::test]
     async fn the_section_agrees_only_where_connections_were_made() {
@@ -196,7 +196,8 @@ mod tests {
             quick: true,
             time: std::time::Duration::from_secs(10),
         };
-        let section = run(&budget).await.unwrap();
+        let chosen = experiments::choose(&["ml-dsa".to_owned()]).unwrap();
+        let section = run(chosen[0], &budget).await.unwrap();
         assert_eq!(section.finding.verdict, Verdict::Agrees, "{section:?}");
         let results = section.results.unwrap();
         assert_eq!(costs(&results).rows.len(), super::KINDS.len());

@@ -1,16 +1,15 @@
 //! Which group is agreed on where the two sides prefer different ones.
 
 use super::Budget;
+use super::experiments::Experiment;
 use super::section::{Finding, Section, Source, Table};
 use crate::Failure;
 use crate::breakdown::negotiation::{self, Case};
 
 /// Runs it. It takes no longer when it has more time.
-pub(super) async fn run(_: &Budget) -> Result<Section, Failure> {
+pub(super) async fn run(experiment: &Experiment, _: &Budget) -> Result<Section, Failure> {
     let cases = negotiation::run().await?;
     Ok(Section {
-        id: "negotiation".to_owned(),
-        title: "Which group is negotiated".to_owned(),
         source: Source {
             text: "AWS, 2024".to_owned(),
             experiment: "what servers answer to clients that offer hybrids, none, or drafts"
@@ -30,8 +29,7 @@ pub(super) async fn run(_: &Budget) -> Result<Section, Failure> {
              a code point of experiments (0xfe30)."
                 .to_owned(),
         ],
-        problems: Vec::new(),
-        results: None,
+        ..Section::begin(experiment)
     })
 }
 
@@ -108,6 +106,9 @@ mod tests {
         assert_eq!(differs.verdict, Verdict::Differs);
         assert!(differs.sentence.starts_with("1 of 2"), "{differs:?}");
         assert_eq!(finding(&[]).verdict, Verdict::Unknown);
-        assert_eq!(ours(&[case(false)]).rows[0].figures[4].parts().0, "otherwise");
+        assert_eq!(
+            ours(&[case(false)]).rows[0].figures[4].parts().0,
+            "otherwise"
+        );
     }
 }

@@ -283,7 +283,10 @@ mod tests {
             n: 5,
         };
         let (median, interval) = Figure::Measured(summary).parts();
-        assert_eq!((median.as_str(), interval.as_deref()), ("1,235", Some("100.0 – 1,300")));
+        assert_eq!(
+            (median.as_str(), interval.as_deref()),
+            ("1,235", Some("100.0 – 1,300"))
+        );
         assert_eq!(text(Figure::Missing("no such group".to_owned())), "–");
         assert_eq!(three_digits(0.0456), "0.046");
     }

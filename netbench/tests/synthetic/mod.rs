@@ -151,6 +151,7 @@ fn repetition(cell: &Value, of: Character, index: usize, dice: &mut Dice) -> Val
     };
     json!({
         "started_ms": index as f64 * 12e3,
+        "unix_ms": 1.8e12 + index as f64 * 12e3,
         "elapsed_us": f64::from(seconds) * 1e6,
         "negotiated": {
             "group": cell["group"], "hello_retry": false, "suite": "TLS_AES_128_GCM_SHA256",

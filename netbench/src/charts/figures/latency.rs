@@ -43,7 +43,7 @@ const LATENCIES: [(&str, &str, &str, Pick); 5] = [
 ];
 
 /// Where curves have their points, in parts of each nine.
-const POINTS_A_NINE: usize = 24;
+const POINTS_A_NINE: usize = 20;
 
 pub(super) fn figures(matrix: &Matrix) -> Vec<Figure> {
     let figures = LATENCIES

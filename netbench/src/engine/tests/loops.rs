@@ -44,7 +44,13 @@ fn an_injected_delay_shows_in_exactly_its_percentile() {
     let ops = r#"[{"connect": {"connections": 1000, "concurrency": 4, "ops": []}}]"#;
     let (played, _) = play_over(handshake, "{}", ops);
     let handshake = &played.kind().handshake;
-    for (quantile, millis) in [(0.01, 10.0), (0.5, 10.0), (0.99, 10.0), (0.991, 500.0), (1.0, 500.0)] {
+    for (quantile, millis) in [
+        (0.01, 10.0),
+        (0.5, 10.0),
+        (0.99, 10.0),
+        (0.991, 500.0),
+        (1.0, 500.0),
+    ] {
         let measured = handshake.us_at(quantile);
         assert!(is_about(measured, millis * 1e3), "{quantile}: {measured}");
     }
@@ -58,16 +64,28 @@ fn an_injected_failure_rate_shows_in_the_outcomes() {
         6 => Handshake::Never,
         _ => Handshake::Takes(MS(1)),
     });
-    let ops = r#"[{"connect": {"connections": 1000, "concurrency": 3, "timeout": "2s", "ops": []}}]"#;
+    let ops =
+        r#"[{"connect": {"connections": 1000, "concurrency": 3, "timeout": "2s", "ops": []}}]"#;
     let (played, _) = play_over(handshake, "{}", ops);
     assert_eq!(
         played.outcomes(),
-        [("alert handshake_failure", 100), ("ok", 800), ("refused", 50), ("timeout", 50)]
+        [
+            ("alert handshake_failure", 100),
+            ("ok", 800),
+            ("refused", 50),
+            ("timeout", 50)
+        ]
     );
     let details = &played.kind().details;
     assert_eq!(details["refused"], "as the test says");
-    assert_eq!(details["timeout"], "the handshake was not complete after 2s");
-    assert_eq!((played.client.client.completed, played.client.client.failed), (800, 200));
+    assert_eq!(
+        details["timeout"],
+        "the handshake was not complete after 2s"
+    );
+    assert_eq!(
+        (played.client.client.completed, played.client.client.failed),
+        (800, 200)
+    );
     assert_eq!(played.client.error, None);
     assert_eq!(played.kind().handshake.count(), 800);
 }
@@ -87,7 +105,8 @@ fn a_server_that_stops_answering_costs_a_hundred_timeouts() {
         0..50 => Handshake::Takes(MS(1)),
         _ => Handshake::Never,
     });
-    let ops = r#"[{"connect": {"connections": 100000, "concurrency": 10, "timeout": "3s", "ops": []}}]"#;
+    let ops =
+        r#"[{"connect": {"connections": 100000, "concurrency": 10, "timeout": "3s", "ops": []}}]"#;
     let (played, _) = play_over(handshake, "{}", ops);
     assert_eq!(played.kind().outcomes["ok"], 50);
     // Those under way when it is given up are counted too.
@@ -107,7 +126,10 @@ fn the_first_failure_ends_the_run_where_it_should() {
     assert_eq!(played.outcomes(), [("ok", 30), ("refused", 1)]);
     assert_eq!(network.state.connections.get(), 31);
     let error = played.client.error.unwrap();
-    assert!(error.contains("stopped at the first failure: refused"), "{error}");
+    assert!(
+        error.contains("stopped at the first failure: refused"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -126,10 +148,18 @@ fn what_a_cap_holds_back_counts_from_its_intended_start() {
     let (played, network) = play_over(takes(|_| Handshake::Takes(MS(100))), "{}", ops);
     assert_eq!(network.state.most_open.get(), 2);
     let connection = &played.kind().connection;
-    assert!(is_about(connection.us_at(0.01), 100e3), "{}", connection.us_at(0.01));
+    assert!(
+        is_about(connection.us_at(0.01), 100e3),
+        "{}",
+        connection.us_at(0.01)
+    );
     // It should have begun at 975 ms, and began at 1,900 ms.
     // The runtime's timers round up to a millisecond, twenty times in a row.
-    assert!((1025e3..1060e3).contains(&connection.max_us()), "{}", connection.max_us());
+    assert!(
+        (1025e3..1060e3).contains(&connection.max_us()),
+        "{}",
+        connection.max_us()
+    );
 }
 
 #[test]
@@ -155,7 +185,11 @@ fn nothing_begins_after_the_measurement_and_what_does_not_drain_is_unfinished() 
     assert_eq!(played.kind().outcomes.len(), 2);
     let total: u64 = played.kind().outcomes.values().sum();
     assert_eq!(total, network.state.connections.get());
-    assert!(is_about(played.client.elapsed_us, 1e6), "{}", played.client.elapsed_us);
+    assert!(
+        is_about(played.client.elapsed_us, 1e6),
+        "{}",
+        played.client.elapsed_us
+    );
 }
 
 #[test]
@@ -203,7 +237,10 @@ fn samples_add_up_to_totals_and_progress_is_told() {
     assert_eq!(sum(|sample| sample.bytes_sent), 980 * 20);
     assert_eq!(sum(|sample| sample.bytes_received), 980 * 30);
     let lasted: f64 = samples.iter().map(|sample| sample.lasted_ms).sum();
-    assert!((lasted * 1e3 - played.client.elapsed_us).abs() < 10.0, "{lasted}");
+    assert!(
+        (lasted * 1e3 - played.client.elapsed_us).abs() < 10.0,
+        "{lasted}"
+    );
     assert!(samples.len() > 10);
     let last = played.progress.last().unwrap();
     assert_eq!(last.of, Some(1000));
@@ -250,7 +287,10 @@ fn a_session_that_is_not_resumed_is_a_mismatch() {
         let ops = r#"[{"connect": {"connections": 500, "ops": []}}]"#;
         let played = play(&driver, setup(cell), scenario("{}", ops)).await;
         assert_eq!(played.outcomes(), [("mismatch", 10)]);
-        assert_eq!(played.kind().details["mismatch"], "the session was not resumed");
+        assert_eq!(
+            played.kind().details["mismatch"],
+            "the session was not resumed"
+        );
     });
 }
 
@@ -269,8 +309,16 @@ fn a_stalled_server_shows_in_the_latency_of_all_that_should_have_begun() {
         let handshake = &played.kind().handshake;
         // 1,000 of 10,000 waited, evenly from 10 s down to nothing; then the backlog is caught up
         // at 10 connections a millisecond.
-        assert!(is_about(handshake.us_at(0.5), 1000.0), "{}", handshake.us_at(0.5));
-        assert!(is_about(handshake.us_at(0.899), 1000.0), "{}", handshake.us_at(0.899));
+        assert!(
+            is_about(handshake.us_at(0.5), 1000.0),
+            "{}",
+            handshake.us_at(0.5)
+        );
+        assert!(
+            is_about(handshake.us_at(0.899), 1000.0),
+            "{}",
+            handshake.us_at(0.899)
+        );
         for (quantile, seconds) in [(0.95, 5.0), (0.99, 9.0), (0.999, 9.9)] {
             let measured = handshake.us_at(quantile) / 1e6;
             assert!((measured - seconds).abs() < 0.15, "{quantile}: {measured}");

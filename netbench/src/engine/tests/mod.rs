@@ -151,11 +151,7 @@ async fn obey(
 }
 
 /// Plays it on virtual time, over a network that is changed first.
-fn play_over(
-    change: impl FnOnce(&mut Network),
-    phases: &str,
-    ops: &str,
-) -> (Played, Rc<Network>) {
+fn play_over(change: impl FnOnce(&mut Network), phases: &str, ops: &str) -> (Played, Rc<Network>) {
     on_virtual_time(async {
         let mut network = Network::new();
         change(&mut network);

@@ -46,7 +46,11 @@ fn a_pool_that_is_too_small_shows_in_the_latency() {
     assert_eq!(requests.count(), 80);
     // The last should begin after 1,975 ms, and ends after 40 rounds of two.
     // The runtime's timers round up to a millisecond, forty times in a row.
-    assert!((2025e3..2075e3).contains(&requests.max_us()), "{}", requests.max_us());
+    assert!(
+        (2025e3..2075e3).contains(&requests.max_us()),
+        "{}",
+        requests.max_us()
+    );
 }
 
 #[test]
@@ -64,7 +68,11 @@ fn bursts_make_connections_anew_once_these_were_unused_for_too_long() {
         assert_eq!(requests.count(), 40);
         // With the handshake where there is one.
         let median = if keep == "10s" { 5e3 } else { 105e3 };
-        assert!(is_about(requests.us_at(0.5), median), "{}", requests.us_at(0.5));
+        assert!(
+            is_about(requests.us_at(0.5), median),
+            "{}",
+            requests.us_at(0.5)
+        );
     }
 }
 

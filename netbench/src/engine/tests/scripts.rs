@@ -72,7 +72,10 @@ fn loops_end_after_their_time_or_their_turns() {
     assert_eq!(requests["rate"].count(), 20);
     // A handshake of 1 ms; 1 s; 7 ms; twice 100 ms; the twentieth turn begins at 1,900 ms.
     let connection = played.kind().connection.us_at(1.0);
-    assert!(is_about(connection, 1e3 + 1e6 + 7e3 + 2e5 + 1_905e3), "{connection}");
+    assert!(
+        is_about(connection, 1e3 + 1e6 + 7e3 + 2e5 + 1_905e3),
+        "{connection}"
+    );
 }
 
 #[test]
@@ -86,12 +89,24 @@ fn what_is_paced_takes_as_long_as_it_should() {
           {"receive_rate": {"stream": 1, "bytes": 500, "period": "100ms"}},
           {"request": {"label": "received", "ops": [{"receive_all": {"stream": 1}}]}}]"#,
     );
-    assert_eq!(played.outcomes(), [("ok", 1)], "{:?}", played.kind().details);
+    assert_eq!(
+        played.outcomes(),
+        [("ok", 1)],
+        "{:?}",
+        played.kind().details
+    );
     // 50 periods, of which the first begins at once.
-    assert!(is_about(request_us(&played, "sent", 1.0), 490e3), "{}", request_us(&played, "sent", 1.0));
+    assert!(
+        is_about(request_us(&played, "sent", 1.0), 490e3),
+        "{}",
+        request_us(&played, "sent", 1.0)
+    );
     // 20 periods; the end is read in the period after the last byte.
     let received = request_us(&played, "received", 1.0);
-    assert!((1.9e6 - 2e3..=2.0e6 + 2e3).contains(&received), "{received}");
+    assert!(
+        (1.9e6 - 2e3..=2.0e6 + 2e3).contains(&received),
+        "{received}"
+    );
 }
 
 #[test]
@@ -119,7 +134,12 @@ fn threads_have_streams_of_their_own_and_those_from_before() {
               {{"receive_all": {{"stream": 7}}}}]"#
         ),
     );
-    assert_eq!(played.outcomes(), [("ok", 1)], "{:?}", played.kind().details);
+    assert_eq!(
+        played.outcomes(),
+        [("ok", 1)],
+        "{:?}",
+        played.kind().details
+    );
     assert_eq!(played.kind().stream_bytes_received, 23);
 }
 
@@ -169,7 +189,10 @@ fn a_script_that_is_not_done_in_time_is_a_timeout() {
         r#"[{"connect": {"timeout": "1s", "ops": [{"open_bidi": {"peer": [{"receive": 1}]}}, {"receive": 1}]}}]"#,
     );
     assert_eq!(played.outcomes(), [("timeout", 1)]);
-    assert_eq!(played.kind().details["timeout"], "the script was not done after 1s");
+    assert_eq!(
+        played.kind().details["timeout"],
+        "the script was not done after 1s"
+    );
 }
 
 #[test]
@@ -177,7 +200,12 @@ fn nothing_extra_is_on_the_wire_unless_scripts_differ() {
     let wire = |ops: &str| {
         let ops = format!(r#"[{{"connect": {{"ops": {ops}}}}}]"#);
         let (played, network) = play_over(|_| {}, "{}", &ops);
-        assert_eq!(played.outcomes(), [("ok", 1)], "{:?}", played.kind().details);
+        assert_eq!(
+            played.outcomes(),
+            [("ok", 1)],
+            "{:?}",
+            played.kind().details
+        );
         network.state.written.borrow().len()
     };
     let one = r#"{"open_uni": {"peer": ["receive_all"]}}, {"send": 10}, "finish""#;
@@ -215,11 +243,20 @@ fn lost_datagrams_are_counted_and_the_others_timed() {
                 r#"[{{"datagrams": {{"count": 900, "bytes": {bytes}, "rate": 1000, "echo": true}}}}]"#
             ),
         );
-        assert_eq!(played.outcomes(), [("ok", 1)], "{:?}", played.kind().details);
+        assert_eq!(
+            played.outcomes(),
+            [("ok", 1)],
+            "{:?}",
+            played.kind().details
+        );
         let kind = played.kind();
         assert_eq!(kind.datagrams.count() + kind.datagrams_lost, 900);
         // Every tenth of those there, and of those back.
-        assert!((160..=180).contains(&kind.datagrams_lost), "{}", kind.datagrams_lost);
+        assert!(
+            (160..=180).contains(&kind.datagrams_lost),
+            "{}",
+            kind.datagrams_lost
+        );
         assert!(is_about(kind.datagrams.us_at(0.5), 20e3));
     }
 }
@@ -231,7 +268,12 @@ fn the_server_has_a_script_of_its_own() {
         {"iterate": {"times": 3, "ops": [{"open_uni": {"peer": ["receive_all"]}}, {"send": 7}, "finish"]}}
     ]}}]"#;
     let (played, _) = play_over(|_| {}, "{}", ops);
-    assert_eq!(played.outcomes(), [("ok", 1)], "{:?}", played.kind().details);
+    assert_eq!(
+        played.outcomes(),
+        [("ok", 1)],
+        "{:?}",
+        played.kind().details
+    );
     assert_eq!(played.kind().stream_bytes_received, 21);
     assert!(played.kind().connection.us_at(1.0) > 100e3);
 }

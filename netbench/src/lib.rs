@@ -69,9 +69,6 @@ pub fn main() -> ExitCode {
             terminal::print(|out| write!(out, "{}", drivers::table())).map(|()| ExitCode::SUCCESS)
         }
         Command::Link(link) => single_threaded(link::run(*link)),
-        Command::Report(report) => report.run(),
-        Command::Compare(compare) => compare.run(),
-        Command::Csv(csv) => csv.run(),
         Command::Server(args) => single_threaded(remote::serve(args)),
         Command::Client(args) => client_of_others(args),
         Command::Merge(args) => merge::run(&args),

@@ -227,7 +227,10 @@ fn connections_after_the_first_are_resumed() {
             ..cell
         };
         if let Err(reason) = check(&cell) {
-            assert_eq!(cell.provider, "s2n-tls", "{reason}");
+            assert!(
+                cell.provider == "s2n-tls" || cell.driver == "s2n-quic",
+                "{reason}"
+            );
             continue;
         }
         on_this_thread(async {
@@ -248,7 +251,10 @@ fn early_data_is_answered_before_the_handshake_is_complete() {
             ..cell
         };
         if let Err(reason) = check(&cell) {
-            assert_eq!(cell.provider, "s2n-tls", "{reason}");
+            assert!(
+                cell.provider == "s2n-tls" || cell.driver == "s2n-quic",
+                "{reason}"
+            );
             continue;
         }
         on_this_thread(async {
@@ -316,8 +322,17 @@ fn a_server_that_nobody_trusts_is_told_so() {
             let stack = driver(&cell.client).unwrap();
             let address = pair.listener.address();
             pair.connector = stack.client(&distrusting, address).unwrap();
-            let (client, _) = pair.try_connect().await;
-            let failed = client.err().unwrap();
+            let connect = pair.connector.connect(address, SERVER_NAME);
+            // Not every server hands out what fails in its handshake.
+            let accept = async {
+                while let Ok(accepting) = pair.listener.accept().await {
+                    let _ = accepting.await;
+                }
+            };
+            let failed = tokio::select! {
+                client = connect => client.err().unwrap(),
+                () = accept => panic!("the server went away"),
+            };
             let alerts = ["unknown_ca", "bad_certificate", "certificate_unknown"];
             assert!(
                 alerts

@@ -279,7 +279,7 @@ mod tests {
         for side in ["client", "server"] {
             let table = super::totals(&results.breakdowns, side);
             for row in &table.rows {
-                assert!(row.figures.iter().all(|it| it.text() != "–"), "{row:?}");
+                assert!(row.figures.iter().all(|it| it.parts().0 != "–"), "{row:?}");
             }
         }
         let table = super::messages(&results.breakdowns, super::MODES[2]);

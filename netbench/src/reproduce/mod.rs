@@ -55,10 +55,14 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         for problem in &section.problems {
             complain(&format!("{}: {problem}", experiment.id));
         }
+        let was_interrupted = section.was_interrupted();
         reproduction.sections.push(section);
         reproduction.write(&out)?;
+        if was_interrupted {
+            break;
+        }
     }
-    reproduction.finish();
+    reproduction.finish(chosen.len());
     reproduction.write(&out)?;
     print(|to| reproduction.print(to, &out))?;
     Ok(if reproduction.complete {

@@ -18,15 +18,7 @@ pub(crate) const SERVER_NAME: &str = "localhost";
 const LONGEST_CHAIN: u8 = 8;
 
 /// Every kind of key there is.
-pub(crate) const KINDS: [Certificate; 7] = [
-    Certificate::EcdsaP256,
-    Certificate::EcdsaP384,
-    Certificate::Rsa2048,
-    Certificate::Ed25519,
-    Certificate::MlDsa44,
-    Certificate::MlDsa65,
-    Certificate::MlDsa87,
-];
+pub(crate) const KINDS: [Certificate; 7] = Certificate::ALL;
 
 /// Makes what both ends show and trust. Every level has a key of that kind; servers send `chain`
 /// certificates, of which the last is signed by the root that clients trust.

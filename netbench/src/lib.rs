@@ -64,17 +64,18 @@ pub fn main() -> ExitCode {
             Run::HandshakeBreakdown(args) => breakdown::run(&args),
             Run::Links(links) => single_threaded(links::run(links)),
         },
-        Command::Drivers => terminal::print(|out| write!(out, "{}", links::stacks::list()))
-            .map(|()| ExitCode::SUCCESS),
         Command::Scenarios(args) => scenario::listing::run(&args),
+        Command::Drivers => {
+            terminal::print(|out| write!(out, "{}", drivers::table())).map(|()| ExitCode::SUCCESS)
+        }
         Command::Link(link) => single_threaded(link::run(*link)),
-        Command::Report(report) => report.run(),
-        Command::Compare(compare) => compare.run(),
-        Command::Csv(csv) => csv.run(),
         Command::Server(args) => single_threaded(remote::serve(args)),
         Command::Client(args) => client_of_others(args),
         Command::Merge(args) => merge::run(&args),
         Command::Reproduce(args) => single_threaded(reproduce::run(args)),
+        Command::Report(report) => report.run(),
+        Command::Compare(compare) => compare.run(),
+        Command::Csv(csv) => csv.run(),
         Command::Serve => child(engine::child::server()),
         Command::Drive => child(engine::child::client()),
         Command::LinkServer => child(links::child::serve()),

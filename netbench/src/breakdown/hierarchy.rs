@@ -82,9 +82,14 @@ pub(crate) async fn run() -> Result<Hierarchies, Failure> {
     })
 }
 
-/// The time of both sides with each kind, in rustls.
+/// The time of both sides with each kind.
 pub(crate) fn times(iterations: usize) -> Outcome {
-    let plans = KINDS.map(|certificate| Plan {
+    measure(&plans(), iterations, || ())
+}
+
+/// What [`times`] measures.
+pub(crate) fn plans() -> Vec<Plan> {
+    let plan = |certificate| Plan {
         provider: Backend::Rustls,
         group: Group::X25519MLKEM768,
         suite: SUITES[0],
@@ -92,8 +97,8 @@ pub(crate) fn times(iterations: usize) -> Outcome {
         chain: CHAIN,
         client_auth: true,
         mode: Mode::default(),
-    });
-    measure(&plans, iterations, || ())
+    };
+    KINDS.into_iter().map(plan).collect()
 }
 
 async fn mutual(

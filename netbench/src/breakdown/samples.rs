@@ -158,7 +158,7 @@ mod tests {
             .map(|at| if at < 80 { 10.0 } else { 12.0 })
             .collect();
         let found = summary(&values);
-        assert!(found.low < 11.0 && found.high > 12.5, "{found:?}");
+        assert!(found.low < 11.5 && found.high > 12.5, "{found:?}");
         assert_eq!(summary(&[7.0]).n, 1);
         assert_eq!(summary(&[]).n, 0);
     }

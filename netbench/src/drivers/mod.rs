@@ -6,15 +6,18 @@
 mod failures;
 mod hybriq;
 mod list;
+#[cfg(feature = "quiche")]
+mod quiche;
 #[cfg(feature = "quinn")]
 mod quinn;
-mod rustls_config;
+pub(crate) mod rustls_config;
 mod rustls_watch;
 #[cfg(feature = "s2n-quic")]
 mod s2n_quic;
+mod table;
 mod tcp_tls;
-#[cfg_attr(not(feature = "quinn"), expect(dead_code, reason = "for features"))]
 mod udp;
+mod wakers;
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -33,7 +36,8 @@ mod contract;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use list::{driver, version};
+pub(crate) use list::{built_in, driver, version};
+pub(crate) use table::table;
 
 /// The application protocol of both ends.
 pub(crate) const ALPN: &str = "netbench";
@@ -48,6 +52,16 @@ pub(crate) trait Driver {
 
     /// The congestion controller it uses by default.
     fn congestion(&self) -> String;
+
+    /// Those it can be told to use instead, in [`Transport::congestion`].
+    fn controllers(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether it has datagrams (RFC 9221).
+    fn has_datagrams(&self) -> bool {
+        true
+    }
 
     /// Says why it cannot play that role in that cell, in one line that says what it can.
     fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure>;

@@ -1,19 +1,24 @@
 //! The two ends of a download, each a process: the server sends as long as the client reads.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::rc::Rc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
-use crate::links::stacks::{Connection, Sent, Setup, driver};
+use crate::certificates::SERVER_NAME;
+use crate::drivers::{Connection, Reader, Setup, Writer, driver};
+use crate::outcome::Failed;
 use crate::pipe::{FromParent, tell};
 use crate::{Failure, bulk, os};
 
 /// What the client asks for.
 const REQUEST: &[u8] = b"everything";
+
+/// The most that is read at once.
+const READ: usize = 256 << 10;
 
 /// Samples of a download are this long.
 pub(super) const SAMPLE: Duration = Duration::from_millis(100);
@@ -24,7 +29,6 @@ const DRAIN: Duration = Duration::from_secs(2);
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ServerSpec {
     pub(crate) setup: Setup,
-    pub(crate) key: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -58,35 +62,35 @@ pub(crate) struct ClientReport {
 pub(crate) async fn serve() -> Result<(), Failure> {
     let mut parent = FromParent::open()?;
     let spec: ServerSpec = parent.expect().await?;
-    let driver = driver(&spec.setup.driver, spec.setup.congestion.as_deref())?;
-    let mut server = driver.serve(&spec.setup, &spec.key)?;
+    let driver = driver(&spec.setup.cell.driver)?;
+    let mut server = driver.listen(&spec.setup, ([127, 0, 0, 1], 0).into())?;
     tell(&Ok::<_, String>(server.address()))?;
 
     let accepted = tokio::select! {
-        accepted = server.accept() => Some(accepted),
+        accepted = async { server.accept().await?.await } => Some(accepted),
         finish = parent.expect::<Finish>() => finish.map(|_: Finish| None)?,
     };
     let Some(accepted) = accepted else {
         return Err("no connection reached the server".into());
     };
-    let mut connection = accepted?;
+    let connection = accepted?;
     let sending = tokio::task::spawn_local({
-        let stream = connection.accept().await?;
+        let streams = connection.accept_bidi().await?;
+        let (mut writer, mut reader) = streams.ok_or("closed without a stream")?;
         async move {
-            let (mut writer, mut reader) = stream;
-            let pattern = bulk::Pattern::new();
-            reader.read_to_end(&mut Vec::new()).await?;
+            let pattern = Bytes::copy_from_slice(bulk::Pattern::new().period());
+            while read(&mut *reader).await?.is_some() {}
             // It ends when the client has had enough, which is no failure.
-            while writer.write_all(pattern.period()).await.is_ok() {}
-            Ok::<_, std::io::Error>(())
+            while write(&mut *writer, pattern.clone()).await.is_ok() {}
+            Ok::<_, Failed>(())
         }
     });
     let _: Finish = parent.expect().await?;
     let _ = tokio::time::timeout(DRAIN, sending).await;
-    let Sent { packets, lost } = connection.sent();
+    let stats = connection.stats();
     tell(&Ok::<_, String>(ServerReport {
-        packets_sent: packets,
-        packets_lost: lost,
+        packets_sent: stats.packets_sent,
+        packets_lost: stats.packets_lost,
         cpu_s: os::cpu_time()?.as_secs_f64(),
     }))?;
     Ok(())
@@ -96,15 +100,16 @@ pub(crate) async fn serve() -> Result<(), Failure> {
 pub(crate) async fn fetch() -> Result<(), Failure> {
     let mut parent = FromParent::open()?;
     let spec: ClientSpec = parent.expect().await?;
-    let driver = driver(&spec.setup.driver, spec.setup.congestion.as_deref())?;
+    let driver = driver(&spec.setup.cell.client)?;
     let start = Instant::now();
     let end = start + spec.lasts;
-    let mut connection = timeout_at(end, driver.connect(&spec.setup, spec.server))
+    let client = driver.client(&spec.setup, spec.server)?;
+    let connection = timeout_at(end, client.connect(spec.server, SERVER_NAME))
         .await
         .map_err(|_| "no connection in the time of the whole download")??;
     let connected = start.elapsed();
-    let samples = download(connection.as_mut(), start, spec.lasts).await?;
-    connection.close();
+    let samples = download(&*connection, start, spec.lasts).await?;
+    connection.close(0);
     let report = ClientReport {
         connected_ms: connected.as_secs_f64() * 1e3,
         samples,
@@ -117,30 +122,38 @@ pub(crate) async fn fetch() -> Result<(), Failure> {
 }
 
 async fn download(
-    connection: &mut dyn Connection,
+    connection: &dyn Connection,
     start: Instant,
     lasts: Duration,
 ) -> Result<Vec<u64>, Failure> {
     let count = lasts.as_nanos().div_ceil(SAMPLE.as_nanos()) as usize;
     let mut samples = vec![0; count];
-    let (mut writer, mut reader) = connection.open().await?;
-    writer.write_all(REQUEST).await?;
-    writer.shutdown().await?;
-    let pattern = Rc::new(bulk::Pattern::new());
-    let mut buffer = vec![0; 256 << 10];
+    let (mut writer, mut reader) = connection.open_bidi().await?;
+    write(&mut *writer, Bytes::from_static(REQUEST)).await?;
+    poll_fn(|cx| writer.poll_finish(cx)).await?;
+    let pattern = bulk::Pattern::new();
     let mut offset = 0;
-    while let Ok(read) = timeout_at(start + lasts, reader.read(&mut buffer)).await {
-        let read = read?;
-        let chunk = buffer.get(..read).unwrap_or_default();
-        if chunk.is_empty() {
+    while let Ok(chunk) = timeout_at(start + lasts, read(&mut *reader)).await {
+        let Some(chunk) = chunk? else {
             return Err(format!("the server ended the stream after {offset} bytes").into());
-        }
-        pattern.compare(offset, chunk)?;
-        offset += read as u64;
+        };
+        pattern.compare(offset, &chunk)?;
+        offset += chunk.len() as u64;
         let index = start.elapsed().as_nanos() / SAMPLE.as_nanos();
         if let Some(sample) = samples.get_mut(index as usize) {
-            *sample += read as u64;
+            *sample += chunk.len() as u64;
         }
     }
     Ok(samples)
+}
+
+async fn write(writer: &mut dyn Writer, mut data: Bytes) -> Result<(), Failed> {
+    while !data.is_empty() {
+        poll_fn(|cx| writer.poll_send(cx, &mut data)).await?;
+    }
+    Ok(())
+}
+
+async fn read(reader: &mut dyn Reader) -> Result<Option<Bytes>, Failed> {
+    poll_fn(|cx| reader.poll_receive(cx, READ)).await
 }

@@ -9,7 +9,6 @@
 mod cases;
 pub(crate) mod child;
 mod report;
-pub(crate) mod stacks;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -21,9 +20,10 @@ use clap::Args;
 use serde::Deserialize;
 
 use crate::Failure;
-use crate::certificate::Certificate;
+use crate::axes;
+use crate::certificates;
+use crate::drivers::{self, Certificates, Setup, Transport};
 use crate::link::Summary;
-use crate::links::stacks::Setup;
 use crate::machine::Machine;
 use crate::process::Process;
 use crate::terminal::{complain, print};
@@ -35,6 +35,10 @@ use report::{Download, Outcome, Report, Run, Stack};
 const WINDOW: u32 = 32 << 20;
 
 const SOCKET_BUFFER: u32 = 4 << 20;
+
+/// What the other stacks find by path MTU discovery on these links, told to ours: a window counted
+/// in datagrams grows with them.
+const DATAGRAM: u16 = 1452;
 
 /// How much longer than it should a download may take before it is given up.
 const GRACE: Duration = Duration::from_secs(20);
@@ -100,14 +104,14 @@ pub(crate) async fn run(links: Links) -> Result<ExitCode, Failure> {
     };
     write_json(&links, &report)?;
     print(|out| report.print_head(out))?;
-    let certificate = Certificate::make()?;
+    let certificates = certificates::make(axes::Certificate::default(), 1, false)?;
     for repetition in 1..=links.repeat {
         for case in report.cases.clone() {
             for stack in report.stacks.clone() {
                 let lane = Lane {
                     case,
                     stack: &stack,
-                    certificate: &certificate,
+                    certificates: &certificates,
                     lasts: Duration::from_secs(links.seconds),
                     repetition,
                 };
@@ -136,10 +140,8 @@ fn told(run: &Run) -> String {
 }
 
 fn stacks(links: &Links) -> Result<Vec<Stack>, Failure> {
-    let built_in = || {
-        let names = crate::links::stacks::NAMES.iter().map(|(name, _)| *name);
-        names.filter(|name| crate::links::stacks::driver(name, None).is_ok())
-    };
+    // The links carry UDP.
+    let built_in = || drivers::built_in().filter(|name| *name != "tcp-tls");
     let names: Vec<&str> = match links.stacks.as_slice() {
         [] => built_in().collect(),
         names => names.iter().map(String::as_str).collect(),
@@ -157,6 +159,15 @@ fn stacks(links: &Links) -> Result<Vec<Stack>, Failure> {
     Ok(stacks)
 }
 
+/// The TLS library that a stack is mostly used with.
+fn provider(stack: &str) -> &'static str {
+    match stack {
+        "s2n-quic" => "s2n-tls",
+        "quiche" => "boringssl",
+        _ => "rustls",
+    }
+}
+
 fn write_json(links: &Links, report: &Report) -> Result<(), Failure> {
     let Some(path) = &links.json else {
         return Ok(());
@@ -170,7 +181,7 @@ fn write_json(links: &Links, report: &Report) -> Result<(), Failure> {
 struct Lane<'a> {
     case: Case,
     stack: &'a Stack,
-    certificate: &'a Certificate,
+    certificates: &'a Certificates,
     lasts: Duration,
     repetition: u32,
 }
@@ -200,20 +211,30 @@ impl Lane<'_> {
             .collect()
     }
 
+    /// X25519MLKEM768 with all; each stack as its defaults make it but for its windows and buffers.
     fn setup(&self) -> Setup {
+        let stack = &self.stack.driver;
         Setup {
-            driver: self.stack.driver.clone(),
-            congestion: self.stack.chosen.clone(),
-            chain: self.certificate.chain.clone(),
-            window: WINDOW,
-            socket_buffer: SOCKET_BUFFER,
+            cell: axes::Cell {
+                driver: stack.clone(),
+                client: stack.clone(),
+                provider: provider(stack).to_owned(),
+                ..axes::Cell::default()
+            },
+            certificates: self.certificates.clone(),
+            transport: Transport {
+                datagram_size: (stack == "hybriq").then_some(DATAGRAM),
+                congestion: self.stack.chosen.clone(),
+                window: Some(WINDOW),
+                socket_buffer: Some(SOCKET_BUFFER),
+                ..Transport::default()
+            },
         }
     }
 
     async fn download(&self) -> Result<Download, Failure> {
         let spec = ServerSpec {
             setup: self.setup(),
-            key: self.certificate.key.clone(),
         };
         let mut server = Process::start("link-server", &spec).await?;
         let address: SocketAddr = server.hear().await?;

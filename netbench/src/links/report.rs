@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::cases::Case;
 use super::child::{ClientReport, SAMPLE, ServerReport};
-use super::stacks as drivers;
+use crate::drivers;
 use crate::link::Summary;
 use crate::machine::Machine;
 
@@ -270,7 +270,13 @@ impl Stack {
     }
 
     pub(crate) fn new(driver: &str, chosen: Option<&str>) -> Result<Self, crate::Failure> {
-        let made = drivers::driver(driver, chosen)?;
+        let made = drivers::driver(driver)?;
+        if let Some(wanted) = chosen
+            && !made.controllers().contains(&wanted)
+        {
+            let valid = made.controllers().join(", ");
+            return Err(format!("unknown congestion controller '{wanted}'; valid: {valid}").into());
+        }
         let label = match chosen {
             Some(congestion) => format!("{driver}/{congestion}"),
             None => driver.to_owned(),
@@ -280,7 +286,7 @@ impl Stack {
             driver: made.name().to_owned(),
             version: drivers::version(driver),
             chosen: chosen.map(str::to_owned),
-            congestion: made.congestion(),
+            congestion: chosen.map_or_else(|| made.congestion(), str::to_owned),
         })
     }
 }

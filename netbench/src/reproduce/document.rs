@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::args::Outputs;
 use super::{Section, Verdict, page};
 use crate::Failure;
+use crate::machine::Machine;
+use crate::results::About;
 
 /// The version of the format.
 const FORMAT: u32 = 1;
@@ -20,6 +22,7 @@ pub(crate) struct Reproduction {
     /// Whether every experiment that was asked for is here and whole.
     pub(crate) complete: bool,
     pub(crate) quick: bool,
+    pub(crate) about: About,
     pub(crate) sections: Vec<Section>,
 }
 
@@ -29,13 +32,15 @@ impl Reproduction {
             netbench_reproduction: FORMAT,
             complete: false,
             quick,
+            about: About::this_run(Machine::detect()),
             sections: Vec::new(),
         }
     }
 
-    /// All experiments were run, well or not.
-    pub(super) fn finish(&mut self) {
-        self.complete = self.sections.iter().all(Section::is_complete);
+    /// So many experiments were asked for.
+    pub(super) fn finish(&mut self, asked: usize) {
+        let are_complete = self.sections.iter().all(Section::is_complete);
+        self.complete = are_complete && self.sections.len() == asked;
     }
 
     pub(super) fn write(&self, to: &Outputs) -> Result<(), Failure> {
@@ -61,6 +66,12 @@ impl Reproduction {
 }
 
 impl Section {
+    /// Whether somebody has had enough.
+    pub(super) fn was_interrupted(&self) -> bool {
+        let mut problems = self.problems.iter();
+        problems.any(|problem| problem.contains("interrupted"))
+    }
+
     fn is_complete(&self) -> bool {
         self.problems.is_empty() && self.finding.verdict != Verdict::Unknown
     }

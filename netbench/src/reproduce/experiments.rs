@@ -3,7 +3,8 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use super::{Budget, Section, idle_timeout, latency, pool, rate, resumption, reuse};
+use super::{Budget, Section, algorithms, breakdown, hierarchy, negotiation};
+use super::{idle_timeout, latency, pool, rate, resumption, reuse};
 use crate::Failure;
 
 /// A section to come.
@@ -70,6 +71,34 @@ pub(super) const ALL: &[Experiment] = &[
         weight: 15,
         full: MINUTE.saturating_mul(20),
         run: |experiment, budget| Box::pin(resumption::run(experiment, budget)),
+    },
+    Experiment {
+        id: "breakdown",
+        title: "Where a TLS 1.3 handshake's time goes",
+        weight: 8,
+        full: MINUTE.saturating_mul(5),
+        run: |experiment, budget| Box::pin(breakdown::run(experiment, budget)),
+    },
+    Experiment {
+        id: "algorithms",
+        title: "What the algorithms cost",
+        weight: 4,
+        full: MINUTE.saturating_mul(2),
+        run: |experiment, budget| Box::pin(algorithms::run(experiment, budget)),
+    },
+    Experiment {
+        id: "negotiation",
+        title: "Which group is negotiated",
+        weight: 2,
+        full: MINUTE,
+        run: |experiment, budget| Box::pin(negotiation::run(experiment, budget)),
+    },
+    Experiment {
+        id: "ml-dsa",
+        title: "ML-DSA certificates and mutual TLS",
+        weight: 4,
+        full: MINUTE.saturating_mul(2),
+        run: |experiment, budget| Box::pin(hierarchy::run(experiment, budget)),
     },
 ];
 

@@ -8,13 +8,17 @@
 //! Absolute figures belong to machines. What is compared is the shape: ratios, order, and where the
 //! time goes; each section says in one computed sentence whether it agrees.
 
+mod algorithms;
 mod args;
+mod breakdown;
 mod budget;
 mod document;
 mod experiments;
+mod hierarchy;
 mod idle_timeout;
 mod latency;
 mod measure;
+mod negotiation;
 mod page;
 mod pool;
 mod rate;
@@ -29,7 +33,7 @@ use crate::terminal::{complain, print};
 
 pub(crate) use args::Args;
 pub(crate) use budget::Budget;
-pub(crate) use section::{Section, Table, Verdict};
+pub(crate) use section::{Figure, Section, Table, Verdict};
 
 use document::Reproduction;
 use experiments::Experiment;
@@ -51,10 +55,14 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         for problem in &section.problems {
             complain(&format!("{}: {problem}", experiment.id));
         }
+        let was_interrupted = section.was_interrupted();
         reproduction.sections.push(section);
         reproduction.write(&out)?;
+        if was_interrupted {
+            break;
+        }
     }
-    reproduction.finish();
+    reproduction.finish(chosen.len());
     reproduction.write(&out)?;
     print(|to| reproduction.print(to, &out))?;
     Ok(if reproduction.complete {

@@ -220,19 +220,20 @@ impl<T: Into<Figure>> From<Option<T>> for Figure {
 }
 
 impl Figure {
-    /// For tables: numbers as published, measurements to three digits with their interval.
-    pub(crate) fn text(&self) -> String {
+    /// For tables: numbers as published, measurements to three digits; and the interval of those.
+    pub(crate) fn parts(&self) -> (String, Option<String>) {
         match self {
-            Self::Number(number) => grouped(&number.to_string()),
-            Self::Measured(summary) if summary.n < 2 => three_digits(summary.median),
-            Self::Measured(summary) => format!(
-                "{} [{}, {}]",
-                three_digits(summary.median),
-                three_digits(summary.low),
-                three_digits(summary.high)
-            ),
-            Self::Text(text) => text.clone(),
-            Self::Missing(_) => "–".to_owned(),
+            Self::Number(number) => (grouped(&number.to_string()), None),
+            Self::Measured(summary) => {
+                let interval = || {
+                    let (low, high) = (three_digits(summary.low), three_digits(summary.high));
+                    format!("{low} – {high}")
+                };
+                let text = three_digits(summary.median);
+                (text, (summary.n > 1).then(interval))
+            }
+            Self::Text(text) => (text.clone(), None),
+            Self::Missing(_) => ("–".to_owned(), None),
         }
     }
 }
@@ -271,17 +272,22 @@ mod tests {
 
     #[test]
     fn figures_are_written_for_people() {
-        assert_eq!(Figure::Number(54367.0).text(), "54,367");
-        assert_eq!(Figure::Number(108.7).text(), "108.7");
-        assert_eq!(Figure::Number(-1_234_567.25).text(), "-1,234,567.25");
+        let text = |figure: Figure| figure.parts().0;
+        assert_eq!(text(Figure::Number(54367.0)), "54,367");
+        assert_eq!(text(Figure::Number(108.7)), "108.7");
+        assert_eq!(text(Figure::Number(-1_234_567.25)), "-1,234,567.25");
         let summary = Summary {
             median: 1234.56,
             low: 99.96,
             high: 1300.0,
             n: 5,
         };
-        assert_eq!(Figure::Measured(summary).text(), "1,235 [100.0, 1,300]");
-        assert_eq!(Figure::Missing("no such group".to_owned()).text(), "–");
+        let (median, interval) = Figure::Measured(summary).parts();
+        assert_eq!(
+            (median.as_str(), interval.as_deref()),
+            ("1,235", Some("100.0 – 1,300"))
+        );
+        assert_eq!(text(Figure::Missing("no such group".to_owned())), "–");
         assert_eq!(three_digits(0.0456), "0.046");
     }
 

@@ -65,7 +65,7 @@ struct Common {
     #[arg(long, value_name = "PATH", help_heading = "Output")]
     html: Option<PathBuf>,
 
-    /// Also writes each chart to this folder, as SVG and PNG.
+    /// Also writes each chart to this folder as SVG, and built with the feature `png` as PNG too.
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     charts: Option<PathBuf>,
 

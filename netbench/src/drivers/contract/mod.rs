@@ -4,6 +4,7 @@
 mod close;
 mod handshake;
 mod listen;
+mod size;
 mod stats;
 mod streams;
 

@@ -21,6 +21,8 @@ pub(super) struct Opened {
     /// Where data may pass before the handshake is complete.
     early: Option<EarlyConnection>,
     connection: OnceCell<hybriq::Connection>,
+    /// The name that was asked for, of a server's.
+    server_name: Option<String>,
     /// How the handshake ended, once it did.
     outcome: watch::Sender<Option<Result<(), Failed>>>,
     /// What was sent when this end closed it.
@@ -32,34 +34,43 @@ pub(super) struct Opened {
 impl Opened {
     pub(super) fn begin(
         connecting: hybriq::Connecting,
+        server_name: Option<String>,
         early: bool,
     ) -> Pin<Box<dyn Future<Output = Result<Rc<dyn Connection>, Failed>>>> {
         Box::pin(async move {
             let connecting = if early {
                 match connecting.early().await {
-                    Ok(early) => return Ok(Self::early(early) as Rc<dyn Connection>),
+                    Ok(early) => return Ok(Self::early(early, server_name) as Rc<dyn Connection>),
                     Err(connecting) => connecting,
                 }
             } else {
                 connecting
             };
             let connection = connecting.await.map_err(failed_to_connect)?;
-            Ok(Rc::new(Self::new(None, OnceCell::from(connection))) as Rc<dyn Connection>)
+            Ok(
+                Rc::new(Self::new(None, OnceCell::from(connection), server_name))
+                    as Rc<dyn Connection>,
+            )
         })
     }
 
-    fn new(early: Option<EarlyConnection>, connection: OnceCell<hybriq::Connection>) -> Self {
+    fn new(
+        early: Option<EarlyConnection>,
+        connection: OnceCell<hybriq::Connection>,
+        server_name: Option<String>,
+    ) -> Self {
         Self {
             outcome: watch::Sender::new(connection.get().map(|_| Ok(()))),
             early,
             connection,
+            server_name,
             sent_at_close: Cell::default(),
             close_with: Cell::default(),
         }
     }
 
-    fn early(early: EarlyConnection) -> Rc<Self> {
-        let opened = Rc::new(Self::new(Some(early), OnceCell::new()));
+    fn early(early: EarlyConnection, server_name: Option<String>) -> Rc<Self> {
+        let opened = Rc::new(Self::new(Some(early), OnceCell::new(), server_name));
         let completing = Rc::clone(&opened);
         tokio::task::spawn_local(async move {
             let outcome = completing.complete().await;
@@ -192,8 +203,7 @@ impl Connection for Opened {
     }
 
     fn server_name(&self) -> Option<String> {
-        let connection = self.connection.get()?;
-        connection.handshake().server_name.clone()
+        self.server_name.clone()
     }
 
     fn has_ticket(&self) -> bool {

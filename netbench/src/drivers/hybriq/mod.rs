@@ -30,6 +30,10 @@ impl Driver for Hybriq {
         "cubic".to_owned()
     }
 
+    fn controllers(&self) -> &'static [&'static str] {
+        &["new-reno", "cubic", "bbr", "prague"]
+    }
+
     fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure> {
         tls::check(role, cell)
     }
@@ -113,7 +117,8 @@ impl Listener for Served {
         Box::pin(async {
             let incoming = self.endpoint.accept().await;
             let incoming = incoming.ok_or_else(|| Failed::other("the endpoint is closed"))?;
-            Ok(Opened::begin(incoming.accept(), self.early))
+            let name = incoming.client_hello().server_name().map(str::to_owned);
+            Ok(Opened::begin(incoming.accept(), name, self.early))
         })
     }
 
@@ -129,7 +134,7 @@ struct Client {
 
 impl Connector for Client {
     fn connect<'a>(&'a self, server: SocketAddr, name: &'a str) -> Answer<'a, Rc<dyn Connection>> {
-        Opened::begin(self.endpoint.connect(server, name), self.early)
+        Opened::begin(self.endpoint.connect(server, name), None, self.early)
     }
 
     fn traffic(&self) -> Option<Traffic> {

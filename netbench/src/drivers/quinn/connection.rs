@@ -95,7 +95,14 @@ impl Opened {
             return Ok(());
         };
         let accepted = accepted.await;
-        if let Some(reason) = self.connection.close_reason() {
+        // An application closes only what was complete (RFC 9000 §10.2.3).
+        let failed = self.connection.close_reason().filter(|reason| {
+            !matches!(
+                reason,
+                ConnectionError::ApplicationClosed(_) | ConnectionError::LocallyClosed
+            )
+        });
+        if let Some(reason) = failed {
             return Err(ended(reason));
         }
         if self.is_client() {
@@ -113,9 +120,12 @@ impl Opened {
             {
                 Ok(None)
             }
-            ConnectionError::LocallyClosed if self.closed.get().is_some_and(|at| at.1 == 0) => {
-                Ok(None)
-            }
+            ConnectionError::LocallyClosed => match self.closed.get() {
+                Some((_, code)) if code != 0 => {
+                    Err(Failed::new(Kind::Application(code), "closed by this end"))
+                }
+                _ => Ok(None),
+            },
             error => Err(ended(error)),
         }
     }

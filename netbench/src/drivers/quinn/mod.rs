@@ -38,6 +38,10 @@ impl Driver for Quinn {
         "cubic".to_owned()
     }
 
+    fn controllers(&self) -> &'static [&'static str] {
+        &["new-reno", "cubic", "bbr"]
+    }
+
     fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure> {
         if role == Role::Server && cell.provider != "rustls" {
             return Err(format!(

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use s2n_quic::application;
 use s2n_quic::connection::{BidirectionalStreamAcceptor, Error, Handle, ReceiveStreamAcceptor};
 use s2n_quic::provider::datagram::default::{DatagramError, Receiver, Sender};
@@ -173,6 +173,9 @@ fn both(stream: BidirectionalStream) -> (Box<dyn Writer>, Box<dyn Reader>) {
     )
 }
 
+/// Bytes that a stream is given at once.
+const PIECE: usize = 64 << 10;
+
 /// Dropped unfinished it resets its stream, which s2n-quic would finish.
 struct Sending {
     stream: SendStream,
@@ -198,7 +201,12 @@ impl Drop for Sending {
 
 impl Writer for Sending {
     fn poll_send(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<Result<(), Failed>> {
-        self.stream.poll_send(data, cx).map_err(given_up)
+        // It takes whatever it is given, as soon as there is room for a byte of it.
+        let mut piece = data.slice(..data.len().min(PIECE));
+        let offered = piece.len();
+        ready!(self.stream.poll_send(&mut piece, cx)).map_err(given_up)?;
+        data.advance(offered - piece.len());
+        Poll::Ready(Ok(()))
     }
 
     fn poll_finish(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {

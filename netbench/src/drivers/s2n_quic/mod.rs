@@ -41,6 +41,10 @@ impl Driver for S2nQuic {
         "cubic".to_owned()
     }
 
+    fn controllers(&self) -> &'static [&'static str] {
+        &["cubic", "bbr"]
+    }
+
     fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure> {
         tls::check(role, cell)
     }

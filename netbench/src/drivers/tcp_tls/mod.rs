@@ -9,11 +9,11 @@
 //!                         `socket`: TCP, TCP_INFO
 //! ```
 
-mod fan;
 mod multiplexed;
 mod pump;
 mod raw;
 mod session;
+mod shared;
 mod socket;
 mod stream;
 mod tls;
@@ -57,6 +57,10 @@ impl Driver for TcpTls {
             |_| "as the system has it".to_owned(),
             |name| format!("{} (the system's)", name.trim()),
         )
+    }
+
+    fn has_datagrams(&self) -> bool {
+        false
     }
 
     fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure> {

@@ -18,10 +18,10 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::fan::Fan;
 use super::pump::Pump;
 use super::session::Session;
 use super::stream::{self, Abandoned, Both, Stream};
+use crate::drivers::wakers::Wakers;
 use crate::drivers::{Answer, Connection, Negotiated, Reader, Role, Stats, Writer};
 use crate::outcome::{Failed, Kind};
 
@@ -48,9 +48,9 @@ pub(super) struct State {
     /// How it ended.
     pub(super) ended: RefCell<Option<Result<(), Failed>>>,
     /// Who waits for the pump.
-    pub(super) users: Arc<Fan>,
+    pub(super) users: Arc<Wakers>,
     /// The pump.
-    pub(super) pump: Arc<Fan>,
+    pub(super) pump: Arc<Wakers>,
 }
 
 impl State {

@@ -10,8 +10,8 @@ use yamux::{Config, ConnectionError, Mode};
 
 use super::multiplexed::{BIDI, CLOSE, State, UNI};
 use super::session::failure;
+use super::shared::Shared;
 use super::stream::{self, Stream};
-use super::tls::Shared;
 use crate::drivers::Role;
 use crate::outcome::{Failed, Kind};
 

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf as _, Bytes, BytesMut};
 
 use super::session::{Session, failure};
-use super::tls::Shared;
+use super::shared::Shared;
 use crate::drivers::{Answer, Connection, Negotiated, Reader, Role, Stats, Writer};
 use crate::outcome::{Failed, Kind};
 

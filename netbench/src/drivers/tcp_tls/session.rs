@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use rustls::{Connection, HandshakeKind};
 
+use super::shared::Shared;
 use super::socket::{Counters, Socket};
-use super::tls::{self, Shared, Tls};
+use super::tls::{self, Tls};
 use crate::drivers::rustls_watch::{Begun, Watch};
 use crate::drivers::{Negotiated, Stats, rustls_config};
 use crate::outcome::{Failed, Kind};

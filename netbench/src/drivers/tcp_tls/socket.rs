@@ -13,8 +13,8 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, SockRef, Socket as Plain, Type};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::fan::Fan;
 use crate::Failure;
+use crate::drivers::wakers::Wakers;
 use crate::drivers::{Stats, Traffic, Transport};
 use crate::os::{self, TcpCounts};
 
@@ -84,8 +84,8 @@ impl Counters {
 /// One connection, on which several tasks may wait.
 pub(super) struct Socket {
     stream: TcpStream,
-    readers: Arc<Fan>,
-    writers: Arc<Fan>,
+    readers: Arc<Wakers>,
+    writers: Arc<Wakers>,
     counters: Rc<Counters>,
     sockets: Rc<Sockets>,
 }

@@ -3,14 +3,10 @@
 //! Done here because the usual binding of rustls to tokio gives a server its early data only after
 //! the handshake, which is what 0-RTT is there to avoid.
 
-use std::cell::RefCell;
 use std::io::{self, Read as _, Write as _};
-use std::pin::Pin;
-use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use rustls::{Connection, Error};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::socket::Socket;
 
@@ -307,46 +303,5 @@ impl Tls {
             }
             ready!(self.poll_fill(cx))?;
         }
-    }
-}
-
-/// What parts of a connection share.
-#[derive(Clone)]
-pub(super) struct Shared(pub(super) Rc<RefCell<Tls>>);
-
-impl AsyncRead for Shared {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = ready!(
-            self.0
-                .borrow_mut()
-                .poll_read(cx, buffer.initialize_unfilled())
-        )?;
-        buffer.advance(read);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Shared {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.0
-            .borrow_mut()
-            .poll_write(cx, bytes)
-            .map_err(Into::into)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.borrow_mut().poll_flush(cx).map_err(Into::into)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.borrow_mut().poll_finish(cx).map_err(Into::into)
     }
 }

@@ -4,9 +4,9 @@ use std::task::{Context, Wake, Waker};
 /// Wakes all who wait. A socket remembers only the last who asked, but several parts of a
 /// connection wait for it.
 #[derive(Debug, Default)]
-pub(super) struct Fan(Mutex<Vec<Waker>>);
+pub(super) struct Wakers(Mutex<Vec<Waker>>);
 
-impl Fan {
+impl Wakers {
     /// Adds one who waits, and gives what the socket is to wake.
     pub(super) fn join(self: &Arc<Self>, cx: &Context<'_>) -> Waker {
         let mut wakers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -27,7 +27,7 @@ impl Fan {
     }
 }
 
-impl Wake for Fan {
+impl Wake for Wakers {
     fn wake(self: Arc<Self>) {
         self.wake_all();
     }

@@ -1,0 +1,49 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What is specific to a stack.
+const DRIVER: usize = 200;
+/// What a stack needs beside it.
+const FILE: usize = 350;
+
+fn drivers() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/drivers")
+}
+
+/// Lines of a file without its tests.
+fn lines(file: &Path) -> usize {
+    let text = fs::read_to_string(file).unwrap();
+    let production = text.lines().take_while(|line| *line != "mod tests {");
+    production.count()
+}
+
+#[test]
+fn the_file_that_is_a_driver_is_short() {
+    for (name, _) in super::list::NAMES {
+        let name = name.replace('-', "_");
+        let files = [format!("{name}.rs"), format!("{name}/mod.rs")];
+        let file = files.iter().map(|file| drivers().join(file));
+        let file = file.into_iter().find(|file| file.exists());
+        let file = file.unwrap_or_else(|| panic!("no file is called after {name}"));
+        assert!(lines(&file) < DRIVER, "{} has {}", name, lines(&file));
+    }
+}
+
+#[test]
+fn no_file_of_a_driver_is_long() {
+    let folders = fs::read_dir(drivers()).unwrap();
+    for folder in folders.map(|folder| folder.unwrap().path()) {
+        if !folder.is_dir() || folder.ends_with("contract") {
+            continue;
+        }
+        for file in fs::read_dir(&folder).unwrap() {
+            let file = file.unwrap().path();
+            assert!(
+                lines(&file) <= FILE,
+                "{} has {}",
+                file.display(),
+                lines(&file)
+            );
+        }
+    }
+}

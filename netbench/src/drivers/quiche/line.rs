@@ -1,0 +1,199 @@
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use quiche::ConnectionId;
+
+use super::endpoint::Endpoint;
+use crate::drivers::wakers::Wakers;
+use crate::drivers::{Role, failures};
+use crate::outcome::{Failed, Kind};
+
+/// One connection, as its endpoint and its users share it.
+pub(super) struct Line {
+    pub(super) quic: RefCell<quiche::Connection>,
+    pub(super) timer: Cell<Option<Instant>>,
+    pub(super) readers: RefCell<HashMap<u64, Waker>>,
+    pub(super) writers: RefCell<HashMap<u64, Waker>>,
+    users: Arc<Wakers>,
+    endpoint: Rc<Endpoint>,
+    number: u64,
+    pub(super) datagrams: Cell<(u64, u64)>,
+    /// The id that the client chose before it knew one.
+    chosen: RefCell<Option<ConnectionId<'static>>>,
+    /// The next streams of either end: bidirectional, unidirectional.
+    opened: [Cell<u64>; 2],
+    accepted: [Cell<u64>; 2],
+}
+
+pub(super) const BIDI: usize = 0;
+pub(super) const UNI: usize = 1;
+
+impl Line {
+    pub(super) fn new(
+        quic: quiche::Connection,
+        endpoint: Rc<Endpoint>,
+        number: u64,
+        role: Role,
+    ) -> Self {
+        // RFC 9000 §2.1.
+        let (ours, theirs) = match role {
+            Role::Client => (0, 1),
+            Role::Server => (1, 0),
+        };
+        Self {
+            quic: RefCell::new(quic),
+            timer: Cell::default(),
+            readers: RefCell::default(),
+            writers: RefCell::default(),
+            users: Arc::default(),
+            endpoint,
+            number,
+            datagrams: Cell::default(),
+            chosen: RefCell::default(),
+            opened: [Cell::new(ours), Cell::new(ours + 2)],
+            accepted: [Cell::new(theirs), Cell::new(theirs + 2)],
+        }
+    }
+
+    pub(super) fn was_reached_as(&self, id: ConnectionId<'static>) {
+        *self.chosen.borrow_mut() = Some(id);
+    }
+
+    /// The ids that lead to it.
+    pub(super) fn ids(&self) -> Vec<ConnectionId<'static>> {
+        let quic = self.quic.borrow();
+        let ids = quic.source_ids().map(|id| id.clone().into_owned());
+        ids.chain(self.chosen.borrow().clone()).collect()
+    }
+
+    pub(super) fn receive(&self, datagram: &mut [u8], from: SocketAddr, to: SocketAddr) {
+        self.count(0, 1);
+        let info = quiche::RecvInfo { from, to };
+        // What is wrong with it is found in the connection's error.
+        let _ = self.quic.borrow_mut().recv(datagram, info);
+    }
+
+    pub(super) fn count(&self, sent: u64, received: u64) {
+        let (all_sent, all_received) = self.datagrams.get();
+        self.datagrams
+            .set((all_sent + sent, all_received + received));
+    }
+
+    /// Has those look again who may be able to go on.
+    pub(super) fn wake(&self) {
+        let quic = self.quic.borrow();
+        let over = quic.is_draining() || quic.is_closed();
+        let readers = &mut self.readers.borrow_mut();
+        let woken: Vec<_> = if over {
+            readers.drain().map(|(_, waker)| waker).collect()
+        } else {
+            quic.readable()
+                .filter_map(|id| readers.remove(&id))
+                .collect()
+        };
+        drop(quic);
+        let writers = std::mem::take(&mut *self.writers.borrow_mut());
+        for waker in woken.into_iter().chain(writers.into_values()) {
+            waker.wake();
+        }
+        self.users.wake_all();
+    }
+
+    /// Has the endpoint send what there is.
+    pub(super) fn touch(&self) {
+        self.endpoint.touch(self.number);
+    }
+
+    pub(super) fn close(&self, code: u64) {
+        // An error: it is closed already.
+        let _ = self.quic.borrow_mut().close(true, code, b"");
+        self.touch();
+    }
+
+    /// How it ended, once it has.
+    pub(super) fn ended(&self) -> Option<Result<(), Failed>> {
+        let quic = self.quic.borrow();
+        if !quic.is_draining() && !quic.is_closed() {
+            return None;
+        }
+        let error = quic.peer_error().or(quic.local_error());
+        Some(match error {
+            Some(error) if error.is_app && error.error_code == 0 => Ok(()),
+            Some(error) => {
+                let reason = String::from_utf8_lossy(&error.reason);
+                Err(if error.is_app {
+                    Failed::new(Kind::Application(error.error_code), reason)
+                } else {
+                    failures::transport(error.error_code, reason)
+                })
+            }
+            None if quic.is_timed_out() => Err(Failed::new(Kind::Timeout, "nothing came")),
+            None => Err(Failed::new(Kind::Reset, "the peer lost the connection")),
+        })
+    }
+
+    /// Why something cannot be done any more.
+    pub(super) fn over(&self) -> Option<Failed> {
+        let closed = || Failed::new(Kind::Reset, "the connection is closed");
+        self.ended().map(|ended| ended.err().unwrap_or_else(closed))
+    }
+
+    /// Waits until `look` sees something.
+    pub(super) async fn wait<T>(&self, mut look: impl FnMut(&Context<'_>) -> Option<T>) -> T {
+        poll_fn(|cx| match look(cx) {
+            Some(seen) => Poll::Ready(seen),
+            None => {
+                let _ = self.users.join(cx);
+                Poll::Pending
+            }
+        })
+        .await
+    }
+
+    /// Begins a stream of ours, once the peer allows it.
+    pub(super) async fn open(&self, kind: usize) -> Result<u64, Failed> {
+        self.wait(|_| {
+            if let Some(failed) = self.over() {
+                return Some(Err(failed));
+            }
+            let mut quic = self.quic.borrow_mut();
+            let left = match kind {
+                BIDI => quic.peer_streams_left_bidi(),
+                _ => quic.peer_streams_left_uni(),
+            };
+            let id = self.opened[kind].get();
+            // An empty write creates the stream.
+            if left == 0 || quic.stream_send(id, b"", false).is_err() {
+                return None;
+            }
+            self.opened[kind].set(id + 4);
+            Some(Ok(id))
+        })
+        .await
+    }
+
+    /// The peer's next stream. `None`: it closed without an error.
+    pub(super) async fn accept(&self, kind: usize) -> Result<Option<u64>, Failed> {
+        self.wait(|_| {
+            let id = self.accepted[kind].get();
+            let quic = self.quic.borrow();
+            // One with a higher number begins those below it, too (RFC 9000 §3.2).
+            if quic
+                .readable()
+                .any(|other| other >= id && other % 4 == id % 4)
+            {
+                self.accepted[kind].set(id + 4);
+                return Some(Ok(Some(id)));
+            }
+            drop(quic);
+            self.ended().map(|ended| ended.map(|()| None))
+        })
+        .await
+    }
+}

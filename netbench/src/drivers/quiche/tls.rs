@@ -1,0 +1,137 @@
+//! BoringSSL as a cell wants it.
+
+use boring::pkey::PKey;
+use boring::ssl::{SslContextBuilder, SslMethod, SslOptions, SslSignatureAlgorithm, SslVerifyMode};
+use boring::x509::X509;
+use boring::x509::store::X509StoreBuilder;
+
+use crate::Failure;
+use crate::axes::{Cell, Certificate, Resumption};
+use crate::drivers::{ALPN, Role, Setup, first_share};
+
+/// By their IANA names, and as BoringSSL calls them.
+const GROUPS: [(&str, &str); 4] = [
+    ("X25519MLKEM768", "X25519MLKEM768"),
+    ("X25519", "X25519"),
+    ("secp256r1", "P-256"),
+    ("secp384r1", "P-384"),
+];
+
+const SUITES: [&str; 3] = [
+    "TLS_AES_128_GCM_SHA256",
+    "TLS_AES_256_GCM_SHA384",
+    "TLS_CHACHA20_POLY1305_SHA256",
+];
+
+/// What clients accept a server's proof with.
+const SIGNATURES: [SslSignatureAlgorithm; 4] = [
+    SslSignatureAlgorithm::ECDSA_SECP256R1_SHA256,
+    SslSignatureAlgorithm::ECDSA_SECP384R1_SHA384,
+    SslSignatureAlgorithm::ED25519,
+    SslSignatureAlgorithm::RSA_PSS_RSAE_SHA256,
+];
+
+/// Whether quiche can play that role.
+pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
+    curve(&cell.group)?;
+    if matches!(
+        cell.certificate,
+        Certificate::MlDsa44 | Certificate::MlDsa65 | Certificate::MlDsa87
+    ) {
+        return Err("quiche's BoringSSL has no ML-DSA certificates; use a classical one".into());
+    }
+    if role == Role::Server && cell.provider == "s2n-tls" {
+        return Err("quiche has BoringSSL, not s2n-tls; leave out the provider".into());
+    }
+    if role == Role::Client && cell.hello_retry && cell.group == "X25519MLKEM768" {
+        return Err(
+            "quiche's client sends its first classical and its first post-quantum share, so that \
+             there is no HelloRetryRequest for X25519MLKEM768; use a classical group"
+                .into(),
+        );
+    }
+    check_suite(cell)
+}
+
+/// BoringSSL takes no list of suites. One that the other end alone allows is used.
+fn check_suite(cell: &Cell) -> Result<(), Failure> {
+    let suite = cell.suite.as_str();
+    if !SUITES.contains(&suite) {
+        let valid = SUITES.join(", ");
+        return Err(format!("unknown cipher suite '{suite}'; valid: {valid}").into());
+    }
+    if cell.driver == cell.client && suite != SUITES[0] {
+        let only = SUITES[0];
+        return Err(format!("two ends with quiche agree on {only}; use it for them").into());
+    }
+    Ok(())
+}
+
+fn curve(group: &str) -> Result<&'static str, Failure> {
+    let known = GROUPS.iter().find(|(name, _)| *name == group);
+    known.map(|(_, curve)| *curve).ok_or_else(|| {
+        let valid = GROUPS.map(|(name, _)| name).join(", ");
+        format!("quiche's BoringSSL has no group {group}; it has {valid}").into()
+    })
+}
+
+pub(super) fn config(setup: &Setup, role: Role) -> Result<quiche::Config, Failure> {
+    let cell = &setup.cell;
+    let pem = &setup.certificates;
+    let mut tls = SslContextBuilder::new(SslMethod::tls())?;
+    tls.set_session_id_context(ALPN.as_bytes())?;
+    let first = match role {
+        Role::Client => first_share(cell),
+        Role::Server => None,
+    };
+    let groups: Result<Vec<_>, _> = first.into_iter().chain([&*cell.group]).map(curve).collect();
+    tls.set_curves_list(&groups?.join(":"))?;
+    tls.set_verify_algorithm_prefs(&SIGNATURES)?;
+    match role {
+        Role::Server => {
+            show(&mut tls, &pem.server_chain, &pem.server_key)?;
+            if cell.client_auth {
+                trust(&mut tls, &pem.root)?;
+                tls.set_verify(SslVerifyMode::PEER | SslVerifyMode::FAIL_IF_NO_PEER_CERT);
+            }
+            if cell.resumption == Resumption::Full {
+                tls.set_options(SslOptions::NO_TICKET);
+            }
+        }
+        Role::Client => {
+            trust(&mut tls, &pem.root)?;
+            tls.set_verify(SslVerifyMode::PEER);
+            if cell.client_auth {
+                show(&mut tls, &pem.client_chain, &pem.client_key)?;
+            }
+        }
+    }
+    let mut config = quiche::Config::with_boring_ssl_ctx_builder(quiche::PROTOCOL_VERSION, tls)?;
+    config.set_application_protos(&[ALPN.as_bytes()])?;
+    if cell.resumption == Resumption::ZeroRtt {
+        config.enable_early_data();
+    }
+    Ok(config)
+}
+
+/// Has this end show a certificate.
+fn show(tls: &mut SslContextBuilder, chain: &str, key: &str) -> Result<(), Failure> {
+    let mut chain = X509::stack_from_pem(chain.as_bytes())?.into_iter();
+    let leaf = chain.next().ok_or("the certificate chain is empty")?;
+    tls.set_certificate(&leaf)?;
+    for issuer in chain {
+        tls.add_extra_chain_cert(issuer)?;
+    }
+    let key = PKey::private_key_from_pem(key.as_bytes())?;
+    tls.set_private_key(&*key)?;
+    Ok(())
+}
+
+fn trust(tls: &mut SslContextBuilder, roots: &str) -> Result<(), Failure> {
+    let mut store = X509StoreBuilder::new()?;
+    for root in X509::stack_from_pem(roots.as_bytes())? {
+        store.add_cert(&root)?;
+    }
+    tls.set_cert_store_builder(store);
+    Ok(())
+}

@@ -32,6 +32,28 @@ fn results_are_as_the_schema_says() {
     }
 }
 
+#[test]
+fn what_a_run_writes_is_as_the_schema_says() {
+    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("schema-run.json");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_netbench"))
+        .args([
+            "run",
+            "request-response",
+            "--group",
+            "X25519",
+            "--connections",
+            "20",
+        ])
+        .args(["--repetitions", "2", "--json"])
+        .arg(&path)
+        .output()
+        .unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaint}");
+    let results = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    assert_eq!(errors(&results), [""; 0]);
+}
+
 /// Every object of results, by the way to it.
 fn objects(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {

@@ -134,7 +134,7 @@ impl Intervals {
         // Small changes are not blown up to look like large ones.
         let (low, high) = (low.min(-2.0), high.max(2.0));
         let room = (high - low) * 0.06;
-        let scale = Scale::exactly((low - room, high + room), 2)
+        let scale = Scale::exactly((low - room, high + room), 3)
             .between(area.left + 4.0, area.right() - 4.0);
         let left = area.left;
         html! {

@@ -33,9 +33,9 @@ const SENTENCES: [(&str, Verb); 6] = [
         "connections_per_second",
         Verb::Makes("connections per second"),
     ),
-    ("handshake_p50_us", Verb::Takes("a handshake")),
+    ("handshake_p50_us", Verb::Takes("median handshake")),
     ("requests_per_second", Verb::Makes("requests per second")),
-    ("request_p50_us", Verb::Takes("a request")),
+    ("request_p50_us", Verb::Takes("median request")),
     ("goodput_bits_per_second", Verb::Makes("bits per second")),
 ];
 
@@ -106,45 +106,48 @@ impl Pair<'_> {
     }
 }
 
+/// An interval as narrow as this, in percent to either side, shows that there is no difference that
+/// matters.
+const NARROW: f64 = 5.0;
+
 /// The headline of a comparison.
 fn compared(pair: &Pair) -> Option<String> {
     let (ratio, verb) = SENTENCES
         .iter()
         .find_map(|(metric, verb)| Some((pair.ratio(metric)?, *verb)))?;
     let (this, base) = (&pair.this.name, &pair.base.name);
-    let amount = if ratio.is_certain() {
-        percent(ratio.percent().abs())
-    } else {
-        String::new()
-    };
-    let more = if ratio.value > 1.0 { "more" } else { "less" };
-    let text = match (verb, ratio.is_certain()) {
-        (Verb::Costs(whom, what), true) => {
+    let within = interval(ratio);
+    if !ratio.is_certain() {
+        let is_narrow = ratio
+            .percent_interval()
+            .is_some_and(|(low, high)| low >= -NARROW && high <= NARROW);
+        let what = match verb {
+            Verb::Costs(_, what) | Verb::Makes(what) | Verb::Takes(what) => what,
+        };
+        return Some(if is_narrow {
+            format!("{this} and {base} do not differ in {what} ({within})")
+        } else {
+            format!("This run cannot tell {this} from {base} in {what} ({within})")
+        });
+    }
+    let amount = percent(ratio.percent().abs());
+    let is_more = ratio.value > 1.0;
+    let either = |more: &'static str, less: &'static str| if is_more { more } else { less };
+    let text = match verb {
+        Verb::Costs(whom, what) => {
+            let more = either("more", "less");
             format!("{this} costs {whom} {amount} {more} {what} than {base}")
         }
-        (Verb::Costs(whom, what), false) => {
-            format!("{this} costs {whom} no more {what} than {base}, as far as can be told")
+        Verb::Makes(what) => {
+            let more = either("more", "fewer");
+            format!("{this} makes {amount} {more} {what} than {base}")
         }
-        (Verb::Makes(what), true) => {
-            let fewer = if more == "less" { "fewer" } else { more };
-            format!("{this} makes {amount} {fewer} {what} than {base}")
-        }
-        (Verb::Makes(what), false) => {
-            format!("{this} makes as many {what} as {base}, as far as can be told")
-        }
-        (Verb::Takes(what), true) => {
-            let longer = if more == "more" {
-                "longer"
-            } else {
-                "less time"
-            };
-            format!("With {this} {what} takes {amount} {longer} than with {base}")
-        }
-        (Verb::Takes(what), false) => {
-            format!("With {this} {what} takes as long as with {base}, as far as can be told")
+        Verb::Takes(what) => {
+            let longer = either("longer", "less");
+            format!("With {this} the {what} takes {amount} {longer} than with {base}")
         }
     };
-    Some(format!("{text} ({})", interval(ratio)))
+    Some(format!("{text} ({within})"))
 }
 
 /// `9–15 %`, or where its ends have different signs `−1 to +3 %`.

@@ -296,6 +296,13 @@ fn list(value: &Value) -> Markup {
             (None, None) => figure.to_string(),
         },
         Value::Null => NONE.to_owned(),
+        Value::Object(fields) => {
+            let lines = fields.iter().map(|(name, value)| {
+                let value = value.as_str().map_or(value.to_string(), str::to_owned);
+                format!("{}: {value}", name.replace('_', " "))
+            });
+            lines.collect::<Vec<_>>().join("; ")
+        }
         other => other.to_string(),
     };
     html! {

@@ -92,6 +92,16 @@ fn the_headline_says_what_the_hybrid_costs() {
 }
 
 #[test]
+fn a_wide_interval_is_not_called_no_difference() {
+    let mut results = parse(&synthetic::groups());
+    for cell in &mut results.cells {
+        let cpu = cell.summary.get_mut("server_cpu_us").unwrap();
+        (cpu.low, cpu.high) = (cpu.median * 0.5, cpu.median * 2.0);
+    }
+    assert!(page(&results).contains("This run cannot tell X25519MLKEM768 from X25519"));
+}
+
+#[test]
 fn whatever_results_hold_they_make_a_page() {
     let whole = synthetic::groups();
     let mut few = whole.clone();

@@ -117,6 +117,7 @@ impl Args {
             csv: self.csv.clone(),
             html: self.html.clone(),
             charts: self.charts.clone(),
+            print_json: false,
         }
     }
 

@@ -112,7 +112,6 @@ impl Args {
 
     pub(super) fn outputs(&self) -> Outputs {
         Outputs {
-            print_json: false,
             json: self.json.clone(),
             csv: self.csv.clone(),
             html: self.html.clone(),

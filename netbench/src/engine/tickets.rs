@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::client::Client;
@@ -30,6 +31,12 @@ const LONGER: Duration = Duration::from_millis(5);
 
 /// As many servers as clients commonly remember.
 const MOST_NAMES: u64 = 256;
+
+/// Connections that are made for tickets alone, where fewer are under way at once.
+const PRIMED: u64 = 64;
+
+/// Tickets of one server that stacks commonly keep, less what a connection may add.
+const MOST_SPARE: u64 = 6;
 
 /// The names that have a ticket each and are free.
 #[derive(Default)]
@@ -115,11 +122,16 @@ impl Client {
             let Ok(making) = Making::new(self, phase, &kind, server, "") else {
                 continue;
             };
-            for number in 0..connections.min(MOST_NAMES) {
+            let names = connections.min(MOST_NAMES);
+            // A stack that does not tell may close before the ticket has come: some are to spare.
+            let spare = (PRIMED / names.max(1)).clamp(1, MOST_SPARE);
+            for number in 0..names {
                 let name = with_ticket(making.base_name(), number);
-                let outcome = timeout(PATIENCE, self.fetch_ticket(&making, &name)).await;
-                count += 1;
-                if phase.is_stopping() || !matches!(outcome, Ok(Ok(()))) {
+                // All at once, or each would use up the one before.
+                let all = (0..spare).map(|_| self.fetch_ticket(&making, &name));
+                let outcome = timeout(PATIENCE, try_join_all(all)).await;
+                count += spare;
+                if phase.is_stopping() || !matches!(outcome, Ok(Ok(_))) {
                     return count;
                 }
                 self.names.put(making.base_name(), server, name);

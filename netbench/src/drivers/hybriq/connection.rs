@@ -1,5 +1,5 @@
 use std::cell::{Cell, OnceCell};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 

@@ -130,7 +130,7 @@ fn client(
         .with_io(io(address, &setup.transport)?)?
         .start()?;
     Ok(Box::new(Client {
-        client,
+        stack: client,
         endpoint,
         watch,
     }))

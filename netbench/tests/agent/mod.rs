@@ -8,7 +8,7 @@ use std::time::Duration;
 pub(crate) const NETBENCH: &str = env!("CARGO_BIN_EXE_netbench");
 
 /// How long anything may take: no measure, only an end to waiting.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Ends with this.
 pub(crate) struct Agent {

@@ -54,9 +54,9 @@ fn check_histogram(histogram: &Value) {
 
 fn check_kind(kind: &Value) {
     let histograms = ["handshake", "first_byte", "connection", "datagrams"];
-    histograms
-        .iter()
-        .for_each(|name| check_histogram(&kind[name]));
+    for name in histograms {
+        check_histogram(&kind[name]);
+    }
     let requests = kind["requests"].as_object().unwrap();
     requests.values().for_each(check_histogram);
     let ok = kind["outcomes"].get("ok").map_or(0, count);
@@ -220,14 +220,13 @@ fn check_summary(cell: &Value) {
         assert_eq!(count(&stated["n"]), n as u64, "{name}");
         let median = f64::midpoint(values[n / 2], values[(n - 1) / 2]);
         assert!(close(number(&stated["median"]), median), "{name}");
-        let half = match n {
-            1 => 0.0,
-            _ => {
-                let mean = values.iter().sum::<f64>() / n as f64;
-                let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-                let (student, variance) = SPREAD[n - 2];
-                student * (squares / (n - 1) as f64 * 2.0 * variance).sqrt()
-            }
+        let half = if n == 1 {
+            0.0
+        } else {
+            let mean = values.iter().sum::<f64>() / n as f64;
+            let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+            let (student, variance) = SPREAD[n - 2];
+            student * (squares / (n - 1) as f64 * 2.0 * variance).sqrt()
         };
         assert!(
             close(number(&stated["high"]), median + half),

@@ -236,6 +236,7 @@ mod tests {
             ours: Vec::new(),
             finding: Finding::of(true, "1 < 2 & \"so\""),
             notes: Vec::new(),
+            rule: String::new(),
             problems: vec!["<script>alert(1)</script>".to_owned()],
             results: None,
         });

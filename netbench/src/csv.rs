@@ -29,9 +29,10 @@ pub(crate) struct Csv {
 impl Csv {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let results = Results::read(&self.results)?;
-        let text = match self.samples {
-            true => samples(&results),
-            false => repetitions(&results),
+        let text = if self.samples {
+            samples(&results)
+        } else {
+            repetitions(&results)
         };
         match self.out {
             Some(path) => save(&path, &text)?,

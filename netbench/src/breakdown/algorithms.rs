@@ -301,7 +301,7 @@ mod tests {
         let all = measured.key_exchanges.iter().chain(&measured.signatures);
         for algorithm in all {
             for kops in [&algorithm.client_kops, &algorithm.server_kops] {
-                assert!(kops.n == 3 && kops.median > 0.0, "{}", algorithm.name);
+                assert!(kops.n > 0 && kops.median > 0.0, "{}", algorithm.name);
             }
         }
         let sizes = |algorithms: &[super::Algorithm], name: &str| {

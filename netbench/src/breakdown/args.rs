@@ -112,11 +112,11 @@ impl Args {
 
     pub(super) fn outputs(&self) -> Outputs {
         Outputs {
-            print_json: false,
             json: self.json.clone(),
             csv: self.csv.clone(),
             html: self.html.clone(),
             charts: self.charts.clone(),
+            print_json: false,
         }
     }
 

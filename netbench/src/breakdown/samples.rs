@@ -10,6 +10,10 @@ use super::plan::Plan;
 use super::recorder::Operation;
 use crate::results::{Breakdown, Part, Summary};
 
+/// So many values make a median at least, of which two may be out of line: an interruption takes
+/// longer than many handshakes.
+const LEAST: usize = 5;
+
 /// What one side's handshakes took.
 #[derive(Default)]
 pub(super) struct Samples {
@@ -127,7 +131,7 @@ impl Row {
 /// Sums up values in the order in which they were measured: the medians of the turns, so that a
 /// value out of line counts for little, and a machine that changes its pace widens the interval.
 pub(super) fn summary(values: &[f64]) -> Summary {
-    let turn = values.len().div_ceil(TURNS).max(1);
+    let turn = values.len().div_ceil(TURNS).max(LEAST);
     let medians: Vec<f64> = values.chunks(turn).filter_map(median).collect();
     Summary::of(&medians).unwrap_or_default()
 }
@@ -150,6 +154,10 @@ mod tests {
         let found = summary(&values);
         assert_eq!((found.median, found.low, found.high), (10.0, 10.0, 10.0));
         assert_eq!(found.n, TURNS as u64);
+        let mut few = vec![10.0; 20];
+        few[3] = 1e6;
+        few[4] = 1e6;
+        assert_eq!((summary(&few).high, summary(&few).n), (10.0, 4));
     }
 
     #[test]

@@ -111,14 +111,15 @@ impl Table {
             .map(width)
             .max()
             .unwrap_or(0);
-        let line = |(name, line): &(String, Vec<String>)| {
-            let line: String = line
+        let line = |(name, texts): &(String, Vec<String>)| {
+            let padded: Vec<String> = texts
                 .iter()
-                .map(|cell| format!("  {cell:>cells$}"))
+                .map(|text| format!("  {text:>cells$}"))
                 .collect();
-            format!("{name:names$}{}\n", line.trim_end())
+            format!("{name:names$}{}\n", padded.concat().trim_end())
         };
-        self.lines.iter().map(line).collect()
+        let lines: Vec<String> = self.lines.iter().map(line).collect();
+        lines.concat()
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Bars {
     pub(crate) title: String,
     pub(crate) unit: &'static str,
     pub(crate) parts: Vec<(String, Ink)>,
-    pub(crate) bars: Vec<Bar>,
+    pub(crate) rows: Vec<Bar>,
 }
 
 /// One whole.
@@ -70,7 +70,7 @@ impl Bars {
     fn body(&self, pen: Pen, area: Area) -> (Markup, f64) {
         let layout = self.layout(pen, area.width);
         let (tops, bottom) = self.tops(area.top + 6.0, &layout);
-        let longest = self.bars.iter().map(Bar::total).fold(0.0, f64::max);
+        let longest = self.rows.iter().map(Bar::total).fold(0.0, f64::max);
         let unit = Unit::fitting(self.unit, longest);
         let left = area.left + layout.names;
         let inner = Area {
@@ -87,11 +87,11 @@ impl Bars {
         };
         let markup = html! {
             (pen.lying_axis(inner, &scale, |value| tick(value / unit.factor, scale.step() / unit.factor)))
-            @for (bar, (heading, top)) in self.bars.iter().zip(&tops) {
+            @for (bar, (heading, top)) in self.rows.iter().zip(&tops) {
                 @if let Some(y) = heading {
                     (pen.bold((area.left, *y), Anchor::Start, &fit(&bar.heading, TEXT, area.width)))
                 }
-                (self.name(pen, bar, area, &layout, *top))
+                (Self::name(pen, bar, area, &layout, *top))
                 (self.bar(pen, bar, *top, &scale, &unit))
             }
             (pen.text((area.right(), bottom + 38.0), Anchor::End, Ink::Soft, &title))
@@ -106,7 +106,7 @@ impl Bars {
                 pitch: THICKNESS + 30.0,
             };
         }
-        let widest = self.bars.iter().map(|bar| text_width(&bar.name, TEXT));
+        let widest = self.rows.iter().map(|bar| text_width(&bar.name, TEXT));
         Layout {
             names: (widest.fold(0.0, f64::max) + 14.0).min(width * 0.34),
             pitch: THICKNESS + 12.0,
@@ -117,7 +117,7 @@ impl Bars {
     fn tops(&self, mut y: f64, layout: &Layout) -> (Vec<(Option<f64>, f64)>, f64) {
         let mut tops = Vec::new();
         let mut before = "";
-        for bar in &self.bars {
+        for bar in &self.rows {
             let heading = (bar.heading != before).then(|| {
                 y += 30.0;
                 y - 6.0
@@ -129,7 +129,7 @@ impl Bars {
         (tops, y + 4.0)
     }
 
-    fn name(&self, pen: Pen, bar: &Bar, area: Area, layout: &Layout, top: f64) -> Markup {
+    fn name(pen: Pen, bar: &Bar, area: Area, layout: &Layout, top: f64) -> Markup {
         if layout.names == 0.0 {
             let name = fit(&bar.name, TEXT, area.width);
             return pen.text((area.left, top - 6.0), Anchor::Start, Ink::Text, &name);

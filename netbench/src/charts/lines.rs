@@ -1,5 +1,7 @@
 //! Lines over a lying axis, in one or several plots beside each other.
 
+use std::fmt::Write as _;
+
 use maud::{Markup, html};
 
 use super::Figure;
@@ -234,7 +236,8 @@ impl Lines {
             let near =
                 |a: &&(f64, f64), b: &&(f64, f64)| (a.0 - x).abs().total_cmp(&(b.0 - x).abs());
             if let Some(point) = line.points.iter().min_by(near) {
-                text += &format!("\n{}  {}", line.name, scales.y_unit.text(point.1));
+                let figure = scales.y_unit.text(point.1);
+                let _ = write!(text, "\n{}  {figure}", line.name);
             }
         }
         text
@@ -268,7 +271,7 @@ fn path<'a>(points: impl Iterator<Item = (f64, f64)> + 'a) -> String {
     let mut text = String::new();
     for (x, y) in points {
         text.push(if text.is_empty() { 'M' } else { 'L' });
-        text += &format!("{} {}", px(x), px(y));
+        let _ = write!(text, "{} {}", px(x), px(y));
     }
     text
 }

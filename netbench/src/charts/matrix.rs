@@ -3,14 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::axes::Cell;
-use crate::charts::theme::Ink;
 use crate::results::{CellResult, Results};
 
 /// The cells, arranged.
 pub(crate) struct Matrix<'a> {
-    /// The axis whose values have colours: `group`, `stack`, a parameter; `None`: nothing varies.
-    pub(crate) axis: Option<String>,
-    /// Every axis that varies.
+    /// Every axis that varies: `group`, `stack`, a parameter. The values of the first have colours.
     pub(crate) varying: Vec<String>,
     pub(crate) panels: Vec<Panel<'a>>,
 }
@@ -92,11 +89,7 @@ impl<'a> Matrix<'a> {
                 }),
             }
         }
-        Self {
-            axis,
-            varying,
-            panels,
-        }
+        Self { varying, panels }
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&Panel<'a>, &Entry<'a>)> {
@@ -131,10 +124,6 @@ impl<'a> Panel<'a> {
 }
 
 impl Entry<'_> {
-    pub(crate) fn ink(&self) -> Ink {
-        Ink::Series(self.series)
-    }
-
     /// Its name with that of its panel.
     pub(crate) fn full_name(&self, panel: &Panel) -> String {
         match panel.title.as_str() {
@@ -306,7 +295,7 @@ mod tests {
             cell("s2n-quic", "s2n-tls", "X25519MLKEM768"),
         ];
         let matrix = Matrix::arrange(cells.iter().collect(), None);
-        assert_eq!(matrix.axis.as_deref(), Some("group"));
+        assert_eq!(matrix.varying, ["group", "stack"]);
         let titles: Vec<_> = matrix.panels.iter().map(|panel| &panel.title).collect();
         assert_eq!(
             titles,
@@ -331,7 +320,7 @@ mod tests {
             }),
         ];
         let matrix = Matrix::arrange(cells.iter().collect(), None);
-        assert_eq!(matrix.axis.as_deref(), Some("resumption"));
+        assert_eq!(matrix.varying, ["resumption"]);
         assert_eq!(matrix.panels.len(), 1);
         assert_eq!(matrix.panels[0].baseline().unwrap().name, "full");
         assert!(matrix.is_comparison());
@@ -341,7 +330,7 @@ mod tests {
     fn one_cell_has_its_own_name_and_nothing_to_compare_with() {
         let cells = [cell("hybriq", "rustls", "X25519")];
         let matrix = Matrix::arrange(cells.iter().collect(), None);
-        assert_eq!(matrix.axis, None);
+        assert_eq!(matrix.varying, [""; 0]);
         assert_eq!(matrix.panels[0].entries[0].name, "X25519");
         assert!(!matrix.is_comparison());
         assert!(Matrix::arrange(Vec::new(), None).panels.is_empty());

@@ -102,7 +102,7 @@ pub(crate) fn tick(value: f64, step: f64) -> String {
     }
     // 2.5 needs a digit more than its size tells.
     let is_whole = |decimals: &usize| {
-        let scaled = step * 10_f64.powi(*decimals as i32);
+        let scaled = (0..*decimals).fold(step, |scaled, _| scaled * 10.0);
         (scaled - scaled.round()).abs() < 1e-6 * scaled.max(1.0)
     };
     match (0..12).find(is_whole) {
@@ -114,9 +114,10 @@ pub(crate) fn tick(value: f64, step: f64) -> String {
 /// As [`number`], without zeros at its end.
 pub(crate) fn short(value: f64) -> String {
     let text = number(value);
-    match text.contains('.') && !text.contains('e') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') && !text.contains('e') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 

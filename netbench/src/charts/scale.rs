@@ -27,8 +27,8 @@ impl Scale {
         let (low, high, step) = match kind {
             Kind::Linear => round_linear(low, high, ticks),
             Kind::Log => round_log(low, high),
-            // Unlike `clamp`, these take what is no number for the other.
-            Kind::Tail => (0.0, high.max(0.9).min(0.999_999), 1.0),
+            Kind::Tail if high.is_nan() => (0.0, 0.9, 1.0),
+            Kind::Tail => (0.0, high.clamp(0.9, 0.999_999), 1.0),
         };
         Self {
             kind,
@@ -79,10 +79,6 @@ impl Scale {
     /// Between two ticks, on a linear axis.
     pub(crate) fn step(&self) -> f64 {
         self.step
-    }
-
-    pub(crate) fn low(&self) -> f64 {
-        self.low
     }
 
     /// The figures that are written beside the axis.

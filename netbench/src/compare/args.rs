@@ -38,9 +38,10 @@ pub(crate) struct Compare {
 impl Compare {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let (before, after) = (Results::read(&self.before)?, Results::read(&self.after)?);
-        let metrics = match self.metric.is_empty() {
-            true => METRICS.iter().collect(),
-            false => self.metric,
+        let metrics = if self.metric.is_empty() {
+            METRICS.iter().collect()
+        } else {
+            self.metric
         };
         let comparison = Comparison::new(&before, &after, &metrics, self.threshold);
         if self.json {

@@ -111,9 +111,10 @@ fn lines(
             after,
             ratio: ratio.map(|ratio| ratio.value),
             interval: ratio.and_then(Ratio::interval),
-            verdict: match is_identical {
-                true => Verdict::Same,
-                false => Verdict::of(metric.better, before, after, threshold),
+            verdict: if is_identical {
+                Verdict::Same
+            } else {
+                Verdict::of(metric.better, before, after, threshold)
             },
         })
     };

@@ -1,5 +1,6 @@
 //! A comparison as a table on the terminal.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::{Comparison, Line, Verdict};
@@ -79,9 +80,9 @@ fn print_table(out: &mut impl Write, table: &[Vec<String>]) -> io::Result<()> {
         for (column, cell) in row.iter().enumerate() {
             let width = width(column);
             let between = if column == 0 { "" } else { "  " };
-            text += &match column {
-                0 | 1 | 6 => format!("{between}{cell:<width$}"),
-                _ => format!("{between}{cell:>width$}"),
+            let _ = match column {
+                0 | 1 | 6 => write!(text, "{between}{cell:<width$}"),
+                _ => write!(text, "{between}{cell:>width$}"),
             };
         }
         writeln!(out, "{}", text.trim_end())?;

@@ -48,7 +48,7 @@ impl Verdict {
 
     /// To or from 0 there is no ratio: what counts is whether the intervals are apart.
     fn of_zero(better: Better, before: Summary, after: Summary) -> Self {
-        if before.median == after.median && before.low == after.low && before.high == after.high {
+        if before == after {
             return Self::Same;
         }
         let are_apart = before.high < after.low || after.high < before.low;

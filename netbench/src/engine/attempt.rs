@@ -52,6 +52,10 @@ impl<'a> Attempt<'a> {
         }
     }
 
+    pub(super) fn has_first_byte(&self) -> bool {
+        self.has_first_byte.get()
+    }
+
     fn on_application_data(&self) {
         if !self.has_first_byte.replace(true) {
             self.phase.recorder.first_byte(self.label, self.took());
@@ -104,14 +108,16 @@ impl Observer for Attempt<'_> {
 pub(super) struct Live<'a> {
     phase: &'a Phase,
     pub(super) connection: Rc<dyn Connection>,
-    established: Cell<Option<Stats>>,
+    began: Instant,
+    established: Cell<Option<(Instant, Stats)>>,
 }
 
 impl<'a> Live<'a> {
-    pub(super) fn new(phase: &'a Phase, connection: Rc<dyn Connection>) -> Self {
+    pub(super) fn new(phase: &'a Phase, connection: Rc<dyn Connection>, began: Instant) -> Self {
         Self {
             phase,
             connection,
+            began,
             established: Cell::new(None),
         }
     }
@@ -122,7 +128,15 @@ impl<'a> Live<'a> {
 
     /// The handshake is complete: what passes from now on is data.
     pub(super) fn is_established(&self) {
-        self.established.set(Some(self.connection.stats()));
+        let now = (Instant::now(), self.connection.stats());
+        self.established.set(Some(now));
+    }
+
+    /// When the server has certainly seen that the handshake is complete: a handshake takes a round
+    /// trip and more.
+    pub(super) fn is_seen_at(&self) -> Option<Instant> {
+        let (at, _) = self.established.get()?;
+        Some(at + at.duration_since(self.began))
     }
 }
 
@@ -131,7 +145,8 @@ impl Drop for Live<'_> {
         // Without effect where it was closed before.
         self.connection.close(GIVEN_UP);
         let recorder = &self.phase.recorder;
-        recorder.traffic(self.established.get(), self.connection.stats());
+        let established = self.established.get().map(|(_, stats)| stats);
+        recorder.traffic(established, self.connection.stats());
     }
 }
 

@@ -22,6 +22,10 @@ thread_local! {
 }
 
 /// Has this thread wait with a timer of the kernel from now on, where it has one.
+#[expect(
+    deprecated,
+    reason = "the timer owns its descriptor for as long as it lives"
+)]
 pub(super) fn sharpen() -> io::Result<()> {
     let Some(timer) = os::Timer::new()? else {
         return Ok(());

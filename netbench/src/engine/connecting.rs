@@ -76,7 +76,7 @@ impl<'a> Connecting<'a> {
         let ended_well = outcome.is_ok();
         attempt.end(outcome);
         if let Some(live) = live.get().filter(|_| ended_well) {
-            self.making.close(live).await;
+            self.making.close(&attempt, live).await;
         } else {
             // What fails at once must not keep the rest of the process from its turn.
             tokio::task::yield_now().await;
@@ -97,8 +97,9 @@ impl<'a> Connecting<'a> {
         attempt: &Rc<Attempt<'a>>,
         live: &OnceCell<Live<'a>>,
     ) -> Result<(), Failed> {
+        let began = Instant::now();
         let connection = self.making.connect().await?;
-        let live = live.get_or_init(|| Live::new(self.making.phase, connection));
+        let live = live.get_or_init(|| Live::new(self.making.phase, connection, began));
         let session = self.making.session(attempt, live);
         let script = async {
             let frame = Frame::default();

@@ -3,10 +3,11 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::attempt::{Attempt, Live};
 use super::client::Client;
+use super::clock;
 use super::mismatch::mismatch;
 use super::phase::Phase;
 use super::plan::{Kind, opens};
@@ -96,8 +97,15 @@ impl<'a> Making<'a> {
     }
 
     /// Closes a connection that ended well.
-    pub(super) async fn close(&self, live: &Live<'_>) {
-        self.client.await_ticket(&*live.connection).await;
+    pub(super) async fn close(&self, attempt: &Attempt<'_>, live: &Live<'_>) {
+        if self.client.resumes() {
+            // The server sends tickets once it has seen the end of the handshake. With early data
+            // its first bytes may come before.
+            if self.client.sends_early() || !attempt.has_first_byte() {
+                clock::until(live.is_seen_at().unwrap_or_else(Instant::now)).await;
+            }
+            self.client.await_ticket(&*live.connection).await;
+        }
         live.connection.close(0);
         let _ = timeout(CLOSING, live.connection.closed()).await;
     }

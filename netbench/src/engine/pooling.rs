@@ -165,7 +165,7 @@ impl<'a> Pooling<'a> {
         let began = Instant::now();
         let connection = self.making.connect().await?;
         let attempt = Rc::new(Attempt::begin(phase, self.making.label, began));
-        let live = Live::new(phase, connection);
+        let live = Live::new(phase, connection, began);
         let session = self.making.session(&attempt, &live);
         let Kept {
             attempt,
@@ -192,7 +192,7 @@ impl<'a> Pooling<'a> {
 
     async fn close(&self, kept: Kept<'a>) -> Done<'a> {
         kept.attempt.end(Ok(()));
-        self.making.close(&kept.live).await;
+        self.making.close(&kept.attempt, &kept.live).await;
         Done::Closing
     }
 }

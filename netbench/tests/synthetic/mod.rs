@@ -2,6 +2,7 @@
 #![allow(
     dead_code,
     unreachable_pub,
+    clippy::needless_pass_by_value,
     reason = "each of those that include this file uses a part of it"
 )]
 

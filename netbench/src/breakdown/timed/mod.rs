@@ -11,7 +11,11 @@ use hybriq::tls::rustls::CryptoProvider;
 /// The same crypto, timed. For [`hybriq::tls::rustls::Client::with_crypto`] and the server's.
 pub(super) fn crypto(plain: CryptoProvider) -> CryptoProvider {
     CryptoProvider {
-        cipher_suites: plain.cipher_suites.iter().map(schedule::suite).collect(),
+        cipher_suites: plain
+            .cipher_suites
+            .into_iter()
+            .map(schedule::suite)
+            .collect(),
         kx_groups: plain.kx_groups.into_iter().map(groups::group).collect(),
         signature_verification_algorithms: signatures::algorithms(),
         secure_random: &schedule::Random,

@@ -15,9 +15,9 @@ use super::super::recorder::{Event, Operation, note, timed};
 static SUITES: Mutex<Vec<(CipherSuite, &'static Tls13CipherSuite)>> = Mutex::new(Vec::new());
 
 /// The timed form of a suite.
-pub(super) fn suite(plain: &SupportedCipherSuite) -> SupportedCipherSuite {
+pub(super) fn suite(plain: SupportedCipherSuite) -> SupportedCipherSuite {
     let Some(inner) = plain.tls13() else {
-        return *plain;
+        return plain;
     };
     let mut suites = SUITES.lock().unwrap_or_else(PoisonError::into_inner);
     let wanted = inner.common.suite;

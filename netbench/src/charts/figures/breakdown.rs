@@ -78,7 +78,7 @@ fn figure(
             title: "CPU time of one handshake".to_owned(),
             unit: "µs",
             parts: inks.chain([("the rest".to_owned(), Ink::Rest)]).collect(),
-            bars,
+            rows: bars,
         }),
     })
 }

@@ -56,7 +56,7 @@ pub(super) fn figure(matrix: &Matrix) -> Option<Figure> {
             title: "bytes of one connection".to_owned(),
             unit: "B",
             parts: PARTS.map(|(name, ink)| (name.to_owned(), ink)).into(),
-            bars,
+            rows: bars,
         }),
     })
 }

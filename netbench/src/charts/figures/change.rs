@@ -126,9 +126,12 @@ fn column(metric: &Metric, title: &str) -> Column {
 /// Parameters may be called anything; files may not.
 fn file_name(axis: &str) -> String {
     let letters = axis.chars().filter(char::is_ascii_graphic);
-    let plain = letters.map(|letter| match letter.is_ascii_alphanumeric() {
-        true => letter.to_ascii_lowercase(),
-        false => '-',
+    let plain = letters.map(|letter| {
+        if letter.is_ascii_alphanumeric() {
+            letter.to_ascii_lowercase()
+        } else {
+            '-'
+        }
     });
     plain.take(40).collect()
 }

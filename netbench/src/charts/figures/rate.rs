@@ -14,9 +14,7 @@ pub(crate) const PERCENTILES: [f64; 7] = [0.01, 0.10, 0.25, 0.50, 0.75, 0.90, 0.
 pub(super) fn figures(matrix: &Matrix) -> Vec<Figure> {
     let total = |counted: Counted| -> u64 {
         let samples = matrix.entries().flat_map(|(_, entry)| samples(entry));
-        samples
-            .map(|sample| counted(sample))
-            .fold(0, u64::saturating_add)
+        samples.map(counted).fold(0, u64::saturating_add)
     };
     let (connections, requests) = (total(|s| s.connections), total(|s| s.requests));
     let mut figures = Vec::new();
@@ -84,7 +82,7 @@ fn figure(matrix: &Matrix, id: &str, what: &str, counted: Counted) -> Option<Fig
 
 fn samples<'a>(entry: &'a Entry) -> impl Iterator<Item = &'a Sample> {
     let repetitions = entry.result.repetitions.iter();
-    repetitions.flat_map(|repetition| full_samples(repetition))
+    repetitions.flat_map(full_samples)
 }
 
 /// Without a last one that is too short to tell a rate.

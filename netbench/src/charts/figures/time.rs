@@ -61,7 +61,7 @@ pub(super) fn figure(matrix: &Matrix) -> Option<Figure> {
                 ("server CPU".to_owned(), Ink::Part(1)),
                 ("network and waiting".to_owned(), Ink::Rest),
             ],
-            bars,
+            rows: bars,
         }),
     })
 }

@@ -110,3 +110,36 @@ fn finding(results: &Results) -> Finding {
         ),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{finding, ours};
+    use crate::reproduce::Verdict;
+    use crate::reproduce::fixed::{cell, results, with_connections};
+    use crate::results::Results;
+
+    fn measured(short: (u64, f64), long: (u64, f64)) -> Results {
+        let cell = |limit, (connections, latency): (u64, f64)| {
+            let metrics: [(&str, &[f64]); 1] = [("request_p50_us", &[latency])];
+            let cell = cell("X25519MLKEM768", &[("idle_timeout", limit)], &metrics);
+            with_connections(cell, connections)
+        };
+        results(vec![cell(1000, short), cell(10_000, long)])
+    }
+
+    #[test]
+    fn connections_that_outlast_the_pause_are_fewer_and_faster() {
+        let verdict = |short, long| finding(&measured(short, long)).verdict;
+        assert_eq!(verdict((100, 20_300.0), (10, 5900.0)), Verdict::Agrees);
+        assert_eq!(verdict((100, 20_300.0), (60, 5900.0)), Verdict::Differs);
+        assert_eq!(verdict((100, 6000.0), (10, 5900.0)), Verdict::Differs);
+        assert_eq!(finding(&results(Vec::new())).verdict, Verdict::Unknown);
+    }
+
+    #[test]
+    fn limits_are_named_in_seconds() {
+        let table = ours(&measured((100, 20_300.0), (10, 5900.0)));
+        assert_eq!(table.rows[0].name, "1 s");
+        assert_eq!(table.rows[1].figures[0].parts().0, "10.0");
+    }
+}

@@ -163,3 +163,36 @@ fn finding(results: &Results) -> Finding {
         ),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{CLASSICAL, HYBRID, finding, ours};
+    use crate::reproduce::Verdict;
+    use crate::reproduce::fixed::{cell, results};
+
+    fn verdict(client_us: f64, bytes: f64, handshake_us: f64) -> Verdict {
+        let cell = |group, cpu: f64, bytes: f64| {
+            let metrics: [(&str, &[f64]); 5] = [
+                ("client_cpu_us", &[cpu]),
+                ("server_cpu_us", &[900.0]),
+                ("handshake_p50_us", &[handshake_us]),
+                ("handshake_bytes_to_server", &[1300.0 + bytes / 2.0]),
+                ("handshake_bytes_to_client", &[1300.0 + bytes / 2.0]),
+            ];
+            cell(group, &[], &metrics)
+        };
+        let cells = vec![cell(CLASSICAL, 800.0, 0.0), cell(HYBRID, client_us, bytes)];
+        let results = results(cells);
+        assert_eq!(ours(&results).rows.len(), 3);
+        finding(&results).verdict
+    }
+
+    #[test]
+    fn little_computing_much_network_and_the_bytes_of_a_hybrid_agree() {
+        assert_eq!(verdict(1050.0, 2356.0, 72_000.0), Verdict::Agrees);
+        assert_eq!(verdict(9000.0, 2356.0, 72_000.0), Verdict::Differs);
+        assert_eq!(verdict(1050.0, 1000.0, 72_000.0), Verdict::Differs);
+        assert_eq!(verdict(1050.0, 2356.0, 4000.0), Verdict::Differs);
+        assert_eq!(finding(&results(Vec::new())).verdict, Verdict::Unknown);
+    }
+}

@@ -14,6 +14,9 @@ mod breakdown;
 mod budget;
 mod document;
 mod experiments;
+mod figures;
+#[cfg(test)]
+mod fixed;
 mod hierarchy;
 mod idle_timeout;
 mod latency;

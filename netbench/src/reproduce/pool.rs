@@ -134,8 +134,34 @@ fn finding(results: &Results) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::SCENARIO;
+    use super::{SCENARIO, finding};
+    use crate::reproduce::Verdict;
+    use crate::reproduce::fixed::{cell, results};
     use crate::scenario::Template;
+
+    #[test]
+    fn the_second_connection_has_to_bring_most_of_the_gain() {
+        let found = |latencies: [f64; 3]| {
+            let cells = [1, 2, 8].into_iter().zip(latencies).map(|(size, latency)| {
+                cell(
+                    "X25519MLKEM768",
+                    &[("connections", size)],
+                    &[("request_p50_us", &[latency])],
+                )
+            });
+            finding(&results(cells.collect()))
+        };
+        let agrees = found([20_000.0, 6000.0, 5000.0]);
+        assert_eq!(agrees.verdict, Verdict::Agrees);
+        assert!(agrees.sentence.contains("93 %"), "{agrees:?}");
+        assert_eq!(found([20_000.0, 6000.0, 6100.0]).verdict, Verdict::Agrees);
+        assert_eq!(
+            found([20_000.0, 19_000.0, 5000.0]).verdict,
+            Verdict::Differs
+        );
+        assert_eq!(found([5000.0, 5000.0, 5000.0]).verdict, Verdict::Differs);
+        assert_eq!(finding(&results(Vec::new())).verdict, Verdict::Unknown);
+    }
 
     #[test]
     fn the_scenario_is_one() {

@@ -125,3 +125,49 @@ fn ours(results: &Results) -> Table {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{HYBRID, finding, ours};
+    use crate::reproduce::Verdict;
+    use crate::reproduce::fixed::{cell, results};
+    use crate::results::Results;
+
+    fn rates(classical: &[f64], hybrid: &[f64]) -> Results {
+        let metric = "connections_per_second";
+        results(vec![
+            cell("X25519", &[], &[(metric, classical)]),
+            cell(HYBRID, &[], &[(metric, hybrid)]),
+        ])
+    }
+
+    #[test]
+    fn ten_points_about_the_published_rate_agree() {
+        let verdict = |share: f64| {
+            let hybrid = [2000.0, 1000.0, 2000.0].map(|rate| rate * share);
+            finding(&rates(&[2000.0, 1000.0, 2000.0], &hybrid)).verdict
+        };
+        for (share, expected) in [
+            (0.92, Verdict::Agrees),
+            (0.83, Verdict::Agrees),
+            (1.01, Verdict::Agrees),
+            (0.81, Verdict::Differs),
+            (1.05, Verdict::Differs),
+        ] {
+            assert_eq!(verdict(share), expected, "{share}");
+        }
+    }
+
+    #[test]
+    fn the_sentence_has_both_figures_and_the_interval() {
+        let measured = rates(&[100.0, 100.0, 100.0], &[89.0, 90.0, 91.0]);
+        let sentence = finding(&measured).sentence;
+        assert!(
+            sentence.contains("90 %") && sentence.contains("92 %"),
+            "{sentence}"
+        );
+        assert!(sentence.contains("−10.0 % [−14.1, −5.9]"), "{sentence}");
+        assert_eq!(ours(&measured).rows.len(), 2);
+        assert_eq!(finding(&results(Vec::new())).verdict, Verdict::Unknown);
+    }
+}

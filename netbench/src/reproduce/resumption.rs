@@ -116,3 +116,38 @@ fn finding(results: &Results) -> Finding {
         ),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{CLASSICAL, HYBRID, finding};
+    use crate::axes::Resumption;
+    use crate::reproduce::Verdict;
+    use crate::reproduce::fixed::{cell, results};
+
+    fn verdict(resumed_us: [f64; 3], resumed_bytes: f64) -> Verdict {
+        let cell = |group, resumption, cpu: [f64; 3], bytes: f64| {
+            let metrics: [(&str, &[f64]); 2] = [
+                ("server_cpu_us", &cpu),
+                ("bytes_to_client", &[bytes, bytes, bytes]),
+            ];
+            let mut cell = cell(group, &[], &metrics);
+            cell.cell.resumption = resumption;
+            cell
+        };
+        let cells = vec![
+            cell(CLASSICAL, Resumption::Full, [300.0, 300.0, 300.0], 2000.0),
+            cell(HYBRID, Resumption::Full, [350.0, 350.0, 350.0], 3100.0),
+            cell(HYBRID, Resumption::Psk, resumed_us, resumed_bytes),
+        ];
+        finding(&results(cells)).verdict
+    }
+
+    #[test]
+    fn a_ticket_has_to_save_more_than_the_hybrid_costs() {
+        assert_eq!(verdict([250.0, 255.0, 260.0], 2500.0), Verdict::Agrees);
+        assert_eq!(verdict([320.0, 325.0, 330.0], 2500.0), Verdict::Differs);
+        assert_eq!(verdict([280.0, 305.0, 330.0], 2500.0), Verdict::Unclear);
+        assert_eq!(verdict([250.0, 255.0, 260.0], 3100.0), Verdict::Differs);
+        assert_eq!(finding(&results(Vec::new())).verdict, Verdict::Unknown);
+    }
+}

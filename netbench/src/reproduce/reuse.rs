@@ -239,8 +239,36 @@ fn at(sorted: &[f64], quantile: f64) -> Option<Summary> {
 
 #[cfg(test)]
 mod tests {
-    use super::{SCENARIO, at};
+    use super::{CLASSICAL, HYBRID, SCENARIO, at, finding};
+    use crate::reproduce::Verdict;
+    use crate::reproduce::fixed::{cell, results};
     use crate::scenario::Template;
+
+    #[test]
+    fn reuse_has_to_hide_the_cost() {
+        let verdict = |without: f64, with: f64| {
+            let cell = |group, requests, rate: f64| {
+                let rates = [rate, rate, rate];
+                cell(
+                    group,
+                    &[("requests", requests)],
+                    &[("requests_per_second", &rates)],
+                )
+            };
+            let cells = vec![
+                cell(CLASSICAL, 1, 100.0),
+                cell(HYBRID, 1, 100.0 + without),
+                cell(CLASSICAL, 100, 200.0),
+                cell(HYBRID, 100, 200.0 + 2.0 * with),
+            ];
+            finding(&results(cells), 100).verdict
+        };
+        assert_eq!(verdict(-2.3, -0.05), Verdict::Agrees);
+        assert_eq!(verdict(-8.0, 1.0), Verdict::Agrees);
+        assert_eq!(verdict(-15.0, 0.0), Verdict::Differs);
+        assert_eq!(verdict(-8.0, -8.0), Verdict::Differs);
+        assert_eq!(finding(&results(Vec::new()), 100).verdict, Verdict::Unknown);
+    }
 
     #[test]
     fn percentiles_are_the_nearest_rank() {

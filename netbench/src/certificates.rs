@@ -14,6 +14,10 @@ use crate::drivers::Certificates;
 /// The name clients ask for and verify, where the scenario names none.
 pub(crate) const SERVER_NAME: &str = "localhost";
 
+/// The names below it are for several kinds of connections, and for tickets. Right below
+/// `localhost` a wildcard would stand for a whole top-level domain, which clients refuse.
+pub(crate) const NAMES: &str = "netbench.localhost";
+
 /// Certificates as long chains as were asked for are verified by every stack.
 const LONGEST_CHAIN: u8 = 8;
 
@@ -83,7 +87,7 @@ fn authority(name: &str) -> CertificateParams {
 }
 
 fn leaf(purpose: ExtendedKeyUsagePurpose) -> Result<CertificateParams, Failure> {
-    let mut params = CertificateParams::new([SERVER_NAME.to_owned(), format!("*.{SERVER_NAME}")])?;
+    let mut params = CertificateParams::new([SERVER_NAME.to_owned(), format!("*.{NAMES}")])?;
     params.subject_alt_names.extend([
         SanType::IpAddress(Ipv4Addr::LOCALHOST.into()),
         SanType::IpAddress(Ipv6Addr::LOCALHOST.into()),

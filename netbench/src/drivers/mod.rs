@@ -4,6 +4,7 @@
 //! Everything runs on one thread, in a `LocalSet`: nothing here is `Send`.
 
 mod failures;
+mod framing;
 mod hybriq;
 mod list;
 #[cfg(feature = "quiche")]

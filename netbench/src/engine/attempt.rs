@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::observer::Observer;
 use super::phase::Phase;
 use super::recorder::Label;
+use super::tickets::Name;
 use crate::drivers::{Connection, Negotiated, Stats};
 use crate::outcome::{Failed, Kind};
 
@@ -110,15 +111,23 @@ pub(super) struct Live<'a> {
     pub(super) connection: Rc<dyn Connection>,
     began: Instant,
     established: Cell<Option<(Instant, Stats)>>,
+    /// Free for another one when this one has ended.
+    _name: Name<'a>,
 }
 
 impl<'a> Live<'a> {
-    pub(super) fn new(phase: &'a Phase, connection: Rc<dyn Connection>, began: Instant) -> Self {
+    pub(super) fn new(
+        phase: &'a Phase,
+        connection: Rc<dyn Connection>,
+        began: Instant,
+        name: Name<'a>,
+    ) -> Self {
         Self {
             phase,
             connection,
             began,
             established: Cell::new(None),
+            _name: name,
         }
     }
 

@@ -11,11 +11,13 @@ use super::phase::Phase;
 use super::plan::Plan;
 use super::process::Meter;
 use super::progress::Progressing;
+use super::tickets::Names;
 use super::{ClientSpec, FromClient, ToClient};
 use crate::Failure;
 use crate::drivers::{self, Connector, Driver, Traffic};
 use crate::outcome::Failed;
 use crate::results::Repetition;
+use crate::scenario::ClientOp;
 
 /// How often progress is told.
 const PROGRESS: Duration = Duration::from_millis(100);
@@ -38,6 +40,7 @@ pub(crate) async fn run(
 pub(super) struct Client {
     pub(super) spec: ClientSpec,
     pub(super) plan: Plan,
+    pub(super) names: Names,
     connectors: Vec<Box<dyn Connector>>,
 }
 
@@ -57,6 +60,7 @@ impl Client {
         Ok(Self {
             plan: Plan::new(&spec.scenario)?,
             spec,
+            names: Names::default(),
             connectors,
         })
     }
@@ -82,6 +86,8 @@ impl Client {
     async fn warm_up(&self, orders: &mut Orders) -> Result<FromClient, Failure> {
         let amount = self.spec.scenario.phases.warm_up;
         let phase = Phase::new(amount.connections);
+        let primed = self.prime(&phase, self.script()).await;
+        let phase = Phase::new(amount.connections);
         // Where scripts go on until the measurement ends, the warm-up has to end too.
         let limit = amount.time.or(self.spec.scenario.phases.measure);
         if amount.connections.is_some() || amount.time.is_some() {
@@ -92,7 +98,7 @@ impl Client {
             return Ok(stopped("in the warm-up"));
         }
         Ok(FromClient::Ready {
-            connections: phase.recorder.totals.connections.get(),
+            connections: primed + phase.recorder.totals.connections.get(),
         })
     }
 
@@ -102,6 +108,8 @@ impl Client {
         tell: &impl Fn(FromClient) -> io::Result<()>,
     ) -> Result<FromClient, Failure> {
         let limit = self.spec.scenario.phases.measure;
+        // Where there was no warm-up that did.
+        self.prime(&Phase::new(None), self.script()).await;
         let meter = Meter::start(self.traffic())?;
         let phase = Phase::new(None);
         let mut progress = Progressing::new(&phase, &meter, limit, self.connections(), tell);
@@ -127,11 +135,8 @@ impl Client {
         orders: &mut Orders,
         progress: &mut Progressing<'_>,
     ) -> Result<(), Failure> {
-        let Some(client) = self.spec.scenario.clients.get(self.spec.client) else {
-            return Ok(());
-        };
         // The budget of one task would have all connections wait for each other.
-        let ops = tokio::task::unconstrained(self.ops(&client.ops, phase));
+        let ops = tokio::task::unconstrained(self.ops(self.script(), phase));
         tokio::pin!(ops);
         let sample = Duration::from_millis(self.spec.sample_ms.max(SHORTEST_SAMPLE));
         let mut samples = ticks(phase.begin, sample);
@@ -160,6 +165,11 @@ impl Client {
                 _ = told.tick() => progress.tell()?,
             }
         }
+    }
+
+    fn script(&self) -> &[ClientOp] {
+        let client = self.spec.scenario.clients.get(self.spec.client);
+        client.map_or(&[], |client| &client.ops)
     }
 
     /// What passed the sockets so far.

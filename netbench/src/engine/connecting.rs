@@ -73,7 +73,11 @@ impl<'a> Connecting<'a> {
             .await
             .unwrap_or_else(|_| Err(self.timed_out(live.get())));
         self.failures.judge(&outcome, phase);
-        let ended_well = outcome.is_ok();
+        // One that was not resumed still has to leave a ticket to the next.
+        let ended_well = match &outcome {
+            Ok(()) => true,
+            Err(failed) => failed.kind == Kind::Mismatch,
+        };
         attempt.end(outcome);
         if let Some(live) = live.get().filter(|_| ended_well) {
             self.making.close(&attempt, live).await;
@@ -97,9 +101,8 @@ impl<'a> Connecting<'a> {
         attempt: &Rc<Attempt<'a>>,
         live: &OnceCell<Live<'a>>,
     ) -> Result<(), Failed> {
-        let began = Instant::now();
-        let connection = self.making.connect().await?;
-        let live = live.get_or_init(|| Live::new(self.making.phase, connection, began));
+        let made = self.making.make().await?;
+        let live = live.get_or_init(|| made);
         let session = self.making.session(attempt, live);
         let script = async {
             let frame = Frame::default();

@@ -52,10 +52,24 @@ impl<'a> Making<'a> {
         })
     }
 
-    /// Begins a connection.
-    pub(super) async fn connect(&self) -> Result<Rc<dyn Connection>, Failed> {
+    /// Begins a connection under that name.
+    pub(super) async fn connect(&self, name: &str) -> Result<Rc<dyn Connection>, Failed> {
         let (connector, server) = self.client.server(self.server)?;
-        connector.connect(server, &self.name).await
+        connector.connect(server, name).await
+    }
+
+    /// Makes a connection, unless it cannot be begun. With early data the handshake may be under
+    /// way still.
+    pub(super) async fn make(&self) -> Result<Live<'a>, Failed> {
+        let name = self.client.name(&self.name, self.server);
+        let began = Instant::now();
+        let connection = self.connect(name.as_str()).await?;
+        Ok(Live::new(self.phase, connection, began, name))
+    }
+
+    /// The server name that says what kind of connection it is.
+    pub(super) fn base_name(&self) -> &str {
+        &self.name
     }
 
     /// What the scripts of a connection share.

@@ -60,9 +60,6 @@ impl Client {
     async fn connect(&self, connect: &Connect, phase: &Phase) -> Result<(), Failed> {
         let wanted = Kind::of(&connect.ops, &connect.server_ops);
         let making = Making::new(self, phase, &wanted, connect.server, &connect.label)?;
-        let wanted = u64::from(connect.concurrency.max(1));
-        let wanted = connect.connections.map_or(wanted, |all| all.min(wanted));
-        self.prime(&making, wanted).await;
         Connecting {
             making,
             connect,
@@ -76,7 +73,6 @@ impl Client {
     async fn pool(&self, pool: &Pool, phase: &Phase) -> Result<(), Failed> {
         let wanted = Kind::of(&pool.ops, &[]);
         let making = Making::new(self, phase, &wanted, pool.server, &pool.label)?;
-        self.prime(&making, pool.connections.into()).await;
         Pooling {
             making,
             pool,

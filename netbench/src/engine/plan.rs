@@ -2,17 +2,15 @@
 //!
 //! Both are given the whole scenario, and both derive from it
 //! - the kinds of connections: those whose servers do different things. Where there is more than
-//!   one, a client asks for the server name `c0.localhost`, `c1.localhost`, …, in the order in which
-//!   the scenario has them; else for `localhost`.
+//!   one, a client asks for the server name `c0.netbench.localhost`, `c1.netbench.localhost`, …,
+//!   in the order in which the scenario has them; else for `localhost`.
 //! - on each kind, for each side, the different scripts for streams that the peer opens. Where
 //!   there is more than one, a stream begins with one byte that numbers its script; else with
 //!   nothing extra. Bidirectional and unidirectional streams count apart.
 
 use crate::Failure;
+use crate::certificates::{NAMES, SERVER_NAME};
 use crate::scenario::{ClientOp, Op, Scenario};
-
-/// The name clients ask for where a scenario has one kind of connection.
-const SERVER_NAME: &str = "localhost";
 
 /// As many scripts as one byte tells apart.
 const MOST_SCRIPTS: usize = 256;
@@ -92,7 +90,7 @@ impl Plan {
         let index = self.kinds.iter().position(|kind| kind == wanted)?;
         let name = match self.kinds.len() {
             1 => SERVER_NAME.to_owned(),
-            _ => format!("c{index}.{SERVER_NAME}"),
+            _ => format!("c{index}.{NAMES}"),
         };
         self.kinds.get(index).map(|kind| (kind, name))
     }
@@ -102,11 +100,20 @@ impl Plan {
         if let [only] = self.kinds.as_slice() {
             return Some(only);
         }
-        let (index, domain) = name?.strip_prefix('c')?.split_once('.')?;
-        if domain != SERVER_NAME {
+        let (label, domain) = name?.strip_prefix('c')?.split_once('.')?;
+        if domain != NAMES {
             return None;
         }
+        let index = label.split_once('-').map_or(label, |(index, _)| index);
         self.kinds.get(index.parse::<usize>().ok()?)
+    }
+}
+
+/// One of several names for the same, that a ticket is kept for.
+pub(super) fn with_ticket(name: &str, number: u64) -> String {
+    match name.split_once('.') {
+        Some((label, domain)) => format!("{label}-t{number}.{domain}"),
+        None => format!("t{number}.{NAMES}"),
     }
 }
 
@@ -219,7 +226,7 @@ pub(super) fn opens(ops: &[Op]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arriving, Kind, Plan, opens, prefix};
+    use super::{Arriving, Kind, Plan, opens, prefix, with_ticket};
     use crate::scenario::{Op, Scenario};
 
     fn ops(text: &str) -> Vec<Op> {
@@ -288,12 +295,17 @@ mod tests {
         let plan = Plan::new(&scenario(&[one, same, other])).unwrap();
         let wanted = Kind::of(&ops(other), &[]);
         let (kind, name) = plan.kind(&wanted).unwrap();
-        assert_eq!(name, "c1.localhost");
+        assert_eq!(name, "c1.netbench.localhost");
         assert_eq!(plan.kind_by_name(Some(&name)), Some(kind));
+        assert_eq!(with_ticket(&name, 7), "c1-t7.netbench.localhost");
+        assert_eq!(
+            plan.kind_by_name(Some("c1-t7.netbench.localhost")),
+            Some(kind)
+        );
         for unknown in [
             None,
             Some("localhost"),
-            Some("c2.localhost"),
+            Some("c2.netbench.localhost"),
             Some("c1.net"),
         ] {
             assert_eq!(plan.kind_by_name(unknown), None);

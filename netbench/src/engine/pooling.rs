@@ -163,9 +163,8 @@ impl<'a> Pooling<'a> {
         }
         let phase = self.making.phase;
         let began = Instant::now();
-        let connection = self.making.connect().await?;
+        let live = self.making.make().await?;
         let attempt = Rc::new(Attempt::begin(phase, self.making.label, began));
-        let live = Live::new(phase, connection, began);
         let session = self.making.session(&attempt, &live);
         let Kept {
             attempt,

@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use super::matrix::Planned;
 use super::{Place, Request};
 use crate::axes::{Axes, Cell, Certificate};
-use crate::drivers::{Certificates, Transport};
+use crate::drivers::{Certificates, Streams, Transport};
 use crate::scenario::Scenario;
 use crate::{Failure, certificates};
 
@@ -41,6 +41,7 @@ pub(super) fn transport(given: &Transport, scenario: &Scenario) -> Transport {
     Transport {
         idle_timeout_ms: given.idle_timeout_ms.or(idle_timeout),
         max_streams: given.max_streams.or(own.max_streams),
+        streams: Streams::of(scenario),
         ..given.clone()
     }
 }

@@ -4,6 +4,7 @@
 mod close;
 mod handshake;
 mod listen;
+mod one_stream;
 mod size;
 mod stats;
 mod streams;

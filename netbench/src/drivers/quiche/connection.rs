@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::line::{BIDI, Line, UNI};
 use super::stream;
-use crate::drivers::{Answer, Connection, Negotiated, Reader, Stats, Traffic, Writer};
+use crate::drivers::{Answer, Connection, Negotiated, Reader, Stats, Writer};
 use crate::outcome::{Failed, Kind};
 
 /// BoringSSL's `ssl_early_data_accepted`.
@@ -145,19 +145,17 @@ impl Connection for Opened {
     fn stats(&self) -> Stats {
         let quic = self.line.quic.borrow();
         let stats = quic.stats();
-        let (sent_datagrams, received_datagrams) = self.line.datagrams.get();
         let timeouts = quic.path_stats().map(|path| path.total_pto_count as u64);
         Stats {
-            traffic: Some(Traffic {
-                sent_datagrams,
-                sent_bytes: stats.sent_bytes,
-                received_datagrams,
-                received_bytes: stats.recv_bytes,
-            }),
+            traffic: Some(self.line.traffic.get()),
             packets_sent: stats.sent as u64,
             packets_lost: stats.lost as u64,
             timeouts: timeouts.sum(),
         }
+    }
+
+    fn server_name(&self) -> Option<String> {
+        self.line.quic.borrow().server_name().map(str::to_owned)
     }
 
     fn has_ticket(&self) -> bool {

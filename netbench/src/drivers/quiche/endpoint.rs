@@ -201,12 +201,7 @@ impl Endpoint {
     }
 
     fn count(&self, sent: usize, received: usize) {
-        let mut traffic = self.traffic.get();
-        traffic.sent_bytes += sent as u64;
-        traffic.sent_datagrams += u64::from(sent > 0);
-        traffic.received_bytes += received as u64;
-        traffic.received_datagrams += u64::from(received > 0);
-        self.traffic.set(traffic);
+        self.traffic.set(self.traffic.get().with(sent, received));
     }
 
     /// Brings a connection's timer up to date, and lets go of one that is over.
@@ -299,7 +294,7 @@ impl Pump {
             let Ok((len, info)) = sent else {
                 return false;
             };
-            line.count(1, 0);
+            line.count(len, 0);
             self.endpoint.count(len, 0);
             let datagram = &self.buffer[..len];
             match self.endpoint.socket.try_send_to(datagram, info.to) {

@@ -11,7 +11,7 @@ use quiche::ConnectionId;
 
 use super::endpoint::Endpoint;
 use crate::drivers::wakers::Wakers;
-use crate::drivers::{Role, failures};
+use crate::drivers::{Role, Traffic, failures};
 use crate::outcome::{Failed, Kind};
 
 /// One connection, as its endpoint and its users share it.
@@ -23,7 +23,7 @@ pub(super) struct Line {
     users: Arc<Wakers>,
     endpoint: Rc<Endpoint>,
     number: u64,
-    pub(super) datagrams: Cell<(u64, u64)>,
+    pub(super) traffic: Cell<Traffic>,
     /// The id that the client chose before it knew one.
     chosen: RefCell<Option<ConnectionId<'static>>>,
     /// The next streams of either end: bidirectional, unidirectional.
@@ -54,7 +54,7 @@ impl Line {
             users: Arc::default(),
             endpoint,
             number,
-            datagrams: Cell::default(),
+            traffic: Cell::default(),
             chosen: RefCell::default(),
             opened: [Cell::new(ours), Cell::new(ours + 2)],
             accepted: [Cell::new(theirs), Cell::new(theirs + 2)],
@@ -73,16 +73,15 @@ impl Line {
     }
 
     pub(super) fn receive(&self, datagram: &mut [u8], from: SocketAddr, to: SocketAddr) {
-        self.count(0, 1);
+        self.count(0, datagram.len());
         let info = quiche::RecvInfo { from, to };
         // What is wrong with it is found in the connection's error.
         let _ = self.quic.borrow_mut().recv(datagram, info);
     }
 
-    pub(super) fn count(&self, sent: u64, received: u64) {
-        let (all_sent, all_received) = self.datagrams.get();
-        self.datagrams
-            .set((all_sent + sent, all_received + received));
+    /// Counts what passed the socket. quiche leaves out what it cannot read, and some padding.
+    pub(super) fn count(&self, sent: usize, received: usize) {
+        self.traffic.set(self.traffic.get().with(sent, received));
     }
 
     /// Has those look again who may be able to go on.

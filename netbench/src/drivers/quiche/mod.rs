@@ -11,8 +11,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use super::{
-    Accepting, Answer, Connection, Connector, Driver, Listener, Role, Setup, Traffic, Transport,
-    udp,
+    Accepting, Answer, Connection, Connector, Driver, Listener, Role, Setup, Traffic, udp,
 };
 use crate::Failure;
 use crate::axes::{Cell, Resumption};
@@ -38,6 +37,10 @@ impl Driver for Quiche {
 
     fn congestion(&self) -> String {
         "cubic".to_owned()
+    }
+
+    fn controllers(&self) -> &'static [&'static str] {
+        &["new-reno", "cubic", "bbr"]
     }
 
     fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure> {
@@ -152,5 +155,17 @@ impl Connector for Client {
 impl Drop for Client {
     fn drop(&mut self) {
         self.endpoint.stop();
+    }
+}
+
+impl Traffic {
+    /// With one more datagram of that length, sent or received; 0: none.
+    fn with(self, sent: usize, received: usize) -> Self {
+        Self {
+            sent_datagrams: self.sent_datagrams + u64::from(sent > 0),
+            sent_bytes: self.sent_bytes + sent as u64,
+            received_datagrams: self.received_datagrams + u64::from(received > 0),
+            received_bytes: self.received_bytes + received as u64,
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! BoringSSL as a cell wants it.
 
-use boring::pkey::PKey;
+use boring::pkey::{PKey, Private};
 use boring::ssl::{SslContextBuilder, SslMethod, SslOptions, SslSignatureAlgorithm, SslVerifyMode};
 use boring::x509::X509;
 use boring::x509::store::X509StoreBuilder;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject as _;
 
 use crate::Failure;
 use crate::axes::{Cell, Certificate, Resumption};
@@ -122,9 +124,27 @@ fn show(tls: &mut SslContextBuilder, chain: &str, key: &str) -> Result<(), Failu
     for issuer in chain {
         tls.add_extra_chain_cert(issuer)?;
     }
-    let key = PKey::private_key_from_pem(key.as_bytes())?;
+    let key = private_key(key)?;
     tls.set_private_key(&*key)?;
     Ok(())
+}
+
+/// BoringSSL does not read an Ed25519 key that its public key comes with (RFC 5958 §2), so that is
+/// left out.
+fn private_key(pem: &str) -> Result<PKey<Private>, Failure> {
+    const HEADER: [u8; 16] = [
+        0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04,
+        0x20,
+    ];
+    let der = PrivateKeyDer::from_pem_slice(pem.as_bytes())?;
+    let der = der.secret_der();
+    // What follows the two lengths and the version is the same in both forms.
+    Ok(match der.get(5..48) {
+        Some(rest) if rest.starts_with(&HEADER[5..]) => {
+            PKey::private_key_from_der(&[&HEADER[..5], rest].concat())?
+        }
+        _ => PKey::private_key_from_der(der)?,
+    })
 }
 
 fn trust(tls: &mut SslContextBuilder, roots: &str) -> Result<(), Failure> {

@@ -114,6 +114,10 @@ impl Connection for Raw {
         self.session.stats()
     }
 
+    fn server_name(&self) -> Option<String> {
+        self.session.server_name()
+    }
+
     fn has_ticket(&self) -> bool {
         self.session.has_ticket()
     }

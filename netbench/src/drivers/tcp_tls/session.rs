@@ -74,6 +74,13 @@ impl Session {
         self.counters.stats()
     }
 
+    pub(super) fn server_name(&self) -> Option<String> {
+        match self.tls.0.borrow().session() {
+            Connection::Client(_) => None,
+            Connection::Server(server) => server.server_name().map(str::to_owned),
+        }
+    }
+
     pub(super) fn has_ticket(&self) -> bool {
         let watch = self.watched.as_ref();
         watch.is_none_or(|(watch, _)| watch.has_ticket())

@@ -1,7 +1,7 @@
 //! A stack in memory, on virtual time: every delay and failure is as the test says.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -55,7 +55,8 @@ pub(super) struct State {
     /// All bytes that were written to streams.
     pub(super) written: RefCell<Vec<u8>>,
     datagrams: Cell<u64>,
-    tickets: Cell<u64>,
+    /// By the server name.
+    tickets: RefCell<HashMap<String, u64>>,
     listener: RefCell<Option<UnboundedSender<Rc<End>>>>,
 }
 
@@ -152,7 +153,11 @@ impl Connector for FakeConnector {
             let began = self.network.begin.elapsed();
             state.log.borrow_mut().push((began, name.to_owned()));
             let open = Open::new(&self.network);
-            let has_ticket = state.tickets.get() > 0;
+            let has_ticket = {
+                let mut tickets = state.tickets.borrow_mut();
+                let count = tickets.entry(name.to_owned()).or_default();
+                std::mem::replace(count, count.saturating_sub(1)) > 0
+            };
             match (self.network.handshake)(number) {
                 Handshake::Takes(time) => {
                     sleep_until(self.network.arrival(time)).await;
@@ -160,7 +165,6 @@ impl Connector for FakeConnector {
                 Handshake::Fails(kind) => return Err(Failed::new(kind, "as the test says")),
                 Handshake::Never => std::future::pending().await,
             }
-            state.tickets.set(state.tickets.get().saturating_sub(1));
             let resumed = self.cell.resumption != Resumption::Full && has_ticket;
             let link = Rc::new(Link {
                 network: Rc::clone(&self.network),
@@ -184,9 +188,11 @@ impl Connector for FakeConnector {
             if let Some(listener) = &*state.listener.borrow() {
                 let _ = listener.send(end(1, None));
             }
-            state
+            *state
                 .tickets
-                .set(state.tickets.get() + self.network.tickets_each);
+                .borrow_mut()
+                .entry(name.to_owned())
+                .or_default() += self.network.tickets_each;
             Ok(end(0, Some(open)) as Rc<dyn Connection>)
         })
     }
@@ -395,7 +401,13 @@ impl Connection for End {
     }
 
     fn has_ticket(&self) -> bool {
-        self.link.network.state.tickets.get() > 0
+        self.link
+            .network
+            .state
+            .tickets
+            .borrow()
+            .get(&self.link.name)
+            .is_some_and(|count| *count > 0)
     }
 
     fn close(&self, code: u64) {

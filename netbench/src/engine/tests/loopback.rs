@@ -115,3 +115,20 @@ fn streams_of_the_server_and_datagrams_reach_the_client() {
     assert_eq!(played.kind().datagrams_lost, 0);
     assert_eq!(played.server.first_error, None);
 }
+
+#[test]
+fn several_kinds_of_connections_are_told_apart() {
+    let connect = |bytes: u32| {
+        format!(
+            r#"{{"connect": {{"label": "{bytes}", "connections": 3, "ops": [
+                {{"open_bidi": {{"peer": ["receive_all", {{"send": {bytes}}}]}}}}, "finish", {{"receive": {bytes}}}]}}}}"#
+        )
+    };
+    let ops = format!(r#"[{{"scope": [[{}], [{}]]}}]"#, connect(10), connect(20));
+    let played = play_real(Cell::default(), "{}", &ops);
+    for (label, bytes) in [("10", 30), ("20", 60)] {
+        let kind = &played.client.kinds[label];
+        assert_eq!(kind.outcomes.get("ok"), Some(&3), "{:?}", kind.details);
+        assert_eq!(kind.stream_bytes_received, bytes);
+    }
+}

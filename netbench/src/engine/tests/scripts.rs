@@ -228,7 +228,10 @@ fn several_kinds_of_connections_are_told_apart_by_their_server_names() {
     assert_eq!(played.client.kinds["20"].stream_bytes_received, 20);
     let log = network.state.log.borrow();
     let names: Vec<_> = log.iter().map(|(_, name)| name.as_str()).collect();
-    assert_eq!(names, ["c0.localhost", "c1.localhost", "c0.localhost"]);
+    assert_eq!(
+        names,
+        ["c0", "c1", "c0"].map(|label| format!("{label}.netbench.localhost"))
+    );
 }
 
 #[test]

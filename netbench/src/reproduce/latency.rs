@@ -48,7 +48,7 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
         notes: vec![
             format!(
                 "{} of {} connections for each group, in turn, {concurrency} at a time, over an \
-                 emulated link with a round trip of 70 ms ({LINK}).",
+                 emulated link with a round trip of 70 ms.",
                 repetitions_of(&results),
                 connections(&results)
             ),

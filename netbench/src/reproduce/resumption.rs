@@ -1,12 +1,12 @@
 //! Experiment 4, part three: what session resumption saves.
 
 use super::measure::repetitions as repetitions_of;
-use super::measure::{change, connections, figure, measure, percent, ratio};
+use super::measure::{change, connections, figure, measure, paired, percent};
 use super::section::{Figure, Finding, Section, Source, Table, Verdict};
 use super::{Budget, experiments::Experiment};
 use crate::Failure;
 use crate::axes::Resumption;
-use crate::results::{CellResult, Results};
+use crate::results::{CellResult, Repetition, Results};
 use crate::scenario::Template;
 
 const CLASSICAL: &str = "X25519";
@@ -33,16 +33,19 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
         ],
         ours: vec![ours(&results)],
         finding: finding(&results),
-        rule: "It agrees where a ticket saves the bytes of the certificate, and the server spends less \
-               CPU on a resumed hybrid connection than on a full classical one: it saves more than \
-               the hybrid costs."
+        rule: "It agrees where both ends together spend less CPU time on a resumed hybrid connection \
+               than on a full one, and than on a full classical one: a ticket saves more than the \
+               hybrid costs."
             .to_owned(),
         notes: vec![format!(
             "{} of {} connections for each row, in turn, one after the other; a resumed handshake has a key exchange of its own (psk_dhe_ke), so \
              that the hybrid protects it too.",
             repetitions_of(&results),
             connections(&results)
-        )],
+        ),
+        "Bytes do not show the certificate that is left out: QUIC pads the server's first datagram, \
+         which has room for a chain of ECDSA, and a server that gives out tickets sends one."
+            .to_owned()],
         problems: results.problems.clone(),
         results: Some(Box::new(results)),
         ..Section::begin(experiment)
@@ -93,28 +96,27 @@ fn finding(results: &Results) -> Finding {
     let full = of(results, HYBRID, Resumption::Full);
     let resumed = of(results, HYBRID, Resumption::Psk);
     let classical = of(results, CLASSICAL, Resumption::Full);
-    let cpu = |one, base| Some(change(ratio(one, base, "server_cpu_us")?));
+    let cpu = |one, base| Some(change(paired(one, base, computing)?));
     let (Some(saved), Some(against)) = (cpu(resumed, full), cpu(resumed, classical)) else {
         return Finding::unknown("CPU time is missing");
     };
-    let bytes = |cell| figure(cell, "bytes_to_client").map(|bytes| bytes.median);
-    let (Some(before), Some(after)) = (bytes(full), bytes(resumed)) else {
-        return Finding::unknown("bytes are missing");
-    };
     let below_zero = |change| Verdict::within(change, f64::NEG_INFINITY, 0.0);
-    let verdict = below_zero(saved)
-        .and(below_zero(against))
-        .and(Verdict::of(after < before));
     Finding::judged(
-        verdict,
+        below_zero(saved).and(below_zero(against)),
         format!(
-            "With a ticket a hybrid connection changes the server's CPU by {} of a full handshake, \
-             and by {} of a classical full handshake; {:.0} bytes fewer go to the client.",
+            "With a ticket both ends' CPU time of a hybrid connection changes by {} of a full \
+             handshake's, and by {} of a classical full handshake's.",
             percent(saved),
-            percent(against),
-            before - after
+            percent(against)
         ),
     )
+}
+
+/// How many times the computing of the other it is, of both ends.
+fn computing(one: &Repetition, base: &Repetition) -> Option<f64> {
+    let cpu =
+        |of: &Repetition| Some(of.metrics.get("server_cpu_us")? + of.metrics.get("client_cpu_us")?);
+    Some(cpu(one)? / cpu(base)?)
 }
 
 #[cfg(test)]
@@ -124,30 +126,26 @@ mod tests {
     use crate::reproduce::Verdict;
     use crate::reproduce::fixed::{cell, results};
 
-    fn verdict(resumed_us: [f64; 3], resumed_bytes: f64) -> Verdict {
-        let cell = |group, resumption, cpu: [f64; 3], bytes: f64| {
-            let metrics: [(&str, &[f64]); 2] = [
-                ("server_cpu_us", &cpu),
-                ("bytes_to_client", &[bytes, bytes, bytes]),
-            ];
+    fn verdict(resumed_us: [f64; 3]) -> Verdict {
+        let cell = |group, resumption, cpu: [f64; 3]| {
+            let metrics: [(&str, &[f64]); 2] = [("server_cpu_us", &cpu), ("client_cpu_us", &cpu)];
             let mut cell = cell(group, &[], &metrics);
             cell.cell.resumption = resumption;
             cell
         };
         let cells = vec![
-            cell(CLASSICAL, Resumption::Full, [300.0, 300.0, 300.0], 2000.0),
-            cell(HYBRID, Resumption::Full, [350.0, 350.0, 350.0], 3100.0),
-            cell(HYBRID, Resumption::Psk, resumed_us, resumed_bytes),
+            cell(CLASSICAL, Resumption::Full, [300.0, 300.0, 300.0]),
+            cell(HYBRID, Resumption::Full, [350.0, 350.0, 350.0]),
+            cell(HYBRID, Resumption::Psk, resumed_us),
         ];
         finding(&results(cells)).verdict
     }
 
     #[test]
     fn a_ticket_has_to_save_more_than_the_hybrid_costs() {
-        assert_eq!(verdict([250.0, 255.0, 260.0], 2500.0), Verdict::Agrees);
-        assert_eq!(verdict([320.0, 325.0, 330.0], 2500.0), Verdict::Differs);
-        assert_eq!(verdict([280.0, 305.0, 330.0], 2500.0), Verdict::Unclear);
-        assert_eq!(verdict([250.0, 255.0, 260.0], 3100.0), Verdict::Differs);
+        assert_eq!(verdict([250.0, 255.0, 260.0]), Verdict::Agrees);
+        assert_eq!(verdict([320.0, 325.0, 330.0]), Verdict::Differs);
+        assert_eq!(verdict([280.0, 305.0, 330.0]), Verdict::Unclear);
         assert_eq!(finding(&results(Vec::new())).verdict, Verdict::Unknown);
     }
 }

@@ -292,7 +292,7 @@ fn grouped(number: &str) -> String {
         }
         text.push(character);
     }
-    text
+    text.replace('-', "−")
 }
 
 #[cfg(test)]
@@ -332,7 +332,7 @@ mod tests {
         let text = |figure: Figure| figure.parts().0;
         assert_eq!(text(Figure::Number(54367.0)), "54,367");
         assert_eq!(text(Figure::Number(108.7)), "108.7");
-        assert_eq!(text(Figure::Number(-1_234_567.25)), "-1,234,567.25");
+        assert_eq!(text(Figure::Number(-1_234_567.25)), "−1,234,567.25");
         let summary = Summary {
             median: 1234.56,
             low: 99.96,

@@ -149,7 +149,9 @@ impl Client {
             tokio::select! {
                 biased;
                 // Before the scripts: what could begin at that very moment does not.
-                () = at(limit.map(|limit| phase.begin + limit)), if drained.is_none() => phase.stop(),
+                () = at(limit.map(|limit| phase.begin + limit)), if drained.is_none() => {
+                    phase.stop_as_of(limit.map_or_else(Instant::now, |limit| phase.begin + limit));
+                }
                 outcome = &mut ops => {
                     phase.done();
                     return outcome.map_err(Into::into);

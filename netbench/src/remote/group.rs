@@ -104,7 +104,7 @@ impl Group {
                 Some(Event::Say(client, _)) => self.refuse(client, "the client spoke out of turn"),
                 Some(Event::Leave(client)) => self.leave(client),
                 None => return Ok(false),
-            };
+            }
             if self.barrier.is_empty() {
                 return Ok(false);
             }

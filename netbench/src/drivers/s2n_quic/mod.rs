@@ -50,13 +50,10 @@ impl Driver for S2nQuic {
     }
 
     fn listen(&self, setup: &Setup, address: SocketAddr) -> Result<Box<dyn Listener>, Failure> {
-        match setup.cell.provider.as_str() {
-            "s2n-tls" => listen(tls::s2n_server(setup)?, setup, address),
-            _ => {
-                let config = rustls_config::server(setup, 0)?;
-                let tls = s2n_quic::provider::tls::rustls::Server::from(config);
-                listen(tls, setup, address)
-            }
+        if setup.cell.provider.as_str() == "s2n-tls" { listen(tls::s2n_server(setup)?, setup, address) } else {
+            let config = rustls_config::server(setup, 0)?;
+            let tls = s2n_quic::provider::tls::rustls::Server::from(config);
+            listen(tls, setup, address)
         }
     }
 

@@ -36,13 +36,11 @@ mod member;
 mod protocol;
 mod server;
 mod session;
-#[cfg(test)]
-mod tests;
 mod token;
 
 pub(crate) use address::Target;
 pub(crate) use args::RemoteArgs;
 pub(crate) use client::{ClientArgs, ClientError};
 pub(crate) use server::{ServerArgs, serve};
-pub(crate) use session::{Fleet, Remote, Started};
+pub(crate) use session::{Fleet, Remote};
 pub(crate) use token::Token;

@@ -175,7 +175,7 @@ pub(crate) fn failed(error: &rustls::Error) -> Failed {
         rustls::Error::PeerIncompatible(_) => AlertDescription::HandshakeFailure,
         rustls::Error::PeerMisbehaved(_) => AlertDescription::IllegalParameter,
         rustls::Error::NoCertificatesPresented => AlertDescription::CertificateRequired,
-        rustls::Error::InvalidMessage(reason) => reason.clone().into(),
+        rustls::Error::InvalidMessage(reason) => (*reason).into(),
         error => return Failed::new(Kind::Other, error),
     };
     failures::alert(alert.into(), error)

@@ -1,7 +1,9 @@
 //! The client process: warms up, measures, and reports.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -149,7 +151,9 @@ impl Client {
             tokio::select! {
                 biased;
                 // Before the scripts: what could begin at that very moment does not.
-                () = at(limit.map(|limit| phase.begin + limit)), if drained.is_none() => phase.stop(),
+                () = at(limit.map(|limit| phase.begin + limit)), if drained.is_none() => {
+                    phase.stop_as_of(limit.map_or_else(Instant::now, |limit| phase.begin + limit));
+                }
                 outcome = &mut ops => {
                     phase.done();
                     return outcome.map_err(Into::into);
@@ -207,9 +211,17 @@ fn ticks(begin: Instant, period: Duration) -> tokio::time::Interval {
     ticks
 }
 
+/// Waits until then. Timers of the runtime go off up to a millisecond late: whoever looks before
+/// that learns it all the same.
 async fn at(time: Option<Instant>) {
-    match time {
-        Some(time) => sleep_until(time).await,
-        None => std::future::pending().await,
-    }
+    let Some(time) = time else {
+        return std::future::pending().await;
+    };
+    let sleep = sleep_until(time);
+    tokio::pin!(sleep);
+    poll_fn(|cx| match Instant::now() >= time {
+        true => Poll::Ready(()),
+        false => sleep.as_mut().poll(cx),
+    })
+    .await;
 }

@@ -88,9 +88,10 @@ impl<'a> Connecting<'a> {
     }
 
     fn timed_out(&self, live: Option<&Live<'_>>) -> Failed {
-        let what = match live.is_some_and(Live::was_established) {
-            false => "the handshake was not complete",
-            true => "the script was not done",
+        let what = if live.is_some_and(Live::was_established) {
+            "the script was not done"
+        } else {
+            "the handshake was not complete"
         };
         let after = self.connect.timeout;
         Failed::new(Kind::Timeout, format_args!("{what} after {after:?}"))

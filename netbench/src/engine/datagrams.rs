@@ -102,10 +102,10 @@ impl Session<'_> {
             turns.advance();
             self.send_one(what, intended).await?;
         }
-        match what.echo {
-            true => self.await_echoes().await,
-            false => Ok(()),
+        if what.echo {
+            self.await_echoes().await?;
         }
+        Ok(())
     }
 
     async fn send_one(&self, what: &scenario::Datagrams, intended: Instant) -> Result<(), Failed> {

@@ -18,10 +18,8 @@ pub(super) fn mismatch(cell: &Cell, negotiated: &Negotiated) -> Option<Failed> {
             negotiated.suite, cell.suite
         )
     } else if negotiated.hello_retry == Some(!cell.hello_retry) {
-        match cell.hello_retry {
-            true => "the server sent no HelloRetryRequest".to_owned(),
-            false => "the server sent a HelloRetryRequest".to_owned(),
-        }
+        let article = if cell.hello_retry { "no" } else { "a" };
+        format!("the server sent {article} HelloRetryRequest")
     } else if negotiated.resumed == Some(cell.resumption == Resumption::Full) {
         match cell.resumption {
             Resumption::Full => "the session was resumed".to_owned(),

@@ -51,8 +51,14 @@ impl Phase {
 
     /// Has nothing new begin from now on.
     pub(super) fn stop(&self) {
+        self.stop_as_of(Instant::now());
+    }
+
+    /// The same, for what should have happened before then. Whoever notices that the time is over
+    /// notices it late, and nobody is to be blamed for not having begun something in between.
+    pub(super) fn stop_as_of(&self, end: Instant) {
         if self.stopped.get().is_none() {
-            self.stopped.set(Some(Instant::now()));
+            self.stopped.set(Some(end));
             self.stop.notify_waiters();
         }
     }

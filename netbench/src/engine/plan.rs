@@ -150,9 +150,10 @@ impl Kind {
         for op in ops {
             match op {
                 Op::Datagrams(datagrams) => {
-                    let (there, back) = match datagrams.echo {
-                        true => (Arriving::Echo, Arriving::Read),
-                        false => (Arriving::Read, Arriving::Never),
+                    let (there, back) = if datagrams.echo {
+                        (Arriving::Echo, Arriving::Read)
+                    } else {
+                        (Arriving::Read, Arriving::Never)
                     };
                     peer.datagrams = peer.datagrams.max(there);
                     own.datagrams = own.datagrams.max(back);

@@ -44,7 +44,7 @@ struct Kept<'a> {
 type Running<'b, 'a> = FuturesUnordered<LocalBoxFuture<'b, Done<'a>>>;
 
 enum Done<'a> {
-    Request(Option<Kept<'a>>),
+    Request(Option<Box<Kept<'a>>>),
     Closing,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Pooling<'a> {
                 biased;
                 Some(done) = running.next() => if let Done::Request(kept) = done {
                     busy -= 1;
-                    free.extend(kept);
+                    free.extend(kept.map(|kept| *kept));
                 },
                 () = self.is_over(free.first()) => {
                     running.push(Box::pin(self.close(free.remove(0))));
@@ -128,7 +128,7 @@ impl<'a> Pooling<'a> {
             (Ok(()), Some(mut kept)) => {
                 kept.attempt.request(&self.pool.label, due.elapsed());
                 kept.used = Instant::now();
-                Some(kept)
+                Some(Box::new(kept))
             }
             (Err(failed), Some(kept)) => {
                 kept.attempt.end(Err(failed));

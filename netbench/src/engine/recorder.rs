@@ -139,13 +139,12 @@ impl Recorder {
         self.totals.requests.set(self.totals.requests.get() + 1);
         self.with(label, |kind| {
             let requests = &mut kind.result.requests;
-            match requests.get_mut(name) {
-                Some(histogram) => histogram.record(took),
-                None => {
-                    let mut histogram = Histogram::default();
-                    histogram.record(took);
-                    requests.insert(name.to_owned(), histogram);
-                }
+            if let Some(histogram) = requests.get_mut(name) {
+                histogram.record(took);
+            } else {
+                let mut histogram = Histogram::default();
+                histogram.record(took);
+                requests.insert(name.to_owned(), histogram);
             }
         });
     }

@@ -242,9 +242,10 @@ impl<'a> Session<'a> {
                 break;
             }
             turns.advance();
-            let late = match turns.is_open() {
-                true => due.elapsed(),
-                false => Duration::ZERO,
+            let late = if turns.is_open() {
+                due.elapsed()
+            } else {
+                Duration::ZERO
             };
             running.push(turn(late));
         }

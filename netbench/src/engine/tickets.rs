@@ -155,9 +155,10 @@ impl Client {
 
     /// A name to connect under, with a ticket where there are any.
     pub(super) fn name(&self, base: &str, server: usize) -> Name<'_> {
-        let free = match self.resumes() {
-            true => self.names.take(base, server),
-            false => None,
+        let free = if self.resumes() {
+            self.names.take(base, server)
+        } else {
+            None
         };
         Name {
             back_to: free

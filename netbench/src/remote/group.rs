@@ -113,7 +113,7 @@ impl Group {
                     self.leave(member);
                 }
                 None => return Ok(false),
-            };
+            }
             if self.barrier.is_empty() {
                 return Ok(false);
             }

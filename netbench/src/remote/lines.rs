@@ -50,12 +50,13 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             }
             self.buffer.reserve(8 << 10);
             if self.from.read_buf(&mut self.buffer).await? == 0 {
-                return match self.buffer.is_empty() {
-                    true => Ok(None),
-                    false => Err(io::Error::new(
+                return if self.buffer.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(io::Error::new(
                         ErrorKind::UnexpectedEof,
                         "it ended within a line",
-                    )),
+                    ))
                 };
             }
         }

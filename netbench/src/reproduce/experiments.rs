@@ -102,7 +102,7 @@ pub(super) const ALL: &[Experiment] = &[
     },
 ];
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// The experiments of these ids, in the order of the list; without ids all of them.
 pub(super) fn choose(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {

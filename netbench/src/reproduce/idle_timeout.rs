@@ -69,7 +69,7 @@ fn ours(results: &Results) -> Table {
         let connections = of_each(own, |repetition| Some(repetition.completed() as f64));
         let ms = |metric| Figure::from(figure(own, metric).map(|us| scaled(us, 1e-3)));
         let limit = limit_ms(result);
-        let name = if limit % 1000 == 0 {
+        let name = if limit.is_multiple_of(1000) {
             format!("{} s", limit / 1000)
         } else {
             format!("{limit} ms")

@@ -257,7 +257,9 @@ fn grouped(number: &str) -> String {
     let mut text = String::with_capacity(number.len() + digits / 3);
     for (index, character) in number.chars().enumerate() {
         let place = index.checked_sub(sign);
-        if place.is_some_and(|place| place > 0 && place < digits && (digits - place) % 3 == 0) {
+        if place
+            .is_some_and(|place| place > 0 && place < digits && (digits - place).is_multiple_of(3))
+        {
             text.push(',');
         }
         text.push(character);

@@ -198,7 +198,7 @@ impl<'a> Measuring<'a> {
 /// Every other repetition goes backwards, so that none always follows the same other.
 fn in_turn(cells: &[usize], repetition: u32) -> Vec<usize> {
     let mut cells = cells.to_vec();
-    if repetition % 2 == 0 {
+    if repetition.is_multiple_of(2) {
         cells.reverse();
     }
     cells

@@ -212,7 +212,7 @@ impl Task<'_> {
 /// A tenth of a second, or a second where there are enough of them.
 fn sample_ms(measure: Option<Duration>) -> u64 {
     match measure {
-        Some(lasts) if lasts >= Duration::from_secs(60) => 1000,
+        Some(lasts) if lasts >= Duration::from_mins(1) => 1000,
         _ => 100,
     }
 }

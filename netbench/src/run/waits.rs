@@ -9,7 +9,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The time a connection may take says how long one waits for an answer, up to here. What takes
 /// longer gets somewhere meanwhile.
-const LONGEST_ANSWER: Duration = Duration::from_secs(60);
+const LONGEST_ANSWER: Duration = Duration::from_mins(1);
 
 /// How long nothing may succeed before the run is given up: longer than anything that the scenario
 /// has it wait for.

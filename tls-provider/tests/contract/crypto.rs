@@ -1,7 +1,7 @@
 //! rustls over crypto that the caller wrapped.
 
-use hybriq_tls::rustls::{Client, CryptoProvider, Server};
 use hybriq_tls::Group;
+use hybriq_tls::rustls::{Client, CryptoProvider, Server};
 
 use crate::support::{Pair, options};
 

@@ -50,13 +50,12 @@ impl Driver for S2nQuic {
     }
 
     fn listen(&self, setup: &Setup, address: SocketAddr) -> Result<Box<dyn Listener>, Failure> {
-        match setup.cell.provider.as_str() {
-            "s2n-tls" => listen(tls::s2n_server(setup)?, setup, address),
-            _ => {
-                let config = rustls_config::server(setup, 0)?;
-                let tls = s2n_quic::provider::tls::rustls::Server::from(config);
-                listen(tls, setup, address)
-            }
+        if setup.cell.provider.as_str() == "s2n-tls" {
+            listen(tls::s2n_server(setup)?, setup, address)
+        } else {
+            let config = rustls_config::server(setup, 0)?;
+            let tls = s2n_quic::provider::tls::rustls::Server::from(config);
+            listen(tls, setup, address)
         }
     }
 
@@ -131,7 +130,7 @@ fn client(
         .with_io(io(address, &setup.transport)?)?
         .start()?;
     Ok(Box::new(Client {
-        client,
+        stack: client,
         endpoint,
         watch,
     }))
@@ -213,7 +212,7 @@ impl Listener for Served {
 }
 
 struct Client {
-    client: s2n_quic::Client,
+    stack: s2n_quic::Client,
     endpoint: Arc<Endpoint>,
     watch: Arc<Watch>,
 }
@@ -223,7 +222,7 @@ impl Connector for Client {
         Box::pin(async move {
             let begun = self.watch.begun();
             let connect = Connect::new(server).with_server_name(name);
-            let connection = self.client.connect(connect).await.map_err(ended)?;
+            let connection = self.stack.connect(connect).await.map_err(ended)?;
             let negotiated = self.watch.complete(begun);
             Ok(Opened::new(connection, Some(negotiated))? as Rc<dyn Connection>)
         })

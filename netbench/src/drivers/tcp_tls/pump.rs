@@ -59,13 +59,12 @@ impl Pump {
     /// Goes on. It is over when the connection is.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let _ = self.state.pump.join(cx);
-        let mut ended = match self.state.close.get() {
-            Some(code) => self.poll_close(cx, code),
-            None => {
-                self.open(cx);
-                self.drop_abandoned(cx);
-                Poll::Pending
-            }
+        let mut ended = if let Some(code) = self.state.close.get() {
+            self.poll_close(cx, code)
+        } else {
+            self.open(cx);
+            self.drop_abandoned(cx);
+            Poll::Pending
         };
         if ended.is_pending() {
             ended = self.poll_inbound(cx);

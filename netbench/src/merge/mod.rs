@@ -11,8 +11,6 @@
 
 mod fit;
 mod samples;
-#[cfg(test)]
-mod tests;
 mod together;
 
 use std::fs;

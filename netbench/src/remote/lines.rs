@@ -50,10 +50,14 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             }
             self.buffer.reserve(8 << 10);
             if self.from.read_buf(&mut self.buffer).await? == 0 {
-                return if self.buffer.is_empty() { Ok(None) } else { Err(io::Error::new(
-                    ErrorKind::UnexpectedEof,
-                    "it ended within a line",
-                )) };
+                return if self.buffer.is_empty() {
+                    Ok(None)
+                } else {
+                    Err(io::Error::new(
+                        ErrorKind::UnexpectedEof,
+                        "it ended within a line",
+                    ))
+                };
             }
         }
     }

@@ -268,10 +268,10 @@ impl Figure {
     }
 }
 
-/// Rounds to three digits, and does not cut off those before the point.
+/// Rounds to three digits, and does not cut off those before the point; counts stay whole.
 pub(crate) fn three_digits(number: f64) -> String {
     let decimals = match number.abs() {
-        size if size >= 100.0 || size == 0.0 => 0,
+        size if size >= 100.0 || size.fract() == 0.0 => 0,
         size if size >= 10.0 => 1,
         size if size >= 1.0 => 2,
         _ => 3,
@@ -287,7 +287,9 @@ fn grouped(number: &str) -> String {
     let mut text = String::with_capacity(number.len() + digits / 3);
     for (index, character) in number.chars().enumerate() {
         let place = index.checked_sub(sign);
-        if place.is_some_and(|place| place > 0 && place < digits && (digits - place).is_multiple_of(3)) {
+        if place
+            .is_some_and(|place| place > 0 && place < digits && (digits - place).is_multiple_of(3))
+        {
             text.push(',');
         }
         text.push(character);

@@ -50,7 +50,9 @@ impl Driver for S2nQuic {
     }
 
     fn listen(&self, setup: &Setup, address: SocketAddr) -> Result<Box<dyn Listener>, Failure> {
-        if setup.cell.provider.as_str() == "s2n-tls" { listen(tls::s2n_server(setup)?, setup, address) } else {
+        if setup.cell.provider.as_str() == "s2n-tls" {
+            listen(tls::s2n_server(setup)?, setup, address)
+        } else {
             let config = rustls_config::server(setup, 0)?;
             let tls = s2n_quic::provider::tls::rustls::Server::from(config);
             listen(tls, setup, address)

@@ -59,7 +59,9 @@ impl Pump {
     /// Goes on. It is over when the connection is.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let _ = self.state.pump.join(cx);
-        let mut ended = if let Some(code) = self.state.close.get() { self.poll_close(cx, code) } else {
+        let mut ended = if let Some(code) = self.state.close.get() {
+            self.poll_close(cx, code)
+        } else {
             self.open(cx);
             self.drop_abandoned(cx);
             Poll::Pending

@@ -1,7 +1,5 @@
 //! A stream of known bytes, so that every byte that arrives can be compared.
 
-use hybriq::{RecvStream, SendStream};
-
 use crate::Failure;
 
 /// Bytes of the pattern. Small enough to stay in a core's second-level cache, and prime, so that
@@ -25,35 +23,6 @@ impl Pattern {
             .collect();
         block.extend_from_within(..);
         Self(block)
-    }
-
-    /// Writes the first `bytes` of the stream.
-    pub(crate) async fn send(&self, stream: &mut SendStream, bytes: u64) -> Result<(), Failure> {
-        let mut left = bytes;
-        while let Some(block) = self.expected(0, left) {
-            stream.write_all(block).await?;
-            left -= block.len() as u64;
-        }
-        Ok(())
-    }
-
-    /// Reads the stream to its end. Calls `progress` with the bytes read so far.
-    pub(crate) async fn receive(
-        &self,
-        stream: &mut RecvStream,
-        bytes: u64,
-        mut progress: impl FnMut(u64) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        let mut offset = 0_u64;
-        while let Some(chunk) = stream.read_chunk(PERIOD).await? {
-            self.compare(offset, &chunk)?;
-            offset += chunk.len() as u64;
-            progress(offset)?;
-        }
-        if offset != bytes {
-            return Err(format!("the stream ended after {offset} of {bytes} bytes").into());
-        }
-        Ok(())
     }
 
     /// Whether these are the bytes of the stream at that offset.

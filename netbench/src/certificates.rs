@@ -21,9 +21,6 @@ pub(crate) const NAMES: &str = "netbench.localhost";
 /// Certificates as long chains as were asked for are verified by every stack.
 const LONGEST_CHAIN: u8 = 8;
 
-/// Every kind of key there is.
-pub(crate) const KINDS: [Certificate; 7] = Certificate::ALL;
-
 /// Makes what both ends show and trust. Every level has a key of that kind; servers send `chain`
 /// certificates, of which the last is signed by the root that clients trust.
 pub(crate) fn make(
@@ -75,7 +72,7 @@ fn mark(key: &KeyPair) -> String {
     let public = key.public_key_raw();
     // The ends are the same in all keys of a kind.
     let middle = public.iter().skip(public.len() / 2).take(8);
-    middle.map(|byte| format!("{byte:02x}")).collect()
+    middle.fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 fn authority(name: &str) -> CertificateParams {

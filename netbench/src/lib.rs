@@ -15,7 +15,6 @@
 pub mod axes;
 mod breakdown;
 mod bulk;
-mod certificate;
 mod certificates;
 mod charts;
 mod cli;

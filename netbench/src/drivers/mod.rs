@@ -104,18 +104,21 @@ pub(crate) trait Connector {
     fn traffic(&self) -> Option<Traffic>;
 }
 
+/// Both halves of a bidirectional stream.
+pub(crate) type Halves = (Box<dyn Writer>, Box<dyn Reader>);
+
 /// A connection of either side. All of its methods may be under way at the same time.
 pub(crate) trait Connection {
     /// Waits until the handshake is complete, and says what was negotiated. Early data that was
     /// rejected is an error.
     fn established(&self) -> Answer<'_, Negotiated>;
 
-    fn open_bidi(&self) -> Answer<'_, (Box<dyn Writer>, Box<dyn Reader>)>;
+    fn open_bidi(&self) -> Answer<'_, Halves>;
 
     fn open_uni(&self) -> Answer<'_, Box<dyn Writer>>;
 
     /// The peer's next bidirectional stream. `None`: the peer closed without an error.
-    fn accept_bidi(&self) -> Answer<'_, Option<(Box<dyn Writer>, Box<dyn Reader>)>>;
+    fn accept_bidi(&self) -> Answer<'_, Option<Halves>>;
 
     /// The peer's next unidirectional stream. `None`: the peer closed without an error.
     fn accept_uni(&self) -> Answer<'_, Option<Box<dyn Reader>>>;

@@ -1,7 +1,9 @@
 //! The client process: warms up, measures, and reports.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -209,9 +211,19 @@ fn ticks(begin: Instant, period: Duration) -> tokio::time::Interval {
     ticks
 }
 
+/// Waits until then. Timers of the runtime go off up to a millisecond late: whoever looks before
+/// that learns it all the same.
 async fn at(time: Option<Instant>) {
-    match time {
-        Some(time) => sleep_until(time).await,
-        None => std::future::pending().await,
-    }
+    let Some(time) = time else {
+        return std::future::pending().await;
+    };
+    let sleep = sleep_until(time);
+    tokio::pin!(sleep);
+    poll_fn(|cx| {
+        if Instant::now() >= time {
+            return Poll::Ready(());
+        }
+        sleep.as_mut().poll(cx)
+    })
+    .await;
 }

@@ -84,6 +84,9 @@ pub(crate) struct ServerReport {
     pub(crate) process: Process,
     /// The first failure of a connection, in words.
     pub(crate) first_error: Option<String>,
+    /// Why it is of less than it should be.
+    #[serde(default)]
+    pub(crate) lacks: Option<String>,
 }
 
 /// What a client process is told.

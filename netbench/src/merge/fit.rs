@@ -21,13 +21,13 @@ impl Input {
     pub(super) fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
         let name = path.display().to_string();
         let of_log = || text.lines().rev().find(|line| line.starts_with(MARK));
-        let results = serde_json::from_str(text).or_else(|whole| match of_log() {
-            Some(line) => serde_json::from_str(line),
+        let results = Results::parse(text).or_else(|whole| match of_log() {
+            Some(line) => Results::parse(line),
             None => Err(whole),
         });
         match results {
             Ok(results) => Ok(Self { name, results }),
-            Err(error) => Err(format!("{name} has no results of `netbench run`: {error}").into()),
+            Err(reason) => Err(format!("{name}: {reason}").into()),
         }
     }
 

@@ -11,8 +11,6 @@
 
 mod fit;
 mod samples;
-#[cfg(test)]
-mod tests;
 mod together;
 
 use std::fs;
@@ -47,7 +45,7 @@ pub(super) struct Input {
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let inputs = args.files.iter().map(Input::read);
     let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-    let merged = merge(inputs)?;
+    let merged = merge(&inputs)?;
     if let Some(out) = &args.out {
         fs::write(out, serde_json::to_vec(&merged)?)
             .map_err(|error| format!("cannot write {}: {error}", out.display()))?;
@@ -64,15 +62,15 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// The results of all as one. An error: they do not belong together.
-fn merge(inputs: Vec<Input>) -> Result<Results, Failure> {
-    let missing = fit::check(&inputs)?;
+fn merge(inputs: &[Input]) -> Result<Results, Failure> {
+    let missing = fit::check(inputs)?;
     let mut merged = inputs.first().ok_or("nothing to merge")?.results.clone();
     merged.about.merged = inputs
         .iter()
         .map(|input| input.results.about.clone())
         .collect();
     merged.problems = missing;
-    for input in &inputs {
+    for input in inputs {
         let problems = input.results.problems.iter();
         merged
             .problems
@@ -88,7 +86,7 @@ fn merge(inputs: Vec<Input>) -> Result<Results, Failure> {
             .iter()
             .map(|input| input.repetitions_of(cell))
             .collect();
-        is_whole &= together::merge(cell, of_each, &inputs);
+        is_whole &= together::merge(cell, of_each, inputs);
     }
     let all_complete = inputs.iter().all(|input| input.results.complete);
     merged.complete = is_whole && all_complete && merged.problems.is_empty();

@@ -100,7 +100,7 @@ fn add_up(group: Together, is_fleet: bool) -> Repetition {
         if !is_fleet || servers.is_empty() {
             servers.push(ServerReport {
                 process: repetition.server,
-                first_error: None,
+                ..ServerReport::default()
             });
         }
         clients.push(repetition);

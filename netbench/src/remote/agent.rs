@@ -51,6 +51,7 @@ pub(super) struct Agent {
     groups: RefCell<BTreeMap<String, UnboundedSender<Event>>>,
     complained: Cell<Option<Instant>>,
     kept_back: Cell<u64>,
+    connections: Cell<u64>,
 }
 
 /// How many there are of something, of at most so many.
@@ -95,6 +96,7 @@ impl Agent {
             groups: RefCell::default(),
             complained: Cell::default(),
             kept_back: Cell::default(),
+            connections: Cell::default(),
         }
     }
 
@@ -106,6 +108,12 @@ impl Agent {
                 self.sessions.most
             )
         })
+    }
+
+    /// A number that no connection had before.
+    pub(super) fn next_connection(&self) -> u64 {
+        self.connections.set(self.connections.get() + 1);
+        self.connections.get()
     }
 
     /// The group of that key. Clients that are not of a fleet have one each.

@@ -17,13 +17,20 @@ use crate::process::Process;
 /// What a group is told by its members.
 pub(super) enum Event {
     Join(Box<Joining>),
-    Say(u32, ToServer),
-    Leave(u32),
+    Say(Member, ToServer),
+    Leave(Member),
+}
+
+/// A connection, and which client of the fleet it says it is: two may say the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) connection: u64,
+    pub(super) client: u32,
 }
 
 /// A client that comes.
 pub(super) struct Joining {
-    pub(super) client: u32,
+    pub(super) member: Member,
     pub(super) order: Order,
     /// The address of this host that it came to.
     pub(super) host: IpAddr,
@@ -51,7 +58,7 @@ struct Group {
     orders: BTreeMap<u32, Order>,
     /// Where they came to.
     host: Option<IpAddr>,
-    replies: BTreeMap<u32, UnboundedSender<String>>,
+    replies: BTreeMap<u32, (Member, UnboundedSender<String>)>,
 }
 
 impl Group {
@@ -101,8 +108,10 @@ impl Group {
                         return Ok(true);
                     }
                 }
-                Some(Event::Say(client, _)) => self.refuse(client, "the client spoke out of turn"),
-                Some(Event::Leave(client)) => self.leave(client),
+                Some(Event::Say(member, _)) => self.refuse(member, "the client spoke out of turn"),
+                Some(Event::Leave(member)) => {
+                    self.leave(member);
+                }
                 None => return Ok(false),
             }
             if self.barrier.is_empty() {
@@ -113,14 +122,14 @@ impl Group {
 
     fn join(&mut self, joining: Joining) -> bool {
         let Joining {
-            client,
+            member,
             order,
             host,
             replies,
         } = joining;
         let first = *self.host.get_or_insert(host);
         let joined = if first == host {
-            self.barrier.join(client)
+            self.barrier.join(member.client)
         } else {
             Err(format!(
                 "this client came to {host} and the first one of the fleet to {first}: give all \
@@ -129,8 +138,8 @@ impl Group {
         };
         match joined {
             Ok(full) => {
-                self.replies.insert(client, replies);
-                self.orders.insert(client, order);
+                self.replies.insert(member.client, (member, replies));
+                self.orders.insert(member.client, order);
                 full
             }
             Err(refused) => {
@@ -183,23 +192,34 @@ impl Group {
                 tell(&joining.replies, &Err::<(), _>(late));
                 None
             }
-            Event::Say(client, said) => match self.barrier.say(client, &said) {
-                Ok(told) => told,
-                Err(refused) => {
-                    self.refuse(client, &refused);
-                    self.barrier.leave(client)
+            Event::Say(member, said) if self.has(member) => {
+                match self.barrier.say(member.client, &said) {
+                    Ok(told) => told,
+                    Err(refused) => {
+                        self.refuse(member, &refused);
+                        self.barrier.leave(member.client)
+                    }
                 }
-            },
-            Event::Leave(client) => {
-                self.replies.remove(&client);
-                self.barrier.leave(client)
             }
+            Event::Leave(member) => self.leave(member),
+            // Refused already.
+            Event::Say(..) => None,
         }
     }
 
-    fn leave(&mut self, client: u32) {
-        self.replies.remove(&client);
-        self.barrier.leave(client);
+    fn has(&self, member: Member) -> bool {
+        let known = self.replies.get(&member.client);
+        known.is_some_and(|(known, _)| *known == member)
+    }
+
+    /// One that was refused takes nobody's place with it.
+    fn leave(&mut self, member: Member) -> Option<ToServer> {
+        if !self.has(member) {
+            return None;
+        }
+        self.replies.remove(&member.client);
+        self.orders.remove(&member.client);
+        self.barrier.leave(member.client)
     }
 
     /// A report says who has left before it.
@@ -208,21 +228,25 @@ impl Group {
             let left = self.barrier.left().iter().map(u32::to_string);
             let left: Vec<_> = left.collect();
             if !left.is_empty() {
-                let left = format!("left before the end: client {}", left.join(", "));
-                report.first_error.get_or_insert(left);
+                report.lacks = Some(format!(
+                    "client {} of the fleet left before the end",
+                    left.join(", ")
+                ));
             }
         }
         said
     }
 
-    fn refuse(&mut self, client: u32, why: &str) {
-        if let Some(replies) = self.replies.remove(&client) {
+    fn refuse(&mut self, member: Member, why: &str) {
+        if self.has(member)
+            && let Some((_, replies)) = self.replies.remove(&member.client)
+        {
             tell(&replies, &Err::<(), _>(why));
         }
     }
 
     fn tell<T: serde::Serialize>(&self, said: &Result<T, String>) {
-        for replies in self.replies.values() {
+        for (_, replies) in self.replies.values() {
             tell(replies, said);
         }
     }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, interval, sleep_until, timeout};
 
 use super::agent::{Agent, Counted};
-use super::group::{Event, Joining};
+use super::group::{Event, Joining, Member};
 use super::lines::{LineReader, write_line, write_value};
 use super::protocol::{Accepted, Hello, MAX_GREETING, MAX_LINE, Order, Welcome};
 use super::token::challenge;
@@ -67,7 +67,10 @@ pub(super) async fn attend(
 }
 
 fn silent(lasted: Duration) -> String {
-    format!("nothing was heard for {} s", lasted.as_secs())
+    format!(
+        "nothing was heard of this client for {} s",
+        lasted.as_secs()
+    )
 }
 
 impl Control {
@@ -109,11 +112,14 @@ impl Control {
         order: Order,
         host: IpAddr,
     ) -> Result<(), String> {
-        let client = hello.fleet.client;
+        let member = Member {
+            connection: agent.next_connection(),
+            client: hello.fleet.client,
+        };
         let (replies, mut from_group) = unbounded_channel();
         let group = agent.group(key(&hello, &order));
         let joining = Joining {
-            client,
+            member,
             order,
             host,
             replies,
@@ -121,16 +127,16 @@ impl Control {
         if group.send(Event::Join(Box::new(joining))).is_err() {
             return Err("the fleet has begun without this client".to_owned());
         }
-        let ended = self.relay(agent, client, &group, &mut from_group).await;
+        let ended = self.relay(agent, member, &group, &mut from_group).await;
         // A group that is over needs not know.
-        let _ = group.send(Event::Leave(client));
+        let _ = group.send(Event::Leave(member));
         ended
     }
 
     async fn relay(
         &mut self,
         agent: &Agent,
-        client: u32,
+        member: Member,
         group: &UnboundedSender<Event>,
         from_group: &mut UnboundedReceiver<String>,
     ) -> Result<(), String> {
@@ -146,7 +152,7 @@ impl Control {
                     };
                     if !line.is_empty() {
                         let said: ToServer = parse(&line)?;
-                        let _ = group.send(Event::Say(client, said));
+                        let _ = group.send(Event::Say(member, said));
                     }
                 }
                 line = from_group.recv() => match line {

@@ -36,8 +36,6 @@ mod member;
 mod protocol;
 mod server;
 mod session;
-#[cfg(test)]
-mod tests;
 mod token;
 
 pub(crate) use address::Target;

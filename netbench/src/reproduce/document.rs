@@ -15,6 +15,10 @@ use crate::results::About;
 /// The version of the format.
 const FORMAT: u32 = 1;
 
+#[expect(
+    clippy::struct_field_names,
+    reason = "the format's field tells it from other files"
+)]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Reproduction {
     /// [`FORMAT`].

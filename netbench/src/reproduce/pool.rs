@@ -166,6 +166,8 @@ mod tests {
     #[test]
     fn the_scenario_is_one() {
         let template = Template::parse("pool", SCENARIO).unwrap();
-        template.resolve(&Default::default()).unwrap();
+        template
+            .resolve(&std::collections::BTreeMap::default())
+            .unwrap();
     }
 }

@@ -18,9 +18,10 @@ impl About {
             }
             .to_owned(),
             git: option_env!("NETBENCH_GIT").map(str::to_owned),
-            command: std::env::args_os()
-                .map(|arg| arg.to_string_lossy().into_owned())
-                .collect(),
+            command: without_secrets(std::env::args_os().map(|arg| {
+                let arg = arg.to_string_lossy();
+                arg.into_owned()
+            })),
             started: rfc3339(SystemTime::now()),
             machine,
             servers: Vec::new(),
@@ -29,6 +30,21 @@ impl About {
             crates: crates(),
         }
     }
+}
+
+/// Results are passed around; the token of a control port is not meant to be.
+fn without_secrets(args: impl Iterator<Item = String>) -> Vec<String> {
+    let mut args: Vec<String> = args.collect();
+    let mut is_secret = false;
+    for arg in &mut args {
+        if is_secret {
+            arg.replace_range(.., "…");
+        } else if arg.starts_with("--token=") {
+            arg.replace_range("--token=".len().., "…");
+        }
+        is_secret = arg == "--token";
+    }
+    args
 }
 
 fn crates() -> BTreeMap<String, String> {

@@ -31,6 +31,10 @@ pub(crate) const FORMAT: u32 = 1;
 const MUCH: f64 = 64.0 * 1024.0 * 8.0;
 
 /// A whole run.
+#[expect(
+    clippy::struct_field_names,
+    reason = "the format's field tells it from other files"
+)]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Results {
     /// [`FORMAT`].

@@ -134,12 +134,11 @@ impl<'a> Measurement<'a> {
             .servers
             .iter()
             .find_map(|report| report.first_error.clone());
+        let lacks = self.servers.iter().find_map(|report| report.lacks.clone());
         let mut repetition = combine(self.clients.into_values().collect(), self.servers);
-        if missing > 0 {
-            repetition
-                .error
-                .get_or_insert_with(|| "the server did not report".to_owned());
-        }
+        let no_report = || "the server did not report".to_owned();
+        let lacks = lacks.or_else(|| (missing > 0).then(no_report));
+        repetition.error = repetition.error.take().or(lacks);
         Measured {
             repetition,
             server_error,

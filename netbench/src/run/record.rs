@@ -228,7 +228,11 @@ fn failures(cell: &CellResult, state: &State) -> Option<String> {
     for repetition in &cell.repetitions {
         attempts += repetition.completed() + repetition.failed();
         for kind in repetition.kinds.values() {
-            for (outcome, count) in kind.outcomes.iter().filter(|(name, _)| *name != "ok") {
+            // What ended the repetition is told for itself; that connections were under way then
+            // is no other failure.
+            let is_told = |name: &str| repetition.error.is_some() && name == "unfinished";
+            let failed = kind.outcomes.iter();
+            for (outcome, count) in failed.filter(|(name, _)| *name != "ok" && !is_told(name)) {
                 let detail = kind.details.get(outcome).map_or("", String::as_str);
                 let entry = counts.entry(outcome).or_insert((0, detail));
                 entry.0 += count;

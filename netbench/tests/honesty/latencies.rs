@@ -95,12 +95,10 @@ fn a_stall_is_seen_by_all_who_came_meanwhile_and_not_by_one_alone() {
     let open = stalled("open", &json!({"times": 200, "rate": 100}));
     let seen = open.at_least_ms(250);
     assert!(seen >= 24, "{seen}");
-    assert!(open.at_least_ms(490) >= 1);
     // Whoever asks only when answered asks once meanwhile.
     let closed = stalled("closed", &json!({"times": 200}));
     let seen = closed.at_least_ms(250);
     assert!((1..24).contains(&seen), "{seen}");
-    assert!(closed.at_least_ms(500) >= 1);
 }
 
 /// A run in a network of its own, and its process. `None`: that is not permitted here.
@@ -125,7 +123,7 @@ fn alone(run: &Command) -> Option<Child> {
 }
 
 /// Datagrams that arrived in the network of a process.
-fn datagrams(pid: u32) -> Option<u64> {
+fn datagrams(pid: &str) -> Option<u64> {
     let text = read_to_string(format!("/proc/{pid}/net/snmp")).ok()?;
     let numbers = text
         .lines()
@@ -134,6 +132,7 @@ fn datagrams(pid: u32) -> Option<u64> {
     numbers.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// The server process of a run.
 fn server(run: u32) -> Option<String> {
     let children = read_to_string(format!("/proc/{run}/task/{run}/children")).ok()?;
     let mut children = children.split_whitespace();
@@ -156,12 +155,16 @@ fn a_server_that_stands_still_is_felt_by_all_connections_that_should_begin_meanw
     let Some(mut run) = alone(&run) else {
         return;
     };
-    // The first connections have come to something. Before the measurement nothing is sent.
-    while datagrams(run.id()).is_none_or(|count| count < 200) {
+    // Until the first connections have come to something. Before the measurement nothing is sent.
+    let server = loop {
+        let server = server(run.id());
+        let is_busy = |pid: &String| datagrams(pid).is_some_and(|count| count >= 200);
+        if let Some(busy) = server.filter(is_busy) {
+            break busy;
+        }
         assert!(run.try_wait().unwrap().is_none(), "it ended by itself");
         thread::yield_now();
-    }
-    let server = server(run.id()).unwrap();
+    };
     signal(&server, "-STOP");
     thread::sleep(Duration::from_millis(500));
     signal(&server, "-CONT");

@@ -1,5 +1,5 @@
 use std::cell::{Cell, OnceCell};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
@@ -12,7 +12,8 @@ use hybriq::{
 use tokio::sync::watch;
 
 use super::super::{
-    Answer, Connection, Negotiated, Reader, Stats, Traffic, Writer, failures, yield_until,
+    Accepting, Answer, Connection, Halves, Negotiated, Reader, Stats, Traffic, Writer, failures,
+    yield_until,
 };
 use crate::outcome::{Failed, Kind};
 
@@ -36,7 +37,7 @@ impl Opened {
         connecting: hybriq::Connecting,
         server_name: Option<String>,
         early: bool,
-    ) -> Pin<Box<dyn Future<Output = Result<Rc<dyn Connection>, Failed>>>> {
+    ) -> Accepting {
         Box::pin(async move {
             let connecting = if early {
                 match connecting.early().await {
@@ -121,7 +122,7 @@ impl Connection for Opened {
         })
     }
 
-    fn open_bidi(&self) -> Answer<'_, (Box<dyn Writer>, Box<dyn Reader>)> {
+    fn open_bidi(&self) -> Answer<'_, Halves> {
         Box::pin(async {
             Ok(both(match &self.early {
                 Some(early) => early.open_bidi().await.map_err(early_ended)?,
@@ -140,7 +141,7 @@ impl Connection for Opened {
         })
     }
 
-    fn accept_bidi(&self) -> Answer<'_, Option<(Box<dyn Writer>, Box<dyn Reader>)>> {
+    fn accept_bidi(&self) -> Answer<'_, Option<Halves>> {
         Box::pin(async {
             let streams = match &self.early {
                 Some(early) => early.accept_bidi().await.map_err(early_ended)?,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::line::{BIDI, Line, UNI};
 use super::stream;
-use crate::drivers::{Answer, Connection, Negotiated, Reader, Stats, Writer};
+use crate::drivers::{Answer, Connection, Halves, Negotiated, Reader, Stats, Writer};
 use crate::outcome::{Failed, Kind};
 
 /// BoringSSL's `ssl_early_data_accepted`.
@@ -92,7 +92,7 @@ impl Connection for Opened {
         })
     }
 
-    fn open_bidi(&self) -> Answer<'_, (Box<dyn Writer>, Box<dyn Reader>)> {
+    fn open_bidi(&self) -> Answer<'_, Halves> {
         Box::pin(async { Ok(stream::both(self.line.open(BIDI).await?, &self.line)) })
     }
 
@@ -100,7 +100,7 @@ impl Connection for Opened {
         Box::pin(async { Ok(stream::writer(self.line.open(UNI).await?, &self.line)) })
     }
 
-    fn accept_bidi(&self) -> Answer<'_, Option<(Box<dyn Writer>, Box<dyn Reader>)>> {
+    fn accept_bidi(&self) -> Answer<'_, Option<Halves>> {
         Box::pin(async {
             let id = self.line.accept(BIDI).await?;
             Ok(id.map(|id| stream::both(id, &self.line)))
@@ -134,9 +134,8 @@ impl Connection for Opened {
 
     fn receive_datagram(&self) -> Answer<'_, Option<Bytes>> {
         Box::pin(self.line.wait(|_| {
-            match self.line.quic.borrow_mut().dgram_recv_buf() {
-                Ok(datagram) => return Some(Ok(Some(Bytes::copy_from_slice(datagram.as_ref())))),
-                Err(_) => {}
+            if let Ok(datagram) = self.line.quic.borrow_mut().dgram_recv_buf() {
+                return Some(Ok(Some(Bytes::copy_from_slice(datagram.as_ref()))));
             }
             self.line.ended().map(|ended| ended.map(|()| None))
         }))

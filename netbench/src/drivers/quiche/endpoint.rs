@@ -239,7 +239,7 @@ impl Pump {
         loop {
             let received = self.receive(cx);
             let sent = self.send(cx);
-            if !received.is_ready() && !(self.expire(cx) && sent.is_ready()) {
+            if received.is_pending() && (!self.expire(cx) || sent.is_pending()) {
                 break;
             }
         }

@@ -145,12 +145,12 @@ impl Line {
 
     /// Waits until `look` sees something.
     pub(super) async fn wait<T>(&self, mut look: impl FnMut(&Context<'_>) -> Option<T>) -> T {
-        poll_fn(|cx| match look(cx) {
-            Some(seen) => Poll::Ready(seen),
-            None => {
-                let _ = self.users.join(cx);
-                Poll::Pending
+        poll_fn(|cx| {
+            if let Some(seen) = look(cx) {
+                return Poll::Ready(seen);
             }
+            let _ = self.users.join(cx);
+            Poll::Pending
         })
         .await
     }

@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 
 use super::super::rustls_watch::{Begun, Watch};
 use super::super::{
-    Answer, Connection, Negotiated, Reader, Stats, Traffic, Writer, failures, yield_until,
+    Answer, Connection, Halves, Negotiated, Reader, Stats, Traffic, Writer, failures, yield_until,
 };
 use crate::outcome::{Failed, Kind};
 
@@ -154,7 +154,7 @@ impl Connection for Opened {
         })
     }
 
-    fn open_bidi(&self) -> Answer<'_, (Box<dyn Writer>, Box<dyn Reader>)> {
+    fn open_bidi(&self) -> Answer<'_, Halves> {
         Box::pin(async { Ok(both(self.connection.open_bi().await.map_err(ended)?)) })
     }
 
@@ -165,7 +165,7 @@ impl Connection for Opened {
         })
     }
 
-    fn accept_bidi(&self) -> Answer<'_, Option<(Box<dyn Writer>, Box<dyn Reader>)>> {
+    fn accept_bidi(&self) -> Answer<'_, Option<Halves>> {
         Box::pin(async {
             match self.connection.accept_bi().await {
                 Ok(streams) => Ok(Some(both(streams))),
@@ -249,12 +249,15 @@ fn both((send, receive): (SendStream, RecvStream)) -> (Box<dyn Writer>, Box<dyn 
     (Box::new(Sending::new(send)), Box::new(receive))
 }
 
+/// Why a peer wants no more of a stream; `None`: it has everything.
+type Stopped = Result<Option<VarInt>, StoppedError>;
+
 /// Dropped unfinished it resets its stream, which quinn would finish.
 struct Sending {
     stream: SendStream,
     ended: bool,
     /// Ends when the peer has everything, or wants no more.
-    stopped: Option<Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>>>>>,
+    stopped: Option<Pin<Box<dyn Future<Output = Stopped>>>>,
 }
 
 impl Sending {

@@ -11,7 +11,9 @@ use s2n_quic::provider::datagram::default::{DatagramError, Receiver, Sender};
 use s2n_quic::stream::{BidirectionalStream, Error as StreamError, ReceiveStream, SendStream};
 use tokio::sync::Mutex;
 
-use super::super::{Answer, Connection, Negotiated, Reader, Stats, Writer, failures, yield_until};
+use super::super::{
+    Answer, Connection, Halves, Negotiated, Reader, Stats, Writer, failures, yield_until,
+};
 use super::events::Counts;
 use crate::outcome::{Failed, Kind};
 
@@ -64,7 +66,7 @@ impl Connection for Opened {
         })
     }
 
-    fn open_bidi(&self) -> Answer<'_, (Box<dyn Writer>, Box<dyn Reader>)> {
+    fn open_bidi(&self) -> Answer<'_, Halves> {
         Box::pin(async {
             let mut handle = self.handle.clone();
             Ok(both(
@@ -81,7 +83,7 @@ impl Connection for Opened {
         })
     }
 
-    fn accept_bidi(&self) -> Answer<'_, Option<(Box<dyn Writer>, Box<dyn Reader>)>> {
+    fn accept_bidi(&self) -> Answer<'_, Option<Halves>> {
         Box::pin(async {
             let mut acceptor = self.bidi.lock().await;
             match acceptor.accept_bidirectional_stream().await {

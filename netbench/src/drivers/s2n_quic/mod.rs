@@ -130,7 +130,7 @@ fn client(
         .with_io(io(address, &setup.transport)?)?
         .start()?;
     Ok(Box::new(Client {
-        client,
+        stack: client,
         endpoint,
         watch,
     }))
@@ -212,7 +212,7 @@ impl Listener for Served {
 }
 
 struct Client {
-    client: s2n_quic::Client,
+    stack: s2n_quic::Client,
     endpoint: Arc<Endpoint>,
     watch: Arc<Watch>,
 }
@@ -222,7 +222,7 @@ impl Connector for Client {
         Box::pin(async move {
             let begun = self.watch.begun();
             let connect = Connect::new(server).with_server_name(name);
-            let connection = self.client.connect(connect).await.map_err(ended)?;
+            let connection = self.stack.connect(connect).await.map_err(ended)?;
             let negotiated = self.watch.complete(begun);
             Ok(Opened::new(connection, Some(negotiated))? as Rc<dyn Connection>)
         })

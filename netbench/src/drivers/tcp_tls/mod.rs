@@ -159,7 +159,7 @@ impl Connector for Connecting {
 
 fn over(session: Session, streams: Streams, role: Role) -> Rc<dyn Connection> {
     match streams {
-        Streams::One => Raw::new(session, role),
+        Streams::One => Raw::over(session, role),
         Streams::Many => Multiplexed::begin(session, role),
     }
 }

@@ -22,7 +22,7 @@ use super::pump::Pump;
 use super::session::Session;
 use super::stream::{self, Abandoned, Both, Stream};
 use crate::drivers::wakers::Wakers;
-use crate::drivers::{Answer, Connection, Negotiated, Reader, Role, Stats, Writer};
+use crate::drivers::{Answer, Connection, Halves, Negotiated, Reader, Role, Stats, Writer};
 use crate::outcome::{Failed, Kind};
 
 pub(super) const BIDI: u8 = 0;
@@ -104,7 +104,7 @@ impl Connection for Multiplexed {
         Box::pin(self.session.established())
     }
 
-    fn open_bidi(&self) -> Answer<'_, (Box<dyn Writer>, Box<dyn Reader>)> {
+    fn open_bidi(&self) -> Answer<'_, Halves> {
         Box::pin(async { Ok(stream::both(self.open().await?, Some(BIDI), &self.state)) })
     }
 
@@ -112,7 +112,7 @@ impl Connection for Multiplexed {
         Box::pin(async { Ok(stream::both(self.open().await?, Some(UNI), &self.state).0) })
     }
 
-    fn accept_bidi(&self) -> Answer<'_, Option<(Box<dyn Writer>, Box<dyn Reader>)>> {
+    fn accept_bidi(&self) -> Answer<'_, Option<Halves>> {
         Box::pin(poll_fn(|cx| self.state.poll_next(cx, &self.state.bidi)))
     }
 

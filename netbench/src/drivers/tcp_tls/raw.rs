@@ -10,7 +10,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 
 use super::session::{Session, failure};
 use super::shared::Shared;
-use crate::drivers::{Answer, Connection, Negotiated, Reader, Role, Stats, Writer};
+use crate::drivers::{Answer, Connection, Halves, Negotiated, Reader, Role, Stats, Writer};
 use crate::outcome::{Failed, Kind};
 
 /// The most that is read at once: two records.
@@ -25,7 +25,7 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    pub(super) fn new(session: Session, role: Role) -> Rc<dyn Connection> {
+    pub(super) fn over(session: Session, role: Role) -> Rc<dyn Connection> {
         Rc::new(Self {
             session,
             role,
@@ -76,7 +76,7 @@ impl Connection for Raw {
         Box::pin(self.session.established())
     }
 
-    fn open_bidi(&self) -> Answer<'_, (Box<dyn Writer>, Box<dyn Reader>)> {
+    fn open_bidi(&self) -> Answer<'_, Halves> {
         Box::pin(async {
             if self.role == Role::Server || self.taken.replace(true) {
                 return only_one();
@@ -89,7 +89,7 @@ impl Connection for Raw {
         Box::pin(async { only_one() })
     }
 
-    fn accept_bidi(&self) -> Answer<'_, Option<(Box<dyn Writer>, Box<dyn Reader>)>> {
+    fn accept_bidi(&self) -> Answer<'_, Option<Halves>> {
         Box::pin(async {
             if self.role == Role::Server && !self.taken.replace(true) {
                 return Ok(Some(self.stream()));

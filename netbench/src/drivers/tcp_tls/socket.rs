@@ -60,7 +60,11 @@ fn plus(a: Traffic, b: Traffic) -> Traffic {
 #[derive(Debug)]
 pub(super) struct Counters {
     fd: RawFd,
-    /// What they were in the end.
+    /// What they were in the end, as far as the system told.
+    #[expect(
+        clippy::option_option,
+        reason = "not yet, and not told, are different things"
+    )]
     last: Cell<Option<Option<TcpCounts>>>,
 }
 

@@ -1,15 +1,12 @@
-//! The control port of `netbench server`, and runs against servers elsewhere.
-
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod agent;
+//! The control port of `netbench server`.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::Command;
 
-use agent::{Agent, NETBENCH, PATIENCE, only_line};
 use serde_json::{Value, json};
+
+use crate::agent::{Agent, netbench, only_line};
+use crate::processes::PATIENCE;
 
 /// One connection to a control port.
 struct Control(BufReader<TcpStream>);
@@ -153,9 +150,8 @@ fn an_agent_that_is_full_or_meant_for_others_says_so() {
 #[test]
 fn a_port_for_everybody_needs_a_token() {
     for host in ["0.0.0.0:0", "[::]:0"] {
-        let refused = Command::new(NETBENCH)
+        let refused = netbench()
             .args(["server", "--listen", host])
-            .env_remove("NETBENCH_TOKEN")
             .output()
             .unwrap();
         assert!(!refused.status.success());
@@ -173,7 +169,7 @@ fn a_port_for_everybody_needs_a_token() {
 fn a_port_in_use_is_refused_in_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let refused = Command::new(NETBENCH)
+    let refused = netbench()
         .args(["server", "--listen", &address])
         .output()
         .unwrap();

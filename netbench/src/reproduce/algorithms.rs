@@ -24,8 +24,8 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
     Ok(Section {
         source: Source {
             text: "AWS, 2024".to_owned(),
-            experiment: "bytes transferred by key exchanges, and operations per second of either \
-                         side"
+            experiment: "Bytes transferred by key exchanges, and operations per second of either \
+                         side."
                 .to_owned(),
         },
         published: vec![published()],

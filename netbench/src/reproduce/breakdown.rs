@@ -65,8 +65,8 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
     Ok(Section {
         source: Source {
             text: "wolfSSL, 2018".to_owned(),
-            experiment: "the client's time for each message of a handshake, on a Cortex-A9 with \
-                         400 MHz, and what a ticket with key shares made ahead would come to"
+            experiment: "The client's time for each message of a handshake, on a Cortex-A9 with \
+                         400 MHz, and what a ticket with key shares made ahead would come to."
                 .to_owned(),
         },
         published: vec![published()],

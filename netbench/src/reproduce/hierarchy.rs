@@ -17,8 +17,8 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
     Ok(Section {
         source: Source {
             text: "AWS, 2025".to_owned(),
-            experiment: "a hierarchy of root, subordinate and leaf of ML-DSA-65, and mutual TLS \
-                         with such leaves, verified by OpenSSL 3.5 on the other side"
+            experiment: "A hierarchy of root, subordinate and leaf of ML-DSA-65, and mutual TLS \
+                         with such leaves, verified by OpenSSL 3.5 on the other side."
                 .to_owned(),
         },
         published: Vec::new(),

@@ -148,6 +148,6 @@ mod tests {
     fn limits_are_named_in_seconds() {
         let table = ours(&measured((100, 20_300.0), (10, 5900.0)));
         assert_eq!(table.rows[0].name, "1 s");
-        assert_eq!(table.rows[1].figures[0].parts().0, "10.0");
+        assert_eq!(table.rows[1].figures[0].parts().0, "10");
     }
 }

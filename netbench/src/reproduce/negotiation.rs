@@ -12,7 +12,7 @@ pub(super) async fn run(experiment: &Experiment, _: &Budget) -> Result<Section, 
     Ok(Section {
         source: Source {
             text: "AWS, 2024".to_owned(),
-            experiment: "what servers answer to clients that offer hybrids, none, or drafts"
+            experiment: "What servers answer to clients that offer hybrids, none, or drafts."
                 .to_owned(),
         },
         published: vec![published()],

@@ -268,10 +268,10 @@ impl Figure {
     }
 }
 
-/// Rounds to three digits, and does not cut off those before the point.
+/// Rounds to three digits, and does not cut off those before the point; counts stay whole.
 pub(crate) fn three_digits(number: f64) -> String {
     let decimals = match number.abs() {
-        size if size >= 100.0 || size == 0.0 => 0,
+        size if size >= 100.0 || size.fract() == 0.0 => 0,
         size if size >= 10.0 => 1,
         size if size >= 1.0 => 2,
         _ => 3,

@@ -148,7 +148,7 @@ impl<'a> Measuring<'a> {
         }
         for repetition in 1..=self.request.repetitions {
             for &cell in &in_turn(&measurable, repetition) {
-                if self.interrupt.is_asked() {
+                if self.interrupt.is_asked() || self.request.place.is_lost() {
                     break;
                 }
                 if record.is_given_up(cell) {

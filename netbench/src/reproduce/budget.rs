@@ -6,7 +6,7 @@ use super::experiments::Experiment;
 
 /// What all experiments of a quick run may take together. The rest of its three minutes is for
 /// starting processes and writing the report.
-const QUICK: Duration = Duration::from_secs(140);
+const QUICK: Duration = Duration::from_secs(155);
 
 /// What one experiment may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,41 +25,89 @@ impl Budget {
     }
 }
 
-/// Divides the time over the experiments by their weights. A quick run of few experiments does not
-/// give them more than their share of all: the same figure costs the same in both.
-pub(super) fn divide(quick: bool, chosen: &[&Experiment]) -> Vec<Budget> {
-    let all: u32 = super::experiments::ALL
-        .iter()
-        .map(|experiment| experiment.weight)
-        .sum();
-    let budget = |experiment: &&Experiment| Budget {
-        quick,
-        time: if quick {
-            QUICK * experiment.weight / all.max(1)
+impl Budget {
+    /// Time for one cell of so many, such that each can be measured twice.
+    pub(super) fn cell(&self, cells: u32) -> Duration {
+        self.time / (2 * cells.max(1))
+    }
+}
+
+/// Divides the time over the experiments by their weights.
+#[derive(Clone, Debug)]
+pub(super) struct Purse {
+    quick: bool,
+    /// What the experiments so far should have taken.
+    planned: Duration,
+}
+
+impl Purse {
+    pub(super) fn new(quick: bool) -> Self {
+        Self {
+            quick,
+            planned: Duration::ZERO,
+        }
+    }
+
+    /// The share of the next experiment, after so much time. What earlier ones took too much is
+    /// taken off, down to half. A quick run of few experiments does not give them more than their
+    /// share of all: the same figure costs the same in both.
+    pub(super) fn share(&mut self, experiment: &Experiment, elapsed: Duration) -> Budget {
+        let time = if self.quick {
+            let share = QUICK * experiment.weight / total_weight();
+            let late = elapsed.saturating_sub(self.planned);
+            self.planned += share;
+            share.saturating_sub(late).max(share / 2)
         } else {
             experiment.full
-        },
-    };
-    chosen.iter().map(budget).collect()
+        };
+        Budget {
+            quick: self.quick,
+            time,
+        }
+    }
+}
+
+fn total_weight() -> u32 {
+    let weights = super::experiments::ALL.iter().map(|it| it.weight);
+    weights.sum::<u32>().max(1)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{QUICK, divide};
-    use crate::reproduce::experiments::{self, ALL};
+    use std::time::Duration;
+
+    use super::{Purse, QUICK};
+    use crate::reproduce::experiments::ALL;
 
     #[test]
     fn a_quick_run_of_everything_keeps_to_its_time() {
-        let all = experiments::choose(&[]).unwrap();
-        let budgets = divide(true, &all);
-        assert_eq!(budgets.len(), ALL.len());
+        let mut purse = Purse::new(true);
+        let mut elapsed = Duration::ZERO;
+        for experiment in ALL {
+            elapsed += purse.share(experiment, elapsed).time;
+        }
+        assert!(elapsed <= QUICK && elapsed > QUICK * 9 / 10);
+    }
+
+    #[test]
+    fn who_comes_after_one_that_took_too_long_gets_less() {
+        let mut purse = Purse::new(true);
+        let first = purse.share(&ALL[0], Duration::ZERO).time;
+        let late = first + Duration::from_secs(2);
+        let second = purse.share(&ALL[1], late).time;
+        let on_time = Purse::new(true).share(&ALL[1], Duration::ZERO).time;
         assert!(
-            budgets
-                .iter()
-                .map(|budget| budget.time)
-                .sum::<std::time::Duration>()
-                <= QUICK
+            on_time - second >= Duration::from_millis(1999),
+            "{second:?}"
         );
-        assert!(budgets.iter().all(|budget| budget.quick));
+        let third = purse.share(&ALL[2], late * 100).time;
+        let on_time = Purse::new(true).share(&ALL[2], Duration::ZERO).time;
+        assert_eq!(third, on_time / 2);
+    }
+
+    #[test]
+    fn a_full_run_has_the_time_that_the_experiments_need() {
+        let share = Purse::new(false).share(&ALL[0], Duration::from_secs(9999));
+        assert_eq!(share.time, ALL[0].full);
     }
 }

@@ -85,3 +85,40 @@ fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {
     fs::write(path, content)
         .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Reproduction, Section, Verdict};
+    use crate::reproduce::experiments::ALL;
+    use crate::reproduce::section::Finding;
+
+    fn section(verdict: Verdict) -> Section {
+        Section {
+            finding: Finding::judged(verdict, "so it is"),
+            ..Section::begin(&ALL[0])
+        }
+    }
+
+    fn is_complete(sections: Vec<Section>, asked: usize) -> bool {
+        let mut reproduction = Reproduction::begin(true);
+        reproduction.sections = sections;
+        reproduction.finish(asked);
+        reproduction.complete
+    }
+
+    #[test]
+    fn a_shape_that_differs_is_a_result_and_one_that_is_missing_is_none() {
+        for verdict in [Verdict::Agrees, Verdict::Differs, Verdict::Unclear] {
+            assert!(is_complete(vec![section(verdict)], 1), "{verdict:?}");
+        }
+        assert!(!is_complete(vec![section(Verdict::Unknown)], 1));
+        assert!(!is_complete(vec![section(Verdict::Agrees)], 2));
+    }
+
+    #[test]
+    fn an_experiment_that_failed_is_kept_with_its_reason() {
+        let failed = Section::failed(&ALL[0], &std::io::Error::other("no server"));
+        assert!(failed.problems[0].contains("no server"), "{failed:?}");
+        assert!(!is_complete(vec![failed, section(Verdict::Agrees)], 2));
+    }
+}

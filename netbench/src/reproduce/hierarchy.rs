@@ -28,6 +28,10 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
             verified(&connected),
         ],
         finding: finding(&connected, &results),
+        rule:
+            "It agrees where every connection with ML-DSA is verified by both sides, and OpenSSL \
+               refuses no chain."
+                .to_owned(),
         notes: notes(iterations),
         problems: results.problems.clone(),
         results: Some(Box::new(results)),

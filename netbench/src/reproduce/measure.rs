@@ -1,15 +1,18 @@
 //! What the experiments have in common: running a scenario, and figures out of its results.
 
+use super::Budget;
 use crate::Failure;
 use crate::results::{CellResult, Repetition, Results, Summary};
 use crate::run::{self, Request};
 use crate::scenario::Template;
 
-/// Runs a scenario with these values of axes and parameters.
+/// Runs a scenario with these values of axes and parameters, so often, or as often as the budget
+/// allows.
 pub(super) async fn measure(
     template: Template,
     axes: &[(&str, &str)],
     repetitions: u32,
+    budget: &Budget,
 ) -> Result<Results, Failure> {
     let mut request = Request::new(template);
     for (axis, values) in axes {
@@ -20,7 +23,32 @@ pub(super) async fn measure(
         }
     }
     request.repetitions = repetitions;
+    request.time = Some(budget.time);
     run::measure(&request).await
+}
+
+/// How often each cell was measured.
+pub(super) fn turns(results: &Results) -> usize {
+    let cells = results.cells.iter();
+    cells.map(|cell| cell.repetitions.len()).max().unwrap_or(0)
+}
+
+/// `5 repetitions`, as many as there were.
+pub(super) fn repetitions(results: &Results) -> String {
+    match turns(results) {
+        1 => "1 repetition".to_owned(),
+        turns => format!("{turns} repetitions"),
+    }
+}
+
+/// Connections that ended well in a repetition: `150`, or `90 to 150`.
+pub(super) fn connections(results: &Results) -> String {
+    let cells = results.cells.iter().flat_map(|cell| &cell.repetitions);
+    let counts = cells.map(Repetition::completed);
+    match (counts.clone().min(), counts.max()) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+        (_, most) => most.unwrap_or(0).to_string(),
+    }
 }
 
 /// The cell with that group and these parameters.

@@ -14,6 +14,9 @@ mod breakdown;
 mod budget;
 mod document;
 mod experiments;
+mod figures;
+#[cfg(test)]
+mod fixed;
 mod hierarchy;
 mod idle_timeout;
 mod latency;
@@ -27,6 +30,7 @@ mod reuse;
 mod section;
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 use crate::Failure;
 use crate::terminal::{complain, print};
@@ -35,6 +39,7 @@ pub(crate) use args::Args;
 pub(crate) use budget::Budget;
 pub(crate) use section::{Figure, Section, Table, Verdict};
 
+use budget::Purse;
 use document::Reproduction;
 use experiments::Experiment;
 
@@ -43,11 +48,13 @@ use experiments::Experiment;
 pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let chosen = experiments::choose(&args.only)?;
     let out = args.outputs();
-    let budgets = budget::divide(args.quick, &chosen);
+    let started = Instant::now();
+    let mut purse = Purse::new(args.quick);
     let mut reproduction = Reproduction::begin(args.quick);
     reproduction.write(&out)?;
-    for (index, (experiment, budget)) in chosen.iter().zip(budgets).enumerate() {
+    for (index, experiment) in chosen.iter().enumerate() {
         announce(index, chosen.len(), experiment);
+        let budget = purse.share(experiment, started.elapsed());
         let section = match (experiment.run)(experiment, &budget).await {
             Ok(section) => section,
             Err(failure) => Section::failed(experiment, failure.as_ref()),

@@ -18,6 +18,7 @@ pub(super) async fn run(experiment: &Experiment, _: &Budget) -> Result<Section, 
         published: vec![published()],
         ours: vec![ours(&cases)],
         finding: finding(&cases),
+        rule: "It agrees where every case ends as published.".to_owned(),
         notes: vec![
             "Each case is a QUIC connection over the loopback interface, between every two of our \
              TLS providers that can play it."

@@ -4,21 +4,11 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::document::Reproduction;
 use super::section::{Figure, Verdict};
-use super::{Section, Table};
-use crate::charts::{self, Place};
+use super::{Section, Table, figures};
+use crate::charts::{Figure as Drawing, Place};
 use crate::page::{POLICY, SCRIPT, STYLE};
 
 const OWN_STYLE: &str = include_str!("page.css");
-
-/// Charts of each experiment's results, by their ids: those that show what it is about.
-const CHARTS: [(&str, &[&str]); 6] = [
-    ("rate", &["rate", "time"]),
-    ("reuse", &["request-rate"]),
-    ("latency", &["time", "bytes"]),
-    ("pool", &["request-latency"]),
-    ("idle-timeout", &["request-latency"]),
-    ("resumption", &["time", "bytes"]),
-];
 
 /// The whole page.
 pub(super) fn html(reproduction: &Reproduction) -> String {
@@ -142,6 +132,7 @@ fn chapter(section: &Section) -> Markup {
                     p.lead { (section.source.experiment) }
                 }
                 p.finding { (section.finding.sentence) }
+                @if !section.rule.is_empty() { p.rule { (section.rule) } }
                 @if !section.problems.is_empty() {
                     div.warning role="note" {
                         strong { "Not all of it could be measured." }
@@ -152,7 +143,7 @@ fn chapter(section: &Section) -> Markup {
                     @for table in &section.published { (self::table(table, "published")) }
                     @for table in &section.ours { (self::table(table, "ours")) }
                 }
-                (figures(section))
+                @for figure in &figures::of(section) { (drawing(figure)) }
                 @if !section.notes.is_empty() {
                     h3 { "How it was done here" }
                     ul.notes { @for note in &section.notes { li { (note) } } }
@@ -162,19 +153,13 @@ fn chapter(section: &Section) -> Markup {
     }
 }
 
-fn figures(section: &Section) -> Markup {
-    let wanted = CHARTS.iter().find(|(id, _)| *id == section.id);
-    let wanted = wanted.map_or(&[][..], |(_, charts)| *charts);
-    let results = section.results.as_deref();
-    let all = results.map(charts::figures::all).unwrap_or_default();
+fn drawing(drawing: &Drawing) -> Markup {
     html! {
-        @for figure in all.iter().filter(|figure| wanted.contains(&figure.id.as_str())) {
-            h3 { (figure.title) }
-            p.caption { (figure.caption) }
-            figure {
-                div.wide { (figure.svg(Place::Wide)) }
-                div.narrow { (figure.svg(Place::Narrow)) }
-            }
+        h3 { (drawing.title) }
+        p.caption { (drawing.caption) }
+        figure {
+            div.wide { (drawing.svg(Place::Wide)) }
+            div.narrow { (drawing.svg(Place::Narrow)) }
         }
     }
 }
@@ -236,6 +221,7 @@ mod tests {
             ours: Vec::new(),
             finding: Finding::of(true, "1 < 2 & \"so\""),
             notes: Vec::new(),
+            rule: String::new(),
             problems: vec!["<script>alert(1)</script>".to_owned()],
             results: None,
         });

@@ -18,6 +18,9 @@ pub(crate) struct Section {
     pub(crate) published: Vec<Table>,
     pub(crate) ours: Vec<Table>,
     pub(crate) finding: Finding,
+    /// When the shape counts as the published one.
+    #[serde(default)]
+    pub(crate) rule: String,
     /// How ours was run, what differs from the original, and what is no longer possible.
     pub(crate) notes: Vec<String>,
     /// What could not be measured.
@@ -50,7 +53,9 @@ pub(crate) struct Finding {
 pub(crate) enum Verdict {
     Agrees,
     Differs,
-    /// Too little was measured to say.
+    /// The intervals are too wide to say.
+    Unclear,
+    /// What it would be said of was not measured.
     Unknown,
 }
 
@@ -108,6 +113,7 @@ impl Section {
             published: Vec::new(),
             ours: Vec::new(),
             finding: Finding::unknown("nothing could be measured"),
+            rule: String::new(),
             notes: Vec::new(),
             problems: Vec::new(),
             results: None,
@@ -118,12 +124,12 @@ impl Section {
 impl Finding {
     /// `agrees` where the shape is the published one.
     pub(crate) fn of(agrees: bool, sentence: impl Into<String>) -> Self {
+        Self::judged(Verdict::of(agrees), sentence)
+    }
+
+    pub(crate) fn judged(verdict: Verdict, sentence: impl Into<String>) -> Self {
         Self {
-            verdict: if agrees {
-                Verdict::Agrees
-            } else {
-                Verdict::Differs
-            },
+            verdict,
             sentence: sentence.into(),
         }
     }
@@ -137,10 +143,34 @@ impl Finding {
 }
 
 impl Verdict {
+    pub(crate) fn of(agrees: bool) -> Self {
+        if agrees { Self::Agrees } else { Self::Differs }
+    }
+
+    /// Whether a median is in that range. One outside whose interval reaches into it may yet belong
+    /// there.
+    pub(crate) fn within(value: Summary, low: f64, high: f64) -> Self {
+        if (low..=high).contains(&value.median) {
+            Self::Agrees
+        } else if value.low <= high && value.high >= low {
+            Self::Unclear
+        } else {
+            Self::Differs
+        }
+    }
+
+    /// What is to be said of both: the worse.
+    pub(crate) fn and(self, other: Self) -> Self {
+        let worse = [Self::Unknown, Self::Differs, Self::Unclear];
+        let found = worse.into_iter().find(|it| [self, other].contains(it));
+        found.unwrap_or(Self::Agrees)
+    }
+
     pub(crate) fn text(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
             Self::Differs => "differs",
+            Self::Unclear => "unclear",
             Self::Unknown => "unknown",
         }
     }
@@ -264,20 +294,47 @@ fn grouped(number: &str) -> String {
         }
         text.push(character);
     }
-    text
+    text.replace('-', "−")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Figure, Table, three_digits};
+    use super::{Figure, Table, Verdict, three_digits};
     use crate::results::Summary;
+
+    #[test]
+    fn a_figure_agrees_is_unclear_or_differs_by_its_median_and_interval() {
+        let verdict = |median, low, high| {
+            let n = 5;
+            let value = Summary {
+                median,
+                low,
+                high,
+                n,
+            };
+            Verdict::within(value, 80.0, 100.0)
+        };
+        assert_eq!(verdict(92.0, 60.0, 120.0), Verdict::Agrees);
+        assert_eq!(verdict(70.0, 60.0, 85.0), Verdict::Unclear);
+        assert_eq!(verdict(110.0, 99.0, 120.0), Verdict::Unclear);
+        assert_eq!(verdict(70.0, 60.0, 79.0), Verdict::Differs);
+    }
+
+    #[test]
+    fn of_two_verdicts_the_worse_stands() {
+        let (agrees, unclear, differs) = (Verdict::Agrees, Verdict::Unclear, Verdict::Differs);
+        assert_eq!(agrees.and(agrees), agrees);
+        assert_eq!(agrees.and(unclear), unclear);
+        assert_eq!(unclear.and(differs), differs);
+        assert_eq!(differs.and(Verdict::Unknown), Verdict::Unknown);
+    }
 
     #[test]
     fn figures_are_written_for_people() {
         let text = |figure: Figure| figure.parts().0;
         assert_eq!(text(Figure::Number(54367.0)), "54,367");
         assert_eq!(text(Figure::Number(108.7)), "108.7");
-        assert_eq!(text(Figure::Number(-1_234_567.25)), "-1,234,567.25");
+        assert_eq!(text(Figure::Number(-1_234_567.25)), "−1,234,567.25");
         let summary = Summary {
             median: 1234.56,
             low: 99.96,

@@ -279,6 +279,7 @@ fn request(template: Template, matches: &ArgMatches) -> Result<Run, clap::Error>
         axes,
         named,
         repetitions: common.repetitions,
+        time: None,
         clients: common.clients,
         place,
         transport: Transport {

@@ -10,6 +10,7 @@
 //! Within a repetition the cells take turns, each with fresh processes, so that what else happens
 //! on the machine, and the temperature of its cores, meet all of them alike.
 
+mod allowance;
 mod args;
 mod axis_flags;
 mod combine;
@@ -28,7 +29,7 @@ mod waits;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::Failure;
 use crate::axes::Axes;
@@ -44,6 +45,7 @@ pub(crate) use combine::combine;
 pub(crate) use outputs::Outputs;
 pub(crate) use place::Place;
 
+use allowance::Allowance;
 use interrupt::Interrupt;
 use live::Live;
 use matrix::Planned;
@@ -59,6 +61,8 @@ pub(crate) struct Request {
     /// Axes with a value that must not be left out, by name.
     pub(crate) named: BTreeSet<String>,
     pub(crate) repetitions: u32,
+    /// What all of it should take: there are fewer repetitions where they take longer.
+    pub(crate) time: Option<Duration>,
     /// Processes for each client of the scenario.
     pub(crate) clients: u32,
     pub(crate) place: Place,
@@ -75,6 +79,7 @@ impl Request {
             axes: Axes::default(),
             named: BTreeSet::new(),
             repetitions: 5,
+            time: None,
             clients: 1,
             place: Place::Here(([127, 0, 0, 1], 0).into()),
             transport: Transport::default(),
@@ -146,9 +151,13 @@ impl<'a> Measuring<'a> {
         for reason in record.left_out() {
             live.say(&reason);
         }
+        let mut allowance = Allowance::new(self.request.time, started);
         for repetition in 1..=self.request.repetitions {
+            if !allowance.begins_turn(Instant::now()) {
+                break;
+            }
             for &cell in &in_turn(&measurable, repetition) {
-                if self.interrupt.is_asked() || self.request.place.is_lost() {
+                if self.is_cut_short() || allowance.is_overdrawn(Instant::now()) {
                     break;
                 }
                 if record.is_given_up(cell) {
@@ -161,12 +170,18 @@ impl<'a> Measuring<'a> {
                 self.request.outputs.write_part(&record.results)?;
             }
         }
+        record.note_unmeasured(self.is_cut_short());
         record.tell(&live);
         drop(live);
         let told = record.results.problems.len();
         let results = record.finish(self.interrupt.is_asked())?;
         self.request.outputs.write(&results)?;
         Ok((results, told))
+    }
+
+    /// Whether nothing more is to be measured, or can be.
+    fn is_cut_short(&self) -> bool {
+        self.interrupt.is_asked() || self.request.place.is_lost()
     }
 
     async fn repetition(

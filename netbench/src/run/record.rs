@@ -152,6 +152,23 @@ impl Record {
         self.tell(live);
     }
 
+    /// Nothing is to be missing without a reason: what there was no time for.
+    pub(super) fn note_unmeasured(&mut self, was_cut_short: bool) {
+        if was_cut_short {
+            return;
+        }
+        for (cell, state) in self.results.cells.iter().zip(&self.cells) {
+            let is_missing = cell.left_out.is_none() && cell.repetitions.is_empty();
+            if is_missing && state.failed == 0 {
+                let problem = "not measured: the time for all cells was over".to_owned();
+                self.results
+                    .problems
+                    .push(format!("{}: {problem}", cell.name));
+                self.untold.push((cell.name.clone(), problem));
+            }
+        }
+    }
+
     /// Tells what was held back, where anything was measured.
     pub(super) fn tell(&mut self, live: &Live) {
         let cells = &self.results.cells;

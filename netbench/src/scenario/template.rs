@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -162,6 +163,17 @@ impl Template {
             }
         }
         Ok(serde_json::to_string_pretty(&document)? + "\n")
+    }
+
+    /// The same, whose measurement ends after that time should its scripts not have ended before.
+    #[must_use]
+    pub(crate) fn ending_after(mut self, time: Duration) -> Self {
+        let phases = self.document.entry("phases");
+        if let Value::Object(phases) = phases.or_insert_with(|| Map::new().into()) {
+            let time = format!("{}ms", time.as_millis().max(1));
+            phases.insert("measure".to_owned(), time.into());
+        }
+        self
     }
 
     /// Refuses names that are neither parameters nor of a list.

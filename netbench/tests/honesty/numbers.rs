@@ -232,18 +232,7 @@ fn check_summary(cell: &Value) {
         assert_eq!(count(&stated["n"]), n as u64, "{name}");
         let median = f64::midpoint(values[n / 2], values[(n - 1) / 2]);
         assert!(close(number(&stated["median"]), median), "{name}");
-<<<<<<< HEAD
-        let half = if n == 1 {
-            0.0
-        } else {
-            let mean = values.iter().sum::<f64>() / n as f64;
-            let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-            let (student, variance) = SPREAD[n - 2];
-            student * (squares / (n - 1) as f64 * 2.0 * variance).sqrt()
-        };
-=======
         let half = half_width(&values);
->>>>>>> p4-honesty
         assert!(
             close(number(&stated["high"]), median + half),
             "{name}: {stated}"

@@ -9,7 +9,7 @@ const SMALL: [&str; 4] = ["--connections", "5", "--repetitions", "1"];
 
 /// A client that measures, and the server process that it measures.
 fn measuring(name: &str, agent: &Agent) -> (Client, u32) {
-    let client = Client::start(name, agent.address, &ENDLESS);
+    let client = Client::start(name, &agent.address.to_string(), &ENDLESS);
     let server = child(agent.child.id(), "serve");
     busy(child(client.child.id(), "drive"));
     (client, server)
@@ -31,7 +31,7 @@ fn is_kept_and_marked(ran: &Ran, complaint: &str) {
 }
 
 fn serves_the_next(agent: &Agent, name: &str) {
-    let results = Client::start(name, agent.address, &SMALL)
+    let results = Client::start(name, &agent.address.to_string(), &SMALL)
         .finish()
         .results();
     assert_eq!(succeeded(repetition(&results, 0)), 5);
@@ -116,7 +116,7 @@ fn a_client_that_is_silent_for_too_long_is_given_up() {
     });
     // Its place is free too, though the agent lets it linger for a moment.
     eventually("there is room", || {
-        let ran = Client::start("after-silent", agent.address, &SMALL).finish();
+        let ran = Client::start("after-silent", &agent.address.to_string(), &SMALL).finish();
         ran.is_success.then_some(())
     });
     signal(client.child.id(), "CONT");

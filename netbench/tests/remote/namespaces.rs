@@ -20,13 +20,11 @@ fn ip(words: &str) -> Result<(), String> {
     let mut ip = Command::new("ip");
     let output = ip.args(words.split_whitespace()).output();
     let output = output.map_err(|error| format!("ip: {error}"))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => {
-            let why = String::from_utf8_lossy(&output.stderr);
-            Err(format!("ip {words}: {}", why.trim()))
-        }
+    if output.status.success() {
+        return Ok(());
     }
+    let why = String::from_utf8_lossy(&output.stderr);
+    Err(format!("ip {words}: {}", why.trim()))
 }
 
 impl Hosts {

@@ -1,0 +1,56 @@
+//! Results that nobody measured, for tests of what is found in them.
+
+use std::collections::BTreeMap;
+
+use crate::machine::Machine;
+use crate::results::{About, CellResult, FORMAT, KindResult, Repetition, Results};
+use crate::scenario::Template;
+
+pub(super) fn results(cells: Vec<CellResult>) -> Results {
+    let template = Template::load("request-response").unwrap();
+    Results {
+        netbench_results: FORMAT,
+        complete: true,
+        problems: Vec::new(),
+        about: About::this_run(Machine::detect()),
+        scenario: template.resolve(&BTreeMap::new()).unwrap(),
+        scenario_id: String::new(),
+        cells,
+        breakdowns: Vec::new(),
+    }
+}
+
+/// With so many repetitions as there are values of each metric.
+pub(super) fn cell(group: &str, params: &[(&str, u64)], metrics: &[(&str, &[f64])]) -> CellResult {
+    let turns = metrics.first().map_or(0, |(_, values)| values.len());
+    let repetition = |turn: usize| {
+        let figure = |(name, values): &(&str, &[f64])| ((*name).to_owned(), values[turn]);
+        Repetition {
+            metrics: metrics.iter().map(figure).collect(),
+            ..Repetition::default()
+        }
+    };
+    let mut result = CellResult {
+        repetitions: (0..turns).map(repetition).collect(),
+        ..CellResult::default()
+    };
+    result.cell.group = group.to_owned();
+    let params = params
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), *value));
+    result.cell.params = params.collect();
+    result.summarize();
+    result
+}
+
+/// The same with so many connections in each repetition.
+pub(super) fn with_connections(mut cell: CellResult, connections: u64) -> CellResult {
+    for repetition in &mut cell.repetitions {
+        let kind = KindResult {
+            outcomes: BTreeMap::from([("ok".to_owned(), connections)]),
+            ..KindResult::default()
+        };
+        repetition.kinds.insert(String::new(), kind);
+    }
+    cell
+}

@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_first_turn_and_one_without_a_limit_always_begin() {
-        let (start, hour) = (Instant::now(), Duration::from_secs(3600));
+        let (start, hour) = (Instant::now(), Duration::from_hours(1));
         assert!(Allowance::new(Some(Duration::ZERO), start).begins_turn(start + hour));
         let mut free = Allowance::new(None, start);
         assert!((0..5).all(|turn| free.begins_turn(start + turn * hour)));

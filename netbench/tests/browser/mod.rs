@@ -32,7 +32,7 @@ onload = () => {
 </script>"#;
 
 /// What Chromium makes of a page, and what it said; `None`: it is not installed.
-pub fn browse(page: &Path) -> Option<(Value, String)> {
+pub(crate) fn browse(page: &Path) -> Option<(Value, String)> {
     let frames = page.with_extension("frames.html");
     let name = page.file_name()?.to_str()?;
     std::fs::write(&frames, FRAMES.replace("PAGE", name)).unwrap();

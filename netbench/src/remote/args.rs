@@ -1,6 +1,6 @@
 //! Flags of a run against servers on other hosts.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::env;
 use std::rc::Rc;
@@ -73,6 +73,7 @@ impl RemoteArgs {
             wait: Duration::from_secs(self.fleet_wait),
             scenario_id: template.resolve(&BTreeMap::new())?.id(),
             rounds: RefCell::default(),
+            is_lost: Cell::default(),
         })))
     }
 

@@ -168,6 +168,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_client_said_before_it_left_still_counts() {
+        let mut barrier = of_two();
+        assert!(barrier.say(1, &measure(4)).unwrap().is_none());
+        assert!(barrier.leave(1).is_none());
+        let told = barrier.say(0, &measure(3)).unwrap();
+        assert!(matches!(told, Some(ToServer::Measure { after: 7 })));
+        // Once: the server starts to count anew.
+        let told = barrier.say(0, &stop(9)).unwrap();
+        assert!(matches!(told, Some(ToServer::Stop { after: 9 })));
+        assert_eq!(barrier.left(), [1]);
+    }
+
+    #[test]
     fn who_leaves_before_the_start_may_come_back() {
         let mut barrier = Barrier::new(2);
         assert_eq!(barrier.join(0), Ok(false));

@@ -135,6 +135,8 @@ mod tests {
         let endless = vec![b'x'; 1 << 20];
         let refused = read(&endless, 4096).await.unwrap_err();
         assert_eq!(refused, "a line is longer than 4096 bytes");
+        let exact = [&endless[..4095], b"\n"].concat();
+        assert_eq!(read(&exact, 4096).await.unwrap()[0].len(), 4095);
         let ended = [&endless[..5000], b"\n"].concat();
         assert_eq!(read(&ended, 4096).await.unwrap_err(), refused);
     }

@@ -1,6 +1,6 @@
 //! The controller's end: server processes that agents run.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ pub(crate) struct Remote {
     pub(crate) scenario_id: String,
     /// How many server processes each agent was asked for.
     pub(crate) rounds: RefCell<Vec<u64>>,
+    /// Whether one of them could not be reached: nothing more can be measured.
+    pub(crate) is_lost: Cell<bool>,
 }
 
 /// A server process that listens.
@@ -84,7 +86,9 @@ impl Remote {
             certificates: certificates.clone(),
         };
         let name = format!("the agent at {agent}");
-        let stream = agent.connect().await?;
+        let connected = agent.connect().await;
+        self.is_lost.set(connected.is_err());
+        let stream = connected?;
         let started = self.open(stream, hello, &order).await;
         let (control, listening, address) = started.map_err(|why| format!("{name}: {why}"))?;
         let (lines, theirs) = duplex(64 << 10);
@@ -243,5 +247,52 @@ impl Control {
     async fn write(&mut self, line: &str) -> Result<(), String> {
         let lost = |error| format!("the connection to it is lost: {error}");
         write_line(&mut self.to, line).await.map_err(lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncWriteExt as _, duplex, split};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::{Control, LineReader, MAX_LINE};
+    use crate::process::Process;
+
+    /// The controller's end of a connection, and the agent's.
+    async fn connected() -> (Control, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (ours, theirs) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let (from, to) = ours.unwrap().into_split();
+        let from = LineReader::new(from, MAX_LINE);
+        (Control { from, to }, theirs.unwrap().0)
+    }
+
+    /// What the run hears once the relay is over.
+    async fn last_line(control: Control) -> String {
+        let (ours, theirs) = duplex(1024);
+        let (from, to) = split(ours);
+        let mut process = Process::over("host:1".to_owned(), from, to);
+        let relay = control.relay("host:1".to_owned(), theirs);
+        let ((), heard) = tokio::join!(relay, process.hear::<u8>());
+        heard.unwrap_err().to_string()
+    }
+
+    #[tokio::test(flavor = "current_thread", start_paused = true)]
+    async fn an_agent_that_is_silent_is_given_up() {
+        let (control, _silent) = connected().await;
+        let heard = last_line(control).await;
+        assert_eq!(heard, "host:1: nothing was heard of it for 30 s");
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn an_agent_that_hangs_up_is_told_after_its_last_line() {
+        let (control, mut agent) = connected().await;
+        agent.write_all(b"\n{\"Err\":\"no room\"}\n").await.unwrap();
+        drop(agent);
+        assert_eq!(last_line(control).await, "no room");
+        let (control, agent) = connected().await;
+        drop(agent);
+        assert_eq!(last_line(control).await, "host:1: it is gone");
     }
 }

@@ -87,7 +87,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use super::{About, rfc3339};
+    use super::{About, rfc3339, without_secrets};
     use crate::machine::Machine;
 
     #[test]
@@ -99,6 +99,21 @@ mod tests {
         assert_eq!(at(951_868_800), "2000-03-01T00:00:00Z");
         assert_eq!(at(1_735_689_599), "2024-12-31T23:59:59Z");
         assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00Z");
+    }
+
+    #[test]
+    fn the_command_is_kept_without_the_token() {
+        let kept = |text: &str| {
+            let args = text.split_whitespace().map(str::to_owned);
+            without_secrets(args).join(" ")
+        };
+        let command = kept("netbench client --token hush-hush --group X25519");
+        assert_eq!(command, "netbench client --token … --group X25519");
+        assert_eq!(
+            kept("netbench client --token=hush"),
+            "netbench client --token=…"
+        );
+        assert_eq!(kept("netbench client --token"), "netbench client --token");
     }
 
     #[test]

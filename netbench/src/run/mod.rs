@@ -157,7 +157,7 @@ impl<'a> Measuring<'a> {
                 break;
             }
             for &cell in &in_turn(&measurable, repetition) {
-                if self.interrupt.is_asked() || allowance.is_overdrawn(Instant::now()) {
+                if self.is_cut_short() || allowance.is_overdrawn(Instant::now()) {
                     break;
                 }
                 if record.is_given_up(cell) {
@@ -170,13 +170,18 @@ impl<'a> Measuring<'a> {
                 self.request.outputs.write_part(&record.results)?;
             }
         }
-        record.note_unmeasured(self.interrupt.is_asked());
+        record.note_unmeasured(self.is_cut_short());
         record.tell(&live);
         drop(live);
         let told = record.results.problems.len();
         let results = record.finish(self.interrupt.is_asked())?;
         self.request.outputs.write(&results)?;
         Ok((results, told))
+    }
+
+    /// Whether nothing more is to be measured, or can be.
+    fn is_cut_short(&self) -> bool {
+        self.interrupt.is_asked() || self.request.place.is_lost()
     }
 
     async fn repetition(

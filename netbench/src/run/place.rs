@@ -108,6 +108,11 @@ impl Place {
         }
     }
 
+    /// Whether no server can be had there any longer.
+    pub(super) fn is_lost(&self) -> bool {
+        matches!(self, Self::Agents(remote) if remote.is_lost.get())
+    }
+
     /// Which client of how many this run is.
     pub(super) fn fleet(&self) -> Option<Fleet> {
         match self {

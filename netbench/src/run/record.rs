@@ -153,8 +153,8 @@ impl Record {
     }
 
     /// Nothing is to be missing without a reason: what there was no time for.
-    pub(super) fn note_unmeasured(&mut self, was_interrupted: bool) {
-        if was_interrupted {
+    pub(super) fn note_unmeasured(&mut self, was_cut_short: bool) {
+        if was_cut_short {
             return;
         }
         for (cell, state) in self.results.cells.iter().zip(&self.cells) {

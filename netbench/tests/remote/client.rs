@@ -38,14 +38,10 @@ pub(crate) struct Ran {
 impl Client {
     /// Runs `request-response` with one group against a server, with its results in a file of that
     /// name.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "an address, or what somebody mistakes for one"
-    )]
-    pub(crate) fn start(name: &str, server: impl ToString, args: &[&str]) -> Self {
+    pub(crate) fn start(name: &str, server: &str, args: &[&str]) -> Self {
         let mut command = netbench();
         command
-            .env("SERVER_0", server.to_string())
+            .env("SERVER_0", server)
             .args(["client", "--group", "X25519"])
             .args(args);
         Self::of(name, command)

@@ -1,6 +1,6 @@
 //! One end dies or falls silent in the middle of a measurement.
 
-use crate::agent::Agent;
+use crate::agent::{Agent, netbench};
 use crate::client::{Client, Ran, repetition, succeeded};
 use crate::processes::{busy, child, eventually, plays, signal};
 
@@ -9,7 +9,7 @@ const SMALL: [&str; 4] = ["--connections", "5", "--repetitions", "1"];
 
 /// A client that measures, and the server process that it measures.
 fn measuring(name: &str, agent: &Agent) -> (Client, u32) {
-    let client = Client::start(name, agent.address, &ENDLESS);
+    let client = Client::start(name, &agent.address.to_string(), &ENDLESS);
     let server = child(agent.child.id(), "serve");
     busy(child(client.child.id(), "drive"));
     (client, server)
@@ -31,7 +31,7 @@ fn is_kept_and_marked(ran: &Ran, complaint: &str) {
 }
 
 fn serves_the_next(agent: &Agent, name: &str) {
-    let results = Client::start(name, agent.address, &SMALL)
+    let results = Client::start(name, &agent.address.to_string(), &SMALL)
         .finish()
         .results();
     assert_eq!(succeeded(repetition(&results, 0)), 5);
@@ -45,6 +45,29 @@ fn an_agent_that_is_killed_takes_its_server_with_it_and_the_client_keeps_what_it
     agent.kill();
     assert!(!plays(server, "serve"));
     is_kept_and_marked(&client.finish(), &format!("the agent at {address}: "));
+}
+
+#[test]
+fn an_agent_that_is_gone_is_not_looked_for_again_for_each_cell() {
+    let agent = Agent::start(&[]);
+    let address = agent.address;
+    let cells = ["--group", "X25519,X25519MLKEM768,SecP256r1MLKEM768"];
+    let mut command = netbench();
+    command
+        .env("SERVER_0", address.to_string())
+        .arg("client")
+        .args(cells)
+        .args(ENDLESS);
+    let client = Client::of("agent-gone", command);
+    busy(child(client.child.id(), "drive"));
+    agent.kill();
+    let ran = client.finish();
+    let results = ran.partial();
+    let problems = results["problems"].as_array().unwrap();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[0].as_str().unwrap().contains("is gone"));
+    let again = problems[1].as_str().unwrap();
+    assert!(again.contains(&format!("no agent answers at {address}")));
 }
 
 #[test]
@@ -93,7 +116,7 @@ fn a_client_that_is_silent_for_too_long_is_given_up() {
     });
     // Its place is free too, though the agent lets it linger for a moment.
     eventually("there is room", || {
-        let ran = Client::start("after-silent", agent.address, &SMALL).finish();
+        let ran = Client::start("after-silent", &agent.address.to_string(), &SMALL).finish();
         ran.is_success.then_some(())
     });
     signal(client.child.id(), "CONT");

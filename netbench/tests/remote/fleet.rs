@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agent::{Agent, netbench, only_line};
-use crate::client::{Client, Ran, count, file, read, succeeded};
+use crate::client::{Client, Ran, count, file, number, read, succeeded};
 use crate::processes::{busy, child};
 
 const TWO_CELLS: [&str; 6] = [
@@ -97,6 +97,10 @@ fn is_the_sum(merged: &Value, of_each: &[&Value]) {
         count(at(merged, "/server/completed")),
         sum("/client/completed")
     );
+    for one in of_each {
+        let cost = |repetition: &Value| number(at(repetition, "/metrics/server_cpu_us"));
+        assert!((cost(merged) - cost(one)).abs() < 0.001);
+    }
     let sent = sum("/client/traffic/sent_bytes");
     assert_eq!(count(at(merged, "/server/traffic/received_bytes")), sent);
 }

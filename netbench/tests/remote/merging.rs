@@ -11,7 +11,7 @@ use crate::fleet::merge;
 fn measure(name: &str) -> Ran {
     let agent = Agent::start(&[]);
     let small = ["--connections", "10", "--repetitions", "1"];
-    Client::start(name, agent.address, &small).finish()
+    Client::start(name, &agent.address.to_string(), &small).finish()
 }
 
 /// The same results with something else in them.

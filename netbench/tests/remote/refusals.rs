@@ -12,7 +12,7 @@ fn an_agent_that_cannot_be_reached() {
     let unused = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = unused.local_addr().unwrap();
     drop(unused);
-    let ran = Client::start("unreachable", address, &[]).finish();
+    let ran = Client::start("unreachable", &address.to_string(), &[]).finish();
     let line = ran.refusal();
     assert!(
         line.contains(&format!("no agent answers at {address}")),
@@ -39,16 +39,21 @@ fn no_server_at_all_and_one_that_is_no_address() {
 #[test]
 fn another_token_or_none() {
     let agent = Agent::start(&["--token", "correct horse"]);
-    let ran = Client::start("other-token", agent.address, &["--token", "battery staple"]).finish();
+    let ran = Client::start(
+        "other-token",
+        &agent.address.to_string(),
+        &["--token", "battery staple"],
+    )
+    .finish();
     assert!(ran.refusal().contains("the token is not this agent's"));
-    let ran = Client::start("no-token", agent.address, &[]).finish();
+    let ran = Client::start("no-token", &agent.address.to_string(), &[]).finish();
     assert!(ran.refusal().contains("give --token"));
 }
 
 #[test]
 fn a_fleet_of_another_size() {
     let agent = Agent::start(&["--fleet", "2"]);
-    let ran = Client::start("other-fleet", agent.address, &["--fleet", "3"]).finish();
+    let ran = Client::start("other-fleet", &agent.address.to_string(), &["--fleet", "3"]).finish();
     assert!(ran.refusal().contains("--fleet"));
 }
 
@@ -63,7 +68,7 @@ fn greeted_with(name: &str, greeting: &'static str) -> String {
             let _ = BufReader::new(stream).read_line(&mut String::new());
         }
     });
-    Client::start(name, address, &[])
+    Client::start(name, &address.to_string(), &[])
         .finish()
         .refusal()
         .to_owned()

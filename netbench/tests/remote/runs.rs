@@ -35,7 +35,7 @@ fn shape_of(results: &Value) -> Vec<String> {
 #[test]
 fn results_are_like_those_of_a_run_on_one_host() {
     let agent = Agent::start(&[]);
-    let far = Client::start("far", agent.address, &SMALL)
+    let far = Client::start("far", &agent.address.to_string(), &SMALL)
         .finish()
         .results();
     let mut command = netbench();
@@ -72,12 +72,13 @@ fn results_are_like_those_of_a_run_on_one_host() {
 fn an_agent_serves_one_client_after_the_other_and_several_at_once() {
     let agent = Agent::start(&[]);
     for name in ["first", "second"] {
-        let results = Client::start(name, agent.address, &SMALL)
+        let results = Client::start(name, &agent.address.to_string(), &SMALL)
             .finish()
             .results();
         assert_eq!(succeeded(repetition(&results, 1)), 10);
     }
-    let both = ["left", "right"].map(|name| Client::start(name, agent.address, &SMALL));
+    let both =
+        ["left", "right"].map(|name| Client::start(name, &agent.address.to_string(), &SMALL));
     for client in both {
         assert_eq!(succeeded(repetition(&client.finish().results(), 1)), 10);
     }
@@ -113,7 +114,7 @@ fn the_token_opens_the_port_and_is_not_in_the_results() {
     let agent = Agent::start(&["--token", "correct horse"]);
     let secret = ["--token", "correct horse"];
     let args = [&SMALL[..], &secret].concat();
-    let results = Client::start("token", agent.address, &args)
+    let results = Client::start("token", &agent.address.to_string(), &args)
         .finish()
         .results();
     assert!(!results.to_string().contains("correct horse"));

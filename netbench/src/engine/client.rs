@@ -219,9 +219,11 @@ async fn at(time: Option<Instant>) {
     };
     let sleep = sleep_until(time);
     tokio::pin!(sleep);
-    poll_fn(|cx| match Instant::now() >= time {
-        true => Poll::Ready(()),
-        false => sleep.as_mut().poll(cx),
+    poll_fn(|cx| {
+        if Instant::now() >= time {
+            return Poll::Ready(());
+        }
+        sleep.as_mut().poll(cx)
     })
     .await;
 }

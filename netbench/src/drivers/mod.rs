@@ -64,6 +64,11 @@ pub(crate) trait Driver {
         true
     }
 
+    /// Whether it runs over UDP, as `netbench link` does.
+    fn is_over_udp(&self) -> bool {
+        true
+    }
+
     /// Says why it cannot play that role in that cell, in one line that says what it can.
     fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure>;
 

@@ -1,13 +1,16 @@
 //! Sockets for stacks that leave them to us.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-
-use socket2::{Domain, Protocol, Socket, Type};
-
-use super::Transport;
-use crate::Failure;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+#[cfg(any(feature = "quiche", feature = "quinn"))]
+use {
+    super::Transport,
+    crate::Failure,
+    socket2::{Domain, Protocol, Socket, Type},
+    std::net::UdpSocket,
+};
 
 /// A socket with the buffers that were asked for.
+#[cfg(any(feature = "quiche", feature = "quinn"))]
 pub(super) fn bind(address: SocketAddr, settings: &Transport) -> Result<UdpSocket, Failure> {
     let bind = || {
         let socket = Socket::new(

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::needs;
 use crate::Failure;
 use crate::axes::{Axes, Cell};
-use crate::drivers::{self, Role};
 use crate::scenario::{Scenario, Template};
 
 /// More cells than this are a slip of the keyboard.
@@ -42,7 +42,9 @@ pub(super) fn plan(
         let name = axes.cell_name(&cell);
         let scenario = template.resolve(&cell.params)?;
         cell.params.clone_from(&scenario.params);
-        let left_out = check(&cell).err().map(|failure| failure.to_string());
+        let left_out = needs::check(&cell, &scenario)
+            .err()
+            .map(|failure| failure.to_string());
         plan.push(Planned {
             cell,
             name,
@@ -52,11 +54,6 @@ pub(super) fn plan(
     }
     refuse_impossible(&plan, named)?;
     Ok(plan)
-}
-
-fn check(cell: &Cell) -> Result<(), Failure> {
-    drivers::driver(&cell.driver)?.check(Role::Server, cell)?;
-    drivers::driver(&cell.client)?.check(Role::Client, cell)
 }
 
 fn check_link(link: &str) -> Result<(), Failure> {
@@ -169,6 +166,22 @@ mod tests {
             let refused = planned(&[("group", groups), ("provider", "s2n-tls")]).unwrap_err();
             assert!(refused.contains("MLKEM768"), "{refused}");
         }
+        let over_tcp = [
+            ("driver", "tcp-tls"),
+            ("client", "tcp-tls"),
+            ("link", "--delay 3ms"),
+        ];
+        let refused = planned(&over_tcp).unwrap_err();
+        assert!(refused.contains("leave out --link or tcp-tls"), "{refused}");
+        let mut axes = Axes::default();
+        axes.set("driver", "tcp-tls").unwrap();
+        axes.set("client", "tcp-tls").unwrap();
+        let datagrams = Template::load("datagrams").unwrap();
+        let refused = plan(&datagrams, &axes, &BTreeSet::new()).unwrap_err();
+        assert!(
+            refused.to_string().contains("tcp-tls has no datagrams"),
+            "{refused}"
+        );
         let refused = planned(&[("link", "--dealy 3ms")]).unwrap_err();
         assert!(refused.contains("--dealy"), "{refused}");
     }

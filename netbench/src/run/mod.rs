@@ -18,6 +18,7 @@ mod interrupt;
 mod live;
 mod matrix;
 mod measurement;
+mod needs;
 mod outputs;
 mod place;
 mod processes;

@@ -38,21 +38,16 @@ impl Record {
         plan: &[Planned],
         machine: Machine,
     ) -> Result<Self, Failure> {
-        let mut scenario = request.template.resolve(&BTreeMap::new())?;
-        scenario.axes = setup::axes(request)?;
+        let axes = setup::axes(request)?;
         // What has one value is what is done in every cell.
-        if let Some(first) = plan.first() {
-            let varied = |name: &String| {
-                let values = scenario.axes.params.get(name);
-                values.is_some_and(|values| values.len() > 1)
+        let fixed = axes.params.iter().filter_map(|(name, values)| {
+            let [value] = values.as_slice() else {
+                return None;
             };
-            let (axes, name) = (scenario.axes.clone(), scenario.name.clone());
-            if !first.cell.params.keys().any(varied) {
-                scenario = first.scenario.clone();
-            }
-            scenario.axes = axes;
-            scenario.name = name;
-        }
+            Some((name.clone(), *value))
+        });
+        let mut scenario = request.template.resolve(&fixed.collect())?;
+        scenario.axes = axes;
         let results = Results {
             netbench_results: FORMAT,
             complete: false,

@@ -63,6 +63,10 @@ impl Driver for TcpTls {
         false
     }
 
+    fn is_over_udp(&self) -> bool {
+        false
+    }
+
     fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure> {
         if cell.driver != cell.client {
             return Err("tcp-tls has no peer but itself; use it for both client and driver".into());

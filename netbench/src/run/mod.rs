@@ -193,7 +193,7 @@ impl<'a> Measuring<'a> {
         live: &Live,
     ) -> Result<repetition::Measured, Failure> {
         let planned = self.plan.get(cell).ok_or("a cell that was never planned")?;
-        let transport = setup::transport(&self.request.transport, &planned.scenario);
+        let transport = setup::transport(&self.request.transport, &planned.cell, &planned.scenario);
         let task = Task {
             cell: &planned.cell,
             scenario: &planned.scenario,

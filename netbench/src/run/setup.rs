@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use super::matrix::Planned;
 use super::{Place, Request};
-use crate::axes::{Axes, Cell, Certificate};
+use crate::axes::{Axes, Cell, Certificate, Resumption};
 use crate::drivers::{Certificates, Streams, Transport};
 use crate::scenario::Scenario;
 use crate::{Failure, certificates};
@@ -34,14 +34,19 @@ fn has_several_servers(planned: &Planned) -> bool {
     super::waits::servers(&planned.scenario) > 1
 }
 
-/// What the command line sets, else what the scenario does.
-pub(super) fn transport(given: &Transport, scenario: &Scenario) -> Transport {
+/// What the command line sets, else what the scenario does. A connection that is made for its
+/// ticket reads until that is there, beside what its script reads: more than raw bytes can do.
+pub(super) fn transport(given: &Transport, cell: &Cell, scenario: &Scenario) -> Transport {
     let own = &scenario.transport;
+    let streams = match cell.resumption {
+        Resumption::Full => Streams::of(scenario),
+        Resumption::Psk | Resumption::ZeroRtt => Streams::Many,
+    };
     let idle_timeout = own.idle_timeout.map(|time| time.as_millis() as u64);
     Transport {
         idle_timeout_ms: given.idle_timeout_ms.or(idle_timeout),
         max_streams: given.max_streams.or(own.max_streams),
-        streams: Streams::of(scenario),
+        streams,
         ..given.clone()
     }
 }

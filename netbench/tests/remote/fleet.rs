@@ -212,8 +212,8 @@ fn a_number_that_is_taken_is_refused_and_the_fleet_is_not_disturbed() {
 fn a_member_that_dies_is_named_by_the_others_and_in_what_is_merged() {
     let agent = Agent::start(&["--fleet", "2"]);
     let args = ["--group", "X25519", "--repetitions", "1", "--connections"];
-    let stays = member("stays", &agent, 2, 0, &[&args[..], &["400"]].concat());
-    let mut dies = member("dies", &agent, 2, 1, &[&args[..], &["400"]].concat());
+    let stays = member("stays", &agent, 2, 0, &[&args[..], &["2000"]].concat());
+    let mut dies = member("dies", &agent, 2, 1, &[&args[..], &["2000"]].concat());
     busy(child(dies.child.id(), "drive"));
     dies.child.kill().unwrap();
     dies.finish();
@@ -224,7 +224,7 @@ fn a_member_that_dies_is_named_by_the_others_and_in_what_is_merged() {
         results["problems"].to_string().contains("client 1"),
         "{results}"
     );
-    assert_eq!(succeeded(repetitions(&results)[0]), 400);
+    assert_eq!(succeeded(repetitions(&results)[0]), 2000);
 
     let (output, merged) = merge("member-died.json", &[&ran.json]);
     assert!(!output.status.success());

@@ -208,7 +208,9 @@ impl Tls {
             }
             match self.session.reader().read(buffer) {
                 Ok(read) => {
-                    self.unread &= read == buffer.len();
+                    // A buffer that is full may have taken all there was.
+                    let state = self.session.process_new_packets();
+                    self.unread = state.is_ok_and(|state| state.plaintext_bytes_to_read() > 0);
                     if read == 0 {
                         self.socket.wake_all();
                     }

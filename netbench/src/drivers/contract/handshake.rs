@@ -118,6 +118,7 @@ fn a_server_that_the_client_does_not_trust_is_an_alert_at_both_ends() {
                 "bad_certificate",
                 "certificate_unknown",
                 "decrypt_error",
+                "handshake_failure",
             ];
             assert!(names.contains(&name.as_str()), "{name}");
         }

@@ -14,7 +14,6 @@
 
 pub mod axes;
 mod breakdown;
-mod bulk;
 mod certificates;
 mod charts;
 mod cli;

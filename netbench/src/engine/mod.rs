@@ -30,7 +30,7 @@ mod making;
 mod mismatch;
 mod observer;
 mod ops;
-mod pattern;
+pub(crate) mod pattern;
 mod phase;
 mod plan;
 mod pooling;

@@ -9,19 +9,19 @@ use crate::outcome::{Failed, Kind};
 const PERIOD: usize = 65_521;
 
 /// A block of pseudo-random bytes, repeated for as long as a stream is.
-pub(super) struct Pattern(Bytes);
+struct Pattern(Bytes);
 
 thread_local! {
     static PATTERN: Pattern = Pattern::new();
 }
 
 /// At most `most` of the bytes at that offset of a stream, and never none.
-pub(super) fn bytes_at(offset: u64, most: u64) -> Bytes {
+pub(crate) fn bytes_at(offset: u64, most: u64) -> Bytes {
     PATTERN.with(|pattern| pattern.expected(offset, most))
 }
 
 /// Whether these are the bytes of a stream at that offset.
-pub(super) fn compare(offset: u64, received: &[u8]) -> Result<(), Failed> {
+pub(crate) fn compare(offset: u64, received: &[u8]) -> Result<(), Failed> {
     PATTERN.with(|pattern| pattern.compare(offset, received))
 }
 

@@ -10,9 +10,10 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::certificates::SERVER_NAME;
 use crate::drivers::{Connection, Reader, Setup, Writer, driver};
+use crate::engine::pattern;
 use crate::outcome::Failed;
 use crate::pipe::{FromParent, tell};
-use crate::{Failure, bulk, os};
+use crate::{Failure, os};
 
 /// What the client asks for.
 const REQUEST: &[u8] = b"everything";
@@ -78,10 +79,10 @@ pub(crate) async fn serve() -> Result<(), Failure> {
         let streams = connection.accept_bidi().await?;
         let (mut writer, mut reader) = streams.ok_or("closed without a stream")?;
         async move {
-            let pattern = Bytes::copy_from_slice(bulk::Pattern::new().period());
+            let period = pattern::bytes_at(0, u64::MAX);
             while read(&mut *reader).await?.is_some() {}
             // It ends when the client has had enough, which is no failure.
-            while write(&mut *writer, pattern.clone()).await.is_ok() {}
+            while write(&mut *writer, period.clone()).await.is_ok() {}
             Ok::<_, Failed>(())
         }
     });
@@ -131,13 +132,12 @@ async fn download(
     let (mut writer, mut reader) = connection.open_bidi().await?;
     write(&mut *writer, Bytes::from_static(REQUEST)).await?;
     poll_fn(|cx| writer.poll_finish(cx)).await?;
-    let pattern = bulk::Pattern::new();
     let mut offset = 0;
     while let Ok(chunk) = timeout_at(start + lasts, read(&mut *reader)).await {
         let Some(chunk) = chunk? else {
             return Err(format!("the server ended the stream after {offset} bytes").into());
         };
-        pattern.compare(offset, &chunk)?;
+        pattern::compare(offset, &chunk)?;
         offset += chunk.len() as u64;
         let index = start.elapsed().as_nanos() / SAMPLE.as_nanos();
         if let Some(sample) = samples.get_mut(index as usize) {

@@ -276,7 +276,7 @@ impl Connection {
             },
         );
         if let Some(resume) = &config.careful_resume {
-            recovery.enable_resume(resume.jump_limit());
+            recovery.enable_resume(resume.max_jump());
         }
         let limits = Limits {
             initial_receive_window: config.first_receive_window(),

@@ -282,12 +282,12 @@ impl Host {
         &mut self,
         clock: Clock,
         setup: &Setup,
-        remote: SocketAddr,
+        peer: SocketAddr,
         app: Box<dyn App>,
     ) -> Result<(), StartError> {
         let (slot, connection) =
             self.endpoint
-                .connect(clock.instant(), setup, remote, SERVER_NAME)?;
+                .connect(clock.instant(), setup, peer, SERVER_NAME)?;
         self.adopt(clock, slot, connection, app);
         Ok(())
     }
@@ -296,7 +296,7 @@ impl Host {
         let now = clock.instant();
         let socket = self.socket_at(datagram.destination).unwrap_or_default();
         let arrival = Arrival {
-            remote: datagram.source,
+            peer: datagram.source,
             local: Local {
                 socket,
                 ip: self.socket(socket).map(|address| address.ip()),
@@ -466,7 +466,7 @@ impl Host {
         self.outgoing
             .extend(bytes.chunks(segment).map(|payload| Datagram {
                 ecn: transmit.ecn,
-                ..Datagram::new(source, transmit.remote, payload.to_vec())
+                ..Datagram::new(source, transmit.peer, payload.to_vec())
             }));
         Ok(())
     }

@@ -1,3 +1,5 @@
+//! The two kinds of host in a world: servers and clients.
+
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
@@ -30,15 +32,15 @@ const TIMERS_AT_ONCE: usize = 8;
 /// Events and trains of a connection at one instant.
 const STEPS_AT_ONCE: usize = 10_000;
 
-/// What a server does with somebody who wants to connect.
+/// A server's decision about a client that wants to connect.
 pub enum Answer {
-    /// It accepts, with a setup of its own or else the endpoint's.
+    /// Accepts the client, with the given setup or else the endpoint's.
     Accept(Option<Setup>, Box<dyn App>),
-    /// It has the client prove its address.
+    /// Sends a Retry packet, so that the client proves its address.
     Retry,
-    /// It refuses.
+    /// Refuses the client.
     Refuse,
-    /// It does not answer.
+    /// Does not answer.
     Ignore,
 }
 
@@ -60,7 +62,7 @@ pub struct Peer {
     pub closed: Option<(Duration, ConnectionError)>,
     /// When its slot was given back.
     pub drained_at: Option<Duration>,
-    /// What was agreed on.
+    /// Outcome of the handshake.
     pub handshake: Option<Handshake>,
     /// The paths it moved to, and when.
     pub moves: Vec<(Duration, PathChange)>,
@@ -89,7 +91,7 @@ impl Peer {
         }
     }
 
-    /// How far its application is.
+    /// Progress of the application.
     pub fn progress(&self) -> Progress {
         self.app.progress()
     }
@@ -166,7 +168,7 @@ pub struct Host {
     pub address: SocketAddr,
     /// Those of further sockets.
     further: Vec<SocketAddr>,
-    /// What a NAT makes of them, where there is one: inside, outside.
+    /// Addresses inside and outside of a NAT, if there is one.
     nat: Vec<(SocketAddr, SocketAddr)>,
     endpoint: Endpoint,
     peers: Vec<Peer>,

@@ -175,10 +175,10 @@ impl Endpoint {
         });
         match checked {
             Ok(setup) => {
-                let remote = udp::canonical(address);
+                let peer = udp::canonical(address);
                 Connecting::start(|promise| {
                     self.shared
-                        .connect(setup, remote, server_name.to_owned(), promise);
+                        .connect(setup, peer, server_name.to_owned(), promise);
                 })
             }
             Err(error) => Connecting::failed(error),

@@ -23,7 +23,7 @@ impl PathKeys {
         if start.setup.transport.careful_resume.is_none() {
             return Self::default();
         }
-        let key = PathKey::of_server(start.server_name, start.remote.ip());
+        let key = PathKey::of_server(start.server_name, start.peer.ip());
         Self {
             before: Some(key),
             after: Some(key),

@@ -99,7 +99,7 @@ impl Side {
 
     fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
         let arrival = Arrival {
-            remote: from,
+            peer: from,
             local: crate::udp::Local::default(),
             ecn: None,
         };

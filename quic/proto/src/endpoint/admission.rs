@@ -121,14 +121,14 @@ impl Admission {
     pub(super) fn judge(
         &mut self,
         now: Instant,
-        remote: SocketAddr,
+        peer: SocketAddr,
         initial: &Initial<'_>,
         unfinished: usize,
     ) -> Verdict {
         let kind = Kind::of(initial.token).filter(|_| self.keys.is_some());
         match kind {
-            Some(Kind::Retry) => return self.judge_retry(now, remote, initial),
-            Some(Kind::New) if self.is_good_new_token(now, remote, initial) => {
+            Some(Kind::Retry) => return self.judge_retry(now, peer, initial),
+            Some(Kind::New) if self.is_good_new_token(now, peer, initial) => {
                 self.counters.validated += 1;
                 return Verdict::Admit(Proof {
                     validated: true,
@@ -151,8 +151,8 @@ impl Admission {
 
     /// A token that was used before leads to its connection or begins it anew, but proves nothing
     /// any more: somebody may have seen it.
-    fn judge_retry(&mut self, now: Instant, remote: SocketAddr, initial: &Initial<'_>) -> Verdict {
-        let binding = Binding::retry(remote, initial.dcid, initial.version);
+    fn judge_retry(&mut self, now: Instant, peer: SocketAddr, initial: &Initial<'_>) -> Verdict {
+        let binding = Binding::retry(peer, initial.dcid, initial.version);
         let Some(opened) = self.open(now, &binding, initial.token, limits::RETRY_TOKEN_LIFETIME)
         else {
             self.counters.rejected += 1;
@@ -167,13 +167,8 @@ impl Admission {
         })
     }
 
-    fn is_good_new_token(
-        &mut self,
-        now: Instant,
-        remote: SocketAddr,
-        initial: &Initial<'_>,
-    ) -> bool {
-        let binding = Binding::new_token(remote.ip(), initial.version);
+    fn is_good_new_token(&mut self, now: Instant, peer: SocketAddr, initial: &Initial<'_>) -> bool {
+        let binding = Binding::new_token(peer.ip(), initial.version);
         let Some(opened) = self.open(now, &binding, initial.token, limits::NEW_TOKEN_LIFETIME)
         else {
             self.counters.rejected += 1;

@@ -65,7 +65,7 @@ impl Endpoint {
         };
         let verdict = self
             .admission
-            .judge(now, arrival.remote, &initial, unfinished);
+            .judge(now, arrival.peer, &initial, unfinished);
         let answered = Answered {
             version,
             dcid: packet.dcid,
@@ -77,7 +77,7 @@ impl Endpoint {
     /// Queues a Retry; says whether there was room.
     pub(super) fn send_retry(&mut self, now: Instant, arrival: &Arrival, to: &Answered) -> bool {
         let scid = self.new_cid();
-        let binding = Binding::retry(arrival.remote, scid, to.version.number());
+        let binding = Binding::retry(arrival.peer, scid, to.version.number());
         let random = &mut *self.random;
         let Some(token) = self.admission.retry_token(now, &binding, &to.dcid, random) else {
             return false;
@@ -103,7 +103,7 @@ impl Endpoint {
         let hello = incoming.hello;
         self.forget_routes(&hello);
         let arrival = Arrival {
-            remote: hello.remote,
+            peer: hello.peer,
             local: hello.local,
             ecn: None,
         };

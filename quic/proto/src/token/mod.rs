@@ -82,11 +82,11 @@ pub struct Binding {
 
 impl Binding {
     /// The answer to a Retry: from the very address, to the connection id that the Retry gave.
-    pub const fn retry(remote: SocketAddr, scid: Cid, version: u32) -> Self {
+    pub const fn retry(peer: SocketAddr, scid: Cid, version: u32) -> Self {
         Self {
             kind: Kind::Retry,
-            ip: remote.ip(),
-            port: remote.port(),
+            ip: peer.ip(),
+            port: peer.port(),
             version,
             scid,
         }

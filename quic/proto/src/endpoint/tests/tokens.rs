@@ -95,7 +95,7 @@ impl Scene {
         match (routed, sent) {
             (Routed::Consumed, None) if held => Outcome::Partial,
             (Routed::Consumed, Some(sent)) if !held => {
-                assert_eq!(sent.remote, from.remote);
+                assert_eq!(sent.peer, from.peer);
                 out.truncate(sent.size);
                 answer(out, dcid, self.scid)
             }
@@ -164,7 +164,7 @@ fn first_dcid() -> Cid {
 
 fn from(ip: [u8; 4], port: u16) -> Arrival {
     Arrival {
-        remote: SocketAddr::from((ip, port)),
+        peer: SocketAddr::from((ip, port)),
         local: Local::default(),
         ecn: None,
     }

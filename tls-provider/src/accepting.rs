@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::task::Waker;
 
 use bytes::BytesMut;
 
@@ -57,12 +56,7 @@ impl State {
 }
 
 impl Session for Accepting {
-    fn drive(
-        &mut self,
-        rx: &mut PerLevel<BytesMut>,
-        tx: &mut Flight,
-        waker: &Waker,
-    ) -> Result<Status, Error> {
+    fn drive(&mut self, rx: &mut PerLevel<BytesMut>, tx: &mut Flight) -> Result<Status, Error> {
         if let State::Waiting {
             answer,
             params,
@@ -88,7 +82,7 @@ impl Session for Accepting {
             self.0 = next;
         }
         match &mut self.0 {
-            State::Running(session) => session.drive(rx, tx, waker),
+            State::Running(session) => session.drive(rx, tx),
             State::Refused(error) => Err(error.clone()),
             State::Waiting { .. } => Ok(Status::NeedsPeer),
         }

@@ -1,5 +1,3 @@
-use std::task::Waker;
-
 use arrayvec::ArrayVec;
 use bytes::BytesMut;
 
@@ -49,8 +47,6 @@ pub struct Flight {
 pub enum Status {
     /// Waits for bytes of the peer.
     NeedsPeer,
-    /// Waits for work elsewhere; the waker is called when `drive` should be called again.
-    Offloaded,
     /// The handshake is complete (RFC 9001 §4.1.1). A client may still be fed session tickets.
     Complete,
 }
@@ -85,12 +81,7 @@ pub trait Session: Send {
     ///
     /// `rx` holds contiguous handshake bytes of each level; what was consumed is removed from the
     /// front. Bytes left at a level below the current one are the peer's fault (RFC 9001 §4.1.3).
-    fn drive(
-        &mut self,
-        rx: &mut PerLevel<BytesMut>,
-        tx: &mut Flight,
-        waker: &Waker,
-    ) -> Result<Status, Error>;
+    fn drive(&mut self, rx: &mut PerLevel<BytesMut>, tx: &mut Flight) -> Result<Status, Error>;
 
     /// The peer's transport parameters as soon as they were parsed. Authenticated at
     /// [`Status::Complete`].

@@ -1,5 +1,4 @@
 use std::sync::Arc;
-use std::task::Waker;
 
 use ::rustls::HandshakeKind;
 use ::rustls::quic::{ClientConnection, Connection, KeyChange, ServerConnection};
@@ -288,12 +287,7 @@ fn ca_as_peer(side: Side) -> String {
 }
 
 impl Session for Running {
-    fn drive(
-        &mut self,
-        rx: &mut PerLevel<BytesMut>,
-        tx: &mut Flight,
-        _: &Waker,
-    ) -> Result<Status, Error> {
+    fn drive(&mut self, rx: &mut PerLevel<BytesMut>, tx: &mut Flight) -> Result<Status, Error> {
         if self.side.is_client() && self.write_level == Level::Initial {
             self.collect_writes(tx);
         }

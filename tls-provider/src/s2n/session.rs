@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::task::{Poll, Waker};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
@@ -306,12 +306,7 @@ fn label(secret: &Secret) -> &'static str {
 }
 
 impl Session for Running {
-    fn drive(
-        &mut self,
-        rx: &mut PerLevel<BytesMut>,
-        tx: &mut Flight,
-        _: &Waker,
-    ) -> Result<Status, Error> {
+    fn drive(&mut self, rx: &mut PerLevel<BytesMut>, tx: &mut Flight) -> Result<Status, Error> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }

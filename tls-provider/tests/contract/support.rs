@@ -1,7 +1,6 @@
 //! Certificates, the list of providers under test, and two sessions joined back to back.
 
 use std::sync::Arc;
-use std::task::Waker;
 
 use bytes::{Buf, BytesMut};
 use hybriq_tls::{
@@ -206,9 +205,7 @@ impl End {
 
     pub(crate) fn drive(&mut self) -> Result<Status, Error> {
         let before = LEVELS.map(|level| self.outbox.crypto[level].len());
-        let driven = self
-            .session
-            .drive(&mut self.inbox, &mut self.outbox, Waker::noop());
+        let driven = self.session.drive(&mut self.inbox, &mut self.outbox);
         for (level, before) in LEVELS.into_iter().zip(before) {
             self.sent[level] += self.outbox.crypto[level].len() - before;
         }

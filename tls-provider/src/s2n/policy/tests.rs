@@ -1,5 +1,3 @@
-use std::task::Waker;
-
 use super::*;
 use crate::{Backend, ClientHello, ClientOptions, Flight, PerLevel, Side, Start, Trust};
 
@@ -22,7 +20,7 @@ fn the_table_is_what_s2n_tls_sends() {
         let mut session = provider.session(Side::Client, start).expect("a session");
         let mut tx = Flight::default();
         session
-            .drive(&mut PerLevel::default(), &mut tx, Waker::noop())
+            .drive(&mut PerLevel::default(), &mut tx)
             .expect("a ClientHello");
         let (hello, _) = ClientHello::parse(&tx.crypto.initial)
             .expect("well-formed")

@@ -2,7 +2,7 @@ use std::{fmt, future::Future, net::SocketAddr, pin::Pin, sync::Arc};
 
 use hybriq::{
     By,
-    tls::{EarlyData, Group},
+    tls::{EarlyDataPolicy, Group},
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -174,7 +174,7 @@ pub struct Setup {
     /// How much it lets come in unread.
     pub windows: Windows,
     /// Whether it sends early data, or takes it.
-    pub early_data: EarlyData,
+    pub early_data: EarlyDataPolicy,
     /// When a server believes a client's address.
     pub validation: Validation,
 }
@@ -186,7 +186,7 @@ impl Setup {
             certificate,
             groups,
             windows: Windows::Default,
-            early_data: EarlyData::Off,
+            early_data: EarlyDataPolicy::Off,
             validation: Validation::ByHandshake,
         }
     }

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use bytes::BytesMut;
 
 use crate::{
-    CertificateDer, ClientHello, EarlyData, EarlyDataStatus, Error, Flight, Negotiated, PerLevel,
-    Session, Start, Status,
+    CertificateDer, ClientHello, EarlyDataPolicy, EarlyDataStatus, Error, Flight, Negotiated,
+    PerLevel, Session, Start, Status,
 };
 
 /// Starts the TLS library for one ClientHello, or refuses it.
@@ -19,7 +19,7 @@ enum State {
     Waiting {
         answer: Arc<dyn Answer>,
         params: Vec<u8>,
-        early_data: EarlyData,
+        early_data: EarlyDataPolicy,
         early_context: Vec<u8>,
         resumption_context: Vec<u8>,
     },

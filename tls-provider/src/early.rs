@@ -5,7 +5,7 @@ use crate::{Group, KeyExchange};
 /// Whoever records the first flight can send it again, and whoever later learns the ticket's key
 /// can read it, so it is for requests that may be repeated and are worth little to an eavesdropper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum EarlyData {
+pub enum EarlyDataPolicy {
     /// A client offers none; a server issues no tickets for it and accepts none.
     #[default]
     Off,
@@ -13,7 +13,7 @@ pub enum EarlyData {
     On,
 }
 
-impl EarlyData {
+impl EarlyDataPolicy {
     /// Whether it is wanted.
     pub const fn is_on(self) -> bool {
         matches!(self, Self::On)

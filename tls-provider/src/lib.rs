@@ -9,7 +9,7 @@
 //! Two providers are built by default: [`rustls`] (the default choice) and [`s2n`]. Both offer
 //! X25519MLKEM768 first unless a [`KeyExchange`] policy says otherwise.
 //!
-//! Both resume sessions; 0-RTT ([`EarlyData`]) is rustls' alone. Every ticket carries its
+//! Both resume sessions; 0-RTT ([`EarlyDataPolicy`]) is rustls' alone. Every ticket carries its
 //! [`Lineage`], so that nothing that began with a classical exchange is resumed where a
 //! post-quantum one is required.
 
@@ -41,7 +41,7 @@ pub mod rustls;
 #[cfg(all(unix, feature = "s2n-tls"))]
 pub mod s2n;
 
-pub use early::{EarlyData, EarlyDataStatus, Lineage};
+pub use early::{EarlyDataPolicy, EarlyDataStatus, Lineage};
 pub use error::{Alert, ConfigError, Error};
 pub use group::{Group, GroupKind, KeyExchange};
 pub use hello::{ClientHello, HelloError};

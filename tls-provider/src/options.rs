@@ -2,7 +2,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::{ConfigError, EarlyData, KeyExchange, Provider, Suite};
+use crate::{ConfigError, EarlyDataPolicy, KeyExchange, Provider, Suite};
 
 mod identity;
 mod key_log;
@@ -120,7 +120,7 @@ pub struct ServerOptions {
     pub(crate) suites: Option<Vec<Suite>>,
     pub(crate) key_log: KeyLog,
     pub(crate) no_tickets: bool,
-    pub(crate) early_data: EarlyData,
+    pub(crate) early_data: EarlyDataPolicy,
     pub(crate) tickets: Option<Tickets>,
 }
 
@@ -136,7 +136,7 @@ impl ServerOptions {
             suites: None,
             key_log: KeyLog::default(),
             no_tickets: false,
-            early_data: EarlyData::Off,
+            early_data: EarlyDataPolicy::Off,
             tickets: None,
         }
     }
@@ -193,15 +193,15 @@ impl ServerOptions {
         self
     }
 
-    /// Whether 0-RTT data is accepted. Default: [`EarlyData::Off`]. s2n-tls has none in QUIC and
-    /// refuses [`EarlyData::On`].
+    /// Whether 0-RTT data is accepted. Default: [`EarlyDataPolicy::Off`]. s2n-tls has none in QUIC and
+    /// refuses [`EarlyDataPolicy::On`].
     ///
     /// With it, rustls keeps the session behind each ticket until the ticket is first used, which
     /// is what stops replays. At most 16,384 are kept, 400 bytes each (16 MiB with long client
     /// certificates); where there is no room the oldest goes, and its client does a full handshake.
     /// Another process knows none of them.
     #[must_use]
-    pub fn early_data(mut self, early_data: EarlyData) -> Self {
+    pub fn early_data(mut self, early_data: EarlyDataPolicy) -> Self {
         self.early_data = early_data;
         self
     }

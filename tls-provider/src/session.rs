@@ -2,7 +2,7 @@ use arrayvec::ArrayVec;
 use bytes::BytesMut;
 
 use crate::{
-    CertificateDer, ClientHello, ConfigError, EarlyData, EarlyDataStatus, Error, KeyExchange,
+    CertificateDer, ClientHello, ConfigError, EarlyDataPolicy, EarlyDataStatus, Error, KeyExchange,
     Negotiated, PerLevel, Secret, Side,
 };
 
@@ -20,7 +20,7 @@ pub struct Start<'a> {
     pub resume: bool,
     /// Client: offer 0-RTT data if the ticket allows. Server: accept it if the options and every
     /// rule do; `Off` refuses it for this handshake alone.
-    pub early_data: EarlyData,
+    pub early_data: EarlyDataPolicy,
     /// What the transport binds tickets to: those of this handshake are good only where it is the
     /// same, byte for byte. With another a client does not use them, and a server does a full
     /// handshake. A server issues none where it is longer than 255 bytes.

@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use hybriq_tls::EarlyData;
+use hybriq_tls::EarlyDataPolicy;
 
 use super::{CarefulResume, DatagramConfig, KnownVersions, SharedStore, TokenStore};
 use crate::{
@@ -102,7 +102,7 @@ pub struct TransportConfig {
     pub(crate) versions: Versions,
     pub(crate) first_version: Option<Version>,
     pub(crate) subscriber: Option<Subscription>,
-    pub(crate) early_data: EarlyData,
+    pub(crate) early_data: EarlyDataPolicy,
     pub(crate) known_versions: Option<KnownVersions>,
 }
 
@@ -147,7 +147,7 @@ impl TransportConfig {
             versions: Versions::DEFAULT,
             first_version: None,
             subscriber: None,
-            early_data: EarlyData::Off,
+            early_data: EarlyDataPolicy::Off,
             known_versions: None,
         }
     }
@@ -155,7 +155,7 @@ impl TransportConfig {
     /// Whether a client offers 0-RTT data; [`ClientConfig`](crate::ClientConfig) says it.
     #[doc(hidden)]
     #[must_use]
-    pub const fn early_data(mut self, early_data: EarlyData) -> Self {
+    pub const fn early_data(mut self, early_data: EarlyDataPolicy) -> Self {
         self.early_data = early_data;
         self
     }

@@ -13,7 +13,9 @@ use super::chain::{self, Issue};
 use super::remembered::{Memory, Remembered};
 use super::session::Running;
 use super::{NAME, groups, suites, unsupported, unusable, verify, wrong_side};
-use crate::{ClientOptions, ConfigError, EarlyData, KeyExchange, Provider, Session, Side, Start};
+use crate::{
+    ClientOptions, ConfigError, EarlyDataPolicy, KeyExchange, Provider, Session, Side, Start,
+};
 
 /// A client's side of rustls.
 pub struct Client {
@@ -124,8 +126,8 @@ impl Provider for Client {
         let sent = matches!(verified, ServerName::DnsName(_)).then(|| name.to_owned());
         let config = match (start.resume, start.early_data) {
             (false, _) => &self.fresh,
-            (true, EarlyData::Off) => &self.resuming,
-            (true, EarlyData::On) => &self.early,
+            (true, EarlyDataPolicy::Off) => &self.resuming,
+            (true, EarlyDataPolicy::On) => &self.early,
         };
         let params = start.params.to_vec();
         super::capture::take();

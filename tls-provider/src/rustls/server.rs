@@ -21,8 +21,8 @@ use super::{NAME, groups, suites, unsupported, unusable, verify, wrong_side};
 use crate::accepting::{Accepting, Answer};
 use crate::admission::{self, ByServerName};
 use crate::{
-    Alert, ClientHello, ConfigError, EarlyData, Error, Group, Identity, KeyExchange, Provider,
-    ServerOptions, Session, Side, Start,
+    Alert, ClientHello, ConfigError, EarlyDataPolicy, Error, Group, Identity, KeyExchange,
+    Provider, ServerOptions, Session, Side, Start,
 };
 
 /// A server's side of rustls.
@@ -133,8 +133,8 @@ impl Parts {
         let shared = options.tickets.clone().unwrap_or_default();
         let tickets = match (options.no_tickets, options.early_data) {
             (true, _) => Tickets::None,
-            (false, EarlyData::Off) => Tickets::Sealed(shared.rustls().ticketer()?),
-            (false, EarlyData::On) => Tickets::Kept(shared.rustls().sessions().clone()),
+            (false, EarlyDataPolicy::Off) => Tickets::Sealed(shared.rustls().ticketer()?),
+            (false, EarlyDataPolicy::On) => Tickets::Kept(shared.rustls().sessions().clone()),
         };
         Ok(Self {
             resolver: Arc::new(Identities::new(&options.identities, &crypto)?),

@@ -17,7 +17,7 @@ pub(super) const CAPACITY: usize = 16 * 1024;
 /// Bytes of all sessions and their contexts. Client certificates are kept with them and can be long.
 const MAX_BYTES: usize = 16 << 20;
 /// What rustls tells the client of stateful tickets.
-const LIFETIME: Duration = Duration::from_hours(24);
+const LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
 /// The sessions behind the tickets of a server that accepts 0-RTT data.
 ///

@@ -18,11 +18,11 @@ use crate::{ConfigError, Lineage};
 mod tests;
 
 /// New ticket keys are made this often; those before still open their tickets.
-pub(super) const ROTATION: Duration = Duration::from_hours(12);
+pub(super) const ROTATION: Duration = Duration::from_secs(12 * 3600);
 /// How long a key may encrypt, and after that decrypt, so that there is always one that does.
-const LIFETIME: Duration = Duration::from_hours(24);
+const LIFETIME: Duration = Duration::from_secs(24 * 3600);
 /// How far back a key is dated that shall only decrypt. The hour is for clocks that are set back.
-const DECRYPTS_ONLY: Duration = Duration::from_hours(25);
+const DECRYPTS_ONLY: Duration = Duration::from_secs(25 * 3600);
 /// A ticket is a version and the name of its key before anything else.
 const VERSION: u8 = 1;
 const NAME_LEN: usize = 16;
@@ -94,10 +94,8 @@ impl Keys {
     /// The keys of this time. Where no new ones can be made the old ones stay.
     pub(super) fn at(&self, now: SystemTime) -> Result<Arc<Generation>, ConfigError> {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(generation) = &*slot
-            && !generation.is_due(now)
-        {
-            return Ok(generation.clone());
+        if let Some(current) = slot.as_ref().filter(|current| !current.is_due(now)) {
+            return Ok(current.clone());
         }
         match (Generation::new(slot.as_deref(), now), &*slot) {
             (Ok(next), _) => Ok(slot.insert(Arc::new(next)).clone()),

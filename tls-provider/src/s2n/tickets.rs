@@ -12,7 +12,7 @@ mod tests;
 /// Server names whose tickets are remembered.
 const REMEMBERED_SERVERS: usize = 256;
 /// A ticket is good for seven days at most (RFC 8446 §4.6.1).
-const LONGEST_LIFETIME: Duration = Duration::from_hours(7 * 24);
+const LONGEST_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The newest ticket of each server.
 ///

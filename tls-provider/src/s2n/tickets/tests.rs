@@ -1,6 +1,6 @@
 use super::*;
 
-const HOUR: Duration = Duration::from_hours(1);
+const HOUR: Duration = Duration::from_secs(3600);
 const PREFER: (&KeyExchange, &[u8]) = (&KeyExchange::PreferPostQuantum, &[]);
 
 fn state(byte: u8) -> State {

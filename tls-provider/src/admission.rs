@@ -46,7 +46,10 @@ impl<T> ByServerName<T> {
 /// Refuses what can never become a QUIC connection here.
 pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> {
     if !hello.supports_tls13() {
-        return Err(Error::new(Alert(70), "the client does not speak TLS 1.3"));
+        return Err(Error::new(
+            Alert::PROTOCOL_VERSION,
+            "the client does not speak TLS 1.3",
+        ));
     }
     // RFC 8446 §9.2 and RFC 9001 §8.2. Without a certificate of ours there is nothing to sign, but a
     // ticket may be refused, so the schemes are required with one as well.

@@ -24,14 +24,16 @@
 
 mod accepting;
 mod admission;
-mod early;
+mod alert;
 mod error;
+mod exporter;
 mod group;
 mod hello;
 mod level;
 mod message;
 mod negotiated;
 mod options;
+mod resumption;
 mod secret;
 mod session;
 mod ticket;
@@ -41,8 +43,9 @@ pub mod rustls;
 #[cfg(all(unix, feature = "s2n-tls"))]
 pub mod s2n;
 
-pub use early::{EarlyDataPolicy, EarlyDataStatus, Lineage};
-pub use error::{Alert, ConfigError, Error};
+pub use alert::Alert;
+pub use error::{ConfigError, Error};
+pub use exporter::{ExportError, Exporter};
 pub use group::{Group, GroupKind, KeyExchange};
 pub use hello::{ClientHello, HelloError};
 pub use level::{Level, PerLevel, Side};
@@ -50,6 +53,7 @@ pub use negotiated::{Negotiated, SignatureScheme};
 pub use options::{
     Backend, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Tickets, Trust,
 };
+pub use resumption::{EarlyDataPolicy, EarlyDataStatus, Lineage};
 pub use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 pub use secret::{Secret, Suite};
 pub use session::{Flight, Provider, Session, Start, Status};

@@ -6,7 +6,6 @@ use bytes::BytesMut;
 
 use super::capture::{self, Purpose};
 use super::chain::{self, Found, Issue};
-use super::hello_retry::is_hello_retry;
 use crate::{
     Alert, CertificateDer, EarlyDataStatus, Error, Flight, Group, Level, Lineage, Negotiated,
     PerLevel, Secret, Session, Side, SignatureScheme, Start, Status, Suite, message, ticket,
@@ -165,7 +164,7 @@ impl Running {
             self.scratch.clear();
             let change = self.tls.write_hs(&mut self.scratch);
             if self.side.is_server() && self.write_level == Level::Initial {
-                self.hello_retry |= is_hello_retry(&self.scratch);
+                self.hello_retry |= message::is_hello_retry(&self.scratch);
             }
             tx.crypto[self.write_level].extend_from_slice(&self.scratch);
             match change {
@@ -215,7 +214,7 @@ impl Running {
 
     fn read(&mut self, message: &[u8], tx: &mut Flight) -> Result<(), Error> {
         if self.side.is_client() && !self.hello_retry {
-            self.hello_retry = is_hello_retry(message);
+            self.hello_retry = message::is_hello_retry(message);
         }
         if self.side.is_client() && !self.tls.is_handshaking() {
             ticket::check(message)?;

@@ -176,9 +176,8 @@ impl Running {
 
     /// A ticket never says more of its session than is true, whatever s2n-tls chose.
     fn withhold_ticket(&mut self) {
-        if let Some(lineages) = self.lineages
-            && self.lineage() != Some(lineages.issued)
-        {
+        let issued = self.lineages.map(|lineages| lineages.issued);
+        if issued.is_some() && issued != self.lineage() {
             self.io.crypto.one_rtt.clear();
         }
     }

@@ -15,7 +15,6 @@ mod capture;
 mod chain;
 mod client;
 mod groups;
-mod hello_retry;
 mod remembered;
 mod server;
 mod session;

@@ -36,7 +36,11 @@ mod options;
 mod resumption;
 mod secret;
 mod session;
+mod session_store;
+mod signer;
 mod ticket;
+mod validity;
+mod verifier;
 
 #[cfg(feature = "rustls")]
 pub mod rustls;
@@ -54,7 +58,10 @@ pub use options::{
     Backend, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Tickets, Trust,
 };
 pub use resumption::{EarlyDataPolicy, EarlyDataStatus, Lineage};
-pub use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+pub use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 pub use secret::{Secret, Suite};
 pub use session::{Flight, Provider, Session, Start, Status};
+pub use session_store::{MemorySessions, SessionStore};
+pub use signer::{SignError, Signer};
 pub use ticket::{issued_ticket, skip_tickets};
+pub use verifier::{PeerChain, Verifier};

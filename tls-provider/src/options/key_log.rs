@@ -1,3 +1,5 @@
+//! Logs of session secrets.
+
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::Write;

@@ -1,3 +1,5 @@
+//! Ticket keys and sessions that servers share.
+
 use std::fmt;
 use std::sync::Arc;
 

@@ -236,6 +236,9 @@ impl Running {
 
     fn failure(&self, error: &::rustls::Error) -> Error {
         use ::rustls::Error as Tls;
+        if let Some(error) = of_application(error) {
+            return error.clone();
+        }
         let alert = match (self.tls.alert(), error) {
             (Some(alert), _) => Alert(alert.into()),
             (
@@ -261,6 +264,17 @@ fn push(tx: &mut Flight, secret: Secret) -> Result<(), Error> {
             "secrets of an earlier call were not taken",
         )
     })
+}
+
+/// Returns the error of the application's verifier or signer, if it is one.
+fn of_application(error: &::rustls::Error) -> Option<&Error> {
+    use ::rustls::{CertificateError, Error as Tls};
+    match error {
+        Tls::InvalidCertificate(CertificateError::Other(why)) | Tls::Other(why) => {
+            why.0.downcast_ref()
+        }
+        _ => None,
+    }
 }
 
 /// Whether the peer showed a CA certificate as its own. rustls has no variant for it, and its

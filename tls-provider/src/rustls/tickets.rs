@@ -81,6 +81,15 @@ pub(super) fn audience(auth: &ClientAuth) -> Result<Audience, ConfigError> {
                 }
             }
         }
+        for list in trust.revocation() {
+            digest.update(b"revocation");
+            digest.update(&(list.len() as u64).to_be_bytes());
+            digest.update(list);
+        }
+        if let Some(custom) = trust.custom() {
+            digest.update(b"verifier");
+            digest.update(&custom.id.to_be_bytes());
+        }
     }
     let mut audience = Audience::default();
     for (to, from) in audience.iter_mut().zip(digest.finish().as_ref()) {

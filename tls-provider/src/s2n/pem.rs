@@ -1,16 +1,16 @@
-//! s2n-tls reads certificates and keys as PEM only (RFC 7468).
+//! Certificates and keys as PEM (RFC 7468), all that s2n-tls reads.
 
 use base64ct::{Base64, Encoding};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::{CertificateDer, Identity, PrivateKeyDer};
+use crate::{CertificateDer, PrivateKeyDer};
 
 #[cfg(test)]
 mod tests;
 
 const LINE_LEN: usize = 64;
 
-/// The certificate chain.
+/// Encodes a certificate chain.
 pub(super) fn chain(certificates: &[CertificateDer<'_>]) -> String {
     let mut pem = String::new();
     for certificate in certificates {
@@ -19,9 +19,9 @@ pub(super) fn chain(certificates: &[CertificateDer<'_>]) -> String {
     pem
 }
 
-/// The private key, in memory that is wiped.
-pub(super) fn key(identity: &Identity) -> Option<Zeroizing<String>> {
-    Some(match identity.private_key() {
+/// Encodes a private key, in memory that is wiped.
+pub(super) fn key(key: &PrivateKeyDer<'_>) -> Option<Zeroizing<String>> {
+    Some(match key {
         PrivateKeyDer::Pkcs8(key) => encode("PRIVATE KEY", key.secret_pkcs8_der()),
         PrivateKeyDer::Sec1(key) => encode("EC PRIVATE KEY", key.secret_sec1_der()),
         PrivateKeyDer::Pkcs1(key) => encode("RSA PRIVATE KEY", key.secret_pkcs1_der()),

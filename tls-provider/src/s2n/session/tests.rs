@@ -23,7 +23,12 @@ fn careless_server(initial: &[u8]) -> Running {
         hello: &hello,
         lineages,
     };
-    Running::server(connection, [].into(), None, &client)
+    let common = Common {
+        alpn: [].into(),
+        key_log: None,
+        verifier: None,
+    };
+    Running::server(connection, common, &client)
 }
 
 #[test]

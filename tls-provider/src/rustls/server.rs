@@ -23,8 +23,8 @@ use super::{NAME, groups, keys, suites, unsupported, verify, wrong_side};
 use crate::accepting::{Accepting, Answer};
 use crate::admission::{self, ByServerName};
 use crate::{
-    Alert, ClientHello, ConfigError, EarlyDataPolicy, Error, Group, Identity, KeyExchange,
-    Provider, ServerOptions, Session, Side, Start,
+    Alert, ClientHello, ConfigError, EarlyDataPolicy, EarlyDataStatus, Error, Group, Identity,
+    KeyExchange, Provider, ServerOptions, Session, Side, Start,
 };
 
 /// A provider of server sessions over rustls.
@@ -237,14 +237,14 @@ impl Answer for Shared {
         capture::take();
         let mut tls = ServerConnection::new(config, Version::V1, start.params.to_vec())
             .map_err(|error| Error::new(Alert::INTERNAL_ERROR, error.to_string()))?;
-        if hello.wants_early_data() && !self.may_be_early(hello, start) {
-            tls.reject_early_data();
+        let mut early_data = EarlyDataStatus::None;
+        if hello.wants_early_data() {
+            early_data = EarlyDataStatus::Offered;
+            if !self.may_be_early(hello, start) {
+                tls.reject_early_data();
+            }
         }
-        Ok(Box::new(Running::server(
-            tls,
-            hello.wants_early_data(),
-            start,
-        )))
+        Ok(Box::new(Running::server(tls, early_data, start)))
     }
 }
 

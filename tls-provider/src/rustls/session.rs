@@ -56,13 +56,15 @@ impl Running {
         session
     }
 
-    pub(super) fn server(tls: ServerConnection, wants_early: bool, start: Start<'_>) -> Self {
+    pub(super) fn server(
+        tls: ServerConnection,
+        early_data: EarlyDataStatus,
+        start: Start<'_>,
+    ) -> Self {
         let mut session = Self::new(Connection::Server(tls), Side::Server, None);
         session.early_context = start.early_context.into();
         session.scope = start.resumption_context.into();
-        if wants_early {
-            session.early_data = EarlyDataStatus::Offered;
-        }
+        session.early_data = early_data;
         session
     }
 

@@ -168,16 +168,6 @@ impl Generation {
         }
         Ok(())
     }
-
-    /// Makes the keys older than they are.
-    #[cfg(test)]
-    pub(super) fn aged(&self, by: Duration) -> Self {
-        Self {
-            made: self.made - by,
-            current: self.current.clone(),
-            previous: self.previous.clone(),
-        }
-    }
 }
 
 impl fmt::Debug for Keys {

@@ -274,6 +274,14 @@ impl Parts {
             None => None,
             Some((auth, trust)) => Some((auth, Roots::new(trust)?)),
         };
+        // A resumed session shows no certificates that a verifier could refuse.
+        let no_tickets = options.no_tickets
+            || match &options.client_auth {
+                ClientAuth::None => false,
+                ClientAuth::Optional(trust) | ClientAuth::Required(trust) => {
+                    trust.custom().is_some()
+                }
+            };
         Ok(Self {
             chains: options
                 .identities
@@ -282,7 +290,7 @@ impl Parts {
                 .collect::<Result<_, _>>()?,
             clients,
             alpn: options.alpn.clone().into(),
-            tickets: (!options.no_tickets).then(|| options.tickets.clone().unwrap_or_default()),
+            tickets: (!no_tickets).then(|| options.tickets.clone().unwrap_or_default()),
         })
     }
 

@@ -1,3 +1,5 @@
+//! A server's session until its ClientHello is whole.
+
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -7,7 +9,7 @@ use crate::{
     PerLevel, Session, Start, Status,
 };
 
-/// Starts the TLS library for one ClientHello, or refuses it.
+/// A server that starts the TLS library for one ClientHello, or refuses it.
 pub(crate) trait Answer: Send + Sync {
     fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error>;
 }

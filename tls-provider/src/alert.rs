@@ -13,9 +13,9 @@ struct Facts {
     alert: Alert,
     name: &'static str,
     /// Advice where this end raised the alert.
-    ours: Option<&'static str>,
+    raised: Option<&'static str>,
     /// Advice where the peer raised the alert.
-    theirs: Option<&'static str>,
+    received: Option<&'static str>,
 }
 
 /// Advice that is the same at both ends, for faults of an implementation.
@@ -26,14 +26,14 @@ const FACTS: [Facts; 29] = {
     const fn facts(
         alert: u8,
         name: &'static str,
-        ours: &'static str,
-        theirs: &'static str,
+        raised: &'static str,
+        received: &'static str,
     ) -> Facts {
         Facts {
             alert: Alert(alert),
             name,
-            ours: Some(ours),
-            theirs: Some(theirs),
+            raised: Some(raised),
+            received: Some(received),
         }
     }
     const fn both(alert: u8, name: &'static str, advice: &'static str) -> Facts {
@@ -43,8 +43,8 @@ const FACTS: [Facts; 29] = {
         Facts {
             alert: Alert(alert),
             name,
-            ours: None,
-            theirs: None,
+            raised: None,
+            received: None,
         }
     }
     [
@@ -212,12 +212,12 @@ impl Alert {
 
     /// Returns what to do when this end raised the alert.
     pub fn remedy(self) -> Option<&'static str> {
-        self.facts()?.ours
+        self.facts()?.raised
     }
 
     /// Returns what to do when the peer raised the alert.
     pub fn remedy_for_received(self) -> Option<&'static str> {
-        self.facts()?.theirs
+        self.facts()?.received
     }
 }
 

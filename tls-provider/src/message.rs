@@ -8,7 +8,7 @@ use crate::{Alert, Error, Level, PerLevel};
 mod tests;
 
 const HEADER_LEN: usize = 4;
-/// Longest body taken from a peer; certificate chains are the long ones.
+/// Length of the longest body taken from a peer. Certificate chains are the long ones.
 const MAX_BODY_LEN: usize = 64 * 1024;
 
 /// Takes the first message off the front, header included, once it is whole.
@@ -27,7 +27,7 @@ pub(crate) fn take(bytes: &mut BytesMut) -> Result<Option<BytesMut>, Error> {
     Ok((bytes.len() >= len).then(|| bytes.split_to(len)))
 }
 
-/// Whoever leaves bytes behind at a level that is over breaks RFC 9001 §4.1.3.
+/// Refuses bytes left at a level that is over (RFC 9001 §4.1.3).
 pub(crate) fn refuse_left_over(rx: &PerLevel<BytesMut>, level: Level) -> Result<(), Error> {
     let left = (level > Level::Initial && !rx.initial.is_empty())
         || (level > Level::Handshake && !rx.handshake.is_empty());

@@ -15,7 +15,7 @@ mod tests;
 /// version of this library, or of another provider, are ignored.
 ///
 /// # Security
-/// Who has the bytes can resume the session and read its 0-RTT data: keep them like a password.
+/// Whoever has the bytes can resume the session and read its 0-RTT data: keep them like a password.
 /// A resumed session shows no certificate, so that only clients with the same [`Trust`] should
 /// share a store.
 ///

@@ -74,7 +74,7 @@ impl SigningKey for Remote {
     }
 }
 
-/// The same key with the scheme of one handshake.
+/// A key of a [`crate::Signer`] with the scheme of one handshake.
 struct RemoteSigner {
     signer: Arc<dyn crate::Signer>,
     scheme: crate::SignatureScheme,

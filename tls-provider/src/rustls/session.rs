@@ -1,3 +1,5 @@
+//! One handshake of rustls.
+
 use std::sync::Arc;
 
 use ::rustls::HandshakeKind;
@@ -11,7 +13,7 @@ use crate::{
     PerLevel, Secret, Session, Side, SignatureScheme, Start, Status, Suite, message, ticket,
 };
 
-/// The message that says whether the server accepts 0-RTT data (RFC 8446 §4.3.1).
+/// Message in which the server accepts 0-RTT data or not (RFC 8446 §4.3.1).
 const ENCRYPTED_EXTENSIONS: u8 = 8;
 
 /// One rustls connection and the levels it has reached.
@@ -25,13 +27,13 @@ pub(super) struct Running {
     hello_retry: bool,
     scheme: Option<SignatureScheme>,
     early_data: EarlyDataStatus,
-    /// Client: waits for the first flight.
+    /// Client: secret that leaves with the first flight.
     early_secret: Option<Secret>,
-    /// What was found with the ticket, whether or not it is accepted.
+    /// Facts found with the ticket, accepted or not.
     ticket: Option<Found>,
-    /// Server: what goes into new tickets.
+    /// Server: limits to store with new tickets.
     early_context: Arc<[u8]>,
-    /// What new tickets are bound to.
+    /// Context that new tickets are bound to.
     scope: Arc<[u8]>,
 }
 
@@ -115,7 +117,7 @@ impl Running {
         }
     }
 
-    /// What the stores write beside tickets that rustls issues or receives now.
+    /// Returns the facts to store with tickets that rustls issues or receives now.
     fn issue(&self) -> Issue {
         let context = match self.side {
             // It has no tickets to write beside before that.
@@ -130,7 +132,7 @@ impl Running {
         }
     }
 
-    /// Learns from the message just read what became of 0-RTT data.
+    /// Decides from the message just read whether 0-RTT data was accepted.
     fn decide_early(&mut self, message: &[u8]) -> Result<(), Error> {
         if self.early_data != EarlyDataStatus::Offered {
             return Ok(());
@@ -279,8 +281,8 @@ fn of_application(error: &::rustls::Error) -> Option<&Error> {
     }
 }
 
-/// Whether the peer showed a CA certificate as its own. rustls has no variant for it, and its
-/// verifier's error is no public type, so that only its text tells.
+/// Returns true if the peer showed a CA certificate as its own. rustls has no variant for it, and
+/// the error of its verifier is no public type, so that only its text tells.
 fn is_ca_as_peer(error: &::rustls::Error) -> bool {
     use ::rustls::{CertificateError, Error as Tls};
     matches!(

@@ -1,9 +1,12 @@
+//! Errors of s2n-tls as alerts.
+
 use s2n_tls::error::{Error as S2nError, ErrorType};
 
 use crate::{Alert, Error};
 
-/// The alert the RFCs ask for. s2n-tls names none for many errors, 80 for some that are the peer's
-/// fault, and the same one for an unknown authority and for a wrong name.
+/// Translates an error to the alert that the RFCs ask for. s2n-tls names none for many errors, 80
+/// for some that are the peer's fault, and one and the same for an unknown authority and for a
+/// wrong name.
 pub(super) fn of(error: &S2nError) -> Error {
     let alert = match error.name() {
         "S2N_ERR_STUFFER_OUT_OF_DATA" | "S2N_ERR_SAFETY" => Alert::DECODE_ERROR,

@@ -140,7 +140,7 @@ pub(super) struct Lineages {
     pub(super) accepted: Lineage,
 }
 
-/// The configurations in use, and the origin of their ticket keys.
+/// Configurations in use, and the origin of their ticket keys.
 struct Live {
     keys: Option<Arc<Generation>>,
     /// Configurations of each context that tickets are bound to, the newest last. Without tickets

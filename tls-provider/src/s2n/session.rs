@@ -74,7 +74,7 @@ pub(super) struct Client<'a> {
     pub(super) lineages: Lineages,
 }
 
-/// One s2n-tls connection and the levels it has reached.
+/// One connection of s2n-tls and the levels it has reached.
 pub(super) struct Running {
     connection: Connection,
     io: Io,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{Backend, ClientHello, ClientOptions, Flight, PerLevel, Side, Start, Trust};
 
-/// What s2n-tls sends under a policy is what the table says: a later version may change either.
+/// A later version of s2n-tls may change what a policy sends.
 #[test]
 fn the_table_is_what_s2n_tls_sends() {
     for policy in &POLICIES {

@@ -15,7 +15,7 @@
 //! | group lists | any | those of its named policies |
 //! | resumption | yes | yes |
 //! | 0-RTT ([`EarlyDataPolicy`]) | yes | no |
-//! | keys outside the process ([`Signer`]) | yes | no |
+//! | keys outside the process ([`Signer`]) | yes | those that sign digests |
 //! | own checks after the built-in one ([`Trust::also`]) | yes | yes |
 //! | own checks alone ([`Trust::verifier`]) | yes | no |
 //! | revocation lists ([`Trust::revocation_lists`]) | yes | no |
@@ -39,6 +39,7 @@
 mod accepting;
 mod admission;
 mod alert;
+mod certificate;
 mod error;
 mod exporter;
 mod group;
@@ -53,7 +54,6 @@ mod session;
 mod session_store;
 mod signer;
 mod ticket;
-mod validity;
 mod verifier;
 
 #[cfg(feature = "rustls")]

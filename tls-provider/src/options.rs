@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::validity::Validity;
+use crate::certificate::Validity;
 use crate::{ConfigError, EarlyDataPolicy, KeyExchange, Provider, SessionStore, Suite};
 
 mod identity;
@@ -20,7 +20,9 @@ pub use trust::Trust;
 
 pub(crate) use identity::Key;
 pub(crate) use key_log::KeyLogSink;
-pub(crate) use trust::{Anchors, Custom};
+pub(crate) use trust::Anchors;
+#[cfg(feature = "rustls")]
+pub(crate) use trust::Custom;
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ mod config;
 mod failure;
 mod io;
 pub(crate) mod keys;
+mod keys_elsewhere;
 mod pem;
 pub mod policy;
 mod server;

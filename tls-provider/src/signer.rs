@@ -34,6 +34,22 @@ pub trait Signer: Send + Sync {
     /// # Errors
     /// The key cannot be used now. The handshake fails with `internal_error`.
     fn sign(&self, scheme: SignatureScheme, message: &[u8]) -> Result<Vec<u8>, SignError>;
+
+    /// Returns true if [`sign_digest`](Self::sign_digest) works, which s2n-tls needs. Default: false.
+    fn signs_digests(&self) -> bool {
+        false
+    }
+
+    /// Signs a message that is already hashed, by the hash of the scheme. Otherwise as
+    /// [`sign`](Self::sign). s2n-tls calls this one, and chooses among the schemes of the
+    /// certificate's key without a look at [`schemes`](Self::schemes).
+    ///
+    /// # Errors
+    /// The key cannot be used now, or signs no digests.
+    fn sign_digest(&self, scheme: SignatureScheme, digest: &[u8]) -> Result<Vec<u8>, SignError> {
+        let _ = (scheme, digest);
+        Err(SignError("it signs no digests".to_owned()))
+    }
 }
 
 /// A signature that a [`Signer`] could not make.

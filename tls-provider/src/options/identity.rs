@@ -83,8 +83,7 @@ impl Identity {
 
     /// Takes a certificate chain and a key that this process does not hold.
     ///
-    /// rustls alone signs with such a key. s2n-tls gives its callback a digest, which neither
-    /// Ed25519 nor ML-DSA can sign, and refuses the identity.
+    /// s2n-tls gives signers only a digest, and refuses those that do not sign digests.
     pub fn from_signer(chain: Vec<CertificateDer<'static>>, signer: impl Signer + 'static) -> Self {
         let key = Key::Signer(Arc::new(signer));
         Self(Arc::new(Inner { chain, key }))

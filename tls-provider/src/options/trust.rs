@@ -38,6 +38,10 @@ pub(crate) enum Anchors {
 #[derive(Clone)]
 pub(crate) struct Custom {
     /// Tells verifiers apart for as long as the process lives, as an address would not.
+    #[cfg_attr(
+        not(feature = "rustls"),
+        expect(dead_code, reason = "s2n-tls resumes none")
+    )]
     pub(crate) id: u64,
     pub(crate) verifier: Arc<dyn Verifier>,
 }

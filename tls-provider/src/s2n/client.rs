@@ -14,7 +14,7 @@ use s2n_tls::error::Error as S2nError;
 use super::config::{self, Roots};
 use super::session::{Common, Peer, Running};
 use super::tickets::Tickets;
-use super::{NAME, policy, reason, session, unsupported};
+use super::{NAME, keys_elsewhere, policy, reason, session, unsupported};
 use crate::{
     ClientOptions, ConfigError, KeyExchange, MemorySessions, Provider, Session, SessionStore, Side,
     Start,
@@ -41,6 +41,7 @@ impl Client {
         Roots::new(&options.trust)?.apply(&mut builder)?;
         if let Some(identity) = &options.identity {
             config::add_chain(&mut builder, &config::chain(identity)?, policy)?;
+            keys_elsewhere::install(&mut builder, std::slice::from_ref(identity))?;
         }
         // A client without a certificate answers a server that asks with an empty list.
         builder

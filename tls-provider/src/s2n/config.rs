@@ -11,7 +11,7 @@ use s2n_tls::security;
 use super::policy::Policy;
 use super::{pem, reason, unsupported};
 use crate::options::{Anchors, Key};
-use crate::{CertificateDer, ConfigError, Identity, Trust};
+use crate::{CertificateDer, ConfigError, Identity, Signer, Trust, certificate};
 
 /// Returns a builder with what both sides need: QUIC, a policy and the application protocols.
 pub(super) fn builder(policy: &Policy, alpn: &[Vec<u8>]) -> Result<Builder, ConfigError> {
@@ -46,12 +46,7 @@ fn check_alpn(alpn: &[Vec<u8>]) -> Result<(), ConfigError> {
 pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, ConfigError> {
     let key = match identity.key() {
         Key::Der(key) => key,
-        Key::Signer(_) => {
-            return Err(unsupported(
-                "it gives a signer only a digest, which not every key can sign; use rustls, or \
-                 give the private key",
-            ));
-        }
+        Key::Signer(signer) => return public_chain(identity, signer),
     };
     let key = pem::key(key)
         .ok_or_else(|| ConfigError::Identity("a private key of unknown format".to_owned()))?;
@@ -69,6 +64,33 @@ pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, Co
             _ => reason(&error),
         })
     })
+}
+
+/// Loads a chain whose key is elsewhere.
+fn public_chain(
+    identity: &Identity,
+    signer: &Arc<dyn Signer>,
+) -> Result<CertificateChain<'static>, ConfigError> {
+    if !signer.signs_digests() {
+        return Err(unsupported(
+            "it gives a signer only a digest, which this one does not sign; implement \
+             Signer::sign_digest, or use rustls",
+        ));
+    }
+    let leaf = identity.certificates().first();
+    let certified = leaf.and_then(|leaf| certificate::public_key(leaf));
+    if let Some(key) = signer.public_key() {
+        if certified.is_some_and(|certified| certified != key) {
+            return Err(ConfigError::Identity(crate::error::KEY_MISMATCH.to_owned()));
+        }
+    }
+    let load = || -> Result<CertificateChain<'static>, S2nError> {
+        let mut builder = cert_chain::Builder::new()?;
+        builder.load_public_pem(pem::chain(identity.certificates()).as_bytes())?;
+        builder.set_application_context(signer.clone())?;
+        builder.build()
+    };
+    load().map_err(|error| ConfigError::Identity(reason(&error)))
 }
 
 /// Adds a certificate chain, which all configurations share.
@@ -90,6 +112,7 @@ pub(super) fn add_chain(
 }
 
 /// Refuses what changes the configuration of another library.
+#[cfg(feature = "rustls")]
 pub(super) fn refuse_change(of_rustls: Option<()>) -> Result<(), ConfigError> {
     match of_rustls {
         None => Ok(()),

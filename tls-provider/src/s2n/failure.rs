@@ -8,6 +8,10 @@ use crate::{Alert, Error};
 /// for some that are the peer's fault, and one and the same for an unknown authority and for a
 /// wrong name.
 pub(super) fn of(error: &S2nError) -> Error {
+    let of_signer = error.application_error().and_then(|it| it.downcast_ref());
+    if let Some(error) = of_signer.cloned() {
+        return error;
+    }
     let alert = match error.name() {
         "S2N_ERR_STUFFER_OUT_OF_DATA" | "S2N_ERR_SAFETY" => Alert::DECODE_ERROR,
         "S2N_ERR_INVALID_SUPPORTED_GROUP_STATE"

@@ -12,12 +12,12 @@ use super::config::{self, AnyName, Roots};
 use super::keys::Generation;
 use super::policy::{self, Policy};
 use super::session::{self, Client, Common, Running};
-use super::{NAME, failure, reason, unsupported};
+use super::{NAME, failure, keys_elsewhere, reason, unsupported};
 use crate::accepting::{Accepting, Answer};
 use crate::admission::{self, ByServerName};
 use crate::{
-    Alert, ClientAuth, ClientHello, ConfigError, Error, Group, KeyExchange, Lineage, Provider,
-    ServerOptions, Session, Side, Start, Tickets,
+    Alert, ClientAuth, ClientHello, ConfigError, Error, Group, Identity, KeyExchange, Lineage,
+    Provider, ServerOptions, Session, Side, Start, Tickets,
 };
 
 #[cfg(test)]
@@ -257,6 +257,7 @@ impl Named {
 
 /// Parts that all configurations of one server share.
 struct Parts {
+    identities: Vec<Identity>,
     chains: Vec<CertificateChain<'static>>,
     clients: Option<(ClientAuthType, Roots)>,
     alpn: Arc<[Vec<u8>]>,
@@ -283,6 +284,7 @@ impl Parts {
                 }
             };
         Ok(Self {
+            identities: options.identities.clone(),
             chains: options
                 .identities
                 .iter()
@@ -335,6 +337,7 @@ impl Parts {
         for chain in &self.chains {
             config::add_chain(&mut builder, chain, policy)?;
         }
+        keys_elsewhere::install(&mut builder, &self.identities)?;
         if let Some((auth, roots)) = &self.clients {
             roots.apply(&mut builder)?;
             builder

@@ -1,7 +1,7 @@
 //! One handshake of s2n-tls.
 
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, Waker};
 use std::time::{Duration, SystemTime};
 
 use bytes::BytesMut;
@@ -40,6 +40,8 @@ pub(super) fn connection(
     // s2n-tls would sleep for seconds after a failure; a datagram transport has no use for it.
     connection.set_blinding(Blinding::SelfService)?;
     connection.set_quic_transport_parameters(params)?;
+    // Callbacks that answer at once are polled as well, and need a waker for it.
+    connection.set_waker(Some(Waker::noop()))?;
     io::install(&mut connection)?;
     Ok(connection)
 }

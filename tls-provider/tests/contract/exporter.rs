@@ -1,6 +1,8 @@
 //! Exported keying material.
 
-use hybriq_tls::{Exporter, Suite};
+use hybriq_tls::Exporter;
+#[cfg(feature = "rustls")]
+use hybriq_tls::Suite;
 
 use crate::support::{End, Pair, options, pairings};
 

@@ -1,4 +1,4 @@
-//! The time in which a certificate is valid (RFC 5280 §4.1.2.5).
+//! Fields of certificates: the time of validity and the public key (RFC 5280 §4.1).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -21,13 +21,7 @@ pub(crate) struct Validity {
 impl Validity {
     /// Reads it from a certificate; `None` where the certificate is malformed.
     pub(crate) fn of(certificate: &[u8]) -> Option<Self> {
-        let (certificate, _) = item(certificate, SEQUENCE)?;
-        let (body, _) = item(certificate, SEQUENCE)?;
-        let rest = item(body, VERSION).map_or(body, |(_, rest)| rest);
-        let (_serial, rest) = item(rest, INTEGER)?;
-        let (_algorithm, rest) = item(rest, SEQUENCE)?;
-        let (_issuer, rest) = item(rest, SEQUENCE)?;
-        let (validity, _) = item(rest, SEQUENCE)?;
+        let (validity, _) = item(from_validity(certificate)?, SEQUENCE)?;
         let (not_before, rest) = time(validity)?;
         let (not_after, _) = time(rest)?;
         Some(Self {
@@ -48,6 +42,26 @@ impl Validity {
         (now < self.not_before)
             .then(|| format!("is not valid before {} (now {now})", self.not_before))
     }
+}
+
+/// Returns the fields of a certificate from its validity on.
+fn from_validity(certificate: &[u8]) -> Option<&[u8]> {
+    let (certificate, _) = item(certificate, SEQUENCE)?;
+    let (body, _) = item(certificate, SEQUENCE)?;
+    let rest = item(body, VERSION).map_or(body, |(_, rest)| rest);
+    let (_serial, rest) = item(rest, INTEGER)?;
+    let (_algorithm, rest) = item(rest, SEQUENCE)?;
+    let (_issuer, rest) = item(rest, SEQUENCE)?;
+    Some(rest)
+}
+
+/// Returns the DER SubjectPublicKeyInfo of a certificate.
+#[cfg(all(unix, feature = "s2n-tls"))]
+pub(crate) fn public_key(certificate: &[u8]) -> Option<&[u8]> {
+    let (_validity, rest) = item(from_validity(certificate)?, SEQUENCE)?;
+    let (_subject, key) = item(rest, SEQUENCE)?;
+    let (_, after) = item(key, SEQUENCE)?;
+    key.get(..key.len() - after.len())
 }
 
 /// Splits one DER item of a kind off the front: its content and the rest.

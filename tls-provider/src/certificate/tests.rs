@@ -51,6 +51,17 @@ fn a_certificate_is_judged_by_the_time() {
     assert_eq!(late, "expired 3 days ago (at 2000)");
 }
 
+#[cfg(all(unix, feature = "s2n-tls"))]
+#[test]
+fn the_public_key_is_found() {
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(vec!["example.test".to_owned()]).expect("parameters");
+    let certificate = params.self_signed(&key).expect("a certificate");
+    let expected = rcgen::PublicKeyData::subject_public_key_info(&key);
+    assert_eq!(public_key(certificate.der()), Some(&expected[..]));
+    assert_eq!(public_key(&[0x30, 0]), None);
+}
+
 proptest! {
     #[test]
     fn whatever_is_no_certificate_is_refused_quietly(bytes in prop::collection::vec(any::<u8>(), 0..200)) {

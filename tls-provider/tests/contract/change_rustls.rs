@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hybriq_tls::rustls::{ClientConfig, ServerConfig};
-use hybriq_tls::{Backend, ConfigError, KeyExchange};
+use hybriq_tls::{Backend, ConfigError, EarlyDataPolicy, EarlyDataStatus, KeyExchange};
 
 use crate::support::{CONTENDERS, Pair, options};
 
@@ -50,6 +50,7 @@ fn what_the_transport_relies_on_cannot_be_changed() {
         config.enable_early_data = true;
         config.resumption = rustls::client::Resumption::disabled();
     });
+    let early = server.clone().early_data(EarlyDataPolicy::On);
     let server = server.change_rustls(|config: &mut ServerConfig| {
         config.alpn_protocols.clear();
         config.key_log = Arc::new(Silent);
@@ -63,6 +64,13 @@ fn what_the_transport_relies_on_cannot_be_changed() {
     let negotiated = pair.client.session.negotiated();
     assert!(negotiated.resumed && !negotiated.early_data);
     assert_eq!(negotiated.alpn.as_deref(), Some(&b"h3"[..]));
+
+    // A client that was not told to offers no 0-RTT data, whatever its ticket allows.
+    let early = Backend::Rustls.server(&early).expect("a server");
+    Pair::new(&*client, &*early).complete();
+    let pair = Pair::new(&*client, &*early).complete();
+    assert!(pair.client.session.negotiated().resumed);
+    assert_eq!(pair.client.session.early_data(), EarlyDataStatus::None);
 }
 
 #[test]

@@ -133,29 +133,36 @@ fn a_verifier_may_decide_alone() {
 #[test]
 fn no_ticket_passes_another_verifier() {
     let authority = Authority::new("root");
-    for (client, server) in pairings() {
+    for (pairing, auth) in pairings().flat_map(|pairing| {
+        let auths: [fn(Trust) -> ClientAuth; 2] = [ClientAuth::Required, ClientAuth::Optional];
+        auths.map(|auth| (pairing, auth))
+    }) {
         let asked = Arc::new(AtomicUsize::new(0));
-        let count = asked.clone();
-        let counting = authority.trust().also(move |_: &PeerChain<'_>| {
-            count.fetch_add(1, Ordering::Relaxed);
-            Ok(())
-        });
+        let counting = || {
+            let count = asked.clone();
+            authority.trust().also(move |_: &PeerChain<'_>| {
+                count.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            })
+        };
         let tickets = hybriq_tls::Tickets::new();
         let with = |trust: Trust| {
             ServerOptions::new(authority.issue(&[HOST]))
                 .alpn(ALPN)
                 .tickets(tickets.clone())
-                .client_auth(ClientAuth::Required(trust))
+                .client_auth(auth(trust))
         };
         let options = ClientOptions::new()
             .alpn(ALPN)
             .trust(authority.trust())
             .identity(authority.issue(&["client.test"]));
-        let (client, lax) = providers((client, server), &(options, with(authority.trust())));
-        let strict = (server.server)(&with(counting)).expect("a server");
+        let (client, lax) = providers(pairing, &(options, with(authority.trust())));
         Pair::new(&*client, &*lax).complete();
-        Pair::new(&*client, &*strict).complete();
-        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        for expected in [1, 2] {
+            let strict = (pairing.1.server)(&with(counting())).expect("a server");
+            Pair::new(&*client, &*strict).complete();
+            assert_eq!(asked.load(Ordering::Relaxed), expected);
+        }
     }
 }
 

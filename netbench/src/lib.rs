@@ -12,7 +12,7 @@
 //!                 results ─► table, JSON, CSV, HTML, charts
 //! ```
 
-pub mod axes;
+mod axes;
 mod breakdown;
 mod certificates;
 mod charts;
@@ -35,7 +35,7 @@ mod remote;
 mod reproduce;
 mod results;
 mod run;
-pub mod scenario;
+mod scenario;
 mod terminal;
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub(super) const ALL: [(&str, &str); 11] = [
 ];
 
 /// The names of the scenarios that are built in.
-pub fn bundled() -> impl Iterator<Item = &'static str> {
+pub(crate) fn bundled() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|(name, _)| *name)
 }
 

@@ -3,11 +3,9 @@
 //! ```text
 //!  file or bundled name ─► Template ── params ─► Scenario ─► engine
 //!                                                   ▲
-//!  s2n-netbench's file ─► seed ─────────────────────┤
-//!  Rust: Scenario::build ───────────────────────────┘
+//!  s2n-netbench's file ─► seed ─────────────────────┘
 //! ```
 
-pub mod builder;
 mod bundled;
 mod checkpoints;
 pub(crate) mod listing;
@@ -24,10 +22,8 @@ mod tests;
 mod text;
 mod validate;
 
-pub use bundled::bundled;
-pub use model::*;
-pub use op::*;
-pub use params::{Default, Param};
-pub(crate) use template::MAX_OPEN_LOOP;
-pub use template::Template;
+pub(crate) use bundled::bundled;
+pub(crate) use model::*;
+pub(crate) use op::*;
+pub(crate) use template::Template;
 pub(crate) use text::parse_number;

@@ -10,7 +10,7 @@ use super::text;
 use crate::axes::Axes;
 
 /// The version of the format that this netbench reads and writes.
-pub const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 
 /// What clients and servers do together: one script for both sides, whatever the protocol.
 ///
@@ -18,88 +18,88 @@ pub const FORMAT: u32 = 1;
 /// and rates may carry their unit (`"10ms"`, `"64KiB"`, `"500/s"`); here they are resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Scenario {
+pub(crate) struct Scenario {
     /// [`FORMAT`].
-    pub netbench: u32,
+    pub(crate) netbench: u32,
     /// What it is called in reports.
-    pub name: String,
+    pub(crate) name: String,
     /// What it measures, in a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub description: String,
+    pub(crate) description: String,
     /// The parameters that were named, and their values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub params: BTreeMap<String, u64>,
+    pub(crate) params: BTreeMap<String, u64>,
     /// Warm-up, measurement and drain.
     #[serde(default)]
-    pub phases: Phases,
+    pub(crate) phases: Phases,
     /// What the transport of both ends is set to.
     #[serde(default, skip_serializing_if = "Transport::is_default")]
-    pub transport: Transport,
+    pub(crate) transport: Transport,
     /// Takes each handshake apart, message by message and operation by operation.
     #[serde(default, skip_serializing_if = "is_false")]
-    pub breakdown: bool,
+    pub(crate) breakdown: bool,
     /// What is varied; every combination is measured.
     #[serde(default, skip_serializing_if = "Axes::is_empty")]
-    pub axes: Axes,
+    pub(crate) axes: Axes,
     /// The scripts of the client processes.
-    pub clients: Vec<Client>,
+    pub(crate) clients: Vec<Client>,
 }
 
 /// When is measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Phases {
+pub(crate) struct Phases {
     /// What is done before, and not counted.
     #[serde(skip_serializing_if = "Amount::is_nothing")]
-    pub warm_up: Amount,
+    pub(crate) warm_up: Amount,
     /// When the measurement ends, should the scripts not end before.
     #[serde(with = "text::optional_time", skip_serializing_if = "Option::is_none")]
-    pub measure: Option<Duration>,
+    pub(crate) measure: Option<Duration>,
     /// How long what is under way may take to end once nothing new is begun. What has not ended by
     /// then is counted as unfinished.
     #[serde(with = "text::time")]
-    pub drain: Duration,
+    pub(crate) drain: Duration,
 }
 
 /// Settings of the transport; without one it is the stack's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Transport {
+pub(crate) struct Transport {
     /// Silence after which a connection is given up.
     #[serde(with = "text::optional_time", skip_serializing_if = "Option::is_none")]
-    pub idle_timeout: Option<Duration>,
+    pub(crate) idle_timeout: Option<Duration>,
     /// Streams of each kind that the peer may have open at once.
     #[serde(with = "text::optional_count", skip_serializing_if = "Option::is_none")]
-    pub max_streams: Option<u64>,
+    pub(crate) max_streams: Option<u64>,
 }
 
 /// How much is done in the warm-up: the scripts with so many connections for each `connect`, or
 /// for so long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Amount {
+pub(crate) struct Amount {
     /// Connections of each `connect`, requests of each `pool`.
     #[serde(with = "text::optional_count", skip_serializing_if = "Option::is_none")]
-    pub connections: Option<u64>,
+    pub(crate) connections: Option<u64>,
     /// Time, counted from the first connection.
     #[serde(with = "text::optional_time", skip_serializing_if = "Option::is_none")]
-    pub time: Option<Duration>,
+    pub(crate) time: Option<Duration>,
 }
 
 /// One client process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Client {
+pub(crate) struct Client {
     /// What it is called in reports.
-    pub name: String,
+    pub(crate) name: String,
     /// What it does, one after the other.
-    pub ops: Vec<ClientOp>,
+    pub(crate) ops: Vec<ClientOp>,
 }
 
 /// What a client does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ClientOp {
+pub(crate) enum ClientOp {
     /// Makes connections.
     Connect(Box<Connect>),
     /// Makes requests over connections that are kept and shared.
@@ -119,19 +119,19 @@ pub enum ClientOp {
 /// Makes connections, each with the same script.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Connect {
+pub(crate) struct Connect {
     /// Which server, where there are several: `SERVER_0`, `SERVER_1`, …
     #[serde(default)]
-    pub server: usize,
+    pub(crate) server: usize,
     /// Names the connections in results where a scenario makes several kinds.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub label: String,
+    pub(crate) label: String,
     /// How many. `None`: as many as the measurement has time for.
     #[serde(default = "one", with = "text::optional_count")]
-    pub connections: Option<u64>,
+    pub(crate) connections: Option<u64>,
     /// How many may be under way at once. In a closed loop (no `rate`) so many always are.
     #[serde(default = "one_u32")]
-    pub concurrency: u32,
+    pub(crate) concurrency: u32,
     /// Open loop: so many begin every second, whether or not earlier ones are done. Latency counts
     /// from the intended start, also where `concurrency` holds one back.
     #[serde(
@@ -139,22 +139,22 @@ pub struct Connect {
         with = "text::optional_rate",
         skip_serializing_if = "Option::is_none"
     )]
-    pub rate: Option<f64>,
+    pub(crate) rate: Option<f64>,
     /// How arrivals of an open loop are spaced.
     #[serde(default)]
-    pub arrivals: Arrivals,
+    pub(crate) arrivals: Arrivals,
     /// How long one connection may take from its start to its end.
     #[serde(default = "ten_seconds", with = "text::time")]
-    pub timeout: Duration,
+    pub(crate) timeout: Duration,
     /// What follows a failure.
     #[serde(default)]
-    pub on_error: OnError,
+    pub(crate) on_error: OnError,
     /// What the client does on each connection.
     #[serde(default)]
-    pub ops: Vec<Op>,
+    pub(crate) ops: Vec<Op>,
     /// What the server does on each connection beside answering streams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub server_ops: Vec<Op>,
+    pub(crate) server_ops: Vec<Op>,
 }
 
 /// Makes requests over connections that are kept and shared: each takes one that is free, opens a
@@ -164,30 +164,30 @@ pub struct Connect {
 /// handshake where it opens one. One that fails costs its connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Pool {
+pub(crate) struct Pool {
     /// Which server, where there are several.
     #[serde(default)]
-    pub server: usize,
+    pub(crate) server: usize,
     /// Names the connections and requests in results where a scenario makes several kinds.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub label: String,
+    pub(crate) label: String,
     /// How many connections there may be at once.
     #[serde(default = "one_u32")]
-    pub connections: u32,
+    pub(crate) connections: u32,
     /// How long a connection may be unused before the pool closes it. `None`: it is kept.
     #[serde(
         default,
         with = "text::optional_time",
         skip_serializing_if = "Option::is_none"
     )]
-    pub keep: Option<Duration>,
+    pub(crate) keep: Option<Duration>,
     /// How many requests. `None`: as many as the measurement has time for.
     #[serde(
         default,
         with = "text::optional_count",
         skip_serializing_if = "Option::is_none"
     )]
-    pub requests: Option<u64>,
+    pub(crate) requests: Option<u64>,
     /// Open loop: so many bursts begin every second. `None`: a closed loop, in which each
     /// connection always has a request under way.
     #[serde(
@@ -195,34 +195,34 @@ pub struct Pool {
         with = "text::optional_rate",
         skip_serializing_if = "Option::is_none"
     )]
-    pub rate: Option<f64>,
+    pub(crate) rate: Option<f64>,
     /// Open loop, in place of `rate`: a burst begins every so often.
     #[serde(
         default,
         with = "text::optional_time",
         skip_serializing_if = "Option::is_none"
     )]
-    pub every: Option<Duration>,
+    pub(crate) every: Option<Duration>,
     /// How many requests begin together.
     #[serde(default = "one_u32")]
-    pub burst: u32,
+    pub(crate) burst: u32,
     /// How bursts of an open loop are spaced.
     #[serde(default)]
-    pub arrivals: Arrivals,
+    pub(crate) arrivals: Arrivals,
     /// How long one request may take from its intended start to its end.
     #[serde(default = "ten_seconds", with = "text::time")]
-    pub timeout: Duration,
+    pub(crate) timeout: Duration,
     /// What follows a failure.
     #[serde(default)]
-    pub on_error: OnError,
+    pub(crate) on_error: OnError,
     /// One request.
-    pub ops: Vec<Op>,
+    pub(crate) ops: Vec<Op>,
 }
 
 /// How arrivals of an open loop are spaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Arrivals {
+pub(crate) enum Arrivals {
     /// Evenly.
     #[default]
     Constant,
@@ -233,7 +233,7 @@ pub enum Arrivals {
 /// What follows a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OnError {
+pub(crate) enum OnError {
     /// It is counted by its kind, and the run goes on.
     #[default]
     Count,

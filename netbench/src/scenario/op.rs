@@ -12,7 +12,7 @@ use super::text;
 /// the number of another replaces it. In the script of a peer's stream, 0 is that stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Op {
+pub(crate) enum Op {
     /// Opens a bidirectional stream.
     OpenBidi(Open),
     /// Opens a unidirectional stream.
@@ -50,118 +50,118 @@ pub enum Op {
 /// A stream to be opened, and what the peer does on it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Open {
+pub(crate) struct Open {
     /// Its number in this script.
-    pub stream: u64,
+    pub(crate) stream: u64,
     /// The peer's script.
-    pub peer: Vec<Op>,
+    pub(crate) peer: Vec<Op>,
 }
 
 /// Bytes to send or to receive. In a file also a number alone, for stream 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Bytes {
+pub(crate) struct Bytes {
     /// The stream's number.
-    pub stream: u64,
+    pub(crate) stream: u64,
     /// How many.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 /// So many bytes in so much time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rate {
+pub(crate) struct Rate {
     /// The stream's number.
     #[serde(default)]
-    pub stream: u64,
+    pub(crate) stream: u64,
     /// How many.
     #[serde(with = "text::size")]
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// In that time.
     #[serde(with = "text::time")]
-    pub period: Duration,
+    pub(crate) period: Duration,
 }
 
 /// A stream, by its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Stream {
+pub(crate) struct Stream {
     /// The stream's number.
-    pub stream: u64,
+    pub(crate) stream: u64,
 }
 
 /// A stream to give up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Reset {
+pub(crate) struct Reset {
     /// The stream's number.
-    pub stream: u64,
+    pub(crate) stream: u64,
     /// The application error code.
-    pub code: u64,
+    pub(crate) code: u64,
 }
 
 /// Datagrams (RFC 9221).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Datagrams {
+pub(crate) struct Datagrams {
     /// How many.
-    pub count: u64,
+    pub(crate) count: u64,
     /// Bytes of each.
     #[serde(with = "text::size")]
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// How many a second; `None`: as fast as they are taken.
     #[serde(
         default,
         with = "text::optional_rate",
         skip_serializing_if = "Option::is_none"
     )]
-    pub rate: Option<f64>,
+    pub(crate) rate: Option<f64>,
     /// Whether the peer sends each back. They are timed then; those that never come back are
     /// counted as lost.
     #[serde(default)]
-    pub echo: bool,
+    pub(crate) echo: bool,
 }
 
 /// Does something again and again: so many times, or for so long, whichever ends first; with
 /// neither, until the measurement ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Iterate<T> {
+pub(crate) struct Iterate<T> {
     /// How often.
     #[serde(
         default,
         with = "text::optional_count",
         skip_serializing_if = "Option::is_none"
     )]
-    pub times: Option<u64>,
+    pub(crate) times: Option<u64>,
     /// How long.
     #[serde(
         default,
         with = "text::optional_time",
         skip_serializing_if = "Option::is_none"
     )]
-    pub time: Option<Duration>,
+    pub(crate) time: Option<Duration>,
     /// Open loop: so many begin every second. One that is late counts from its intended start.
     #[serde(
         default,
         with = "text::optional_rate",
         skip_serializing_if = "Option::is_none"
     )]
-    pub rate: Option<f64>,
+    pub(crate) rate: Option<f64>,
     /// How many turns may be under way at once. With more than one, the streams that a turn opens
     /// are its own.
     #[serde(default = "super::model::one_u32")]
-    pub concurrency: u32,
+    pub(crate) concurrency: u32,
     /// What.
-    pub ops: Vec<T>,
+    pub(crate) ops: Vec<T>,
 }
 
 /// A request to time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub(crate) struct Request {
     /// Names it in results, where a scenario has several kinds.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub label: String,
+    pub(crate) label: String,
     /// What belongs to it.
-    pub ops: Vec<Op>,
+    pub(crate) ops: Vec<Op>,
 }

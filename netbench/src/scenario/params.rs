@@ -9,18 +9,18 @@ use super::text::parse_number;
 
 /// A number that the user may set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Param {
+pub(crate) struct Param {
     /// Its name; a scenario refers to it as `"$name"`.
-    pub name: String,
+    pub(crate) name: String,
     /// What it is unless it is set.
-    pub default: Default,
+    pub(crate) default: Default,
     /// What it is for, in a sentence.
-    pub help: String,
+    pub(crate) help: String,
 }
 
 /// What a parameter is unless it is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Default {
+pub(crate) enum Default {
     /// That number.
     Number(u64),
     /// As another parameter.

@@ -15,19 +15,8 @@ use crate::Failure;
 use crate::axes::{self, Axes};
 
 /// A scenario before its parameters are set: one that is built in, or a file.
-///
-/// ```
-/// use std::collections::BTreeMap;
-/// use hybriq_netbench::scenario::Template;
-///
-/// let template = Template::load("request-response")?;
-/// let set = BTreeMap::from([("connections".to_owned(), 10_000)]);
-/// let scenario = template.resolve(&set)?;
-/// assert_eq!(scenario.params["connections"], 10_000);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug)]
-pub struct Template {
+pub(crate) struct Template {
     /// What messages call it: its name, or the path of its file.
     origin: String,
     /// What its user wrote, to tell where in it something is wrong; empty where that is nothing.
@@ -38,7 +27,7 @@ pub struct Template {
 
 impl Template {
     /// Loads a scenario that is built in by its name, or a file by its path.
-    pub fn load(name_or_path: &str) -> Result<Self, Failure> {
+    pub(crate) fn load(name_or_path: &str) -> Result<Self, Failure> {
         if let Some(text) = bundled::text(name_or_path) {
             return Ok(Self {
                 text: String::new(),
@@ -58,7 +47,7 @@ impl Template {
     }
 
     /// Reads the text of a scenario, also of s2n-netbench's; `origin` is what messages call it.
-    pub fn parse(origin: &str, text: &str) -> Result<Self, Failure> {
+    pub(crate) fn parse(origin: &str, text: &str) -> Result<Self, Failure> {
         Self::read(origin, text)
             .and_then(|(document, is_seed)| {
                 let params = match document.get("params") {
@@ -105,12 +94,12 @@ impl Template {
     }
 
     /// Its name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.text("name").unwrap_or(&self.origin)
     }
 
     /// What it measures, in a sentence.
-    pub fn description(&self) -> &str {
+    pub(crate) fn description(&self) -> &str {
         self.text("description").unwrap_or_default()
     }
 
@@ -119,12 +108,12 @@ impl Template {
     }
 
     /// The parameters that may be set, by name.
-    pub fn params(&self) -> &[Param] {
+    pub(crate) fn params(&self) -> &[Param] {
         &self.params
     }
 
     /// The scenario with these parameters set, and the others as their defaults say.
-    pub fn resolve(&self, set: &BTreeMap<String, u64>) -> Result<Scenario, Failure> {
+    pub(crate) fn resolve(&self, set: &BTreeMap<String, u64>) -> Result<Scenario, Failure> {
         self.check_names("parameter", set.keys(), &[])?;
         if let Some(name) = set.keys().find(|name| !self.uses(name)) {
             return Err(format!(
@@ -177,7 +166,7 @@ impl Template {
     }
 
     /// Refuses names that are neither parameters nor of a list.
-    pub fn check_axes(&self, axes: &Axes) -> Result<(), Failure> {
+    pub(crate) fn check_axes(&self, axes: &Axes) -> Result<(), Failure> {
         self.check_names("axis or parameter", axes.params.keys(), &axes::NAMES)
     }
 

@@ -14,7 +14,7 @@ use crate::Failure;
 impl Scenario {
     /// A digest of what is done: of the phases, the transport and the scripts, not of names,
     /// descriptions, parameters or axes. Hexadecimal.
-    pub fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         let content = (&self.phases, &self.transport, self.breakdown, &self.clients);
         let content = serde_json::to_vec(&content).unwrap_or_default();
         let digest = digest::digest(&digest::SHA256, &content);
@@ -26,7 +26,7 @@ impl Scenario {
     }
 
     /// Refuses what can never run, in one line that says where it stands.
-    pub fn validate(&self) -> Result<(), Failure> {
+    pub(crate) fn validate(&self) -> Result<(), Failure> {
         Ok(self.check()?)
     }
 

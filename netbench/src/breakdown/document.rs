@@ -44,11 +44,11 @@ pub(crate) fn results(
 /// What the plans vary.
 fn axes(plans: &[Plan]) -> Axes {
     Axes {
-        provider: distinct(plans, |plan| plan.provider.name().to_owned()),
-        group: distinct(plans, |plan| plan.group.to_string()),
+        provider: distinct(plans, |plan| plan.provider),
+        group: distinct(plans, |plan| plan.group),
         certificate: distinct(plans, |plan| plan.certificate),
         chain: distinct(plans, |plan| plan.chain),
-        suite: distinct(plans, |plan| plan.suite.to_string()),
+        suite: distinct(plans, |plan| plan.suite),
         resumption: distinct(plans, |plan| {
             if plan.mode.psk {
                 Resumption::Psk

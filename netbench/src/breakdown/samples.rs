@@ -8,7 +8,7 @@ use super::handshake::{Record, Timed};
 use super::measure::TURNS;
 use super::plan::Plan;
 use super::recorder::Operation;
-use crate::results::{Breakdown, Part, Summary};
+use crate::results::{self, Breakdown, Part, Summary};
 
 /// So many values make a median at least, of which two may be out of line: an interruption takes
 /// longer than many handshakes.
@@ -73,10 +73,13 @@ impl Samples {
         let order = |row: &Row| Operation::ALL.iter().position(|it| it.name() == row.name);
         self.operations.sort_by_key(order);
         Breakdown {
-            side: if side.is_client() { "client" } else { "server" }.to_owned(),
-            provider: plan.provider.name().to_owned(),
-            group: plan.group.to_string(),
-            suite: plan.suite.to_string(),
+            side: match side {
+                Side::Client => results::Side::Client,
+                Side::Server => results::Side::Server,
+            },
+            provider: plan.provider,
+            group: plan.group,
+            suite: plan.suite,
             certificate: plan.certificate_name(),
             mode: plan.mode.name().to_owned(),
             messages: self.messages.into_iter().map(Row::part).collect(),

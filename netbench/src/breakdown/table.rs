@@ -53,9 +53,9 @@ struct Table {
 impl Table {
     fn of(columns: &[&Breakdown]) -> Self {
         let mut table = Self { lines: Vec::new() };
-        table.line("", columns, |it| it.group.clone());
+        table.line("", columns, |it| it.group.to_string());
         table.line("", columns, |it| {
-            it.suite.trim_start_matches("TLS_").to_owned()
+            it.suite.to_string().trim_start_matches("TLS_").to_owned()
         });
         for name in names(columns, |it| &it.messages) {
             table.line(&name, columns, |it| {

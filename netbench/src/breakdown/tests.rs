@@ -306,14 +306,13 @@ fn s2n_tls_tells_no_operations_and_lacks_what_it_lacks() {
         3,
         || (),
     );
-    let sides: Vec<_> = outcome
-        .breakdowns
-        .iter()
-        .map(|it| it.side.as_str())
-        .collect();
-    assert_eq!(sides, ["client", "server"]);
+    let sides: Vec<_> = outcome.breakdowns.iter().map(|it| it.side).collect();
+    assert_eq!(
+        sides,
+        [crate::results::Side::Client, crate::results::Side::Server]
+    );
     for breakdown in &outcome.breakdowns {
-        assert_eq!(breakdown.group, "X25519MLKEM768");
+        assert_eq!(breakdown.group, Group::X25519MLKEM768);
         assert!(breakdown.operations.is_empty());
         assert!(!breakdown.messages.is_empty());
     }

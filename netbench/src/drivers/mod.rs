@@ -31,13 +31,14 @@ use serde::{Deserialize, Serialize};
 use crate::Failure;
 use crate::axes::Cell;
 use crate::outcome::Failed;
+use ::hybriq::{Backend, Group};
 
 #[cfg(test)]
 mod contract;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use list::{built_in, driver, version};
+pub(crate) use list::{driver, version};
 pub(crate) use table::table;
 
 /// The application protocol of both ends.
@@ -270,16 +271,16 @@ pub(crate) struct Traffic {
 
 /// The group whose share a client sends first, so that the server answers with a HelloRetryRequest;
 /// `None`: it is to send none but the wanted one.
-fn first_share(cell: &Cell) -> Option<&'static str> {
-    const CLASSICAL: [&str; 3] = ["X25519", "secp256r1", "secp384r1"];
+fn first_share(cell: &Cell) -> Option<Group> {
+    const CLASSICAL: [Group; 3] = [Group::X25519, Group::SECP256R1, Group::SECP384R1];
     if !cell.hello_retry {
         return None;
     }
     // s2n-tls takes any share of its policy before it asks for another; it has no MLKEM768.
-    Some(match (cell.group.as_str(), cell.provider.as_str()) {
-        (group, "s2n-tls") if CLASSICAL.contains(&group) => "MLKEM768",
-        ("X25519", _) => "secp256r1",
-        _ => "X25519",
+    Some(match (cell.group, cell.provider) {
+        (group, Backend::S2nTls) if CLASSICAL.contains(&group) => Group::MLKEM768,
+        (Group::X25519, _) => Group::SECP256R1,
+        _ => Group::X25519,
     })
 }
 

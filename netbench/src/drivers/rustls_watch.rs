@@ -80,9 +80,9 @@ impl Watch {
         let group = hybriq::Group(self.group.load(Relaxed));
         let signature = hybriq::tls::SignatureScheme(self.signature.load(Relaxed));
         Negotiated {
-            hello_retry: Some(self.cell.hello_retry && group.to_string() == self.cell.group),
+            hello_retry: Some(self.cell.hello_retry && group == self.cell.group),
             group: group.to_string(),
-            suite: self.cell.suite.clone(),
+            suite: self.cell.suite.to_string(),
             signature: if resumed {
                 String::new()
             } else {

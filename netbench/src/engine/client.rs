@@ -34,7 +34,7 @@ pub(crate) async fn run(
     orders: Orders,
     tell: impl Fn(FromClient) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let driver = drivers::driver(&spec.setup.cell.client)?;
+    let driver = drivers::driver(spec.setup.cell.client)?;
     Client::new(spec, &*driver)?.obey(orders, tell).await
 }
 

@@ -30,7 +30,7 @@ pub(crate) async fn run(
     orders: UnboundedReceiver<ToServer>,
     tell: impl Fn(FromServer) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let driver = drivers::driver(&spec.setup.cell.driver)?;
+    let driver = drivers::driver(spec.setup.cell.driver)?;
     obey(spec, &*driver, orders, tell).await
 }
 

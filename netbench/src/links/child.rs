@@ -63,7 +63,7 @@ pub(crate) struct ClientReport {
 pub(crate) async fn serve() -> Result<(), Failure> {
     let mut parent = FromParent::open()?;
     let spec: ServerSpec = parent.expect().await?;
-    let driver = driver(&spec.setup.cell.driver)?;
+    let driver = driver(spec.setup.cell.driver)?;
     let mut server = driver.listen(&spec.setup, ([127, 0, 0, 1], 0).into())?;
     tell(&Ok::<_, String>(server.address()))?;
 
@@ -101,7 +101,7 @@ pub(crate) async fn serve() -> Result<(), Failure> {
 pub(crate) async fn fetch() -> Result<(), Failure> {
     let mut parent = FromParent::open()?;
     let spec: ClientSpec = parent.expect().await?;
-    let driver = driver(&spec.setup.cell.client)?;
+    let driver = driver(spec.setup.cell.client)?;
     let start = Instant::now();
     let end = start + spec.lasts;
     let client = driver.client(&spec.setup, spec.server)?;

@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::cases::Case;
 use super::child::{ClientReport, SAMPLE, ServerReport};
-use crate::drivers;
 use crate::link::Summary;
 use crate::machine::Machine;
+use crate::{axes, drivers};
 
 /// A relay that is later than this on average disturbs what it is to measure.
 const LATE_MS: f64 = 1.0;
@@ -32,7 +32,8 @@ pub(crate) struct Report {
 pub(crate) struct Stack {
     /// `hybriq/bbr`, `quinn`
     pub(crate) label: String,
-    pub(crate) driver: String,
+    #[serde(with = "crate::axes::named")]
+    pub(crate) driver: axes::Stack,
     pub(crate) version: &'static str,
     /// What is asked for, of ours alone.
     pub(crate) chosen: Option<String>,
@@ -266,10 +267,10 @@ impl Row {
 
 impl Stack {
     pub(crate) fn is_ours(&self) -> bool {
-        self.driver == "hybriq"
+        self.driver == axes::Stack::Hybriq
     }
 
-    pub(crate) fn new(driver: &str, chosen: Option<&str>) -> Result<Self, crate::Failure> {
+    pub(crate) fn new(driver: axes::Stack, chosen: Option<&str>) -> Result<Self, crate::Failure> {
         let made = drivers::driver(driver)?;
         if let Some(wanted) = chosen
             && !made.controllers().contains(&wanted)
@@ -279,12 +280,12 @@ impl Stack {
         }
         let label = match chosen {
             Some(congestion) => format!("{driver}/{congestion}"),
-            None => driver.to_owned(),
+            None => driver.to_string(),
         };
         Ok(Self {
             label,
-            driver: made.name().to_owned(),
-            version: drivers::version(driver),
+            driver,
+            version: drivers::version(driver.name()),
             chosen: chosen.map(str::to_owned),
             congestion: chosen.map_or_else(|| made.congestion(), str::to_owned),
         })

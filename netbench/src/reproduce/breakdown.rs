@@ -9,7 +9,7 @@ use super::{Budget, Figure};
 use crate::Failure;
 use crate::axes::Certificate;
 use crate::breakdown::{Mode, Plan, measure, results};
-use crate::results::Breakdown;
+use crate::results::{Breakdown, Side};
 
 const GROUPS: [Group; 3] = [Group::SECP256R1, Group::X25519, Group::X25519MLKEM768];
 const SUITES: [Suite; 2] = [Suite::Aes128GcmSha256, Suite::ChaCha20Poly1305Sha256];
@@ -60,8 +60,8 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
         .filter(|mode| !mode.shares_ahead)
         .map(|mode| messages(measured, *mode))
         .collect();
-    ours.push(totals(measured, "client"));
-    ours.push(totals(measured, "server"));
+    ours.push(totals(measured, Side::Client));
+    ours.push(totals(measured, Side::Server));
     Ok(Section {
         source: Source {
             text: "wolfSSL, 2018".to_owned(),
@@ -120,15 +120,12 @@ fn published() -> Table {
 
 fn find<'a>(
     measured: &'a [Breakdown],
-    side: &str,
+    side: Side,
     (group, suite): (Group, Suite),
     mode: Mode,
 ) -> Option<&'a Breakdown> {
     measured.iter().find(|it| {
-        it.side == side
-            && it.group == group.to_string()
-            && it.suite == suite.to_string()
-            && it.mode == mode.name()
+        it.side == side && it.group == group && it.suite == suite && it.mode == mode.name()
     })
 }
 
@@ -145,7 +142,7 @@ fn messages(measured: &[Breakdown], mode: Mode) -> Table {
     let mut table = Table::new(&title, "message", &columns);
     let found: Vec<_> = cells
         .iter()
-        .map(|cell| find(measured, "client", *cell, mode))
+        .map(|cell| find(measured, Side::Client, *cell, mode))
         .collect();
     let first = found.iter().flatten().next();
     let names = first.map(|it| it.messages.iter().map(|part| part.name.clone()));
@@ -169,7 +166,7 @@ fn short(suite: Suite) -> &'static str {
 }
 
 /// All groups by the way handshakes begin.
-fn totals(measured: &[Breakdown], side: &str) -> Table {
+fn totals(measured: &[Breakdown], side: Side) -> Table {
     let columns = MODES.map(|mode| (mode.name(), "µs"));
     let title = format!("Total of the {side}, {}", SUITES[0]);
     let mut table = Table::new(&title, "group", &columns);
@@ -181,7 +178,7 @@ fn totals(measured: &[Breakdown], side: &str) -> Table {
 }
 
 fn finding(measured: &[Breakdown]) -> Finding {
-    let client = |group, mode| find(measured, "client", (group, SUITES[0]), mode);
+    let client = |group, mode| find(measured, Side::Client, (group, SUITES[0]), mode);
     let (Some(p256), Some(x25519), Some(ahead)) = (
         client(Group::SECP256R1, MODES[0]),
         client(Group::X25519, MODES[0]),
@@ -280,7 +277,7 @@ mod tests {
         let plans = plans();
         let results = results(&plans, 1, measure(&plans, 1, || ()), false).unwrap();
         assert!(results.complete, "{:?}", results.problems);
-        for side in ["client", "server"] {
+        for side in [super::Side::Client, super::Side::Server] {
             let table = super::totals(&results.breakdowns, side);
             for row in &table.rows {
                 assert!(row.figures.iter().all(|it| it.parts().0 != "–"), "{row:?}");

@@ -1,11 +1,14 @@
 //! What is drawn of each experiment.
 
 use super::section::{Figure as Value, Row, Section};
+use hybriq::Group;
+use hybriq::tls::Suite;
+
 use crate::charts::figures;
 use crate::charts::number::number;
 use crate::charts::theme::Ink;
 use crate::charts::{Bar, Bars, Chart, Figure, Table};
-use crate::results::{Breakdown, Results};
+use crate::results::{Breakdown, Results, Side};
 
 /// Charts of each experiment's results, by their ids: those that show what it is about.
 const CHARTS: [(&str, &[&str]); 8] = [
@@ -21,9 +24,9 @@ const CHARTS: [(&str, &[&str]); 8] = [
 
 /// The handshakes that are drawn of all that were taken apart: those of the published table, each
 /// way a handshake begins, and today's group beside them.
-const DRAWN: (&str, [&str; 3]) = (
-    "TLS_AES_128_GCM_SHA256",
-    ["secp256r1", "X25519", "X25519MLKEM768"],
+const DRAWN: (Suite, [Group; 3]) = (
+    Suite::Aes128GcmSha256,
+    [Group::SECP256R1, Group::X25519, Group::X25519MLKEM768],
 );
 
 /// The charts of an experiment, in the order in which they are read.
@@ -58,7 +61,7 @@ pub(super) fn of(section: &Section) -> Vec<Figure> {
 fn drawn(results: &Results) -> Results {
     let is_drawn = |it: &&Breakdown| {
         let (suite, groups) = DRAWN;
-        it.side == "client" && it.suite == suite && groups.contains(&it.group.as_str())
+        it.side == Side::Client && it.suite == suite && groups.contains(&it.group)
     };
     let all = results.breakdowns.iter();
     Results {

@@ -6,7 +6,7 @@ use super::{Budget, Figure};
 use crate::Failure;
 use crate::breakdown::hierarchy::{self, Hierarchies, KINDS, Mutual};
 use crate::breakdown::results;
-use crate::results::{Breakdown, Results};
+use crate::results::{Breakdown, Results, Side};
 
 /// Runs it.
 pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
@@ -122,7 +122,7 @@ impl<'a> Cost<'a> {
             let mut all = results.breakdowns.iter();
             all.find(|it| it.side == side && it.certificate.starts_with(&name))
         };
-        let (client, server) = (side("client")?, side("server")?);
+        let (client, server) = (side(Side::Client)?, side(Side::Server)?);
         Some(Self {
             bytes: client.messages.iter().map(|part| part.bytes as f64).sum(),
             client,

@@ -129,7 +129,11 @@ mod tests {
     fn measured(short: (u64, f64), long: (u64, f64)) -> Results {
         let cell = |limit, (connections, latency): (u64, f64)| {
             let metrics: [(&str, &[f64]); 1] = [("request_p50_us", &[latency])];
-            let cell = cell("X25519MLKEM768", &[("idle_timeout", limit)], &metrics);
+            let cell = cell(
+                hybriq::Group::X25519MLKEM768,
+                &[("idle_timeout", limit)],
+                &metrics,
+            );
             with_connections(cell, connections)
         };
         results(vec![cell(1000, short), cell(10_000, long)])

@@ -4,12 +4,14 @@ use super::measure::repetitions as repetitions_of;
 use super::measure::{cell, connections, figure, measure, of_each, paired, scaled};
 use super::section::{Figure, Finding, Section, Source, Table, three_digits};
 use super::{Budget, experiments::Experiment};
+use hybriq::Group;
+
 use crate::Failure;
 use crate::results::{CellResult, Repetition, Results, Summary};
 use crate::scenario::Template;
 
-const CLASSICAL: &str = "secp256r1";
-const HYBRID: &str = "SecP256r1MLKEM768";
+const CLASSICAL: Group = Group::SECP256R1;
+const HYBRID: Group = Group::SECP256R1MLKEM768;
 
 /// Across a continent and back: 70 ms.
 const LINK: &str = "--delay 35ms";
@@ -83,7 +85,10 @@ fn ours(results: &Results) -> Table {
         ("to the client", "B"),
     ];
     let mut table = Table::new("Here", "group", &columns);
-    for (group, name) in [(CLASSICAL, "P-256"), (HYBRID, HYBRID)] {
+    for (group, name) in [
+        (CLASSICAL, "P-256".to_owned()),
+        (HYBRID, HYBRID.to_string()),
+    ] {
         let own = cell(results, group, &[]);
         let ms = |metric| Figure::from(figure(own, metric).map(|us| scaled(us, 1e-3)));
         let bytes = |metric| Figure::from(figure(own, metric));

@@ -1,6 +1,8 @@
 //! What the experiments have in common: running a scenario, and figures out of its results.
 
 use super::Budget;
+use hybriq::Group;
+
 use crate::Failure;
 use crate::results::{CellResult, Repetition, Results, Summary};
 use crate::run::{self, Request};
@@ -54,7 +56,7 @@ pub(super) fn connections(results: &Results) -> String {
 /// The cell with that group and these parameters.
 pub(super) fn cell<'a>(
     results: &'a Results,
-    group: &str,
+    group: Group,
     params: &[(&str, u64)],
 ) -> Option<&'a CellResult> {
     results.cells.iter().find(|result| {

@@ -144,7 +144,7 @@ mod tests {
         let found = |latencies: [f64; 3]| {
             let cells = [1, 2, 8].into_iter().zip(latencies).map(|(size, latency)| {
                 cell(
-                    "X25519MLKEM768",
+                    hybriq::Group::X25519MLKEM768,
                     &[("connections", size)],
                     &[("request_p50_us", &[latency])],
                 )

@@ -4,11 +4,13 @@ use super::measure::repetitions as repetitions_of;
 use super::measure::{cell, change, connections, figure, measure, percent, ratio, scaled};
 use super::section::{Figure, Finding, Section, Source, Table, Verdict};
 use super::{Budget, experiments::Experiment};
+use hybriq::Group;
+
 use crate::Failure;
 use crate::results::Results;
 use crate::scenario::Template;
 
-const HYBRID: &str = "X25519MLKEM768";
+const HYBRID: Group = Group::X25519MLKEM768;
 
 /// All that there are.
 const GROUPS: u32 = 8;
@@ -60,7 +62,7 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
 }
 
 fn finding(results: &Results) -> Finding {
-    let base = cell(results, "X25519", &[]);
+    let base = cell(results, Group::X25519, &[]);
     let hybrid = ratio(cell(results, HYBRID, &[]), base, "connections_per_second");
     let Some(hybrid) = hybrid else {
         return Finding::unknown("neither group's rate is known");
@@ -85,7 +87,10 @@ fn published() -> Table {
         &[("rate, of X25519's", "%"), ("today", "")],
     )
     .row("X25519", [Figure::from(100.0), "X25519".into()])
-    .row("X25519+Kyber512", [Figure::from(PUBLISHED), HYBRID.into()])
+    .row(
+        "X25519+Kyber512",
+        [Figure::from(PUBLISHED), HYBRID.to_string().into()],
+    )
     .row(
         "X25519+BIKE-1",
         [Figure::from(63.0), "withdrawn: no library ships it".into()],
@@ -106,7 +111,7 @@ fn ours(results: &Results) -> Table {
         ("to the server", "B"),
         ("to the client", "B"),
     ];
-    let base = cell(results, "X25519", &[]);
+    let base = cell(results, Group::X25519, &[]);
     let mut table = Table::new("Here", "group", &columns);
     for result in &results.cells {
         let own = Some(result);
@@ -121,14 +126,14 @@ fn ours(results: &Results) -> Table {
         ];
         let mut figures = vec![Figure::from(relative.map(|ratio| scaled(ratio, 100.0)))];
         figures.extend(names.iter().map(|name| Figure::from(figure(own, name))));
-        table.push(result.cell.group.clone(), figures);
+        table.push(result.cell.group.to_string(), figures);
     }
     table
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{HYBRID, finding, ours};
+    use super::{Group, HYBRID, finding, ours};
     use crate::reproduce::Verdict;
     use crate::reproduce::fixed::{cell, results};
     use crate::results::Results;
@@ -136,7 +141,7 @@ mod tests {
     fn rates(classical: &[f64], hybrid: &[f64]) -> Results {
         let metric = "connections_per_second";
         results(vec![
-            cell("X25519", &[], &[(metric, classical)]),
+            cell(Group::X25519, &[], &[(metric, classical)]),
             cell(HYBRID, &[], &[(metric, hybrid)]),
         ])
     }

@@ -4,13 +4,15 @@ use super::measure::repetitions as repetitions_of;
 use super::measure::{change, connections, figure, measure, paired, percent};
 use super::section::{Figure, Finding, Section, Source, Table, Verdict};
 use super::{Budget, experiments::Experiment};
+use hybriq::Group;
+
 use crate::Failure;
 use crate::axes::Resumption;
 use crate::results::{CellResult, Repetition, Results};
 use crate::scenario::Template;
 
-const CLASSICAL: &str = "X25519";
-const HYBRID: &str = "X25519MLKEM768";
+const CLASSICAL: Group = Group::X25519;
+const HYBRID: Group = Group::X25519MLKEM768;
 
 pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
     let (wanted, repetitions) = budget.choose(("150", 4), ("1000", 10));
@@ -52,7 +54,7 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
     })
 }
 
-fn of<'a>(results: &'a Results, group: &str, resumption: Resumption) -> Option<&'a CellResult> {
+fn of<'a>(results: &'a Results, group: Group, resumption: Resumption) -> Option<&'a CellResult> {
     let mut cells = results.cells.iter();
     cells.find(|result| result.cell.group == group && result.cell.resumption == resumption)
 }
@@ -87,7 +89,7 @@ fn ours(results: &Results) -> Table {
                 .iter()
                 .map(|name| Figure::from(figure(Some(result), name))),
         );
-        table.push(result.cell.group.clone(), figures);
+        table.push(result.cell.group.to_string(), figures);
     }
     table
 }

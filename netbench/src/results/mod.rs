@@ -11,10 +11,13 @@ mod summary;
 mod table;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use hybriq::tls::Suite;
+use hybriq::{Backend, Group};
 use serde::{Deserialize, Serialize};
 
-use crate::axes::Cell;
+use crate::axes::{Cell, named};
 use crate::drivers::{Negotiated, Traffic};
 use crate::machine::Machine;
 use crate::remote::Fleet;
@@ -181,16 +184,43 @@ pub(crate) struct Process {
     pub(crate) failed: u64,
 }
 
+/// An end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Side {
+    /// The end that opened the connection.
+    Client,
+    /// The end that accepted it.
+    Server,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        })
+    }
+}
+
 /// Where the time of one kind of handshake goes, on one side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Breakdown {
-    /// `client` or `server`.
-    pub(crate) side: String,
-    pub(crate) provider: String,
-    pub(crate) group: String,
-    pub(crate) suite: String,
+    /// The end that is measured.
+    pub(crate) side: Side,
+    /// TLS provider of that end.
+    #[serde(with = "named")]
+    pub(crate) provider: Backend,
+    /// The group that was negotiated, by its IANA name.
+    #[serde(with = "named")]
+    pub(crate) group: Group,
+    /// The cipher suite, by its IANA name.
+    #[serde(with = "named")]
+    pub(crate) suite: Suite,
+    /// Kind of the server's certificate, with the length of its chain and the client's
+    /// certificate, if any: `ecdsa-p256, chain of 3, client too`.
     pub(crate) certificate: String,
-    /// `full`, `psk`, or `psk, shares made ahead`.
+    /// Beginning of the handshake: `full`, `psk`, or `psk, shares made ahead`.
     pub(crate) mode: String,
     /// In the order of the handshake.
     pub(crate) messages: Vec<Part>,

@@ -25,6 +25,7 @@ use crate::Failure;
 use crate::axes::{Cell, Resumption};
 use crate::outcome::Failed;
 use connection::{Opened, ended};
+use hybriq::Backend;
 use socket::Counting;
 
 pub(super) struct Quinn;
@@ -43,7 +44,7 @@ impl Driver for Quinn {
     }
 
     fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure> {
-        if role == Role::Server && cell.provider != "rustls" {
+        if role == Role::Server && cell.provider != Backend::Rustls {
             return Err(format!(
                 "quinn's TLS is rustls, not {}; use provider rustls",
                 cell.provider

@@ -1,147 +1,168 @@
-//! What is varied: the axes of a matrix, and its cells.
+//! Axes of a matrix: the values that a run varies, and the cells that they span.
 
+pub(crate) mod named;
 mod names;
 mod parse;
+mod stack;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
+use hybriq::tls::Suite;
+use hybriq::{Backend, Group};
 use serde::{Deserialize, Serialize};
 
-pub use parse::NAMES;
+pub(crate) use named::Named;
+pub(crate) use parse::NAMES;
+pub(crate) use stack::Stack;
 
-/// The values of each axis; every combination is a cell. An axis without values has one, the
-/// default of [`Cell`].
+/// Values of each axis; every combination of them is a cell. An axis without values has one value,
+/// the default of [`Cell`].
 ///
 /// In a file a value may stand alone, or as the text that the command line takes: `"all"`,
 /// `"X25519,MLKEM768"`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Axes {
-    /// Stacks (`netbench drivers`).
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub driver: Vec<String>,
-    /// The client's stack, where it is not the server's.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub client: Vec<String>,
-    /// TLS provider of the server, where a stack has a choice: `rustls`, `s2n-tls`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub provider: Vec<String>,
-    /// Key-exchange groups by IANA name; `all` stands for all eight.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub group: Vec<String>,
-    /// Whether the client is made to send another group's share first, so that the server answers
+pub(crate) struct Axes {
+    /// Stacks of the server, and of the client unless that has its own (`netbench drivers`).
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "named::serialize_list"
+    )]
+    pub(crate) driver: Vec<Stack>,
+    /// Stacks of the client, where it is not the server's.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "named::serialize_list"
+    )]
+    pub(crate) client: Vec<Stack>,
+    /// TLS providers of the server, where a stack has a choice.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "named::serialize_list"
+    )]
+    pub(crate) provider: Vec<Backend>,
+    /// Key-exchange groups.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "named::serialize_list"
+    )]
+    pub(crate) group: Vec<Group>,
+    /// `true` where the client first sends the share of another group, so that the server answers
     /// with a HelloRetryRequest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub hello_retry: Vec<bool>,
-    /// What the server's certificate is signed with and holds.
+    pub(crate) hello_retry: Vec<bool>,
+    /// Keys of the server's certificate and of those that sign it.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "named::serialize_list"
+    )]
+    pub(crate) certificate: Vec<Certificate>,
+    /// Numbers of certificates that the server sends: 1 is the leaf alone, 3 a leaf and two
+    /// intermediates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub certificate: Vec<Certificate>,
-    /// Certificates the server sends: 1 is the leaf alone, 3 a leaf and two intermediates.
+    pub(crate) chain: Vec<u8>,
+    /// Cipher suites.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "named::serialize_list"
+    )]
+    pub(crate) suite: Vec<Suite>,
+    /// Beginnings of connections after a client's first.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "named::serialize_list"
+    )]
+    pub(crate) resumption: Vec<Resumption>,
+    /// `true` where the client shows a certificate of the same kind as the server's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub chain: Vec<u8>,
-    /// Cipher suites by IANA name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub suite: Vec<String>,
-    /// How connections after a client's first begin.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub resumption: Vec<Resumption>,
-    /// Whether the client shows a certificate of the same kind.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub client_auth: Vec<bool>,
+    pub(crate) client_auth: Vec<bool>,
     /// Links, as the arguments of `netbench link`: `"--delay 25ms --rate 20mbit"`. The empty text
-    /// is no link: straight over the loopback interface.
+    /// means no link: straight over the loopback interface.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub link: Vec<String>,
+    pub(crate) link: Vec<String>,
     /// Parameters of the scenario, such as `concurrency` or `request_size`.
     #[serde(flatten)]
-    pub params: BTreeMap<String, Vec<u64>>,
+    pub(crate) params: BTreeMap<String, Vec<u64>>,
 }
 
-/// One combination.
+/// One combination of the values of all axes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Cell {
+pub(crate) struct Cell {
     /// The server's stack.
-    pub driver: String,
+    #[serde(with = "named")]
+    pub(crate) driver: Stack,
     /// The client's stack.
-    pub client: String,
+    #[serde(with = "named")]
+    pub(crate) client: Stack,
     /// TLS provider of the server.
-    pub provider: String,
-    /// The only group that a connection may negotiate.
-    pub group: String,
+    #[serde(with = "named")]
+    pub(crate) provider: Backend,
+    /// The only group that a connection may negotiate, by its IANA name.
+    #[serde(with = "named")]
+    pub(crate) group: Group,
     /// Whether the client sends another group's share first.
-    pub hello_retry: bool,
-    /// The server's certificate.
-    pub certificate: Certificate,
-    /// Certificates the server sends.
-    pub chain: u8,
-    /// The only cipher suite.
-    pub suite: String,
+    pub(crate) hello_retry: bool,
+    /// Key of the server's certificate.
+    #[serde(with = "named")]
+    pub(crate) certificate: Certificate,
+    /// Number of certificates that the server sends.
+    pub(crate) chain: u8,
+    /// The only cipher suite, by its IANA name.
+    #[serde(with = "named")]
+    pub(crate) suite: Suite,
     /// How connections begin.
-    pub resumption: Resumption,
+    #[serde(with = "named")]
+    pub(crate) resumption: Resumption,
     /// Whether the client shows a certificate.
-    pub client_auth: bool,
+    pub(crate) client_auth: bool,
     /// Arguments of `netbench link`; empty: none.
-    pub link: String,
+    pub(crate) link: String,
     /// Parameters of the scenario.
-    pub params: BTreeMap<String, u64>,
+    pub(crate) params: BTreeMap<String, u64>,
 }
 
 /// The key of a certificate and of those that sign it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Certificate {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Certificate {
     /// ECDSA on P-256.
     #[default]
     EcdsaP256,
     /// ECDSA on P-384.
     EcdsaP384,
     /// RSA with 2048 bits.
-    #[serde(rename = "rsa-2048")]
     Rsa2048,
     /// Ed25519.
     Ed25519,
     /// ML-DSA-44 (FIPS 204).
-    #[serde(rename = "ml-dsa-44")]
     MlDsa44,
     /// ML-DSA-65 (FIPS 204).
-    #[serde(rename = "ml-dsa-65")]
     MlDsa65,
     /// ML-DSA-87 (FIPS 204).
-    #[serde(rename = "ml-dsa-87")]
     MlDsa87,
 }
 
 /// How a connection begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Resumption {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Resumption {
     /// A full handshake.
     #[default]
-    #[serde(rename = "full")]
     Full,
     /// A handshake with a ticket of an earlier connection (RFC 8446 §2.2).
-    #[serde(rename = "psk")]
     Psk,
-    /// The same, with the first bytes in 0-RTT (RFC 8446 §2.3).
-    #[serde(rename = "0-rtt")]
+    /// A handshake with a ticket, and with the first bytes in 0-RTT (RFC 8446 §2.3).
     ZeroRtt,
 }
 
 impl Axes {
-    /// Whether nothing is varied.
-    pub fn is_empty(&self) -> bool {
+    /// Returns true if nothing is varied.
+    pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether the groups are not named but all, so that one which a stack has not is left out
-    /// rather than refused.
-    pub fn has_all_groups(&self) -> bool {
-        self.group.iter().any(|group| group == ALL)
-    }
-
-    /// Takes over the axes that `other` varies.
-    pub fn override_with(&mut self, other: Self) {
+    /// Takes over the values of every axis that `other` varies.
+    pub(crate) fn override_with(&mut self, other: Self) {
         fn take<T>(mine: &mut Vec<T>, other: Vec<T>) {
             if !other.is_empty() {
                 *mine = other;
@@ -161,13 +182,13 @@ impl Axes {
         self.params.extend(other.params);
     }
 
-    /// How many cells there are.
-    pub fn size(&self) -> usize {
+    /// Returns the number of cells.
+    pub(crate) fn size(&self) -> usize {
         let lengths = [
             self.driver.len(),
             self.client.len(),
             self.provider.len(),
-            self.groups().len(),
+            self.group.len(),
             self.hello_retry.len(),
             self.certificate.len(),
             self.chain.len(),
@@ -182,25 +203,26 @@ impl Axes {
         })
     }
 
-    /// Every combination, the last axis varying fastest; `params` are those that do not vary.
-    pub fn cells(&self, params: &BTreeMap<String, u64>) -> Vec<Cell> {
+    /// Returns every combination, the last axis varying fastest; `params` are the parameters that do
+    /// not vary.
+    pub(crate) fn cells(&self, params: &BTreeMap<String, u64>) -> Vec<Cell> {
         let mut cells = vec![Cell {
             params: params.clone(),
             ..Cell::default()
         }];
-        // A client is of the server's stack unless it is said which.
+        // A client has the server's stack unless the axes name another.
         vary(&mut cells, &self.driver, |cell, driver| {
-            cell.driver.clone_from(driver);
-            cell.client.clone_from(driver);
+            cell.driver = *driver;
+            cell.client = *driver;
         });
         vary(&mut cells, &self.client, |cell, client| {
-            cell.client.clone_from(client);
+            cell.client = *client;
         });
         vary(&mut cells, &self.provider, |cell, provider| {
-            cell.provider.clone_from(provider);
+            cell.provider = *provider;
         });
-        vary(&mut cells, &self.groups(), |cell, group| {
-            cell.group.clone_from(group);
+        vary(&mut cells, &self.group, |cell, group| {
+            cell.group = *group;
         });
         vary(&mut cells, &self.hello_retry, |cell, retry| {
             cell.hello_retry = *retry;
@@ -210,7 +232,7 @@ impl Axes {
         });
         vary(&mut cells, &self.chain, |cell, chain| cell.chain = *chain);
         vary(&mut cells, &self.suite, |cell, suite| {
-            cell.suite.clone_from(suite);
+            cell.suite = *suite;
         });
         vary(&mut cells, &self.resumption, |cell, resumption| {
             cell.resumption = *resumption;
@@ -228,17 +250,9 @@ impl Axes {
         }
         cells
     }
-
-    fn groups(&self) -> Vec<String> {
-        if self.has_all_groups() {
-            hybriq::Group::ALL.map(|group| group.to_string()).to_vec()
-        } else {
-            self.group.clone()
-        }
-    }
 }
 
-/// Replaces each cell by one for each value.
+/// Replaces each cell by one cell for each value.
 fn vary<T>(cells: &mut Vec<Cell>, values: &[T], set: impl Fn(&mut Cell, &T)) {
     if values.is_empty() {
         return;
@@ -256,20 +270,17 @@ fn vary<T>(cells: &mut Vec<Cell>, values: &[T], set: impl Fn(&mut Cell, &T)) {
     *cells = cells.iter().flat_map(varied).collect();
 }
 
-/// The value that stands for every one there is.
-const ALL: &str = "all";
-
 impl Default for Cell {
     fn default() -> Self {
         Self {
-            driver: "hybriq".to_owned(),
-            client: "hybriq".to_owned(),
-            provider: "rustls".to_owned(),
-            group: "X25519MLKEM768".to_owned(),
+            driver: Stack::Hybriq,
+            client: Stack::Hybriq,
+            provider: Backend::Rustls,
+            group: Group::X25519MLKEM768,
             hello_retry: false,
             certificate: Certificate::default(),
             chain: 1,
-            suite: "TLS_AES_128_GCM_SHA256".to_owned(),
+            suite: Suite::Aes128GcmSha256,
             resumption: Resumption::default(),
             client_auth: false,
             link: String::new(),

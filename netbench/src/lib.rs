@@ -36,6 +36,8 @@ mod reproduce;
 mod results;
 mod run;
 mod scenario;
+#[cfg(test)]
+mod schema;
 mod terminal;
 
 #[cfg(test)]

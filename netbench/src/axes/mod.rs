@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 
 use hybriq::tls::Suite;
 use hybriq::{Backend, Group};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use named::Named;
+pub(crate) use named::{Name, Named};
 pub(crate) use parse::NAMES;
 pub(crate) use stack::Stack;
 
@@ -87,32 +88,39 @@ pub(crate) struct Axes {
 }
 
 /// One combination of the values of all axes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct Cell {
     /// The server's stack.
+    #[schemars(with = "Name<Stack>")]
     #[serde(with = "named")]
     pub(crate) driver: Stack,
     /// The client's stack.
+    #[schemars(with = "Name<Stack>")]
     #[serde(with = "named")]
     pub(crate) client: Stack,
     /// TLS provider of the server.
+    #[schemars(with = "Name<Backend>")]
     #[serde(with = "named")]
     pub(crate) provider: Backend,
     /// The only group that a connection may negotiate, by its IANA name.
+    #[schemars(with = "Name<Group>")]
     #[serde(with = "named")]
     pub(crate) group: Group,
     /// Whether the client sends another group's share first.
     pub(crate) hello_retry: bool,
     /// Key of the server's certificate.
+    #[schemars(with = "Name<Certificate>")]
     #[serde(with = "named")]
     pub(crate) certificate: Certificate,
     /// Number of certificates that the server sends.
     pub(crate) chain: u8,
     /// The only cipher suite, by its IANA name.
+    #[schemars(with = "Name<Suite>")]
     #[serde(with = "named")]
     pub(crate) suite: Suite,
     /// How connections begin.
+    #[schemars(with = "Name<Resumption>")]
     #[serde(with = "named")]
     pub(crate) resumption: Resumption,
     /// Whether the client shows a certificate.

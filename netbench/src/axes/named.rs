@@ -1,9 +1,12 @@
 //! Values that have one fixed name on the command line, in files and in tables.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 use hybriq::tls::Suite;
 use hybriq::{Backend, Group};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serializer, de};
 
 use super::{Certificate, Resumption, Stack};
@@ -85,4 +88,22 @@ pub(super) fn serialize_list<T: Named, S: Serializer>(
     to: S,
 ) -> Result<S::Ok, S::Error> {
     to.collect_seq(values.iter().map(ToString::to_string))
+}
+
+/// The schema of a value that is written as its name (`#[schemars(with = "Name<T>")]`).
+pub(crate) struct Name<T>(PhantomData<T>);
+
+impl<T: Named> JsonSchema for Name<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::NOUN.into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names: Vec<String> = T::ALL.iter().map(ToString::to_string).collect();
+        json_schema!({ "enum": names })
+    }
 }

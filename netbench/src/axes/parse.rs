@@ -1,11 +1,17 @@
 //! Reads axes from the text of the command line or of a file.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use hybriq::tls::Suite;
+use hybriq::{Backend, Group};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
+use serde_json::json;
+
 use super::named::{self, Named};
-use super::{Axes, Stack};
+use super::{Axes, Certificate, Resumption, Stack};
 use crate::Failure;
 
 /// Names of the axes in files, without the parameters of a scenario. On the command line a dash may
@@ -134,6 +140,55 @@ fn link(text: &str) -> String {
         "none" => String::new(),
         link => link.to_owned(),
     }
+}
+
+impl JsonSchema for Axes {
+    fn schema_name() -> Cow<'static, str> {
+        "Axes".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let text = json!({
+            "type": "string",
+            "description": "Values separated by commas, as on the command line.",
+        });
+        let named = |description: &str, names: Vec<String>| {
+            let values = json!({"type": "array", "items": {"enum": names}});
+            json!({"description": description, "anyOf": [text, values]})
+        };
+        let value = json!({
+            "anyOf": [{"type": ["string", "boolean"]}, {"type": "integer", "minimum": 0}],
+        });
+        let values = |description: &str| {
+            let list = json!({"type": "array", "items": value});
+            json!({"description": description, "anyOf": [value, list]})
+        };
+        json_schema!({
+            "description": "Values that are varied; every combination is measured. Other keys are \
+                            parameters.",
+            "type": "object",
+            "properties": {
+                "driver": named("Stacks.", names::<Stack>()),
+                "client": named("Stacks of the client, where it is not the server's.", names::<Stack>()),
+                "provider": named("TLS providers of the server.", names::<Backend>()),
+                "group": named("Key-exchange groups by IANA name.", names::<Group>()),
+                "hello_retry": values("Whether the client first sends a share of another group."),
+                "certificate": named("Kinds of the server's certificate.", names::<Certificate>()),
+                "chain": values("Numbers of certificates that the server sends."),
+                "suite": named("Cipher suites by IANA name.", names::<Suite>()),
+                "resumption": named("Beginnings of connections.", names::<Resumption>()),
+                "client_auth": values("Whether the client shows a certificate."),
+                "link": values("Links, as the arguments of `netbench link`."),
+            },
+            "additionalProperties": values("Values of a parameter."),
+        })
+    }
+}
+
+/// Returns the names of all values, with the one that stands for all.
+fn names<T: Named>() -> Vec<String> {
+    let names = T::ALL.iter().map(ToString::to_string);
+    std::iter::once(ALL.to_owned()).chain(names).collect()
 }
 
 impl<'de> Deserialize<'de> for Axes {

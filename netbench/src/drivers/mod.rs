@@ -236,7 +236,7 @@ pub(crate) enum Streams {
 }
 
 /// What a handshake came to. `None` and the empty text: the stack does not tell.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(crate) struct Negotiated {
     /// IANA name.
     pub(crate) group: String,
@@ -261,7 +261,9 @@ pub(crate) struct Stats {
 }
 
 /// Datagrams and bytes of UDP payload; segments and bytes of TCP payload.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub(crate) struct Traffic {
     pub(crate) sent_datagrams: u64,
     pub(crate) sent_bytes: u64,

@@ -50,11 +50,11 @@ pub(super) struct Hello {
 }
 
 /// Clients that share server processes and measure at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(crate) struct Fleet {
-    /// How many there are.
+    /// Number of clients.
     pub(crate) size: u32,
-    /// Which of them this is, counted from 0.
+    /// Number of this client, counted from 0.
     pub(crate) client: u32,
 }
 

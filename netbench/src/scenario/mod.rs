@@ -14,6 +14,7 @@ mod model;
 mod op;
 mod params;
 mod problem;
+mod schema;
 mod seed;
 mod streams;
 mod template;

@@ -1,158 +1,185 @@
-//! What a scenario says: plain data, as it stands in a file.
+//! Scenarios as plain data, in the form that files have.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::op::{Iterate, Op};
-use super::text;
+use super::{schema, text};
 use crate::axes::Axes;
 
 /// The version of the format that this netbench reads and writes.
 pub(crate) const FORMAT: u32 = 1;
 
-/// What clients and servers do together: one script for both sides, whatever the protocol.
+/// A script for clients and servers together, whatever the protocol.
 ///
 /// In a file every number may also be the name of a parameter (`"$connections"`), and times, sizes
 /// and rates may carry their unit (`"10ms"`, `"64KiB"`, `"500/s"`); here they are resolved.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(
+    title = "netbench scenario",
+    extend("$id" = "scenario.schema.json"),
+    transform = schema::with_schema_key
+)]
 pub(crate) struct Scenario {
-    /// [`FORMAT`].
+    /// Version of the format.
+    #[schemars(schema_with = "schema::format")]
     pub(crate) netbench: u32,
-    /// What it is called in reports.
+    /// Name in reports.
+    #[schemars(regex(pattern = r"\S"))]
     pub(crate) name: String,
-    /// What it measures, in a sentence.
+    /// Purpose of the measurement, in a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) description: String,
-    /// The parameters that were named, and their values.
+    /// Numbers that the user may set; anywhere below, "$name" stands for one. In a resolved scenario:
+    /// their values.
+    #[schemars(schema_with = "schema::params")]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) params: BTreeMap<String, u64>,
-    /// Warm-up, measurement and drain.
+    /// Lengths of warm-up, measurement and drain.
     #[serde(default)]
     pub(crate) phases: Phases,
-    /// What the transport of both ends is set to.
+    /// Settings of the transport of both ends.
     #[serde(default, skip_serializing_if = "Transport::is_default")]
     pub(crate) transport: Transport,
-    /// Takes each handshake apart, message by message and operation by operation.
+    /// True if each handshake is taken apart, message by message and operation by operation.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) breakdown: bool,
-    /// What is varied; every combination is measured.
+    /// Values that are varied; every combination is measured.
     #[serde(default, skip_serializing_if = "Axes::is_empty")]
     pub(crate) axes: Axes,
-    /// The scripts of the client processes.
+    /// Scripts of the client processes.
+    #[schemars(length(min = 1))]
     pub(crate) clients: Vec<Client>,
 }
 
-/// When is measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Lengths of the phases of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Phases {
-    /// What is done before, and not counted.
+    /// Work that is done before the measurement, and not counted.
     #[serde(skip_serializing_if = "Amount::is_nothing")]
     pub(crate) warm_up: Amount,
-    /// When the measurement ends, should the scripts not end before.
+    /// Time after which the measurement ends, unless the scripts end before.
+    #[schemars(with = "schema::OptionalTime")]
     #[serde(with = "text::optional_time", skip_serializing_if = "Option::is_none")]
     pub(crate) measure: Option<Duration>,
-    /// How long what is under way may take to end once nothing new is begun. What has not ended by
-    /// then is counted as unfinished.
+    /// Time that work under way may take to end once nothing new is begun. Work that has not ended
+    /// by then is counted as unfinished.
+    #[schemars(with = "schema::Time")]
     #[serde(with = "text::time")]
     pub(crate) drain: Duration,
 }
 
-/// Settings of the transport; without one it is the stack's default.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Settings of the transport. A setting that is absent has the stack's default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Transport {
     /// Silence after which a connection is given up.
+    #[schemars(with = "schema::OptionalTime")]
     #[serde(with = "text::optional_time", skip_serializing_if = "Option::is_none")]
     pub(crate) idle_timeout: Option<Duration>,
-    /// Streams of each kind that the peer may have open at once.
+    /// Number of streams of each kind that the peer may have open at once.
+    #[schemars(with = "schema::OptionalCount")]
     #[serde(with = "text::optional_count", skip_serializing_if = "Option::is_none")]
     pub(crate) max_streams: Option<u64>,
 }
 
-/// How much is done in the warm-up: the scripts with so many connections for each `connect`, or
-/// for so long.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Amount of work in the warm-up: the scripts with this number of connections for each `connect`,
+/// or for this time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Amount {
-    /// Connections of each `connect`, requests of each `pool`.
+    /// Number of connections of each `connect`, and of requests of each `pool`.
+    #[schemars(with = "schema::OptionalCount")]
     #[serde(with = "text::optional_count", skip_serializing_if = "Option::is_none")]
     pub(crate) connections: Option<u64>,
     /// Time, counted from the first connection.
+    #[schemars(with = "schema::OptionalTime")]
     #[serde(with = "text::optional_time", skip_serializing_if = "Option::is_none")]
     pub(crate) time: Option<Duration>,
 }
 
 /// One client process.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Client {
-    /// What it is called in reports.
+    /// Name in reports.
     pub(crate) name: String,
-    /// What it does, one after the other.
+    /// Operations, one after the other.
     pub(crate) ops: Vec<ClientOp>,
 }
 
-/// What a client does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// An operation of a client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ClientOp {
-    /// Makes connections.
+    /// Makes connections, each with the same script.
     Connect(Box<Connect>),
     /// Makes requests over connections that are kept and shared.
     Pool(Box<Pool>),
     /// Does nothing for a while.
-    Sleep(#[serde(with = "text::time")] Duration),
+    Sleep(
+        #[schemars(with = "schema::Time")]
+        #[serde(with = "text::time")]
+        Duration,
+    ),
     /// Waits until the checkpoint of that number is unparked.
-    Park(u64),
-    /// Lets those go on that wait, or will wait, at the checkpoint.
-    Unpark(u64),
-    /// Does these at the same time, and goes on when all are done.
+    Park(#[schemars(with = "schema::Count")] u64),
+    /// Releases every script that waits, or will wait, at the checkpoint of that number.
+    Unpark(#[schemars(with = "schema::Count")] u64),
+    /// Runs these scripts at the same time, and goes on when all are done.
     Scope(Vec<Vec<ClientOp>>),
-    /// Does it again and again.
+    /// Repeats operations.
     Iterate(Iterate<ClientOp>),
 }
 
 /// Makes connections, each with the same script.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Connect {
-    /// Which server, where there are several: `SERVER_0`, `SERVER_1`, …
+    /// Number of the server, where there are several: `SERVER_0`, `SERVER_1`, …
+    #[schemars(with = "schema::Count")]
     #[serde(default)]
     pub(crate) server: usize,
-    /// Names the connections in results where a scenario makes several kinds.
+    /// Name of the connections in results, where a scenario makes several kinds.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) label: String,
-    /// How many. `None`: as many as the measurement has time for.
+    /// Number of connections. `None`: as many as the measurement has time for.
+    #[schemars(with = "schema::OptionalAtLeastOne")]
     #[serde(default = "one", with = "text::optional_count")]
     pub(crate) connections: Option<u64>,
-    /// How many may be under way at once. In a closed loop (no `rate`) so many always are.
+    /// Number of connections that may be under way at once. In a closed loop (no `rate`) always so many
+    /// are. Default: 1; with a rate 10000.
+    #[schemars(with = "schema::Bound")]
     #[serde(default = "one_u32")]
     pub(crate) concurrency: u32,
-    /// Open loop: so many begin every second, whether or not earlier ones are done. Latency counts
-    /// from the intended start, also where `concurrency` holds one back.
+    /// Open loop: number of connections that begin every second, whether or not earlier ones are done.
+    /// Latency counts from the intended start, also where `concurrency` holds one back.
+    #[schemars(with = "schema::PerSecond")]
     #[serde(
         default,
         with = "text::optional_rate",
         skip_serializing_if = "Option::is_none"
     )]
     pub(crate) rate: Option<f64>,
-    /// How arrivals of an open loop are spaced.
+    /// Spacing of the arrivals of an open loop.
     #[serde(default)]
     pub(crate) arrivals: Arrivals,
-    /// How long one connection may take from its start to its end.
+    /// Time that one connection may take from its start to its end.
+    #[schemars(with = "schema::Time")]
     #[serde(default = "ten_seconds", with = "text::time")]
     pub(crate) timeout: Duration,
-    /// What follows a failure.
+    /// Consequence of a failure.
     #[serde(default)]
     pub(crate) on_error: OnError,
-    /// What the client does on each connection.
+    /// Operations of the client on each connection.
     #[serde(default)]
     pub(crate) ops: Vec<Op>,
-    /// What the server does on each connection beside answering streams.
+    /// Operations of the server on each connection, beside answering streams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) server_ops: Vec<Op>,
 }
@@ -162,65 +189,74 @@ pub(crate) struct Connect {
 ///
 /// Every request is timed from its intended start: with the wait for a connection, and with the
 /// handshake where it opens one. One that fails costs its connection.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Pool {
-    /// Which server, where there are several.
+    /// Number of the server, where there are several.
+    #[schemars(with = "schema::Count")]
     #[serde(default)]
     pub(crate) server: usize,
-    /// Names the connections and requests in results where a scenario makes several kinds.
+    /// Name of the connections and requests in results, where a scenario makes several kinds.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) label: String,
-    /// How many connections there may be at once.
+    /// Number of connections that there may be at once.
+    #[schemars(with = "schema::AtLeastOne")]
     #[serde(default = "one_u32")]
     pub(crate) connections: u32,
-    /// How long a connection may be unused before the pool closes it. `None`: it is kept.
+    /// Time that a connection may be unused before the pool closes it. `None`: it is kept.
+    #[schemars(with = "schema::OptionalTime")]
     #[serde(
         default,
         with = "text::optional_time",
         skip_serializing_if = "Option::is_none"
     )]
     pub(crate) keep: Option<Duration>,
-    /// How many requests. `None`: as many as the measurement has time for.
+    /// Number of requests. `None`: as many as the measurement has time for.
+    #[schemars(with = "schema::OptionalAtLeastOne")]
     #[serde(
         default,
         with = "text::optional_count",
         skip_serializing_if = "Option::is_none"
     )]
     pub(crate) requests: Option<u64>,
-    /// Open loop: so many bursts begin every second. `None`: a closed loop, in which each
+    /// Open loop: number of bursts that begin every second. `None`: a closed loop, in which each
     /// connection always has a request under way.
+    #[schemars(with = "schema::PerSecond")]
     #[serde(
         default,
         with = "text::optional_rate",
         skip_serializing_if = "Option::is_none"
     )]
     pub(crate) rate: Option<f64>,
-    /// Open loop, in place of `rate`: a burst begins every so often.
+    /// Open loop, in place of `rate`: time between the beginnings of two bursts.
+    #[schemars(with = "schema::OptionalTime")]
     #[serde(
         default,
         with = "text::optional_time",
         skip_serializing_if = "Option::is_none"
     )]
     pub(crate) every: Option<Duration>,
-    /// How many requests begin together.
+    /// Number of requests that begin together.
+    #[schemars(with = "schema::AtLeastOne")]
     #[serde(default = "one_u32")]
     pub(crate) burst: u32,
-    /// How bursts of an open loop are spaced.
+    /// Spacing of the bursts of an open loop.
     #[serde(default)]
     pub(crate) arrivals: Arrivals,
-    /// How long one request may take from its intended start to its end.
+    /// Time that one request may take from its intended start to its end.
+    #[schemars(with = "schema::Time")]
     #[serde(default = "ten_seconds", with = "text::time")]
     pub(crate) timeout: Duration,
-    /// What follows a failure.
+    /// Consequence of a failure.
     #[serde(default)]
     pub(crate) on_error: OnError,
-    /// One request.
+    /// Operations of one request.
+    #[schemars(length(min = 1))]
     pub(crate) ops: Vec<Op>,
 }
 
-/// How arrivals of an open loop are spaced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Spacing of the arrivals of an open loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Arrivals {
     /// Evenly.
@@ -230,11 +266,11 @@ pub(crate) enum Arrivals {
     Poisson,
 }
 
-/// What follows a failure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Consequence of a failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OnError {
-    /// It is counted by its kind, and the run goes on.
+    /// The failure is counted by its kind, and the run goes on.
     #[default]
     Count,
     /// The run ends; what was measured before is kept.

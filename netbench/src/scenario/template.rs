@@ -232,7 +232,7 @@ fn spelled_out(scenario: &Scenario) -> Result<Map<String, Value>, String> {
 }
 
 /// Operations that may stand as their name alone: `"finish"` for `{"finish": {}}`.
-const BARE: [&str; 5] = ["open_bidi", "open_uni", "finish", "reset", "receive_all"];
+pub(super) const BARE: [&str; 5] = ["open_bidi", "open_uni", "finish", "reset", "receive_all"];
 
 /// Spells out the operations that stand as their name alone.
 fn spell_out(value: &mut Value) {

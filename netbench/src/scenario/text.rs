@@ -1,11 +1,14 @@
 //! How times, sizes and rates stand in a file: a number in the base unit, or text with a unit.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
 use super::op::Bytes;
+use super::schema;
 
 const TIME: &str = "a time, as \"10ms\" or \"5s\" (a number alone is milliseconds)";
 const SIZE: &str = "a number of bytes, as 1000 or \"64KiB\"";
@@ -267,6 +270,35 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
+/// [`Bytes`] with the number of their stream.
+#[derive(serde::Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct BytesOfStream {
+    /// Number of the stream.
+    #[schemars(with = "schema::Count")]
+    #[serde(default)]
+    stream: u64,
+    /// Number of bytes.
+    #[schemars(with = "schema::Size")]
+    #[serde(with = "size")]
+    bytes: u64,
+}
+
+impl JsonSchema for Bytes {
+    fn schema_name() -> Cow<'static, str> {
+        "Bytes".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [
+                generator.subschema_for::<schema::Size>(),
+                generator.subschema_for::<BytesOfStream>(),
+            ],
+        })
+    }
+}
+
 /// The two forms of [`Bytes`]: the number alone, or with the stream's.
 struct BytesForms;
 
@@ -293,16 +325,8 @@ impl<'de> Visitor<'de> for BytesForms {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Bytes, A::Error> {
-        #[derive(serde::Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Fields {
-            #[serde(default)]
-            stream: u64,
-            #[serde(with = "size")]
-            bytes: u64,
-        }
-        let Fields { stream, bytes } =
-            Fields::deserialize(de::value::MapAccessDeserializer::new(map))?;
+        let BytesOfStream { stream, bytes } =
+            BytesOfStream::deserialize(de::value::MapAccessDeserializer::new(map))?;
         Ok(Bytes { stream, bytes })
     }
 }

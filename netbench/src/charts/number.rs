@@ -152,22 +152,26 @@ fn signed(percent: f64) -> String {
 
 /// A whole number with its thousands apart.
 fn grouped(value: f64) -> String {
-    let digits = format!("{:.0}", value.abs());
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+    group_digits(&format!("{value:.0}"))
+}
+
+/// Puts a comma before every third digit of a number, counted from the point.
+pub(crate) fn group_digits(number: &str) -> String {
+    let digits = number.trim_start_matches('-');
+    let sign = &number[..number.len() - digits.len()];
+    let (whole, fraction) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    let mut text = sign.to_owned();
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
     }
-    if value < 0.0 && digits != "0" {
-        text.insert(0, '-');
-    }
-    text
+    text + fraction
 }
 
 /// A hyphen is not a minus sign.
-fn minus(text: String) -> String {
+pub(crate) fn minus(text: String) -> String {
     match text.strip_prefix('-') {
         Some(rest) => format!("−{rest}"),
         None => text,

@@ -5,6 +5,7 @@ use std::error::Error;
 use serde::{Deserialize, Serialize};
 
 use super::experiments::Experiment;
+use crate::charts::number::{group_digits, minus};
 use crate::results::{Results, Summary};
 use crate::with_causes;
 
@@ -122,18 +123,15 @@ impl Section {
 }
 
 impl Finding {
-    /// `agrees` where the shape is the published one.
-    pub(crate) fn of(agrees: bool, sentence: impl Into<String>) -> Self {
-        Self::judged(Verdict::of(agrees), sentence)
-    }
-
-    pub(crate) fn judged(verdict: Verdict, sentence: impl Into<String>) -> Self {
+    /// Returns a finding with a verdict, or with whether the shape is the published one.
+    pub(crate) fn of(verdict: impl Into<Verdict>, sentence: impl Into<String>) -> Self {
         Self {
-            verdict,
+            verdict: verdict.into(),
             sentence: sentence.into(),
         }
     }
 
+    /// Returns the finding of an experiment that lacks what it compares.
     pub(crate) fn unknown(sentence: impl Into<String>) -> Self {
         Self {
             verdict: Verdict::Unknown,
@@ -142,13 +140,15 @@ impl Finding {
     }
 }
 
-impl Verdict {
-    pub(crate) fn of(agrees: bool) -> Self {
+impl From<bool> for Verdict {
+    fn from(agrees: bool) -> Self {
         if agrees { Self::Agrees } else { Self::Differs }
     }
+}
 
-    /// Whether a median is in that range. One outside whose interval reaches into it may yet belong
-    /// there.
+impl Verdict {
+    /// Judges whether a median is in a range. A median outside of the range whose interval reaches
+    /// into it may yet belong there.
     pub(crate) fn within(value: Summary, low: f64, high: f64) -> Self {
         if (low..=high).contains(&value.median) {
             Self::Agrees
@@ -253,7 +253,7 @@ impl Figure {
     /// For tables: numbers as published, measurements to three digits; and the interval of those.
     pub(crate) fn parts(&self) -> (String, Option<String>) {
         match self {
-            Self::Number(number) => (grouped(&number.to_string()), None),
+            Self::Number(number) => (minus(group_digits(&number.to_string())), None),
             Self::Measured(summary) => {
                 let interval = || {
                     let (low, high) = (three_digits(summary.low), three_digits(summary.high));
@@ -276,25 +276,7 @@ pub(crate) fn three_digits(number: f64) -> String {
         size if size >= 1.0 => 2,
         _ => 3,
     };
-    grouped(&format!("{number:.decimals$}"))
-}
-
-/// Puts a comma before every third digit from the point.
-fn grouped(number: &str) -> String {
-    let whole = number.split('.').next().unwrap_or(number);
-    let digits = whole.trim_start_matches('-').len();
-    let sign = whole.len() - digits;
-    let mut text = String::with_capacity(number.len() + digits / 3);
-    for (index, character) in number.chars().enumerate() {
-        let place = index.checked_sub(sign);
-        if place
-            .is_some_and(|place| place > 0 && place < digits && (digits - place).is_multiple_of(3))
-        {
-            text.push(',');
-        }
-        text.push(character);
-    }
-    text.replace('-', "−")
+    minus(group_digits(&format!("{number:.decimals$}")))
 }
 
 #[cfg(test)]

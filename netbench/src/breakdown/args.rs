@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use hybriq::{Backend, Group};
 
+use super::document::Gaps;
 use super::plan::{Mode, Plan, SUITES};
 use crate::Failure;
 use crate::axes::{Certificate, Resumption};
@@ -120,8 +121,8 @@ impl Args {
         }
     }
 
-    /// Whether something may be left out because not everything can do everything.
-    pub(super) fn allows_gaps(&self) -> bool {
+    /// Returns whether a combination may be left out where no library can do it.
+    pub(super) fn gaps(&self) -> Gaps {
         let axes = [
             &self.group,
             &self.suite,
@@ -130,9 +131,12 @@ impl Args {
             &self.shares,
             &self.provider,
         ];
-        axes.into_iter()
-            .flatten()
-            .any(|name| name.eq_ignore_ascii_case("all"))
+        let mut names = axes.into_iter().flatten();
+        if names.any(|name| name.eq_ignore_ascii_case("all")) {
+            Gaps::Allowed
+        } else {
+            Gaps::Refused
+        }
     }
 
     /// Every combination.

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 use indicatif::ProgressBar;
 
 pub(crate) use args::Args;
-pub(crate) use document::results;
+pub(crate) use document::{Gaps, results};
 pub(crate) use measure::{Outcome, measure};
 pub(crate) use plan::{Mode, Plan};
 
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let progress = ProgressBar::new(measure::turns(&plans));
     let outcome = measure(&plans, args.iterations(), || progress.inc(1));
     progress.finish_and_clear();
-    let results = results(&plans, args.iterations(), outcome, args.allows_gaps())?;
+    let results = results(&plans, args.iterations(), outcome, args.gaps())?;
     for reason in &results.problems {
         complain(&format!("left out: {reason}"));
     }

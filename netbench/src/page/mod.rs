@@ -113,7 +113,7 @@ fn render(title: &str, chapters: &[Chapter<'_>]) -> Markup {
                         }
                     }
                     @for (index, chapter) in chapters.iter().enumerate() {
-                        (sections::chapter(chapter, index, chapters.len() > 1))
+                        (sections::chapter(chapter, index, chapters.len()))
                     }
                 }
                 footer {

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::budget::Length;
+
 /// Repeats published experiments and writes one report, the published figures beside ours.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -16,6 +18,17 @@ pub(crate) struct Args {
     /// A directory for report.html and report.json, or the HTML file's name.
     #[arg(long, value_name = "PATH", default_value = "netbench-reproduce")]
     pub(crate) out: PathBuf,
+}
+
+impl Args {
+    /// Returns the length of the run.
+    pub(super) fn length(&self) -> Length {
+        if self.quick {
+            Length::Quick
+        } else {
+            Length::Full
+        }
+    }
 }
 
 /// Where the report goes.

@@ -8,16 +8,28 @@ use super::section::{Finding, Section, Source, Table, three_digits};
 use super::{Budget, Figure};
 use crate::Failure;
 use crate::axes::Certificate;
-use crate::breakdown::{Mode, Plan, measure, results};
+use crate::breakdown::{Gaps, Mode, Plan, measure, results};
 use crate::results::{Breakdown, Side};
 
 const GROUPS: [Group; 3] = [Group::SECP256R1, Group::X25519, Group::X25519MLKEM768];
 const SUITES: [Suite; 2] = [Suite::Aes128GcmSha256, Suite::ChaCha20Poly1305Sha256];
 const MODES: [Mode; 4] = [
-    mode(false, false),
-    mode(false, true),
-    mode(true, false),
-    mode(true, true),
+    Mode {
+        psk: false,
+        shares_ahead: false,
+    },
+    Mode {
+        psk: false,
+        shares_ahead: true,
+    },
+    Mode {
+        psk: true,
+        shares_ahead: false,
+    },
+    Mode {
+        psk: true,
+        shares_ahead: true,
+    },
 ];
 
 /// Rows of the published table, and whether they belong to what only a full handshake has, or to
@@ -43,17 +55,13 @@ const COSTLY: [&str; 4] = [
     "CertificateVerify",
 ];
 
-const fn mode(psk: bool, shares_ahead: bool) -> Mode {
-    Mode { psk, shares_ahead }
-}
-
 /// Runs it.
 #[expect(clippy::unused_async, reason = "every experiment is a future")]
 pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
     let plans = plans();
     let iterations = budget.choose(50, 1000);
     let outcome = measure(&plans, iterations, || ());
-    let results = results(&plans, iterations, outcome, false)?;
+    let results = results(&plans, iterations, outcome, Gaps::Refused)?;
     let measured = &results.breakdowns;
     let mut ours: Vec<Table> = MODES
         .iter()
@@ -275,7 +283,13 @@ mod tests {
     #[test]
     fn every_cell_of_our_tables_is_measured() {
         let plans = plans();
-        let results = results(&plans, 1, measure(&plans, 1, || ()), false).unwrap();
+        let results = results(
+            &plans,
+            1,
+            measure(&plans, 1, || ()),
+            crate::breakdown::Gaps::Refused,
+        )
+        .unwrap();
         assert!(results.complete, "{:?}", results.problems);
         for side in [super::Side::Client, super::Side::Server] {
             let table = super::totals(&results.breakdowns, side);

@@ -32,6 +32,15 @@ impl Budget {
     }
 }
 
+/// Length of a run of all experiments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Length {
+    /// Three minutes, with fewer repetitions than were published.
+    Quick,
+    /// As long as the published experiments need.
+    Full,
+}
+
 /// Divides the time over the experiments by their weights.
 #[derive(Clone, Debug)]
 pub(super) struct Purse {
@@ -41,9 +50,9 @@ pub(super) struct Purse {
 }
 
 impl Purse {
-    pub(super) fn new(quick: bool) -> Self {
+    pub(super) fn new(length: Length) -> Self {
         Self {
-            quick,
+            quick: length == Length::Quick,
             planned: Duration::ZERO,
         }
     }
@@ -81,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_quick_run_of_everything_keeps_to_its_time() {
-        let mut purse = Purse::new(true);
+        let mut purse = Purse::new(crate::reproduce::budget::Length::Quick);
         let mut elapsed = Duration::ZERO;
         for experiment in ALL {
             elapsed += purse.share(experiment, elapsed).time;
@@ -91,23 +100,28 @@ mod tests {
 
     #[test]
     fn who_comes_after_one_that_took_too_long_gets_less() {
-        let mut purse = Purse::new(true);
+        let mut purse = Purse::new(crate::reproduce::budget::Length::Quick);
         let first = purse.share(&ALL[0], Duration::ZERO).time;
         let late = first + Duration::from_secs(2);
         let second = purse.share(&ALL[1], late).time;
-        let on_time = Purse::new(true).share(&ALL[1], Duration::ZERO).time;
+        let on_time = Purse::new(crate::reproduce::budget::Length::Quick)
+            .share(&ALL[1], Duration::ZERO)
+            .time;
         assert!(
             on_time >= second + Duration::from_millis(1999),
             "{second:?}"
         );
         let third = purse.share(&ALL[2], late * 100).time;
-        let on_time = Purse::new(true).share(&ALL[2], Duration::ZERO).time;
+        let on_time = Purse::new(crate::reproduce::budget::Length::Quick)
+            .share(&ALL[2], Duration::ZERO)
+            .time;
         assert_eq!(third, on_time / 2);
     }
 
     #[test]
     fn a_full_run_has_the_time_that_the_experiments_need() {
-        let share = Purse::new(false).share(&ALL[0], Duration::from_secs(9999));
+        let share = Purse::new(crate::reproduce::budget::Length::Full)
+            .share(&ALL[0], Duration::from_secs(9999));
         assert_eq!(share.time, ALL[0].full);
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::args::Outputs;
+use super::budget::Length;
 use super::{Section, Verdict, page};
 use crate::Failure;
 use crate::machine::Machine;
@@ -31,11 +32,11 @@ pub(crate) struct Reproduction {
 }
 
 impl Reproduction {
-    pub(super) fn begin(quick: bool) -> Self {
+    pub(super) fn begin(length: Length) -> Self {
         Self {
             netbench_reproduction: FORMAT,
             complete: false,
-            quick,
+            quick: length == Length::Quick,
             about: About::this_run(Machine::detect()),
             sections: Vec::new(),
         }
@@ -94,13 +95,13 @@ mod tests {
 
     fn section(verdict: Verdict) -> Section {
         Section {
-            finding: Finding::judged(verdict, "so it is"),
+            finding: Finding::of(verdict, "so it is"),
             ..Section::begin(&ALL[0])
         }
     }
 
     fn is_complete(sections: Vec<Section>, asked: usize) -> bool {
-        let mut reproduction = Reproduction::begin(true);
+        let mut reproduction = Reproduction::begin(crate::reproduce::budget::Length::Quick);
         reproduction.sections = sections;
         reproduction.finish(asked);
         reproduction.complete

@@ -5,7 +5,7 @@ use super::section::{Finding, Section, Source, Table, three_digits};
 use super::{Budget, Figure};
 use crate::Failure;
 use crate::breakdown::hierarchy::{self, Hierarchies, KINDS, Mutual};
-use crate::breakdown::results;
+use crate::breakdown::{Gaps, results};
 use crate::results::{Breakdown, Results, Side};
 
 /// Runs it.
@@ -13,7 +13,7 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
     let connected = hierarchy::run().await?;
     let iterations = budget.choose(50, 1000);
     let outcome = hierarchy::times(iterations);
-    let results = results(&hierarchy::plans(), iterations, outcome, false)?;
+    let results = results(&hierarchy::plans(), iterations, outcome, Gaps::Refused)?;
     Ok(Section {
         source: Source {
             text: "AWS, 2025".to_owned(),

@@ -49,8 +49,8 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let chosen = experiments::choose(&args.only)?;
     let out = args.outputs();
     let started = Instant::now();
-    let mut purse = Purse::new(args.quick);
-    let mut reproduction = Reproduction::begin(args.quick);
+    let mut purse = Purse::new(args.length());
+    let mut reproduction = Reproduction::begin(args.length());
     reproduction.write(&out)?;
     for (index, experiment) in chosen.iter().enumerate() {
         announce(index, chosen.len(), experiment);

@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn everything_is_escaped_and_nothing_is_loaded() {
-        let mut reproduction = Reproduction::begin(true);
+        let mut reproduction = Reproduction::begin(crate::reproduce::budget::Length::Quick);
         reproduction.sections.push(Section {
             id: "rate".to_owned(),
             title: "<b>Rate</b>".to_owned(),

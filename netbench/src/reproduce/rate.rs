@@ -69,7 +69,7 @@ fn finding(results: &Results) -> Finding {
     };
     let share = scaled(hybrid, 100.0);
     let verdict = Verdict::within(share, PUBLISHED - TOLERANCE, PUBLISHED + TOLERANCE);
-    Finding::judged(
+    Finding::of(
         verdict,
         format!(
             "{HYBRID} makes {:.0} % of the connections of X25519 ({}); X25519+Kyber512 made \

@@ -103,7 +103,7 @@ fn finding(results: &Results) -> Finding {
         return Finding::unknown("CPU time is missing");
     };
     let below_zero = |change| Verdict::within(change, f64::NEG_INFINITY, 0.0);
-    Finding::judged(
+    Finding::of(
         below_zero(saved).and(below_zero(against)),
         format!(
             "With a ticket both ends' CPU time of a hybrid connection changes by {} of a full \

@@ -123,7 +123,7 @@ fn finding(results: &Results, reused: u64) -> Finding {
         PUBLISHED_WITH,
         WITH_TOLERANCE,
     ));
-    Finding::judged(
+    Finding::of(
         verdict,
         format!(
             "{HYBRID} changes the rate of P-256 by {} without reuse (published −2.3 %) and by {} \

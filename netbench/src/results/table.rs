@@ -10,7 +10,7 @@ const GAP: usize = 2;
 /// A column.
 struct Column {
     head: String,
-    cells: Vec<String>,
+    texts: Vec<String>,
 }
 
 /// How a figure is written: divided by, and with so many digits behind the point.
@@ -102,9 +102,9 @@ impl Results {
         if measured.is_empty() {
             return Ok(());
         }
-        let mut columns = columns(&measured, true);
+        let mut columns = columns(&measured, Detail::WithIntervals);
         if width.is_some_and(|width| total(&columns) > width) {
-            columns = self::columns(&measured, false);
+            columns = self::columns(&measured, Detail::MediansAlone);
         }
         let mut left_out = Vec::new();
         while let Some(width) = width
@@ -122,16 +122,22 @@ impl Results {
     }
 }
 
-/// The columns in the order of their importance.
-fn columns(cells: &[&CellResult], with_intervals: bool) -> Vec<Column> {
-    let table = Table {
-        cells,
-        with_intervals,
-    };
+/// Detail of the values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Detail {
+    /// Each median has its 95 % interval behind it.
+    WithIntervals,
+    /// Medians stand alone, so that more columns fit.
+    MediansAlone,
+}
+
+/// Returns the columns in the order of their importance.
+fn columns(cells: &[&CellResult], detail: Detail) -> Vec<Column> {
+    let table = Columns { cells, detail };
     let names = cells.iter().map(|cell| cell.name.clone()).collect();
     let mut columns = vec![Column {
         head: String::new(),
-        cells: names,
+        texts: names,
     }];
     let mut add = |column: Option<Column>| columns.extend(column);
     let throughput = table.bits_per_connection() >= MUCH;
@@ -162,12 +168,12 @@ fn columns(cells: &[&CellResult], with_intervals: bool) -> Vec<Column> {
     columns
 }
 
-struct Table<'a> {
+struct Columns<'a> {
     cells: &'a [&'a CellResult],
-    with_intervals: bool,
+    detail: Detail,
 }
 
-impl Table<'_> {
+impl Columns<'_> {
     fn any(&self, is: impl Fn(&Summary) -> bool, name: &str) -> bool {
         self.cells
             .iter()
@@ -194,7 +200,7 @@ impl Table<'_> {
             let summaries = self.cells.iter().map(|cell| cell.summary.get(name));
             Column {
                 head: head.to_owned(),
-                cells: summaries
+                texts: summaries
                     .map(|summary| summary.map_or_else(missing, |it| self.write(it, form)))
                     .collect(),
             }
@@ -204,7 +210,7 @@ impl Table<'_> {
     fn write(&self, summary: &Summary, form: Form) -> String {
         let Form { divisor, digits } = form;
         let median = summary.median / divisor;
-        if !self.with_intervals || summary.n < 2 {
+        if self.detail == Detail::MediansAlone || summary.n < 2 {
             return format!("{median:.digits$}");
         }
         let half = (summary.high - summary.median) / divisor;
@@ -222,7 +228,7 @@ impl Table<'_> {
             };
             Column {
                 head: head.to_owned(),
-                cells: self.cells.iter().map(write).collect(),
+                texts: self.cells.iter().map(write).collect(),
             }
         })
     }
@@ -241,7 +247,7 @@ impl Table<'_> {
             };
             Column {
                 head: "retry".to_owned(),
-                cells: self.cells.iter().map(write).collect(),
+                texts: self.cells.iter().map(write).collect(),
             }
         })
     }
@@ -253,8 +259,8 @@ fn missing() -> String {
 
 impl Column {
     fn width(&self) -> usize {
-        let cells = self.cells.iter().chain([&self.head]);
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        let texts = self.texts.iter().chain([&self.head]);
+        texts.map(|text| text.chars().count()).max().unwrap_or(0)
     }
 }
 
@@ -265,22 +271,22 @@ fn total(columns: &[Column]) -> usize {
 
 /// Names to the left, figures to the right.
 fn print_columns(out: &mut impl Write, columns: &[Column]) -> io::Result<()> {
-    let rows = columns.first().map_or(0, |column| column.cells.len());
+    let rows = columns.first().map_or(0, |column| column.texts.len());
     let heads: Vec<&str> = columns.iter().map(|column| column.head.as_str()).collect();
     print_row(out, columns, &heads)?;
     for row in 0..rows {
-        let cells = columns.iter().filter_map(|column| column.cells.get(row));
-        print_row(out, columns, &cells.map(String::as_str).collect::<Vec<_>>())?;
+        let texts = columns.iter().filter_map(|column| column.texts.get(row));
+        print_row(out, columns, &texts.map(String::as_str).collect::<Vec<_>>())?;
     }
     Ok(())
 }
 
-fn print_row(out: &mut impl Write, columns: &[Column], cells: &[&str]) -> io::Result<()> {
-    for (index, (column, cell)) in columns.iter().zip(cells).enumerate() {
+fn print_row(out: &mut impl Write, columns: &[Column], texts: &[&str]) -> io::Result<()> {
+    for (index, (column, text)) in columns.iter().zip(texts).enumerate() {
         let width = column.width();
         match index {
-            0 => write!(out, "{cell:<width$}")?,
-            _ => write!(out, "{:GAP$}{cell:>width$}", "")?,
+            0 => write!(out, "{text:<width$}")?,
+            _ => write!(out, "{:GAP$}{text:>width$}", "")?,
         }
     }
     writeln!(out)
@@ -290,7 +296,7 @@ fn print_row(out: &mut impl Write, columns: &[Column], cells: &[&str]) -> io::Re
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{CellResult, Summary, columns, print_columns, total};
+    use super::{CellResult, Detail, Summary, columns, print_columns, total};
     use crate::axes::Cell;
 
     fn cell(name: &str, figures: &[(&str, f64)]) -> CellResult {
@@ -313,7 +319,7 @@ mod tests {
     }
 
     fn heads(cells: &[&CellResult]) -> Vec<String> {
-        columns(cells, true)
+        columns(cells, Detail::WithIntervals)
             .into_iter()
             .map(|column| column.head)
             .collect()
@@ -358,7 +364,7 @@ mod tests {
         let long = cell("X25519MLKEM768", &[("connections_per_second", 1000.0)]);
         let short = cell("X25519", &[("handshake_p50_us", 400.0)]);
         let mut out = Vec::new();
-        let columns = columns(&[&long, &short], true);
+        let columns = columns(&[&long, &short], Detail::WithIntervals);
         print_columns(&mut out, &columns).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),

@@ -171,11 +171,13 @@ impl<'a> Measuring<'a> {
                 self.request.outputs.write_part(&record.results)?;
             }
         }
-        record.note_unmeasured(self.is_cut_short());
+        if !self.is_cut_short() {
+            record.note_unmeasured();
+        }
         record.tell(&live);
         drop(live);
         let told = record.results.problems.len();
-        let results = record.finish(self.interrupt.is_asked())?;
+        let results = record.finish(&self.interrupt)?;
         self.request.outputs.write(&results)?;
         Ok((results, told))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::interrupt::INTERRUPTED;
+use super::interrupt::{INTERRUPTED, Interrupt};
 use super::live::Live;
 use super::matrix::Planned;
 use super::repetition::Measured;
@@ -147,11 +147,8 @@ impl Record {
         self.tell(live);
     }
 
-    /// Nothing is to be missing without a reason: what there was no time for.
-    pub(super) fn note_unmeasured(&mut self, was_cut_short: bool) {
-        if was_cut_short {
-            return;
-        }
+    /// Notes the cells that there was no time for, so that none is missing without a reason.
+    pub(super) fn note_unmeasured(&mut self) {
         for (cell, state) in self.results.cells.iter().zip(&self.cells) {
             let is_missing = cell.left_out.is_none() && cell.repetitions.is_empty();
             if is_missing && state.failed == 0 {
@@ -175,12 +172,17 @@ impl Record {
         }
     }
 
-    /// The results. An error: there are none, and why.
-    pub(super) fn finish(mut self, was_interrupted: bool) -> Result<Results, Failure> {
+    /// Returns the results of a run that is over.
+    ///
+    /// # Errors
+    ///
+    /// The first failure, if nothing was measured.
+    pub(super) fn finish(mut self, interrupt: &Interrupt) -> Result<Results, Failure> {
         let cells = &self.results.cells;
         if cells.iter().all(|cell| cell.repetitions.is_empty()) {
             return Err(self.first_failure().into());
         }
+        let was_interrupted = interrupt.is_asked();
         let mut problems = Vec::new();
         for (cell, state) in cells.iter().zip(&self.cells) {
             problems.extend(failures(cell, state));

@@ -38,10 +38,11 @@ pub(super) fn offer(mut crypto: CryptoProvider, shares: Shares) -> CryptoProvide
     crypto
 }
 
-static BOTH: [Draft; 3] = drafts(true);
-static ALONE: [Draft; 3] = drafts(false);
+static BOTH: [Draft; 3] = drafts(Shares::DraftAndClassical);
+static ALONE: [Draft; 3] = drafts(Shares::DraftAlone);
 
-const fn drafts(with_classical: bool) -> [Draft; 3] {
+const fn drafts(shares: Shares) -> [Draft; 3] {
+    let with_classical = matches!(shares, Shares::DraftAndClassical);
     let [first, second, third] = KYBER_DRAFTS;
     [
         Draft {

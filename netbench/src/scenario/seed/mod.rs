@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use self::connection::{End, Side};
+use self::connection::{End, Role, Side};
 use super::{ClientOp, Connect, OnError, Phases, Scenario, Transport, problem};
 use crate::axes::Axes;
 
@@ -169,8 +169,8 @@ impl Reader<'_> {
         ours: &format::Connection,
         theirs: &format::Connection,
     ) -> Result<ClientOp, String> {
-        let client = End::new(true, ours);
-        let server_end = End::new(false, theirs);
+        let client = End::new(Role::Client, ours);
+        let server_end = End::new(Role::Server, theirs);
         let side = |end, other| Side {
             end,
             other,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser};
 
 use super::emulator::{Line, Settings};
-use super::units::{Blackout, Burst, Queue, Rate, Reorder, Share, time};
 use crate::Failure;
+use crate::units::{Blackout, Burst, Queue, Rate, Reorder, Share, time};
 
 /// The command line; its help ends with [`UNITS`].
 #[derive(Args)]

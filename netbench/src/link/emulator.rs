@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::dice::Dice;
 use super::tally::{Loss, Tally, micros};
-use super::units::{Blackout, Burst, Rate, Reorder, Share};
+use crate::units::{Blackout, Burst, Rate, Reorder, Share};
 
 /// What one direction is like. The default lets everything pass at once.
 #[derive(Clone, Debug, Default)]

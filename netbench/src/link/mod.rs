@@ -17,7 +17,6 @@ mod schedule;
 mod socket;
 mod tally;
 mod train;
-mod units;
 
 use std::io;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! One connection to an agent's control port.
+//! Connections to an agent's control port.
 
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
@@ -7,14 +7,15 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA256, digest};
 use serde::de::DeserializeOwned;
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, interval, sleep_until, timeout};
 
 use super::agent::{Agent, Counted};
 use super::group::{Event, Joining, Member};
 use super::lines::{LineReader, write_line, write_value};
+use super::options::Options;
 use super::protocol::{Accepted, Hello, MAX_GREETING, MAX_LINE, Order, Welcome};
 use super::token::challenge;
 use crate::engine::ToServer;
@@ -31,6 +32,25 @@ pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 struct Control {
     from: LineReader<OwnedReadHalf>,
     to: OwnedWriteHalf,
+}
+
+/// Takes connections to the control port for ever.
+pub(super) async fn serve(listener: TcpListener, options: Options) {
+    let agent = Rc::new(Agent::new(options));
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                if let Some(stranger) = agent.strangers.take() {
+                    tokio::task::spawn_local(attend(Rc::clone(&agent), stream, peer, stranger));
+                }
+            }
+            Err(error) => {
+                agent.complain(&format!("cannot accept a connection: {error}"));
+                // Out of file descriptors, most likely: others will be closed.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
 }
 
 /// Serves one connection to its end. Whatever the peer does, only this ends.

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::{Instant, timeout_at};
 
-use super::agent::Options;
 use super::barrier::Barrier;
+use super::options::Options;
 use super::protocol::{Listening, Order};
 use crate::Failure;
 use crate::engine::{FromServer, ToServer};

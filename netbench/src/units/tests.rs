@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Blackout, Burst, Queue, Rate, Reorder, Share, time};
+use super::{Blackout, Burst, Queue, Rate, Reorder, Share, size, time};
 
 fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
@@ -70,4 +70,15 @@ fn the_time_of_bytes_is_rounded_up() {
     let rate: Rate = "3bit".parse().unwrap();
     assert_eq!(rate.time_of(3), Duration::from_secs(8));
     assert_eq!(rate.time_of(1), Duration::from_nanos(2_666_666_667));
+}
+
+#[test]
+fn sizes_are_read_with_and_without_a_unit() {
+    assert_eq!(size("0"), Ok(0));
+    assert_eq!(size("17B"), Ok(17));
+    assert_eq!(size("1GiB"), Ok(1 << 30));
+    assert!(size("1GB").is_err());
+    assert!(size("GiB").is_err());
+    assert!(size("-1").is_err());
+    assert!(size("99999999999GiB").is_err());
 }

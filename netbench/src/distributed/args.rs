@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::session::{Fleet, Remote};
+use super::session::Remote;
 use super::{Target, Token};
 use crate::Failure;
+use crate::fleet::Fleet;
 use crate::scenario::Template;
 
 /// Where the servers are, and who measures beside this.

@@ -1,10 +1,8 @@
-//! The values of `netbench link`, as they are written on its command line.
+//! Sizes, times, rates and shares with their units, as command lines and scenarios write them.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
-
-use crate::cli::size;
 
 /// A share of datagrams: `1%`, `0.25%`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
@@ -225,6 +223,24 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
         .filter(|seconds| *seconds <= LONGEST)
         .map(Duration::from_secs_f64)
         .ok_or_else(|| "expected a time up to 3600s, as 300us, 50ms or 2s".to_owned())
+}
+
+/// Reads `123`, `4KiB`, `5MiB` or `6GiB`.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..) {
+        Some("" | "B") => 1,
+        Some("KiB") => 1 << 10,
+        Some("MiB") => 1 << 20,
+        Some("GiB") => 1 << 30,
+        _ => return Err("units are B, KiB, MiB and GiB".to_owned()),
+    };
+    let count: u64 = digits
+        .parse()
+        .map_err(|_| "expected a number, for example 64MiB".to_owned())?;
+    count
+        .checked_mul(unit)
+        .ok_or_else(|| "too large".to_owned())
 }
 
 /// A plain number that is not negative.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::drivers::Certificates;
 use crate::engine::ServerSpec;
+use crate::fleet::Fleet;
 use crate::machine::Machine;
 
 /// Changes with every change of what is said, also of the engine's messages.
@@ -49,15 +50,6 @@ pub(super) struct Hello {
     pub(super) round: u64,
 }
 
-/// Clients that share server processes and measure at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Fleet {
-    /// How many there are.
-    pub(crate) size: u32,
-    /// Which of them this is, counted from 0.
-    pub(crate) client: u32,
-}
-
 /// Says that the controller may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Accepted;
@@ -79,12 +71,6 @@ pub(super) struct Listening {
     /// What the clients need; the first client of a fleet has brought them.
     pub(super) certificates: Certificates,
     pub(super) machine: Machine,
-}
-
-impl Default for Fleet {
-    fn default() -> Self {
-        Self { size: 1, client: 0 }
-    }
 }
 
 impl Welcome {

@@ -9,7 +9,8 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::address::{PORT, Reach, Target};
-use super::agent::{self, Options};
+use super::member;
+use super::options::Options;
 use super::token::Token;
 use crate::Failure;
 use crate::machine::Machine;
@@ -84,7 +85,7 @@ pub(crate) async fn serve(args: ServerArgs) -> Result<ExitCode, Failure> {
         writeln!(out, "listening on {address}")
     })?;
     tokio::select! {
-        () = agent::serve(listener, options) => {}
+        () = member::serve(listener, options) => {}
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
     }

@@ -14,12 +14,12 @@ use tokio::time::{Instant, interval, sleep_until, timeout};
 use super::Target;
 use super::lines::{LineReader, write_line, write_value};
 use super::member::SIGN_OF_LIFE;
-pub(crate) use super::protocol::Fleet;
 use super::protocol::{Accepted, Hello, Listening, MAX_LINE, Order, PROTOCOL, Welcome, version};
 use super::token::Token;
 use crate::Failure;
 use crate::drivers::Certificates;
 use crate::engine::ServerSpec;
+use crate::fleet::Fleet;
 use crate::machine::Machine;
 use crate::process::Process;
 

@@ -1,18 +1,15 @@
-//! An agent: who may come in, and how many.
+//! An agent: its groups, and the connections it takes at most.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 
 use super::group::{self, Event};
-use super::member;
-use super::token::Token;
-use crate::machine::Machine;
+use super::options::Options;
 use crate::terminal::complain;
 
 /// Connections that have not said yet who they are.
@@ -21,31 +18,10 @@ const STRANGERS: usize = 64;
 /// Refusals are told so often at most: who knocks on the port does not fill the disk.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
 
-/// How an agent is set up.
-#[derive(Clone, Debug)]
-pub(super) struct Options {
-    pub(super) token: Option<Token>,
-    /// Where server processes listen; 0: anywhere.
-    pub(super) data_port: u16,
-    /// How many controllers at once.
-    pub(super) sessions: usize,
-    /// How many clients share a server process.
-    pub(super) fleet: u32,
-    /// How long the first client of a fleet waits for the last.
-    pub(super) wait: Duration,
-    /// How long a controller may be silent.
-    pub(super) silence: Duration,
-    /// The only scenario that is served.
-    pub(super) scenario_id: Option<String>,
-    /// Which of the scenario's servers this is.
-    pub(super) server_id: Option<usize>,
-    pub(super) machine: Machine,
-}
-
 /// What all connections of an agent share.
 pub(super) struct Agent {
     pub(super) options: Rc<Options>,
-    strangers: Count,
+    pub(super) strangers: Count,
     sessions: Count,
     /// By what their clients want.
     groups: RefCell<BTreeMap<String, UnboundedSender<Event>>>,
@@ -55,7 +31,7 @@ pub(super) struct Agent {
 }
 
 /// How many there are of something, of at most so many.
-struct Count {
+pub(super) struct Count {
     now: Rc<Cell<usize>>,
     most: usize,
 }
@@ -63,32 +39,8 @@ struct Count {
 /// One of those that are counted.
 pub(super) struct Counted(Rc<Cell<usize>>);
 
-/// Takes connections for ever.
-pub(super) async fn serve(listener: TcpListener, options: Options) {
-    let agent = Rc::new(Agent::new(options));
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                if let Some(stranger) = agent.strangers.take() {
-                    tokio::task::spawn_local(member::attend(
-                        Rc::clone(&agent),
-                        stream,
-                        peer,
-                        stranger,
-                    ));
-                }
-            }
-            Err(error) => {
-                agent.complain(&format!("cannot accept a connection: {error}"));
-                // Out of file descriptors, most likely: others will be closed.
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
-}
-
 impl Agent {
-    fn new(options: Options) -> Self {
+    pub(super) fn new(options: Options) -> Self {
         Self {
             strangers: Count::of(STRANGERS),
             sessions: Count::of(options.sessions),
@@ -159,7 +111,8 @@ impl Count {
         }
     }
 
-    fn take(&self) -> Option<Counted> {
+    /// Takes one more, unless there are as many as there may be.
+    pub(super) fn take(&self) -> Option<Counted> {
         if self.now.get() >= self.most {
             return None;
         }

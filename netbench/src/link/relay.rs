@@ -13,7 +13,7 @@ use super::schedule::{Held, Schedule, Way};
 use super::socket::{Buffers, Message, Socket};
 use super::tally::Summary;
 use super::train::{Destination, Train};
-use crate::os::{self, PollSet};
+use crate::os;
 
 /// How long a request to stop may go unnoticed.
 const ATTENTION: Duration = Duration::from_millis(50);
@@ -96,15 +96,14 @@ impl Relay {
     pub(crate) fn run(mut self, stop: &AtomicBool) -> io::Result<Summary> {
         os::wake_punctually()?;
         let mut buffers = Buffers::new();
-        let mut poll = PollSet::default();
         while !stop.load(Ordering::Relaxed) {
             self.release();
             self.rebind()?;
-            self.hear(self.patience(), &mut poll, &mut buffers)?;
+            self.receive(self.patience(), &mut buffers)?;
         }
         // What came before is still counted.
         for _ in 0..LAST_ROUNDS {
-            if !self.hear(Duration::ZERO, &mut poll, &mut buffers)? {
+            if !self.receive(Duration::ZERO, &mut buffers)? {
                 break;
             }
         }
@@ -112,38 +111,24 @@ impl Relay {
         Ok(self.sum_up())
     }
 
-    /// Waits until there is something to read, and reads. Says whether there was.
-    fn hear(
-        &mut self,
-        patience: Duration,
-        poll: &mut PollSet,
-        buffers: &mut Buffers,
-    ) -> io::Result<bool> {
-        poll.clear();
-        poll.add(self.listen.fd());
-        let numbers: Vec<u64> = self
-            .clients
-            .iter()
-            .map(|(number, client)| {
-                poll.add(client.socket.fd());
-                number
-            })
-            .collect();
-        if !poll.wait(patience)? {
-            return Ok(false);
+    /// Waits until there is something to read, and reads. Returns true if there was.
+    fn receive(&mut self, patience: Duration, buffers: &mut Buffers) -> io::Result<bool> {
+        let (mut numbers, mut sockets) = (vec![None], vec![self.listen.fd()]);
+        for (number, client) in self.clients.iter() {
+            numbers.push(Some(number));
+            sockets.push(client.socket.fd());
         }
-        if poll.is_ready(0) {
-            self.hear_clients(buffers)?;
-        }
-        for (index, &number) in numbers.iter().enumerate() {
-            if poll.is_ready(index + 1) {
-                self.hear_server(number, buffers)?;
+        let ready = os::wait_readable(&sockets, patience)?;
+        for place in &ready {
+            match numbers.get(*place).copied().flatten() {
+                Some(number) => self.receive_from_server(number, buffers)?,
+                None => self.receive_from_clients(buffers)?,
             }
         }
-        Ok(true)
+        Ok(!ready.is_empty())
     }
 
-    /// How long nothing is to be done but listen.
+    /// Returns the time in which there is nothing to do but listen.
     fn patience(&self) -> Duration {
         let now = self.clock.now();
         [
@@ -156,7 +141,7 @@ impl Relay {
         .fold(ATTENTION, Duration::min)
     }
 
-    fn hear_clients(&mut self, buffers: &mut Buffers) -> io::Result<()> {
+    fn receive_from_clients(&mut self, buffers: &mut Buffers) -> io::Result<()> {
         for _ in 0..BATCHES {
             let Some(batch) = self.listen.receive(buffers)? else {
                 break;
@@ -175,7 +160,7 @@ impl Relay {
         Ok(())
     }
 
-    fn hear_server(&mut self, number: u64, buffers: &mut Buffers) -> io::Result<()> {
+    fn receive_from_server(&mut self, number: u64, buffers: &mut Buffers) -> io::Result<()> {
         let server = self.plan.to;
         for _ in 0..BATCHES {
             let Some(client) = self.clients.get(number) else {

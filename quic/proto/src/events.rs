@@ -1,6 +1,6 @@
 //! What happens on a connection, as it happens: for traces and for tools.
 //!
-//! A [`Subscriber`] that is given to [`TransportConfig::subscriber`](crate::TransportConfig) hears
+//! A [`Subscriber`] that is given to [`TransportConfig::subscriber`](crate::config::TransportConfig) hears
 //! of packets, losses, timers and states, in the terms of qlog (draft-ietf-quic-qlog-quic-events).
 //! Without one nothing of this is computed.
 //!

@@ -25,7 +25,6 @@ pub mod cids;
 pub mod config;
 pub mod congestion;
 pub mod connection;
-pub mod datagram;
 pub mod datagrams;
 pub mod delivery;
 pub mod ecn;
@@ -47,6 +46,7 @@ pub mod space;
 pub mod stats;
 pub mod streams;
 pub mod token;
+pub mod udp;
 pub mod wire;
 
 // Unit tests are built with types of their own, which hybriq-sim does not know: they include what

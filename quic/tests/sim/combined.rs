@@ -11,8 +11,8 @@ use bytes::Bytes;
 use hybriq::{EarlyData, MigrateError, TransportConfig, Version};
 use hybriq_proto::{
     connection::{Connection, Event},
-    datagram::Local,
     endpoint::Setup,
+    udp::Local,
 };
 use hybriq_sim::{Answer, App, Ask, Echo, Network, Progress, World, ms, per_mille};
 

@@ -17,7 +17,7 @@ pub trait CidGenerator: fmt::Debug + Send + Sync {
     fn len(&self) -> usize;
 
     /// Whether the ids have no bytes, which only
-    /// [`EndpointBuilder::zero_length_cids`](crate::EndpointBuilder::zero_length_cids) makes.
+    /// `EndpointBuilder::zero_length_cids` makes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -10,7 +10,7 @@ pub enum WhenFull {
     Refuse,
 }
 
-/// How much of datagrams (RFC 9221) is held; a part of [`TransportConfig`](crate::TransportConfig).
+/// How much of datagrams (RFC 9221) is held; a part of [`TransportConfig`](crate::config::TransportConfig).
 ///
 /// Each counts for 64 bytes besides its data. One always fits, however small the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

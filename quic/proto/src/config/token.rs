@@ -104,6 +104,6 @@ pub enum AddressValidation {
     Adaptive,
     /// Always. Nothing is held for a client before it proved its address.
     Always,
-    /// Not by itself: only where the application calls [`Incoming::retry`](crate::Incoming::retry).
+    /// Not by itself: only where the application calls `Incoming::retry`.
     Never,
 }

@@ -150,7 +150,7 @@ impl TransportConfig {
         }
     }
 
-    /// Whether a client offers 0-RTT data; [`ClientConfig`](crate::ClientConfig) says it.
+    /// Whether a client offers 0-RTT data; `ClientConfig` says it.
     #[doc(hidden)]
     #[must_use]
     pub const fn early_data(mut self, early_data: EarlyData) -> Self {
@@ -158,7 +158,7 @@ impl TransportConfig {
         self
     }
 
-    /// Where a client remembers which versions servers speak; [`ClientConfig`](crate::ClientConfig)
+    /// Where a client remembers which versions servers speak; `ClientConfig`
     /// has one.
     #[doc(hidden)]
     #[must_use]
@@ -389,7 +389,7 @@ impl TransportConfig {
     ///
     /// 8952 suits a network with jumbo frames, 65,000 the loopback interface; what is asked for
     /// without need costs some probes that get lost. The value in use is
-    /// [`PathStats::datagram_size`](crate::PathStats::datagram_size).
+    /// [`PathStats::datagram_size`](crate::stats::PathStats::datagram_size).
     ///
     /// ```no_run
     /// use hybriq::TransportConfig;
@@ -426,7 +426,7 @@ impl TransportConfig {
     }
 
     /// Where a client keeps address validation tokens. The core's way in: a
-    /// [`ClientConfig`](crate::ClientConfig) has a store anyway.
+    /// `ClientConfig` has a store anyway.
     #[doc(hidden)]
     #[must_use]
     pub fn token_store(mut self, store: Arc<dyn TokenStore>) -> Self {

@@ -6,13 +6,13 @@ use bytes::Bytes;
 
 use super::{Connection, receive::Early};
 use crate::{
-    datagram::Transmit,
     error::{By, Code, ConnectionError, TransportError},
     frame::{ConnectionClose, FrameWriter},
     handshake::{self, POST_QUANTUM_REQUIRED},
     limits,
     packet::{PacketBuilder, Space},
     recovery::Outcome,
+    udp::Transmit,
 };
 
 /// Why the connection ends, and the frame that says so.

@@ -31,7 +31,6 @@ use crate::{
     cids,
     config::{self, TransportConfig},
     congestion,
-    datagram::Local,
     datagrams::Datagrams,
     error::{Code, TransportError},
     frame::Crypto,
@@ -45,6 +44,7 @@ use crate::{
     space::Received,
     stats::ConnectionStats,
     streams::{Limits, Streams},
+    udp::Local,
 };
 
 /// What a client connection starts from.

@@ -5,11 +5,11 @@ use std::time::Instant;
 use super::{Connection, Event, PathChange};
 use crate::{
     congestion,
-    datagram::Local,
     error::{ConnectionError, MigrateError},
     limits,
     path::{Address, Path, Role},
     recovery::{self, PathState},
+    udp::Local,
 };
 
 impl Connection {
@@ -101,7 +101,7 @@ impl Connection {
     }
 
     /// Whether something is or may be sent from there: a socket is needed as long as it is.
-    pub fn uses(&self, socket: crate::datagram::SocketId) -> bool {
+    pub fn uses(&self, socket: crate::udp::SocketId) -> bool {
         let mut others = self.paths.iter();
         self.path.local().socket == socket || others.any(|path| path.local().socket == socket)
     }

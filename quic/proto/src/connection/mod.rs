@@ -61,7 +61,6 @@ pub use self::{
 use super::{
     ack_frequency::AckFrequency,
     cids::{self, CidEvent},
-    datagram::Local,
     datagrams::{DatagramEvent, Datagrams},
     frame::EcnCounts,
     handshake::{self, Handshake},
@@ -72,6 +71,7 @@ use super::{
     recovery::{Outcome, Recovery},
     space::Received,
     streams::{StreamEvent, Streams},
+    udp::Local,
 };
 use crate::{
     agreement::Handshake as Agreement,

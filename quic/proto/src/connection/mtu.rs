@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::{Connection, delivery::Carried, schedule::Wish, transmit::Padding};
-use crate::{datagram::Transmit, limits, packet::Space, path::Mtu, recovery::Settled};
+use crate::{limits, packet::Space, path::Mtu, recovery::Settled, udp::Transmit};
 
 /// The part of the window that may be kept free for a probe.
 const SHARE: u64 = 4;
@@ -40,7 +40,7 @@ impl Connection {
     }
 
     /// Leaves from that socket. For a client that has sent nothing yet.
-    pub const fn start_from(&mut self, socket: crate::datagram::SocketId) {
+    pub const fn start_from(&mut self, socket: crate::udp::SocketId) {
         let mut local = self.path.local();
         local.socket = socket;
         self.path.learn_local(local);

@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use super::{Connection, Event, PathChange};
 use crate::{
-    datagram::Arrival,
     frame::{PathChallenge, PathResponse},
     limits,
     packet::Cid,
     path::{Address, Answered, Expanded, Path, Patience, Role},
+    udp::Arrival,
 };
 
 /// Where the datagram came that is being taken, if not on the path in use.

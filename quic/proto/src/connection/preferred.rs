@@ -9,9 +9,9 @@ use super::Connection;
 use crate::{
     cids,
     config::TransportConfig,
-    datagram::Local,
     params::PreferredAddress,
     path::{Address, Role},
+    udp::Local,
 };
 
 /// What a server tells, with a connection id for it.

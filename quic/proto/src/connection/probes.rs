@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use super::{Connection, delivery::Carried, paths::Which};
 use crate::{
-    datagram::Transmit,
     frame::{FrameWriter, PathChallenge},
     limits,
     packet::{Cid, Header, Kind, PacketBuilder, Space},
     path::Expanded,
     space::SentPacket,
+    udp::Transmit,
 };
 
 impl Connection {

@@ -7,7 +7,6 @@ use hybriq_tls::Side;
 use super::{Connection, reset_tail, spaces::level};
 use crate::events::{self, DropTrigger};
 use crate::{
-    datagram::Arrival,
     error::{Code, TransportError},
     frame::Frame,
     handshake::Violation,
@@ -16,6 +15,7 @@ use crate::{
     packet::{self, Decoded, Kind, OpenError, Protected, Space},
     recovery,
     space::{AckEliciting, Ecn},
+    udp::Arrival,
     wire::Reader,
 };
 

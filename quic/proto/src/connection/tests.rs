@@ -100,7 +100,7 @@ impl Side {
     fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
         let arrival = Arrival {
             remote: from,
-            local: crate::datagram::Local::default(),
+            local: crate::udp::Local::default(),
             ecn: None,
         };
         match self.endpoint.on_datagram(now, &arrival, datagram) {

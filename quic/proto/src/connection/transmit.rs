@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use super::{Connection, schedule::Wish};
 use crate::{
-    datagram::Transmit,
     limits,
     packet::{Header, Kind, PacketBuilder, PerSpace, Space},
     space::SentPacket,
+    udp::Transmit,
 };
 
 /// A datagram's rest too small to be worth a further packet.

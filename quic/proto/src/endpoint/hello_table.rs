@@ -9,10 +9,10 @@ use slab::Slab;
 use super::admission::Proof;
 use crate::{
     buffer::Reassembler,
-    datagram::Local,
     limits,
     packet::{Cid, DirectionKeys, Version},
     space::Received,
+    udp::Local,
 };
 
 /// A ClientHello on its way, whole or in part.

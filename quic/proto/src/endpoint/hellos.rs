@@ -7,7 +7,7 @@ use hybriq_tls::{ClientHello, Side};
 use super::{
     Arrival, Endpoint, Incoming, Routed, Transmit,
     admission::{Proof, Verdict},
-    early::Counted,
+    early_packets::Counted,
     hello_table::{Crypto, Hello},
     retry::{Answered, invalid_token},
     routing::Target,

@@ -3,7 +3,7 @@
 
 mod admission;
 mod answers;
-mod early;
+mod early_packets;
 mod hello_table;
 mod hellos;
 mod ids;
@@ -26,7 +26,7 @@ use slab::Slab;
 use self::{
     admission::Admission,
     answers::Answers,
-    early::{Counted, EarlyPackets},
+    early_packets::{Counted, EarlyPackets},
     hello_table::HelloTable,
     ids::Ids,
     reset_answers::ResetLimit,
@@ -50,7 +50,7 @@ use super::{
 };
 pub use super::{
     connection::Setup,
-    datagram::{Arrival, Local, SocketId, Transmit},
+    udp::{Arrival, Local, SocketId, Transmit},
 };
 use crate::error::{By, ConnectionError};
 

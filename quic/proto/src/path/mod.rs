@@ -14,11 +14,11 @@ pub use self::{
     validation::{Answered, Expanded, Patience, Validation},
 };
 use super::{
-    datagram::Local,
     frame::{FrameWriter, PathChallenge, PathResponse},
     limits,
     packet::Cid,
     recovery::PathState,
+    udp::Local,
 };
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::Path;
-use crate::{datagram::Local, limits};
+use crate::{limits, udp::Local};
 
 /// Both ends of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

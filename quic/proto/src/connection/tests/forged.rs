@@ -72,7 +72,7 @@ fn a_partial_client_hello_does_not_grow_by_small_datagrams() {
     });
     let arrival = Arrival {
         remote: client_address(),
-        local: crate::datagram::Local::default(),
+        local: crate::udp::Local::default(),
         ecn: None,
     };
     let endpoint = &mut pair.server.endpoint;

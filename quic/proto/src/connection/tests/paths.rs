@@ -14,12 +14,12 @@ use crate::config::TransportConfig;
 use crate::{
     cids::{CidEvent, CidGenerator},
     connection::{Connection, Event},
-    datagram::SocketId,
     endpoint::{Arrival, Local, Transmit},
     frame::{FrameWriter, PathChallenge, PathResponse},
     limits,
     packet::{Cid, Header, Space},
     path::Path,
+    udp::SocketId,
 };
 
 fn port(number: u16) -> SocketAddr {

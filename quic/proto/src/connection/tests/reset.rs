@@ -26,7 +26,7 @@ fn reset(len: usize, token: [u8; 16]) -> Vec<u8> {
 fn receive(pair: &mut Pair, remote: std::net::SocketAddr, datagram: &[u8]) -> bool {
     let arrival = Arrival {
         remote,
-        local: crate::datagram::Local::default(),
+        local: crate::udp::Local::default(),
         ecn: None,
     };
     let mut datagram = datagram.to_vec();

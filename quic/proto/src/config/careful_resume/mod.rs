@@ -20,7 +20,7 @@ const MOST_PATHS: usize = 16 * 1024;
 
 /// Lets connections start from what earlier ones saw of the same path, instead of finding its
 /// capacity anew (Careful Resume, RFC 9959). Off unless it is given to
-/// [`TransportConfig::careful_resume`](crate::TransportConfig::careful_resume).
+/// [`TransportConfig::careful_resume`](crate::config::TransportConfig::careful_resume).
 ///
 /// Half of what the path carried is sent at once, spread over a round trip, as soon as the initial
 /// window arrived and took about as long as then. If that is too much, the connection falls back to

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use hybriq_sim::link::{self, Offer, Settings, flip};
 use quinn_udp::EcnCodepoint;
 
 use super::clients::Clients;
-use super::emulator::{Direction, Fate, Offer, Settings};
+use super::direction::Direction;
 use super::schedule::{Held, Schedule, Way};
 use super::socket::{Buffers, Message, Socket};
 use super::tally::Summary;
@@ -70,12 +71,13 @@ impl Clock {
 
 impl Relay {
     pub(crate) fn bind(plan: Plan) -> io::Result<Self> {
+        let models = link::Direction::pair(plan.up.clone(), plan.down.clone(), plan.seed);
+        let [up, down] = models.map(Direction::new);
         Ok(Self {
             listen: Socket::bind(plan.listen)?,
             clients: Clients::new(plan.to, plan.clients),
-            // Seeds of their own: what happens on one way says nothing about the other.
-            up: Direction::new(plan.up.clone(), plan.seed.wrapping_mul(2)),
-            down: Direction::new(plan.down.clone(), plan.seed.wrapping_mul(2).wrapping_add(1)),
+            up,
+            down,
             schedule: Schedule::default(),
             train: Train::default(),
             clock: Clock::default(),
@@ -198,14 +200,12 @@ impl Relay {
                 bytes,
                 ecn_capable,
             };
-            let Fate::Passed(passage) = direction.offer(offer) else {
+            let Some(passage) = direction.offer(offer) else {
                 continue;
             };
             let mut contents = Box::<[u8]>::from(datagram);
-            if let Some(bit) = passage.flip
-                && let Some(byte) = contents.get_mut((bit / 8) as usize)
-            {
-                *byte ^= 1 << (bit % 8);
+            if let Some(bit) = passage.flip {
+                flip(&mut contents, bit);
             }
             let ecn = if passage.marked {
                 Some(EcnCodepoint::Ce)

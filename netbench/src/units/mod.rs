@@ -4,18 +4,17 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use hybriq_sim::Chance;
+use hybriq_sim::link::{self, GilbertElliott};
+
 /// A share of datagrams: `1%`, `0.25%`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub(crate) struct Share(f64);
 
 impl Share {
-    pub(crate) const fn of_one(self) -> f64 {
-        self.0
-    }
-
-    /// Whether a draw from `[0, 1)` hits it.
-    pub(crate) fn hits(self, draw: f64) -> bool {
-        draw < self.0
+    /// Returns the chance of one datagram to be part of it.
+    pub(crate) fn chance(self) -> Chance {
+        Chance::share(self.0)
     }
 }
 
@@ -45,13 +44,12 @@ pub(crate) struct Rate(u64);
 impl Rate {
     const UNITS: [(&str, f64); 4] = [("gbit", 1e9), ("mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)];
 
-    /// How long so many bytes take, rounded up: the rate is never exceeded.
-    pub(crate) fn time_of(self, bytes: u64) -> Duration {
-        let nanos = (u128::from(bytes) * 8_000_000_000).div_ceil(u128::from(self.0));
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    /// Returns the rate in bits a second.
+    pub(crate) const fn bits(self) -> u64 {
+        self.0
     }
 
-    /// How many bytes pass in that time.
+    /// Returns the number of bytes that pass in that time.
     pub(crate) fn bytes_in(self, time: Duration) -> u64 {
         (self.0 as f64 / 8.0 * time.as_secs_f64()) as u64
     }
@@ -82,14 +80,14 @@ impl fmt::Display for Rate {
     }
 }
 
-/// How much may wait for the line.
+/// Most that may wait for the line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Queue {
     /// `64KiB`
     Bytes(u64),
-    /// `100ms`: what the line sends in that time.
+    /// `100ms`: as much as the line sends in that time.
     Time(Duration),
-    /// `1bdp`: so often the rate times the round trip without queues.
+    /// `1bdp`: a multiple of the rate times the round trip without queues.
     Bdp(f64),
 }
 
@@ -97,7 +95,7 @@ impl Queue {
     /// Ten full Ethernet frames: even the shallowest buffer holds a burst of a start.
     pub(crate) const FLOOR: u64 = 15_000;
 
-    /// The same in bytes.
+    /// Returns the same in bytes.
     pub(crate) fn bytes(self, rate: Rate, round_trip: Duration) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -134,15 +132,15 @@ pub(crate) struct Burst {
 }
 
 impl Burst {
-    /// The chance that a datagram begins a burst, given that the one before was not in one.
-    pub(crate) fn begins(self) -> f64 {
-        let share = self.share.of_one();
-        share / (self.mean * (1.0 - share))
+    /// Returns the model that loses that share.
+    pub(crate) fn model(self) -> GilbertElliott {
+        let ends = Chance::share(1.0 / self.mean);
+        GilbertElliott::new(Chance::share(self.begins()), ends)
     }
 
-    /// The chance that a burst is over after a datagram.
-    pub(crate) fn ends(self) -> f64 {
-        1.0 / self.mean
+    /// Returns the chance that a datagram begins a burst, given that the one before was not in one.
+    fn begins(self) -> f64 {
+        self.share.0 / (self.mean * (1.0 - self.share.0))
     }
 }
 
@@ -154,7 +152,7 @@ impl FromStr for Burst {
             .and_then(|(share, mean)| {
                 let (share, mean) = (share.parse::<Share>().ok()?, number(mean)?);
                 let burst = Self { share, mean };
-                (mean >= 1.0 && share.of_one() < 1.0 && burst.begins() <= 1.0).then_some(burst)
+                (mean >= 1.0 && share.0 < 1.0 && burst.begins() <= 1.0).then_some(burst)
             })
             .ok_or_else(|| {
                 "expected a share and a mean length of 1 or more, as 1%x8: 1% lost, 8 in a row"
@@ -166,8 +164,17 @@ impl FromStr for Burst {
 /// Datagrams that are held back so that later ones overtake them: `1%,5ms`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reorder {
-    pub(crate) share: Share,
-    pub(crate) wait: Duration,
+    share: Share,
+    wait: Duration,
+}
+
+impl Reorder {
+    pub(crate) fn model(self) -> link::Reorder {
+        link::Reorder {
+            chance: self.share.chance(),
+            wait: self.wait,
+        }
+    }
 }
 
 impl FromStr for Reorder {
@@ -193,8 +200,9 @@ pub(crate) struct Blackout {
 }
 
 impl Blackout {
-    pub(crate) fn covers(self, at: Duration) -> bool {
-        (self.start..self.end).contains(&at)
+    /// Returns its beginning and its end.
+    pub(crate) const fn span(&self) -> (Duration, Duration) {
+        (self.start, self.end)
     }
 }
 
@@ -212,7 +220,7 @@ impl FromStr for Blackout {
     }
 }
 
-/// The longest time there is: what is held takes memory.
+/// Longest time that is taken: a datagram that is held takes memory.
 const LONGEST: f64 = 3600.0;
 
 /// Reads `300us`, `50ms` or `2s`.
@@ -243,7 +251,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "too large".to_owned())
 }
 
-/// A plain number that is not negative.
+/// Reads a plain number that is not negative.
 fn number(text: &str) -> Option<f64> {
     let plain = text.chars().all(|c| c.is_ascii_digit() || c == '.');
     text.parse().ok().filter(|_| plain)

@@ -1,6 +1,6 @@
 //! Every frame decoder, on a payload that starts with a type it knows.
 
-use hybriq::proto::{frame::Frame, packet::Kind, wire::Reader};
+use hybriq_proto::{frame::Frame, packet::Kind, wire::Reader};
 
 #[test]
 fn every_frame() {

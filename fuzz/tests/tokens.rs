@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use hybriq::proto::{
+use hybriq_proto::{
     packet::Cid,
     token::{Binding, Ring},
 };

@@ -13,18 +13,20 @@ pub(crate) mod datagrams;
 mod migrate;
 
 use crate::{
-    error::ConnectionError,
-    handshake::Handshake,
-    proto::{
-        limits,
-        packet::Version,
-        streams::{Direction, StreamId, Streams},
-    },
     recv_stream::RecvStream,
-    saved_path::SavedPath,
     send_stream::SendStream,
-    stats::{ConnectionStats, PathStats},
     worker::{Handle, wait_until},
+};
+use hybriq_proto::{
+    agreement::Handshake,
+    error::ConnectionError,
+    saved_path::SavedPath,
+    stats::{ConnectionStats, PathStats},
+};
+use hybriq_proto::{
+    limits,
+    packet::Version,
+    streams::{Direction, StreamId, Streams},
 };
 
 /// The largest code that fits on the wire (RFC 9000 §16).

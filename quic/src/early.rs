@@ -6,12 +6,12 @@ use hybriq_tls::Side;
 use crate::{
     connection::{Connection, datagrams},
     error::{ConnectError, EarlyError, SendDatagramError},
-    handshake::EarlyData,
-    proto::streams::{Direction, StreamId},
     recv_stream::RecvStream,
     send_stream::SendStream,
     worker::{Attempt, Handle, wait_until},
 };
+use hybriq_proto::agreement::EarlyData;
+use hybriq_proto::streams::{Direction, StreamId};
 
 /// A connection whose handshake is not complete yet, and that carries data all the same: a client's
 /// in 0-RTT packets (RFC 9001 §4.6), a server's right after its part of the handshake.

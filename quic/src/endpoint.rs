@@ -8,17 +8,18 @@ use bytes::Bytes;
 use tokio::runtime::Handle;
 
 use crate::{
-    config::{AddressValidation, ClientConfig, Ids, ServerConfig, TokenKeys},
+    config::{ClientConfig, Ids, ServerConfig},
     connecting::{Connecting, check_server_name},
     error::{ConnectError, EndpointError},
     incoming::Incoming,
-    proto::{
-        cids::{CidGenerator, ResetKey},
-        endpoint::{Setup, StatelessReset},
-        limits,
-    },
     udp::{self, Socket},
     worker::{EndpointStats, Link, Shared, Worker},
+};
+use hybriq_proto::config::{AddressValidation, TokenKeys};
+use hybriq_proto::{
+    cids::{CidGenerator, ResetKey},
+    endpoint::{Setup, StatelessReset},
+    limits,
 };
 
 /// Sockets that an endpoint may be made with: connections that move need some more.

@@ -10,7 +10,6 @@ use crate::{
     config::ServerConfig,
     connecting::Connecting,
     error::ConnectError,
-    proto,
     worker::{Command, Shared},
 };
 
@@ -59,7 +58,7 @@ pub struct Incoming {
     shared: Arc<Shared>,
     worker: u8,
     /// `None` once it is decided.
-    core: Option<proto::endpoint::Incoming>,
+    core: Option<hybriq_proto::endpoint::Incoming>,
     facts: Facts,
 }
 
@@ -81,7 +80,11 @@ impl fmt::Debug for Incoming {
 }
 
 impl Incoming {
-    pub(crate) fn new(shared: Arc<Shared>, worker: u8, core: proto::endpoint::Incoming) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        worker: u8,
+        core: hybriq_proto::endpoint::Incoming,
+    ) -> Self {
         shared.on_handle_cloned();
         let facts = Facts {
             hello: core.client_hello().clone(),
@@ -152,7 +155,7 @@ impl Incoming {
         }
     }
 
-    fn start(mut self, setup: Option<proto::endpoint::Setup>) -> Connecting {
+    fn start(mut self, setup: Option<hybriq_proto::endpoint::Setup>) -> Connecting {
         match self.core.take() {
             Some(core) => Connecting::start(|promise| {
                 self.shared

@@ -204,31 +204,18 @@ mod early;
 #[cfg(feature = "tokio")]
 mod endpoint;
 mod error;
-pub mod events;
-mod handshake;
 #[cfg(feature = "tokio")]
 mod incoming;
-#[doc(hidden)]
-pub mod proto;
 #[cfg(feature = "tokio")]
 mod recv_stream;
-mod saved_path;
 #[cfg(feature = "tokio")]
 mod send_stream;
-#[doc(hidden)]
-pub mod sim;
-mod stats;
 #[cfg(feature = "tokio")]
 mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
 
-#[doc(hidden)]
-pub use config::KnownVersions;
-pub use config::{
-    AckFrequency, AddressValidation, CarefulResume, ClientConfig, DatagramConfig, MemoryTokenStore,
-    ServerConfig, TokenKeys, TokenStore, TransportConfig, WhenFull,
-};
+pub use config::{ClientConfig, ServerConfig};
 #[cfg(feature = "tokio")]
 pub use connecting::Connecting;
 #[cfg(feature = "tokio")]
@@ -238,30 +225,38 @@ pub use early::EarlyConnection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
 pub use error::{
-    By, ConnectError, ConnectionError, EarlyError, EndpointError, MigrateError, ReadError,
-    ResetAtError, SendDatagramError, WriteError,
+    ConnectError, EarlyError, EndpointError, ReadError, ResetAtError, SendDatagramError, WriteError,
 };
-pub use handshake::{EarlyData, Handshake, KeyExchangeInfo};
+/// The sans-IO core, for those who drive it with something else than tokio.
+pub use hybriq_proto as proto;
+#[doc(hidden)]
+pub use hybriq_proto::config::KnownVersions;
+pub use hybriq_proto::{
+    agreement::{EarlyData, Handshake, KeyExchangeInfo},
+    cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey},
+    config::{
+        AckFrequency, AddressValidation, CarefulResume, DatagramConfig, MemoryTokenStore,
+        TokenKeys, TokenStore, TransportConfig, WhenFull,
+    },
+    congestion::{self, Congestion},
+    error::{By, Code, ConnectionError, MigrateError},
+    events,
+    frame::EcnCounts,
+    packet::Version,
+    recovery::EcnState,
+    saved_path::{InvalidSavedPath, SavedPath},
+    stats::{ConnectionStats, DatagramStats, PathStats},
+    streams::{Direction, Priority, StreamId},
+};
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{
     Backend, ClientHello, Group, Identity, KeyExchange, KeyLog, Lineage, Side, Tickets, Trust,
 };
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;
-pub use proto::{
-    cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey},
-    congestion::{self, Congestion},
-    error::Code,
-    frame::EcnCounts,
-    packet::Version,
-    recovery::EcnState,
-    streams::{Direction, Priority, StreamId},
-};
 #[cfg(feature = "tokio")]
 pub use recv_stream::RecvStream;
-pub use saved_path::{InvalidSavedPath, SavedPath};
 #[cfg(feature = "tokio")]
 pub use send_stream::SendStream;
-pub use stats::{ConnectionStats, DatagramStats, PathStats};
 #[cfg(feature = "tokio")]
 pub use worker::EndpointStats;

@@ -25,9 +25,13 @@ fn read(path: &str) -> String {
 
 /// The sources that configurations stand in.
 fn sources() -> Vec<String> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config");
-    let files = fs::read_dir(directory).expect("src/config");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = ["src/config", "proto/src/config"].map(|directory| {
+        fs::read_dir(root.join(directory)).unwrap_or_else(|error| panic!("{directory}: {error}"))
+    });
     let mut sources: Vec<String> = files
+        .into_iter()
+        .flatten()
         .map(|file| file.expect("a file").path())
         .filter(|path| path.extension().is_some_and(|kind| kind == "rs"))
         .map(|path| fs::read_to_string(path).expect("a source"))

@@ -17,19 +17,23 @@
 //! One JSON value a line, over pipes. A child answers `Err` with one line instead where it cannot
 //! go on. The end of its standard input ends it.
 
+mod answering;
 mod arrivals;
 mod attempt;
 mod checkpoints;
 pub(crate) mod child;
-pub(crate) mod client;
+mod client;
 mod clock;
 mod connecting;
 mod datagrams;
 mod failing;
+mod in_flight;
 mod making;
 mod mismatch;
+mod names;
 mod observer;
 mod ops;
+pub(crate) mod orders;
 pub(crate) mod pattern;
 mod phase;
 mod plan;

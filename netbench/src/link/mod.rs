@@ -2,22 +2,21 @@
 //!
 //! ```text
 //!                     ┌──────────── relay: one thread ────────────┐
-//!  client ◄─UDP─► listen ──► up:   emulator ──► schedule ──► socket of ◄─UDP─► server
-//!                        ◄── down: schedule ◄── emulator ◄── the client
+//!  client ◄─UDP─► listen ──► up:   direction ─► schedule ──► socket of ◄─UDP─► server
+//!                        ◄── down: schedule ◄─ direction ◄── the client
 //!                     └───────────────────────────────────────────┘
 //! ```
-//! `emulator` decides, without sockets or a clock; the rest carries out. ECN marks pass through.
+//! The model of `hybriq-sim` decides about every datagram, without sockets or a clock; the relay
+//! carries it out. ECN marks pass through.
 
 mod args;
 mod clients;
-mod dice;
-mod emulator;
+mod direction;
 mod relay;
 mod schedule;
 mod socket;
 mod tally;
 mod train;
-mod units;
 
 use std::io;
 use std::process::ExitCode;

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
@@ -60,8 +60,8 @@ impl Socket {
         self.io.local_addr()
     }
 
-    pub(crate) fn fd(&self) -> RawFd {
-        self.io.as_raw_fd()
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.io.as_fd()
     }
 
     /// Datagrams the system dropped here because nobody read them in time.

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::axes::{Cell, Name, named};
 use crate::drivers::{Negotiated, Traffic};
+use crate::fleet::Fleet;
 use crate::machine::Machine;
-use crate::remote::Fleet;
 use crate::scenario::Scenario;
 
 pub(crate) use brief::brief;

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use super::processes::{START, in_time};
 use crate::Failure;
+use crate::distributed::Remote;
 use crate::drivers::Certificates;
 use crate::engine::{FromServer, ServerSpec};
+use crate::fleet::Fleet;
 use crate::machine::Machine;
 use crate::process::Process;
-use crate::remote::{Fleet, Remote};
 
 /// Where servers run.
 #[derive(Clone, Debug)]

@@ -48,7 +48,7 @@ fn bounded(seconds: f64) -> Option<Duration> {
 
 /// A whole number, or text with a unit: bytes (`64KiB`), milliseconds (`5s`), a rate (`500/s`).
 pub(crate) fn parse_number(text: &str) -> Result<u64, String> {
-    let number = crate::cli::size(text.trim())
+    let number = crate::units::size(text.trim())
         .ok()
         .or_else(|| text.strip_suffix("/s")?.trim().parse().ok())
         .or_else(|| {
@@ -84,7 +84,7 @@ impl Form {
 
     fn size(self) -> Result<Option<u64>, String> {
         match self {
-            Self::Text(text) => crate::cli::size(&text)
+            Self::Text(text) => crate::units::size(&text)
                 .ok()
                 .filter(|bytes| *bytes <= MAX)
                 .map(Some)

@@ -5,8 +5,8 @@ use hybriq_tls::{
     Trust,
 };
 
-use super::{KnownVersions, MemoryTokenStore, TokenStore, TransportConfig};
-use crate::proto::endpoint::Setup;
+use hybriq_proto::config::{KnownVersions, MemoryTokenStore, TokenStore, TransportConfig};
+use hybriq_proto::endpoint::Setup;
 
 /// What a client connects with. Start from [`ClientConfig::new`].
 ///

@@ -13,10 +13,8 @@ use std::{
 use quinn_udp::{EcnCodepoint, UdpSockRef, UdpSocketState};
 use tokio::{io::Interest, net::UdpSocket};
 
-use crate::{
-    error::EndpointError,
-    proto::{endpoint::Transmit, space::Ecn},
-};
+use crate::error::EndpointError;
+use hybriq_proto::{endpoint::Transmit, space::Ecn};
 
 pub(crate) use buffers::Buffers;
 

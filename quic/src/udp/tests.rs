@@ -5,7 +5,7 @@ use std::{
 };
 
 use super::{Buffers, Options, Socket, can_reach, canonical};
-use crate::proto::{
+use hybriq_proto::{
     endpoint::{Arrival, Local, Transmit},
     space::Ecn,
 };

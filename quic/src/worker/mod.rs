@@ -37,14 +37,18 @@ use self::{
     timers::{Alarm, Timers},
 };
 use crate::{
-    config::{AddressValidation, Ids, TokenKeys},
-    error::{By, ConnectError, ConnectionError},
-    proto::{
-        endpoint::{Endpoint, Setup, Slot},
-        error::Code,
-        random::SystemRandom,
-    },
+    config::Ids,
+    error::ConnectError,
     udp::{self, Buffers, Socket},
+};
+use hybriq_proto::{
+    config::{AddressValidation, TokenKeys},
+    error::{By, ConnectionError},
+};
+use hybriq_proto::{
+    endpoint::{Endpoint, Setup, Slot},
+    error::Code,
+    random::SystemRandom,
 };
 
 pub(crate) use attempt::{Attempt, Promise};

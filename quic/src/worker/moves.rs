@@ -8,13 +8,11 @@ use super::{
     touch,
     waiters::Waiters,
 };
-use crate::{
-    error::MigrateError,
-    proto::{
-        connection::PathChange,
-        endpoint::{Local, SocketId},
-    },
-    udp::{self, Socket},
+use crate::udp::{self, Socket};
+use hybriq_proto::error::MigrateError;
+use hybriq_proto::{
+    connection::PathChange,
+    endpoint::{Local, SocketId},
 };
 
 /// The application's wish to move a connection: the last one counts.

@@ -3,12 +3,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{Command, Promise, Worker, cell::Cell, clock, touch};
-use crate::{
-    error::ConnectError,
-    proto::{
-        connection::Connection,
-        endpoint::{AcceptError, Slot, StartError},
-    },
+use crate::error::ConnectError;
+use hybriq_proto::{
+    connection::Connection,
+    endpoint::{AcceptError, Slot, StartError},
 };
 
 impl Worker {

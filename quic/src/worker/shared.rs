@@ -16,12 +16,10 @@ use super::{
     stats::EndpointStats,
     waiters::{Waiters, lock, wait_until, wake},
 };
-use crate::{
-    proto::{
-        endpoint::{Incoming, Setup},
-        limits,
-    },
-    udp::{self, Socket},
+use crate::udp::{self, Socket};
+use hybriq_proto::{
+    endpoint::{Incoming, Setup},
+    limits,
 };
 
 /// What the handles and all workers of an endpoint share.

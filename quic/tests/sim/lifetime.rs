@@ -11,14 +11,14 @@ use std::{
 use bytes::Bytes;
 use hybriq::{
     By, ConnectionError,
-    proto::{
-        connection::{Connection, Event},
-        endpoint::Setup,
-        error::Code,
-    },
-    sim::{Answer, App, Ask, DropNth, Idle, Network, Progress, World, ms},
     tls::{Backend, Group, KeyExchange, Side},
 };
+use hybriq_proto::{
+    connection::{Connection, Event},
+    endpoint::Setup,
+    error::Code,
+};
+use hybriq_sim::{Answer, App, Ask, DropNth, Idle, Network, Progress, World, ms};
 
 use crate::support::{
     LIMIT, PTO, RTT, client, client_with, client_with_alpn, only, pair, plain, server, server_with,

@@ -2,11 +2,8 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use hybriq::{
-    ConnectionError,
-    sim::{Ask, Network, Progress, World, ms, one_in},
-    tls::Side,
-};
+use hybriq::{ConnectionError, tls::Side};
+use hybriq_sim::{Ask, Network, Progress, World, ms, one_in};
 
 use crate::{
     path_support::{
@@ -196,7 +193,7 @@ fn a_client_that_fell_silent_at_a_spoofed_address_is_found_where_it_was() {
         .toward(Side::Server, {
             let switch = switch.clone();
             let mut moved = false;
-            hybriq::sim::DropIf(move |datagram: &hybriq::sim::Datagram, _: Side| {
+            hybriq_sim::DropIf(move |datagram: &hybriq_sim::Datagram, _: Side| {
                 moved |= datagram.source == elsewhere(99);
                 moved && switch.is_on() && datagram.source != elsewhere(99)
             })

@@ -8,10 +8,9 @@ use tokio::io::AsyncWrite as _;
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _, TokioAsyncReadCompatExt as _};
 use yamux::{Config, ConnectionError, Mode};
 
-use super::multiplexed::{BIDI, CLOSE, State, UNI};
 use super::session::failure;
 use super::shared::Shared;
-use super::stream::{self, Stream};
+use super::stream::{self, BIDI, CLOSE, State, Stream, UNI};
 use crate::drivers::Role;
 use crate::outcome::{Failed, Kind};
 

@@ -2,10 +2,10 @@ use std::{future::poll_fn, net::SocketAddr};
 
 use super::{ENOUGH, Flushed, SendBatch, TRAIN};
 use crate::{
-    proto::endpoint::{Local, Transmit},
     udp::{Buffers, Options, Socket},
     worker::{EndpointStats, sockets::Sockets},
 };
+use hybriq_proto::endpoint::{Local, Transmit};
 
 fn sockets() -> Sockets {
     Sockets::new(vec![socket()])

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Command, FOREIGN_DATAGRAMS, Link, Requests};
-use crate::proto::endpoint::{Arrival, Local};
+use hybriq_proto::endpoint::{Arrival, Local};
 
 #[derive(Default)]
 struct Count(AtomicUsize);

@@ -1,0 +1,73 @@
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::packet::Version;
+
+/// Servers that are remembered; the oldest give way.
+const SERVERS: usize = 256;
+
+/// The version that a client spoke with each server last.
+///
+/// A ticket or a token is good for connections of one version alone (RFC 9369 §5). A client that
+/// begins in the version that the last connection ended in can use them.
+#[derive(Clone, Debug, Default)]
+pub struct KnownVersions(Arc<Mutex<Memory>>);
+
+#[derive(Debug, Default)]
+struct Memory {
+    versions: HashMap<Box<str>, Version>,
+    /// In the order they were met first.
+    order: VecDeque<Box<str>>,
+}
+
+impl KnownVersions {
+    fn lock(&self) -> MutexGuard<'_, Memory> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The version of the last connection to the server with this name.
+    pub(crate) fn get(&self, server_name: &str) -> Option<Version> {
+        self.lock().versions.get(server_name).copied()
+    }
+
+    /// Notes the version of a connection.
+    pub(crate) fn put(&self, server_name: &str, version: Version) {
+        let mut memory = self.lock();
+        if memory
+            .versions
+            .insert(server_name.into(), version)
+            .is_some()
+        {
+            return;
+        }
+        memory.order.push_back(server_name.into());
+        if memory.order.len() > SERVERS
+            && let Some(oldest) = memory.order.pop_front()
+        {
+            memory.versions.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KnownVersions, SERVERS};
+    use crate::packet::Version;
+
+    #[test]
+    fn the_last_version_of_a_server_is_known_and_old_servers_are_forgotten() {
+        let known = KnownVersions::default();
+        assert_eq!(known.get("a"), None);
+        known.put("a", Version::V1);
+        known.put("a", Version::V2);
+        assert_eq!(known.get("a"), Some(Version::V2));
+        for index in 0..SERVERS {
+            known.put(&index.to_string(), Version::V1);
+        }
+        assert_eq!(known.get("a"), None);
+        assert_eq!(known.lock().order.len(), SERVERS);
+        assert_eq!(known.lock().versions.len(), SERVERS);
+    }
+}

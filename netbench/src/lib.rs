@@ -30,6 +30,7 @@ mod machine;
 mod merge;
 mod os;
 mod outcome;
+mod outputs;
 mod page;
 mod pipe;
 mod process;

@@ -64,7 +64,7 @@ impl Axes {
             "link" => self.link = each(values, |text| Ok(link(text)))?,
             param => {
                 let numbers = each(values, |text| {
-                    crate::scenario::parse_number(text)
+                    crate::units::quantity::parse_number(text)
                         .map_err(|problem| format!("{param}: {problem}").into())
                 })?;
                 self.params.insert(param.to_owned(), numbers);

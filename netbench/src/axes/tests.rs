@@ -1,3 +1,5 @@
+//! Tests of axes and cells.
+
 use std::collections::BTreeMap;
 
 use hybriq::Group;

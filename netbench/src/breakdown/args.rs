@@ -8,7 +8,7 @@ use super::document::Gaps;
 use super::plan::{Mode, Plan, SUITES};
 use crate::Failure;
 use crate::axes::{Certificate, Resumption};
-use crate::run::Outputs;
+use crate::outputs::Outputs;
 
 /// Times each TLS message and each operation of handshakes, in this process alone.
 #[derive(clap::Args)]

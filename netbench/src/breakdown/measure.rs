@@ -8,14 +8,11 @@ use hybriq::tls::Side;
 use super::handshake::{self, Record};
 use super::plan::{Ends, Plan};
 use super::recorder::{Watch, cost_of_timing};
-use super::samples::Samples;
+use super::samples::{Samples, TURNS};
 use super::timed;
 use crate::Failure;
 use crate::certificates;
 use crate::results::Breakdown;
-
-/// How often each kind has its turn. Between turns caches hold what the others need.
-pub(super) const TURNS: usize = 20;
 
 /// A ticket is used once, and not every handshake gives a new one: at most one in between does.
 const ATTEMPTS: usize = 2;

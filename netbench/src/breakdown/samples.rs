@@ -5,14 +5,16 @@ use std::time::Duration;
 use hybriq::tls::Side;
 
 use super::handshake::{Record, Timed};
-use super::measure::TURNS;
 use super::plan::Plan;
 use super::recorder::Operation;
 use crate::results::{self, Breakdown, Part, Summary};
 
-/// So many values make a median at least, of which two may be out of line: an interruption takes
+/// Least number of values of a median: two of them may be out of line, as an interruption takes
 /// longer than many handshakes.
 const LEAST: usize = 5;
+
+/// How often each kind has its turn. Between turns caches hold what the others need.
+pub(super) const TURNS: usize = 20;
 
 /// What one side's handshakes took.
 #[derive(Default)]

@@ -1,3 +1,5 @@
+//! Tests of breakdowns.
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

@@ -1,3 +1,5 @@
+//! Tests of the HTML page.
+
 use super::{Chapter, render};
 use crate::results::Results;
 use crate::synthetic;

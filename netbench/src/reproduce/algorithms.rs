@@ -1,6 +1,6 @@
 //! What key exchanges and signatures cost by themselves.
 
-use super::experiments::Experiment;
+use super::Experiment;
 use super::section::{Finding, Section, Source, Table, three_digits};
 use super::{Budget, Figure};
 use crate::Failure;

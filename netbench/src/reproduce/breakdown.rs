@@ -3,7 +3,7 @@
 use hybriq::tls::Suite;
 use hybriq::{Backend, Group};
 
-use super::experiments::Experiment;
+use super::Experiment;
 use super::section::{Finding, Section, Source, Table, three_digits};
 use super::{Budget, Figure};
 use crate::Failure;

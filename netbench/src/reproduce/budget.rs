@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::experiments::Experiment;
+use super::Experiment;
 
 /// What all experiments of a quick run may take together. The rest of its three minutes is for
 /// starting processes and writing the report.
@@ -45,13 +45,17 @@ pub(crate) enum Length {
 #[derive(Clone, Debug)]
 pub(super) struct Purse {
     quick: bool,
+    /// Sum of the weights of all experiments.
+    total_weight: u32,
     /// What the experiments so far should have taken.
     planned: Duration,
 }
 
 impl Purse {
-    pub(super) fn new(length: Length) -> Self {
+    /// Returns the time of a run whose experiments have weights of this sum.
+    pub(super) fn new(length: Length, total_weight: u32) -> Self {
         Self {
+            total_weight,
             quick: length == Length::Quick,
             planned: Duration::ZERO,
         }
@@ -62,7 +66,7 @@ impl Purse {
     /// share of all: the same figure costs the same in both.
     pub(super) fn share(&mut self, experiment: &Experiment, elapsed: Duration) -> Budget {
         let time = if self.quick {
-            let share = QUICK * experiment.weight / total_weight();
+            let share = QUICK * experiment.weight / self.total_weight;
             let late = elapsed.saturating_sub(self.planned);
             self.planned += share;
             share.saturating_sub(late).max(share / 2)
@@ -76,21 +80,16 @@ impl Purse {
     }
 }
 
-fn total_weight() -> u32 {
-    let weights = super::experiments::ALL.iter().map(|it| it.weight);
-    weights.sum::<u32>().max(1)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{Purse, QUICK};
-    use crate::reproduce::experiments::ALL;
+    use super::{Length, Purse, QUICK};
+    use crate::reproduce::experiments::{ALL, total_weight};
 
     #[test]
     fn a_quick_run_of_everything_keeps_to_its_time() {
-        let mut purse = Purse::new(crate::reproduce::budget::Length::Quick);
+        let mut purse = Purse::new(Length::Quick, total_weight());
         let mut elapsed = Duration::ZERO;
         for experiment in ALL {
             elapsed += purse.share(experiment, elapsed).time;
@@ -100,11 +99,11 @@ mod tests {
 
     #[test]
     fn who_comes_after_one_that_took_too_long_gets_less() {
-        let mut purse = Purse::new(crate::reproduce::budget::Length::Quick);
+        let mut purse = Purse::new(Length::Quick, total_weight());
         let first = purse.share(&ALL[0], Duration::ZERO).time;
         let late = first + Duration::from_secs(2);
         let second = purse.share(&ALL[1], late).time;
-        let on_time = Purse::new(crate::reproduce::budget::Length::Quick)
+        let on_time = Purse::new(Length::Quick, total_weight())
             .share(&ALL[1], Duration::ZERO)
             .time;
         assert!(
@@ -112,7 +111,7 @@ mod tests {
             "{second:?}"
         );
         let third = purse.share(&ALL[2], late * 100).time;
-        let on_time = Purse::new(crate::reproduce::budget::Length::Quick)
+        let on_time = Purse::new(Length::Quick, total_weight())
             .share(&ALL[2], Duration::ZERO)
             .time;
         assert_eq!(third, on_time / 2);
@@ -120,8 +119,8 @@ mod tests {
 
     #[test]
     fn a_full_run_has_the_time_that_the_experiments_need() {
-        let share = Purse::new(crate::reproduce::budget::Length::Full)
-            .share(&ALL[0], Duration::from_secs(9999));
+        let share =
+            Purse::new(Length::Full, total_weight()).share(&ALL[0], Duration::from_secs(9999));
         assert_eq!(share.time, ALL[0].full);
     }
 }

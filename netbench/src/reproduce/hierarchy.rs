@@ -1,6 +1,6 @@
 //! Certificates with ML-DSA, from the root to both ends.
 
-use super::experiments::Experiment;
+use super::Experiment;
 use super::section::{Finding, Section, Source, Table, three_digits};
 use super::{Budget, Figure};
 use crate::Failure;

@@ -3,7 +3,7 @@
 use super::measure::repetitions as repetitions_of;
 use super::measure::{cell, connections, figure, measure, of_each, paired, scaled};
 use super::section::{Figure, Finding, Section, Source, Table, three_digits};
-use super::{Budget, experiments::Experiment};
+use super::{Budget, Experiment};
 use hybriq::Group;
 
 use crate::Failure;

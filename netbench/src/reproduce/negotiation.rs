@@ -1,7 +1,7 @@
 //! Which group is agreed on where the two sides prefer different ones.
 
 use super::Budget;
-use super::experiments::Experiment;
+use super::Experiment;
 use super::section::{Finding, Section, Source, Table};
 use crate::Failure;
 use crate::breakdown::negotiation::{self, Case};

@@ -3,7 +3,7 @@
 use super::measure::repetitions as repetitions_of;
 use super::measure::{figure, measure, of_each, scaled};
 use super::section::{Figure, Finding, Section, Source, Table, three_digits};
-use super::{Budget, experiments::Experiment};
+use super::{Budget, Experiment};
 use crate::Failure;
 use crate::results::{CellResult, Results};
 use crate::scenario::Template;

@@ -3,7 +3,7 @@
 use super::measure::repetitions as repetitions_of;
 use super::measure::{change, connections, figure, measure, paired, percent};
 use super::section::{Figure, Finding, Section, Source, Table, Verdict};
-use super::{Budget, experiments::Experiment};
+use super::{Budget, Experiment};
 use hybriq::Group;
 
 use crate::Failure;

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use serde::{Deserialize, Serialize};
 
-use super::experiments::Experiment;
+use super::Experiment;
 use crate::charts::number::{group_digits, minus};
 use crate::results::{Results, Summary};
 use crate::with_causes;

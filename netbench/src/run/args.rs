@@ -9,11 +9,12 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 use super::axis_flags::AXES;
-use super::{Outputs, Place, Request};
+use super::{Place, Request};
 use crate::axes::Axes;
 use crate::distributed::RemoteArgs;
 use crate::drivers::Transport;
 use crate::links::Links;
+use crate::outputs::Outputs;
 use crate::scenario::{Template, bundled};
 use crate::{Failure, breakdown};
 

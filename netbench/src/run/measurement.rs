@@ -8,10 +8,22 @@ use tokio::time::{Instant as Deadline, timeout, timeout_at};
 use super::combine::{combine, total};
 use super::interrupt::{INTERRUPTED, Interrupt};
 use super::processes::{Heard, Processes};
-use super::repetition::{Measured, REPORT, out_of_turn};
 use crate::Failure;
 use crate::engine::{FromClient, FromServer, Progress, ServerReport, ToClient, ToServer};
+use crate::machine::Machine;
 use crate::results::Repetition;
+
+/// Outcome of a repetition.
+pub(super) struct Measured {
+    pub(super) repetition: Repetition,
+    /// The first connection that failed at the server, in words.
+    pub(super) server_error: Option<String>,
+    /// Machines of servers on other hosts.
+    pub(super) servers: Vec<Machine>,
+}
+
+/// Time that the report of the last connection's end may take.
+pub(super) const REPORT: Duration = Duration::from_secs(10);
 
 /// The processes while they measure.
 pub(super) struct Measurement<'a> {
@@ -173,4 +185,9 @@ impl<'a> Measurement<'a> {
         }
         Ok(())
     }
+}
+
+/// Returns the failure of a process that sends something unexpected.
+pub(super) fn out_of_turn() -> Failure {
+    "a process spoke out of turn".into()
 }

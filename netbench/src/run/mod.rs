@@ -19,7 +19,6 @@ mod live;
 mod matrix;
 mod measurement;
 mod needs;
-mod outputs;
 mod place;
 mod processes;
 mod record;
@@ -36,6 +35,7 @@ use crate::Failure;
 use crate::axes::Axes;
 use crate::drivers::Transport;
 use crate::machine::Machine;
+use crate::outputs::Outputs;
 
 use crate::results::Results;
 use crate::scenario::Template;
@@ -43,7 +43,6 @@ use crate::terminal::{self, complain, print};
 
 pub(crate) use args::Run;
 pub(crate) use combine::combine;
-pub(crate) use outputs::Outputs;
 pub(crate) use place::Place;
 
 use allowance::Allowance;
@@ -193,7 +192,7 @@ impl<'a> Measuring<'a> {
         repetition: u32,
         started: Instant,
         live: &Live,
-    ) -> Result<repetition::Measured, Failure> {
+    ) -> Result<measurement::Measured, Failure> {
         let planned = self.plan.get(cell).ok_or("a cell that was never planned")?;
         let transport = setup::transport(&self.request.transport, &planned.cell, &planned.scenario);
         let task = Task {

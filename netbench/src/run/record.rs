@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::interrupt::{INTERRUPTED, Interrupt};
 use super::live::Live;
 use super::matrix::Planned;
-use super::repetition::Measured;
+use super::measurement::Measured;
 use super::waits::is_open_loop;
 use super::{Request, setup};
 use crate::Failure;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::time::{Instant as Deadline, timeout, timeout_at};
 
 use super::interrupt::{INTERRUPTED, Interrupt};
-use super::measurement::Measurement;
+use super::measurement::{Measured, Measurement, REPORT, out_of_turn};
 use super::place::{Elsewhere, Place};
 use super::processes::{Heard, Processes};
 use super::waits::{servers, wait_for};
@@ -15,7 +15,6 @@ use crate::axes::Cell;
 use crate::drivers::{Certificates, Setup, Transport};
 use crate::engine::{ClientSpec, FromClient, FromServer, Progress, ServerSpec, ToClient, ToServer};
 use crate::machine::Machine;
-use crate::results::Repetition;
 use crate::scenario::Scenario;
 
 /// What the processes of a cell are set up with.
@@ -34,15 +33,6 @@ pub(super) struct Task<'a> {
     pub(super) interrupt: &'a Interrupt,
 }
 
-/// What came of it.
-pub(super) struct Measured {
-    pub(super) repetition: Repetition,
-    /// The first connection that failed at the server, in words.
-    pub(super) server_error: Option<String>,
-    /// Of servers on other hosts.
-    pub(super) servers: Vec<Machine>,
-}
-
 /// When a measurement began, and where.
 struct Begun {
     started_ms: f64,
@@ -55,9 +45,6 @@ impl Begun {
         self.servers.first().map(|server| server.round)
     }
 }
-
-/// How long the end of the last connection may take to be reported.
-pub(super) const REPORT: Duration = Duration::from_secs(10);
 
 impl Task<'_> {
     /// Measures. An error: nothing was. What was measured before something failed is returned with
@@ -219,8 +206,4 @@ fn sample_ms(measure: Option<Duration>) -> u64 {
 
 fn silent() -> Failure {
     format!("the server did not answer within {REPORT:?}").into()
-}
-
-pub(super) fn out_of_turn() -> Failure {
-    "a process spoke out of turn".into()
 }

@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::problem::unknown_name;
-use super::{Template, bundled, parse_number};
+use super::{Template, bundled};
+use crate::units::quantity::parse_number;
 use crate::{Failure, terminal};
 
 /// Lists the scenarios that are built in, or writes them to files.

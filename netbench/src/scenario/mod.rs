@@ -7,6 +7,7 @@
 //! ```
 
 mod bundled;
+mod bytes;
 mod checkpoints;
 pub(crate) mod listing;
 mod locate;
@@ -14,6 +15,7 @@ mod model;
 mod op;
 mod params;
 mod problem;
+mod rules;
 mod schema;
 mod seed;
 mod streams;
@@ -27,4 +29,6 @@ pub(crate) use bundled::bundled;
 pub(crate) use model::*;
 pub(crate) use op::*;
 pub(crate) use template::Template;
-pub(crate) use text::parse_number;
+
+/// Version of the format that this netbench reads and writes.
+pub(crate) const FORMAT: u32 = 1;

@@ -10,9 +10,6 @@ use super::op::{Iterate, Op};
 use super::{schema, text};
 use crate::axes::Axes;
 
-/// The version of the format that this netbench reads and writes.
-pub(crate) const FORMAT: u32 = 1;
-
 /// A script for clients and servers together, whatever the protocol.
 ///
 /// In a file every number may also be the name of a parameter (`"$connections"`), and times, sizes

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::text::parse_number;
+use crate::units::quantity::parse_number;
 
 /// A number that the user may set.
 #[derive(Clone, Debug, PartialEq, Eq)]

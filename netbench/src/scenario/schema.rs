@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-use super::template::BARE;
+/// Operations that may stand as their name alone: `"finish"` for `{"finish": {}}`.
+pub(super) const BARE: [&str; 5] = ["open_bidi", "open_uni", "finish", "reset", "receive_all"];
 
 /// Defines types that stand for the forms of a field, each with its description and its forms
 /// beside a parameter.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::locate::locate;
 use super::params::{self, Param, Values};
+use super::schema::BARE;
 use super::{Scenario, bundled, problem, seed};
 use crate::Failure;
 use crate::axes::{self, Axes};
@@ -230,9 +231,6 @@ fn spelled_out(scenario: &Scenario) -> Result<Map<String, Value>, String> {
         Err(error) => Err(error.to_string()),
     }
 }
-
-/// Operations that may stand as their name alone: `"finish"` for `{"finish": {}}`.
-pub(super) const BARE: [&str; 5] = ["open_bidi", "open_uni", "finish", "reset", "receive_all"];
 
 /// Spells out the operations that stand as their name alone.
 fn spell_out(value: &mut Value) {

@@ -1,67 +1,18 @@
 //! How times, sizes and rates stand in a file: a number in the base unit, or text with a unit.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{self, Deserializer, Visitor};
 
-use super::op::Bytes;
-use super::schema;
+use crate::units::quantity::{LARGEST, TIME, parse_time, time_of_seconds};
 
-const TIME: &str = "a time, as \"10ms\" or \"5s\" (a number alone is milliseconds)";
-const SIZE: &str = "a number of bytes, as 1000 or \"64KiB\"";
+pub(super) const SIZE: &str = "a number of bytes, as 1000 or \"64KiB\"";
 const RATE: &str = "a rate per second above 0, as 500 or \"500/s\"";
 const COUNT: &str = "a whole number";
 
-/// The largest whole number that every JSON reader keeps exactly.
-const MAX: u64 = 1 << 53;
-
-/// Milliseconds, or text as `"500us"`, `"10ms"`, `"5s"`, `"2m"`, `"1h"`.
-pub(super) fn parse_time(text: &str) -> Result<Duration, String> {
-    const UNITS: [(&str, f64); 7] = [
-        ("ns", 1e-9),
-        ("us", 1e-6),
-        ("µs", 1e-6),
-        ("ms", 1e-3),
-        ("s", 1.0),
-        ("m", 60.0),
-        ("h", 3600.0),
-    ];
-    UNITS
-        .iter()
-        .find_map(|(unit, seconds)| {
-            let count: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
-            bounded(count * seconds)
-        })
-        .ok_or_else(|| format!("expected {TIME}, not \"{text}\""))
-}
-
-/// A time of at most a century: what is longer overflows when it is added to a clock.
-fn bounded(seconds: f64) -> Option<Duration> {
-    const CENTURY: f64 = 100.0 * 365.25 * 86_400.0;
-    (seconds <= CENTURY)
-        .then(|| Duration::try_from_secs_f64(seconds).ok())
-        .flatten()
-}
-
-/// A whole number, or text with a unit: bytes (`64KiB`), milliseconds (`5s`), a rate (`500/s`).
-pub(crate) fn parse_number(text: &str) -> Result<u64, String> {
-    let number = crate::units::size(text.trim())
-        .ok()
-        .or_else(|| text.strip_suffix("/s")?.trim().parse().ok())
-        .or_else(|| {
-            let time = parse_time(text.trim()).ok()?;
-            (time.subsec_nanos() % 1_000_000 == 0).then_some(time.as_millis() as u64)
-        });
-    number.filter(|number| *number <= MAX).ok_or_else(|| {
-        format!("expected a whole number, as 1000, 64KiB, 5s or 500/s, not \"{text}\"")
-    })
-}
-
 /// What a quantity may look like.
-enum Form {
+pub(super) enum Form {
     Nothing,
     Number(f64),
     Text(String),
@@ -75,18 +26,18 @@ impl Form {
     fn time(self) -> Result<Option<Duration>, String> {
         match self {
             Self::Nothing => Ok(None),
-            Self::Number(millis) => bounded(millis / 1e3)
+            Self::Number(millis) => time_of_seconds(millis / 1e3)
                 .map(Some)
                 .ok_or_else(|| format!("expected {TIME}, not {millis}")),
             Self::Text(text) => parse_time(&text).map(Some),
         }
     }
 
-    fn size(self) -> Result<Option<u64>, String> {
+    pub(super) fn size(self) -> Result<Option<u64>, String> {
         match self {
             Self::Text(text) => crate::units::size(&text)
                 .ok()
-                .filter(|bytes| *bytes <= MAX)
+                .filter(|bytes| *bytes <= LARGEST)
                 .map(Some)
                 .ok_or_else(|| format!("expected {SIZE}, not \"{text}\"")),
             form => form.whole(SIZE),
@@ -103,7 +54,9 @@ impl Form {
     fn whole(self, expected: &str) -> Result<Option<u64>, String> {
         match self {
             Self::Nothing => Ok(None),
-            Self::Number(count) if count >= 0.0 && count.fract() == 0.0 && count <= MAX as f64 => {
+            Self::Number(count)
+                if count >= 0.0 && count.fract() == 0.0 && count <= LARGEST as f64 =>
+            {
                 Ok(Some(count as u64))
             }
             Self::Number(count) => Err(format!("expected {expected}, not {count}")),
@@ -162,7 +115,10 @@ impl Visitor<'_> for Quantity {
 }
 
 /// What a field has to have: the reader of a quantity that may be left out, without that freedom.
-fn needed<T, E: de::Error>(quantity: Result<Option<T>, String>, expected: &str) -> Result<T, E> {
+pub(super) fn needed<T, E: de::Error>(
+    quantity: Result<Option<T>, String>,
+    expected: &str,
+) -> Result<T, E> {
     quantity
         .and_then(|quantity| quantity.ok_or_else(|| format!("expected {expected}, not null")))
         .map_err(E::custom)
@@ -261,72 +217,5 @@ pub(super) mod optional_count {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
         Form::read(from, COUNT)?.count().map_err(D::Error::custom)
-    }
-}
-
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(BytesForms)
-    }
-}
-
-/// [`Bytes`] with the number of their stream.
-#[derive(serde::Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct BytesOfStream {
-    /// Number of the stream.
-    #[schemars(with = "schema::Count")]
-    #[serde(default)]
-    stream: u64,
-    /// Number of bytes.
-    #[schemars(with = "schema::Size")]
-    #[serde(with = "size")]
-    bytes: u64,
-}
-
-impl JsonSchema for Bytes {
-    fn schema_name() -> Cow<'static, str> {
-        "Bytes".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "anyOf": [
-                generator.subschema_for::<schema::Size>(),
-                generator.subschema_for::<BytesOfStream>(),
-            ],
-        })
-    }
-}
-
-/// The two forms of [`Bytes`]: the number alone, or with the stream's.
-struct BytesForms;
-
-impl<'de> Visitor<'de> for BytesForms {
-    type Value = Bytes;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{SIZE}, or {{\"stream\": 1, \"bytes\": 1000}}")
-    }
-
-    fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<Bytes, E> {
-        let bytes = needed(Form::Number(bytes as f64).size(), SIZE)?;
-        Ok(Bytes { stream: 0, bytes })
-    }
-
-    fn visit_f64<E: de::Error>(self, bytes: f64) -> Result<Bytes, E> {
-        let bytes = needed(Form::Number(bytes).size(), SIZE)?;
-        Ok(Bytes { stream: 0, bytes })
-    }
-
-    fn visit_str<E: de::Error>(self, bytes: &str) -> Result<Bytes, E> {
-        let bytes = needed(Form::Text(bytes.to_owned()).size(), SIZE)?;
-        Ok(Bytes { stream: 0, bytes })
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Bytes, A::Error> {
-        let BytesOfStream { stream, bytes } =
-            BytesOfStream::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        Ok(Bytes { stream, bytes })
     }
 }

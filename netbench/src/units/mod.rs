@@ -1,5 +1,7 @@
 //! Sizes, times, rates and shares with their units, as command lines and scenarios write them.
 
+pub(crate) mod quantity;
+
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The files that a run writes.
+//! Files that a run writes.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -40,7 +40,7 @@ impl Outputs {
     }
 
     /// Writes what there is so far, where that is of use before the end.
-    pub(super) fn write_part(&self, results: &Results) -> Result<(), Failure> {
+    pub(crate) fn write_part(&self, results: &Results) -> Result<(), Failure> {
         match &self.json {
             Some(path) if is_replaced(path) => write_json(path, results),
             _ => Ok(()),

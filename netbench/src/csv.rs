@@ -21,7 +21,7 @@ pub(crate) struct Csv {
     #[arg(long)]
     samples: bool,
 
-    /// Where to; without it standard output.
+    /// File to write; without it standard output.
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
 }

@@ -19,6 +19,7 @@ mod charts;
 mod cli;
 mod client;
 mod compare;
+mod crates;
 mod csv;
 mod distributed;
 mod drivers;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::results::Results;
 use crate::{Failure, charts, csv, page};
 
-/// Where results go beside the terminal.
+/// Files for results, beside the terminal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outputs {
     pub(crate) json: Option<PathBuf>,
@@ -19,7 +19,7 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Whether all of them can be written, before anything is measured in vain.
+    /// Checks that all files can be written, before anything is measured in vain.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let files = [
             ("--json", &self.json),
@@ -39,7 +39,7 @@ impl Outputs {
         }
     }
 
-    /// Writes what there is so far, where that is of use before the end.
+    /// Writes the JSON file with the results so far.
     pub(crate) fn write_part(&self, results: &Results) -> Result<(), Failure> {
         match &self.json {
             Some(path) if is_replaced(path) => write_json(path, results),

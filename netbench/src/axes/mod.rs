@@ -107,7 +107,7 @@ pub(crate) struct Cell {
     #[schemars(with = "Name<Group>")]
     #[serde(with = "named")]
     pub(crate) group: Group,
-    /// Whether the client sends another group's share first.
+    /// True if the client sends another group's share first.
     pub(crate) hello_retry: bool,
     /// Key of the server's certificate.
     #[schemars(with = "Name<Certificate>")]
@@ -119,11 +119,11 @@ pub(crate) struct Cell {
     #[schemars(with = "Name<Suite>")]
     #[serde(with = "named")]
     pub(crate) suite: Suite,
-    /// How connections begin.
+    /// Beginning of connections.
     #[schemars(with = "Name<Resumption>")]
     #[serde(with = "named")]
     pub(crate) resumption: Resumption,
-    /// Whether the client shows a certificate.
+    /// True if the client shows a certificate.
     pub(crate) client_auth: bool,
     /// Arguments of `netbench link`; empty: none.
     pub(crate) link: String,
@@ -151,7 +151,7 @@ pub(crate) enum Certificate {
     MlDsa87,
 }
 
-/// How a connection begins.
+/// Beginning of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Resumption {
     /// A full handshake.

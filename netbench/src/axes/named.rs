@@ -13,7 +13,7 @@ use super::{Certificate, Resumption, Stack};
 
 /// A value with a fixed name, which [`fmt::Display`] writes.
 pub(crate) trait Named: Copy + PartialEq + fmt::Display + 'static {
-    /// What an error message calls such a value.
+    /// Noun for such a value in error messages.
     const NOUN: &'static str;
 
     /// Every value, in the order in which help texts list them.

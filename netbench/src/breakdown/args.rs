@@ -49,7 +49,7 @@ pub(crate) struct Args {
     )]
     chain: Vec<u8>,
 
-    /// How handshakes begin: `full`, `psk`.
+    /// Beginnings of handshakes: `full`, `psk`.
     #[arg(
         long,
         default_value = "full",
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     )]
     resumption: Vec<String>,
 
-    /// When key shares are made: `fresh`, in the handshake; `ahead`, before it.
+    /// Time at which key shares are made: `fresh`, in the handshake; `ahead`, before it.
     #[arg(
         long,
         default_value = "fresh",
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     )]
     shares: Vec<String>,
 
-    /// Whether clients show a certificate: `no`, `yes`.
+    /// Client certificates: `no`, `yes`.
     #[arg(
         long,
         default_value = "no",
@@ -139,7 +139,7 @@ impl Args {
         }
     }
 
-    /// Every combination.
+    /// Returns every combination.
     pub(super) fn plans(&self) -> Result<Vec<Plan>, Failure> {
         let groups = choose("group", &self.group, &Group::ALL, ToString::to_string)?;
         let suites = choose("cipher suite", &self.suite, &SUITES, ToString::to_string)?;
@@ -191,7 +191,7 @@ impl Args {
     }
 }
 
-/// The values of these names, each once.
+/// Returns the values of these names, each once.
 fn choose<T: Copy + PartialEq>(
     what: &str,
     names: &[String],

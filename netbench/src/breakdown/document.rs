@@ -13,9 +13,9 @@ use crate::scenario::Template;
 /// Meaning of a plan that could not be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gaps {
-    /// It was only asked for as part of `all`: the results are complete without it.
+    /// The plan was only asked for as part of `all`: the results are complete without it.
     Allowed,
-    /// It was asked for by name: the results are incomplete.
+    /// The plan was asked for by name: the results are incomplete without it.
     Refused,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn results(
     })
 }
 
-/// What the plans vary.
+/// Returns the axes that the plans vary.
 fn axes(plans: &[Plan]) -> Axes {
     Axes {
         provider: distinct(plans, |plan| plan.provider),

@@ -34,10 +34,10 @@ const MAX_STEPS: usize = 64;
 
 const LEVELS: [Level; 3] = [Level::Initial, Level::Handshake, Level::OneRtt];
 
-/// What one side did.
+/// Record of one side of a handshake.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Record {
-    /// In the order in which it happened.
+    /// Parts, in the order in which they happened.
     pub(super) parts: Vec<Timed>,
     pub(super) operations: Tallies,
     pub(super) negotiated: Negotiated,

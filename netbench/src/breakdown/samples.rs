@@ -1,4 +1,4 @@
-//! What the handshakes of one side took, part by part.
+//! Times of the handshakes of one side, part by part.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::results::{self, Breakdown, Part, Summary};
 /// longer than many handshakes.
 const LEAST: usize = 5;
 
-/// How often each kind has its turn. Between turns caches hold what the others need.
+/// Number of turns of each kind. Between turns the caches hold the data of the others.
 pub(super) const TURNS: usize = 20;
 
-/// What one side's handshakes took.
+/// Times of one side's handshakes.
 #[derive(Default)]
 pub(super) struct Samples {
     messages: Vec<Row>,
@@ -48,7 +48,7 @@ impl Samples {
         self.totals.push(micros(record.time()));
     }
 
-    /// Without what timing itself costs.
+    /// Adds the operations of a handshake, less the cost of timing them.
     pub(super) fn add_operations(&mut self, record: &Record, cost: Duration) {
         for (operation, tally) in Operation::ALL.iter().zip(&record.operations) {
             if tally.count == 0 {

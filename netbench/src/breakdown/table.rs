@@ -131,7 +131,7 @@ fn operation(us: f64, of: &Breakdown) -> String {
     format!("{us:.1} µs {:>6.1} %", us / of.total_us.median * 100.0)
 }
 
-/// What no timed operation accounts for: reading and writing messages, memory, certificates.
+/// Returns the time outside of operations: reading and writing messages, memory, certificates.
 fn everything_else(of: &Breakdown) -> f64 {
     let known: f64 = of.operations.iter().map(|part| part.us.median).sum();
     (of.total_us.median - known).max(0.0)

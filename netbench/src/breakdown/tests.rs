@@ -37,7 +37,7 @@ fn one(plan: &Plan, watch: Watch) -> (Record, Record) {
     once(plan, &ends.remove(0), watch).unwrap()
 }
 
-/// How often each operation was done, without those of which the number says little.
+/// Returns the count of each operation, without those whose number varies.
 fn counts(record: &Record) -> BTreeMap<&'static str, u32> {
     let unsteady = [
         Operation::KeyDerivation,
@@ -264,7 +264,7 @@ fn every_suite_and_every_kind_of_certificate_works() {
     }
 }
 
-/// What both sides do is part of the whole, and the whole has little else in it.
+/// The parts of both sides are within the whole, and the whole has little else in it.
 #[test]
 fn the_parts_add_up_to_the_handshake() {
     let plan = plan(Group::X25519MLKEM768);

@@ -1,4 +1,4 @@
-//! What every chart has: a place, a title, a legend, axes and text.
+//! Shared by all charts: the place, the title, the legend, axes and text.
 
 use maud::{Markup, html};
 
@@ -7,14 +7,14 @@ use super::number::px;
 use super::scale::Scale;
 use super::theme::{Ink, Theme, fit, text_width};
 
-/// Where a chart is shown.
+/// The place where a chart is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// In the page, on a screen with room.
+    /// The page, on a wide screen.
     Wide,
-    /// In the page, on a phone.
+    /// The page, on a phone.
     Narrow,
-    /// In a file of its own, with its title.
+    /// A file of its own, with the title.
     Document,
 }
 
@@ -73,7 +73,7 @@ impl Area {
     }
 }
 
-/// Where a text ends up relative to its point.
+/// Position of a text relative to its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,

@@ -18,11 +18,11 @@ pub(crate) struct Lines {
     pub(crate) plots: Vec<Plot>,
 }
 
-/// What an axis shows.
+/// An axis of a plot.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     pub(crate) title: String,
-    /// As metrics name it.
+    /// Unit, as metrics name it.
     pub(crate) unit: &'static str,
     pub(crate) kind: Kind,
 }

@@ -1,4 +1,4 @@
-//! What varies between the cells, and how that is shown: one axis as colours, the others as panels.
+//! Axes that vary between the cells: one is shown as colours, the others as panels.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(crate) struct Matrix<'a> {
 
 /// Cells that differ in the coloured axis alone.
 pub(crate) struct Panel<'a> {
-    /// What they have in common and other panels have not; empty where there is one panel.
+    /// Values that distinguish it from other panels; empty where there is one panel.
     pub(crate) title: String,
     pub(crate) entries: Vec<Entry<'a>>,
 }
@@ -50,7 +50,7 @@ impl<'a> Matrix<'a> {
         Self::arrange(measured(results), None)
     }
 
-    /// The same with that axis in colours.
+    /// Returns the matrix with this axis in colours.
     pub(crate) fn along(results: &'a Results, axis: &str) -> Self {
         Self::arrange(measured(results), Some(axis))
     }
@@ -98,15 +98,15 @@ impl<'a> Matrix<'a> {
             .flat_map(|panel| panel.entries.iter().map(move |entry| (panel, entry)))
     }
 
-    /// Whether there is something to compare.
+    /// Returns true if there is something to compare.
     pub(crate) fn is_comparison(&self) -> bool {
         self.panels.iter().any(|panel| panel.entries.len() > 1)
     }
 }
 
 impl<'a> Panel<'a> {
-    /// What the others of this panel are compared with: the classical group that is most used, our
-    /// own stack, a full handshake; else what comes first.
+    /// Returns the entry that the others of this panel are compared with: the classical group that
+    /// is most used, our own stack, a full handshake; else the first.
     pub(crate) fn baseline(&self) -> Option<&Entry<'a>> {
         let preferred = [
             "X25519",
@@ -222,7 +222,7 @@ fn varying(cells: &[BTreeMap<String, String>]) -> Vec<String> {
     kept
 }
 
-/// Whether cells with the same value on one axis have the same value on the other.
+/// Returns true if cells with the same value on one axis have the same value on the other.
 fn determines(known: &str, axis: &str, cells: &[BTreeMap<String, String>]) -> bool {
     let mut pairs = BTreeMap::new();
     cells

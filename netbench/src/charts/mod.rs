@@ -46,10 +46,10 @@ pub(crate) struct Figure {
     /// Names its file and its place in the page.
     pub(crate) id: String,
     pub(crate) title: String,
-    /// What is drawn, in which unit, and how to read it.
+    /// Content and unit of the chart, and how to read it.
     pub(crate) caption: String,
     pub(crate) chart: Chart,
-    /// The same for those who cannot see it.
+    /// The same data as a table, for readers who cannot see the chart.
     pub(crate) table: Table,
 }
 

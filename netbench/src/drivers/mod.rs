@@ -38,7 +38,7 @@ mod contract;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use list::{driver, version};
+pub(crate) use list::driver;
 pub(crate) use table::table;
 
 /// The application protocol of both ends.

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use hybriq::{Backend, Group};
 
-use super::list::{driver, missing, version};
+use super::list::{driver, missing};
 use super::{Driver, Role};
 use crate::axes::{Cell, Certificate, Resumption, Stack};
+use crate::crates::version;
 
 /// What is built in and what that can vary, and how to get the rest.
 pub(crate) fn table() -> String {
@@ -30,7 +31,7 @@ fn library(stack: Stack, provider: Backend) -> (&'static str, &'static str) {
 }
 
 fn describe(text: &mut String, stack: Stack, driver: &dyn Driver) {
-    let version = match stack {
+    let described = match stack {
         Stack::TcpTls => format!("with rustls {}", version("rustls")),
         stack => version(stack.name()).to_owned(),
     };
@@ -39,7 +40,7 @@ fn describe(text: &mut String, stack: Stack, driver: &dyn Driver) {
         congestion = format!("{congestion} (or: {})", driver.controllers().join(", "));
     }
     let datagrams = if driver.has_datagrams() { "yes" } else { "no" };
-    let _ = writeln!(text, "{stack} {version}");
+    let _ = writeln!(text, "{stack} {described}");
     let _ = writeln!(text, "  congestion  {congestion}");
     let _ = writeln!(text, "  datagrams   {datagrams}");
     for provider in Backend::ALL {
@@ -51,11 +52,7 @@ fn describe(text: &mut String, stack: Stack, driver: &dyn Driver) {
             ..Cell::default()
         };
         if driver.check(Role::Server, &cell).is_ok() {
-            let _ = writeln!(
-                text,
-                "  {name} {} (a server\u{2019}s)",
-                self::version(library)
-            );
+            let _ = writeln!(text, "  {name} {} (a server\u{2019}s)", version(library));
             describe_tls(text, driver, &cell);
         }
     }

@@ -8,7 +8,7 @@ use super::cases::Case;
 use super::child::{ClientReport, SAMPLE, ServerReport};
 use crate::link::Summary;
 use crate::machine::Machine;
-use crate::{axes, drivers};
+use crate::{axes, crates, drivers};
 
 /// A relay that is later than this on average disturbs what it is to measure.
 const LATE_MS: f64 = 1.0;
@@ -285,7 +285,7 @@ impl Stack {
         Ok(Self {
             label,
             driver,
-            version: drivers::version(driver.name()),
+            version: crates::version(driver.name()),
             chosen: chosen.map(str::to_owned),
             congestion: chosen.map_or_else(|| made.congestion(), str::to_owned),
         })

@@ -39,7 +39,7 @@ pub(super) fn chapter(chapter: &Chapter<'_>, index: usize, chapters: usize) -> M
     }
 }
 
-/// What a reader must know before believing any of it.
+/// Returns the warnings that a reader must see first.
 fn warnings(results: &Results) -> Markup {
     let is_debug = results.about.build != "release";
     html! {

@@ -1,4 +1,4 @@
-//! What key exchanges and signatures cost by themselves.
+//! The cost of key exchanges and signatures by themselves.
 
 use super::Experiment;
 use super::section::{Finding, Section, Source, Table, three_digits};
@@ -106,7 +106,7 @@ fn bytes(of: &Algorithm) -> f64 {
     (of.client_bytes + of.server_bytes) as f64
 }
 
-/// What is compared: each algorithm's bytes and rates.
+/// The compared values: each algorithm's bytes and rates.
 struct Rates {
     bytes: f64,
     client: f64,

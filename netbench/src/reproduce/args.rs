@@ -31,7 +31,7 @@ impl Args {
     }
 }
 
-/// Where the report goes.
+/// Files of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outputs {
     pub(crate) html: PathBuf,

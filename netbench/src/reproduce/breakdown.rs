@@ -1,4 +1,4 @@
-//! Where a TLS 1.3 handshake's time goes, and what a ticket and shares made ahead save.
+//! The time of a TLS 1.3 handshake by message, and the savings of tickets and of early key shares.
 
 use hybriq::tls::Suite;
 use hybriq::{Backend, Group};
@@ -44,7 +44,7 @@ const MESSAGES: [(&str, [f64; 4]); 7] = [
     ("Finished sent", [2.02, 2.00, 1.97, 1.92]),
 ];
 const TOTALS: [f64; 4] = [457.43, 154.67, 451.45, 148.81];
-/// What was expected of a resumed handshake with shares made ahead.
+/// Published expectation for a resumed handshake with shares made ahead.
 const PROPOSED: f64 = 31.95;
 
 /// The messages that public-key cryptography is in.
@@ -218,13 +218,13 @@ fn finding(measured: &[Breakdown]) -> Finding {
     compare(&published, &ours)
 }
 
-/// What is compared, with X25519 as the measure.
+/// The compared values, relative to X25519.
 struct Shape {
     /// P-256's total to X25519's.
     curves: f64,
     /// The part of the messages with public-key cryptography.
     costly: f64,
-    /// What is left with a ticket and shares made ahead.
+    /// Share of the time that is left with a ticket and shares made ahead.
     proposal: f64,
 }
 

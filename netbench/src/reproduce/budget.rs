@@ -1,17 +1,17 @@
-//! How much work an experiment may be.
+//! The time that each experiment may take.
 
 use std::time::Duration;
 
 use super::Experiment;
 
-/// What all experiments of a quick run may take together. The rest of its three minutes is for
+/// Time of all experiments of a quick run together. The rest of its three minutes is for
 /// starting processes and writing the report.
 const QUICK: Duration = Duration::from_secs(155);
 
-/// What one experiment may take.
+/// Limits of one experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
-    /// Whether it is a quick run.
+    /// True in a quick run.
     pub(crate) quick: bool,
     /// Wall time that it should keep to. A full run has the time that the published experiment
     /// needs, and bounds for what should hang.
@@ -19,14 +19,14 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// What a quick and what a full run do.
+    /// Returns the value for a quick run, or that for a full one.
     pub(crate) fn choose<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
     }
 }
 
 impl Budget {
-    /// Time for one cell of so many, such that each can be measured twice.
+    /// Returns the time for each of this number of cells, such that each can be measured twice.
     pub(super) fn cell(&self, cells: u32) -> Duration {
         self.time / (2 * cells.max(1))
     }
@@ -47,7 +47,7 @@ pub(super) struct Purse {
     quick: bool,
     /// Sum of the weights of all experiments.
     total_weight: u32,
-    /// What the experiments so far should have taken.
+    /// Time that was planned for the experiments so far.
     planned: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What is drawn of each experiment.
+//! The charts of each experiment.
 
 use super::section::{Figure as Value, Row, Section};
 use hybriq::Group;

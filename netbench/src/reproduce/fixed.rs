@@ -22,7 +22,7 @@ pub(super) fn results(cells: Vec<CellResult>) -> Results {
     }
 }
 
-/// With so many repetitions as there are values of each metric.
+/// Returns a cell with as many repetitions as there are values of each metric.
 pub(super) fn cell(group: Group, params: &[(&str, u64)], metrics: &[(&str, &[f64])]) -> CellResult {
     let turns = metrics.first().map_or(0, |(_, values)| values.len());
     let repetition = |turn: usize| {
@@ -45,7 +45,7 @@ pub(super) fn cell(group: Group, params: &[(&str, u64)], metrics: &[(&str, &[f64
     result
 }
 
-/// The same with so many connections in each repetition.
+/// Returns the cell with this number of connections in each repetition.
 pub(super) fn with_connections(mut cell: CellResult, connections: u64) -> CellResult {
     for repetition in &mut cell.repetitions {
         let kind = KindResult {

@@ -74,7 +74,7 @@ fn connections(of: &Hierarchies) -> Table {
     table
 }
 
-/// What each kind costs, and how many times that of the classical one.
+/// Returns a table of each kind's cost, and its ratio to the classical one.
 fn costs(results: &Results) -> Table {
     let columns = [
         ("handshake messages", "B"),

@@ -13,10 +13,10 @@ use crate::scenario::Template;
 /// A data centre's next zone.
 const LINK: &str = "--delay 2ms";
 
-/// In a minute.
+/// Bursts in a minute.
 const BURSTS: u64 = 12;
 
-/// What was published: connections and the median latency in milliseconds.
+/// Published values: connections, and the median latency in milliseconds.
 const SHORT: (f64, f64) = (100.0, 20.3);
 const LONG_MS: f64 = 5.9;
 

@@ -1,4 +1,4 @@
-//! Which group is agreed on where the two sides prefer different ones.
+//! The group that two sides with different preferences negotiate.
 
 use super::Budget;
 use super::Experiment;

@@ -15,10 +15,10 @@ const HYBRID: Group = Group::X25519MLKEM768;
 /// All that there are.
 const GROUPS: u32 = 8;
 
-/// How many percent of X25519's connections X25519+Kyber512 made.
+/// Published rate of X25519+Kyber512, in percent of X25519's.
 const PUBLISHED: f64 = 92.0;
 
-/// How far, in points, a hybrid of today may be from the one of then before the shape is another:
+/// Points by which a hybrid of today may differ from that of the publication, within the same shape:
 /// ML-KEM-768 has half as many bytes again as Kyber512, and key exchange has become faster.
 const TOLERANCE: f64 = 10.0;
 

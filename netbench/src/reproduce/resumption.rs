@@ -114,7 +114,7 @@ fn finding(results: &Results) -> Finding {
     )
 }
 
-/// How many times the computing of the other it is, of both ends.
+/// Returns the ratio of the CPU times of both ends.
 fn computing(one: &Repetition, base: &Repetition) -> Option<f64> {
     let cpu =
         |of: &Repetition| Some(of.metrics.get("server_cpu_us")? + of.metrics.get("client_cpu_us")?);

@@ -35,9 +35,9 @@ const SCENARIO: &str = r#"{
 }"#;
 const LINK: &str = "--delay 1ms";
 
-/// By how many percent the hybrid changes the rate without and with reuse, and how many points ours
-/// may be off. A handshake of ours takes a larger part of a connection: there is no HTTP and no
-/// service behind it.
+/// Published changes of the rate by the hybrid group, in percent, without and with reuse, and the
+/// points by which ours may differ. Our handshakes take a larger part of a connection: there is no
+/// HTTP and no service behind them.
 const PUBLISHED_WITHOUT: f64 = -2.3;
 const PUBLISHED_WITH: f64 = -0.05;
 const WITHOUT_TOLERANCE: f64 = 10.0;

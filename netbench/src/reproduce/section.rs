@@ -1,4 +1,4 @@
-//! What one experiment came to.
+//! The section of one experiment in the report.
 
 use std::error::Error;
 
@@ -22,9 +22,9 @@ pub(crate) struct Section {
     /// When the shape counts as the published one.
     #[serde(default)]
     pub(crate) rule: String,
-    /// How ours was run, what differs from the original, and what is no longer possible.
+    /// Method of our run, its differences from the original, and its limits.
     pub(crate) notes: Vec<String>,
-    /// What could not be measured.
+    /// Measurements that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) problems: Vec<String>,
     /// Everything that was measured, as `netbench run --json` writes it: charts are drawn from it.
@@ -32,16 +32,16 @@ pub(crate) struct Section {
     pub(crate) results: Option<Box<Results>>,
 }
 
-/// Where the figures were published.
+/// Publication of the original values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Source {
-    /// Who, where and when: `AWS, "…", 2023`.
+    /// Author, title and year: `AWS, "…", 2023`.
     pub(crate) text: String,
-    /// What was done there, in a sentence.
+    /// The published experiment, in a sentence.
     pub(crate) experiment: String,
 }
 
-/// Whether the shape is the published one.
+/// Comparison of the measured shape with the published one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Finding {
     pub(crate) verdict: Verdict,
@@ -56,7 +56,7 @@ pub(crate) enum Verdict {
     Differs,
     /// The intervals are too wide to say.
     Unclear,
-    /// What it would be said of was not measured.
+    /// The values to compare were not measured.
     Unknown,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Table {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Column {
     pub(crate) title: String,
-    /// Of every number below; empty: none.
+    /// Unit of every number below; empty: none.
     pub(crate) unit: String,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Row {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Figure {
-    /// As it was published, or counted.
+    /// A number that was published or counted.
     Number(f64),
     /// The median of repetitions and its 95 % interval.
     Measured(Summary),
@@ -97,7 +97,7 @@ pub(crate) enum Figure {
 }
 
 impl Section {
-    /// Of an experiment that came to nothing.
+    /// Returns the section of an experiment that failed.
     pub(super) fn failed(experiment: &Experiment, failure: &(dyn Error + 'static)) -> Self {
         Self {
             problems: vec![with_causes(failure)],
@@ -105,7 +105,7 @@ impl Section {
         }
     }
 
-    /// Without anything in it yet.
+    /// Returns a section without content.
     pub(super) fn begin(experiment: &Experiment) -> Self {
         Self {
             id: experiment.id.to_owned(),
@@ -159,7 +159,7 @@ impl Verdict {
         }
     }
 
-    /// What is to be said of both: the worse.
+    /// Returns the worse of two verdicts.
     pub(crate) fn and(self, other: Self) -> Self {
         let worse = [Self::Unknown, Self::Differs, Self::Unclear];
         let found = worse.into_iter().find(|it| [self, other].contains(it));
@@ -250,7 +250,8 @@ impl<T: Into<Figure>> From<Option<T>> for Figure {
 }
 
 impl Figure {
-    /// For tables: numbers as published, measurements to three digits; and the interval of those.
+    /// Returns the text for tables: numbers as published, measurements to three digits with their
+    /// interval.
     pub(crate) fn parts(&self) -> (String, Option<String>) {
         match self {
             Self::Number(number) => (minus(group_digits(&number.to_string())), None),

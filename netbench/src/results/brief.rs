@@ -1,8 +1,8 @@
-//! A result in a line.
+//! The most important metrics of a result, in one line.
 
 use std::collections::BTreeMap;
 
-/// The figures that say most, as far as there are: `1975 conn/s, handshake p50 367 µs p99 542 µs`.
+/// Returns the most important metrics, as `1975 conn/s, handshake p50 367 µs p99 542 µs`.
 pub(crate) fn brief(figures: &BTreeMap<String, f64>) -> String {
     let figure = |name: &str| figures.get(name).copied();
     let mut parts = Vec::new();

@@ -1,15 +1,15 @@
-//! Works out the figures of a repetition from what its processes counted.
+//! Computes the metrics of a repetition from the counters of its processes.
 
 use std::collections::BTreeMap;
 
 use super::{Histogram, KindResult, Process, Repetition};
 use crate::drivers::Traffic;
 
-/// Below so many durations the p99.9 is only the largest.
+/// Least number of durations of which the p99.9 is more than the largest.
 const ENOUGH_FOR_P999: u64 = 1000;
 
 impl Repetition {
-    /// Connections of all kinds that ended well.
+    /// Returns the number of connections that ended well.
     pub(crate) fn completed(&self) -> u64 {
         let counts = self
             .kinds
@@ -18,12 +18,12 @@ impl Repetition {
         counts.sum()
     }
 
-    /// Connections of all kinds that did not, whatever the reason.
+    /// Returns the number of connections that failed.
     pub(crate) fn failed(&self) -> u64 {
         self.failures().map(|(_, count)| count).sum()
     }
 
-    /// How often each failure was met.
+    /// Returns the failures with their counts.
     pub(crate) fn failures(&self) -> impl Iterator<Item = (&str, u64)> {
         self.kinds.values().flat_map(|kind| {
             let outcomes = kind.outcomes.iter().filter(|(outcome, _)| *outcome != "ok");
@@ -31,7 +31,8 @@ impl Repetition {
         })
     }
 
-    /// By the names of [`super::METRICS`]; without those that this scenario or stack has not.
+    /// Returns the metrics by the names of [`super::METRICS`], without those that this scenario or
+    /// stack lacks.
     pub(crate) fn figures(&self) -> BTreeMap<String, f64> {
         let mut figures = Figures::default();
         let completed = self.completed();
@@ -49,7 +50,7 @@ impl Repetition {
         figures.0
     }
 
-    /// Whether the server had other clients too, whose results are elsewhere.
+    /// Returns true if the server had other clients too, whose results are elsewhere.
     fn shares_server(&self) -> bool {
         self.round.is_some() && self.server.completed > self.completed()
     }
@@ -190,7 +191,7 @@ impl Figures {
 }
 
 impl Process {
-    /// User and system.
+    /// Returns the CPU time in user mode and in the kernel.
     pub(crate) fn cpu_us(&self) -> f64 {
         self.user_us + self.system_us
     }

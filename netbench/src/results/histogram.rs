@@ -42,7 +42,7 @@ impl Histogram {
         self.0.is_empty()
     }
 
-    /// In microseconds; `quantile` of 0 to 1. 0 where nothing was recorded.
+    /// Returns the quantile (0 to 1) in microseconds; 0 where nothing was recorded.
     pub(crate) fn us_at(&self, quantile: f64) -> f64 {
         if self.is_empty() {
             return 0.0;
@@ -58,7 +58,7 @@ impl Histogram {
         self.0.max() as f64 / 1e3
     }
 
-    /// The buckets that hold something: their values in nanoseconds, and how many.
+    /// Returns the buckets that hold something: their values in nanoseconds, and their counts.
     pub(crate) fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         self.0
             .iter_recorded()

@@ -13,7 +13,7 @@ struct Column {
     texts: Vec<String>,
 }
 
-/// How a figure is written: divided by, and with so many digits behind the point.
+/// Format of a value: the divisor, and the number of digits behind the point.
 #[derive(Clone, Copy)]
 struct Form {
     divisor: f64,
@@ -233,7 +233,7 @@ impl Columns<'_> {
         })
     }
 
-    /// Whether the server asked for another share, where any stack tells.
+    /// Returns a column that says whether the server asked for another share, if any stack tells.
     fn retry(&self) -> Option<Column> {
         let told = |cell: &&CellResult| {
             let mut known = cell.repetitions.iter();

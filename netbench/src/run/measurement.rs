@@ -28,9 +28,9 @@ pub(super) const REPORT: Duration = Duration::from_secs(10);
 /// The processes while they measure.
 pub(super) struct Measurement<'a> {
     processes: &'a mut Processes,
-    /// How long nothing may succeed.
+    /// Time without any success after which the run is given up.
     patience: Duration,
-    /// How much longer servers may take to report.
+    /// Additional time in which servers report.
     of_servers: Duration,
     progress: BTreeMap<usize, Progress>,
     clients: BTreeMap<usize, Repetition>,

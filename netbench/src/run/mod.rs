@@ -52,21 +52,21 @@ use matrix::Planned;
 use record::Record;
 use repetition::Task;
 
-/// What is to be measured.
+/// A request for measurements.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) template: Template,
-    /// What is varied beside, or in place of, what the scenario's file varies.
+    /// Axes of the command line, which replace those of the scenario's file.
     pub(crate) axes: Axes,
     /// Axes with a value that must not be left out, by name.
     pub(crate) named: BTreeSet<String>,
     pub(crate) repetitions: u32,
-    /// What all of it should take: there are fewer repetitions where they take longer.
+    /// Time for all of it: there are fewer repetitions where they take longer.
     pub(crate) time: Option<Duration>,
     /// Processes for each client of the scenario.
     pub(crate) clients: u32,
     pub(crate) place: Place,
-    /// What the command line sets of it.
+    /// Settings of the command line.
     pub(crate) transport: Transport,
     pub(crate) outputs: Outputs,
 }
@@ -181,7 +181,7 @@ impl<'a> Measuring<'a> {
         Ok((results, told))
     }
 
-    /// Whether nothing more is to be measured, or can be.
+    /// Returns true if nothing more should be measured, or can be.
     fn is_cut_short(&self) -> bool {
         self.interrupt.is_asked() || self.request.place.is_lost()
     }

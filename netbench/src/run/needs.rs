@@ -1,4 +1,4 @@
-//! What a scenario and a link need of a stack.
+//! Checks that a stack can do what a scenario and a link need.
 
 use crate::Failure;
 use crate::axes::Cell;

@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::engine::{ClientSpec, FromClient, FromServer, ToClient, ToServer};
 use crate::process::Process;
 
-/// How long a process may take to start.
+/// Time in which a process must start.
 pub(super) const START: Duration = Duration::from_secs(20);
 
 /// Servers, the links before them, and clients. Dropping it ends them all.
@@ -23,13 +23,13 @@ pub(super) struct Processes {
     pub(super) clients: Vec<Member>,
 }
 
-/// One of them. Whoever has ended is listened to no more.
+/// A process of the repetition.
 pub(super) struct Member {
     process: Process,
     pub(super) is_gone: bool,
 }
 
-/// What somebody said.
+/// A message of a process.
 pub(super) enum Heard {
     Server(FromServer),
     Client(usize, FromClient),
@@ -97,7 +97,7 @@ impl Processes {
         Ok(())
     }
 
-    /// What any of them says next, or that it has ended. Nothing is lost where this is dropped.
+    /// Returns the next message of any process, or the failure of one that ended. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Heard, Failure> {
         let (who, line) = poll_fn(|cx| self.poll_line(cx)).await;
         let (Who::Server(index) | Who::Link(index) | Who::Client(index)) = who;

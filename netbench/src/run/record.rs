@@ -1,4 +1,4 @@
-//! What was measured so far, and what went wrong.
+//! The results of a run so far, and its failures.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::machine::Machine;
 use crate::results::{About, CellResult, FORMAT, Results};
 
-/// What an open loop is there to find out, so that it is no problem.
+/// Failures that an open loop is meant to provoke, so that they are no problem.
 const OF_OVERLOAD: [&str; 3] = ["refused", "timeout", "unfinished"];
 
 /// The results of a run under way.
@@ -92,7 +92,7 @@ impl Record {
             .collect()
     }
 
-    /// Whether a cell has failed more often than not.
+    /// Returns true if a cell has failed more often than not.
     pub(super) fn is_given_up(&self, cell: usize) -> bool {
         let state = self.cells.get(cell);
         state.is_none_or(|state| state.failed > state.succeeded)

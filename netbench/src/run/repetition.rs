@@ -17,7 +17,7 @@ use crate::engine::{ClientSpec, FromClient, FromServer, Progress, ServerSpec, To
 use crate::machine::Machine;
 use crate::scenario::Scenario;
 
-/// What the processes of a cell are set up with.
+/// Settings of the processes of a cell.
 pub(super) struct Task<'a> {
     pub(super) cell: &'a Cell,
     pub(super) scenario: &'a Scenario,
@@ -27,7 +27,7 @@ pub(super) struct Task<'a> {
     pub(super) place: &'a Place,
     /// Processes for each client of the scenario.
     pub(super) clients: usize,
-    /// Of the link's chance.
+    /// Seed of the link's random losses and delays.
     pub(super) seed: u64,
     pub(super) started: Instant,
     pub(super) interrupt: &'a Interrupt,

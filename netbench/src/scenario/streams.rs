@@ -33,16 +33,16 @@ enum Half {
     Open,
     /// The stream is unidirectional, the other way.
     Missing,
-    /// By that operation.
+    /// The operation of this name ended it.
     Ended(&'static str),
 }
 
 #[derive(Clone, Copy)]
 struct Check {
-    /// Whose script it is.
+    /// True for the client's script.
     is_client: bool,
     end: End,
-    /// Whether this is the second time that a loop is gone through.
+    /// True while a loop is checked for the second time.
     is_again: bool,
 }
 

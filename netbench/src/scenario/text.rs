@@ -1,4 +1,4 @@
-//! How times, sizes and rates stand in a file: a number in the base unit, or text with a unit.
+//! Times, sizes and rates in a file: a number in the base unit, or text with a unit.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub(super) const SIZE: &str = "a number of bytes, as 1000 or \"64KiB\"";
 const RATE: &str = "a rate per second above 0, as 500 or \"500/s\"";
 const COUNT: &str = "a whole number";
 
-/// What a quantity may look like.
+/// A quantity as a file has it.
 pub(super) enum Form {
     Nothing,
     Number(f64),
@@ -114,7 +114,7 @@ impl Visitor<'_> for Quantity {
     }
 }
 
-/// What a field has to have: the reader of a quantity that may be left out, without that freedom.
+/// Returns a quantity that must not be left out.
 pub(super) fn needed<T, E: de::Error>(
     quantity: Result<Option<T>, String>,
     expected: &str,

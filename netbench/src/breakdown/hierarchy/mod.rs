@@ -29,7 +29,7 @@ pub(crate) const KINDS: [Certificate; 4] = [
     Certificate::MlDsa87,
 ];
 
-/// What came of all kinds.
+/// Outcomes of all kinds of certificates.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Hierarchies {
     pub(crate) connections: Vec<Mutual>,
@@ -43,7 +43,7 @@ pub(crate) struct Mutual {
     /// Each verifies what the other shows, so that with two libraries one judges the other.
     pub(crate) client: String,
     pub(crate) server: String,
-    /// What the server signed with; empty where the library does not tell.
+    /// Signature scheme of the server; empty where the library does not tell.
     pub(crate) signature: String,
     /// UDP payload of the client, until the first answer came.
     pub(crate) sent_bytes: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Mutual {
     pub(crate) error: Option<String>,
 }
 
-/// What a library that has no part in the handshakes says of the chain.
+/// Verdict on the chain by a library that takes no part in the handshakes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Verified {
     pub(crate) certificate: String,
@@ -87,7 +87,7 @@ pub(crate) fn times(iterations: usize) -> Outcome {
     measure(&plans(), iterations, || ())
 }
 
-/// What [`times`] measures.
+/// Plans that [`times`] measures.
 pub(crate) fn plans() -> Vec<Plan> {
     let plan = |certificate| Plan {
         provider: Backend::Rustls,

@@ -12,7 +12,7 @@ use rustls::{Error, NamedGroup, PeerMisbehaved, ProtocolVersion};
 /// draft-kwiatkowski-tls-ecdhe-kyber), and X25519Kyber512Draft00 as it was tried out.
 pub(super) const KYBER_DRAFTS: [u16; 3] = [0x6399, 0x639a, 0xfe30];
 
-/// Which shares a client of drafts sends.
+/// Key shares of a client that offers drafts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shares {
     DraftAndClassical,

@@ -1,4 +1,4 @@
-//! Which group comes out where the two sides do not agree at once: the published cases, as
+//! The group that two sides negotiate where they do not agree at once: the published cases, as
 //! connections of this stack over either TLS library.
 
 mod drafts;
@@ -21,7 +21,7 @@ const ALPN: [&str; 1] = ["netbench"];
 /// One case between two providers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Case {
-    /// What the client offers, and what the server accepts.
+    /// Groups that the client offers, and that the server accepts.
     pub(crate) name: String,
     pub(crate) client: String,
     pub(crate) server: String,
@@ -30,14 +30,14 @@ pub(crate) struct Case {
     pub(crate) passed: bool,
 }
 
-/// What a case is expected to come to.
+/// Expected outcome of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Expected {
     group: Group,
     hello_retry: bool,
 }
 
-/// Who plays it, with what.
+/// Providers and groups of both ends.
 struct Play {
     name: String,
     client: (Backend, Offer),
@@ -45,7 +45,7 @@ struct Play {
     expected: Expected,
 }
 
-/// What a client offers.
+/// Groups and shares that a client offers.
 #[derive(Clone)]
 enum Offer {
     Groups(KeyExchange),

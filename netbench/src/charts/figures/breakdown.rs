@@ -1,11 +1,11 @@
-//! Where a handshake's time goes, message by message and operation by operation.
+//! The time of handshakes, message by message and operation by operation.
 
 use crate::charts::number::{NONE, number, with_unit};
 use crate::charts::theme::Ink;
 use crate::charts::{Bar, Bars, Chart, Figure, Table};
 use crate::results::{Breakdown, Part, Results};
 
-/// What a figure has in its bars.
+/// Selects the parts of the bars.
 type Parts = fn(&Breakdown) -> &[Part];
 
 pub(super) fn figures(results: &Results) -> Vec<Figure> {

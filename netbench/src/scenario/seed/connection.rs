@@ -10,7 +10,7 @@ use crate::scenario::{Bytes, Iterate, Op, Open, Rate, Request, Stream};
 #[derive(Clone, Copy)]
 pub(super) struct Side<'a> {
     pub(super) end: &'a End<'a>,
-    /// What the other side does on the streams that this one opens.
+    /// Scripts of the other side for the streams that this one opens.
     pub(super) other: &'a End<'a>,
     pub(super) traces: &'a [String],
     /// The number of the stream whose script it is; here that is 0.
@@ -197,7 +197,7 @@ fn parks(ops: &[format::Op], found: &mut BTreeSet<u64>) {
     }
 }
 
-/// Whether a script has read a stream to its end since it opened it.
+/// Returns true if a script has read a stream to its end since it opened it.
 fn is_read_to_its_end(ops: &[Op], number: u64) -> bool {
     let opens = |op: &&Op| match op {
         Op::OpenBidi(open) => open.stream == number,

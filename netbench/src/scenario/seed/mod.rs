@@ -28,7 +28,7 @@ use crate::axes::Axes;
 /// There a connection may last as long as it likes.
 const TIMEOUT: Duration = Duration::from_hours(1);
 
-/// Whether a file is one of s2n-netbench's.
+/// Returns true if a file is one of s2n-netbench's.
 pub(super) fn is_seed(document: &Map<String, Value>) -> bool {
     !document.contains_key("netbench")
         && document.contains_key("clients")

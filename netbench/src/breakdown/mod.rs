@@ -18,9 +18,9 @@ mod measure;
 mod messages;
 pub(crate) mod negotiation;
 mod plan;
+mod print;
 mod recorder;
 mod samples;
-mod table;
 mod timed;
 
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ pub(crate) use measure::{Outcome, measure};
 pub(crate) use plan::{Mode, Plan};
 
 use crate::Failure;
-use crate::terminal::{complain, print};
+use crate::terminal::{self, complain};
 
 /// Measures every combination that was asked for, prints it, and writes the files.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         complain(&format!("left out: {reason}"));
     }
     outputs.write(&results)?;
-    print(|out| table::write(out, &results))?;
+    terminal::print(|out| print::write(out, &results))?;
     Ok(if results.complete {
         ExitCode::SUCCESS
     } else {

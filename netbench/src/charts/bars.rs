@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::Figure;
-use super::frame::{Anchor, Area, Mark, Pen, Place, Shape, TEXT};
+use super::canvas::{Anchor, Area, Mark, Pen, Place, Shape, TEXT};
 use super::number::{Unit, px, tick};
 use super::scale::{Kind, Scale};
 use super::theme::{Ink, fit, text_width};

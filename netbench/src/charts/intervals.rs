@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::Figure;
-use super::frame::{Anchor, Area, Pen, Place, TEXT};
+use super::canvas::{Anchor, Area, Pen, Place, TEXT};
 use super::number::{change, change_interval, px, tick};
 use super::scale::Scale;
 use super::theme::{Ink, fit, text_width};

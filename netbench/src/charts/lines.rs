@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 
 use super::Figure;
-use super::frame::{Anchor, Area, Mark, Pen, Place, Shape};
+use super::canvas::{Anchor, Area, Mark, Pen, Place, Shape};
 use super::number::{Unit, px, short, tick};
 use super::scale::{Kind, Scale};
 use super::theme::{Ink, SERIES, fit};

@@ -7,8 +7,8 @@
 //! ```
 
 mod bars;
+mod canvas;
 pub(crate) mod figures;
-mod frame;
 mod intervals;
 mod lines;
 pub(crate) mod matrix;
@@ -27,7 +27,7 @@ use crate::Failure;
 use crate::results::Results;
 
 pub(crate) use bars::{Bar, Bars};
-pub(crate) use frame::Place;
+pub(crate) use canvas::Place;
 pub(crate) use intervals::{Column, Intervals, Row};
 pub(crate) use lines::{Axis, Line, Lines, Plot};
 pub(crate) use scale::Kind;

@@ -62,7 +62,7 @@ pub(super) fn merge(
                 });
             }
             sum.metrics = match sum.error {
-                None => sum.figures(),
+                None => sum.derive_metrics(),
                 Some(_) => std::collections::BTreeMap::new(),
             };
             sum

@@ -4,8 +4,8 @@ use hybriq::tls::Suite;
 use hybriq::{Backend, Group};
 
 use super::Experiment;
-use super::section::{Finding, Section, Source, Table, three_digits};
-use super::{Budget, Figure};
+use super::section::{Finding, Section, Source, ValueTable, three_digits};
+use super::{Budget, Value};
 use crate::Failure;
 use crate::axes::Certificate;
 use crate::breakdown::{Gaps, Mode, Plan, measure, results};
@@ -63,7 +63,7 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
     let outcome = measure(&plans, iterations, || ());
     let results = results(&plans, iterations, outcome, Gaps::Refused)?;
     let measured = &results.breakdowns;
-    let mut ours: Vec<Table> = MODES
+    let mut ours: Vec<ValueTable> = MODES
         .iter()
         .filter(|mode| !mode.shares_ahead)
         .map(|mode| messages(measured, *mode))
@@ -109,14 +109,14 @@ fn plans() -> Vec<Plan> {
     plans
 }
 
-fn published() -> Table {
+fn published() -> ValueTable {
     let columns = [
         ("AES128GCM secp256r1", "ms"),
         ("AES128GCM Curve25519", "ms"),
         ("CHACHA20 secp256r1", "ms"),
         ("CHACHA20 Curve25519", "ms"),
     ];
-    let table = Table::new("Client, full handshake", "message", &columns);
+    let table = ValueTable::new("Client, full handshake", "message", &columns);
     let table = MESSAGES
         .into_iter()
         .fold(table, |table, (name, figures)| table.row(name, figures));
@@ -138,7 +138,7 @@ fn find<'a>(
 }
 
 /// The published table, of our client.
-fn messages(measured: &[Breakdown], mode: Mode) -> Table {
+fn messages(measured: &[Breakdown], mode: Mode) -> ValueTable {
     let pairs = SUITES.map(|suite| GROUPS.map(|group| (group, suite)));
     let cells: Vec<_> = pairs.into_iter().flatten().collect();
     let heads: Vec<String> = cells
@@ -147,7 +147,7 @@ fn messages(measured: &[Breakdown], mode: Mode) -> Table {
         .collect();
     let columns: Vec<_> = heads.iter().map(|head| (head.as_str(), "µs")).collect();
     let title = format!("Client, {}", mode.name());
-    let mut table = Table::new(&title, "message", &columns);
+    let mut table = ValueTable::new(&title, "message", &columns);
     let found: Vec<_> = cells
         .iter()
         .map(|cell| find(measured, Side::Client, *cell, mode))
@@ -174,13 +174,13 @@ fn short(suite: Suite) -> &'static str {
 }
 
 /// All groups by the way handshakes begin.
-fn totals(measured: &[Breakdown], side: Side) -> Table {
+fn totals(measured: &[Breakdown], side: Side) -> ValueTable {
     let columns = MODES.map(|mode| (mode.name(), "µs"));
     let title = format!("Total of the {side}, {}", SUITES[0]);
-    let mut table = Table::new(&title, "group", &columns);
+    let mut table = ValueTable::new(&title, "group", &columns);
     for group in Group::ALL {
         let total = |mode| find(measured, side, (group, SUITES[0]), mode).map(|it| it.total_us);
-        table.push(group.to_string(), MODES.map(total).map(Figure::from));
+        table.push(group.to_string(), MODES.map(total).map(Value::from));
     }
     table
 }

@@ -1,6 +1,6 @@
 //! The charts of each experiment.
 
-use super::section::{Figure as Value, Row, Section};
+use super::section::{Row, Section, Value};
 use hybriq::Group;
 use hybriq::tls::Suite;
 
@@ -128,7 +128,7 @@ mod tests {
     use super::{Value, of};
     use crate::charts::Place;
     use crate::reproduce::experiments::ALL;
-    use crate::reproduce::section::{Section, Table};
+    use crate::reproduce::section::{Section, ValueTable};
 
     #[test]
     fn rates_of_key_exchanges_are_drawn_as_times() {
@@ -136,7 +136,7 @@ mod tests {
         let columns = [("bytes", ""), ("client", "kops/s"), ("server", "kops/s")];
         let section = Section {
             ours: vec![
-                Table::new("Key exchange", "algorithm", &columns)
+                ValueTable::new("Key exchange", "algorithm", &columns)
                     .row("X25519", [64.0, 20.0, 10.0])
                     .row("none", [Value::Number(1.0)]),
             ],

@@ -39,7 +39,7 @@ use crate::terminal::{complain, print};
 
 pub(crate) use args::Args;
 pub(crate) use budget::Budget;
-pub(crate) use section::{Figure, Section, Table, Verdict};
+pub(crate) use section::{Section, Value, ValueTable, Verdict};
 
 use args::Outputs;
 use budget::Purse;

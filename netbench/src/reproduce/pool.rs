@@ -2,7 +2,7 @@
 
 use super::measure::repetitions as repetitions_of;
 use super::measure::{figure, measure, of_each, scaled};
-use super::section::{Figure, Finding, Section, Source, Table, three_digits};
+use super::section::{Finding, Section, Source, Value, ValueTable, three_digits};
 use super::{Budget, Experiment};
 use crate::Failure;
 use crate::results::{CellResult, Results};
@@ -47,7 +47,7 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
                 .to_owned(),
         },
         published: vec![
-            Table::new("Published", "connections", &[("median latency", "")])
+            ValueTable::new("Published", "connections", &[("median latency", "")])
                 .row("from 1 to 2", ["falls"])
                 .row("beyond 2", ["levels off"]),
         ],
@@ -73,17 +73,17 @@ fn size(cell: &CellResult) -> u64 {
     cell.cell.params.get("connections").copied().unwrap_or(0)
 }
 
-fn ours(results: &Results) -> Table {
+fn ours(results: &Results) -> ValueTable {
     let columns = [
         ("median latency", "ms"),
         ("p99", "ms"),
         ("handshakes", ""),
         ("requests", "1/s"),
     ];
-    let mut table = Table::new("Here", "connections", &columns);
+    let mut table = ValueTable::new("Here", "connections", &columns);
     for result in &results.cells {
         let own = Some(result);
-        let ms = |metric| Figure::from(figure(own, metric).map(|us| scaled(us, 1e-3)));
+        let ms = |metric| Value::from(figure(own, metric).map(|us| scaled(us, 1e-3)));
         let handshakes = of_each(own, |repetition| Some(repetition.completed() as f64));
         table.push(
             size(result).to_string(),

@@ -2,7 +2,7 @@
 
 use super::measure::repetitions as repetitions_of;
 use super::measure::{cell, change, connections, figure, measure, percent, ratio, scaled};
-use super::section::{Figure, Finding, Section, Source, Table, Verdict};
+use super::section::{Finding, Section, Source, Value, ValueTable, Verdict};
 use super::{Budget, Experiment};
 use hybriq::Group;
 
@@ -80,28 +80,28 @@ fn finding(results: &Results) -> Finding {
     )
 }
 
-fn published() -> Table {
-    Table::new(
+fn published() -> ValueTable {
+    ValueTable::new(
         "Published",
         "group",
         &[("rate, of X25519's", "%"), ("today", "")],
     )
-    .row("X25519", [Figure::from(100.0), "X25519".into()])
+    .row("X25519", [Value::from(100.0), "X25519".into()])
     .row(
         "X25519+Kyber512",
-        [Figure::from(PUBLISHED), HYBRID.to_string().into()],
+        [Value::from(PUBLISHED), HYBRID.to_string().into()],
     )
     .row(
         "X25519+BIKE-1",
-        [Figure::from(63.0), "withdrawn: no library ships it".into()],
+        [Value::from(63.0), "withdrawn: no library ships it".into()],
     )
     .row(
         "X25519+SIKEp434",
-        [Figure::from(5.0), "withdrawn: broken in 2022".into()],
+        [Value::from(5.0), "withdrawn: broken in 2022".into()],
     )
 }
 
-fn ours(results: &Results) -> Table {
+fn ours(results: &Results) -> ValueTable {
     let columns = [
         ("rate, of X25519's", "%"),
         ("connections", "1/s"),
@@ -112,7 +112,7 @@ fn ours(results: &Results) -> Table {
         ("to the client", "B"),
     ];
     let base = cell(results, Group::X25519, &[]);
-    let mut table = Table::new("Here", "group", &columns);
+    let mut table = ValueTable::new("Here", "group", &columns);
     for result in &results.cells {
         let own = Some(result);
         let relative = ratio(own, base, "connections_per_second");
@@ -124,8 +124,8 @@ fn ours(results: &Results) -> Table {
             "bytes_to_server",
             "bytes_to_client",
         ];
-        let mut figures = vec![Figure::from(relative.map(|ratio| scaled(ratio, 100.0)))];
-        figures.extend(names.iter().map(|name| Figure::from(figure(own, name))));
+        let mut figures = vec![Value::from(relative.map(|ratio| scaled(ratio, 100.0)))];
+        figures.extend(names.iter().map(|name| Value::from(figure(own, name))));
         table.push(result.cell.group.to_string(), figures);
     }
     table

@@ -2,7 +2,7 @@
 
 use super::measure::repetitions as repetitions_of;
 use super::measure::{change, connections, figure, measure, paired, percent};
-use super::section::{Figure, Finding, Section, Source, Table, Verdict};
+use super::section::{Finding, Section, Source, Value, ValueTable, Verdict};
 use super::{Budget, Experiment};
 use hybriq::Group;
 
@@ -29,7 +29,7 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
             experiment: "Connections that begin with a ticket of an earlier one.".to_owned(),
         },
         published: vec![
-            Table::new("Published", "claim", &[("", "")])
+            ValueTable::new("Published", "claim", &[("", "")])
                 .row("the certificate", ["is bypassed"])
                 .row("the hybrid's cost", ["is amortised"]),
         ],
@@ -59,7 +59,7 @@ fn of<'a>(results: &'a Results, group: Group, resumption: Resumption) -> Option<
     cells.find(|result| result.cell.group == group && result.cell.resumption == resumption)
 }
 
-fn ours(results: &Results) -> Table {
+fn ours(results: &Results) -> ValueTable {
     let columns = [
         ("begins with", ""),
         ("connections", "1/s"),
@@ -69,7 +69,7 @@ fn ours(results: &Results) -> Table {
         ("to the server", "B"),
         ("to the client", "B"),
     ];
-    let mut table = Table::new("Here", "group", &columns);
+    let mut table = ValueTable::new("Here", "group", &columns);
     for result in &results.cells {
         let names = [
             "connections_per_second",
@@ -79,7 +79,7 @@ fn ours(results: &Results) -> Table {
             "bytes_to_server",
             "bytes_to_client",
         ];
-        let mut figures = vec![Figure::from(match result.cell.resumption {
+        let mut figures = vec![Value::from(match result.cell.resumption {
             Resumption::Full => "a full handshake",
             Resumption::Psk => "a ticket",
             Resumption::ZeroRtt => "a ticket and 0-RTT",
@@ -87,7 +87,7 @@ fn ours(results: &Results) -> Table {
         figures.extend(
             names
                 .iter()
-                .map(|name| Figure::from(figure(Some(result), name))),
+                .map(|name| Value::from(figure(Some(result), name))),
         );
         table.push(result.cell.group.to_string(), figures);
     }

@@ -2,7 +2,7 @@
 
 use super::measure::repetitions as repetitions_of;
 use super::measure::{cell, change, measure, of_each, percent, ratio};
-use super::section::{Figure, Finding, Section, Source, Table, Verdict};
+use super::section::{Finding, Section, Source, Value, ValueTable, Verdict};
 use super::{Budget, Experiment};
 use hybriq::Group;
 
@@ -144,7 +144,7 @@ fn columns() -> Vec<(&'static str, &'static str)> {
     columns
 }
 
-fn published() -> Table {
+fn published() -> ValueTable {
     let rows = [
         (
             "P-256",
@@ -175,16 +175,16 @@ fn published() -> Table {
             ],
         ),
     ];
-    let mut table = Table::new("Published", "group", &columns());
+    let mut table = ValueTable::new("Published", "group", &columns());
     for (group, reuse, figures) in rows {
-        let figures = figures.map(Figure::from);
+        let figures = figures.map(Value::from);
         table.push(group, std::iter::once(reuse.into()).chain(figures));
     }
     table
 }
 
-fn ours(results: &Results, reused: u64) -> Table {
-    let mut table = Table::new("Here", "group", &columns());
+fn ours(results: &Results, reused: u64) -> ValueTable {
+    let mut table = ValueTable::new("Here", "group", &columns());
     for (requests, reuse) in [(1, "no"), (reused, "yes")] {
         for (group, name) in [
             (CLASSICAL, "P-256".to_owned()),
@@ -196,14 +196,14 @@ fn ours(results: &Results, reused: u64) -> Table {
             let mean = own.and_then(|own| own.summary.get("requests_per_second").copied());
             let rates = own.map(rates).unwrap_or_default();
             let mut figures = vec![
-                Figure::from(reuse),
+                Value::from(reuse),
                 total.map(f64::round).into(),
                 mean.into(),
             ];
             figures.extend(
                 QUANTILES
                     .iter()
-                    .map(|(quantile, _)| Figure::from(at(&rates, *quantile))),
+                    .map(|(quantile, _)| Value::from(at(&rates, *quantile))),
             );
             table.push(name, figures);
         }

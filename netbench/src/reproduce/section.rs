@@ -16,8 +16,8 @@ pub(crate) struct Section {
     pub(crate) title: String,
     pub(crate) source: Source,
     /// Empty where the source has a claim and no figures.
-    pub(crate) published: Vec<Table>,
-    pub(crate) ours: Vec<Table>,
+    pub(crate) published: Vec<ValueTable>,
+    pub(crate) ours: Vec<ValueTable>,
     pub(crate) finding: Finding,
     /// When the shape counts as the published one.
     #[serde(default)]
@@ -62,7 +62,7 @@ pub(crate) enum Verdict {
 
 /// Figures with a name a row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Table {
+pub(crate) struct ValueTable {
     pub(crate) title: String,
     /// The heading over the names of the rows.
     pub(crate) of: String,
@@ -81,12 +81,12 @@ pub(crate) struct Column {
 pub(crate) struct Row {
     pub(crate) name: String,
     /// One a column.
-    pub(crate) figures: Vec<Figure>,
+    pub(crate) figures: Vec<Value>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Figure {
+pub(crate) enum Value {
     /// A number that was published or counted.
     Number(f64),
     /// The median of repetitions and its 95 % interval.
@@ -176,7 +176,7 @@ impl Verdict {
     }
 }
 
-impl Table {
+impl ValueTable {
     pub(crate) fn new(title: &str, of: &str, columns: &[(&str, &str)]) -> Self {
         Self {
             title: title.to_owned(),
@@ -187,7 +187,7 @@ impl Table {
     }
 
     /// Adds a row, which has a figure for every column.
-    pub(crate) fn row<F: Into<Figure>>(
+    pub(crate) fn row<F: Into<Value>>(
         mut self,
         name: impl Into<String>,
         figures: impl IntoIterator<Item = F>,
@@ -196,13 +196,13 @@ impl Table {
         self
     }
 
-    pub(crate) fn push<F: Into<Figure>>(
+    pub(crate) fn push<F: Into<Value>>(
         &mut self,
         name: impl Into<String>,
         figures: impl IntoIterator<Item = F>,
     ) {
-        let mut figures: Vec<Figure> = figures.into_iter().map(Into::into).collect();
-        figures.resize(self.columns.len(), Figure::Missing(String::new()));
+        let mut figures: Vec<Value> = figures.into_iter().map(Into::into).collect();
+        figures.resize(self.columns.len(), Value::Missing(String::new()));
         self.rows.push(Row {
             name: name.into(),
             figures,
@@ -219,37 +219,37 @@ impl From<(&str, &str)> for Column {
     }
 }
 
-impl From<f64> for Figure {
+impl From<f64> for Value {
     fn from(number: f64) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<&str> for Figure {
+impl From<&str> for Value {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<String> for Figure {
+impl From<String> for Value {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<Summary> for Figure {
+impl From<Summary> for Value {
     fn from(summary: Summary) -> Self {
         Self::Measured(summary)
     }
 }
 
-impl<T: Into<Figure>> From<Option<T>> for Figure {
+impl<T: Into<Value>> From<Option<T>> for Value {
     fn from(figure: Option<T>) -> Self {
         figure.map_or_else(|| Self::Missing(String::new()), Into::into)
     }
 }
 
-impl Figure {
+impl Value {
     /// Returns the text for tables: numbers as published, measurements to three digits with their
     /// interval.
     pub(crate) fn parts(&self) -> (String, Option<String>) {
@@ -282,7 +282,7 @@ pub(crate) fn three_digits(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Figure, Table, Verdict, three_digits};
+    use super::{Value, ValueTable, Verdict, three_digits};
     use crate::results::Summary;
 
     #[test]
@@ -314,28 +314,28 @@ mod tests {
 
     #[test]
     fn figures_are_written_for_people() {
-        let text = |figure: Figure| figure.parts().0;
-        assert_eq!(text(Figure::Number(54367.0)), "54,367");
-        assert_eq!(text(Figure::Number(108.7)), "108.7");
-        assert_eq!(text(Figure::Number(-1_234_567.25)), "−1,234,567.25");
+        let text = |figure: Value| figure.parts().0;
+        assert_eq!(text(Value::Number(54367.0)), "54,367");
+        assert_eq!(text(Value::Number(108.7)), "108.7");
+        assert_eq!(text(Value::Number(-1_234_567.25)), "−1,234,567.25");
         let summary = Summary {
             median: 1234.56,
             low: 99.96,
             high: 1300.0,
             n: 5,
         };
-        let (median, interval) = Figure::Measured(summary).parts();
+        let (median, interval) = Value::Measured(summary).parts();
         assert_eq!(
             (median.as_str(), interval.as_deref()),
             ("1,235", Some("100.0 – 1,300"))
         );
-        assert_eq!(text(Figure::Missing("no such group".to_owned())), "–");
+        assert_eq!(text(Value::Missing("no such group".to_owned())), "–");
         assert_eq!(three_digits(0.0456), "0.046");
     }
 
     #[test]
     fn a_row_has_a_figure_for_every_column() {
-        let table = Table::new("t", "group", &[("a", "1/s"), ("b", "")]).row("x", [1.0]);
+        let table = ValueTable::new("t", "group", &[("a", "1/s"), ("b", "")]).row("x", [1.0]);
         assert_eq!(table.rows[0].figures.len(), 2);
     }
 }

@@ -3,13 +3,13 @@
 
 mod about;
 mod brief;
-mod figures;
+mod derive;
 mod file;
 mod histogram;
 mod metrics;
+mod print;
 mod schema;
 mod summary;
-mod table;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -21,7 +21,7 @@ pub(super) struct Record {
     cells: Vec<State>,
     /// Failures that were not told yet, because nothing has succeeded yet: where nothing ever
     /// does, one of them stands for all.
-    untold: Vec<(String, String)>,
+    unreported: Vec<(String, String)>,
 }
 
 #[derive(Default)]
@@ -68,7 +68,7 @@ impl Record {
         Ok(Self {
             results,
             cells: plan.iter().map(state).collect(),
-            untold: Vec::new(),
+            unreported: Vec::new(),
         })
     }
 
@@ -143,7 +143,7 @@ impl Record {
         state.failed += 1;
         let name = result.name.clone();
         self.results.problems.push(format!("{name}: {failure}"));
-        self.untold.push((name, failure));
+        self.unreported.push((name, failure));
         self.tell(live);
     }
 
@@ -156,7 +156,7 @@ impl Record {
                 self.results
                     .problems
                     .push(format!("{}: {problem}", cell.name));
-                self.untold.push((cell.name.clone(), problem));
+                self.unreported.push((cell.name.clone(), problem));
             }
         }
     }
@@ -167,7 +167,7 @@ impl Record {
         if cells.iter().all(|cell| cell.repetitions.is_empty()) {
             return;
         }
-        for (name, failure) in self.untold.drain(..) {
+        for (name, failure) in self.unreported.drain(..) {
             live.say(&format!("{name}: {failure}"));
         }
     }
@@ -197,10 +197,10 @@ impl Record {
     }
 
     fn first_failure(&self) -> String {
-        let Some((name, failure)) = self.untold.first() else {
+        let Some((name, failure)) = self.unreported.first() else {
             return "interrupted before anything was measured".to_owned();
         };
-        if self.untold.iter().all(|(_, other)| other == failure) {
+        if self.unreported.iter().all(|(_, other)| other == failure) {
             failure.clone()
         } else {
             format!("{name}: {failure}")

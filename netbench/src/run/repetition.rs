@@ -8,7 +8,7 @@ use tokio::time::{Instant as Deadline, timeout, timeout_at};
 use super::interrupt::{INTERRUPTED, Interrupt};
 use super::measurement::{Measured, Measurement, REPORT, out_of_turn};
 use super::place::{Elsewhere, Place};
-use super::processes::{Heard, Processes};
+use super::processes::{Processes, Received};
 use super::waits::{servers, wait_for};
 use crate::Failure;
 use crate::axes::Cell;
@@ -70,7 +70,7 @@ impl Task<'_> {
             repetition.error = Some(error.to_string());
         }
         if repetition.error.is_none() || self.interrupt.is_asked() {
-            repetition.metrics = repetition.figures();
+            repetition.metrics = repetition.derive_metrics();
         }
         measured.servers = begun
             .servers
@@ -111,7 +111,7 @@ impl Task<'_> {
                 .await
                 .map_err(|_| silent())??
             {
-                Heard::Server(FromServer::Measuring) => {}
+                Received::Server(FromServer::Measuring) => {}
                 _ => return Err(out_of_turn()),
             }
         }
@@ -135,15 +135,15 @@ impl Task<'_> {
         let mut sum = 0;
         let mut ready = 0;
         while ready < processes.clients.len() {
-            let heard = timeout_at(deadline, processes.next()).await.map_err(|_| {
+            let received = timeout_at(deadline, processes.next()).await.map_err(|_| {
                 format!("the warm-up did not end within {limit:?}: does the server answer?")
             })??;
-            match heard {
-                Heard::Client(_, FromClient::Ready { connections }) => {
+            match received {
+                Received::Client(_, FromClient::Ready { connections }) => {
                     ready += 1;
                     sum += connections;
                 }
-                Heard::Client(_, FromClient::Progress(_)) => {}
+                Received::Client(_, FromClient::Progress(_)) => {}
                 _ => return Err(out_of_turn()),
             }
         }

@@ -33,21 +33,21 @@ impl Repetition {
 
     /// Returns the metrics by the names of [`super::METRICS`], without those that this scenario or
     /// stack lacks.
-    pub(crate) fn figures(&self) -> BTreeMap<String, f64> {
-        let mut figures = Figures::default();
+    pub(crate) fn derive_metrics(&self) -> BTreeMap<String, f64> {
+        let mut metrics = Derived::default();
         let completed = self.completed();
         let attempts = completed + self.failed();
         if attempts > 0 {
-            figures.set("failed_percent", share(self.failed(), attempts));
+            metrics.set("failed_percent", share(self.failed(), attempts));
         }
         if completed == 0 {
-            return figures.0;
+            return metrics.0;
         }
-        figures.rates(self, completed);
-        figures.latencies(self);
-        figures.processes(self, completed);
-        figures.traffic(self, completed);
-        figures.0
+        metrics.rates(self, completed);
+        metrics.latencies(self);
+        metrics.processes(self, completed);
+        metrics.traffic(self, completed);
+        metrics.0
     }
 
     /// Returns true if the server had other clients too, whose results are elsewhere.
@@ -69,9 +69,9 @@ impl Repetition {
 }
 
 #[derive(Default)]
-struct Figures(BTreeMap<String, f64>);
+struct Derived(BTreeMap<String, f64>);
 
-impl Figures {
+impl Derived {
     fn set(&mut self, name: &str, value: f64) {
         debug_assert!(super::METRICS.iter().any(|metric| metric.name == name));
         self.0.insert(name.to_owned(), value);
@@ -229,13 +229,13 @@ mod tests {
         };
         repetition.kinds.insert("a".to_owned(), kind(60, 20));
         repetition.kinds.insert("b".to_owned(), kind(20, 0));
-        let figures = repetition.figures();
-        assert!(near(figures["connections_per_second"], 40.0));
-        assert!(near(figures["failed_percent"], 20.0));
-        assert!(near(figures["handshake_p50_us"], 20_000.0));
-        assert!(!figures.contains_key("request_p50_us"));
-        assert!(!figures.contains_key("bytes_to_server"));
-        assert!(!figures.contains_key("server_cpu_us"));
+        let metrics = repetition.derive_metrics();
+        assert!(near(metrics["connections_per_second"], 40.0));
+        assert!(near(metrics["failed_percent"], 20.0));
+        assert!(near(metrics["handshake_p50_us"], 20_000.0));
+        assert!(!metrics.contains_key("request_p50_us"));
+        assert!(!metrics.contains_key("bytes_to_server"));
+        assert!(!metrics.contains_key("server_cpu_us"));
     }
 
     #[test]
@@ -262,19 +262,19 @@ mod tests {
             ..Repetition::default()
         };
         repetition.kinds.insert(String::new(), kind(10, 0));
-        let figures = repetition.figures();
-        assert!(near(figures["server_cpu_us"], 40.0));
-        assert!(near(figures["bytes_to_server"], 100.0));
-        assert!(near(figures["bytes_to_client"], 51.0));
+        let metrics = repetition.derive_metrics();
+        assert!(near(metrics["server_cpu_us"], 40.0));
+        assert!(near(metrics["bytes_to_server"], 100.0));
+        assert!(near(metrics["bytes_to_client"], 51.0));
     }
 
     #[test]
-    fn where_nothing_succeeded_only_the_failures_are_a_figure() {
+    fn where_nothing_succeeded_only_the_failures_are_a_metric() {
         let mut repetition = Repetition::default();
-        assert!(repetition.figures().is_empty());
+        assert!(repetition.derive_metrics().is_empty());
         repetition.kinds.insert(String::new(), kind(0, 7));
-        let figures = repetition.figures();
-        assert_eq!(figures.len(), 1);
-        assert!(near(figures["failed_percent"], 100.0));
+        let metrics = repetition.derive_metrics();
+        assert_eq!(metrics.len(), 1);
+        assert!(near(metrics["failed_percent"], 100.0));
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn write(out: &mut impl Write, results: &Results) -> io::Result<()> {
             .partition(|it| heading(it) == heading(first));
         writeln!(out, "{}", heading(first))?;
         for columns in same.chunks(COLUMNS) {
-            write!(out, "{}", Table::of(columns).text())?;
+            write!(out, "{}", Layout::of(columns).text())?;
             writeln!(out)?;
         }
         rest = others;
@@ -45,12 +45,12 @@ fn heading(of: &Breakdown) -> String {
     )
 }
 
-struct Table {
+struct Layout {
     /// A name and a text for each column.
     lines: Vec<(String, Vec<String>)>,
 }
 
-impl Table {
+impl Layout {
     fn of(columns: &[&Breakdown]) -> Self {
         let mut table = Self { lines: Vec::new() };
         table.line("", columns, |it| it.group.to_string());

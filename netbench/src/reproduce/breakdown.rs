@@ -126,12 +126,12 @@ fn published() -> ValueTable {
     )
 }
 
-fn find<'a>(
-    measured: &'a [Breakdown],
+fn find(
+    measured: &[Breakdown],
     side: Side,
     (group, suite): (Group, Suite),
     mode: Mode,
-) -> Option<&'a Breakdown> {
+) -> Option<&Breakdown> {
     measured.iter().find(|it| {
         it.side == side && it.group == group && it.suite == suite && it.mode == mode.name()
     })

@@ -54,7 +54,7 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
     })
 }
 
-fn of<'a>(results: &'a Results, group: Group, resumption: Resumption) -> Option<&'a CellResult> {
+fn of(results: &Results, group: Group, resumption: Resumption) -> Option<&CellResult> {
     let mut cells = results.cells.iter();
     cells.find(|result| result.cell.group == group && result.cell.resumption == resumption)
 }

@@ -315,18 +315,28 @@ impl Meeting {
         Ok(wire)
     }
 
-    fn expect(&self, group: Group, hello_retry: bool) -> Result<(), Problem> {
+    /// Checks that the handshake agreed on this group with the first ClientHello.
+    fn expect(&self, group: Group) -> Result<(), Problem> {
+        self.expect_hellos(group, 1)
+    }
+
+    /// Checks that the handshake agreed on this group after a HelloRetryRequest.
+    fn expect_after_retry(&self, group: Group) -> Result<(), Problem> {
+        self.expect_hellos(group, 2)
+    }
+
+    fn expect_hellos(&self, group: Group, expected_hellos: usize) -> Result<(), Problem> {
         let agreed = self.agreed()?;
         let expected = Handshake {
             group: Some(group),
-            hello_retry: Some(hello_retry),
+            hello_retry: Some(expected_hellos > 1),
             ..agreed
         };
         ensure(agreed == expected, || {
             format!("agreed on {agreed:?}, expected {expected:?}")
         })?;
         let hellos = self.wire.client_hellos.len();
-        ensure(hellos == 1 + usize::from(hello_retry), || {
+        ensure(hellos == expected_hellos, || {
             format!("{hellos} ClientHellos")
         })
     }
@@ -385,7 +395,7 @@ fn expect_refused(
 }
 
 async fn agrees_on_x25519mlkem768(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
-    case.meet(pair).await?.expect(Group::X25519MLKEM768, false)
+    case.meet(pair).await?.expect(Group::X25519MLKEM768)
 }
 
 async fn carries_32_mib_each_way(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
@@ -439,7 +449,7 @@ async fn all(mut streams: JoinSet<Result<(), Problem>>) -> Result<(), Problem> {
 }
 
 async fn retries_for_secp384r1(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
-    case.meet(pair).await?.expect(Group::SECP384R1, true)
+    case.meet(pair).await?.expect_after_retry(Group::SECP384R1)
 }
 
 async fn retries_for_ml_kem(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
@@ -449,7 +459,7 @@ async fn retries_for_ml_kem(pair: Pair<'_>, case: &Case) -> Result<(), Problem> 
         first.is_some_and(|hello| hello.shares == [Group::X25519]),
         || format!("the first ClientHello was to share X25519 alone: {first:?}"),
     )?;
-    meeting.expect(Group::X25519MLKEM768, true)
+    meeting.expect_after_retry(Group::X25519MLKEM768)
 }
 
 async fn agrees_on_a_classical_group(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {

@@ -48,7 +48,7 @@ impl Acquaintances {
     /// Meets, the key exchange post-quantum.
     async fn meet(&mut self, case: &Case) -> Result<Meeting, Problem> {
         let meeting = case.visit(&*self.client, &mut self.server).await?;
-        meeting.expect(Group::X25519MLKEM768, false)?;
+        meeting.expect(Group::X25519MLKEM768)?;
         Ok(meeting)
     }
 

@@ -29,7 +29,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::Failure;
-use crate::axes::Cell;
+use crate::axes::{Cell, Resumption};
 use crate::outcome::Failed;
 
 #[cfg(test)]
@@ -45,6 +45,26 @@ pub(crate) const ALPN: &str = "netbench";
 
 /// What an object-safe async method returns.
 pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failed>> + 'a>>;
+
+/// The moment at which a connection is handed to its script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Handover {
+    /// As soon as 0-RTT data can be sent, where that is possible.
+    Early,
+    /// Once the handshake is complete.
+    Complete,
+}
+
+impl Handover {
+    /// Returns the moment that a cell asks for.
+    pub(crate) fn of(cell: &Cell) -> Self {
+        if cell.resumption == Resumption::ZeroRtt {
+            Self::Early
+        } else {
+            Self::Complete
+        }
+    }
+}
 
 /// A stack. Where [`Setup`] says nothing, it is as its defaults make it.
 pub(crate) trait Driver {

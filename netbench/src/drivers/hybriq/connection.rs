@@ -12,8 +12,8 @@ use hybriq::{
 use tokio::sync::watch;
 
 use super::super::{
-    Accepting, Answer, Connection, Halves, Negotiated, Reader, Stats, Traffic, Writer, failures,
-    yield_until,
+    Accepting, Answer, Connection, Halves, Handover, Negotiated, Reader, Stats, Traffic, Writer,
+    failures, yield_until,
 };
 use crate::outcome::{Failed, Kind};
 
@@ -36,10 +36,10 @@ impl Opened {
     pub(super) fn begin(
         connecting: hybriq::Connecting,
         server_name: Option<String>,
-        early: bool,
+        handover: Handover,
     ) -> Accepting {
         Box::pin(async move {
-            let connecting = if early {
+            let connecting = if handover == Handover::Early {
                 match connecting.early().await {
                     Ok(early) => return Ok(Self::early(early, server_name) as Rc<dyn Connection>),
                     Err(connecting) => connecting,

@@ -14,7 +14,8 @@ use tokio::sync::Mutex;
 
 use super::super::rustls_watch::{Begun, Watch};
 use super::super::{
-    Answer, Connection, Halves, Negotiated, Reader, Stats, Traffic, Writer, failures, yield_until,
+    Answer, Connection, Halves, Handover, Negotiated, Reader, Stats, Traffic, Writer, failures,
+    yield_until,
 };
 use crate::outcome::{Failed, Kind};
 
@@ -35,25 +36,25 @@ pub(super) struct Opened {
 impl Opened {
     pub(super) async fn accept(
         connecting: Connecting,
-        early: bool,
+        handover: Handover,
     ) -> Result<Rc<dyn Connection>, Failed> {
-        Self::begin(connecting, early, None).await
+        Self::begin(connecting, handover, None).await
     }
 
     pub(super) async fn connect(
         connecting: Connecting,
-        early: bool,
+        handover: Handover,
         handshake: (Arc<Watch>, Begun),
     ) -> Result<Rc<dyn Connection>, Failed> {
-        Self::begin(connecting, early, Some(handshake)).await
+        Self::begin(connecting, handover, Some(handshake)).await
     }
 
     async fn begin(
         connecting: Connecting,
-        early: bool,
+        handover: Handover,
         handshake: Option<(Arc<Watch>, Begun)>,
     ) -> Result<Rc<dyn Connection>, Failed> {
-        let connecting = if early {
+        let connecting = if handover == Handover::Early {
             match connecting.into_0rtt() {
                 Ok((connection, accepted)) => {
                     return Ok(Rc::new(Self::new(connection, Some(accepted), handshake)));

@@ -66,7 +66,8 @@ impl Session {
             .map(|(watch, begun)| watch.complete(*begun));
         Ok(Negotiated {
             signature: signature.unwrap_or_default().signature,
-            ..negotiated(tls.session(), early)
+            early_data: Some(early),
+            ..negotiated(tls.session())
         })
     }
 
@@ -87,7 +88,7 @@ impl Session {
     }
 }
 
-fn negotiated(session: &Connection, early_data: bool) -> Negotiated {
+fn negotiated(session: &Connection) -> Negotiated {
     let kind = session.handshake_kind();
     let group = session.negotiated_key_exchange_group();
     let group = group.map(|group| hybriq::Group(group.name().into()).to_string());
@@ -104,7 +105,7 @@ fn negotiated(session: &Connection, early_data: bool) -> Negotiated {
         suite: suite.unwrap_or_default().replace("TLS13_", "TLS_"),
         signature: String::new(),
         resumed: kind.map(|kind| kind == HandshakeKind::Resumed),
-        early_data: Some(early_data),
+        early_data: None,
     }
 }
 

@@ -15,10 +15,10 @@ pub(crate) struct Machine {
     /// Memory in MiB; `None`: the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) memory_mib: Option<u64>,
-    /// What decides on the clock rate of the cores, as `performance`.
+    /// Governor of the clock rate of the cores, as `performance`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) governor: Option<String>,
-    /// What the kernel does about each flaw that the CPU has.
+    /// Mitigation by the kernel of each flaw that the CPU has.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) mitigations: BTreeMap<String, String>,
     /// Load average of the last minute before the run.

@@ -22,7 +22,7 @@ use crate::outcome::{Failed, Kind};
 /// Sessions that a server with 0-RTT keeps: each until its ticket is used.
 const SESSIONS: usize = 16_384;
 
-/// What rustls cannot do, whatever stack it is part of.
+/// Returns what rustls cannot do, whatever stack it is part of.
 pub(crate) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
     group(&cell.group)?;
     suite(&cell.suite)?;

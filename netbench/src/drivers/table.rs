@@ -13,7 +13,8 @@ const PROVIDERS: [(&str, &str); 3] = [
     ("boringssl", "boring"),
 ];
 
-/// What is built in and what that can vary, and how to get the rest.
+/// Returns a text about the stacks that are built in, what they can vary, and how to get the
+/// others.
 pub(crate) fn table() -> String {
     let mut text = String::new();
     let mut rest = String::new();
@@ -58,7 +59,7 @@ fn describe(text: &mut String, driver: &dyn Driver) {
     }
 }
 
-/// What a server can, and clients of the same stack with it.
+/// Writes what a server can do, and clients of the same stack with it.
 fn describe_tls(text: &mut String, driver: &dyn Driver, base: &Cell) {
     let can = |change: &dyn Fn(&mut Cell)| {
         let mut cell = base.clone();

@@ -1,3 +1,5 @@
+//! Handshakes: groups, certificates, resumption and refusals.
+
 use super::*;
 use crate::axes::{Certificate, Resumption};
 use crate::outcome::Kind;
@@ -23,7 +25,7 @@ fn groups() -> Vec<String> {
     all.iter().map(ToString::to_string).collect()
 }
 
-/// What is told is what was asked for, or nothing.
+/// Checks that a stack tells what was asked for, or nothing.
 async fn negotiates_as_asked(mut ends: Ends) {
     let (client, server) = ends.connect().await;
     let cell = &ends.setup.cell;
@@ -134,7 +136,7 @@ fn hides_failed_handshakes(ends: &Ends) -> bool {
     hides
 }
 
-/// How a connection failed, in the handshake or right after it.
+/// Returns how a connection failed, in the handshake or right after it.
 async fn failure(outcome: Outcome) -> Failed {
     match outcome {
         Err(failed) => failed,

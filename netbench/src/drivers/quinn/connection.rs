@@ -1,3 +1,5 @@
+//! Connections of quinn as scripts use them.
+
 use std::cell::Cell;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -22,14 +24,14 @@ use crate::outcome::{Failed, Kind};
 /// A connection, perhaps still in its handshake.
 pub(super) struct Opened {
     connection: quinn::Connection,
-    /// What there is to wait for before the handshake is complete.
+    /// Future to wait for before the handshake is complete.
     early: Mutex<Option<ZeroRttAccepted>>,
-    /// What became of 0-RTT data.
+    /// Outcome of 0-RTT data.
     early_data: Cell<Option<bool>>,
     /// A client's.
     handshake: Option<(Arc<Watch>, Begun)>,
     negotiated: Mutex<Option<Negotiated>>,
-    /// What was sent when this end closed it, and the code.
+    /// Number of datagrams that were sent when this end closed it, and the code.
     closed: Cell<Option<(u64, u64)>>,
 }
 

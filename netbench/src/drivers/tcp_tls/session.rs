@@ -15,7 +15,7 @@ use crate::drivers::rustls_watch::{Begun, Watch};
 use crate::drivers::{Negotiated, Stats, rustls_config};
 use crate::outcome::{Failed, Kind};
 
-/// What knows a client's tickets and signatures.
+/// Watch that knows a client's tickets and signatures.
 type Watched = (Arc<Watch>, Begun);
 
 /// One connection below its streams.
@@ -109,7 +109,7 @@ fn negotiated(session: &Connection) -> Negotiated {
     }
 }
 
-/// How TCP and TLS fail before the handshake is complete.
+/// Turns a failure of TCP or TLS before the handshake is complete into that of a connection.
 pub(super) fn failed_in_handshake(failed: tls::Failed) -> Failed {
     match failed {
         tls::Failed::Tcp(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe, text) => {
@@ -119,7 +119,7 @@ pub(super) fn failed_in_handshake(failed: tls::Failed) -> Failed {
     }
 }
 
-/// How they fail later.
+/// Turns a later failure into that of a connection.
 pub(super) fn failure(failed: tls::Failed) -> Failed {
     match failed {
         tls::Failed::Tls(error) => rustls_config::failed(&error),

@@ -1,3 +1,5 @@
+//! The report and its table.
+
 use super::{Download, Outcome, Report, Run, Stack, median};
 use crate::link::Summary;
 use crate::links::cases::CASES;

@@ -54,7 +54,7 @@ pub enum Problem {
     NotApplicable(&'static str),
     /// The implementation gave up.
     Failure(&'static str, Failure),
-    /// What was seen is not what was promised.
+    /// The outcome is not what was promised.
     Unexpected(String),
     /// Nothing happened for a minute.
     TimedOut,
@@ -79,7 +79,7 @@ impl From<io::Error> for Problem {
     }
 }
 
-/// What the two must have.
+/// Features that the two must have.
 #[derive(Clone, Copy, Debug)]
 enum Needs {
     Nothing,
@@ -170,7 +170,7 @@ cases! {
 }
 
 impl Case {
-    /// Whether both can be set up as it needs.
+    /// Returns true if both can be set up as it needs.
     pub fn applies(&self, pair: Pair<'_>) -> bool {
         self.obstacle(pair).is_none()
     }
@@ -205,7 +205,7 @@ impl Case {
     /// Runs it. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// What was not as promised.
+    /// A promise that was not kept.
     pub async fn run(&self, pair: Pair<'_>) -> Result<(), Problem> {
         if let Some(reason) = self.obstacle(pair) {
             return Err(Problem::NotApplicable(reason));
@@ -286,7 +286,8 @@ struct Meeting {
 }
 
 impl Meeting {
-    /// What was agreed on by the wire, once it is certain that neither end tells another story.
+    /// Returns what was agreed on the wire, once it is certain that neither end tells another
+    /// story.
     fn agreed(&self) -> Result<Handshake, Problem> {
         let client = self.client.clone().map_err(failed("client"))?;
         let server = self.server.clone().map_err(failed("server"))?;
@@ -353,7 +354,7 @@ impl Meeting {
     }
 }
 
-/// How an end tells that the key exchange was refused.
+/// Returns how an end tells that the key exchange was refused.
 #[derive(Clone, Copy)]
 enum Told {
     /// By the error for it.

@@ -5,7 +5,7 @@ use std::{fmt, future::Future, pin::Pin};
 use hybriq::{By, tls::Group};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// What an object-safe async method returns.
+/// Future that an object-safe async method returns.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// The sending half of a stream, whichever implementation it comes from.
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
@@ -14,7 +14,7 @@ pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
 
 /// A client's connection. Dropping it closes it.
 pub trait Connection: Send + Sync {
-    /// What the implementation tells of its handshake.
+    /// Returns what the implementation tells of its handshake.
     fn handshake(&self) -> Handshake;
 
     /// Opens a bidirectional stream, waiting for the server's permission where it takes any.
@@ -23,7 +23,7 @@ pub trait Connection: Send + Sync {
     /// Starts a key update.
     fn update_keys(&self) {}
 
-    /// How many key updates there were, where it can tell.
+    /// Returns the number of key updates, where it can tell.
     fn key_updates(&self) -> Option<u64> {
         None
     }
@@ -43,7 +43,7 @@ pub trait Connection: Send + Sync {
     fn close(&self);
 }
 
-/// What an implementation tells of a handshake.
+/// Facts that an implementation tells of a handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handshake {
     /// The group, where it can tell.
@@ -61,7 +61,7 @@ pub enum Failure {
     KeyExchangeRefused {
         /// Which end refused.
         by: By,
-        /// What it says.
+        /// Reason that the closing end gave.
         reason: String,
     },
     /// A transport error or a TLS alert.
@@ -70,7 +70,7 @@ pub enum Failure {
         by: By,
         /// The code of the `CONNECTION_CLOSE`.
         code: u64,
-        /// What it says.
+        /// Reason that the closing end gave.
         reason: String,
     },
     /// The configuration was not taken.

@@ -11,19 +11,19 @@ use crate::{
 
 /// A QUIC implementation: a new one is a file in [`crate::peers`] with this trait in it.
 pub trait Peer: Send + Sync {
-    /// How the table calls it.
+    /// Returns its name in the table.
     fn name(&self) -> &'static str;
 
-    /// Whether it can be set up that way.
+    /// Returns true if it can be set up that way.
     fn supports(&self, role: Role, groups: Groups) -> bool;
 
-    /// Whether its server, under [`Groups::PreferPostQuantum`], asks by HelloRetryRequest for the
-    /// post-quantum share a client supports but did not send.
+    /// Returns true if its server, under [`Groups::PreferPostQuantum`], asks by HelloRetryRequest
+    /// for the post-quantum share a client supports but did not send.
     fn retries_for_post_quantum(&self) -> bool {
         true
     }
 
-    /// Whether its server answers a ClientHello in a single datagram that it has to refuse.
+    /// Returns true if its server answers a ClientHello in a single datagram that it has to refuse.
     fn answers_at_once(&self) -> bool {
         true
     }
@@ -34,8 +34,8 @@ pub trait Peer: Send + Sync {
         HANDSHAKE_FAILURE
     }
 
-    /// Whether an end that requires post-quantum tells a refused key exchange by an error of its
-    /// own, [`Failure::KeyExchangeRefused`].
+    /// Returns true if an end that requires post-quantum tells a refused key exchange by an error
+    /// of its own, [`Failure::KeyExchangeRefused`].
     fn names_refusals(&self) -> bool {
         false
     }
@@ -89,11 +89,11 @@ pub struct Early {
     pub connection: Box<dyn Connection>,
     /// Whether the client was told that the server took its early data.
     pub accepted: bool,
-    /// What came back of the early data.
+    /// Echo of the early data.
     pub echo: Result<Receipt, Failure>,
 }
 
-/// What not every implementation has, or lets be used.
+/// A feature that not every implementation has, or lets be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
     /// A client's ticket takes the place of the server's certificate.
@@ -123,14 +123,14 @@ pub enum Role {
     Server,
 }
 
-/// What both ends of a test are set up with.
+/// Settings of both ends of a test.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Presented by the server, trusted by the client.
     pub certificate: Certificate,
     /// The key exchange this end wants.
     pub groups: Groups,
-    /// How much it lets come in unread.
+    /// Bytes that it lets come in unread.
     pub windows: Windows,
     /// Whether it sends early data, or takes it.
     pub early_data: EarlyData,
@@ -160,10 +160,10 @@ pub enum Validation {
     ByRetry,
 }
 
-/// How much an end lets come in unread.
+/// Bytes that an end lets come in unread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Windows {
-    /// What the implementation thinks right.
+    /// The implementation's default.
     Default,
     /// [`NARROW_STREAM`] per stream and [`NARROW_CONNECTION`] on all together, where they can be
     /// set.
@@ -216,17 +216,17 @@ impl Server {
         }
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it does after the handshakes.
+    /// Returns what it does after the handshakes.
     pub fn activity(&self) -> &Activity {
         &self.activity
     }
 
-    /// How the next handshake ended here.
+    /// Waits for the next handshake to end here.
     ///
     /// # Errors
     /// The handshake's failure, or that the server is gone.

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::compare::Compare;
 use crate::csv::Csv;
-use crate::link::{Link, UNITS};
+use crate::link::{LinkArgs, UNITS};
 use crate::page::Report;
 use crate::run::Run;
 use crate::scenario::listing;
@@ -30,7 +30,7 @@ pub(crate) enum Command {
     Scenarios(listing::Args),
     /// Relays UDP as a network link would: delay, rate, queue, loss, reordering, rebinding.
     #[command(after_help = UNITS)]
-    Link(Box<Link>),
+    Link(Box<LinkArgs>),
     /// Lists the QUIC stacks that are built in, and how to get the others.
     Drivers,
     Report(Report),
@@ -58,7 +58,7 @@ pub(crate) enum Command {
     LinkClient,
 }
 
-/// What clap says over several lines, without what it says about usage.
+/// Joins the lines of a message of clap, without those about usage.
 pub(crate) fn one_line(text: &str) -> String {
     let lines = text
         .lines()

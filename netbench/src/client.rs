@@ -30,7 +30,7 @@ pub(crate) struct ClientArgs {
 }
 
 impl ClientArgs {
-    /// What `netbench run` would do.
+    /// Returns the request that `netbench run` would run.
     pub(crate) fn request(self) -> Result<Box<Request>, ClientError> {
         let command = Run::augment_subcommands(clap::Command::new("netbench client"));
         let words = ["netbench client".into(), self.scenario];

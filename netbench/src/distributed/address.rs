@@ -13,7 +13,7 @@ use crate::Failure;
 /// The control port where none is given; the seed's servers have the same.
 pub(crate) const PORT: u16 = 4433;
 
-/// How long one address may take to answer.
+/// Longest time that one address may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A host and a port, not yet looked up: `localhost:4433`, `192.0.2.1`, `[2001:db8::1]:4433`.
@@ -110,7 +110,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// Who can reach an address.
+/// Hosts that can reach an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     ThisHost,

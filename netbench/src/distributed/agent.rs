@@ -18,7 +18,7 @@ const STRANGERS: usize = 64;
 /// Refusals are told so often at most: who knocks on the port does not fill the disk.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
 
-/// What all connections of an agent share.
+/// State that all connections of an agent share.
 pub(super) struct Agent {
     pub(super) options: Rc<Options>,
     pub(super) strangers: Count,
@@ -30,7 +30,7 @@ pub(super) struct Agent {
     connections: Cell<u64>,
 }
 
-/// How many there are of something, of at most so many.
+/// Counter of something of which there may be only so many.
 pub(super) struct Count {
     now: Rc<Cell<usize>>,
     most: usize,

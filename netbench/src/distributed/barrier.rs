@@ -23,7 +23,7 @@ enum Stage {
 pub(super) struct Barrier {
     size: u32,
     stage: Stage,
-    /// What each client said in this stage: its connections so far.
+    /// Connections so far of each client that spoke in this stage.
     said: BTreeMap<u32, Option<u64>>,
     /// Connections of clients that left after they had said so.
     left_connections: u64,
@@ -41,7 +41,7 @@ impl Barrier {
         }
     }
 
-    /// Whether all clients are here.
+    /// Returns true if all clients are here.
     pub(super) fn join(&mut self, client: u32) -> Result<bool, String> {
         if self.stage != Stage::Gathering {
             return Err("the fleet has begun without this client".to_owned());
@@ -59,7 +59,7 @@ impl Barrier {
         Ok(full)
     }
 
-    /// What the server is told now, if this was the last client to say so.
+    /// Returns what the server is told now, if this was the last client to say so.
     pub(super) fn say(&mut self, client: u32, said: &ToServer) -> Result<Option<ToServer>, String> {
         let connections = match (self.stage, said) {
             (Stage::WarmUp, ToServer::Measure { after })
@@ -73,7 +73,7 @@ impl Barrier {
         Ok(self.advance())
     }
 
-    /// What the server is told now, if all others have been waiting for this client.
+    /// Returns what the server is told now, if all others have been waiting for this client.
     pub(super) fn leave(&mut self, client: u32) -> Option<ToServer> {
         let said = self.said.remove(&client)?;
         if matches!(self.stage, Stage::Gathering | Stage::Over) {

@@ -14,7 +14,7 @@ use crate::Failure;
 use crate::engine::{FromServer, ToServer};
 use crate::process::Process;
 
-/// What a group is told by its members.
+/// News that members tell their group.
 pub(super) enum Event {
     Join(Box<Joining>),
     Say(Member, ToServer),
@@ -53,10 +53,10 @@ pub(super) async fn conduct(options: Rc<Options>, mut events: UnboundedReceiver<
 
 struct Group {
     barrier: Barrier,
-    /// What they want, which is the same but for the certificates. Those of the first number are
-    /// taken, so that all servers of a fleet have the same.
+    /// Orders of the members, which are the same but for the certificates. Those of the first
+    /// number are taken, so that all servers of a fleet have the same.
     orders: BTreeMap<u32, Order>,
-    /// Where they came to.
+    /// Address of this host that they came to.
     host: Option<IpAddr>,
     replies: BTreeMap<u32, (Member, UnboundedSender<String>)>,
 }

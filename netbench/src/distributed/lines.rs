@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// How long a peer may take to accept a line.
+/// Longest time that a peer may take to accept a line.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Reads lines of limited length.

@@ -20,13 +20,13 @@ use super::protocol::{Accepted, Hello, MAX_GREETING, MAX_LINE, Order, Welcome};
 use super::token::challenge;
 use crate::engine::ToServer;
 
-/// How long a controller may take to say who it is and what it wants.
+/// Longest time that a controller may take to say who it is and what it wants.
 const GREETING: Duration = Duration::from_secs(10);
 
-/// How long one that was refused may take to hang up.
+/// Longest time that a refused client may take to hang up.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How often each end says that it is there.
+/// Interval at which each end says that it is there.
 pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
 struct Control {
@@ -217,7 +217,7 @@ fn parse<T: DeserializeOwned>(line: &str) -> Result<T, String> {
     })
 }
 
-/// Whether this is the agent the controller is looking for.
+/// Returns true if this is the agent the controller is looking for.
 fn check(agent: &Agent, hello: &Hello) -> Result<(), String> {
     let options = &agent.options;
     if let Some(id) = &options.scenario_id

@@ -35,13 +35,13 @@ pub(super) struct Hello {
     pub(super) protocol: u32,
     #[serde(default)]
     pub(super) proof: Option<String>,
-    /// Of the scenario as it was written, before the values of a cell were put in.
+    /// Id of the scenario as it was written, before the values of a cell were put in.
     #[serde(default)]
     pub(super) scenario_id: String,
     /// Which of the scenario's servers the agent is to this controller.
     #[serde(default)]
     pub(super) server: usize,
-    /// How many clients share the server process, and which of them this is.
+    /// Number of clients that share the server process, and which of them this is.
     #[serde(default)]
     pub(super) fleet: Fleet,
     /// Counts the server processes that the controller has asked this agent for: the clients of a
@@ -54,11 +54,11 @@ pub(super) struct Hello {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Accepted;
 
-/// What server process the controller wants.
+/// Server process that the controller wants.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) spec: ServerSpec,
-    /// What the clients need: those of a fleet all take the first one's.
+    /// Certificates that the clients need: those of a fleet all take the first one's.
     pub(super) certificates: Certificates,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Listening {
     /// As the agent sees it. The controller takes the port, and the host it has reached the agent
     /// at: there may be address translation between them.
     pub(super) address: SocketAddr,
-    /// What the clients need; the first client of a fleet has brought them.
+    /// Certificates that the clients need; the first client of a fleet has brought them.
     pub(super) certificates: Certificates,
     pub(super) machine: Machine,
 }

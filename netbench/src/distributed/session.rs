@@ -23,13 +23,13 @@ use crate::fleet::Fleet;
 use crate::machine::Machine;
 use crate::process::Process;
 
-/// How long an agent may take to answer a greeting.
+/// Longest time that an agent may take to answer a greeting.
 const GREETING: Duration = Duration::from_secs(10);
 
-/// How long a server process may take to listen.
+/// Longest time that a server process may take to listen.
 const START: Duration = Duration::from_secs(30);
 
-/// How long an agent may be silent.
+/// Longest silence of an agent.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// The servers of a run, on other hosts.
@@ -39,10 +39,10 @@ pub(crate) struct Remote {
     pub(crate) agents: Vec<Target>,
     pub(crate) token: Option<Token>,
     pub(crate) fleet: Fleet,
-    /// How long the first client of a fleet waits for the last.
+    /// Longest time that the first client of a fleet waits for the last.
     pub(crate) wait: Duration,
     pub(crate) scenario_id: String,
-    /// How many server processes each agent was asked for.
+    /// Number of server processes that each agent was asked for.
     pub(crate) rounds: RefCell<Vec<u64>>,
     /// Whether one of them could not be reached: nothing more can be measured.
     pub(crate) is_lost: Cell<bool>,
@@ -103,7 +103,7 @@ impl Remote {
         })
     }
 
-    /// How much longer than one client a fleet may take to come, to begin and to end.
+    /// Time that a fleet may take beyond that of one client to come, to begin and to end.
     pub(crate) fn patience(&self) -> Duration {
         if self.fleet.size > 1 {
             self.wait
@@ -268,7 +268,7 @@ mod tests {
         (Control { from, to }, theirs.unwrap().0)
     }
 
-    /// What the run hears once the relay is over.
+    /// News for the run once the relay is over.
     async fn last_line(control: Control) -> String {
         let (ours, theirs) = duplex(1024);
         let (from, to) = split(ours);

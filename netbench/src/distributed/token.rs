@@ -10,7 +10,7 @@ use aws_lc_rs::{hmac, rand};
 
 use crate::Failure;
 
-/// What the HMAC is over, before the challenge: nobody uses the answer for anything else.
+/// Prefix of the challenge under the HMAC: nobody uses the answer for anything else.
 const PURPOSE: &[u8] = b"netbench control port";
 
 /// A shared secret.
@@ -23,7 +23,7 @@ impl Token {
         hex(hmac::sign(&self.key(), &message(challenge)).as_ref())
     }
 
-    /// Whether it is the answer to the challenge. Takes the same time whatever the answer.
+    /// Returns true if it is the answer to the challenge. Takes the same time whatever the answer.
     pub(super) fn is_proven(&self, challenge: &str, proof: &str) -> bool {
         let proof = from_hex(proof).unwrap_or_default();
         hmac::verify(&self.key(), &message(challenge), &proof).is_ok()

@@ -24,7 +24,7 @@ use hybriq::{Backend, Group};
 /// Sessions that a server with 0-RTT keeps: each until its ticket is used.
 const SESSIONS: usize = 16_384;
 
-/// What rustls cannot do, whatever stack it is part of.
+/// Returns what rustls cannot do, whatever stack it is part of.
 pub(crate) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
     group(cell.group)?;
     let uses_up_tickets = role == Role::Client

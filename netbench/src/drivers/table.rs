@@ -9,7 +9,8 @@ use super::{Driver, Role};
 use crate::axes::{Cell, Certificate, Resumption, Stack};
 use crate::crates::version;
 
-/// What is built in and what that can vary, and how to get the rest.
+/// Returns a text about the stacks that are built in, what they can vary, and how to get the
+/// others.
 pub(crate) fn table() -> String {
     let mut text = String::new();
     let mut rest = String::new();
@@ -58,7 +59,7 @@ fn describe(text: &mut String, stack: Stack, driver: &dyn Driver) {
     }
 }
 
-/// What a server can, and clients of the same stack with it.
+/// Writes what a server can do, and clients of the same stack with it.
 fn describe_tls(text: &mut String, driver: &dyn Driver, base: &Cell) {
     let can = |change: &dyn Fn(&mut Cell)| {
         let mut cell = base.clone();
@@ -82,13 +83,11 @@ fn describe_tls(text: &mut String, driver: &dyn Driver, base: &Cell) {
     let _ = writeln!(text, "    client auth   {auth}");
 }
 
-/// Those of a list that can be had: all, all but a few, or by name.
+/// Names the items of a list that can be had: all, all but a few, or one by one.
 fn share<T: ToString>(list: &[T], can: impl Fn(&T) -> bool) -> String {
-    let names = |wanted: bool| {
-        let names = list.iter().filter(|item| can(item) == wanted);
-        names.map(T::to_string).collect::<Vec<_>>()
-    };
-    let (had, lacked) = (names(true), names(false));
+    let (had, lacked): (Vec<_>, Vec<_>) = list.iter().partition(|item| can(item));
+    let [had, lacked] =
+        [had, lacked].map(|items| items.into_iter().map(T::to_string).collect::<Vec<_>>());
     match lacked.len() {
         0 => format!("all {}", list.len()),
         lacks if lacks <= 2 && list.len() > 3 => format!("all but {}", lacked.join(", ")),

@@ -1,3 +1,5 @@
+//! Every driver against the contract, and what is particular to some.
+
 use std::future::poll_fn;
 use std::rc::Rc;
 
@@ -43,7 +45,7 @@ fn setup(cell: &Cell) -> Setup {
     }
 }
 
-/// Whether both ends say they can; if not, why.
+/// Returns true if both ends say they can; if not, why.
 fn check(cell: &Cell) -> Result<(), String> {
     let server = driver(cell.driver).unwrap().check(Role::Server, cell);
     let client = driver(cell.client).unwrap().check(Role::Client, cell);

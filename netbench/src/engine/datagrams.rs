@@ -17,7 +17,7 @@ use super::turns::Turns;
 use crate::outcome::{Failed, Kind};
 use crate::scenario;
 
-/// How long after it was sent a datagram that is not back counts as lost.
+/// Time after which a datagram that is not back counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(2);
 
 impl Session<'_> {

@@ -36,7 +36,7 @@ impl Flight {
         self.first + self.sent.len() as u64
     }
 
-    /// What was sent under that number, of which `width` bytes are known.
+    /// Takes what was sent under that number, of which `width` bytes are known.
     pub(super) fn take(&mut self, number: u64, width: usize) -> Option<Sent> {
         let mask = mask(width) >> 1;
         let index = number.wrapping_sub(self.first) & mask;

@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Longest time that a connection may take to tell the peer that it is closed.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// What connections of one operation have in common.
+/// Facts that connections of one operation have in common.
 pub(super) struct Making<'a> {
     pub(super) client: &'a Client,
     pub(super) phase: &'a Phase,
@@ -78,7 +78,7 @@ impl<'a> Making<'a> {
         &self.name
     }
 
-    /// What the scripts of a connection share.
+    /// Makes the state that the scripts of a connection share.
     pub(super) fn session(&self, attempt: &Rc<Attempt<'a>>, live: &Live<'_>) -> Session<'a> {
         let connection = Rc::clone(&live.connection);
         let session = Session::new(

@@ -17,7 +17,7 @@ use crate::Failure;
 use crate::drivers;
 use crate::results::Repetition;
 
-/// How often progress is told.
+/// Interval at which progress is told.
 const PROGRESS: Duration = Duration::from_millis(100);
 
 /// The shortest interval of samples.
@@ -34,7 +34,7 @@ pub(crate) async fn run(
     Client::new(spec, &*driver)?.obey(orders, tell).await
 }
 
-/// Who gives orders.
+/// Source of the orders.
 type Orders = UnboundedReceiver<ToClient>;
 
 impl Client {

@@ -19,9 +19,9 @@ use crate::outcome::Failed;
 /// One side of a connection.
 pub(super) struct Session<'a> {
     pub(super) connection: Rc<dyn Connection>,
-    /// What this side does on streams that the peer opens.
+    /// Scripts of this side on streams that the peer opens.
     pub(super) own: &'a Scripts,
-    /// What the peer does on streams that this side opens.
+    /// Scripts of the peer on streams that this side opens.
     pub(super) peer: &'a Scripts,
     pub(super) observer: Rc<dyn Observer + 'a>,
     pub(super) checkpoints: Checkpoints,

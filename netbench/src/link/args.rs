@@ -11,7 +11,7 @@ use crate::units::{Blackout, Burst, Queue, Rate, Reorder, Share, time};
 
 /// Flags of `netbench link`; their help ends with [`UNITS`].
 #[derive(Args)]
-pub(crate) struct Link {
+pub(crate) struct LinkArgs {
     /// Where clients send to; port 0 takes a free one, which is printed.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
@@ -64,7 +64,7 @@ Example, 20 Mbit/s and 100 ms there and back, a shallow buffer, 1% lost on the w
   netbench link --listen 127.0.0.1:4433 --to 192.0.2.7:4433 --rate 20mbit --delay 50ms
                 --queue 0.25bdp --down loss=1%";
 
-/// What a direction is like; what is not given is not done.
+/// Conditions of one direction; a condition that is not given does not apply.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Conditions {
     /// One way.
@@ -149,7 +149,7 @@ fn interval(text: &str) -> Result<Duration, String> {
     })
 }
 
-impl Link {
+impl LinkArgs {
     /// Both directions, up first.
     pub(crate) fn settings(&self) -> Result<[Settings; 2], Failure> {
         let [up, down] = [&self.up, &self.down].map(|own| {
@@ -210,13 +210,13 @@ mod tests {
     use clap::Parser;
     use hybriq_sim::link::{Line, Settings};
 
-    use super::Link;
+    use super::LinkArgs;
 
     #[derive(Parser)]
     #[command(no_binary_name = true)]
     struct Flags {
         #[command(flatten)]
-        link: Link,
+        link: LinkArgs,
     }
 
     fn settings(args: &[&str]) -> Result<[Settings; 2], String> {

@@ -16,19 +16,19 @@ use super::tally::Summary;
 use super::train::{Destination, Train};
 use crate::os;
 
-/// How long a request to stop may go unnoticed.
+/// Longest time for which a request to stop may go unnoticed.
 const ATTENTION: Duration = Duration::from_millis(50);
 
 /// Batches read from one socket before anything that is due may leave.
 const BATCHES: usize = 4;
 
-/// How often sockets are looked at that still have something when the relay stops.
+/// Most rounds in which sockets are read that still have something when the relay stops.
 const LAST_ROUNDS: usize = 100;
 
-/// What may be held: a second of 4 Gbit/s.
+/// Most bytes that are held: a second of 4 Gbit/s.
 const MOST_HELD: usize = 512 << 20;
 
-/// What a relay is told.
+/// Settings of a relay.
 pub(crate) struct Plan {
     pub(crate) listen: SocketAddr,
     pub(crate) to: SocketAddr,

@@ -101,7 +101,7 @@ impl Socket {
     }
 }
 
-/// Where batches are received; allocated once. The default has no room.
+/// Memory into which batches are received; allocated once. The default has no room.
 #[derive(Default)]
 pub(crate) struct Buffers {
     memory: Vec<u8>,
@@ -117,7 +117,7 @@ impl Buffers {
     }
 }
 
-/// What one call received.
+/// Messages that one call received.
 pub(crate) struct Batch<'a> {
     buffers: &'a Buffers,
     count: usize,
@@ -128,14 +128,14 @@ pub(crate) struct Message<'a> {
     pub(crate) from: SocketAddr,
     pub(crate) to: Option<IpAddr>,
     pub(crate) ecn: Option<EcnCodepoint>,
-    /// How long ago they came.
+    /// Time since they came.
     pub(crate) age: Duration,
     bytes: &'a [u8],
     stride: usize,
 }
 
 impl Batch<'_> {
-    /// Whether there may be more.
+    /// Returns true if there may be more.
     pub(crate) fn is_full(&self) -> bool {
         self.count == BATCH_SIZE
     }

@@ -31,16 +31,17 @@ use cases::Case;
 use child::{ClientReport, ClientSpec, Finish, ServerReport, ServerSpec};
 use report::{Download, Outcome, Report, Run, Stack};
 
-/// What may be unread or unacknowledged with any stack: five times what the longest link holds.
+/// Most bytes that may be unread or unacknowledged with any stack: five times what the longest link
+/// holds.
 const WINDOW: u32 = 32 << 20;
 
 const SOCKET_BUFFER: u32 = 4 << 20;
 
-/// What the other stacks find by path MTU discovery on these links, told to ours: a window counted
-/// in datagrams grows with them.
+/// Datagram size that the other stacks find by path MTU discovery on these links, told to ours: a
+/// window counted in datagrams grows with them.
 const DATAGRAM: u16 = 1452;
 
-/// How much longer than it should a download may take before it is given up.
+/// Factor by which a download may take longer than it should before it is given up.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// Downloads over emulated links (`netbench link`), and compares stacks.

@@ -1,3 +1,5 @@
+//! Values with units, read and shown.
+
 use std::time::Duration;
 
 use super::{Blackout, Burst, Queue, Rate, Reorder, Share, size, time};

@@ -68,7 +68,7 @@ pub use trace::{Record, Stage, Trace};
 pub use whole_link::Link;
 pub use world::{SERVER_ADDRESS, World};
 
-/// That many milliseconds.
+/// Returns a duration of that many milliseconds.
 pub const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }

@@ -1,3 +1,5 @@
+//! Handshakes: groups, certificates, resumption and refusals.
+
 use super::*;
 use hybriq::tls::Suite;
 
@@ -14,7 +16,7 @@ const CERTIFICATES: [Certificate; 7] = [
     Certificate::MlDsa87,
 ];
 
-/// What is told is what was asked for, or nothing.
+/// Checks that a stack tells what was asked for, or nothing.
 async fn negotiates_as_asked(mut ends: Ends) {
     let (client, server) = ends.connect().await;
     let cell = &ends.setup.cell;
@@ -125,7 +127,7 @@ fn hides_failed_handshakes(ends: &Ends) -> bool {
     hides
 }
 
-/// How a connection failed, in the handshake or right after it.
+/// Returns how a connection failed, in the handshake or right after it.
 async fn failure(outcome: Outcome) -> Failed {
     match outcome {
         Err(failed) => failed,

@@ -122,7 +122,7 @@ impl Ends {
         client.client(setup, listener.address()).unwrap()
     }
 
-    /// What both ends come to.
+    /// Outcomes of both ends.
     async fn try_connect(&mut self) -> (Outcome, Outcome) {
         let address = self.listener.address();
         let connect = self.connector.connect(address, certificates::SERVER_NAME);

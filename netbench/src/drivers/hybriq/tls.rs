@@ -7,7 +7,7 @@ use super::super::{ALPN, Role, Setup, first_share};
 use crate::Failure;
 use crate::axes::{Cell, Certificate, Resumption};
 
-/// Whether hybriq can play that role.
+/// Returns true if hybriq can play that role.
 pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
     match (role, cell.provider) {
         (Role::Client, _) if cell.hello_retry && cell.resumption != Resumption::Full => Err(
@@ -21,7 +21,7 @@ pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
     }
 }
 
-/// What s2n-tls cannot do over QUIC.
+/// Returns what s2n-tls cannot do over QUIC.
 fn check_s2n(cell: &Cell) -> Result<(), Failure> {
     let policy = s2n_policy(cell.group)?;
     let ml_dsa = [

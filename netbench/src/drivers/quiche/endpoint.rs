@@ -166,7 +166,8 @@ impl Endpoint {
         }
     }
 
-    /// What a client's first datagram begins. Its others carry the same id that it chose.
+    /// Begins a connection for a client's first datagram. Its others carry the same id that it
+    /// chose.
     fn begin(
         self: &Rc<Self>,
         header: &quiche::Header<'_>,

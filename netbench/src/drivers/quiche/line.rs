@@ -135,7 +135,7 @@ impl Line {
         self.touch();
     }
 
-    /// How it ended, once it has.
+    /// Returns how it ended, once it has.
     pub(super) fn ended(&self) -> Option<Result<(), Failed>> {
         let quic = self.quic.borrow();
         if !quic.is_draining() && !quic.is_closed() {

@@ -21,7 +21,7 @@ const GROUPS: [(Group, &str); 4] = [
     (Group::SECP384R1, "P-384"),
 ];
 
-/// What clients accept a server's proof with.
+/// Signature algorithms that clients accept from a server.
 const SIGNATURES: [SslSignatureAlgorithm; 4] = [
     SslSignatureAlgorithm::ECDSA_SECP256R1_SHA256,
     SslSignatureAlgorithm::ECDSA_SECP384R1_SHA384,
@@ -29,7 +29,7 @@ const SIGNATURES: [SslSignatureAlgorithm; 4] = [
     SslSignatureAlgorithm::RSA_PSS_RSAE_SHA256,
 ];
 
-/// Whether quiche can play that role.
+/// Returns true if quiche can play that role.
 pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
     curve(cell.group)?;
     if matches!(

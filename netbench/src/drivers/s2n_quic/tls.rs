@@ -1,3 +1,5 @@
+//! TLS for s2n-quic.
+
 use hybriq::{Backend, Group};
 use s2n_quic::provider::tls::s2n_tls::Server;
 use s2n_tls::security::Policy;
@@ -6,7 +8,7 @@ use super::super::{ALPN, Role, Setup, rustls_config};
 use crate::Failure;
 use crate::axes::{Cell, Certificate, Resumption};
 
-/// Whether s2n-quic can play that role.
+/// Returns true if s2n-quic can play that role.
 pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
     if cell.resumption != Resumption::Full {
         return Err("s2n-quic resumes no sessions; use resumption full".into());

@@ -25,7 +25,7 @@ pub(super) struct Pump {
     state: Rc<State>,
     /// Streams of which it is not known what they are.
     new: Vec<New>,
-    /// What tells the peer a code.
+    /// Stream that tells the peer a code.
     goodbye: Option<Stream>,
     /// The code that the peer told.
     told: Option<u64>,

@@ -36,15 +36,15 @@ pub(super) const CLOSE: u8 = 2;
 pub(super) struct State {
     pub(super) bidi: RefCell<VecDeque<Both>>,
     pub(super) uni: RefCell<VecDeque<Box<dyn Reader>>>,
-    /// Who waits for a new stream.
+    /// Tasks that wait for a new stream.
     pub(super) wanted: RefCell<VecDeque<oneshot::Sender<Stream>>>,
     /// Halves of streams that were given up, of which the peer has to be told.
     pub(super) abandoned: RefCell<Vec<Abandoned>>,
     /// The code this end closes it with.
     pub(super) close: Cell<Option<u64>>,
-    /// How it ended.
+    /// Outcome of the connection, once it has ended.
     pub(super) ended: RefCell<Option<Result<(), Failed>>>,
-    /// Who waits for the pump.
+    /// Tasks that wait for the pump.
     pub(super) users: Arc<Wakers>,
     /// The pump.
     pub(super) pump: Arc<Wakers>,

@@ -1,3 +1,5 @@
+//! The report and its table.
+
 use super::{Download, Outcome, Report, Run, Stack, median};
 use crate::axes::{self, Named as _};
 use crate::link::Summary;

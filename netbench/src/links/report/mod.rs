@@ -19,7 +19,8 @@ pub(crate) struct Report {
     pub(crate) build: &'static str,
     pub(crate) machine: Machine,
     pub(crate) seconds: f64,
-    /// Of every stack: receive windows of stream and connection, and what may be unacknowledged.
+    /// Receive windows of stream and connection of every stack, and most bytes that may be
+    /// unacknowledged.
     pub(crate) window_bytes: u32,
     pub(crate) stacks: Vec<Stack>,
     pub(crate) cases: Vec<Case>,
@@ -35,7 +36,7 @@ pub(crate) struct Stack {
     #[serde(with = "crate::axes::named")]
     pub(crate) driver: axes::Stack,
     pub(crate) version: &'static str,
-    /// What is asked for, of ours alone.
+    /// Size that is asked for, of ours alone.
     pub(crate) chosen: Option<String>,
     pub(crate) congestion: String,
 }
@@ -251,7 +252,7 @@ impl Report {
 }
 
 impl Row {
-    /// What the figures must not be read without.
+    /// Notes without which the figures must not be read.
     fn remarks(&self) -> String {
         let failed = match self.failures {
             0 => String::new(),

@@ -54,7 +54,7 @@ pub enum Problem {
     NotApplicable(&'static str),
     /// The implementation gave up.
     Failure(&'static str, Failure),
-    /// What was seen is not what was promised.
+    /// The outcome is not what was promised.
     Unexpected(String),
     /// Nothing happened for a minute.
     TimedOut,
@@ -79,7 +79,7 @@ impl From<io::Error> for Problem {
     }
 }
 
-/// What the two must have.
+/// Features that the two must have.
 #[derive(Clone, Copy, Debug)]
 enum Needs {
     Nothing,
@@ -170,7 +170,7 @@ cases! {
 }
 
 impl Case {
-    /// Whether both can be set up as it needs.
+    /// Returns true if both can be set up as it needs.
     pub fn applies(&self, pair: Pair<'_>) -> bool {
         self.obstacle(pair).is_none()
     }
@@ -205,7 +205,7 @@ impl Case {
     /// Runs it. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// What was not as promised.
+    /// A promise that was not kept.
     pub async fn run(&self, pair: Pair<'_>) -> Result<(), Problem> {
         if let Some(reason) = self.obstacle(pair) {
             return Err(Problem::NotApplicable(reason));
@@ -286,7 +286,8 @@ struct Meeting {
 }
 
 impl Meeting {
-    /// What was agreed on by the wire, once it is certain that neither end tells another story.
+    /// Returns what was agreed on the wire, once it is certain that neither end tells another
+    /// story.
     fn agreed(&self) -> Result<Handshake, Problem> {
         let client = self.client.clone().map_err(failed("client"))?;
         let server = self.server.clone().map_err(failed("server"))?;
@@ -315,18 +316,28 @@ impl Meeting {
         Ok(wire)
     }
 
-    fn expect(&self, group: Group, hello_retry: bool) -> Result<(), Problem> {
+    /// Checks that the handshake agreed on this group with the first ClientHello.
+    fn expect(&self, group: Group) -> Result<(), Problem> {
+        self.expect_hellos(group, 1)
+    }
+
+    /// Checks that the handshake agreed on this group after a HelloRetryRequest.
+    fn expect_after_retry(&self, group: Group) -> Result<(), Problem> {
+        self.expect_hellos(group, 2)
+    }
+
+    fn expect_hellos(&self, group: Group, expected_hellos: usize) -> Result<(), Problem> {
         let agreed = self.agreed()?;
         let expected = Handshake {
             group: Some(group),
-            hello_retry: Some(hello_retry),
+            hello_retry: Some(expected_hellos > 1),
             ..agreed
         };
         ensure(agreed == expected, || {
             format!("agreed on {agreed:?}, expected {expected:?}")
         })?;
         let hellos = self.wire.client_hellos.len();
-        ensure(hellos == 1 + usize::from(hello_retry), || {
+        ensure(hellos == expected_hellos, || {
             format!("{hellos} ClientHellos")
         })
     }
@@ -343,7 +354,7 @@ impl Meeting {
     }
 }
 
-/// How an end tells that the key exchange was refused.
+/// Returns how an end tells that the key exchange was refused.
 #[derive(Clone, Copy)]
 enum Told {
     /// By the error for it.
@@ -385,7 +396,7 @@ fn expect_refused(
 }
 
 async fn agrees_on_x25519mlkem768(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
-    case.meet(pair).await?.expect(Group::X25519MLKEM768, false)
+    case.meet(pair).await?.expect(Group::X25519MLKEM768)
 }
 
 async fn carries_32_mib_each_way(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
@@ -439,7 +450,7 @@ async fn all(mut streams: JoinSet<Result<(), Problem>>) -> Result<(), Problem> {
 }
 
 async fn retries_for_secp384r1(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
-    case.meet(pair).await?.expect(Group::SECP384R1, true)
+    case.meet(pair).await?.expect_after_retry(Group::SECP384R1)
 }
 
 async fn retries_for_ml_kem(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
@@ -449,7 +460,7 @@ async fn retries_for_ml_kem(pair: Pair<'_>, case: &Case) -> Result<(), Problem> 
         first.is_some_and(|hello| hello.shares == [Group::X25519]),
         || format!("the first ClientHello was to share X25519 alone: {first:?}"),
     )?;
-    meeting.expect(Group::X25519MLKEM768, true)
+    meeting.expect_after_retry(Group::X25519MLKEM768)
 }
 
 async fn agrees_on_a_classical_group(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {

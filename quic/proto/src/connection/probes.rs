@@ -9,7 +9,7 @@ use crate::{
     limits,
     packet::{Cid, Header, Kind, PacketBuilder, Space},
     path::Expanded,
-    space::SentPacket,
+    recovery::SentPacket,
     udp::Transmit,
 };
 

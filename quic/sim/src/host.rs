@@ -10,10 +10,8 @@ use hybriq_tls::Side;
 
 use super::{App, Datagram, Echo, Progress, SeededRandom};
 use hybriq_proto::{
-    agreement::Handshake,
-    config::{AddressValidation, TokenKeys},
-    error::ConnectionError,
-    stats::ConnectionStats,
+    agreement::Handshake, config::AddressValidation, error::ConnectionError,
+    stats::ConnectionStats, token::Keys,
 };
 use hybriq_proto::{
     connection::{Connection, Event, PathChange},
@@ -242,7 +240,7 @@ impl Host {
     }
 
     /// Has clients prove their addresses.
-    pub fn validate_addresses(&mut self, keys: TokenKeys, policy: AddressValidation) {
+    pub fn validate_addresses(&mut self, keys: impl Keys + 'static, policy: AddressValidation) {
         self.endpoint.set_address_validation(keys, policy);
     }
 

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use super::{Connection, Event, PathChange};
 use crate::{
-    cids, congestion,
+    cids,
+    config::PeerMigration,
+    congestion,
     error::{ConnectionError, MigrateError},
     frame::{PathChallenge, PathResponse},
     packet::{Cid, Space},
@@ -96,7 +98,7 @@ impl Connection {
     pub(super) fn moves(&self) -> Moves {
         if !self.state.is_confirmed() {
             Moves::Nowhere
-        } else if self.config.migration {
+        } else if self.config.migration.of_peer == PeerMigration::Allowed {
             Moves::Anywhere
         } else {
             Moves::ToAnotherPort
@@ -105,7 +107,7 @@ impl Connection {
 
     /// Returns the paths, and the facts that their changes depend on.
     pub(super) fn paths_with_facts(&mut self, now: Instant) -> (&mut Paths<PathState>, Facts<'_>) {
-        let waits = Waits::new(self.pto(Space::Data), self.config.initial_rtt);
+        let waits = Waits::new(self.pto(Space::Data), self.config.flight.initial_rtt);
         let facts = Facts {
             now,
             waits,
@@ -202,8 +204,8 @@ impl Connection {
 
     fn unknown_path(&mut self, now: Instant) -> PathState {
         let datagram_size = self.paths.active().datagram_size();
-        let initial_rtt = self.config.initial_rtt;
-        let controller = self.config.congestion.start(&congestion::Start {
+        let initial_rtt = self.config.flight.initial_rtt;
+        let controller = self.config.flight.congestion.start(&congestion::Start {
             now,
             datagram_size,
             initial_rtt,
@@ -215,8 +217,8 @@ impl Connection {
             datagram_size,
             controller,
             skip_seed: None,
-            ecn: self.config.ecn,
-            pacing: self.config.pacing,
+            ecn: self.config.flight.ecn,
+            pacing: self.config.flight.pacing,
         };
         PathState::new(now, config)
     }
@@ -232,8 +234,8 @@ impl Connection {
         let params = self.peer_params.as_ref();
         let peer = params.map_or(u64::MAX, |params| params.max_udp_payload_size);
         MtuRange {
-            size: self.config.datagram_size,
-            most: self.config.max_datagram_size,
+            size: self.config.mtu.datagram_size,
+            most: self.config.mtu.max_datagram_size,
             peer: u16::try_from(peer).unwrap_or(u16::MAX),
         }
     }

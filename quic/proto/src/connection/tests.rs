@@ -36,8 +36,8 @@ use crate::{
     endpoint::{Arrival, Endpoint, Routed, Setup, Slot, Transmit},
     error::{By, ConnectionError},
     limits,
-    random::SystemRandom,
     streams::{Direction, ReadError, StreamEvent},
+    testing::SystemRandom,
 };
 
 fn client_address() -> SocketAddr {

@@ -2,16 +2,17 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use super::{load::Load, replay::Spent};
 use crate::{
-    config::{AddressValidation, TokenKeys},
+    config::AddressValidation,
     limits,
     packet::Cid,
     random::Random,
-    token::{Binding, Kind, Opened, SEED_LEN, Token},
+    token::{Binding, Keys, Kind, Opened, Ring, SEED_LEN, Token},
 };
 
 /// What a client proved before its handshake.
@@ -45,7 +46,7 @@ pub(super) struct Initial<'a> {
 /// Decides on first Initials.
 #[derive(Debug)]
 pub(super) struct Admission {
-    keys: Option<TokenKeys>,
+    keys: Option<Box<dyn Keys>>,
     policy: AddressValidation,
     /// Whether clients get tokens for their next connection.
     issues: bool,
@@ -84,7 +85,7 @@ impl Default for Admission {
 }
 
 impl Admission {
-    pub(super) fn set(&mut self, keys: TokenKeys, policy: AddressValidation) {
+    pub(super) fn set(&mut self, keys: Box<dyn Keys>, policy: AddressValidation) {
         self.keys = Some(keys);
         self.policy = policy;
         self.issues = true;
@@ -185,7 +186,7 @@ impl Admission {
         token: &[u8],
         lifetime: u64,
     ) -> Option<Opened> {
-        let opened = self.keys.as_ref()?.with(|ring| ring.open(binding, token))?;
+        let opened = self.keys.as_ref()?.ring().open(binding, token)?;
         let now = self.unix(now);
         let not_from_the_future = opened.issued <= now.saturating_add(limits::CLOCK_SKEW);
         let not_expired = now.saturating_sub(opened.issued) <= lifetime;
@@ -211,10 +212,10 @@ impl Admission {
         let keys = self.keys.get_or_insert_with(|| {
             let mut secret = [0; 32];
             random.fill(&mut secret);
-            TokenKeys::from_secret(secret)
+            Box::new(Arc::new(Ring::new(&secret)))
         });
-        let seed = seed(random);
-        keys.with(|ring| ring.seal(binding, seed, issued, original_dcid))
+        keys.ring()
+            .seal(binding, seed(random), issued, original_dcid)
     }
 
     /// A token for a client's next connection.
@@ -224,11 +225,11 @@ impl Admission {
         version: u32,
         random: &mut dyn Random,
     ) -> Option<Token> {
-        let keys = self.keys.clone().filter(|_| self.issues)?;
+        let ring = self.keys.as_ref().filter(|_| self.issues)?.ring();
         let now = self.latest?;
         let issued = self.unix(now);
         let binding = Binding::new_token(ip, version);
-        keys.with(|ring| ring.seal(&binding, seed(random), issued, &Cid::EMPTY))
+        ring.seal(&binding, seed(random), issued, &Cid::EMPTY)
     }
 }
 

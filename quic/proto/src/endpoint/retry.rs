@@ -8,10 +8,10 @@ use super::{
     admission::{Initial, Proof, Verdict},
 };
 use crate::{
-    config::{AddressValidation, TokenKeys},
+    config::AddressValidation,
     error::{Code, TransportError},
     packet::{self, Cid, Decoded, Retry, Version},
-    token::Binding,
+    token::{Binding, Keys},
 };
 
 /// The fields of an Initial that a Retry answers.
@@ -24,9 +24,9 @@ pub(super) struct Answered {
 
 impl Endpoint {
     /// Validates addresses by tokens of these keys, and gives clients tokens for their next
-    /// connections. Before it is called none are asked for and none are given.
-    pub fn set_address_validation(&mut self, keys: TokenKeys, policy: AddressValidation) {
-        self.admission.set(keys, policy);
+    /// connections. Before the first call no tokens are asked for and none are given.
+    pub fn set_address_validation(&mut self, keys: impl Keys + 'static, policy: AddressValidation) {
+        self.admission.set(Box::new(keys), policy);
     }
 
     /// Tells that so much time had passed since 1970 at `now`. Tokens are only understood by others

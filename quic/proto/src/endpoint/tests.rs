@@ -13,7 +13,7 @@ use crate::{
     config::TransportConfig,
     limits,
     packet::Cid,
-    random::SystemRandom,
+    testing::SystemRandom,
 };
 
 fn arrival(port: u16) -> Arrival {
@@ -149,7 +149,7 @@ fn answers_to_strangers_are_bounded() {
 #[test]
 fn ids_of_one_worker_look_like_any() {
     let mut endpoint = server();
-    let key = ResetKey::random();
+    let key = ResetKey::generate(&mut SystemRandom::new());
     let generator = RandomCids::default().keyed(&key).expect("a key");
     endpoint.set_cid_generator(generator);
     endpoint.set_reset_key(key);

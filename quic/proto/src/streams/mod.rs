@@ -6,14 +6,11 @@
 //! place back (`MAX_STREAMS`) when both are gone.
 
 mod app;
-mod delivery;
-mod early;
-mod error;
-mod event;
 mod flow;
 mod incoming;
 mod marks;
 mod opening;
+mod outcome;
 mod outgoing;
 mod priority;
 mod queue;
@@ -31,14 +28,12 @@ mod tests;
 use std::collections::VecDeque;
 
 pub use super::frame::{Direction, StreamId};
-pub use error::{ClosedStream, ReadError, ResetAtError, WriteError};
-pub use event::StreamEvent;
 use flow::{ReceiveCredit, SendCredit};
 use hybriq_tls::Side;
 use opening::{LocalStreams, PeerStreams, PerDirection};
+pub use outcome::{ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent, WriteError};
 pub use priority::Priority;
 use recv::Recv;
-pub use reset_at::RecvEnd;
 use schedule::Schedule;
 use send::{Send, SendRoom};
 pub use sent::Sent;
@@ -46,10 +41,11 @@ use table::Table;
 pub use window::Timing;
 use window::Window;
 
-/// What we allow the peer, and hold for our own application.
+/// Limits that we set the peer, and buffers for our own application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes the peer may have under way or unread on all streams together, at first.
+    /// Bytes the peer may have under way or unread on all streams together, at first. Not more than
+    /// [`receive_window`](Self::receive_window) counts.
     pub initial_receive_window: u64,
     /// The same, once the window has grown as far as it may.
     pub receive_window: u64,
@@ -68,6 +64,17 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Returns what the peer is told at first for all streams together.
+    pub(crate) fn first_receive_window(&self) -> u64 {
+        self.initial_receive_window.min(self.receive_window)
+    }
+
+    /// Returns what the peer is told at first for each stream.
+    pub(crate) fn first_stream_receive_window(&self) -> u64 {
+        self.initial_stream_receive_window
+            .min(self.stream_receive_window)
+    }
+
     const fn window(&self) -> Window {
         Window::new(self.initial_receive_window, self.receive_window)
     }
@@ -174,6 +181,21 @@ impl Streams {
                 self.schedule.update_send(id, send);
             }
         }
+    }
+
+    /// Forgets everything that was sent so far, because the server refused 0-RTT data.
+    ///
+    /// Our streams may be opened again within the limits that [`Streams::set_peer_limits`] sets next.
+    /// The peer has opened none: nothing that it sends is read before.
+    pub fn on_early_data_rejected(&mut self) {
+        self.sends = Table::new();
+        self.recvs = Table::new();
+        self.local = PerDirection::default();
+        self.send_credit = SendCredit::default();
+        self.peer_limits = PeerLimits::default();
+        self.schedule = Schedule::default();
+        self.events.clear();
+        self.bytes_resent = 0;
     }
 
     fn raise_streams(&mut self, direction: Direction, max: u64) {

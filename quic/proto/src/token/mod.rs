@@ -7,7 +7,10 @@
 //! under attack seals more tokens than random nonces of one key would bear. What the token is bound
 //! to is not in it but authenticated with it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use arrayvec::ArrayVec;
 use aws_lc_rs::{
@@ -240,6 +243,19 @@ impl Ring {
             original_dcid,
             seed,
         })
+    }
+}
+
+/// A source of the keys that tokens are sealed and opened with, which may be rotated while a server
+/// runs: `hybriq::TokenKeys`, or an [`Arc`] of a [`Ring`] that stays the same.
+pub trait Keys: std::fmt::Debug + Send + Sync {
+    /// Returns the keys as they are now.
+    fn ring(&self) -> Arc<Ring>;
+}
+
+impl Keys for Arc<Ring> {
+    fn ring(&self) -> Arc<Ring> {
+        self.clone()
     }
 }
 

@@ -9,13 +9,14 @@ use super::{
     Event, Pair, Setup, client_address, client_setup, retry::retry, server_address, server_options,
 };
 use crate::{
-    config::{DatagramConfig, KnownVersions, TransportConfig},
+    config::{DatagramConfig, TransportConfig},
     datagrams::{DatagramEvent, SendError},
     error::{By, Code, ConnectionError},
     frame::{Encode, FrameWriter, NewToken, PathResponse, RetireConnectionId},
     packet::{Cid, Header, Kind, Space},
     params::Params,
     streams::{Direction, ReadError, StreamEvent, StreamId},
+    testing::KnownVersions,
 };
 
 fn server() -> Setup {
@@ -374,7 +375,7 @@ fn a_client_goes_by_what_it_remembers_until_it_sends_1_rtt_packets() {
     while client.streams().open(Direction::Bidi).is_some() {
         opened += 1;
     }
-    assert_eq!(opened, server.transport.max_bidi_streams);
+    assert_eq!(opened, server.transport.streams.max_bidi);
 }
 
 #[test]

@@ -11,11 +11,12 @@ use hybriq_tls::Side;
 use super::{Arrival, Endpoint, Local, Routed, arrival, client_hello, server};
 use crate::forge::{InitialFrame, open_initials, seal_packet};
 use crate::{
-    config::{AddressValidation, TokenKeys},
+    config::AddressValidation,
     error::Code,
     frame::{Crypto, FrameWriter},
     limits,
     packet::{self, Cid, Decoded, Header, Kind, Version, initial_direction},
+    testing::TokenKeys,
     token,
 };
 
@@ -195,7 +196,7 @@ fn a_returned_retry_token_proves_the_address() {
         scene
             .endpoint
             .admission
-            .set(TokenKeys::from_secret(SECRET), policy);
+            .set(Box::new(TokenKeys::from_secret(SECRET)), policy);
         assert_eq!(scene.offer(&arrival(1), dcid, &token), Outcome::Partial);
         let incoming = scene.complete(&arrival(1), dcid, &token);
         assert!(incoming.is_validated());

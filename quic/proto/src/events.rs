@@ -35,13 +35,12 @@ use hybriq_tls::Side;
 
 pub use crate::{
     congestion::Phase,
-    ecn::Ecn,
+    ecn::{Ecn, EcnState},
     packet::{Cid, Kind as PacketKind, Space, Version},
 };
 use crate::{
     error::{By, ConnectionError},
-    frame::Frame,
-    recovery::EcnState,
+    frame::{Frame, FrameType},
     stats::PathStats,
     wire::Reader,
 };
@@ -207,7 +206,7 @@ pub struct FramesIter<'a> {
 #[non_exhaustive]
 pub struct FrameInfo {
     /// Its type (RFC 9000 §19).
-    pub ty: u64,
+    pub ty: FrameType,
     /// Its type as qlog names it.
     pub name: &'static str,
     /// Its bytes, type included; of PADDING, those of the whole run.

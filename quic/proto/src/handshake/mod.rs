@@ -20,10 +20,10 @@ pub use crypto_stream::Sent;
 pub use key_update::{OneRtt, Violation};
 pub use keys::Keys;
 
-use self::crypto_stream::CryptoStream;
+use self::crypto_stream::{CryptoStream, Spread};
 use super::{
     error::{Code, TransportError},
-    frame::{Crypto, FrameWriter},
+    frame::{Crypto, FrameType, FrameWriter},
     packet::{KeyPair, Version},
 };
 
@@ -225,7 +225,7 @@ impl Handshake {
         let had_ticket_bytes = !input.one_rtt.is_empty();
         let driven = session.drive(&mut input, &mut self.flight, waker);
         let status = driven.map_err(|error| {
-            TransportError::new(Code(error.code()), error.detail).in_frame(0x06)
+            TransportError::new(Code(error.code()), error.detail).in_frame(FrameType::CRYPTO)
         })?;
         if self.requires_post_quantum
             && let Some(group) = session
@@ -339,8 +339,12 @@ impl Handshake {
 
     /// Writes CRYPTO frames of a level.
     pub fn write_frames(&mut self, level: Level, out: &mut FrameWriter<'_>, sent: &mut Sent) {
-        let even = self.side.is_client() && level == Level::Initial;
-        self.streams[level].write_frames(out, sent, even);
+        let spread = if self.side.is_client() && level == Level::Initial {
+            Spread::Evenly
+        } else {
+            Spread::FillFirst
+        };
+        self.streams[level].write_frames(out, sent, spread);
     }
 
     /// A server owes HANDSHAKE_DONE, for the first time or again (RFC 9000 §19.20).

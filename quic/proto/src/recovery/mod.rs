@@ -13,6 +13,7 @@ mod reordering;
 mod report;
 mod resume;
 mod rtt;
+mod sent;
 mod skip;
 mod spurious;
 mod state;
@@ -23,10 +24,10 @@ use hybriq_tls::Side;
 
 pub use self::{
     ack::Ack,
-    ecn::EcnState,
     outcome::{Outcome, Settled},
     path::PathState,
     rtt::Rtt,
+    sent::{SentPacket, SentPackets},
 };
 use self::{
     ecn::PathEcn, late::Episode, pacer::Pacer, reordering::Reordering, skip::Skipper,
@@ -35,9 +36,8 @@ use self::{
 use super::{
     congestion::{self, Controller, LostPacket, careful_resume::Resuming},
     delivery::Delivery,
-    ecn::Ecn,
+    ecn::{Ecn, EcnState},
     packet::{PerSpace, Space},
-    space::SentPacket,
 };
 
 #[cfg(test)]

@@ -157,9 +157,15 @@ pub enum ConnectionError {
     /// The peer lost its state and said so with a stateless reset (RFC 9000 §10.3).
     #[error("reset by the peer")]
     Reset,
-    /// Nothing came for the idle timeout, or the handshake took too long.
-    #[error("timed out: nothing came from the peer; check its address, and that it runs")]
+    /// The peer answered before, and then fell silent for the idle timeout; or the handshake took
+    /// too long.
+    #[error("timed out: the peer fell silent; it stopped, or the path to it broke")]
     TimedOut,
+    /// Nothing ever came from the server.
+    #[error(
+        "no answer: check the server's address and port, that it runs, and that UDP gets there"
+    )]
+    NoAnswer,
     /// The peer speaks none of our versions.
     #[error("the peer supports no QUIC version of ours")]
     VersionMismatch,
@@ -206,7 +212,7 @@ impl ConnectionError {
 impl From<ConnectionError> for io::Error {
     fn from(error: ConnectionError) -> Self {
         let kind = match error {
-            ConnectionError::TimedOut => io::ErrorKind::TimedOut,
+            ConnectionError::TimedOut | ConnectionError::NoAnswer => io::ErrorKind::TimedOut,
             ConnectionError::Reset => io::ErrorKind::ConnectionReset,
             ConnectionError::Application { .. } | ConnectionError::Transport { .. } => {
                 io::ErrorKind::ConnectionAborted

@@ -73,7 +73,7 @@ impl fmt::Display for Code {
 /// A fault of the peer. It closes the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransportError {
-    /// What is told to the peer.
+    /// Code that the peer is sent.
     pub code: Code,
     /// The type of the frame that was at fault; 0 where there is none.
     pub frame: u64,
@@ -116,24 +116,25 @@ impl From<Eof> for TransportError {
     }
 }
 
-/// Why a connection ended.
+/// Reason why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectionError {
     /// An application closed it (RFC 9000 §10.2).
     #[error("closed by the {} application: code {code}{}", who(*by), because(reason))]
     Application {
-        /// Whether we or the peer did.
+        /// End that closed it.
         by: By,
         /// The application's code.
         code: u64,
         /// The reason given.
         reason: Bytes,
     },
-    /// A transport closed it because of an error (RFC 9000 §20.1) or a TLS alert (§4.8 of RFC 9001).
+    /// A transport closed it because of an error (RFC 9000 §20.1) or a TLS alert (§4.8 of RFC
+    /// 9001).
     #[error("closed by the {} transport: {code}{}", who(*by), because(reason))]
     Transport {
-        /// Whether we or the peer did.
+        /// End that closed it.
         by: By,
         /// The error code.
         code: Code,
@@ -149,9 +150,9 @@ pub enum ConnectionError {
         match by { By::Local => "this end", By::Peer => "the peer" }
     )]
     KeyExchangeRefused {
-        /// Whether we or the peer did.
+        /// End that closed it.
         by: By,
-        /// What was missing.
+        /// Description of what was missing.
         reason: String,
     },
     /// The peer lost its state and said so with a stateless reset (RFC 9000 §10.3).
@@ -171,7 +172,7 @@ pub enum ConnectionError {
     VersionMismatch,
 }
 
-/// Who closed a connection.
+/// End that closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum By {
     /// This end.
@@ -196,7 +197,8 @@ fn because(reason: &Bytes) -> String {
 }
 
 impl ConnectionError {
-    /// Whether an application closed it with code 0 or a transport without an error: the normal end.
+    /// Returns true for the normal end: an application closed with code 0, or a transport without
+    /// an error.
     pub fn is_clean(&self) -> bool {
         matches!(
             self,
@@ -223,7 +225,7 @@ impl From<ConnectionError> for io::Error {
     }
 }
 
-/// Why a connection did not move to another of our addresses (RFC 9000 §9).
+/// Reason why a connection did not move to another of our addresses (RFC 9000 §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrateError {
@@ -249,7 +251,7 @@ pub enum MigrateError {
     /// Connections of the endpoint are spread over as many sockets as there may be, 16.
     #[error("the endpoint has too many sockets; wait until others were left")]
     TooManySockets,
-    /// It was told to move elsewhere before.
+    /// Another move was asked for before this one was done.
     #[error("the connection was told to move elsewhere")]
     Replaced,
     /// The connection is over.

@@ -8,7 +8,7 @@ pub struct Keys {
     /// The version in use, which secrets are turned into keys for.
     version: Version,
     initial: Option<Box<KeyPair>>,
-    /// What opens Initial packets of the version that the client began with, where another one
+    /// Keys that open Initial packets of the version that the client began with, where another one
     /// was negotiated since (RFC 9369 §4.1).
     original: Option<Box<DirectionKeys>>,
     handshake: Half,
@@ -128,7 +128,8 @@ impl Keys {
         self.original = Some(Box::new(peer));
     }
 
-    /// What opens Initial packets of the original version, where it is not the one in use.
+    /// Returns the keys that open Initial packets of the original version, where it is not the one
+    /// in use.
     pub fn original(&self) -> Option<&DirectionKeys> {
         self.original.as_deref()
     }
@@ -143,7 +144,7 @@ impl Keys {
         self.handshake_ready.as_deref()
     }
 
-    /// Whether the Handshake keys came and went.
+    /// Returns true if the Handshake keys came and went.
     pub fn handshake_discarded(&self) -> bool {
         self.discarded_handshake
     }

@@ -25,7 +25,7 @@ pub(super) struct EarlyPackets {
     clients: HashMap<Client, Kept, Keyed>,
     /// In the order of their first packets. Entries may be stale.
     order: VecDeque<(Client, Instant)>,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 /// Packets kept for one client.
@@ -102,11 +102,6 @@ impl EarlyPackets {
             self.clients.shrink_to_fit();
         }
         Some(kept)
-    }
-
-    #[cfg(test)]
-    pub(super) const fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// Takes the packets of a ClientHello's client, by the id it chose for us and by ours.

@@ -16,17 +16,17 @@ pub struct Keys {
     one_rtt_ready: Option<Box<OneRtt>>,
     handshake_ready: Option<Box<KeyPair>>,
     discarded_handshake: bool,
-    zero_rtt: Option<Box<ZeroRtt>>,
+    pub(super) zero_rtt: Option<Box<ZeroRtt>>,
     early_version: Version,
     /// Packets that did not open before there were keys of 1-RTT packets.
     failed: u64,
 }
 
 /// The keys of 0-RTT packets, which no update replaces.
-struct ZeroRtt {
+pub(super) struct ZeroRtt {
     keys: DirectionKeys,
     /// Packets that may be sealed still (RFC 9001 §6.6).
-    left: u64,
+    pub(super) left: u64,
 }
 
 /// Secrets of a level come one direction at a time.
@@ -162,14 +162,6 @@ impl Keys {
             if zero_rtt.left == 0 {
                 self.zero_rtt = None;
             }
-        }
-    }
-
-    /// Pretends that the 0-RTT keys may seal so many packets.
-    #[cfg(test)]
-    pub fn leave_zero_rtt(&mut self, packets: u64) {
-        if let Some(zero_rtt) = &mut self.zero_rtt {
-            zero_rtt.left = packets;
         }
     }
 

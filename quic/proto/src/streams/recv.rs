@@ -74,7 +74,7 @@ enum Stop {
 pub(super) struct Recv {
     pub(super) state: RecvState,
     pub(super) data: Reassembler,
-    credit: ReceiveCredit,
+    pub(super) credit: ReceiveCredit,
     pub(super) final_size: Option<u64>,
     pub(super) reset_code: u64,
     /// Bytes that are still delivered before the reset, once `RESET_STREAM_AT` told of it.
@@ -366,16 +366,6 @@ impl Recv {
     /// The peer says that this limit holds it back.
     pub(super) const fn on_blocked(&mut self, limit: u64) {
         self.credit.on_blocked(limit);
-    }
-
-    #[cfg(test)]
-    pub(super) const fn window(&self) -> u64 {
-        self.credit.window()
-    }
-
-    #[cfg(test)]
-    pub(super) const fn state(&self) -> RecvState {
-        self.state
     }
 }
 

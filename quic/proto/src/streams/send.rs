@@ -440,14 +440,4 @@ impl Send {
     pub(super) fn on_blocked_lost(&mut self, limit: u64) {
         self.credit.on_report_lost(limit);
     }
-
-    #[cfg(test)]
-    pub(super) const fn state(&self) -> SendState {
-        self.state
-    }
-
-    #[cfg(test)]
-    pub(super) const fn held(&self) -> u64 {
-        self.buffer.held()
-    }
 }

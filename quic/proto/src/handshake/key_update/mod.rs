@@ -264,19 +264,6 @@ impl OneRtt {
         self.sealed >= limit - RESERVED_FOR_CLOSING
     }
 
-    /// Pretends that the keys have so many packets left.
-    #[cfg(test)]
-    pub fn leave(&mut self, packets: u64) {
-        let limit = confidentiality_limit(self.local_secret.suite());
-        self.sealed = limit - RESERVED_FOR_CLOSING - packets;
-    }
-
-    /// Pretends that so many packets more may fail to open.
-    #[cfg(test)]
-    pub fn leave_failures(&mut self, packets: u64) {
-        self.failed = integrity_limit(self.local_secret.suite()) - packets;
-    }
-
     /// Counts a packet that did not open, with these keys or others; says whether the connection
     /// must end (RFC 9001 §6.6).
     pub fn on_failed(&mut self) -> bool {

@@ -302,7 +302,7 @@ fn who_is_ignored_gives_up() {
     world.run(LIMIT);
     assert_eq!(
         world.client(0).close_reason(),
-        Some(&ConnectionError::TimedOut)
+        Some(&ConnectionError::NoAnswer)
     );
     assert_eq!(world.trace().sent(Side::Client).count(), 0);
     assert_eq!(world.server().stats().waiting_incoming, 0);

@@ -188,7 +188,7 @@ impl Connection {
 
     /// Nothing came for too long: end without a word (RFC 9000 §10.1).
     pub(super) fn time_out(&mut self, now: Instant) {
-        let unanswered = self.side.is_client() && self.stats.packets_received == 0;
+        let unanswered = self.side.is_client() && self.stats.datagrams_received == 0;
         let error = if unanswered {
             ConnectionError::NoAnswer
         } else {

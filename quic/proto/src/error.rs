@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, io, net::SocketAddr};
 
 use bytes::Bytes;
 
-use super::wire::Eof;
+use super::wire::{Eof, FrameType};
 
 /// A transport error code (RFC 9000 §20.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,8 +75,8 @@ impl fmt::Display for Code {
 pub struct TransportError {
     /// Code that the peer is sent.
     pub code: Code,
-    /// The type of the frame that was at fault; 0 where there is none.
-    pub frame: u64,
+    /// Type of the frame that was at fault, if one was.
+    pub frame: Option<FrameType>,
     /// The frame and the rule, for people.
     pub reason: Cow<'static, str>,
 }
@@ -86,15 +86,15 @@ impl TransportError {
     pub fn new(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
-            frame: 0,
+            frame: None,
             reason: reason.into(),
         }
     }
 
     /// Names the frame at fault.
     #[must_use]
-    pub fn in_frame(mut self, frame: u64) -> Self {
-        self.frame = frame;
+    pub fn in_frame(mut self, frame: FrameType) -> Self {
+        self.frame = Some(frame);
         self
     }
 }
@@ -138,8 +138,8 @@ pub enum ConnectionError {
         by: By,
         /// The error code.
         code: Code,
-        /// The type of the frame at fault, 0 where none was.
-        frame: u64,
+        /// Type of the frame at fault, if one is known.
+        frame: Option<FrameType>,
         /// The reason given.
         reason: Bytes,
     },

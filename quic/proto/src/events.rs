@@ -41,7 +41,7 @@ pub use crate::{
 };
 use crate::{
     error::{By, ConnectionError},
-    frame::Frame,
+    frame::{Frame, FrameType},
     stats::PathStats,
     wire::Reader,
 };
@@ -207,7 +207,7 @@ pub struct FramesIter<'a> {
 #[non_exhaustive]
 pub struct FrameInfo {
     /// Its type (RFC 9000 §19).
-    pub ty: u64,
+    pub ty: FrameType,
     /// Its type as qlog names it.
     pub name: &'static str,
     /// Its bytes, type included; of PADDING, those of the whole run.

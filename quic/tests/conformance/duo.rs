@@ -155,7 +155,7 @@ impl Duo {
                 ..
             } => Verdict {
                 code: code.0,
-                frame,
+                frame: frame.map_or(0, |ty| ty.0),
             },
             other => panic!("the {:?} was told {other:?}", victim.peer()),
         };

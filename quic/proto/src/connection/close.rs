@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{Connection, receive::Early};
 use crate::{
     error::{By, Code, ConnectionError, TransportError},
-    frame::{ConnectionClose, FrameWriter},
+    frame::{ConnectionClose, FrameType, FrameWriter},
     handshake::{self, POST_QUANTUM_REQUIRED},
     limits,
     packet::{PacketBuilder, Space},
@@ -302,7 +302,7 @@ fn write_close_frame(error: &ConnectionError, space: Space, out: &mut FrameWrite
         }
         ConnectionError::Application { .. } => ConnectionClose::Transport {
             code: Code::APPLICATION_ERROR.0,
-            frame: 0,
+            frame: None,
             reason: &[],
         },
         ConnectionError::Transport {
@@ -317,12 +317,12 @@ fn write_close_frame(error: &ConnectionError, space: Space, out: &mut FrameWrite
         },
         ConnectionError::KeyExchangeRefused { .. } => ConnectionClose::Transport {
             code: Code::crypto(hybriq_tls::Alert::HANDSHAKE_FAILURE.0).0,
-            frame: 0x06,
+            frame: Some(FrameType::CRYPTO),
             reason: POST_QUANTUM_REQUIRED.as_bytes(),
         },
         _ => ConnectionClose::Transport {
             code: Code::NO_ERROR.0,
-            frame: 0,
+            frame: None,
             reason: &[],
         },
     };

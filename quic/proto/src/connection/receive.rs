@@ -372,8 +372,8 @@ impl Connection {
             };
             self.dispatch(now, kind.space(), dcid, frame)
                 .map_err(|error| match error.frame {
-                    0 => error.in_frame(frame_type),
-                    _ => error,
+                    None => error.in_frame(frame_type),
+                    Some(_) => error,
                 })?;
             if let Some(id) = early {
                 self.streams.on_early_data(id);

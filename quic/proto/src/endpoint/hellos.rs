@@ -15,7 +15,7 @@ use super::{
 use crate::{
     connection::reserved_bits,
     error::{Code, TransportError},
-    frame::Frame,
+    frame::{Frame, FrameType},
     limits,
     packet::{self, Decoded, Kind, OpenError},
     space::{AckEliciting, Received},
@@ -277,7 +277,7 @@ impl Hello {
             Ok(None) => Grown::Partial,
             Err(error) => Grown::Failed(
                 TransportError::new(Code::crypto(error.alert().0), error.to_string())
-                    .in_frame(0x06),
+                    .in_frame(FrameType::CRYPTO),
             ),
         }
     }
@@ -306,7 +306,7 @@ impl Hello {
                                 Code::CRYPTO_BUFFER_EXCEEDED,
                                 "ClientHello larger than 16 KiB, or in too many pieces",
                             )
-                            .in_frame(0x06)
+                            .in_frame(FrameType::CRYPTO)
                         })?;
                 }
                 Frame::Padding(_) | Frame::Ping | Frame::Ack(_) => {}

@@ -53,6 +53,7 @@ pub use super::{
     udp::{Arrival, Local, SocketId, Transmit},
 };
 use crate::error::{By, ConnectionError};
+use crate::frame::FrameType;
 
 /// Outcome of a datagram.
 #[derive(Debug)]
@@ -526,14 +527,14 @@ fn key_exchange_error() -> TransportError {
         Code::crypto(hybriq_tls::Alert::HANDSHAKE_FAILURE.0),
         POST_QUANTUM_REQUIRED,
     )
-    .in_frame(0x06)
+    .in_frame(FrameType::CRYPTO)
 }
 
 fn refused_locally() -> ConnectionError {
     ConnectionError::Transport {
         by: By::Local,
         code: Code::CONNECTION_REFUSED,
-        frame: 0,
+        frame: None,
         reason: bytes::Bytes::from_static(b"this endpoint accepts no connections"),
     }
 }

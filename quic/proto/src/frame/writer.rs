@@ -1,11 +1,8 @@
 use super::StreamId;
 use std::ops::RangeInclusive;
 
-use super::{
-    AckEncoder, ConnectionClose, Datagram, EcnCounts, TYPE_HANDSHAKE_DONE, TYPE_PING,
-    ack_frequency, crypto, datagram, stream,
-};
-use crate::wire::{VarInt, Writer};
+use super::{AckEncoder, ConnectionClose, Datagram, EcnCounts, crypto, datagram, stream};
+use crate::wire::{FrameType, VarInt, Writer};
 
 /// A frame that can be written.
 pub trait Encode {
@@ -154,27 +151,27 @@ impl<'a> FrameWriter<'a> {
 
     /// Writes one PING.
     pub fn ping(&mut self) -> bool {
-        self.bare(TYPE_PING)
+        self.bare(FrameType::PING)
     }
 
     /// Writes an ack-eliciting frame that has no fields.
-    fn bare(&mut self, ty: u64) -> bool {
+    fn bare(&mut self, ty: FrameType) -> bool {
         if self.writer.remaining() == 0 {
             return false;
         }
-        self.writer.varint(ty);
+        self.writer.varint(ty.0);
         self.ack_eliciting = true;
         true
     }
 
     /// Writes one `HANDSHAKE_DONE` (RFC 9000 §19.20).
     pub fn handshake_done(&mut self) -> bool {
-        self.bare(TYPE_HANDSHAKE_DONE)
+        self.bare(FrameType::HANDSHAKE_DONE)
     }
 
     /// Writes one `IMMEDIATE_ACK` (draft-ietf-quic-ack-frequency §5).
     pub fn immediate_ack(&mut self) -> bool {
-        self.bare(ack_frequency::TYPE_IMMEDIATE)
+        self.bare(FrameType::IMMEDIATE_ACK)
     }
 
     /// Writes a `CONNECTION_CLOSE`, its reason cut to [`CLOSE_REASON`](crate::limits) and to

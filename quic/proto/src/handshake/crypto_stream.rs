@@ -6,7 +6,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use crate::{
     buffer::{Exceeded, Reassembler, SendBuffer},
     error::{Code, TransportError},
-    frame::{Crypto, FrameWriter},
+    frame::{Crypto, FrameType, FrameWriter},
     limits,
 };
 
@@ -82,7 +82,7 @@ impl CryptoStream {
                 Exceeded::Bytes => "CRYPTO data beyond the buffer of 64 KiB",
                 Exceeded::Pieces => "CRYPTO data in too many pieces",
             };
-            TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, why).in_frame(0x06)
+            TransportError::new(Code::CRYPTO_BUFFER_EXCEEDED, why).in_frame(FrameType::CRYPTO)
         })
     }
 

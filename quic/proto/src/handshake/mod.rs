@@ -23,7 +23,7 @@ pub use keys::Keys;
 use self::crypto_stream::{CryptoStream, Spread};
 use super::{
     error::{Code, TransportError},
-    frame::{Crypto, FrameWriter},
+    frame::{Crypto, FrameType, FrameWriter},
     packet::{KeyPair, Version},
 };
 
@@ -225,7 +225,7 @@ impl Handshake {
         let had_ticket_bytes = !input.one_rtt.is_empty();
         let driven = session.drive(&mut input, &mut self.flight, waker);
         let status = driven.map_err(|error| {
-            TransportError::new(Code(error.code()), error.detail).in_frame(0x06)
+            TransportError::new(Code(error.code()), error.detail).in_frame(FrameType::CRYPTO)
         })?;
         if self.requires_post_quantum
             && let Some(group) = session

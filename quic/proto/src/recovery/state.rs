@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     error::{Code, TransportError},
+    frame::FrameType,
     space::{SentPacket, SentPackets},
 };
 
@@ -87,7 +88,8 @@ impl<R> SpaceState<R> {
     where
         I: Iterator<Item = RangeInclusive<u64>> + Clone,
     {
-        let violation = |reason| TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(2);
+        let violation =
+            |reason| TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(FrameType::ACK);
         if !self.sent.was_sent(ack.largest) {
             return Err(violation("ACK of a packet that was never sent"));
         }

@@ -1,5 +1,6 @@
-//! Bounds-checked cursors over bytes, and the integers of the wire (RFC 9000 §16).
+//! Bounds-checked cursors over bytes, the integers of the wire (RFC 9000 §16) and what names things on it.
 
+mod frame_type;
 mod reader;
 mod varint;
 mod writer;
@@ -7,6 +8,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub use frame_type::FrameType;
 pub use reader::{Eof, Reader};
 pub use varint::VarInt;
 pub use writer::Writer;

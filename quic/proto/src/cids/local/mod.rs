@@ -5,16 +5,13 @@ use arrayvec::ArrayVec;
 use super::Sent;
 use crate::{
     error::{Code, TransportError},
-    frame::{FrameWriter, NewConnectionId, RetireConnectionId},
+    frame::{FrameType, FrameWriter, NewConnectionId, RetireConnectionId},
     limits,
     packet::Cid,
 };
 
 #[cfg(test)]
 mod tests;
-
-/// The type of RETIRE_CONNECTION_ID (RFC 9000 §19.16).
-const RETIRE_CONNECTION_ID: u64 = 0x19;
 
 /// A change of the routing table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,7 +205,8 @@ impl Local {
         packet_dcid: &Cid,
     ) -> Result<(), TransportError> {
         let violation = |reason| {
-            TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(RETIRE_CONNECTION_ID)
+            TransportError::new(Code::PROTOCOL_VIOLATION, reason)
+                .in_frame(FrameType::RETIRE_CONNECTION_ID)
         };
         if self.is_zero_length {
             return Err(violation(

@@ -3,16 +3,13 @@ use arrayvec::ArrayVec;
 use super::Sent;
 use crate::{
     error::{Code, TransportError},
-    frame::{FrameWriter, NewConnectionId, RetireConnectionId},
+    frame::{FrameType, FrameWriter, NewConnectionId, RetireConnectionId},
     limits,
     packet::Cid,
 };
 
 #[cfg(test)]
 mod tests;
-
-/// The type of NEW_CONNECTION_ID (RFC 9000 §19.15).
-const NEW_CONNECTION_ID: u64 = 0x18;
 
 /// An id the peer gave us and we did not retire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -380,7 +377,7 @@ const TOO_MANY_RETIREMENTS: &str = "more connection ids to retire than RETIRE_CO
                                     were acknowledged";
 
 fn error(code: Code, reason: &'static str) -> TransportError {
-    TransportError::new(code, reason).in_frame(NEW_CONNECTION_ID)
+    TransportError::new(code, reason).in_frame(FrameType::NEW_CONNECTION_ID)
 }
 
 fn violation(reason: &'static str) -> TransportError {

@@ -1,5 +1,6 @@
 //! 0-RTT between two connections (RFC 9001 §4.6).
 
+use crate::frame::FrameType;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -101,26 +102,32 @@ fn frames_that_answer_close_the_connection_in_0_rtt() {
     fn frame(frame: impl Encode + 'static) -> Fill {
         Box::new(move |out| assert!(out.write(&frame)))
     }
-    let forbidden: [(u64, Fill); 6] = [
+    let forbidden: [(FrameType, Fill); 6] = [
         (
-            0x02,
+            FrameType::ACK,
             Box::new(|out| {
                 out.ack(0, std::iter::once(0..=0), None);
             }),
         ),
         (
-            0x06,
+            FrameType::CRYPTO,
             Box::new(|out| {
                 out.crypto(0, 4, |bytes| bytes.copy_from_slice(&[5, 0, 0, 0]));
             }),
         ),
         (
-            0x07,
+            FrameType::NEW_TOKEN,
             Box::new(|out| assert!(out.write(&NewToken { token: b"t" }))),
         ),
-        (0x19, frame(RetireConnectionId { sequence: 0 })),
-        (0x1b, frame(PathResponse([0; 8]))),
-        (0x1e, Box::new(|out| assert!(out.handshake_done()))),
+        (
+            FrameType::RETIRE_CONNECTION_ID,
+            frame(RetireConnectionId { sequence: 0 }),
+        ),
+        (FrameType::PATH_RESPONSE, frame(PathResponse([0; 8]))),
+        (
+            FrameType::HANDSHAKE_DONE,
+            Box::new(|out| assert!(out.handshake_done())),
+        ),
     ];
     for (frame_type, fill) in forbidden {
         let mut pair = again();
@@ -136,8 +143,8 @@ fn frames_that_answer_close_the_connection_in_0_rtt() {
                 code: Code::PROTOCOL_VIOLATION,
                 frame,
                 ..
-            }) => assert_eq!(frame, frame_type),
-            reason => panic!("frame {frame_type:#x}: {reason:?}"),
+            }) => assert_eq!(frame, Some(frame_type)),
+            reason => panic!("frame {frame_type:?}: {reason:?}"),
         }
     }
 }

@@ -211,7 +211,7 @@ impl Connection {
             return None;
         }
         self.close.pending = false;
-        let room = usize::try_from(self.path.credit()).unwrap_or(usize::MAX);
+        let room = usize::try_from(self.paths.active().credit()).unwrap_or(usize::MAX);
         let out = out.get_mut(..limits::MIN_DATAGRAM.min(room))?;
         let spaces: &[Space] = if self.state_was_confirmed() {
             &[Space::Data]
@@ -235,7 +235,7 @@ impl Connection {
         if size == 0 {
             return None;
         }
-        self.path.on_sent(size as u64);
+        self.paths.active_mut().on_sent(size as u64);
         self.stats.datagrams_sent += 1;
         self.transmit_of(size, Some(size))
     }

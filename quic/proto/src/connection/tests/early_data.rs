@@ -392,7 +392,11 @@ fn early_data_proves_no_address() {
     deliver_flight(&mut pair);
     let server = pair.server.connection();
     assert!(server.streams().totals().bytes_received >= 3000);
-    assert!(server.path.credit() < 1 << 20, "{}", server.path.credit());
+    assert!(
+        server.paths.active().credit() < 1 << 20,
+        "{}",
+        server.paths.active().credit()
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{Connection, schedule::Wish};
 use crate::{
     limits,
     packet::{Header, Kind, PacketBuilder, PerSpace, Space},
-    space::SentPacket,
+    recovery::SentPacket,
     udp::Transmit,
 };
 

@@ -6,11 +6,9 @@ mod support;
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
-use hybriq::{
-    proto::{endpoint::Setup, packet::Cid},
-    sim::{Datagram, InitialFrame, Network, SERVER_ADDRESS, World, build_initial, join},
-    tls::Side,
-};
+use hybriq::tls::Side;
+use hybriq_proto::{endpoint::Setup, packet::Cid};
+use hybriq_sim::{Datagram, InitialFrame, Network, SERVER_ADDRESS, World, build_initial, join};
 
 #[test]
 fn crypto_reassembly() {

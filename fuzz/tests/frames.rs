@@ -1,6 +1,6 @@
 //! Every frame decoder, on a payload that starts with a type it knows.
 
-use hybriq::proto::{frame::Frame, packet::Kind, wire::Reader};
+use hybriq_proto::{frame::Frame, packet::Kind, wire::Reader};
 
 #[test]
 fn every_frame() {
@@ -20,7 +20,7 @@ fn every_frame() {
                     break;
                 };
                 assert!(reader.remaining() < before, "{frame:?} took no byte");
-                let ty = frame.frame_type();
+                let ty = frame.frame_type().0;
                 assert!(
                     frame.allowed_in(Kind::OneRtt)
                         && (ty < 0x20 || [0x24, 0x30, 0x31, 0xaf].contains(&ty))

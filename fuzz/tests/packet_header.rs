@@ -1,6 +1,6 @@
 //! A datagram up to the point where its packets turn out not to be authentic.
 
-use hybriq::proto::packet::{Cid, Decoded, Version, decode, initial_direction, peek};
+use hybriq_proto::packet::{Cid, Decoded, Version, decode, initial_direction, peek};
 use hybriq_tls::Side;
 
 #[test]

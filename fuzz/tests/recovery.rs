@@ -12,13 +12,13 @@ use std::{
 use hybriq::{
     Congestion, EcnState,
     congestion::{Ecn, Start},
-    proto::{
-        frame::EcnCounts,
-        packet::Space,
-        recovery::{Ack, Amplification, Config, Context, Handshake, Outcome, Pacing, Recovery},
-        space::SentPacket,
-    },
     tls::Side,
+};
+use hybriq_proto::{
+    frame::EcnCounts,
+    packet::Space,
+    recovery::SentPacket,
+    recovery::{Ack, Amplification, Config, Context, Handshake, Outcome, Pacing, Recovery},
 };
 
 const SIZE: u16 = 1200;

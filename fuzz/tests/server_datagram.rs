@@ -6,14 +6,12 @@ mod support;
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
-use hybriq::{
-    proto::{
-        frame::FrameWriter,
-        packet::{Cid, DirectionKeys, Header, KeyPhase, Kind, Version, initial_direction},
-    },
-    sim::{Datagram, Raw, SERVER_ADDRESS, World, initial_header, ms, seal_packet},
-    tls::{Level, Secret, Side, Suite},
+use hybriq::tls::{Level, Secret, Side, Suite};
+use hybriq_proto::{
+    frame::FrameWriter,
+    packet::{Cid, DirectionKeys, Header, KeyPhase, Kind, Version, initial_direction},
 };
+use hybriq_sim::{Datagram, Raw, SERVER_ADDRESS, World, initial_header, ms, seal_packet};
 
 /// How far the handshake is when the attack begins: half of a ClientHello is yet to come, the
 /// server has answered, the handshake is over.

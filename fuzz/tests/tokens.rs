@@ -2,15 +2,15 @@
 
 use std::net::SocketAddr;
 
-use hybriq::proto::{
+use hybriq_proto::{
     packet::Cid,
     token::{Binding, Ring},
 };
 
 fn bindings() -> [Binding; 2] {
-    let remote = SocketAddr::from(([192, 0, 2, 1], 443));
-    let retry = Binding::retry(remote, Cid::from(*b"retry id"), 1);
-    [retry, Binding::new_token(remote.ip(), 1)]
+    let peer = SocketAddr::from(([192, 0, 2, 1], 443));
+    let retry = Binding::retry(peer, Cid::from(*b"retry id"), 1);
+    [retry, Binding::new_token(peer.ip(), 1)]
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Transport parameters: as bytes, and as a list of parameters that RFC 9000 names.
 
-use hybriq::proto::params::Params;
+use hybriq_proto::params::Params;
 use hybriq_tls::Side;
 
 /// What is accepted is accepted again once it was written by us, and means the same.

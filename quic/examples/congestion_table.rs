@@ -13,7 +13,7 @@ use std::{
     thread,
 };
 
-use hybriq::sim::matrix::{CONTROLLERS, Outcome, Path, Row, document};
+use hybriq_sim::matrix::{CONTROLLERS, Outcome, Path, Row, document};
 
 fn main() -> io::Result<()> {
     let default = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/congestion.md");

@@ -13,18 +13,20 @@ pub(crate) mod datagrams;
 mod migrate;
 
 use crate::{
-    error::ConnectionError,
-    handshake::Handshake,
-    proto::{
-        limits,
-        packet::Version,
-        streams::{Direction, StreamId, Streams},
-    },
     recv_stream::RecvStream,
-    saved_path::SavedPath,
     send_stream::SendStream,
-    stats::{ConnectionStats, PathStats},
     worker::{Handle, wait_until},
+};
+use hybriq_proto::{
+    agreement::Handshake,
+    error::ConnectionError,
+    saved_path::SavedPath,
+    stats::{ConnectionStats, PathStats},
+};
+use hybriq_proto::{
+    limits,
+    packet::Version,
+    streams::{Direction, StreamId, Streams},
 };
 
 /// The largest code that fits on the wire (RFC 9000 §16).
@@ -44,7 +46,7 @@ pub struct Connection {
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
-            .field("remote_address", &self.remote_address())
+            .field("peer_address", &self.peer_address())
             .field("side", &self.side())
             .finish_non_exhaustive()
     }
@@ -217,8 +219,8 @@ impl Connection {
     }
 
     /// The peer's address.
-    pub fn remote_address(&self) -> SocketAddr {
-        self.handle.lock().core.remote_address()
+    pub fn peer_address(&self) -> SocketAddr {
+        self.handle.lock().core.peer_address()
     }
 
     /// The version of QUIC it speaks.

@@ -6,12 +6,12 @@ use hybriq_tls::Side;
 use crate::{
     connection::{Connection, datagrams},
     error::{ConnectError, EarlyError, SendDatagramError},
-    handshake::EarlyData,
-    proto::streams::{Direction, StreamId},
     recv_stream::RecvStream,
     send_stream::SendStream,
     worker::{Attempt, Handle, wait_until},
 };
+use hybriq_proto::agreement::EarlyData;
+use hybriq_proto::streams::{Direction, StreamId};
 
 /// A connection whose handshake is not complete yet, and that carries data all the same: a client's
 /// in 0-RTT packets (RFC 9001 §4.6), a server's right after its part of the handshake.
@@ -66,7 +66,7 @@ pub struct EarlyConnection {
 impl fmt::Debug for EarlyConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EarlyConnection")
-            .field("remote_address", &self.remote_address())
+            .field("peer_address", &self.peer_address())
             .field("side", &self.side())
             .finish_non_exhaustive()
     }
@@ -255,8 +255,8 @@ impl EarlyConnection {
     }
 
     /// The peer's address.
-    pub fn remote_address(&self) -> SocketAddr {
-        self.handle.lock().core.remote_address()
+    pub fn peer_address(&self) -> SocketAddr {
+        self.handle.lock().core.peer_address()
     }
 
     /// Which end we are.

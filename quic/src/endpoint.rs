@@ -7,18 +7,20 @@ use std::{
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
+use crate::config::TokenKeys;
 use crate::{
-    config::{AddressValidation, ClientConfig, Ids, ServerConfig, TokenKeys},
+    config::{ClientConfig, Ids, ServerConfig},
     connecting::{Connecting, check_server_name},
     error::{ConnectError, EndpointError},
     incoming::Incoming,
-    proto::{
-        cids::{CidGenerator, ResetKey},
-        endpoint::{Setup, StatelessReset},
-        limits,
-    },
     udp::{self, Socket},
     worker::{EndpointStats, Link, Shared, Worker},
+};
+use hybriq_proto::config::AddressValidation;
+use hybriq_proto::{
+    cids::{CidGenerator, ResetKey},
+    endpoint::{Setup, StatelessReset},
+    limits,
 };
 
 /// Sockets that an endpoint may be made with: connections that move need some more.
@@ -173,10 +175,10 @@ impl Endpoint {
         });
         match checked {
             Ok(setup) => {
-                let remote = udp::canonical(address);
+                let peer = udp::canonical(address);
                 Connecting::start(|promise| {
                     self.shared
-                        .connect(setup, remote, server_name.to_owned(), promise);
+                        .connect(setup, peer, server_name.to_owned(), promise);
                 })
             }
             Err(error) => Connecting::failed(error),

@@ -2,110 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
-use bytes::Bytes;
-
-use crate::proto::error::Code;
-
-/// Why a connection ended.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectionError {
-    /// An application closed it (RFC 9000 §10.2).
-    #[error("closed by the {} application: code {code}{}", who(*by), because(reason))]
-    Application {
-        /// Whether we or the peer did.
-        by: By,
-        /// The application's code.
-        code: u64,
-        /// The reason given.
-        reason: Bytes,
-    },
-    /// A transport closed it because of an error (RFC 9000 §20.1) or a TLS alert (§4.8 of RFC 9001).
-    #[error("closed by the {} transport: {code}{}", who(*by), because(reason))]
-    Transport {
-        /// Whether we or the peer did.
-        by: By,
-        /// The error code.
-        code: Code,
-        /// The type of the frame at fault, 0 where none was.
-        frame: u64,
-        /// The reason given.
-        reason: Bytes,
-    },
-    /// The key exchange did not satisfy the policy: a post-quantum group was required and the peer
-    /// offered or chose none.
-    #[error(
-        "{} refused the key exchange: {reason}; choose a KeyExchange policy that shares a group with the peer's",
-        match by { By::Local => "this end", By::Peer => "the peer" }
-    )]
-    KeyExchangeRefused {
-        /// Whether we or the peer did.
-        by: By,
-        /// What was missing.
-        reason: String,
-    },
-    /// The peer lost its state and said so with a stateless reset (RFC 9000 §10.3).
-    #[error("reset by the peer")]
-    Reset,
-    /// Nothing came for the idle timeout, or the handshake took too long.
-    #[error("timed out: nothing came from the peer; check its address, and that it runs")]
-    TimedOut,
-    /// The peer speaks none of our versions.
-    #[error("the peer supports no QUIC version of ours")]
-    VersionMismatch,
-}
-
-/// Who closed a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum By {
-    /// This end.
-    Local,
-    /// The other end.
-    Peer,
-}
-
-fn who(by: By) -> &'static str {
-    match by {
-        By::Local => "local",
-        By::Peer => "peer's",
-    }
-}
-
-fn because(reason: &Bytes) -> String {
-    if reason.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", String::from_utf8_lossy(reason))
-    }
-}
-
-impl ConnectionError {
-    /// Whether an application closed it with code 0 or a transport without an error: the normal end.
-    pub fn is_clean(&self) -> bool {
-        matches!(
-            self,
-            Self::Application { code: 0, .. }
-                | Self::Transport {
-                    code: Code::NO_ERROR,
-                    ..
-                }
-        )
-    }
-}
-
-impl From<ConnectionError> for io::Error {
-    fn from(error: ConnectionError) -> Self {
-        let kind = match error {
-            ConnectionError::TimedOut => io::ErrorKind::TimedOut,
-            ConnectionError::Reset => io::ErrorKind::ConnectionReset,
-            ConnectionError::Application { .. } | ConnectionError::Transport { .. } => {
-                io::ErrorKind::ConnectionAborted
-            }
-            _ => io::ErrorKind::Other,
-        };
-        Self::new(kind, error)
-    }
-}
+use hybriq_proto::error::ConnectionError;
 
 /// Why no connection could be started.
 #[derive(Debug, thiserror::Error)]
@@ -118,7 +15,7 @@ pub enum ConnectError {
     #[error("this endpoint has no client configuration; use Endpoint::client, or connect_with")]
     NoClientConfig,
     /// The address cannot be reached from this endpoint's socket.
-    #[error("cannot connect to {0}: bind the endpoint to an address of the same family")]
+    #[error("cannot connect to {_0}: {remedy}", remedy = remedy(*_0))]
     Address(SocketAddr),
     /// The server name is neither a DNS name nor an IP address.
     #[error("'{0}' is neither a DNS name nor an IP address")]
@@ -135,6 +32,17 @@ pub enum ConnectError {
     /// The handshake failed.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
+}
+
+/// Returns what to do about an address that nobody can be at.
+fn remedy(address: SocketAddr) -> &'static str {
+    if address.port() == 0 {
+        "port 0 stands for any free port; give the port that the server listens on"
+    } else if address.ip().is_unspecified() {
+        "this address stands for every address of a machine; give one of the server's"
+    } else {
+        "bind the endpoint to an address of the same family"
+    }
 }
 
 impl From<ConnectError> for io::Error {
@@ -298,40 +206,6 @@ impl From<SendDatagramError> for io::Error {
     }
 }
 
-/// Why a connection did not move to another of our addresses (RFC 9000 §9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MigrateError {
-    /// Only a client moves; a server has a preferred address, if that.
-    #[error("a server cannot move")]
-    Server,
-    /// Before the handshake is confirmed nobody moves.
-    #[error("the handshake is not confirmed yet")]
-    NotConfirmed,
-    /// The server asked its clients to stay where they are.
-    #[error("the server does not allow migration")]
-    Disabled,
-    /// Every path needs a connection id of its own, and the server gave no spare one. It may give
-    /// one soon.
-    #[error("the server gave no spare connection id")]
-    NoConnectionId,
-    /// Nothing came back from there: the connection stays where it was.
-    #[error("the server does not answer on the new path")]
-    Unreachable,
-    /// No socket could be opened there.
-    #[error("cannot open a UDP socket on {0}: {1}")]
-    Bind(SocketAddr, io::ErrorKind),
-    /// Connections of the endpoint are spread over as many sockets as there may be, 16.
-    #[error("the endpoint has too many sockets; wait until others were left")]
-    TooManySockets,
-    /// It was told to move elsewhere before.
-    #[error("the connection was told to move elsewhere")]
-    Replaced,
-    /// The connection is over.
-    #[error("the connection is closed")]
-    Closed,
-}
-
 /// Why an endpoint could not be made. Each says how to mend it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -398,5 +272,26 @@ impl From<EndpointError> for io::Error {
             EndpointError::NoRuntime | EndpointError::Closed => io::ErrorKind::Other,
         };
         Self::new(kind, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ConnectError;
+
+    #[test]
+    fn an_address_that_nobody_can_be_at_comes_with_what_to_do() {
+        for (address, remedy) in [
+            ("192.0.2.1:0", "the port that the server listens on"),
+            ("0.0.0.0:4433", "one of the server's"),
+            ("[2001:db8::1]:4433", "of the same family"),
+        ] {
+            let error = ConnectError::Address(address.parse().expect("an address"));
+            let shown = error.to_string();
+            assert!(
+                shown.contains(address) && shown.ends_with(remedy),
+                "{shown}"
+            );
+        }
     }
 }

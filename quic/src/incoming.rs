@@ -10,7 +10,6 @@ use crate::{
     config::ServerConfig,
     connecting::Connecting,
     error::ConnectError,
-    proto,
     worker::{Command, Shared},
 };
 
@@ -34,7 +33,7 @@ use crate::{
 ///     .key_exchange(KeyExchange::RequirePostQuantum)
 ///     .transport(TransportConfig::new().max_bidi_streams(4));
 /// while let Some(incoming) = server.accept().await {
-///     let from = incoming.remote_address();
+///     let from = incoming.peer_address();
 ///     let hello = incoming.client_hello();
 ///     if !from.ip().is_loopback() && !hello.offers_post_quantum() {
 ///         incoming.refuse();
@@ -58,73 +57,63 @@ use crate::{
 pub struct Incoming {
     shared: Arc<Shared>,
     worker: u8,
-    /// `None` once it is decided.
-    core: Option<proto::endpoint::Incoming>,
-    facts: Facts,
-}
-
-/// What can be read of it; a copy, so that reading cannot fail.
-struct Facts {
-    hello: ClientHello,
-    remote: SocketAddr,
-    local_ip: Option<IpAddr>,
-    is_validated: bool,
-    may_retry: bool,
+    /// `None` once it is decided, which consumes the handle.
+    core: Option<hybriq_proto::endpoint::Incoming>,
 }
 
 impl fmt::Debug for Incoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Incoming")
-            .field("remote_address", &self.facts.remote)
+            .field("peer_address", &self.peer_address())
             .finish_non_exhaustive()
     }
 }
 
 impl Incoming {
-    pub(crate) fn new(shared: Arc<Shared>, worker: u8, core: proto::endpoint::Incoming) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        worker: u8,
+        core: hybriq_proto::endpoint::Incoming,
+    ) -> Self {
         shared.on_handle_cloned();
-        let facts = Facts {
-            hello: core.client_hello().clone(),
-            remote: core.remote_address(),
-            local_ip: core.local_ip(),
-            is_validated: core.is_validated(),
-            may_retry: core.may_retry(),
-        };
         Self {
             shared,
             worker,
             core: Some(core),
-            facts,
         }
     }
 
+    fn core(&self) -> &hybriq_proto::endpoint::Incoming {
+        self.core.as_ref().expect("deciding consumes the handle")
+    }
+
     /// Where it came from. Anybody may have written it unless [`is_validated`](Self::is_validated).
-    pub fn remote_address(&self) -> SocketAddr {
-        self.facts.remote
+    pub fn peer_address(&self) -> SocketAddr {
+        self.core().peer_address()
     }
 
     /// Which of our addresses it came to, if the system tells.
     pub fn local_ip(&self) -> Option<IpAddr> {
-        self.facts.local_ip
+        self.core().local_ip()
     }
 
     /// Whether the client proved that it receives at its address, by the token of a Retry or of an
     /// earlier connection (RFC 9000 §8.1).
     pub fn is_validated(&self) -> bool {
-        self.facts.is_validated
+        self.core().is_validated()
     }
 
     /// Whether the client would follow a [`retry`](Self::retry): only if it did not follow one
     /// already, and has heard nothing of this server, such as the acknowledgement of half a
     /// ClientHello whose other half was late.
     pub fn may_retry(&self) -> bool {
-        self.facts.may_retry
+        self.core().may_retry()
     }
 
     /// What the client asks for: server name, application protocols, groups and shares, cipher
     /// suites, signature schemes, a session ticket, 0-RTT, transport parameters.
     pub fn client_hello(&self) -> &ClientHello {
-        &self.facts.hello
+        self.core().client_hello()
     }
 
     /// Accepts with the endpoint's configuration.
@@ -152,7 +141,7 @@ impl Incoming {
         }
     }
 
-    fn start(mut self, setup: Option<proto::endpoint::Setup>) -> Connecting {
+    fn start(mut self, setup: Option<hybriq_proto::endpoint::Setup>) -> Connecting {
         match self.core.take() {
             Some(core) => Connecting::start(|promise| {
                 self.shared
@@ -186,7 +175,7 @@ impl Incoming {
     /// # }
     /// ```
     pub fn retry(mut self) -> Result<(), Box<Self>> {
-        if !self.facts.may_retry {
+        if !self.may_retry() {
             return Err(Box::new(self));
         }
         if let Some(core) = self.core.take() {

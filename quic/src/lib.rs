@@ -94,9 +94,10 @@
 //!
 //! # Which TLS library
 //! Two are built in, chosen by one line and equal in every test: [`Backend::Rustls`], the default,
-//! takes exact lists of groups and a third of the memory; [`Backend::S2nTls`] is there on unix.
+//! takes exact lists of groups and a third of the memory; [`Backend::S2nTls`] is there on unix with
+//! the feature `s2n-tls`.
 //!
-//! ```no_run
+//! ```ignore
 //! use hybriq::{Backend, ClientConfig, KeyExchange};
 //!
 //! let config = ClientConfig::new()
@@ -184,7 +185,12 @@
 //! - An [`Incoming`] dropped undecided refuses; a [`Connecting`] dropped gives up.
 //!
 //! # Features
-//! `tokio`, `rustls` and `s2n-tls`, all on by default. Without `tokio` only the core is built.
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `tokio` | on | the async endpoint; without it there are only the configuration and the core |
+//! | `rustls` | on | the rustls provider |
+//! | `s2n-tls` | off | the s2n-tls provider, unix only; it builds a second C library |
 #![deny(missing_docs)]
 #![cfg_attr(
     test,
@@ -204,20 +210,13 @@ mod early;
 #[cfg(feature = "tokio")]
 mod endpoint;
 mod error;
-pub mod events;
-mod handshake;
 #[cfg(feature = "tokio")]
 mod incoming;
-#[doc(hidden)]
-pub mod proto;
+mod random;
 #[cfg(feature = "tokio")]
 mod recv_stream;
-mod saved_path;
 #[cfg(feature = "tokio")]
 mod send_stream;
-#[doc(hidden)]
-pub mod sim;
-mod stats;
 #[cfg(feature = "tokio")]
 mod udp;
 #[cfg(feature = "tokio")]
@@ -225,10 +224,7 @@ mod worker;
 
 #[doc(hidden)]
 pub use config::KnownVersions;
-pub use config::{
-    AckFrequency, AddressValidation, CarefulResume, ClientConfig, DatagramConfig, MemoryTokenStore,
-    ServerConfig, TokenKeys, TokenStore, TransportConfig, WhenFull,
-};
+pub use config::{CarefulResume, ClientConfig, MemoryTokenStore, ServerConfig, TokenKeys};
 #[cfg(feature = "tokio")]
 pub use connecting::Connecting;
 #[cfg(feature = "tokio")]
@@ -238,30 +234,36 @@ pub use early::EarlyConnection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
 pub use error::{
-    By, ConnectError, ConnectionError, EarlyError, EndpointError, MigrateError, ReadError,
-    ResetAtError, SendDatagramError, WriteError,
+    ConnectError, EarlyError, EndpointError, ReadError, ResetAtError, SendDatagramError, WriteError,
 };
-pub use handshake::{EarlyData, Handshake, KeyExchangeInfo};
+/// The sans-IO core, for those who drive it with something else than tokio.
+pub use hybriq_proto as proto;
+pub use hybriq_proto::{
+    agreement::{EarlyData, Handshake, KeyExchangeInfo},
+    cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey},
+    config::{
+        AckFrequency, AddressValidation, DatagramConfig, TokenStore, TransportConfig, WhenFull,
+    },
+    congestion::{self, Congestion},
+    ecn::EcnState,
+    error::{By, Code, ConnectionError, MigrateError},
+    events,
+    frame::EcnCounts,
+    packet::Version,
+    saved_path::{InvalidSavedPath, SavedPath},
+    stats::{ConnectionStats, DatagramStats, PathStats},
+    streams::{Direction, Priority, StreamId},
+};
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{
     Backend, ClientHello, Group, Identity, KeyExchange, KeyLog, Lineage, Side, Tickets, Trust,
 };
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;
-pub use proto::{
-    cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey},
-    congestion::{self, Congestion},
-    error::Code,
-    frame::EcnCounts,
-    packet::Version,
-    recovery::EcnState,
-    streams::{Direction, Priority, StreamId},
-};
+pub use random::SystemRandom;
 #[cfg(feature = "tokio")]
 pub use recv_stream::RecvStream;
-pub use saved_path::{InvalidSavedPath, SavedPath};
 #[cfg(feature = "tokio")]
 pub use send_stream::SendStream;
-pub use stats::{ConnectionStats, DatagramStats, PathStats};
 #[cfg(feature = "tokio")]
 pub use worker::EndpointStats;

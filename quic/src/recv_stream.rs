@@ -12,9 +12,9 @@ use tokio::io::{AsyncRead, ReadBuf};
 use crate::{
     connection::wire_code,
     error::ReadError,
-    proto::streams::{self, RecvEnd, StreamId, Streams},
     worker::{Handle, Rejected, State, set_waker},
 };
+use hybriq_proto::streams::{self, RecvEnd, StreamId, Streams};
 
 /// Asked for at once by [`RecvStream::read_to_end`].
 const CHUNK: usize = 64 * 1024;

@@ -12,9 +12,9 @@ use tokio::io::AsyncWrite;
 use crate::{
     connection::wire_code,
     error::{ResetAtError, WriteError},
-    proto::streams::{self, ClosedStream, Priority, StreamId, Streams},
     worker::{Handle, Rejected, set_waker},
 };
+use hybriq_proto::streams::{self, ClosedStream, Priority, StreamId, Streams};
 
 /// Copied into the connection under one lock at most.
 const COPY: usize = 256 * 1024;

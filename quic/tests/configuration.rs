@@ -25,14 +25,25 @@ fn read(path: &str) -> String {
 
 /// The sources that configurations stand in.
 fn sources() -> Vec<String> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config");
-    let files = fs::read_dir(directory).expect("src/config");
-    let mut sources: Vec<String> = files
-        .map(|file| file.expect("a file").path())
-        .filter(|path| path.extension().is_some_and(|kind| kind == "rs"))
-        .map(|path| fs::read_to_string(path).expect("a source"))
-        .collect();
-    sources.push(read("src/endpoint.rs"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut directories = ["src/config", "proto/src/config"]
+        .map(|directory| root.join(directory))
+        .to_vec();
+    let mut sources = vec![
+        read("src/endpoint.rs"),
+        read("proto/src/datagrams/config.rs"),
+    ];
+    while let Some(directory) = directories.pop() {
+        let shown = directory.display();
+        for file in fs::read_dir(&directory).unwrap_or_else(|error| panic!("{shown}: {error}")) {
+            let path = file.expect("a file").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "rs") {
+                sources.push(fs::read_to_string(path).expect("a source"));
+            }
+        }
+    }
     sources
 }
 
@@ -165,6 +176,8 @@ fn the_defaults_on_the_page_are_those_of_the_code() {
             };
             let field = match setter.as_str() {
                 "socket_buffers" => "buffer_size",
+                "max_bidi_streams" => "max_bidi",
+                "max_uni_streams" => "max_uni",
                 // A trait object, of which nothing is shown.
                 "cid_generator" => continue,
                 setter => setter,

@@ -166,7 +166,7 @@ async fn a_refused_client_is_told() {
         let incoming = soon(server.accept()).await.unwrap();
         assert_eq!(incoming.client_hello().server_name(), Some("localhost"));
         assert_eq!(
-            incoming.remote_address().port(),
+            incoming.peer_address().port(),
             client.local_address().port()
         );
         if drop_it {
@@ -200,7 +200,7 @@ async fn an_ignored_client_hears_nothing() {
         .await
         .unwrap_err();
     assert!(
-        matches!(error, ConnectError::Connection(ConnectionError::TimedOut)),
+        matches!(error, ConnectError::Connection(ConnectionError::NoAnswer)),
         "{error}"
     );
     assert_eq!(server.stats().datagrams_sent, 0);

@@ -19,10 +19,10 @@ use std::{
 
 use hybriq::{
     TransportConfig,
-    proto::{endpoint::Setup, packet::Cid},
-    sim::{Datagram, InitialFrame, Network, Rng, SERVER_ADDRESS, World, build_initial, ms},
     tls::{Backend, Identity, PrivateKeyDer, ServerOptions},
 };
+use hybriq_proto::{endpoint::Setup, packet::Cid};
+use hybriq_sim::{Datagram, InitialFrame, Network, Rng, SERVER_ADDRESS, World, build_initial, ms};
 
 struct Counting;
 

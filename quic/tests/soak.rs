@@ -19,14 +19,14 @@ use std::{
 
 use hybriq::{
     Congestion, TransportConfig,
-    proto::{
-        connection::{Connection, Event},
-        endpoint::Setup,
-        streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
-    },
-    sim::{App, Bandwidth, Network, Progress, Rng, World, ms, one_in, per_mille},
     tls::{Backend, ClientOptions, Identity, PrivateKeyDer, ServerOptions, Trust},
 };
+use hybriq_proto::{
+    connection::{Connection, Event},
+    endpoint::Setup,
+    streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
+};
+use hybriq_sim::{App, Bandwidth, Network, Progress, Rng, World, ms, one_in, per_mille};
 
 struct Counting;
 

@@ -5,13 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hybriq::{
-    Direction, Priority, Side, StreamId,
-    proto::{
-        frame::{Frame, FrameWriter},
-        streams::{Limits, PeerLimits, ReadError, Sent, Streams, Timing, WriteError},
-        wire::Reader,
-    },
+use hybriq::{Direction, Priority, Side, StreamId};
+use hybriq_proto::{
+    frame::{Frame, FrameWriter},
+    streams::{Limits, PeerLimits, ReadError, Sent, Streams, Timing, WriteError},
+    wire::Reader,
 };
 
 /// Streams of a pair.

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use hybriq::{
     TransportConfig,
-    proto::endpoint::Setup,
-    sim::{Ask, Network, World, ms},
     tls::{
         Backend, CertificateDer, ClientOptions, Identity, KeyLog, PrivateKeyDer, ServerOptions,
         Trust,
     },
 };
+use hybriq_proto::endpoint::Setup;
+use hybriq_sim::{Ask, Network, World, ms};
 
 /// Lines of a client's key log.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;

@@ -5,8 +5,9 @@ use hybriq_tls::{
     Suite, Trust,
 };
 
-use super::{KnownVersions, MemoryTokenStore, TokenStore, TransportConfig};
-use crate::proto::endpoint::Setup;
+use super::{KnownVersions, MemoryTokenStore};
+use hybriq_proto::config::{TokenStore, TransportConfig};
+use hybriq_proto::endpoint::Setup;
 
 /// What a client connects with. Start from [`ClientConfig::new`].
 ///

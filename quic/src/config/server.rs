@@ -5,8 +5,8 @@ use hybriq_tls::{
     ServerOptions, Suite, Tickets,
 };
 
-use super::TransportConfig;
-use crate::proto::endpoint::Setup;
+use hybriq_proto::config::TransportConfig;
+use hybriq_proto::endpoint::Setup;
 
 /// What a server accepts connections with. Start from [`ServerConfig::new`].
 ///

@@ -4,10 +4,11 @@ use bytes::Bytes;
 
 use super::Connection;
 use crate::{
-    error::{ConnectionError, SendDatagramError},
-    proto::datagrams::SendError,
+    error::SendDatagramError,
     worker::{Handle, State},
 };
+use hybriq_proto::datagrams::SendError;
+use hybriq_proto::error::ConnectionError;
 
 /// Datagrams (RFC 9221): messages that keep their bounds, are not sent again when they are lost, and
 /// may overtake each other.

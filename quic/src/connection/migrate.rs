@@ -1,10 +1,8 @@
 use std::{net::SocketAddr, task::Poll};
 
 use super::Connection;
-use crate::{
-    error::MigrateError,
-    worker::{wait_until, wake},
-};
+use crate::worker::{wait_until, wake};
+use hybriq_proto::error::MigrateError;
 
 impl Connection {
     /// Moves a client to another address of this machine, without loss of what is under way

@@ -3,7 +3,7 @@ use std::io::{self, IoSliceMut};
 use arrayvec::ArrayVec;
 use quinn_udp::{BATCH_SIZE, RecvMeta};
 
-use crate::proto::endpoint::{Arrival, Local, SocketId};
+use hybriq_proto::endpoint::{Arrival, Local, SocketId};
 
 /// The longest message: a UDP datagram, or several that the system joined (GRO).
 const MESSAGE: usize = 64 * 1024;
@@ -59,7 +59,7 @@ impl Buffers {
             .zip(received)
             .map(|(memory, meta)| Message {
                 arrival: Arrival {
-                    remote: super::canonical(meta.addr),
+                    peer: super::canonical(meta.addr),
                     local: Local {
                         socket: SocketId::default(),
                         ip: meta.dst_ip.map(|ip| ip.to_canonical()),

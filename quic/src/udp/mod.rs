@@ -13,10 +13,8 @@ use std::{
 use quinn_udp::{EcnCodepoint, UdpSockRef, UdpSocketState};
 use tokio::{io::Interest, net::UdpSocket};
 
-use crate::{
-    error::EndpointError,
-    proto::{endpoint::Transmit, space::Ecn},
-};
+use crate::error::EndpointError;
+use hybriq_proto::{endpoint::Transmit, space::Ecn};
 
 pub(crate) use buffers::Buffers;
 
@@ -120,7 +118,7 @@ impl Socket {
     /// room.
     pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
         let transmit = quinn_udp::Transmit {
-            destination: self.mapped(transmit.remote),
+            destination: self.mapped(transmit.peer),
             ecn: transmit.ecn.map(codepoint),
             contents,
             segment_size: transmit.segment_size,

@@ -9,7 +9,8 @@ use super::{
     cell::{Cell, Handle},
     waiters::{lock, set_waker},
 };
-use crate::{error::ConnectError, handshake::Handshake};
+use crate::error::ConnectError;
+use hybriq_proto::agreement::Handshake;
 
 /// A connection somebody waits for: from the request until the handshake is over.
 pub(crate) struct Attempt(Mutex<Waiting>);

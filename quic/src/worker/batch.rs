@@ -1,7 +1,7 @@
 use std::{collections::VecDeque, io, ops::Range};
 
 use super::{sockets::Sockets, stats::EndpointStats};
-use crate::proto::endpoint::{SocketId, Transmit};
+use hybriq_proto::endpoint::{SocketId, Transmit};
 
 /// The most one call can send: what fits into one IPv6 UDP datagram.
 const TRAIN: usize = 65_527;
@@ -88,7 +88,7 @@ impl SendBatch {
                     continue;
                 }
                 Err(error) => {
-                    tracing::debug!(%error, peer = %train.transmit.remote, "cannot send");
+                    tracing::debug!(%error, peer = %train.transmit.peer, "cannot send");
                     stats.send_errors += 1;
                 }
             }

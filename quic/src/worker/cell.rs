@@ -15,15 +15,15 @@ use super::{
     moves::Move,
     waiters::{Waiters, lock, wake},
 };
-use crate::{
+use hybriq_proto::{
+    agreement::Handshake,
     error::{By, ConnectionError},
-    handshake::Handshake,
-    proto::{
-        connection::{Connection, Event},
-        datagrams::DatagramEvent,
-        endpoint::Slot,
-        streams::{Direction, StreamEvent, StreamId},
-    },
+};
+use hybriq_proto::{
+    connection::{Connection, Event},
+    datagrams::DatagramEvent,
+    endpoint::Slot,
+    streams::{Direction, StreamEvent, StreamId},
 };
 
 /// A connection as its worker and the application's handles share it.

@@ -1,10 +1,8 @@
 use std::sync::MutexGuard;
 
 use super::{State, Worker, touch};
-use crate::{
-    proto::endpoint::{Arrival, Routed, SocketId},
-    udp::Buffers,
-};
+use crate::udp::Buffers;
+use hybriq_proto::endpoint::{Arrival, Routed, SocketId};
 
 /// Batches received from a socket in one turn at most.
 const BATCHES: usize = 4;

@@ -13,10 +13,8 @@ use super::{
     stats::EndpointStats,
     waiters::{lock, set_waker},
 };
-use crate::{
-    proto::endpoint::{Arrival, Incoming, Setup},
-    udp::Socket,
-};
+use crate::udp::Socket;
+use hybriq_proto::endpoint::{Arrival, Incoming, Setup};
 
 /// Datagrams that may wait at a worker that another one handed them to.
 const FOREIGN_DATAGRAMS: usize = 1024;
@@ -48,7 +46,7 @@ pub(crate) enum Command {
         /// What with.
         setup: Setup,
         /// Where to.
-        remote: SocketAddr,
+        peer: SocketAddr,
         /// Whom to expect there.
         server_name: String,
         /// Who waits for it.

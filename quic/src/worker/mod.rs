@@ -37,14 +37,18 @@ use self::{
     timers::{Alarm, Timers},
 };
 use crate::{
-    config::{AddressValidation, Ids, TokenKeys},
-    error::{By, ConnectError, ConnectionError},
-    proto::{
-        endpoint::{Endpoint, Setup, Slot},
-        error::Code,
-        random::SystemRandom,
-    },
+    SystemRandom,
+    config::{Ids, TokenKeys},
+    error::ConnectError,
     udp::{self, Buffers, Socket},
+};
+use hybriq_proto::{
+    config::AddressValidation,
+    error::{By, ConnectionError},
+};
+use hybriq_proto::{
+    endpoint::{Endpoint, Setup, Slot},
+    error::Code,
 };
 
 pub(crate) use attempt::{Attempt, Promise};
@@ -350,7 +354,7 @@ impl Drop for Worker {
         let error = ConnectionError::Transport {
             by: By::Local,
             code: Code::INTERNAL_ERROR,
-            frame: 0,
+            frame: None,
             reason: Bytes::from_static(b"the endpoint's task ended"),
         };
         let mut wakes = std::mem::take(&mut self.wakes);

@@ -1,5 +1,5 @@
 use super::{Worker, batch::Flushed};
-use crate::proto::endpoint::Slot;
+use hybriq_proto::endpoint::Slot;
 
 /// Trains of datagrams a connection may send in one turn before the others have theirs.
 const TRAINS: usize = 4;

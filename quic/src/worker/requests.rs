@@ -3,12 +3,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{Command, Promise, Worker, cell::Cell, clock, touch};
-use crate::{
-    error::ConnectError,
-    proto::{
-        connection::Connection,
-        endpoint::{AcceptError, Slot, StartError},
-    },
+use crate::error::ConnectError;
+use hybriq_proto::{
+    connection::Connection,
+    endpoint::{AcceptError, Slot, StartError},
 };
 
 impl Worker {
@@ -48,14 +46,12 @@ impl Worker {
         match command {
             Command::Connect {
                 setup,
-                remote,
+                peer,
                 server_name,
                 promise,
             } => {
                 if self.is_wanted(&promise) {
-                    let started = self
-                        .endpoint
-                        .connect(self.now, &setup, remote, &server_name);
+                    let started = self.endpoint.connect(self.now, &setup, peer, &server_name);
                     self.on_started(started.map_err(ConnectError::from), promise);
                 }
             }
@@ -139,7 +135,7 @@ impl From<StartError> for ConnectError {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Tls(error) => Self::Tls(error),
-            StartError::AddressInUse(remote) => Self::AddressInUse(remote),
+            StartError::AddressInUse(peer) => Self::AddressInUse(peer),
         }
     }
 }

@@ -16,12 +16,10 @@ use super::{
     stats::EndpointStats,
     waiters::{Waiters, lock, wait_until, wake},
 };
-use crate::{
-    proto::{
-        endpoint::{Incoming, Setup},
-        limits,
-    },
-    udp::{self, Socket},
+use crate::udp::{self, Socket};
+use hybriq_proto::{
+    endpoint::{Incoming, Setup},
+    limits,
 };
 
 /// What the handles and all workers of an endpoint share.
@@ -109,7 +107,7 @@ impl Shared {
     pub(crate) fn connect(
         &self,
         setup: Setup,
-        remote: SocketAddr,
+        peer: SocketAddr,
         server_name: String,
         promise: Promise,
     ) {
@@ -118,7 +116,7 @@ impl Shared {
             worker as u8,
             Command::Connect {
                 setup,
-                remote,
+                peer,
                 server_name,
                 promise,
             },

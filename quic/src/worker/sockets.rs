@@ -3,12 +3,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use crate::{
-    proto::{
-        endpoint::{SocketId, Transmit},
-        limits,
-    },
-    udp::{Buffers, Socket},
+use crate::udp::{Buffers, Socket};
+use hybriq_proto::{
+    endpoint::{SocketId, Transmit},
+    limits,
 };
 
 /// The sockets of a worker: those it was made with, and those that connections moved to.

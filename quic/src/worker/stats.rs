@@ -1,7 +1,5 @@
 use std::ops::AddAssign;
 
-use crate::proto;
-
 /// What an endpoint did so far, connections aside. Bytes are UDP payload bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -55,7 +53,7 @@ pub struct EndpointStats {
 
 impl EndpointStats {
     /// Takes over what the protocol counts.
-    pub(super) fn with(mut self, core: proto::endpoint::EndpointStats) -> Self {
+    pub(super) fn with(mut self, core: hybriq_proto::endpoint::EndpointStats) -> Self {
         self.connections = core.connections;
         self.waiting_incoming = core.waiting_incoming;
         self.partial_hellos = core.partial_hellos;

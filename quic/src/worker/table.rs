@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::{attempt::Promise, cell::Cell, sockets::Used, timers::Deadline};
-use crate::proto::endpoint::Slot;
+use hybriq_proto::endpoint::Slot;
 
 /// The connections of a worker by their slots.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::time::{Sleep, sleep_until};
 
-use crate::proto::endpoint::Slot;
+use hybriq_proto::endpoint::Slot;
 
 /// When which connection wants to be called: one entry per connection.
 ///

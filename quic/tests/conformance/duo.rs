@@ -5,13 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use hybriq::{
     By, ConnectionError, KnownVersions, TransportConfig,
-    proto::{endpoint::Setup, frame::FrameWriter, packet::Space},
-    sim::{Datagram, Idle, Network, Raw, SERVER_ADDRESS, World, ms},
     tls::{
         Backend, CertificateDer, ClientOptions, EarlyDataPolicy, Identity, PrivateKeyDer,
         ServerOptions, Side, Trust,
     },
 };
+use hybriq_proto::{endpoint::Setup, frame::FrameWriter, packet::Space};
+use hybriq_sim::{Datagram, Idle, Network, Raw, SERVER_ADDRESS, World, ms};
 
 fn certificate() -> &'static (Identity, CertificateDer<'static>) {
     static MADE: OnceLock<(Identity, CertificateDer<'static>)> = OnceLock::new();
@@ -108,7 +108,7 @@ impl Duo {
     }
 
     /// The connection of one end.
-    pub(crate) fn connection(&mut self, side: Side) -> &mut hybriq::proto::connection::Connection {
+    pub(crate) fn connection(&mut self, side: Side) -> &mut hybriq_proto::connection::Connection {
         match side {
             Side::Client => self.world.client_connection(0),
             Side::Server => self.world.accepted_connection(0),
@@ -155,7 +155,7 @@ impl Duo {
                 ..
             } => Verdict {
                 code: code.0,
-                frame,
+                frame: frame.map_or(0, |ty| ty.0),
             },
             other => panic!("the {:?} was told {other:?}", victim.peer()),
         };

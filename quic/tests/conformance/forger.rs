@@ -2,14 +2,11 @@
 
 use std::net::SocketAddr;
 
-use hybriq::{
-    TransportConfig,
-    proto::packet::Cid,
-    sim::{
-        Datagram, Idle, InitialFrame, Network, SERVER_ADDRESS, World, build_initial, join, ms,
-        open_initials,
-    },
-    tls::Side,
+use hybriq::{TransportConfig, tls::Side};
+use hybriq_proto::packet::Cid;
+use hybriq_sim::{
+    Datagram, Idle, InitialFrame, Network, SERVER_ADDRESS, World, build_initial, join, ms,
+    open_initials,
 };
 
 use crate::duo::{client, server};

@@ -1,10 +1,7 @@
 //! Packets as every version sees them (RFC 8999 §5.1), written and read by hand.
 
-use hybriq::{
-    TransportConfig,
-    sim::{Datagram, Network, SERVER_ADDRESS, World, ms},
-    tls::Side,
-};
+use hybriq::{TransportConfig, tls::Side};
+use hybriq_sim::{Datagram, Network, SERVER_ADDRESS, World, ms};
 
 use crate::duo::server;
 

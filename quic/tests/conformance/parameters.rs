@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use hybriq::{
     TransportConfig,
-    proto::{endpoint::Setup, wire::Reader},
-    sim::{Idle, Network, World, ms},
     tls::{ConfigError, KeyExchange, Provider, Session, Side, Start},
 };
+use hybriq_proto::{endpoint::Setup, wire::Reader};
+use hybriq_sim::{Idle, Network, World, ms};
 
 use crate::duo::{Duo, client, server};
 

@@ -9,9 +9,12 @@ use std::{
 use hybriq::{
     Side, TransportConfig,
     events::{Event, Meta, PacketKind, Subscriber},
-    proto::{frame::Frame, wire::Reader},
-    sim::{self, World},
 };
+use hybriq_proto::{
+    frame::{Frame, FrameType},
+    wire::Reader,
+};
+use hybriq_sim::{self, World};
 
 /// A frame as far as it matters for paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +25,7 @@ pub(crate) enum Noted {
     Challenge([u8; 8]),
     Response([u8; 8]),
     /// Any other, by its type.
-    Other(u64),
+    Other(FrameType),
 }
 
 impl Noted {
@@ -119,7 +122,7 @@ impl PathTap {
             let mut sealed = one_rtt.filter(|packet| packet.side == by);
             for record in world.trace().sent(by.peer()) {
                 let headers = record.packets.iter();
-                for header in headers.filter(|it| it.kind == sim::PacketKind::OneRtt) {
+                for header in headers.filter(|it| it.kind == hybriq_sim::PacketKind::OneRtt) {
                     let packet = sealed.next().expect("what is sent was sealed");
                     assert_eq!(packet.size, header.range.len(), "{record}");
                     seen.push(Sighting {

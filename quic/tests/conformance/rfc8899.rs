@@ -2,10 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use hybriq::{
-    Side,
-    sim::{Ask, Network, World, ms},
-};
+use hybriq::Side;
+use hybriq_sim::{Ask, Network, World, ms};
 
 use crate::{
     duo::{client, server},

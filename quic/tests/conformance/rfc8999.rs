@@ -1,10 +1,7 @@
 //! RFC 8999: what holds for every version.
 
-use hybriq::{
-    ConnectionError, TransportConfig,
-    sim::{Datagram, Idle, Network, SERVER_ADDRESS, World, ms},
-    tls::Side,
-};
+use hybriq::{ConnectionError, TransportConfig, tls::Side};
+use hybriq_sim::{Datagram, Idle, Network, SERVER_ADDRESS, World, ms};
 
 use crate::{
     duo::{client, server},

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hybriq::sim::{Network, one_in};
+use hybriq_sim::{Network, one_in};
 
 use crate::wiretap::{Seen, exchange};
 

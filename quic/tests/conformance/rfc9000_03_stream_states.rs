@@ -1,6 +1,7 @@
 //! RFC 9000 §3: what may follow what on a stream.
 
-use hybriq::{Direction, proto::frame::StopSending, tls::Side};
+use hybriq::{Direction, tls::Side};
+use hybriq_proto::frame::StopSending;
 
 use crate::{
     duo::Duo,
@@ -16,11 +17,11 @@ fn after_a_reset_comes_nothing_of_that_stream() {
     let streams = duo.connection(Side::Client).streams();
     let id = streams.open(Direction::Uni).unwrap();
     streams.write(id, &[7; 5000]).unwrap();
-    duo.world.run_for(hybriq::sim::ms(12));
+    duo.world.run_for(hybriq_sim::ms(12));
     let streams = duo.connection(Side::Client).streams();
     streams.write(id, &[7; 5000]).unwrap();
     streams.reset(id, 3).unwrap();
-    duo.world.run_for(hybriq::sim::ms(500));
+    duo.world.run_for(hybriq_sim::ms(500));
     let mut reset = None;
     for frame in tap
         .packets()
@@ -77,7 +78,7 @@ fn a_stream_of_which_all_arrived_is_silent() {
     let id = streams.open(Direction::Uni).unwrap();
     streams.write(id, &[7; 100]).unwrap();
     streams.finish(id).unwrap();
-    duo.world.run_for(hybriq::sim::ms(200));
+    duo.world.run_for(hybriq_sim::ms(200));
     assert!(
         duo.connection(Side::Client)
             .streams()
@@ -88,7 +89,7 @@ fn a_stream_of_which_all_arrived_is_silent() {
         assert!(out.write(&StopSending { id, code: 9 }));
     });
     let _ = duo.connection(Side::Client).streams().reset(id, 1);
-    duo.world.run_for(hybriq::sim::ms(200));
+    duo.world.run_for(hybriq_sim::ms(200));
     for packet in tap.packets().split_off(before).iter().filter(|it| it.sent) {
         for frame in &packet.frames {
             let of_stream = matches!(frame, Seen::Stream { .. } | Seen::Reset { .. });

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hybriq::{
-    Direction, StreamId,
-    proto::frame::{FrameWriter, MaxData, MaxStreams, ResetStream},
-    sim::{Network, one_in},
-    tls::Side,
-};
+use hybriq::{Direction, StreamId, tls::Side};
+use hybriq_proto::frame::{FrameWriter, MaxData, MaxStreams, ResetStream};
+use hybriq_sim::{Network, one_in};
 
 use crate::{
     duo::{Duo, Verdict},
@@ -188,7 +185,7 @@ fn limits_that_raise_nothing() {
     }
     let id = uni(0);
     streams.write(id, &[7; 10_000]).unwrap();
-    duo.world.run_for(hybriq::sim::ms(500));
+    duo.world.run_for(hybriq_sim::ms(500));
     let received = duo
         .connection(Side::Server)
         .streams()

@@ -2,11 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use hybriq::{
-    proto::packet::{Header, Space, Version},
-    sim::ms,
-    tls::Side,
-};
+use hybriq::tls::Side;
+use hybriq_proto::packet::{Header, Space, Version};
+use hybriq_sim::ms;
 
 use crate::{
     duo::Duo,

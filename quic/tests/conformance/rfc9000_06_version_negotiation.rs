@@ -1,10 +1,7 @@
 //! RFC 9000 §6: answers that list versions.
 
-use hybriq::{
-    ConnectionError, TransportConfig,
-    sim::{Datagram, SERVER_ADDRESS, ms},
-    tls::Side,
-};
+use hybriq::{ConnectionError, TransportConfig, tls::Side};
+use hybriq_sim::{Datagram, SERVER_ADDRESS, ms};
 
 use crate::{
     duo::Duo,
@@ -78,10 +75,10 @@ fn version_negotiation_behind_another_packet_is_ignored() {
 /// Proves: rfc9000 6.2 client-gives-up-on-version-negotiation
 #[test]
 fn version_negotiation_counts_as_the_first_packet_only() {
-    let network = hybriq::sim::Network::new(1).drop_if(|_, toward| toward.is_server());
+    let network = hybriq_sim::Network::new(1).drop_if(|_, toward| toward.is_server());
     let config = TransportConfig::new;
-    let mut world = hybriq::sim::World::new(network, crate::duo::server(config()));
-    world.connect(&crate::duo::client(config()), hybriq::sim::Idle);
+    let mut world = hybriq_sim::World::new(network, crate::duo::server(config()));
+    world.connect(&crate::duo::client(config()), hybriq_sim::Idle);
     world.run_for(ms(0));
     let first = world.trace().sent(Side::Server).next().unwrap();
     let said = Long::read(&first.payload);

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use hybriq::{
     ConnectionError, TransportConfig,
-    proto::packet::{Cid, Header, Space},
-    sim::{Idle, InitialFrame, Network, World, build_initial, ms},
     tls::{Backend, ClientOptions, Side, Trust},
 };
+use hybriq_proto::packet::{Cid, Header, Space};
+use hybriq_sim::{Idle, InitialFrame, Network, World, build_initial, ms};
 
 use crate::{
     duo::{client, server},

@@ -1,10 +1,8 @@
 //! RFC 9000 §8.1: before the client's address is known to be its own.
 
-use hybriq::{
-    proto::packet::Space,
-    sim::{PacketKind, ms},
-    tls::Side,
-};
+use hybriq::tls::Side;
+use hybriq_proto::packet::Space;
+use hybriq_sim::{PacketKind, ms};
 
 use crate::stalled::{give, heard_initials_only, heard_nothing, ping};
 
@@ -72,7 +70,7 @@ fn a_client_with_handshake_keys_probes_with_handshake_packets() {
 #[test]
 fn initials_alone_buy_three_times_their_bytes() {
     let mut stalled = heard_nothing();
-    let spent = |world: &hybriq::sim::World, toward| -> usize {
+    let spent = |world: &hybriq_sim::World, toward| -> usize {
         world.trace().sent(toward).map(|record| record.size).sum()
     };
     // Nothing but Initials, and few of them: the limit holds whatever the probe timer says.

@@ -2,11 +2,9 @@
 
 use std::{collections::HashSet, net::SocketAddr, time::Duration};
 
-use hybriq::{
-    proto::frame::PathChallenge,
-    sim::{Ask, Network, World, ms},
-    tls::Side,
-};
+use hybriq::tls::Side;
+use hybriq_proto::frame::PathChallenge;
+use hybriq_sim::{Ask, Network, World, ms};
 
 use crate::{
     duo::{Duo, client, server},

@@ -5,12 +5,9 @@ use std::{
     time::Duration,
 };
 
-use hybriq::{
-    ConnectionError, MigrateError, TransportConfig,
-    proto::endpoint::Setup,
-    sim::{Answer, Ask, Fetch, Network, SERVER_ADDRESS, Serve, World, ms},
-    tls::Side,
-};
+use hybriq::{ConnectionError, MigrateError, TransportConfig, tls::Side};
+use hybriq_proto::endpoint::Setup;
+use hybriq_sim::{Answer, Ask, Fetch, Network, SERVER_ADDRESS, Serve, World, ms};
 
 use crate::{
     duo::{client, early_pair, server},
@@ -104,7 +101,7 @@ fn a_preferred_address_is_forgotten_with_its_connection() {
     world.bind_server(PREFERRED.into());
     world.connect(&client, Ask::streams(1, 200_000));
     world.run(LIMIT);
-    let there = |record: &&hybriq::sim::Record| record.server == PREFERRED.into();
+    let there = |record: &&hybriq_sim::Record| record.server == PREFERRED.into();
     assert!(world.trace().sent(Side::Server).any(|it| there(&it)));
     for early in [true, false] {
         world.forget_trace();

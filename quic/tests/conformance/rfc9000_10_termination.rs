@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use hybriq::{
-    ConnectionError, TransportConfig,
-    sim::{PacketKind, ms},
-    tls::Side,
-};
+use hybriq::{ConnectionError, TransportConfig, tls::Side};
+use hybriq_sim::{PacketKind, ms};
 
 use crate::duo::{Duo, Verdict};
 
@@ -59,7 +56,7 @@ fn what_does_not_open_is_dropped_where_the_connection_is_known() {
     for from in [Side::Client, Side::Server] {
         let mut duo = Duo::new();
         let mut packet = duo.connection(from).forge(
-            hybriq::proto::packet::Space::Data,
+            hybriq_proto::packet::Space::Data,
             |_| (),
             200,
             |out| assert!(out.ping()),

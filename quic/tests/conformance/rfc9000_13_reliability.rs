@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hybriq::{
-    proto::packet::Space,
-    sim::{Network, ms, one_in},
-    tls::Side,
-};
+use hybriq::tls::Side;
+use hybriq_proto::packet::Space;
+use hybriq_sim::{Network, ms, one_in};
 
 use crate::{
     duo::{Duo, Verdict, verdict_on},

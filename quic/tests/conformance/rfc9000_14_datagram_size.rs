@@ -1,10 +1,8 @@
 //! RFC 9000 §14: datagrams that are too small or too large.
 
-use hybriq::{
-    proto::packet::Space,
-    sim::{InitialFrame, Network, PacketKind, one_in},
-    tls::Side,
-};
+use hybriq::tls::Side;
+use hybriq_proto::packet::Space;
+use hybriq_sim::{InitialFrame, Network, PacketKind, one_in};
 
 use crate::{
     duo::Duo,
@@ -56,9 +54,9 @@ fn initials_fill_their_datagrams() {
         let network = Network::new(seed).loss(one_in(4));
         let (client, server) = (crate::duo::client, crate::duo::server);
         let config = hybriq::TransportConfig::new;
-        let mut world = hybriq::sim::World::new(network, server(config()));
-        world.connect(&client(config()), hybriq::sim::Idle);
-        world.run_for(hybriq::sim::ms(5000));
+        let mut world = hybriq_sim::World::new(network, server(config()));
+        world.connect(&client(config()), hybriq_sim::Idle);
+        world.run_for(hybriq_sim::ms(5000));
         for record in world.trace().sent(Side::Server) {
             assert!(!record.has(PacketKind::Initial) || record.size >= 1200);
         }

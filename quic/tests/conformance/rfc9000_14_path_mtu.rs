@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use hybriq::{
-    TransportConfig,
-    proto::packet::Space,
-    sim::{Ask, InitialFrame, Network, World, ms, one_in},
-    tls::Side,
-};
+use hybriq::{TransportConfig, tls::Side};
+use hybriq_proto::packet::Space;
+use hybriq_sim::{Ask, InitialFrame, Network, World, ms, one_in};
 
 use crate::duo::{Duo, client, server};
 

@@ -1,11 +1,8 @@
 //! RFC 9000 §17: what headers say.
 
-use hybriq::{
-    By, ConnectionError,
-    proto::packet::{Decoded, Header, Space, decode},
-    sim::{Datagram, InitialFrame, Network, PacketKind, SERVER_ADDRESS, World, ms},
-    tls::Side,
-};
+use hybriq::{By, ConnectionError, tls::Side};
+use hybriq_proto::packet::{Decoded, Header, Space, decode};
+use hybriq_sim::{Datagram, InitialFrame, Network, PacketKind, SERVER_ADDRESS, World, ms};
 
 use crate::{
     duo::{Duo, Verdict},
@@ -78,7 +75,7 @@ fn reserved_bits_of_a_clients_first_packet() {
     let config = hybriq::TransportConfig::new;
     let gone = Network::new(1).drop_if(|_, _| true);
     let mut elsewhere = World::new(gone, crate::duo::server(config()));
-    elsewhere.connect(&crate::duo::client(config()), hybriq::sim::Idle);
+    elsewhere.connect(&crate::duo::client(config()), hybriq_sim::Idle);
     elsewhere.run_for(ms(0));
     let packet = elsewhere
         .client_connection(0)
@@ -91,7 +88,7 @@ fn reserved_bits_of_a_clients_first_packet() {
     world.run_for(ms(50));
     let sent = world.trace().sent(Side::Client);
     let answers: Vec<_> = sent
-        .flat_map(|record| hybriq::sim::open_initials(&record.payload, &dcid, Side::Server))
+        .flat_map(|record| hybriq_sim::open_initials(&record.payload, &dcid, Side::Server))
         .flat_map(|initial| initial.frames)
         .collect();
     assert!(

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use hybriq::{Direction, sim::ms, tls::Side};
+use hybriq::{Direction, tls::Side};
+use hybriq_sim::ms;
 
 use crate::parameters::{Parameters, code_for, duo, integer};
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use hybriq::{Direction, events::PacketKind, sim::ms, tls::Side};
+use hybriq::{Direction, events::PacketKind, tls::Side};
+use hybriq_sim::ms;
 
 use crate::{
     duo::{Duo, Verdict},

@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use hybriq::{
-    events::PacketKind,
-    proto::packet::Space,
-    sim::{Datagram, DropNth, Idle, Network, Raw, SERVER_ADDRESS, World, join, ms, one_in},
-    tls::Side,
-};
+use hybriq::{events::PacketKind, tls::Side};
+use hybriq_proto::packet::Space;
+use hybriq_sim::{Datagram, DropNth, Idle, Network, Raw, SERVER_ADDRESS, World, join, ms, one_in};
 
 use crate::{
     duo::{Duo, Verdict, client, server, verdict_on},
@@ -233,7 +230,7 @@ fn a_ticket_with_another_early_data_size() {
 fn an_initial_for_a_client_that_sent_a_handshake_packet() {
     let mut half = HalfWay::new(|world| {
         let mut sent = world.trace().sent(Side::Server);
-        sent.any(|record| record.has(hybriq::sim::PacketKind::Handshake))
+        sent.any(|record| record.has(hybriq_sim::PacketKind::Handshake))
     });
     let packet = half.ping(Side::Server, Space::Initial);
     half.finds_no_keys(Side::Server, PacketKind::Initial, packet);

@@ -1,6 +1,8 @@
 //! RFC 9001 §5: packets that do not open.
 
-use hybriq::{proto::packet::Space, sim::Raw, tls::Side};
+use hybriq::tls::Side;
+use hybriq_proto::packet::Space;
+use hybriq_sim::Raw;
 
 use crate::duo::Duo;
 

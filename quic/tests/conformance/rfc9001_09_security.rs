@@ -1,10 +1,8 @@
 //! RFC 9001 §9: what an attacker may learn from what we do.
 
-use hybriq::{
-    proto::packet::{Header, KeyPhase, Space},
-    sim::Raw,
-    tls::Side,
-};
+use hybriq::tls::Side;
+use hybriq_proto::packet::{Header, KeyPhase, Space};
+use hybriq_sim::Raw;
 
 use crate::duo::Duo;
 

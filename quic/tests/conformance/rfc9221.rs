@@ -6,12 +6,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use hybriq::{
-    DatagramConfig, EarlyData, Side, TransportConfig,
-    events::PacketKind,
-    proto::connection::{Connection, Event},
-    sim::{Answer, App, Ask, Echo, Network, Progress, World, ms},
-};
+use hybriq::{DatagramConfig, EarlyData, Side, TransportConfig, events::PacketKind};
+use hybriq_proto::connection::{Connection, Event};
+use hybriq_proto::frame::FrameType;
+use hybriq_sim::{Answer, App, Ask, Echo, Network, Progress, World, ms};
 
 use crate::{
     duo::{Duo, early_pair},
@@ -21,7 +19,10 @@ use crate::{
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// The type of a DATAGRAM frame, with and without a length.
-const DATAGRAM: [Noted; 2] = [Noted::Other(0x30), Noted::Other(0x31)];
+const DATAGRAM: [Noted; 2] = [
+    Noted::Other(FrameType::DATAGRAM),
+    Noted::Other(FrameType::DATAGRAM_LEN),
+];
 
 fn deaf() -> TransportConfig {
     TransportConfig::new().datagrams(DatagramConfig::new().receive_buffer(0))
@@ -95,7 +96,7 @@ fn a_server_that_takes_no_datagrams_any_more_takes_no_early_data() {
     let mut world = World::new(Network::new(1).delay(ms(10)), server.clone());
     world.connect(&client, Ask::one_byte());
     world.run(LIMIT);
-    let changed = hybriq::proto::endpoint::Setup {
+    let changed = hybriq_proto::endpoint::Setup {
         provider: server.provider,
         transport: deaf().into(),
     };

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use hybriq::{
-    Side, TransportConfig,
-    proto::packet::Space,
-    sim::{Ask, Network, World, ms},
-};
+use hybriq::{Side, TransportConfig};
+use hybriq_proto::packet::Space;
+use hybriq_sim::{Ask, Network, World, ms};
 
 use crate::duo::{Duo, client, server};
 

@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use hybriq::{
-    TransportConfig, Version,
-    sim::{Ask, Network, World, ms},
-    tls::Side,
-};
+use hybriq::{TransportConfig, Version, tls::Side};
+use hybriq_sim::{Ask, Network, World, ms};
 
 use crate::{
     duo::{client, server},

@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use hybriq::{
-    TransportConfig, Version,
-    sim::{Ask, Network, Record, World, ms, open_initials},
-    tls::Side,
-};
+use hybriq::{TransportConfig, Version, tls::Side};
+use hybriq_sim::{Ask, Network, Record, World, ms, open_initials};
 
 use crate::duo::{client, server};
 

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use hybriq::{
-    Side,
-    sim::{Ask, Datagram, Network, SERVER_ADDRESS, World, ms},
-};
+use hybriq::Side;
+use hybriq_sim::{Ask, Datagram, Network, SERVER_ADDRESS, World, ms};
 
 use crate::{
     duo::{client, server},

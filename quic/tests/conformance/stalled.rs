@@ -5,11 +5,10 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use hybriq::{
-    TransportConfig,
-    proto::frame::FrameWriter,
-    sim::{Datagram, Hop, Idle, Network, Node, PacketKind, SERVER_ADDRESS, World, ms, packets},
-    tls::Side,
+use hybriq::{TransportConfig, tls::Side};
+use hybriq_proto::frame::FrameWriter;
+use hybriq_sim::{
+    Datagram, Hop, Idle, Network, Node, PacketKind, SERVER_ADDRESS, World, ms, packets,
 };
 
 use crate::duo::{client, server};

@@ -68,6 +68,9 @@ const LISTS: &[(&str, &str, &str)] = &[
 /// Where tests are, from the workspace's root.
 const SOURCES: &[&str] = &[
     "quic/src",
+    "quic/proto/src",
+    "quic/proto/tests",
+    "quic/sim/src",
     "quic/tests",
     "tls-provider/src",
     "tls-provider/tests",

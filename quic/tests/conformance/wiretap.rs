@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use hybriq::{
     Side, TransportConfig,
     events::{Event, Meta, PacketKind, Subscriber},
-    proto::{frame::Frame, wire::Reader},
-    sim::{Ask, Network, World, ms},
 };
+use hybriq_proto::{frame::Frame, wire::Reader};
+use hybriq_sim::{Ask, Network, World, ms};
 
 use crate::duo::{client, server};
 

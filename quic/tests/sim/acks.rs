@@ -3,15 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use hybriq::{
-    AckFrequency, TransportConfig,
-    proto::{
-        connection::{Connection, Event},
-        streams::{Direction, StreamEvent, StreamId},
-    },
-    sim::{Answer, App, Network, Progress, World, ms, one_in},
-    tls::Side,
+use hybriq::{AckFrequency, TransportConfig, tls::Side};
+use hybriq_proto::{
+    connection::{Connection, Event},
+    streams::{Direction, StreamEvent, StreamId},
 };
+use hybriq_sim::{Answer, App, Network, Progress, World, ms, one_in};
 
 use crate::support::{LIMIT, client_with, plain, server_with, transport};
 

@@ -2,14 +2,11 @@
 
 use std::net::SocketAddr;
 
-use hybriq::{
-    ConnectionError,
-    proto::packet::Cid,
-    sim::{
-        Ask, Datagram, Idle, PacketKind, Progress, Record, Rng, SERVER_ADDRESS, World, adversary,
-        ms, one_in, packets,
-    },
-    tls::Side,
+use hybriq::{ConnectionError, tls::Side};
+use hybriq_proto::packet::Cid;
+use hybriq_sim::{
+    Ask, Datagram, Idle, PacketKind, Progress, Record, Rng, SERVER_ADDRESS, World, adversary, ms,
+    one_in, packets,
 };
 
 use crate::support::{

@@ -2,13 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use hybriq::{
-    proto::{
-        connection::{Connection, Event},
-        streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
-    },
-    sim::{Answer, App, Network, Progress, World, ms},
+use hybriq_proto::{
+    connection::{Connection, Event},
+    streams::{Direction, ReadError, StreamEvent, StreamId, Streams, WriteError},
 };
+use hybriq_sim::{Answer, App, Network, Progress, World, ms};
 
 use crate::support::{client_with, server_with, transport};
 

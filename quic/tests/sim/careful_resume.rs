@@ -6,17 +6,16 @@ use std::{
 };
 
 use hybriq::{
-    CarefulResume, Congestion, Direction, SavedPath, StreamId, TransportConfig,
-    proto::{
-        congestion::careful_resume::Stage,
-        connection::{Connection, Event},
-        endpoint::Setup,
-        known_path::KnownPath,
-        streams::{StreamEvent, Streams},
-    },
-    sim::{Answer, App, Network, Peer, Progress, SERVER_ADDRESS, World, ms},
-    tls::Backend,
+    CarefulResume, Congestion, Direction, SavedPath, StreamId, TransportConfig, tls::Backend,
 };
+use hybriq_proto::{
+    congestion::careful_resume::Stage,
+    connection::{Connection, Event},
+    endpoint::Setup,
+    known_path::KnownPath,
+    streams::{StreamEvent, Streams},
+};
+use hybriq_sim::{Answer, App, Network, Peer, Progress, SERVER_ADDRESS, World, ms};
 
 use crate::support::{resumable_pair, transport};
 
@@ -347,8 +346,8 @@ fn a_path_that_became_ten_times_slower_is_retreated_on() {
 #[test]
 fn a_longer_way_to_the_same_address_is_another_path() {
     struct Longer(Duration);
-    impl hybriq::sim::Node for Longer {
-        fn on_datagram(&mut self, datagram: hybriq::sim::Datagram, hop: &mut hybriq::sim::Hop<'_>) {
+    impl hybriq_sim::Node for Longer {
+        fn on_datagram(&mut self, datagram: hybriq_sim::Datagram, hop: &mut hybriq_sim::Hop<'_>) {
             let wait = if hop.now < self.0 { ms(5) } else { ms(55) };
             hop.forward_after(wait, datagram);
         }

@@ -1,10 +1,8 @@
 //! Connection ids of every length and origin, changed and used up (RFC 9000 §5.1).
 
-use hybriq::{
-    Direction, QuicLb, RandomCids,
-    proto::cids::ZeroLength,
-    sim::{Ask, Idle, Network, World, ms, one_in},
-};
+use hybriq::{Direction, QuicLb, RandomCids, SystemRandom};
+use hybriq_proto::cids::ZeroLength;
+use hybriq_sim::{Ask, Idle, Network, World, ms, one_in};
 
 use crate::support::{LIMIT, RTT, check, pair, plain};
 
@@ -56,8 +54,8 @@ fn ids_that_a_balancer_can_read_lead_to_their_connection() {
         let network = plain(nonce as u64).loss(one_in(20));
         let world = exchange(network, |world| {
             let config = match key {
-                Some(key) => QuicLb::encrypted(2, &id, nonce, key),
-                None => QuicLb::plaintext(2, &id, nonce),
+                Some(key) => QuicLb::encrypted(2, &id, nonce, key, &mut SystemRandom::new()),
+                None => QuicLb::plaintext(2, &id, nonce, &mut SystemRandom::new()),
             };
             server_cids(world, config.unwrap());
         });
@@ -165,14 +163,14 @@ fn both_ends_change_their_ids_at_once_under_loss() {
 
 #[test]
 fn without_ids_there_is_one_connection_to_an_address() {
-    use hybriq::proto::{endpoint::StartError, random::SystemRandom};
+    use hybriq_proto::endpoint::StartError;
     let (client, _) = pair();
     let random = Box::new(SystemRandom::new());
-    let mut endpoint = hybriq::proto::endpoint::Endpoint::new(0, random, None);
+    let mut endpoint = hybriq_proto::endpoint::Endpoint::new(0, random, None);
     endpoint.set_cid_generator(std::sync::Arc::new(ZeroLength));
     let world = World::new(plain(1), pair().1);
     let now = world.instant();
-    let address = hybriq::sim::SERVER_ADDRESS;
+    let address = hybriq_sim::SERVER_ADDRESS;
     let mut connect = |address| endpoint.connect(now, &client, address, "localhost");
     assert!(connect(address).is_ok());
     let again = connect(address);

@@ -8,15 +8,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use hybriq::{
-    EarlyData, MigrateError, TransportConfig, Version,
-    proto::{
-        connection::{Connection, Event},
-        datagram::Local,
-        endpoint::Setup,
-    },
-    sim::{Answer, App, Ask, Echo, Network, Progress, World, ms, per_mille},
+use hybriq::{EarlyData, MigrateError, TransportConfig, Version};
+use hybriq_proto::{
+    connection::{Connection, Event},
+    endpoint::Setup,
+    udp::Local,
 };
+use hybriq_sim::{Answer, App, Ask, Echo, Network, Progress, World, ms, per_mille};
 
 use crate::{
     path_support::elsewhere,

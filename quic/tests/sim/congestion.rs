@@ -3,16 +3,13 @@
 
 use std::time::Duration;
 
-use hybriq::{
-    proto::{congestion::Congestion, recovery::Pacing},
-    sim::{
-        Bandwidth, DualQueue, LinkReport, LinkStats, Loss, Marking, Network, OrderedJitter,
-        Overtake,
-        flow::{FlowReport, FlowSetup, Flows},
-        matrix::CONTROLLERS,
-        ms, per_mille,
-    },
-    tls::Side,
+use hybriq::tls::Side;
+use hybriq_proto::{congestion::Congestion, recovery::Pacing};
+use hybriq_sim::{
+    Bandwidth, DualQueue, LinkReport, LinkStats, Loss, Marking, Network, OrderedJitter, Overtake,
+    flow::{FlowReport, FlowSetup, Flows},
+    matrix::CONTROLLERS,
+    ms, per_mille,
 };
 
 const MBIT: u64 = 1_000_000;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use hybriq::{
     Congestion,
     congestion::{Acked, Controller, Lost, Marked, Phase},
-    sim::{Ask, Progress, World},
 };
+use hybriq_sim::{Ask, Progress, World};
 
 use crate::support::{LIMIT, RTT, check, client_with, plain, server_with, transport, world};
 

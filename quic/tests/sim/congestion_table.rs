@@ -1,6 +1,6 @@
 //! The table in the docs is what the code gives today.
 
-use hybriq::sim::{
+use hybriq_sim::{
     Rng,
     matrix::{CONTROLLERS, Path, row, title},
 };

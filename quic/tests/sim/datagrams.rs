@@ -2,16 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use hybriq::{
-    TransportConfig,
-    proto::{
-        connection::{Connection, Event},
-        datagrams::DatagramEvent,
-        streams::{Direction, StreamEvent, StreamId},
-    },
-    sim::{Answer, App, Network, Progress, World, ms, one_in},
-    tls::Side,
+use hybriq::{TransportConfig, tls::Side};
+use hybriq_proto::{
+    connection::{Connection, Event},
+    datagrams::DatagramEvent,
+    streams::{Direction, StreamEvent, StreamId},
 };
+use hybriq_sim::{Answer, App, Network, Progress, World, ms, one_in};
 
 use crate::support::{LIMIT, client_with, server_with, transport};
 

@@ -8,16 +8,16 @@ use std::{
 
 use hybriq::{
     AddressValidation, EarlyData, TokenKeys, Version,
-    proto::{
-        connection::{Connection, Event},
-        endpoint::Setup,
-        streams::StreamEvent,
-    },
-    sim::{
-        Answer, App, Ask, Datagram, DelayNth, DropNth, Echo, Hop, Network, Node, PacketKind,
-        Progress, Record, World, adversary::Swap, ms,
-    },
     tls::{Group, KeyExchange, Side, Tickets},
+};
+use hybriq_proto::{
+    connection::{Connection, Event},
+    endpoint::Setup,
+    streams::StreamEvent,
+};
+use hybriq_sim::{
+    Answer, App, Ask, Datagram, DelayNth, DropNth, Echo, Hop, Network, Node, PacketKind, Progress,
+    Record, World, adversary::Swap, ms,
 };
 
 use crate::support::{

@@ -2,12 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use hybriq::{
-    EcnState, TransportConfig,
-    proto::ecn::Ecn,
-    sim::{Ask, Bandwidth, Mangle, Marking, Network, Overtake, Progress, World, ms, one_in},
-    tls::Side,
-};
+use hybriq::{EcnState, TransportConfig, tls::Side};
+use hybriq_proto::ecn::Ecn;
+use hybriq_sim::{Ask, Bandwidth, Mangle, Marking, Network, Overtake, Progress, World, ms, one_in};
 
 use crate::support::{
     DELAY, LIMIT, PTO, RTT, answered_after, client_with, server_with, transport, world,

@@ -11,9 +11,9 @@ use hybriq::{
         ConnectionState, DropTrigger, Event, LossTimer, LossTrigger, Meta, PacketKind, Subscriber,
         TimerKind,
     },
-    proto::packet::Cid,
-    sim::{Ask, Network, ms, one_in},
 };
+use hybriq_proto::packet::Cid;
+use hybriq_sim::{Ask, Network, ms, one_in};
 
 use crate::support::{LIMIT, check, client_with, plain, server_with, transport, world};
 

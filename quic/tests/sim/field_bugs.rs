@@ -4,16 +4,16 @@ use std::net::SocketAddr;
 
 use hybriq::{
     ConnectionError,
-    proto::{
-        error::Code,
-        limits::{PARTIAL_HELLO_LIFETIME, PARTIAL_HELLOS},
-        packet::Cid,
-    },
-    sim::{
-        Ask, Datagram, DropNth, Header, Idle, InitialFrame, Network, PacketKind, Recut, Rng,
-        SERVER_ADDRESS, World, build_initial, join, ms, open_initials,
-    },
     tls::{Group, Side},
+};
+use hybriq_proto::{
+    error::Code,
+    limits::{PARTIAL_HELLO_LIFETIME, PARTIAL_HELLOS},
+    packet::Cid,
+};
+use hybriq_sim::{
+    Ask, Datagram, DropNth, Header, Idle, InitialFrame, Network, PacketKind, Recut, Rng,
+    SERVER_ADDRESS, World, build_initial, join, ms, open_initials,
 };
 
 use crate::support::{
@@ -384,7 +384,7 @@ fn the_first_flight_keeps_to_1200_bytes_whatever_the_datagram_size() {
         .sent(Side::Server)
         .chain(world.trace().sent(Side::Client))
     {
-        let handshake = record.packets[0].kind != hybriq::sim::PacketKind::OneRtt;
+        let handshake = record.packets[0].kind != hybriq_sim::PacketKind::OneRtt;
         assert!(!handshake || record.size <= 1200, "{record}");
     }
     check(&world);
@@ -401,8 +401,8 @@ fn the_first_flight_keeps_to_1200_bytes_whatever_the_datagram_size() {
 }
 
 fn world_with_one(
-    client: &hybriq::proto::endpoint::Setup,
-    server: &hybriq::proto::endpoint::Setup,
+    client: &hybriq_proto::endpoint::Setup,
+    server: &hybriq_proto::endpoint::Setup,
 ) -> World {
     exchange(plain(1), client, server)
 }

@@ -1,12 +1,9 @@
 //! What the first datagrams of a post-quantum handshake look like on the wire.
 
-use hybriq::{
-    proto::packet::Cid,
-    sim::{
-        Ask, DelayNth, DropNth, Initial, InitialFrame, Network, PacketKind, Progress, World, join,
-        ms,
-    },
-    tls::{Backend, Group, KeyExchange, Side},
+use hybriq::tls::{Backend, Group, KeyExchange, Side};
+use hybriq_proto::packet::Cid;
+use hybriq_sim::{
+    Ask, DelayNth, DropNth, Initial, InitialFrame, Network, PacketKind, Progress, World, join, ms,
 };
 
 use crate::support::{

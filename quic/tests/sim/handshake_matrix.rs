@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use hybriq::{
-    proto::endpoint::Setup,
-    sim::{DropNth, Network, World, adversary, ms, one_in},
-    tls::{Backend, Group, KeyExchange, Side},
-};
+use hybriq::tls::{Backend, Group, KeyExchange, Side};
+use hybriq_proto::endpoint::Setup;
+use hybriq_sim::{DropNth, Network, World, adversary, ms, one_in};
 
 use crate::support::{
     DELAY, PTO, RTT, answered_after, check, client, exchange, only, plain, server,

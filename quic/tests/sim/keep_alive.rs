@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use hybriq::{
-    ConnectionError, Side, TransportConfig,
-    sim::{Idle, World, one_in},
-};
+use hybriq::{ConnectionError, Side, TransportConfig};
+use hybriq_sim::{Idle, World, one_in};
 
 use crate::support::{LIMIT, RTT, client_with, plain, server_with, transport};
 

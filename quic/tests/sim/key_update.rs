@@ -1,10 +1,7 @@
 //! Key updates in the middle of everything else (RFC 9001 §6).
 
-use hybriq::{
-    TransportConfig, Version,
-    sim::{Ask, Network, Peer, Progress, World, ms, one_in},
-    tls::Backend,
-};
+use hybriq::{TransportConfig, Version, tls::Backend};
+use hybriq_sim::{Ask, Network, Peer, Progress, World, ms, one_in};
 
 use crate::support::{LIMIT, check, client_with, pair, server_with, transport, world};
 
@@ -98,7 +95,7 @@ fn every_provider_pair_survives_key_updates() {
     for ours in Backend::ALL {
         for theirs in Backend::ALL {
             let policy = hybriq::KeyExchange::default;
-            let with = |mut setup: hybriq::proto::endpoint::Setup| {
+            let with = |mut setup: hybriq_proto::endpoint::Setup| {
                 setup.transport = transport().key_update_after(20).into();
                 setup
             };

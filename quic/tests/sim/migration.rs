@@ -2,11 +2,9 @@
 
 use std::net::SocketAddr;
 
-use hybriq::{
-    EarlyData, MigrateError,
-    proto::endpoint::{Local, SocketId},
-    sim::{Ask, Network, Progress, Stage, World, ms, one_in, per_mille},
-};
+use hybriq::{EarlyData, MigrateError};
+use hybriq_proto::endpoint::{Local, SocketId};
+use hybriq_sim::{Ask, Network, Progress, Stage, World, ms, one_in, per_mille};
 
 use crate::{
     path_support::{Switch, download, elsewhere, finish, server_sees, start_download},

@@ -3,15 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use hybriq::{
-    ConnectionStats, PathStats, TransportConfig,
-    proto::{
-        connection::{Connection, Event},
-        streams::{Direction, StreamEvent, StreamId, Streams},
-    },
-    sim::{Answer, App, Ask, Network, PacketKind, Progress, World, ms, one_in},
-    tls::Side,
+use hybriq::{ConnectionStats, PathStats, TransportConfig, tls::Side};
+use hybriq_proto::{
+    connection::{Connection, Event},
+    streams::{Direction, StreamEvent, StreamId, Streams},
 };
+use hybriq_sim::{Answer, App, Ask, Network, PacketKind, Progress, World, ms, one_in};
 
 use crate::support::{
     DELAY, LIMIT, check, client_with, exchange, pair, plain, server_with, transport, world,

@@ -2,15 +2,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use hybriq::{
-    TransportConfig,
-    sim::{
-        Ask, Network, Progress, World,
-        flow::{FlowSetup, Flows},
-        matrix::CONTROLLERS,
-        ms,
-    },
-    tls::Side,
+use hybriq::{TransportConfig, tls::Side};
+use hybriq_sim::{
+    Ask, Network, Progress, World,
+    flow::{FlowSetup, Flows},
+    matrix::CONTROLLERS,
+    ms,
 };
 
 use crate::support::{LIMIT, RTT, client_with, plain, server_with, transport, world};

@@ -9,11 +9,9 @@ use std::{
     time::Duration,
 };
 
-use hybriq::{
-    proto::connection::Connection,
-    sim::{Answer, Datagram, Fetch, Hop, Network, Node, Progress, Serve, World},
-    tls::Side,
-};
+use hybriq::tls::Side;
+use hybriq_proto::connection::Connection;
+use hybriq_sim::{Answer, Datagram, Fetch, Hop, Network, Node, Progress, Serve, World};
 
 use crate::support::{LIMIT, client_with, server_with, transport};
 
@@ -39,7 +37,7 @@ pub(crate) fn download(network: Network, bytes: usize) -> World {
 /// The same in a world with a server of its own.
 pub(crate) fn start_download(
     world: &mut World,
-    client: &hybriq::proto::endpoint::Setup,
+    client: &hybriq_proto::endpoint::Setup,
     bytes: usize,
 ) {
     let serve = move || Box::new(Serve::bytes(bytes));
@@ -54,7 +52,7 @@ pub(crate) fn start_download(
 /// Where the server believes the client to be.
 pub(crate) fn server_sees(world: &World) -> Option<SocketAddr> {
     let connection = world.accepted(0).connection.as_ref();
-    connection.map(Connection::remote_address)
+    connection.map(Connection::peer_address)
 }
 
 /// Runs to the end: the client got what it fetched.
@@ -85,7 +83,7 @@ impl Switch {
     /// While it is on, everything from and to the address is lost.
     pub(crate) fn cuts(&self, address: SocketAddr) -> impl Node + use<> {
         let switch = self.clone();
-        hybriq::sim::DropIf(move |datagram: &Datagram, _: Side| {
+        hybriq_sim::DropIf(move |datagram: &Datagram, _: Side| {
             switch.is_on() && [datagram.source, datagram.destination].contains(&address)
         })
     }

@@ -2,14 +2,11 @@
 
 use std::time::Duration;
 
-use hybriq::{
-    Congestion,
-    sim::{
-        DualQueue, LinkReport, LinkStats, Network,
-        flow::{FlowSetup, Flows},
-        ms,
-    },
-    tls::Side,
+use hybriq::{Congestion, tls::Side};
+use hybriq_sim::{
+    DualQueue, LinkReport, LinkStats, Network,
+    flow::{FlowSetup, Flows},
+    ms,
 };
 
 const MBIT: u64 = 1_000_000;

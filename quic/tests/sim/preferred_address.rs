@@ -2,10 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
-use hybriq::{
-    MigrateError, TransportConfig,
-    sim::{Network, SERVER_ADDRESS, Stage, World, ms, per_mille},
-};
+use hybriq::{MigrateError, TransportConfig};
+use hybriq_sim::{Network, SERVER_ADDRESS, Stage, World, ms, per_mille};
 
 use crate::{
     path_support::{Switch, elsewhere, finish, server_sees, start_download},
@@ -30,7 +28,7 @@ fn download(network: Network, server: TransportConfig, bytes: usize) -> World {
 
 fn client_sees(world: &World) -> Option<SocketAddr> {
     let moved = world.client(0).moves.last();
-    moved.map(|(_, path)| path.remote)
+    moved.map(|(_, path)| path.peer)
 }
 
 fn server_moved(world: &World) -> bool {
@@ -60,7 +58,7 @@ fn a_client_that_has_nothing_to_send_moves_too() {
     let network = Network::new(1).delay(ms(10));
     let mut world = World::new(network, server_with(preferring()));
     world.bind_server(PREFERRED.into());
-    world.connect(&client_with(transport()), hybriq::sim::Idle);
+    world.connect(&client_with(transport()), hybriq_sim::Idle);
     world.run_for(ms(30));
     assert!(world.run_until(LIMIT, server_moved));
 }
@@ -168,7 +166,7 @@ fn a_client_takes_nothing_from_where_it_knows_no_server() {
     let stranger = SocketAddr::from(([203, 0, 113, 66], 443));
     let network = Network::new(1).delay(ms(10)).toward(
         hybriq::tls::Side::Client,
-        hybriq::sim::adversary::spoof(20, stranger),
+        hybriq_sim::adversary::spoof(20, stranger),
     );
     let mut world = download(network, transport(), MIB);
     finish(&mut world);

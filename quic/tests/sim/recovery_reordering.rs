@@ -2,14 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use hybriq::{
-    ConnectionStats,
-    proto::{
-        connection::{Connection, Event},
-        streams::{Direction, StreamEvent},
-    },
-    sim::{Answer, App, Ask, Network, Overtake, Progress, World, one_in},
+use hybriq::ConnectionStats;
+use hybriq_proto::{
+    connection::{Connection, Event},
+    streams::{Direction, StreamEvent},
 };
+use hybriq_sim::{Answer, App, Ask, Network, Overtake, Progress, World, one_in};
 
 use crate::support::{DELAY, client_with, server_with, transport, world};
 

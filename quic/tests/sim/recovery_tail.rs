@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use hybriq::{
-    sim::{Ask, Progress, World, ms},
-    sim::{DropNth, Network},
-    tls::Side,
-};
+use hybriq::tls::Side;
+use hybriq_sim::{Ask, DropNth, Network, Progress, World, ms};
 
 use crate::support::{LIMIT, RTT, pair, plain, world};
 

@@ -4,16 +4,16 @@ use std::{net::SocketAddr, sync::Arc};
 
 use hybriq::{
     AddressValidation, MemoryTokenStore, TokenKeys,
-    proto::{
-        endpoint::Setup,
-        limits,
-        packet::{Cid, Version},
-    },
-    sim::{
-        Answer, Ask, Datagram, DropNth, Echo, InitialFrame, Network, PacketKind, Progress, Record,
-        SERVER_ADDRESS, World, build_initial, join, ms, one_in, open_initials,
-    },
     tls::{Backend, KeyExchange, Side},
+};
+use hybriq_proto::{
+    endpoint::Setup,
+    limits,
+    packet::{Cid, Version},
+};
+use hybriq_sim::{
+    Answer, Ask, Datagram, DropNth, Echo, InitialFrame, Network, PacketKind, Progress, Record,
+    SERVER_ADDRESS, World, build_initial, join, ms, one_in, open_initials,
 };
 
 use crate::support::{

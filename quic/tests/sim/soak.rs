@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hybriq::sim::{
+use hybriq_sim::{
     Bandwidth, Marking, Network, Rng,
     flow::{FlowReport, FlowSetup, Flows},
     matrix::CONTROLLERS,

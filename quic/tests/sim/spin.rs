@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use hybriq::{
-    Side,
-    sim::{Ask, PacketKind, World, ms},
-};
+use hybriq::Side;
+use hybriq_sim::{Ask, PacketKind, World, ms};
 
 use crate::support::{LIMIT, RTT, check, client_with, plain, server_with, transport, world};
 

@@ -3,11 +3,9 @@
 
 use std::time::Duration;
 
-use hybriq::{
-    ConnectionError, Direction, ResetKey, Side,
-    proto::endpoint::StatelessReset,
-    sim::{Datagram, Idle, Network, PacketKind, SERVER_ADDRESS, World, ms, one_in},
-};
+use hybriq::{ConnectionError, Direction, ResetKey, Side};
+use hybriq_proto::endpoint::StatelessReset;
+use hybriq_sim::{Datagram, Idle, Network, PacketKind, SERVER_ADDRESS, World, ms, one_in};
 
 use crate::support::{LIMIT, RTT, pair, plain};
 

@@ -6,14 +6,12 @@ use std::{
     time::Instant,
 };
 
-use hybriq::{
-    Priority,
-    proto::{
-        connection::{Connection, Event},
-        streams::{Direction, ReadError, StreamEvent, StreamId, WriteError},
-    },
-    sim::{Answer, App, Network, Progress, World, ms, one_in},
+use hybriq::Priority;
+use hybriq_proto::{
+    connection::{Connection, Event},
+    streams::{Direction, ReadError, StreamEvent, StreamId, WriteError},
 };
+use hybriq_sim::{Answer, App, Network, Progress, World, ms, one_in};
 
 use crate::support::{LIMIT, client_with, server_with, transport};
 

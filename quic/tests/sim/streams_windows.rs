@@ -9,13 +9,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use hybriq::{
-    proto::{
-        connection::{Connection, Event},
-        streams::{Direction, ReadError, StreamEvent, StreamId, WriteError},
-    },
-    sim::{Answer, App, Ask, Idle, Network, Progress, World, ms},
+use hybriq_proto::{
+    connection::{Connection, Event},
+    streams::{Direction, ReadError, StreamEvent, StreamId, WriteError},
 };
+use hybriq_sim::{Answer, App, Ask, Idle, Network, Progress, World, ms};
 
 use crate::support::{client_with, pair, plain, server_with, transport};
 

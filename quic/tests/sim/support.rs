@@ -7,13 +7,13 @@ use std::{
 
 use hybriq::{
     By, ConnectionError, KnownVersions, TransportConfig,
-    proto::endpoint::Setup,
-    sim::{App, Ask, Network, Progress, World, ms},
     tls::{
         Backend, CertificateDer, ClientOptions, EarlyDataPolicy, Group, Identity, KeyExchange,
         PrivateKeyDer, ServerOptions, Tickets, Trust,
     },
 };
+use hybriq_proto::endpoint::Setup;
+use hybriq_sim::{App, Ask, Network, Progress, World, ms};
 
 /// One way across the network of most scenarios.
 pub(crate) const DELAY: Duration = ms(50);

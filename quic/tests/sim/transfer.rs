@@ -6,13 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hybriq::{
-    proto::{
-        connection::{Connection, Event},
-        streams::{Direction, ReadError, StreamEvent, StreamId, WriteError},
-    },
-    sim::{Answer, App, Ask, Idle, Network, Progress, World, ms, one_in},
+use hybriq_proto::{
+    connection::{Connection, Event},
+    streams::{Direction, ReadError, StreamEvent, StreamId, WriteError},
 };
+use hybriq_sim::{Answer, App, Ask, Idle, Network, Progress, World, ms, one_in};
 
 use crate::support::{
     LIMIT, answered_after, check, client_with, pair, plain, server_with, transport, world,

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use hybriq::{
     By, Code, ConnectionError, TransportConfig, Version,
-    proto::{
-        endpoint::Setup,
-        packet::{Cid, Decoded, Header, Kind, PacketBuilder, decode, initial_direction},
-    },
-    sim::{
-        Ask, Datagram, DelayNth, DropNth, Hop, Idle, Initial, InitialFrame, Network, Node,
-        PacketKind, Raw, Record, Recut, SERVER_ADDRESS, World, adversary, ms, packets,
-    },
     tls::{Backend, ConfigError, Group, KeyExchange, Provider, Session, Side, Start},
+};
+use hybriq_proto::{
+    endpoint::Setup,
+    packet::{Cid, Decoded, Header, Kind, PacketBuilder, decode, initial_direction},
+};
+use hybriq_sim::{
+    Ask, Datagram, DelayNth, DropNth, Hop, Idle, Initial, InitialFrame, Network, Node, PacketKind,
+    Raw, Record, Recut, SERVER_ADDRESS, World, adversary, ms, packets,
 };
 
 use crate::support::{

@@ -1,7 +1,8 @@
 use std::task::{Context, Poll, Waker};
 
 use super::Attempt;
-use crate::error::{ConnectError, ConnectionError};
+use crate::error::ConnectError;
+use hybriq_proto::error::ConnectionError;
 
 #[test]
 fn a_promise_that_is_dropped_says_that_the_endpoint_is_closed() {

@@ -4,7 +4,7 @@ use std::{
 };
 
 use super::{Alarm, Deadline, Timers};
-use crate::proto::endpoint::Slot;
+use hybriq_proto::endpoint::Slot;
 
 const SLOT: Slot = Slot(3);
 

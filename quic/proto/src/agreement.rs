@@ -1,0 +1,125 @@
+//! What a handshake agreed on, for the application to read.
+
+use std::fmt;
+
+use crate::packet::Version;
+use hybriq_tls::{EarlyDataStatus, Group, GroupKind, Lineage, Negotiated, SignatureScheme, Suite};
+
+/// The outcome of a completed handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Handshake {
+    /// Agreement on the keys.
+    pub key_exchange: KeyExchangeInfo,
+    /// The cipher suite.
+    pub suite: Suite,
+    /// Signature by which the server proved its identity; `None` on resumption.
+    pub signature_scheme: Option<SignatureScheme>,
+    /// The application protocol.
+    pub alpn: Option<Vec<u8>>,
+    /// The name the client asked for.
+    pub server_name: Option<String>,
+    /// True if a session ticket replaced the certificate.
+    pub resumed: bool,
+    /// Key exchange of the first full handshake: this one, or the one that the session ticket goes
+    /// back to. Under a policy that requires it, it is post-quantum.
+    pub lineage: Lineage,
+    /// The version of QUIC.
+    pub version: Version,
+    /// Outcome of the data that the client sent before.
+    pub early_data: EarlyData,
+}
+
+/// Outcome of the data that a client sent before the handshake was complete, in 0-RTT packets
+/// (RFC 9001 §4.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EarlyData {
+    /// The client offered none.
+    #[default]
+    None,
+    /// The server took it.
+    Accepted,
+    /// The server refused it: what was sent is lost, and is not sent again by itself.
+    Rejected,
+}
+
+impl EarlyData {
+    /// An offer without an answer was refused.
+    const fn of(status: EarlyDataStatus) -> Self {
+        match status {
+            EarlyDataStatus::None => Self::None,
+            EarlyDataStatus::Accepted => Self::Accepted,
+            EarlyDataStatus::Offered | EarlyDataStatus::Rejected => Self::Rejected,
+        }
+    }
+}
+
+/// Agreement on the keys of a connection. Displays as the group's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyExchangeInfo {
+    /// The group: its code point and its name.
+    pub group: Group,
+    /// True if the server had to ask for another share first.
+    pub hello_retry: bool,
+    /// Bytes of the client's key share; 0 for a group this build does not know.
+    pub client_share: usize,
+    /// Bytes of the server's key share; 0 for a group this build does not know.
+    pub server_share: usize,
+}
+
+impl KeyExchangeInfo {
+    /// Returns what the security of the group rests on.
+    pub fn kind(&self) -> GroupKind {
+        self.group.kind()
+    }
+
+    /// Returns true if recorded traffic stays secret against a quantum computer.
+    pub fn is_post_quantum(&self) -> bool {
+        self.group.is_post_quantum()
+    }
+}
+
+impl fmt::Display for KeyExchangeInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.group.fmt(f)
+    }
+}
+
+impl Handshake {
+    /// The outcome, once TLS knows the group and the suite.
+    pub(crate) fn new(
+        negotiated: Negotiated,
+        version: Version,
+        early_data: EarlyDataStatus,
+    ) -> Option<Self> {
+        let group = negotiated.group?;
+        let (client_share, server_share) = group.share_sizes().unwrap_or_default();
+        let lineage = lineage(&negotiated, group);
+        Some(Self {
+            key_exchange: KeyExchangeInfo {
+                group,
+                hello_retry: negotiated.hello_retry,
+                client_share,
+                server_share,
+            },
+            suite: negotiated.suite?,
+            signature_scheme: negotiated.signature_scheme,
+            alpn: negotiated.alpn,
+            server_name: negotiated.server_name,
+            resumed: negotiated.resumed,
+            lineage,
+            version,
+            early_data: EarlyData::of(early_data),
+        })
+    }
+}
+
+/// A provider that does not say what a ticket goes back to gets the worst.
+fn lineage(negotiated: &Negotiated, group: Group) -> Lineage {
+    match negotiated.lineage {
+        Some(lineage) => lineage,
+        None if negotiated.resumed => Lineage::Classical,
+        None => Lineage::of(group),
+    }
+}

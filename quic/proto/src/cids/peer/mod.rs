@@ -1,0 +1,392 @@
+use arrayvec::ArrayVec;
+
+use super::Sent;
+use crate::{
+    error::{Code, TransportError},
+    frame::{FrameType, FrameWriter, NewConnectionId, RetireConnectionId},
+    limits,
+    packet::Cid,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// An id the peer gave us and we did not retire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    sequence: u64,
+    cid: Cid,
+    /// Reset token; for the first id only a server sends one, in its transport parameters.
+    reset_token: Option<[u8; 16]>,
+}
+
+/// A retirement that the peer has not acknowledged yet.
+#[derive(Clone, Copy, Debug)]
+struct Retirement {
+    sequence: u64,
+    is_sent: bool,
+}
+
+/// The connection ids the peer issued: one that we use, others for further paths, and spare ones;
+/// at most [`limits::PEER_CIDS`] in all.
+///
+/// No id may be used from two of our addresses, or to two of the peer's (RFC 9000 §9.5), so a
+/// further path takes an id of its own and is known here by that id's sequence number.
+#[derive(Debug)]
+pub struct Peer {
+    active: Entry,
+    /// Those of other paths.
+    lent: ArrayVec<Entry, { limits::PEER_CIDS }>,
+    /// In the order of sequence numbers.
+    spare: ArrayVec<Entry, { limits::PEER_CIDS }>,
+    seen: Seen,
+    retire_prior_to: u64,
+    /// In the order of sequence numbers.
+    retirements: ArrayVec<Retirement, { limits::PENDING_RETIREMENTS }>,
+}
+
+impl Peer {
+    /// Starts with sequence number 0: the SCID of the peer's first packet, or on a client its
+    /// random choice until then.
+    pub fn new(cid: Cid) -> Self {
+        Self {
+            active: Entry {
+                sequence: 0,
+                cid,
+                reset_token: None,
+            },
+            lent: ArrayVec::new(),
+            spare: ArrayVec::new(),
+            seen: Seen {
+                largest: 0,
+                window: 1,
+            },
+            retire_prior_to: 0,
+            retirements: ArrayVec::new(),
+        }
+    }
+
+    /// Replaces a client's first choice by the SCID of the server's Retry or first Initial
+    /// (RFC 9000 §7.2).
+    pub const fn set_first(&mut self, cid: Cid) {
+        debug_assert!(self.active.sequence == 0, "the handshake uses the first id");
+        self.active.cid = cid;
+    }
+
+    /// Learns the stateless reset token of the first id, from the server's transport parameters.
+    pub fn set_first_reset_token(&mut self, token: [u8; 16]) {
+        if self.active.sequence == 0 {
+            self.active.reset_token = Some(token);
+        }
+    }
+
+    /// The id to send to.
+    #[inline]
+    pub const fn active(&self) -> &Cid {
+        &self.active.cid
+    }
+
+    /// The sequence number of the id to send to.
+    pub const fn active_sequence(&self) -> u64 {
+        self.active.sequence
+    }
+
+    /// Returns true if the peer uses no connection ids: every path shares the empty one.
+    pub const fn is_zero_length(&self) -> bool {
+        self.active.cid.is_empty()
+    }
+
+    /// The id with that sequence number, while a path may use it. `None` once it was retired, which
+    /// the peer can ask for at any time: the path needs another, or is given up.
+    pub fn find(&self, sequence: u64) -> Option<&Cid> {
+        self.in_use()
+            .find(|entry| entry.sequence == sequence)
+            .map(|entry| &entry.cid)
+    }
+
+    fn in_use(&self) -> impl Iterator<Item = &Entry> {
+        [&self.active].into_iter().chain(&self.lent)
+    }
+
+    /// The tokens that end the connection: of the ids in use, whatever the path (RFC 9000 §10.3.1).
+    /// They are secrets: compare them in constant time.
+    pub fn reset_tokens(&self) -> impl Iterator<Item = &[u8; 16]> {
+        self.in_use().filter_map(|entry| entry.reset_token.as_ref())
+    }
+
+    /// Takes a spare id for a path beside the one in use, and gives its sequence number. A peer
+    /// without connection ids has the same empty one for every path. `None` if there is none.
+    pub fn take_for_path(&mut self) -> Option<(u64, Cid)> {
+        if self.is_zero_length() {
+            return Some((self.active.sequence, Cid::EMPTY));
+        }
+        let next = self.spare.pop_at(0)?;
+        // Lent and spare ids together are fewer than there is room for.
+        self.lent.try_push(next).ok()?;
+        Some((next.sequence, next.cid))
+    }
+
+    /// Makes the id of another path the one that [`Peer::active`] gives, and leaves the old one
+    /// to the old path. `false` if it was retired.
+    pub fn activate(&mut self, sequence: u64) -> bool {
+        if sequence == self.active.sequence {
+            return true;
+        }
+        let lent = self.lent.iter_mut().find(|lent| lent.sequence == sequence);
+        lent.map(|lent| std::mem::swap(lent, &mut self.active))
+            .is_some()
+    }
+
+    /// Retires the id of a path that was given up. The one in use and the empty one stay.
+    pub fn retire(&mut self, sequence: u64) {
+        if let Some(place) = self.lent.iter().position(|lent| lent.sequence == sequence)
+            && self.queue_retirement(sequence).is_ok()
+        {
+            self.lent.remove(place);
+        }
+    }
+
+    /// Takes a NEW_CONNECTION_ID (RFC 9000 §5.1.1, §19.15).
+    ///
+    /// # Errors
+    /// PROTOCOL_VIOLATION if the peer uses no connection ids, or says two things of one id;
+    /// FRAME_ENCODING_ERROR if it retires itself; CONNECTION_ID_LIMIT_ERROR for more ids, or more
+    /// unacknowledged retirements, than allowed.
+    pub fn on_new_connection_id(&mut self, frame: &NewConnectionId) -> Result<(), TransportError> {
+        if self.active.cid.is_empty() {
+            return Err(violation(
+                "NEW_CONNECTION_ID from a peer with zero-length connection ids",
+            ));
+        }
+        if frame.retire_prior_to > frame.sequence {
+            return Err(error(
+                Code::FRAME_ENCODING_ERROR,
+                "NEW_CONNECTION_ID that asks to retire itself",
+            ));
+        }
+        let entry = Entry {
+            sequence: frame.sequence,
+            cid: frame.cid,
+            reset_token: Some(frame.reset_token),
+        };
+        let is_known = self.is_known(&entry)?;
+        self.retire_before(frame.retire_prior_to)?;
+        if !is_known && !self.seen.contains(entry.sequence) {
+            self.seen.insert(entry.sequence);
+            if entry.sequence < self.retire_prior_to {
+                // The id was retired before it arrived (RFC 9000 §19.15).
+                self.queue_retirement(entry.sequence)?;
+            } else {
+                let place = self
+                    .spare
+                    .partition_point(|spare| spare.sequence < entry.sequence);
+                self.spare
+                    .try_insert(place, entry)
+                    .map_err(|_| too_many())?;
+            }
+        }
+        if self.active.sequence < self.retire_prior_to && !self.use_next()? {
+            return Err(violation(
+                "NEW_CONNECTION_ID that retires every connection id",
+            ));
+        }
+        if self.lent.len() + self.spare.len() >= limits::PEER_CIDS {
+            Err(too_many())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Returns true if the id is in use or spare already.
+    fn is_known(&self, entry: &Entry) -> Result<bool, TransportError> {
+        for known in self.spare.iter().chain(self.in_use()) {
+            if known == entry {
+                return Ok(true);
+            }
+            if known.sequence == entry.sequence || known.cid == entry.cid {
+                return Err(violation("NEW_CONNECTION_ID contradicts an earlier one"));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Retires spare ids and those of other paths below a sequence number; the active one follows
+    /// once there is another.
+    fn retire_before(&mut self, sequence: u64) -> Result<(), TransportError> {
+        if sequence <= self.retire_prior_to {
+            return Ok(());
+        }
+        self.retire_prior_to = sequence;
+        while let Some(spare) = self
+            .spare
+            .first()
+            .copied()
+            .filter(|old| old.sequence < sequence)
+        {
+            self.queue_retirement(spare.sequence)?;
+            self.spare.remove(0);
+        }
+        while let Some(place) = self.lent.iter().position(|old| old.sequence < sequence) {
+            let old = self.lent.remove(place);
+            self.queue_retirement(old.sequence)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the active id by a spare one, or else by that of another path: its copy of the
+    /// frame may be all that came of the one that retires the active id.
+    fn use_next(&mut self) -> Result<bool, TransportError> {
+        let Some(next) = self.spare.first().or(self.lent.first()).copied() else {
+            return Ok(false);
+        };
+        self.queue_retirement(self.active.sequence)?;
+        self.spare.retain(|spare| spare.sequence != next.sequence);
+        self.lent.retain(|lent| lent.sequence != next.sequence);
+        self.active = next;
+        Ok(true)
+    }
+
+    /// Moves to a spare id and retires the active one, so that nobody can tell that both are one
+    /// connection (RFC 9000 §9.5). `false` if there is none to move to.
+    pub fn advance(&mut self) -> bool {
+        !self.spare.is_empty() && self.use_next().unwrap_or(false)
+    }
+
+    /// Learns the id for the server's preferred address, sequence number 1 (RFC 9000 §9.6, §18.2).
+    ///
+    /// # Errors
+    /// TRANSPORT_PARAMETER_ERROR if the server uses no connection ids, or says the same id twice.
+    pub fn set_preferred(&mut self, cid: Cid, token: [u8; 16]) -> Result<(), TransportError> {
+        let wrong = |reason| TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason);
+        if self.is_zero_length() {
+            return Err(wrong(
+                "preferred_address of a server with zero-length connection ids",
+            ));
+        }
+        if self.active.cid == cid {
+            return Err(wrong("preferred_address with an id that is in use"));
+        }
+        self.seen.insert(1);
+        let entry = Entry {
+            sequence: 1,
+            cid,
+            reset_token: Some(token),
+        };
+        self.spare
+            .try_insert(0, entry)
+            .map_err(|_| wrong("preferred_address came twice"))
+    }
+
+    fn queue_retirement(&mut self, sequence: u64) -> Result<(), TransportError> {
+        let place = self
+            .retirements
+            .partition_point(|pending| pending.sequence < sequence);
+        if self
+            .retirements
+            .get(place)
+            .is_some_and(|pending| pending.sequence == sequence)
+        {
+            return Ok(());
+        }
+        self.retirements
+            .try_insert(
+                place,
+                Retirement {
+                    sequence,
+                    is_sent: false,
+                },
+            )
+            .map_err(|_| error(Code::CONNECTION_ID_LIMIT_ERROR, TOO_MANY_RETIREMENTS))
+    }
+
+    /// Returns true if a RETIRE_CONNECTION_ID waits to be sent.
+    pub fn has_pending(&self) -> bool {
+        self.retirements.iter().any(|pending| !pending.is_sent)
+    }
+
+    /// Writes the RETIRE_CONNECTION_ID frames that wait.
+    pub fn write_frames(&mut self, out: &mut FrameWriter<'_>) -> Sent {
+        let mut sent = Sent::default();
+        for pending in self
+            .retirements
+            .iter_mut()
+            .filter(|pending| !pending.is_sent)
+        {
+            let frame = RetireConnectionId {
+                sequence: pending.sequence,
+            };
+            if !sent.has_room_for(pending.sequence) || !out.write(&frame) {
+                break;
+            }
+            pending.is_sent = true;
+            sent.insert(pending.sequence);
+        }
+        sent
+    }
+
+    /// A packet with these frames was acknowledged: the retirements are done.
+    pub fn on_acked(&mut self, sent: &Sent) {
+        for sequence in sent.iter() {
+            self.retirements
+                .retain(|pending| pending.sequence != sequence);
+        }
+    }
+
+    /// A packet with these frames was lost: they are written again, unless another copy arrived.
+    pub fn on_lost(&mut self, sent: &Sent) {
+        for sequence in sent.iter() {
+            for pending in self
+                .retirements
+                .iter_mut()
+                .filter(|old| old.sequence == sequence)
+            {
+                pending.is_sent = false;
+            }
+        }
+    }
+}
+
+/// Sequence numbers that came: tells a late copy of an id that was retired from a new id. Older
+/// than the window nothing can be new, with so few ids active at a time.
+#[derive(Debug)]
+struct Seen {
+    largest: u64,
+    /// Bit `i` stands for `largest - i`.
+    window: u64,
+}
+
+impl Seen {
+    fn contains(&self, sequence: u64) -> bool {
+        self.largest
+            .checked_sub(sequence)
+            .is_some_and(|age| age >= u64::BITS.into() || self.window >> age & 1 == 1)
+    }
+
+    fn insert(&mut self, sequence: u64) {
+        if let Some(age) = self.largest.checked_sub(sequence) {
+            self.window |= 1u64.unbounded_shl(u32::try_from(age).unwrap_or(u32::MAX));
+        } else {
+            let ahead = u32::try_from(sequence - self.largest).unwrap_or(u32::MAX);
+            self.window = self.window.unbounded_shl(ahead) | 1;
+            self.largest = sequence;
+        }
+    }
+}
+
+const TOO_MANY_RETIREMENTS: &str = "more connection ids to retire than RETIRE_CONNECTION_ID frames \
+                                    were acknowledged";
+
+fn error(code: Code, reason: &'static str) -> TransportError {
+    TransportError::new(code, reason).in_frame(FrameType::NEW_CONNECTION_ID)
+}
+
+fn violation(reason: &'static str) -> TransportError {
+    error(Code::PROTOCOL_VIOLATION, reason)
+}
+
+fn too_many() -> TransportError {
+    error(
+        Code::CONNECTION_ID_LIMIT_ERROR,
+        "more connection ids than active_connection_id_limit",
+    )
+}

@@ -1,0 +1,76 @@
+use std::fmt;
+
+use aws_lc_rs::hmac;
+
+use crate::{packet::Cid, random::Random};
+
+/// Key of stateless reset tokens (RFC 9000 §10.3.2): whoever has it can end the
+/// connections of the ids it made tokens for, and nobody else can.
+///
+/// A server that lost its connections in a restart, or another machine that packets reach after a
+/// change of routing, tells the clients so, if it has the same key. Without it they wait for their
+/// idle timeout.
+///
+/// # Security
+/// Machines that share a key must not have ids in common that belong to different connections, and
+/// a packet must not be led to a machine that does not hold its connection as long as another does:
+/// the wrong one would end it.
+///
+/// # Examples
+/// ```no_run
+/// use hybriq::{Endpoint, Identity, ResetKey, ServerConfig};
+///
+/// # fn run(secret: [u8; 32]) -> Result<(), Box<dyn std::error::Error>> {
+/// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
+/// let server = Endpoint::builder()
+///     .server(ServerConfig::new(identity).alpn(["echo"]))
+///     .reset_key(ResetKey::from_secret(secret)) // the same on every machine, and after a restart
+///     .bind("[::]:4433")?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ResetKey(hmac::Key);
+
+impl ResetKey {
+    /// Draws a key that nobody else has, as an endpoint does by itself.
+    pub fn generate(random: &mut dyn Random) -> Self {
+        let mut secret = [0; 32];
+        random.fill(&mut secret);
+        Self::from_secret(secret)
+    }
+
+    /// Makes a key from a secret that serves no other purpose.
+    pub fn from_secret(secret: [u8; 32]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, &secret))
+    }
+
+    /// Derives a key for one worker from a secret that serves another purpose too.
+    pub(crate) fn derived(secret: [u8; 16]) -> Self {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
+        let secret = hmac::sign(&key, b"stateless reset");
+        Self(hmac::Key::new(hmac::HMAC_SHA256, secret.as_ref()))
+    }
+
+    /// Returns the reset token of an id.
+    pub(crate) fn token(&self, cid: &Cid) -> [u8; 16] {
+        let tag = hmac::sign(&self.0, cid.as_bytes());
+        tag.as_ref().first_chunk().copied().unwrap_or_default()
+    }
+
+    /// Returns a byte that follows from these for whoever knows the key. The signed text is longer
+    /// than any id, so no token gives it away.
+    pub(super) fn mask(&self, bytes: &[u8]) -> u8 {
+        let mut context = hmac::Context::with_key(&self.0);
+        context.update(b"which worker a connection id is for");
+        context.update(bytes);
+        let tag = context.sign();
+        tag.as_ref().first().copied().unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for ResetKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResetKey(..)")
+    }
+}

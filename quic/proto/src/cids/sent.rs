@@ -1,0 +1,38 @@
+/// The sequence numbers in the connection id frames of one packet.
+///
+/// Two words in every sent packet's record: the smallest number and which of the 63 behind it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    first: u64,
+    /// Bit `i` stands for `first + i`; bit 0 is set unless the record is empty.
+    mask: u64,
+}
+
+impl Sent {
+    /// Returns true if the record is empty.
+    pub const fn is_empty(&self) -> bool {
+        self.mask == 0
+    }
+
+    /// The sequence numbers, smallest first.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + use<> {
+        let Self { first, mask } = *self;
+        (0..u64::from(u64::BITS))
+            .filter(move |bit| mask >> bit & 1 == 1)
+            .map(move |bit| first + bit)
+    }
+
+    /// Returns true if [`Sent::insert`] can take the number: no smaller than the first, and near
+    /// enough.
+    pub(super) const fn has_room_for(&self, sequence: u64) -> bool {
+        self.is_empty() || (sequence >= self.first && sequence - self.first < u64::BITS as u64)
+    }
+
+    pub(super) fn insert(&mut self, sequence: u64) {
+        debug_assert!(self.has_room_for(sequence), "{sequence} does not fit");
+        if self.is_empty() {
+            self.first = sequence;
+        }
+        self.mask |= 1 << (sequence - self.first);
+    }
+}

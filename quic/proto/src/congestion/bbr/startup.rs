@@ -1,0 +1,107 @@
+//! Startup and Drain (draft §5.3.1, §5.3.2): double the rate each round until the path is full, then
+//! let the queue that this made drain.
+
+use super::{
+    Bbr, Resume, Sample, State,
+    params::{DRAIN_ROUNDS, FULL_PIPE_ROUNDS, Gain, STARTUP_LOSS_RANGES, STARTUP_MARKED_ROUNDS},
+};
+use crate::delivery::rate;
+
+/// Whether a growing sending rate still makes the delivery rate grow (§5.3.1.2).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FullPipe {
+    /// Whether the path was ever full.
+    pub(super) reached: bool,
+    /// Whether it is full, since the search began last.
+    pub(super) now: bool,
+    /// The rate that is to be exceeded.
+    baseline: u64,
+    /// Rounds that did not.
+    pub(super) rounds: u8,
+}
+
+impl FullPipe {
+    /// Begins the search anew, with a rate that is to be exceeded.
+    pub(super) fn restart(&mut self, baseline: u64) {
+        self.now = false;
+        self.baseline = baseline;
+        self.rounds = 0;
+    }
+
+    /// A round without a sample, or one that the application limited, says nothing.
+    pub(super) fn on_round(&mut self, sample: &Sample) {
+        if self.now || sample.app_limited || sample.rate == 0 {
+            return;
+        }
+        if sample.rate >= Gain::GROWTH.of(self.baseline) {
+            self.restart(sample.rate);
+            return;
+        }
+        self.rounds += 1;
+        self.now = self.rounds >= FULL_PIPE_ROUNDS;
+        self.reached |= self.now;
+    }
+}
+
+impl Bbr {
+    pub(super) fn check_startup_done(&mut self, sample: &Sample) {
+        self.check_startup_congestion(sample);
+        if self.state == State::Startup && self.full_pipe.reached {
+            self.enter_drain();
+        }
+    }
+
+    /// Losses all over a round, or marks in two, tell that the path is full (§5.3.1.3). The draft has
+    /// no rule for marks.
+    fn check_startup_congestion(&mut self, sample: &Sample) {
+        if self.state != State::Startup || !self.signals.round_started {
+            return;
+        }
+        let lossy = self.signals.lost_ranges >= STARTUP_LOSS_RANGES
+            && self.is_inflight_too_high(sample.lost, sample.tx_in_flight);
+        if !lossy && self.signals.startup_marked_rounds < STARTUP_MARKED_ROUNDS {
+            return;
+        }
+        self.undo.state = Some(State::Startup);
+        self.full_pipe.reached = true;
+        self.full_pipe.now = true;
+        self.model.inflight_longterm = self.bdp().max(self.signals.inflight_latest);
+    }
+
+    /// The window is what it is told (RFC 9959). In Startup the rate follows, so that the window can
+    /// be used; where a jump was too much, what it measured is all there is, and Startup is over.
+    pub(super) fn handle_resume(&mut self, resume: &Resume) {
+        let is_jump = resume.window > self.window;
+        self.window = resume.window;
+        let (State::Startup, Some(rtt)) = (self.state, self.smoothed_rtt) else {
+            return;
+        };
+        if resume.slow_start_threshold.is_some() && self.model.bw > 0 {
+            self.full_pipe.reached = true;
+            self.enter_drain();
+            self.set_pacing_rate(self.state.pacing_gain());
+            return;
+        }
+        let resumed = rate(resume.window, rtt).max(Gain::STARTUP_PACING.of(self.model.bw));
+        self.pacing_rate = if is_jump {
+            self.pacing_rate.max(resumed)
+        } else {
+            resumed.max(self.datagram_size)
+        };
+    }
+
+    fn enter_drain(&mut self) {
+        self.state = State::Drain;
+        self.drain_start_round = self.model.round.count;
+    }
+
+    /// The queue is gone, or does not go because the bandwidth was overestimated.
+    pub(super) fn check_drain_done(&mut self, sample: &Sample) {
+        if self.state == State::Drain
+            && (sample.in_flight <= self.inflight(self.model.bw)
+                || self.model.round.count > self.drain_start_round + DRAIN_ROUNDS)
+        {
+            self.start_down(sample.now);
+        }
+    }
+}

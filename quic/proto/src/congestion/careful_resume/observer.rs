@@ -1,0 +1,80 @@
+use std::time::{Duration, Instant};
+
+use crate::congestion::{Acked, Usage};
+
+/// Round trips that are measured before they mean something.
+const ROUNDS: u32 = 4;
+
+/// What a path was seen to be (RFC 9959 §3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// The smallest round trip.
+    pub rtt: Duration,
+    /// Bytes that arrived in such a time.
+    pub capacity: u64,
+}
+
+/// Measures the capacity that a sender makes use of: what is acknowledged in a round trip, less
+/// what only stood in queues.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Observer {
+    round_start: Instant,
+    delivered: u64,
+    /// Whether the sender was held back by its window in all of the round.
+    full: bool,
+    rounds: u32,
+    capacity: u64,
+    rtt: Duration,
+}
+
+impl Observer {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self {
+            round_start: now,
+            delivered: 0,
+            full: false,
+            rounds: 0,
+            capacity: 0,
+            rtt: Duration::MAX,
+        }
+    }
+
+    pub(super) fn on_acked(&mut self, acked: &Acked) {
+        self.rtt = acked.rtt.min;
+        self.full &= acked.usage == Usage::Full;
+        if acked.newest_sent < self.round_start {
+            return;
+        }
+        let time = acked.now.saturating_duration_since(self.round_start);
+        let volume = acked.delivered.saturating_sub(self.delivered);
+        if !time.is_zero() {
+            let share = (self.rtt.as_secs_f64() / time.as_secs_f64()).min(1.0);
+            self.on_round((volume as f64 * share) as u64);
+        }
+        self.round_start = acked.now;
+        self.delivered = acked.delivered;
+        self.full = true;
+    }
+
+    /// A round in which there was too little to send proves only what it carried.
+    fn on_round(&mut self, capacity: u64) {
+        if self.full {
+            self.rounds = self.rounds.saturating_add(1);
+            self.capacity = self.capacity.midpoint(capacity);
+        } else {
+            self.capacity = self.capacity.max(capacity);
+        }
+    }
+
+    /// What was measured until now was too much: it is measured again.
+    pub(super) const fn restart(&mut self) {
+        self.rounds = 0;
+    }
+
+    pub(super) fn observed(&self) -> Option<Observed> {
+        (self.rounds >= ROUNDS).then_some(Observed {
+            rtt: self.rtt,
+            capacity: self.capacity,
+        })
+    }
+}

@@ -1,0 +1,334 @@
+//! The end of a connection (RFC 9000 §10): closing, draining, timing out.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::{Connection, receive::Early};
+use crate::{
+    error::{By, Code, ConnectionError, TransportError},
+    frame::{ConnectionClose, FrameType, FrameWriter},
+    handshake::{self, POST_QUANTUM_REQUIRED},
+    limits,
+    packet::{PacketBuilder, Space},
+    recovery::Outcome,
+    udp::Transmit,
+};
+
+/// Why the connection ends, and the frame that says so.
+#[derive(Debug, Default)]
+pub(super) struct Close {
+    error: Option<ConnectionError>,
+    told: bool,
+    /// The frame is to be sent, for the first time or again.
+    pending: bool,
+    received: u32,
+    answer_at: u32,
+}
+
+impl Close {
+    pub(super) fn take_event(&mut self) -> Option<ConnectionError> {
+        if self.told {
+            return None;
+        }
+        self.told = self.error.is_some();
+        self.error.clone()
+    }
+
+    pub(super) const fn error(&self) -> Option<&ConnectionError> {
+        self.error.as_ref()
+    }
+
+    fn set(&mut self, error: ConnectionError) {
+        if self.error.is_none() {
+            self.error = Some(error);
+        }
+    }
+
+    /// A datagram came while closing: the peer may have missed our frame. Answers grow rarer, so
+    /// that two closing ends don't keep each other awake (RFC 9000 §10.2.1).
+    pub(super) fn on_datagram(&mut self) {
+        self.received = self.received.saturating_add(1);
+        if self.received >= self.answer_at {
+            self.pending = true;
+            self.answer_at = self.answer_at.saturating_mul(2).max(2);
+        }
+    }
+
+    fn begin(&mut self) {
+        self.pending = true;
+        self.answer_at = 1;
+    }
+}
+
+impl Connection {
+    /// Closes it with the application's code (RFC 9000 §10.2). Data not yet acknowledged may be
+    /// lost.
+    pub fn close(&mut self, now: Instant, code: u64, reason: Bytes) {
+        self.close_with(
+            now,
+            ConnectionError::Application {
+                by: By::Local,
+                code,
+                reason,
+            },
+        );
+        self.observer.at(now);
+        self.observe();
+    }
+
+    pub(super) fn close_by_transport(&mut self, now: Instant, error: TransportError) {
+        let reason = match error.reason {
+            std::borrow::Cow::Borrowed(reason) => Bytes::from_static(reason.as_bytes()),
+            std::borrow::Cow::Owned(reason) => Bytes::from(reason),
+        };
+        let (code, frame) = (error.code, error.frame);
+        self.close_with(
+            now,
+            ConnectionError::Transport {
+                by: By::Local,
+                code,
+                frame,
+                reason,
+            },
+        );
+    }
+
+    pub(super) fn close_by_policy(&mut self, now: Instant, reason: String) {
+        self.close_with(
+            now,
+            ConnectionError::KeyExchangeRefused {
+                by: By::Local,
+                reason,
+            },
+        );
+    }
+
+    fn close_with(&mut self, now: Instant, error: ConnectionError) {
+        if self.state.is_closed() {
+            return;
+        }
+        self.remember_path(now);
+        self.close.set(error);
+        self.close.begin();
+        let until = now + 3 * self.pto(Space::Data);
+        self.state.on_local_close(until);
+        self.release();
+    }
+
+    /// Lets go of what only an open connection needs: closing and draining last three PTO.
+    fn release(&mut self) {
+        self.handshake.on_closed();
+        self.handshake.discard_zero_rtt();
+        self.streams.on_closed();
+        self.datagrams.on_closed();
+        for space in Space::ALL {
+            self.recovery.discard_space(space);
+        }
+        self.early = Early::default();
+        self.outcome = Outcome::default();
+    }
+
+    pub(super) fn on_peer_close(&mut self, now: Instant, close: &ConnectionClose<'_>) {
+        let error = match *close {
+            ConnectionClose::Application { code, reason } => ConnectionError::Application {
+                by: By::Peer,
+                code,
+                reason: bounded(reason),
+            },
+            ConnectionClose::Transport { code, reason, .. }
+                if self.state.is_handshaking() && self.is_key_exchange_refusal(code, reason) =>
+            {
+                let reason = String::from_utf8_lossy(&bounded(reason)).into_owned();
+                ConnectionError::KeyExchangeRefused {
+                    by: By::Peer,
+                    reason,
+                }
+            }
+            ConnectionClose::Transport {
+                code,
+                frame,
+                reason,
+            } => ConnectionError::Transport {
+                by: By::Peer,
+                code: Code(code),
+                frame,
+                reason: bounded(reason),
+            },
+        };
+        self.end_by_peer(now, error);
+    }
+
+    /// The peer ended it: from now on nothing is sent.
+    pub(super) fn end_by_peer(&mut self, now: Instant, error: ConnectionError) {
+        if self.state.is_open() {
+            self.remember_path(now);
+        }
+        self.close.set(error);
+        let until = now + 3 * self.pto(Space::Data);
+        self.state.on_peer_close(until);
+        self.release();
+    }
+
+    /// Whether the peer found no common group: it says so in our words, or we insist on a
+    /// post-quantum group and it speaks of a handshake failure.
+    fn is_key_exchange_refusal(&self, code: u64, reason: &[u8]) -> bool {
+        let failure = Code::crypto(hybriq_tls::Alert::HANDSHAKE_FAILURE.0);
+        Code(code) == failure
+            && (reason == POST_QUANTUM_REQUIRED.as_bytes()
+                || self.handshake.requires_post_quantum())
+    }
+
+    /// The server speaks none of our versions: end without a word, which it would not understand.
+    pub(super) fn end_for_version(&mut self) {
+        self.close.set(ConnectionError::VersionMismatch);
+        self.state.on_end();
+        self.release();
+    }
+
+    /// Nothing came for too long: end without a word (RFC 9000 §10.1).
+    pub(super) fn time_out(&mut self, now: Instant) {
+        let unanswered = self.side.is_client() && self.stats.datagrams_received == 0;
+        let error = if unanswered {
+            ConnectionError::NoAnswer
+        } else {
+            ConnectionError::TimedOut
+        };
+        self.end_quietly(now, error);
+    }
+
+    /// Forgets everything at once.
+    pub(super) fn end_quietly(&mut self, now: Instant, error: ConnectionError) {
+        self.remember_path(now);
+        self.close.set(error);
+        self.state.on_end();
+    }
+
+    /// One datagram with CONNECTION_CLOSE at every level the peer may have keys for
+    /// (RFC 9000 §10.2.3).
+    pub(super) fn transmit_close(&mut self, out: &mut [u8]) -> Option<Transmit> {
+        if !self.close.pending || !self.state.is_closing() {
+            return None;
+        }
+        self.close.pending = false;
+        let room = usize::try_from(self.paths.active().credit()).unwrap_or(usize::MAX);
+        let out = out.get_mut(..limits::MIN_DATAGRAM.min(room))?;
+        let spaces: &[Space] = if self.state_was_confirmed() {
+            &[Space::Data]
+        } else if self.finishes() {
+            &[Space::Handshake, Space::Data]
+        } else {
+            &Space::ALL
+        };
+        let last = spaces
+            .iter()
+            .rposition(|space| self.sealing_keys(*space).is_some())?;
+        let mut size = 0;
+        let mut must_fill = false;
+        for (index, &space) in spaces.iter().enumerate() {
+            must_fill |= space == Space::Initial
+                && self.side.is_client()
+                && self.sealing_keys(space).is_some();
+            let fill = must_fill && index == last;
+            size += self.write_close(space, out.get_mut(size..)?, fill);
+        }
+        if size == 0 {
+            return None;
+        }
+        self.paths.active_mut().on_sent(size as u64);
+        self.stats.datagrams_sent += 1;
+        self.transmit_of(size, Some(size))
+    }
+
+    /// After the handshake is confirmed only 1-RTT keys are left.
+    fn state_was_confirmed(&self) -> bool {
+        self.handshake.keys().handshake_discarded()
+    }
+
+    /// Whether a client's Finished goes with what the application says at the end: an application
+    /// that connects and closes at once did connect.
+    fn finishes(&self) -> bool {
+        matches!(self.close.error, Some(ConnectionError::Application { .. }))
+            && self.handshake.has_last_flight()
+    }
+
+    fn write_close(&mut self, space: Space, buffer: &mut [u8], fill: bool) -> usize {
+        let room = buffer.len();
+        let pn = self.recovery.next_number(space);
+        let largest_acked = self.recovery.largest_acked(space);
+        let header = self.header(space);
+        let Some(mut packet) = PacketBuilder::begin(buffer, &header, pn, largest_acked) else {
+            return 0;
+        };
+        let mut frames = packet.frames();
+        let mut finished = false;
+        if space == Space::Handshake && self.finishes() {
+            let level = hybriq_tls::Level::Handshake;
+            self.handshake.send_again(level);
+            self.handshake
+                .write_frames(level, &mut frames, &mut handshake::Sent::default());
+            finished = !self.handshake.has_pending(level);
+        }
+        if let (Some(error), false) = (&self.close.error, finished) {
+            write_close_frame(error, space, &mut frames);
+        }
+        let len = frames.len();
+        if len == 0 {
+            return 0;
+        }
+        self.observer.keep(frames.written());
+        let Some(keys) = self.sealing_keys(space) else {
+            return 0;
+        };
+        let size = packet.finish_padded(len, if fill { room } else { 0 }, keys);
+        self.recovery.on_number_used(space, pn);
+        self.stats.packets_sent += 1;
+        let ecn = self.recovery.ecn_mark();
+        self.stats.ecn_sent.add(ecn);
+        self.observer.on_sealed(self.kind_of(space), pn, size, ecn);
+        size
+    }
+}
+
+/// An application's close says nothing of the application before the handshake is over
+/// (RFC 9000 §10.2.3).
+fn write_close_frame(error: &ConnectionError, space: Space, out: &mut FrameWriter<'_>) {
+    let frame = match error {
+        ConnectionError::Application { code, reason, .. } if space == Space::Data => {
+            ConnectionClose::Application {
+                code: *code,
+                reason,
+            }
+        }
+        ConnectionError::Application { .. } => ConnectionClose::Transport {
+            code: Code::APPLICATION_ERROR.0,
+            frame: None,
+            reason: &[],
+        },
+        ConnectionError::Transport {
+            code,
+            frame,
+            reason,
+            ..
+        } => ConnectionClose::Transport {
+            code: code.0,
+            frame: *frame,
+            reason,
+        },
+        ConnectionError::KeyExchangeRefused { .. } => ConnectionClose::Transport {
+            code: Code::crypto(hybriq_tls::Alert::HANDSHAKE_FAILURE.0).0,
+            frame: Some(FrameType::CRYPTO),
+            reason: POST_QUANTUM_REQUIRED.as_bytes(),
+        },
+        _ => ConnectionClose::Transport {
+            code: Code::NO_ERROR.0,
+            frame: None,
+            reason: &[],
+        },
+    };
+    out.close(&frame);
+}
+
+fn bounded(reason: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(reason.split_at(reason.len().min(limits::CLOSE_REASON)).0)
+}

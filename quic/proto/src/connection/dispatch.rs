@@ -1,0 +1,150 @@
+//! Every frame to its owner: one `match`.
+
+use std::time::{Duration, Instant};
+
+use super::{Connection, spaces::level};
+use crate::error::By;
+use crate::{
+    ack_frequency,
+    error::{Code, TransportError},
+    frame::{self, Ack, Frame, FrameType},
+    packet::{Cid, Space},
+    recovery,
+    space::AckPolicy,
+};
+
+impl Connection {
+    pub(super) fn dispatch(
+        &mut self,
+        now: Instant,
+        space: Space,
+        dcid: &Cid,
+        frame: Frame<'_>,
+    ) -> Result<(), TransportError> {
+        match frame {
+            Frame::Ack(ack) => {
+                self.stats.acks_received += 1;
+                self.check_ack_keys(space, ack.largest)?;
+                self.on_ack(now, space, &ack)
+            }
+            Frame::Crypto(crypto) => {
+                self.settle_version();
+                self.handshake.on_frame(level(space), &crypto)
+            }
+            Frame::Stream(stream) => self.streams.on_stream(&stream),
+            Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset),
+            Frame::StopSending(stop) => self.streams.on_stop_sending(&stop),
+            Frame::MaxData(max) => self.streams.on_max_data(&max),
+            Frame::MaxStreamData(max) => self.streams.on_max_stream_data(&max),
+            Frame::MaxStreams(max) => self.streams.on_max_streams(&max),
+            Frame::DataBlocked(blocked) => self.streams.on_data_blocked(&blocked),
+            Frame::StreamDataBlocked(blocked) => self.streams.on_stream_data_blocked(&blocked),
+            Frame::StreamsBlocked(blocked) => self.streams.on_streams_blocked(&blocked),
+            Frame::NewConnectionId(new) => self.peer_cids.on_new_connection_id(&new),
+            Frame::RetireConnectionId(retire) => {
+                self.local_cids.on_retire_connection_id(now, &retire, dcid)
+            }
+            Frame::PathChallenge(challenge) => {
+                self.on_path_challenge(now, dcid, challenge);
+                Ok(())
+            }
+            Frame::ResetStreamAt(reset) => self.streams.on_reset_stream_at(&reset),
+            Frame::Datagram(datagram) => self.datagrams.on_frame(&datagram),
+            Frame::AckFrequency(frame) => self.on_ack_frequency(now, &frame),
+            Frame::ImmediateAck => {
+                self.ack_frequency.on_immediate_ack()?;
+                self.spaces[space].request_ack();
+                Ok(())
+            }
+            Frame::PathResponse(response) => {
+                self.on_path_response(now, response);
+                Ok(())
+            }
+            Frame::Padding(_) | Frame::Ping => Ok(()),
+            Frame::NewToken(new) => {
+                self.only_from_server(FrameType::NEW_TOKEN)?;
+                self.new_tokens.on_frame(self.version(), &new);
+                Ok(())
+            }
+            Frame::HandshakeDone => {
+                self.only_from_server(FrameType::HANDSHAKE_DONE)?;
+                // Not with each copy: a server could have us ask an address of its choice for ever.
+                if !self.state.is_confirmed() {
+                    self.on_confirmed();
+                    self.seek_preferred(now);
+                }
+                Ok(())
+            }
+            Frame::ConnectionClose(close) => {
+                self.on_peer_close(now, &close);
+                Ok(())
+            }
+        }
+    }
+
+    fn only_from_server(&self, frame: FrameType) -> Result<(), TransportError> {
+        if self.side.is_client() {
+            return Ok(());
+        }
+        let reason = format!("{frame} from a client");
+        Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(frame))
+    }
+
+    fn on_ack_frequency(
+        &mut self,
+        now: Instant,
+        frame: &frame::AckFrequency,
+    ) -> Result<(), TransportError> {
+        if let Some(request) = self.ack_frequency.on_frame(frame)? {
+            let policy = AckPolicy {
+                threshold: request.threshold,
+                max_delay: request.max_delay,
+                reordering: request.reordering,
+            };
+            self.spaces[Space::Data].set_policy(now, policy);
+            self.observe_request(By::Peer, request);
+        }
+        Ok(())
+    }
+
+    fn on_ack(&mut self, now: Instant, space: Space, ack: &Ack<'_>) -> Result<(), TransportError> {
+        let delay = match space {
+            Space::Data => {
+                let exponent = self
+                    .peer_params
+                    .as_ref()
+                    .map_or(3, |params| params.ack_delay_exponent);
+                let micros = ack.delay.saturating_mul(1 << exponent.min(20));
+                Duration::from_micros(micros)
+            }
+            Space::Initial | Space::Handshake => Duration::ZERO,
+        };
+        let context = self.recovery_context();
+        let ack = recovery::Ack {
+            space,
+            largest: ack.largest,
+            delay,
+            ranges: ack.ranges(),
+            ecn: ack.ecn,
+        };
+        let mut outcome = std::mem::take(&mut self.outcome);
+        let checked = self.recovery.on_ack(now, ack, &context, &mut outcome);
+        self.settle(space, &mut outcome);
+        self.outcome = outcome;
+        if space == Space::Data {
+            self.consider_ack_frequency();
+        }
+        checked
+    }
+
+    /// Not before the handshake is confirmed: until then the window says little.
+    fn consider_ack_frequency(&mut self) {
+        if self.state.is_confirmed() && self.recovery.rtt().first_sample().is_some() {
+            self.ack_frequency.on_path(&ack_frequency::Path {
+                window: self.recovery.window() / u64::from(self.paths.active().datagram_size()),
+                rtt: self.recovery.rtt().smoothed(),
+                packet_threshold: self.recovery.packet_threshold(),
+            });
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! 0-RTT: what a client sends before it has heard of the server, by what it remembers of an earlier
+//! connection (RFC 9001 §4.6, RFC 9000 §7.4.1).
+//!
+//! ```text
+//!  client   none ── ticket with parameters ──> offered ──> accepted ──> 1-RTT, new parameters
+//!                                                 │
+//!                                                 └──────> rejected ──> 1-RTT, no stream opened yet
+//!
+//!  server   none ── ClientHello ──> keys ── 1-RTT packet ──> keys ── three PTO ──> none
+//! ```
+
+use std::time::Instant;
+
+use hybriq_tls::{EarlyDataPolicy, EarlyDataStatus, Side};
+
+use super::{ClientStart, Connection, Event, delivery::Carried, receive::Seen};
+use crate::{
+    error::{Code, TransportError},
+    frame::FrameWriter,
+    packet::{Kind, Space, Version},
+    params::Params,
+    streams::PeerLimits,
+};
+
+/// A packet that was kept until the connection was there.
+#[derive(Debug)]
+pub(crate) struct KeptPacket {
+    pub(crate) bytes: Box<[u8]>,
+    pub(crate) seen: Seen,
+}
+
+/// What a connection notes about its 0-RTT.
+#[derive(Debug, Default)]
+pub(super) struct ZeroRtt {
+    /// A client's, while it is not decided whether the server takes its 0-RTT data: the parameters
+    /// that it goes by.
+    remembered: Option<Box<Params>>,
+    /// When a server drops the keys.
+    keys_until: Option<Instant>,
+    /// Whether what a client sent in 0-RTT packets came to nothing.
+    refused: bool,
+    /// The server whose version a client remembers.
+    server_name: Option<Box<str>>,
+}
+
+impl ZeroRtt {
+    pub(super) fn of_client(start: &ClientStart<'_>) -> Self {
+        let remembers = start.setup.transport.memory.versions.is_some();
+        Self {
+            server_name: remembers.then(|| start.server_name.into()),
+            ..Self::default()
+        }
+    }
+}
+
+impl Connection {
+    /// A client's first flight is made: whether 0-RTT data may follow it.
+    pub(super) fn offer_early_data(&mut self) {
+        let offered = self.handshake.early_data() == EarlyDataStatus::Offered
+            && self.handshake.keys().zero_rtt().is_some();
+        let remembered = self
+            .handshake
+            .remembered_params()
+            .filter(|_| offered)
+            .and_then(|bytes| Params::decode(bytes, Side::Server).ok());
+        match remembered {
+            Some(params) => {
+                self.set_limits(&params);
+                self.zero_rtt.remembered = Some(Box::new(params));
+                self.events.push_back(Event::EarlyDataReady);
+            }
+            None => self.handshake.discard_zero_rtt(),
+        }
+    }
+
+    /// Whether it is a client's turn to send in 0-RTT packets.
+    pub(super) fn sends_zero_rtt(&self) -> bool {
+        self.side.is_client()
+            && !self.handshake.is_complete()
+            && self.handshake.keys().zero_rtt().is_some()
+    }
+
+    /// The packets that are sent in a space.
+    pub(super) fn kind_of(&self, space: Space) -> Kind {
+        match space {
+            Space::Initial => Kind::Initial,
+            Space::Handshake => Kind::Handshake,
+            Space::Data if self.sends_zero_rtt() => Kind::ZeroRtt,
+            Space::Data => Kind::OneRtt,
+        }
+    }
+
+    /// Fills a 0-RTT packet. It acknowledges nothing and answers nothing (RFC 9000 §12.5).
+    pub(super) fn write_early_frames(
+        &mut self,
+        now: Instant,
+        out: &mut FrameWriter<'_>,
+    ) -> Carried {
+        let mut carried = Carried::new(Space::Data);
+        self.write_data(now, out, &mut carried);
+        carried
+    }
+
+    /// Takes what the server's parameters allow. A client in 0-RTT goes by the ones it remembers
+    /// until it may send 1-RTT packets (RFC 9000 §7.4.1).
+    pub(super) fn take_limits(&mut self) {
+        if self.zero_rtt.remembered.is_none()
+            && let Some(params) = self.peer_params.take()
+        {
+            self.set_limits(&params);
+            self.peer_params = Some(params);
+        }
+    }
+
+    fn set_limits(&mut self, params: &Params) {
+        self.streams.set_peer_limits(limits_of(params));
+        self.datagrams
+            .set_peer_limit(params.max_datagram_frame_size);
+    }
+
+    /// TLS went on: a rejection is known as early as that.
+    pub(super) fn follow_early_data(&mut self) {
+        if self.zero_rtt.remembered.is_some()
+            && self.handshake.early_data() == EarlyDataStatus::Rejected
+        {
+            self.reject_early_data();
+        }
+    }
+
+    /// TLS is complete: a client goes on in 1-RTT packets.
+    pub(super) fn end_early_data(&mut self) -> Result<(), TransportError> {
+        if self.side.is_server() {
+            return Ok(());
+        }
+        if self.zero_rtt.remembered.is_some() {
+            if self.handshake.early_data() == EarlyDataStatus::Accepted {
+                self.check_limits()?;
+                self.zero_rtt.remembered = None;
+                self.take_limits();
+            } else {
+                self.reject_early_data();
+            }
+        }
+        self.handshake.discard_zero_rtt();
+        if let (Some(name), Some(known)) =
+            (&self.zero_rtt.server_name, &self.config.memory.versions)
+        {
+            known.put(name, self.version());
+        }
+        Ok(())
+    }
+
+    /// Everything the client assumed was wrong: what it sent is gone, its datagrams with it, the
+    /// streams it opened never were, and packet numbers go on (RFC 9001 §4.6.2).
+    fn reject_early_data(&mut self) {
+        self.zero_rtt.remembered = None;
+        self.zero_rtt.refused = true;
+        self.handshake.discard_zero_rtt();
+        let mut outcome = std::mem::take(&mut self.outcome);
+        self.recovery.abandon_space(Space::Data, &mut outcome);
+        outcome.clear();
+        self.outcome = outcome;
+        self.streams.on_early_data_rejected();
+        self.datagrams.on_early_data_rejected();
+        self.take_limits();
+        self.events.push_back(Event::EarlyDataRejected);
+    }
+
+    /// A server that accepts 0-RTT data must allow no less than it did before (RFC 9000 §7.4.1).
+    fn check_limits(&self) -> Result<(), TransportError> {
+        let (Some(before), Some(now)) = (&self.zero_rtt.remembered, &self.peer_params) else {
+            return Ok(());
+        };
+        match reduced(before, now) {
+            Some(name) => Err(TransportError::new(
+                Code::PROTOCOL_VIOLATION,
+                format!("0-RTT was accepted with a lower {name} than before"),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// A server's 0-RTT keys go soon after the client's first 1-RTT packet: time for those that it
+    /// overtook (RFC 9001 §4.9.3).
+    pub(super) fn on_one_rtt_opened(&mut self, now: Instant) {
+        if self.zero_rtt.keys_until.is_none() && self.handshake.keys().zero_rtt().is_some() {
+            self.zero_rtt.keys_until = now.checked_add(3 * self.pto(Space::Data));
+        }
+    }
+
+    pub(super) fn zero_rtt_timeout(&self) -> Option<Instant> {
+        self.zero_rtt.keys_until
+    }
+
+    pub(super) fn on_zero_rtt_timeout(&mut self, now: Instant) {
+        if self.zero_rtt.keys_until.is_some_and(|at| at <= now) {
+            self.zero_rtt.keys_until = None;
+            self.handshake.discard_zero_rtt();
+        }
+    }
+
+    /// Takes packets that came before there was a connection.
+    pub(crate) fn on_kept_packets(&mut self, now: Instant, packets: Vec<KeptPacket>) {
+        self.observer.at(now);
+        for KeptPacket { mut bytes, seen } in packets {
+            self.take_packets(now, seen, &mut bytes);
+        }
+        self.observe();
+    }
+
+    /// Whether the application may use it before the handshake is complete: a client where it sends
+    /// in 0-RTT packets, a server always.
+    pub fn may_use_early(&self) -> bool {
+        self.state.is_handshaking() && (self.side.is_server() || self.zero_rtt.remembered.is_some())
+    }
+
+    /// The application protocol that early data is for.
+    pub fn early_alpn(&self) -> Option<Vec<u8>> {
+        match &self.agreement {
+            Some(agreement) => agreement.alpn.clone(),
+            None => self.handshake.early_alpn(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn remembered_mut(&mut self) -> Option<&mut Params> {
+        self.zero_rtt.remembered.as_deref_mut()
+    }
+
+    /// A client begins again in another version: what it sent early went to nobody.
+    pub(super) fn forget_early_data(&mut self, before: Self) {
+        if before.zero_rtt.remembered.is_some() {
+            self.zero_rtt.refused = true;
+            self.datagrams.go_on_after(before.datagrams);
+            self.events.push_front(Event::EarlyDataRejected);
+        }
+    }
+
+    /// Whether what a client sent in 0-RTT packets came to nothing: its streams and datagrams up to
+    /// now never were.
+    pub const fn is_early_data_refused(&self) -> bool {
+        self.zero_rtt.refused
+    }
+
+    /// What became of 0-RTT data so far.
+    pub fn early_data(&self) -> EarlyDataStatus {
+        if self.zero_rtt.refused {
+            EarlyDataStatus::Rejected
+        } else {
+            self.handshake.early_data()
+        }
+    }
+}
+
+/// What the streams have to know of a peer's parameters.
+fn limits_of(params: &Params) -> PeerLimits {
+    PeerLimits {
+        max_data: params.initial_max_data,
+        bidi_local: params.initial_max_stream_data_bidi_local,
+        bidi_remote: params.initial_max_stream_data_bidi_remote,
+        uni: params.initial_max_stream_data_uni,
+        max_bidi: params.initial_max_streams_bidi,
+        max_uni: params.initial_max_streams_uni,
+        reset_at: params.reset_stream_at,
+    }
+}
+
+/// The limits that 0-RTT relies on, by name.
+fn relied_on(params: &Params) -> [(&'static str, u64); 9] {
+    [
+        (
+            "active_connection_id_limit",
+            params.active_connection_id_limit,
+        ),
+        ("initial_max_data", params.initial_max_data),
+        (
+            "initial_max_stream_data_bidi_local",
+            params.initial_max_stream_data_bidi_local,
+        ),
+        (
+            "initial_max_stream_data_bidi_remote",
+            params.initial_max_stream_data_bidi_remote,
+        ),
+        (
+            "initial_max_stream_data_uni",
+            params.initial_max_stream_data_uni,
+        ),
+        ("initial_max_streams_bidi", params.initial_max_streams_bidi),
+        ("initial_max_streams_uni", params.initial_max_streams_uni),
+        ("max_datagram_frame_size", params.max_datagram_frame_size),
+        ("reset_stream_at", params.reset_stream_at.into()),
+    ]
+}
+
+/// The first of them that is lower than before.
+fn reduced(before: &Params, now: &Params) -> Option<&'static str> {
+    let pairs = relied_on(before).into_iter().zip(relied_on(now));
+    let mut lower = pairs.filter(|((_, before), (_, now))| now < before);
+    lower.next().map(|((name, _), _)| name)
+}
+
+/// What a server writes into its tickets, so that it takes 0-RTT data only while it still allows
+/// what it did when it issued them, and in the same version (RFC 9369 §5).
+pub(super) fn early_context(version: Version, params: &Params) -> Vec<u8> {
+    let limits = relied_on(params).map(|(_, limit)| limit);
+    let numbers = [u64::from(version.number())].into_iter().chain(limits);
+    numbers.flat_map(u64::to_be_bytes).collect()
+}
+
+/// Whether a client's attempt offers 0-RTT data: one that a Version Negotiation packet led to goes
+/// without, so that nothing is sent twice.
+pub(super) fn offer(start: &ClientStart<'_>) -> EarlyDataPolicy {
+    if start.attempt.reacts() {
+        EarlyDataPolicy::Off
+    } else {
+        start.setup.transport.memory.early_data
+    }
+}
+
+/// Whether a server takes 0-RTT data. Its tickets are of the version in use, and the client's first
+/// flight must be of the same (RFC 9369 §5).
+pub(super) fn takes(original: Version, version: Version) -> EarlyDataPolicy {
+    if original == version {
+        EarlyDataPolicy::On
+    } else {
+        EarlyDataPolicy::Off
+    }
+}

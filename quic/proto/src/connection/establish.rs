@@ -1,0 +1,504 @@
+//! How a connection starts: as a client with nothing, as a server from a whole ClientHello.
+
+use std::{
+    collections::VecDeque,
+    hash::{DefaultHasher, Hasher as _},
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
+
+use super::{
+    Connection, Event, Setup,
+    close::Close,
+    early::{self, ZeroRtt, early_context},
+    new_token::NewTokens,
+    observer::Observer,
+    receive::Early,
+    resume::PathKeys,
+    retry::Retried,
+    spaces,
+    state::State,
+    timers::Timers,
+    versions::{self, Attempt, Negotiation},
+};
+use crate::{
+    ack_frequency::AckFrequency,
+    agreement::Handshake as Agreement,
+    cids,
+    config::{self, PeerMigration, TransportConfig},
+    congestion,
+    datagrams::Datagrams,
+    error::{Code, TransportError},
+    frame::Crypto,
+    handshake::{Failure, Handshake},
+    header_bits::{Grease, HeaderBits},
+    limits,
+    packet::{self, Cid, KeyPair, Version},
+    params::{ACK_DELAY_EXPONENT, Params, PreferredAddress, VersionInformation},
+    path::{Address, Path, Paths},
+    recovery::{self, Outcome, PathState, Recovery},
+    space::Received,
+    stats::ConnectionStats,
+    streams::Streams,
+    udp::Local,
+};
+
+/// What a client connection starts from.
+pub struct ClientStart<'a> {
+    /// The time.
+    pub now: Instant,
+    /// TLS and configuration.
+    pub setup: &'a Setup,
+    /// The server's address.
+    pub peer: SocketAddr,
+    /// The name to verify.
+    pub server_name: &'a str,
+    /// The version to begin with.
+    pub attempt: Attempt,
+    /// The first connection id of ours.
+    pub local_cid: Cid,
+    /// The id to call the server by until it says its own: at least 8 random bytes.
+    pub initial_dcid: Cid,
+    /// A secret of this connection's own.
+    pub seed: u64,
+}
+
+/// What a server connection starts from: a whole ClientHello, and what was done until it was whole.
+pub struct ServerStart<'a> {
+    /// The time.
+    pub now: Instant,
+    /// TLS and configuration.
+    pub setup: &'a Setup,
+    /// What the ClientHello says.
+    pub client_hello: &'a ClientHello,
+    /// Its bytes.
+    pub crypto: &'a [u8],
+    /// The Initial packets it came in.
+    pub received: Received,
+    /// Initial packets that were sent already: acknowledgements.
+    pub packets_sent: u64,
+    /// The bytes of all datagrams received and sent.
+    pub credit: (u64, u64),
+    /// The client's address, and ours if it is known.
+    pub addresses: (SocketAddr, Local),
+    /// The version of the client's first flight.
+    pub version: Version,
+    /// The id the client chose for us, its own id, and ours.
+    pub cids: [Cid; 3],
+    /// The id the client chose at first, if a Retry gave it the one above.
+    pub original_dcid: Option<Cid>,
+    /// Whether a token proved the client's address.
+    pub validated: bool,
+    /// The stateless reset token of ours.
+    pub reset_token: Option<[u8; 16]>,
+    /// A further id of ours with its token, for the preferred address if there is one.
+    pub preferred: Option<cids::Issued>,
+    /// A secret of this connection's own.
+    pub seed: u64,
+}
+
+impl Connection {
+    /// Starts a handshake as a client; the ClientHello waits to be transmitted.
+    ///
+    /// # Errors
+    /// The TLS configuration cannot be used, or the server name is none.
+    pub fn client(start: &ClientStart<'_>) -> Result<Self, ConfigError> {
+        let &ClientStart {
+            now,
+            setup,
+            peer,
+            server_name,
+            ref attempt,
+            local_cid,
+            initial_dcid,
+            seed,
+        } = start;
+        let mut params = Vec::with_capacity(128);
+        let version = attempt.version();
+        local_params(&setup.transport, version, local_cid, None).encode(Side::Client, &mut params);
+        let session = setup.provider.session(
+            Side::Client,
+            Start {
+                params: &params,
+                server_name: Some(server_name),
+                resume: true,
+                early_data: early::offer(start),
+                resumption_context: &versions::resumption_context(version),
+                ..Start::default()
+            },
+        )?;
+        let mut connection = Self::new(Parts {
+            now,
+            side: Side::Client,
+            setup,
+            policy: setup.provider.key_exchange(),
+            session,
+            path: Path::validated(
+                Address {
+                    peer,
+                    local: Local::default(),
+                },
+                limits::MIN_DATAGRAM as u16,
+            ),
+            version,
+            initial: packet::initial_keys(version, &initial_dcid, Side::Client),
+            negotiation: Negotiation::client(start),
+            received: Received::immediate(),
+            local_cid,
+            peer_cid: initial_dcid,
+            original_dcid: initial_dcid,
+            seed,
+        });
+        connection.path_keys = PathKeys::of_client(start);
+        connection.new_tokens = NewTokens::of_client(start);
+        connection.advance_handshake(now);
+        connection.zero_rtt = ZeroRtt::of_client(start);
+        connection.offer_early_data();
+        Ok(connection)
+    }
+
+    /// Takes over a whole ClientHello as a server; the answer waits to be transmitted.
+    ///
+    /// # Errors
+    /// The TLS configuration cannot be used.
+    pub fn server(start: ServerStart<'_>) -> Result<Self, ConfigError> {
+        let path_keys = PathKeys::of_server(&start);
+        let ServerStart {
+            now,
+            setup,
+            client_hello,
+            addresses: (peer, local),
+            ..
+        } = start;
+        let [initial_dcid, peer_cid, local_cid] = start.cids;
+        let original_dcid = start.original_dcid.unwrap_or(initial_dcid);
+        let retry_scid = start.original_dcid.map(|_| initial_dcid);
+        let mut params = Vec::with_capacity(192);
+        let original = start.version;
+        let chosen = versions::chosen_by_server(setup, original, client_hello.transport_params());
+        let version = chosen.unwrap_or(original);
+        let told = Params {
+            retry_scid,
+            stateless_reset_token: start.reset_token,
+            preferred_address: announced(&setup.transport, start.preferred),
+            ..local_params(&setup.transport, version, local_cid, Some(original_dcid))
+        };
+        told.encode(Side::Server, &mut params);
+        let session = setup.provider.session(
+            Side::Server,
+            Start {
+                params: &params,
+                client_hello: Some(client_hello),
+                resume: true,
+                early_data: early::takes(original, version),
+                early_context: &early_context(version, &told),
+                resumption_context: &versions::resumption_context(version),
+                ..Start::default()
+            },
+        )?;
+        let mut path = Path::new(Address { peer, local }, limits::MIN_DATAGRAM as u16);
+        path.on_received(start.credit.0);
+        path.on_sent(start.credit.1);
+        if start.validated {
+            path.on_validated();
+        }
+        let mut connection = Self::new(Parts {
+            now,
+            side: Side::Server,
+            setup,
+            policy: setup.provider.key_exchange_for(client_hello.server_name()),
+            session,
+            path,
+            version,
+            initial: packet::initial_keys(version, &initial_dcid, Side::Server),
+            negotiation: Negotiation::server(original),
+            received: start.received,
+            local_cid,
+            peer_cid,
+            original_dcid,
+            seed: start.seed,
+        });
+        connection.path_keys = path_keys;
+        if let Some(issued) = start.preferred {
+            connection.local_cids.issue_preferred(issued);
+        }
+        let keys = connection.handshake.keys_mut();
+        keys.set_original_version(original);
+        if let Some(keys) = versions::original_keys(original, version, &initial_dcid) {
+            connection.handshake.keys_mut().keep_original(keys);
+        }
+        connection.retried = retry_scid.map(Retried::by_us);
+        for pn in 0..start.packets_sent {
+            connection
+                .recovery
+                .on_number_used(packet::Space::Initial, pn);
+        }
+        let hello = Crypto {
+            offset: 0,
+            data: start.crypto,
+        };
+        if chosen.is_none() {
+            connection.close_by_transport(now, versions::none_in_common());
+            return Ok(connection);
+        }
+        match connection
+            .handshake
+            .on_frame(hybriq_tls::Level::Initial, &hello)
+        {
+            Ok(()) => connection.advance_handshake(now),
+            Err(error) => connection.close_by_transport(now, error),
+        }
+        Ok(connection)
+    }
+
+    fn new(parts: Parts<'_>) -> Self {
+        let Parts {
+            now,
+            side,
+            setup,
+            path,
+            ..
+        } = parts;
+        let config = setup.transport.clone();
+        let mut recovery = Recovery::new(
+            now,
+            recovery::Config {
+                side,
+                initial_rtt: config.flight.initial_rtt,
+                datagram_size: path.datagram_size(),
+                controller: config.flight.congestion.start(&congestion::Start {
+                    now,
+                    datagram_size: path.datagram_size(),
+                    initial_rtt: config.flight.initial_rtt,
+                    seed: derived(parts.seed, b"congestion"),
+                }),
+                skip_seed: Some(derived(parts.seed, b"skip")),
+                ecn: config.flight.ecn,
+                pacing: config.flight.pacing,
+            },
+        );
+        if let Some(resume) = &config.flight.careful_resume {
+            recovery.enable_resume(resume.max_jump());
+        }
+        let observer = Observer::new(config.subscriber.as_ref(), now, side, parts.original_dcid);
+        observer.tell(|| crate::events::Event::ConnectionStarted(path.peer()));
+        Self {
+            side,
+            state: State::new(),
+            paths: Paths::new(side, path, derived(parts.seed, b"paths")),
+            spaces: spaces::received(parts.received, config.acks.max_ack_delay),
+            recovery,
+            ack_frequency: AckFrequency::new(config.acks.max_ack_delay),
+            handshake: Handshake::new(
+                side,
+                parts.session,
+                parts.policy,
+                parts.version,
+                parts.initial,
+            ),
+            agreement: None,
+            local_cids: cids::Local::new(parts.local_cid),
+            peer_cids: cids::Peer::new(parts.peer_cid),
+            original_dcid: parts.original_dcid,
+            negotiation: parts.negotiation,
+            retried: None,
+            new_tokens: NewTokens::default(),
+            path_keys: PathKeys::default(),
+            peer_params: None,
+            streams: Streams::new(side, config.streams),
+            datagrams: Datagrams::new(config.datagrams),
+            close: Close::default(),
+            timers: Timers::new(now, &config),
+            header_bits: HeaderBits::new(
+                side,
+                derived(parts.seed, b"header"),
+                config.free_bits.spin_bit,
+            ),
+            early: Early::default(),
+            zero_rtt: ZeroRtt::default(),
+            events: VecDeque::new(),
+            outcome: Outcome::default(),
+            stats: ConnectionStats::default(),
+            observer,
+            config,
+        }
+    }
+
+    /// Lets TLS read what came and takes up what it says.
+    pub(super) fn advance_handshake(&mut self, now: Instant) {
+        let progress = match self.handshake.drive() {
+            Ok(progress) => progress,
+            Err(failure) => return self.fail(now, failure),
+        };
+        if progress.params
+            && let Err(error) = self.learn_params()
+        {
+            return self.close_by_transport(now, error);
+        }
+        self.follow_early_data();
+        if progress.completed {
+            self.on_complete(now);
+        }
+        if !self.handshake.has_session() {
+            self.timers.await_ticket(None);
+        }
+    }
+
+    fn on_complete(&mut self, now: Instant) {
+        if self.peer_params.is_none() {
+            let missing = Code::crypto(hybriq_tls::Alert::MISSING_EXTENSION.0);
+            let error = TransportError::new(missing, "no transport parameters");
+            return self.fail(now, Failure::Transport(error));
+        }
+        let early_data = self.early_data();
+        let negotiated = self.handshake.negotiated();
+        self.agreement = Agreement::new(negotiated, self.version(), early_data);
+        if self.agreement.is_none() {
+            let error = TransportError::new(
+                Code::INTERNAL_ERROR,
+                "the TLS provider does not tell the key-exchange group",
+            );
+            return self.close_by_transport(now, error);
+        }
+        if let Err(error) = self.end_early_data() {
+            return self.close_by_transport(now, error);
+        }
+        self.resume_path(now);
+        self.state.on_complete();
+        self.timers.on_complete();
+        self.events.push_back(Event::HandshakeComplete);
+        if self.side.is_client() {
+            let until = now.checked_add(self.config.timeouts.handshake_timeout);
+            self.timers.await_ticket(until);
+        } else {
+            self.handshake.release();
+            self.handshake.owe_done();
+            self.on_confirmed();
+        }
+    }
+
+    /// The handshake is confirmed: nothing is sent in the spaces before any more.
+    pub(super) fn on_confirmed(&mut self) {
+        if self.state.is_confirmed() {
+            return;
+        }
+        self.state.on_confirmed();
+        self.discard(packet::Space::Initial);
+        self.discard(packet::Space::Handshake);
+        self.events.push_back(Event::HandshakeConfirmed);
+        self.start_mtu();
+    }
+
+    fn learn_params(&mut self) -> Result<(), TransportError> {
+        let Some(bytes) = self.handshake.peer_params() else {
+            return Ok(());
+        };
+        let params = Params::decode(bytes, self.side.peer())?;
+        self.check_cids(&params)?;
+        self.check_versions(&params)?;
+        if let Some(preferred) = &params.preferred_address {
+            let (cid, token) = (preferred.cid, preferred.reset_token);
+            self.peer_cids.set_preferred(cid, token)?;
+        }
+        self.local_cids
+            .set_peer_limit(params.active_connection_id_limit);
+        if let Some(token) = params.stateless_reset_token {
+            self.peer_cids.set_first_reset_token(token);
+        }
+        self.timers.set_peer_idle_timeout(params.max_idle_timeout);
+        if params.grease_quic_bit && self.config.free_bits.grease == Grease::On {
+            self.header_bits.on_greased_peer();
+        }
+        let requests = self.config.acks.ack_frequency == config::AckFrequency::Adaptive;
+        self.ack_frequency.set_peer_delays(
+            params.max_ack_delay,
+            params.min_ack_delay.filter(|_| requests),
+        );
+        self.peer_params = Some(params);
+        self.take_limits();
+        Ok(())
+    }
+
+    /// Both ends must have seen the same connection ids (RFC 9000 §7.3).
+    pub(super) fn check_cids(&self, params: &Params) -> Result<(), TransportError> {
+        let wrong = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
+        if params.initial_scid.as_ref() != Some(self.peer_cids.active()) {
+            return wrong("initial_source_connection_id is not the one of the Initial packets");
+        }
+        if self.side.is_client() && params.original_dcid != Some(self.original_dcid) {
+            return wrong("original_destination_connection_id is not the one that was used");
+        }
+        let retry_scid = self.retried.as_ref().map(|retried| retried.scid);
+        if self.side.is_client() && params.retry_scid != retry_scid {
+            return wrong("retry_source_connection_id is not the one of a Retry");
+        }
+        Ok(())
+    }
+}
+
+struct Parts<'a> {
+    now: Instant,
+    side: Side,
+    setup: &'a Setup,
+    policy: &'a KeyExchange,
+    session: Box<dyn Session>,
+    path: Path<PathState>,
+    version: Version,
+    initial: KeyPair,
+    negotiation: Negotiation,
+    received: Received,
+    local_cid: Cid,
+    peer_cid: Cid,
+    original_dcid: Cid,
+    seed: u64,
+}
+
+/// What we tell the peer about ourselves.
+fn local_params(
+    config: &TransportConfig,
+    version: Version,
+    local_cid: Cid,
+    original_dcid: Option<Cid>,
+) -> Params {
+    Params {
+        version_information: Some(VersionInformation::new(version, config.spoken.versions)),
+        original_dcid,
+        initial_scid: Some(local_cid),
+        max_idle_timeout: config.timeouts.idle_timeout.unwrap_or(Duration::ZERO),
+        initial_max_data: config.streams.first_receive_window(),
+        initial_max_stream_data_bidi_local: config.streams.first_stream_receive_window(),
+        initial_max_stream_data_bidi_remote: config.streams.first_stream_receive_window(),
+        initial_max_stream_data_uni: config.streams.first_stream_receive_window(),
+        initial_max_streams_bidi: config.streams.max_bidi,
+        initial_max_streams_uni: config.streams.max_uni,
+        max_ack_delay: config.acks.max_ack_delay,
+        min_ack_delay: AckFrequency::new(config.acks.max_ack_delay).local_min_delay(),
+        reset_stream_at: true,
+        max_datagram_frame_size: config.datagrams.max_frame_size(),
+        ack_delay_exponent: ACK_DELAY_EXPONENT,
+        disable_active_migration: config.migration.of_peer == PeerMigration::Disabled,
+        active_connection_id_limit: limits::PEER_CIDS as u64,
+        grease_quic_bit: config.free_bits.grease == Grease::On,
+        ..Params::default()
+    }
+}
+
+/// Returns the preferred address that a server tells, with a connection id for it.
+fn announced(config: &TransportConfig, issued: Option<cids::Issued>) -> Option<PreferredAddress> {
+    issued.map(|(cid, reset_token)| PreferredAddress {
+        v4: config.migration.preferred_v4,
+        v6: config.migration.preferred_v6,
+        cid,
+        reset_token,
+    })
+}
+
+/// A secret of its own for each purpose, so that what one gives away says nothing about another.
+fn derived(seed: u64, purpose: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u64(seed);
+    hasher.write(purpose);
+    hasher.finish()
+}

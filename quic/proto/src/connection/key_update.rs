@@ -1,0 +1,85 @@
+//! Key updates (RFC 9001 §6): when one of ours starts, and what the peer must not do.
+
+use std::time::Instant;
+
+use super::{Connection, receive::key_update_error};
+use crate::{
+    error::{Code, TransportError},
+    handshake::{OneRtt, Violation},
+    packet::Space,
+};
+
+impl Connection {
+    /// Starts a key update (RFC 9001 §6), if the last one is over.
+    ///
+    /// Returns whether one was started.
+    pub fn update_keys(&mut self) -> bool {
+        let confirmed = self.state.is_confirmed();
+        let largest_acked = self.recovery.largest_acked(Space::Data);
+        match self.handshake.keys_mut().one_rtt_mut() {
+            Some(keys) if confirmed && keys.may_update(largest_acked) => {
+                keys.update();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Asks for a key update as soon as one is allowed. The caller transmits afterwards.
+    pub fn request_key_update(&mut self) {
+        if let Some(keys) = self.handshake.keys_mut().one_rtt_mut() {
+            keys.want_update();
+        }
+    }
+
+    /// How often the 1-RTT keys were updated, by either end.
+    pub fn key_updates(&self) -> u64 {
+        self.handshake.keys().one_rtt().map_or(0, OneRtt::updates)
+    }
+
+    /// Starts the update that was asked for, if it may start by now.
+    pub(super) fn start_wanted_update(&mut self, now: Instant) {
+        let keys = self.handshake.keys_mut().one_rtt_mut();
+        if let Some(keys) = keys.filter(|keys| keys.wants_update()) {
+            keys.expire(now);
+            self.update_keys();
+        }
+    }
+
+    /// A 1-RTT packet was sealed that acknowledges numbers up to this one.
+    pub(super) fn on_acknowledgement_sent(&mut self, largest: u64) {
+        if let Some(keys) = self.handshake.keys_mut().one_rtt_mut() {
+            keys.on_acknowledgement_sent(largest);
+        }
+    }
+
+    /// A 1-RTT packet was sealed: starts the update that is due, or ends the connection when there
+    /// was none for too long.
+    pub(super) fn count_sealed(&mut self, now: Instant, pn: u64) {
+        let most = self.config.key_update_after;
+        let Some(keys) = self.handshake.keys_mut().one_rtt_mut() else {
+            return;
+        };
+        if !keys.on_sealed(pn, most) {
+            return;
+        }
+        keys.expire(now);
+        let spent = keys.is_spent();
+        if !self.update_keys() && spent {
+            let reason = "the peer followed no key update before the keys were spent";
+            let error = TransportError::new(Code::AEAD_LIMIT_REACHED, reason);
+            self.close_by_transport(now, error);
+        }
+    }
+
+    /// A peer that acknowledges a packet under new keys has these keys, and must use them
+    /// (RFC 9001 §6.2).
+    pub(super) fn check_ack_keys(&self, space: Space, largest: u64) -> Result<(), TransportError> {
+        let keys = self.handshake.keys().one_rtt();
+        if space != Space::Data || keys.is_none_or(|keys| keys.may_acknowledge(largest)) {
+            return Ok(());
+        }
+        let violation = "a packet under old keys acknowledges one under new keys";
+        Err(key_update_error(Violation(violation)))
+    }
+}

@@ -1,0 +1,97 @@
+//! The size of datagrams, as the path shows what it carries (RFC 9000 §14).
+
+use std::time::Instant;
+
+use super::{Connection, delivery::Carried, schedule::Wish, transmit::Padding};
+use crate::{limits, packet::Space, path::Learned, recovery::Settled, udp::Transmit};
+
+/// The part of the window that may be kept free for a probe.
+const SHARE: u64 = 4;
+
+impl Connection {
+    /// Bytes of the next datagram at most. The last packet of a probe timeout keeps to what every
+    /// path carries: if only that arrives, the path became a black hole for larger ones.
+    pub(super) fn datagram_limit(&self) -> usize {
+        if self.recovery.probes(Space::Data) == 1 {
+            limits::MIN_DATAGRAM
+        } else {
+            self.paths.active().datagram_size().into()
+        }
+    }
+
+    /// Bytes of the probe that is due. The rest of the handshake and the answers to challenges go
+    /// first.
+    fn mtu_probe(&self, now: Instant) -> Option<u16> {
+        let size = self.paths.active().mtu().probe(now)?;
+        let free = self.recovery.probes(Space::Data) == 0
+            && self.paths.active().is_validated()
+            && !self.paths.active().has_pending()
+            && !self.handshake.has_pending(hybriq_tls::Level::OneRtt)
+            && !self.handshake.owes_done();
+        free.then_some(size)
+    }
+
+    /// Whether data waits until there is room for a probe: otherwise it would take every place that
+    /// becomes free, and the probe would never leave.
+    pub(super) fn keeps_room_for_probe(&self, now: Instant) -> bool {
+        self.mtu_probe(now).is_some_and(|size| {
+            let size = u64::from(size);
+            !self.recovery.can_send(size) && size <= self.recovery.window() / SHARE
+        })
+    }
+
+    /// Sends the probe that is due, in a datagram of its own.
+    pub(super) fn transmit_mtu_probe(&mut self, now: Instant, out: &mut [u8]) -> Option<Transmit> {
+        let size = self.mtu_probe(now)?;
+        if !self.recovery.can_send(size.into())
+            || !self.recovery.may_send_now(now)
+            || !self.paths.active().may_send(size.into())
+        {
+            return None;
+        }
+        let room = out.len();
+        let Some(buffer) = out.get_mut(..size.into()) else {
+            self.paths
+                .active_mut()
+                .mtu_mut()
+                .set_most(u16::try_from(room).unwrap_or(u16::MAX));
+            return None;
+        };
+        let pn = self.recovery.next_number(Space::Data);
+        let written = self.write_packet(now, Space::Data, Wish::MtuProbe, (buffer, Padding::Fill));
+        if written == 0 {
+            return None;
+        }
+        self.paths.active_mut().mtu_mut().on_probe_sent(pn);
+        self.paths.active_mut().on_sent(written as u64);
+        self.stats.mtu_probes_sent += 1;
+        self.stats.datagrams_sent += 1;
+        self.transmit_of(written, Some(written))
+    }
+
+    /// A packet arrived, and so did its datagram.
+    #[inline]
+    pub(super) fn on_size_acked(&mut self, settled: &Settled<Carried>) {
+        let packet = &settled.packet;
+        if packet.record.space == Space::Data && packet.snapshot.is_some() {
+            let mtu = self.paths.active_mut().mtu_mut();
+            mtu.on_acked(settled.pn, packet.size, packet.time_sent);
+        }
+    }
+
+    /// A packet was lost: because of its size?
+    pub(super) fn on_size_lost(&mut self, settled: &Settled<Carried>) {
+        let packet = &settled.packet;
+        // What travelled another path says nothing of this one.
+        if packet.record.space != Space::Data || packet.snapshot.is_none() {
+            return;
+        }
+        let rtt = self.recovery.rtt().smoothed();
+        let mtu = self.paths.active_mut().mtu_mut();
+        match mtu.on_lost(settled.pn, packet.size, packet.time_sent, rtt) {
+            Learned::Nothing => {}
+            Learned::ProbeLost => self.stats.mtu_probes_lost += 1,
+            Learned::BlackHole => self.stats.mtu_black_holes += 1,
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Tells a subscriber what happens, where there is one.
+
+use std::{sync::Arc, time::Instant};
+
+use hybriq_tls::Side;
+
+use super::{Connection, delivery::Carried};
+use crate::{
+    ack_frequency::Request,
+    ecn::Ecn,
+    error::By,
+    events::{
+        AckFrequencyUpdated, Change, ConnectionState, DropTrigger, Event, LossTimer, LossTrigger,
+        Meta, Packet, PacketDropped, PacketLost, Subscriber, Subscription, TimerKind,
+    },
+    packet::{Cid, Kind},
+    recovery::{Settled, Timeout},
+    stats::PathStats,
+};
+
+/// The subscriber of a connection, if it has one, and what it was told of states that it only hears
+/// of when they change.
+#[derive(Default)]
+pub(super) struct Observer(Option<Box<Watch>>);
+
+struct Watch {
+    subscriber: Arc<dyn Subscriber>,
+    meta: Meta,
+    /// The frames of the packet that is being sealed.
+    payload: Vec<u8>,
+    told: Told,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Told {
+    state: ConnectionState,
+    path: Option<PathStats>,
+    spurious_losses: u64,
+    key_updates: u64,
+    timer: Option<(Instant, TimerKind)>,
+    closed: bool,
+}
+
+impl Observer {
+    pub(super) fn new(
+        subscription: Option<&Subscription>,
+        now: Instant,
+        side: Side,
+        original_dcid: Cid,
+    ) -> Self {
+        Self(subscription.map(|Subscription(subscriber)| {
+            Box::new(Watch {
+                subscriber: Arc::clone(subscriber),
+                meta: Meta::new(now, side, original_dcid),
+                payload: Vec::new(),
+                told: Told {
+                    state: ConnectionState::Handshaking,
+                    path: None,
+                    spurious_losses: 0,
+                    key_updates: 0,
+                    timer: None,
+                    closed: false,
+                },
+            })
+        }))
+    }
+
+    /// Time goes on.
+    #[inline]
+    pub(super) fn at(&mut self, now: Instant) {
+        if let Some(watch) = &mut self.0 {
+            watch.meta.time = now;
+        }
+    }
+
+    /// Tells an event that is made only if somebody listens.
+    #[inline]
+    pub(super) fn tell<'a>(&self, event: impl FnOnce() -> Event<'a>) {
+        if let Some(watch) = &self.0 {
+            watch.tell(&event());
+        }
+    }
+
+    /// Keeps the frames of a packet before they are sealed in their place.
+    #[inline]
+    pub(super) fn keep(&mut self, payload: &[u8]) {
+        if let Some(watch) = &mut self.0 {
+            watch.payload.clear();
+            watch.payload.extend_from_slice(payload);
+        }
+    }
+
+    /// The packet whose frames were kept was sealed.
+    #[inline]
+    pub(super) fn on_sealed(&self, kind: Kind, pn: u64, size: usize, ecn: Option<Ecn>) {
+        if let Some(watch) = &self.0 {
+            let packet = Packet::new(kind, pn, size, &watch.payload).marked(ecn);
+            watch.tell(&Event::PacketSent(packet));
+        }
+    }
+
+    #[inline]
+    pub(super) fn on_dropped(&self, size: usize, trigger: DropTrigger) {
+        self.tell(|| Event::PacketDropped(PacketDropped::new(size, trigger)));
+    }
+
+    #[inline]
+    pub(super) fn on_expired(&self, timeout: Timeout) {
+        self.tell(|| {
+            Event::LossTimerUpdated(LossTimer::Expired(match timeout {
+                Timeout::Lost => TimerKind::Loss,
+                Timeout::Probe(_) => TimerKind::Probe,
+            }))
+        });
+    }
+}
+
+impl Watch {
+    fn tell(&self, event: &Event<'_>) {
+        self.subscriber.on_event(&self.meta, event);
+    }
+}
+
+impl Connection {
+    /// Tells what changed since the last time.
+    #[inline]
+    pub(super) fn observe(&mut self) {
+        if let Some(watch) = self.observer.0.take() {
+            self.observer.0 = Some(self.report(watch));
+        }
+    }
+
+    #[cold]
+    fn report(&self, mut watch: Box<Watch>) -> Box<Watch> {
+        let old = watch.told;
+        let new = Told {
+            state: self.state.observed(),
+            path: Some(self.path_stats()),
+            spurious_losses: self.recovery.spurious_losses(),
+            key_updates: self.key_updates().max(old.key_updates),
+            timer: self.loss_timer(),
+            closed: self.close.error().is_some(),
+        };
+        if old.spurious_losses != new.spurious_losses {
+            let count = new.spurious_losses - old.spurious_losses;
+            watch.tell(&Event::SpuriousLosses(count));
+        }
+        if let (Some(path), true) = (new.path, old.path != new.path) {
+            watch.tell(&Event::MetricsUpdated(path));
+            let before = old.path.unwrap_or(path);
+            if let Some(change) = changed(before.phase, path.phase) {
+                watch.tell(&Event::CongestionStateUpdated(change));
+            }
+            if let Some(change) = changed(before.ecn, path.ecn) {
+                watch.tell(&Event::EcnStateUpdated(change));
+            }
+        }
+        if old.key_updates != new.key_updates {
+            watch.tell(&Event::KeyUpdated(new.key_updates));
+        }
+        if old.timer != new.timer {
+            let update = new.timer.map_or(LossTimer::Cancelled, |(at, kind)| {
+                let after = at.saturating_duration_since(watch.meta.time);
+                LossTimer::Set { kind, after }
+            });
+            watch.tell(&Event::LossTimerUpdated(update));
+        }
+        if let (Some(error), false) = (self.close.error(), old.closed) {
+            watch.tell(&Event::ConnectionClosed(error));
+        }
+        if let Some(change) = changed(old.state, new.state) {
+            watch.tell(&Event::ConnectionStateUpdated(change));
+        }
+        watch.told = new;
+        watch
+    }
+
+    fn loss_timer(&self) -> Option<(Instant, TimerKind)> {
+        if self.state.is_closed() {
+            return None;
+        }
+        let at = self.recovery.next_timeout(&self.recovery_context())?;
+        let kind = if self.recovery.awaits_loss() {
+            TimerKind::Loss
+        } else {
+            TimerKind::Probe
+        };
+        Some((at, kind))
+    }
+
+    pub(super) fn observe_request(&self, by: By, request: Request) {
+        self.observer.tell(|| {
+            let Request {
+                threshold,
+                max_delay,
+                reordering,
+            } = request;
+            let update = AckFrequencyUpdated::new(by, threshold, max_delay, reordering);
+            Event::AckFrequencyUpdated(update)
+        });
+    }
+
+    #[inline]
+    pub(super) fn observe_loss(&self, lost: &Settled<Carried>) {
+        self.observer.tell(|| {
+            let space = lost.packet.record.space;
+            let trigger = match self.recovery.largest_acked(space) {
+                None => LossTrigger::Abandoned,
+                Some(largest)
+                    if largest.saturating_sub(lost.pn) >= self.recovery.packet_threshold() =>
+                {
+                    LossTrigger::ReorderingThreshold
+                }
+                Some(_) => LossTrigger::TimeThreshold,
+            };
+            Event::PacketLost(PacketLost::new(space, lost.pn, lost.packet.size, trigger))
+        });
+    }
+}
+
+fn changed<T: PartialEq>(old: T, new: T) -> Option<Change<T>> {
+    (old != new).then_some(Change { old, new })
+}

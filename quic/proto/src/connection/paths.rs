@@ -1,0 +1,250 @@
+//! Glue between the paths and the rest: the facts they depend on, and what follows from a change
+//! of path.
+
+use std::time::Instant;
+
+use super::{Connection, Event, PathChange};
+use crate::{
+    cids,
+    config::PeerMigration,
+    congestion,
+    error::{ConnectionError, MigrateError},
+    frame::{PathChallenge, PathResponse},
+    packet::{Cid, Space},
+    path::{Facts, Moves, MtuRange, Outcome, PathEvent, Paths, PeerCids, Preferred, Switch, Waits},
+    recovery::{self, PathState},
+    udp::{Local, SocketId},
+};
+
+impl PeerCids for cids::Peer {
+    fn active(&self) -> (u64, Cid) {
+        (self.active_sequence(), *Self::active(self))
+    }
+
+    fn find(&self, sequence: u64) -> Option<Cid> {
+        Self::find(self, sequence).copied()
+    }
+
+    fn take_spare(&mut self) -> Option<(u64, Cid)> {
+        self.take_for_path()
+    }
+
+    fn activate(&mut self, sequence: u64) -> bool {
+        Self::activate(self, sequence)
+    }
+
+    fn retire(&mut self, sequence: u64) {
+        Self::retire(self, sequence);
+    }
+}
+
+impl From<PathEvent> for Event {
+    fn from(event: PathEvent) -> Self {
+        match event {
+            PathEvent::Changed(at) => Self::PathChanged(PathChange::of(at)),
+            PathEvent::Failed(at) => Self::PathFailed(PathChange::of(at)),
+        }
+    }
+}
+
+impl Connection {
+    /// Moves a client to another of its addresses: the new path is asked for, and used once the
+    /// server answered on it ([`Event::PathChanged`]). If it does not answer the connection stays
+    /// where it is ([`Event::PathFailed`]).
+    ///
+    /// # Errors
+    /// See [`MigrateError`].
+    pub fn migrate(&mut self, now: Instant, local: Local) -> Result<(), MigrateError> {
+        self.may_migrate()?;
+        let (paths, mut facts) = self.paths_with_facts(now);
+        paths.migrate(local, &mut facts)
+    }
+
+    fn may_migrate(&self) -> Result<(), MigrateError> {
+        if self.state.is_closed() {
+            return Err(MigrateError::Closed);
+        }
+        if self.side.is_server() {
+            return Err(MigrateError::Server);
+        }
+        if !self.state.is_confirmed() {
+            return Err(MigrateError::NotConfirmed);
+        }
+        let params = self.peer_params.as_ref();
+        let disabled = params.is_some_and(|params| params.disable_active_migration);
+        if disabled && !self.paths.used_preferred() {
+            return Err(MigrateError::Disabled);
+        }
+        Ok(())
+    }
+
+    /// Leaves from that socket. For a client that has sent nothing yet.
+    pub const fn start_from(&mut self, socket: SocketId) {
+        self.paths.start_from(socket);
+    }
+
+    /// Returns our end of the path in use.
+    pub const fn local(&self) -> Local {
+        self.paths.active().local()
+    }
+
+    /// Returns true if something is or may be sent from that socket: it is needed as long.
+    pub fn uses(&self, socket: SocketId) -> bool {
+        self.paths.uses(socket)
+    }
+
+    /// Returns where a peer may move now.
+    #[inline]
+    pub(super) fn moves(&self) -> Moves {
+        if !self.state.is_confirmed() {
+            Moves::Nowhere
+        } else if self.config.migration.of_peer == PeerMigration::Allowed {
+            Moves::Anywhere
+        } else {
+            Moves::ToAnotherPort
+        }
+    }
+
+    /// Returns the paths, and the facts that their changes depend on.
+    pub(super) fn paths_with_facts(&mut self, now: Instant) -> (&mut Paths<PathState>, Facts<'_>) {
+        let waits = Waits::new(self.pto(Space::Data), self.config.flight.initial_rtt);
+        let facts = Facts {
+            now,
+            waits,
+            cids: &mut self.peer_cids,
+        };
+        (&mut self.paths, facts)
+    }
+
+    /// Tries to move to where the server would rather be (RFC 9000 §9.6.1): the handshake is
+    /// confirmed.
+    pub(super) fn seek_preferred(&mut self, now: Instant) {
+        let preferred = self.peer_params.as_ref();
+        let preferred = preferred.and_then(|params| params.preferred_address.as_ref());
+        // Without ids of ours nothing that comes from there would be found to be ours.
+        if let Some(preferred) = preferred
+            && self.local_cids.cid_len() > 0
+        {
+            let preferred = Preferred {
+                v4: preferred.v4,
+                v6: preferred.v6,
+            };
+            let (paths, mut facts) = self.paths_with_facts(now);
+            paths.seek(preferred, &mut facts);
+        }
+    }
+
+    /// Remembers the path of an authentic packet that came elsewhere.
+    pub(super) fn on_packet_elsewhere(&mut self, now: Instant, dcid: &Cid) {
+        let (paths, mut facts) = self.paths_with_facts(now);
+        paths.on_packet_elsewhere(dcid, &mut facts);
+    }
+
+    /// Follows a peer that moved to where the packet in hand came from.
+    pub(super) fn on_peer_moved(&mut self, now: Instant, dcid: &Cid) {
+        let (paths, mut facts) = self.paths_with_facts(now);
+        if let Some(switch) = paths.on_peer_moved(dcid, &mut facts) {
+            self.on_switched(now, switch);
+        }
+    }
+
+    /// Queues the answer to a PATH_CHALLENGE.
+    pub(super) fn on_path_challenge(&mut self, now: Instant, dcid: &Cid, challenge: PathChallenge) {
+        let (paths, mut facts) = self.paths_with_facts(now);
+        paths.on_challenge(challenge, dcid, &mut facts);
+    }
+
+    /// Takes the answer to a PATH_CHALLENGE of ours.
+    pub(super) fn on_path_response(&mut self, now: Instant, response: PathResponse) {
+        let (paths, mut facts) = self.paths_with_facts(now);
+        let outcome = paths.on_response(response, &mut facts);
+        self.on_path_outcome(now, outcome);
+    }
+
+    /// Handles what is due on the paths.
+    pub(super) fn on_path_timeout(&mut self, now: Instant) {
+        if self.paths.next_timeout().is_some_and(|at| at <= now) {
+            let (paths, mut facts) = self.paths_with_facts(now);
+            let outcome = paths.on_timeout(&mut facts);
+            self.on_path_outcome(now, outcome);
+        }
+    }
+
+    fn on_path_outcome(&mut self, now: Instant, outcome: Outcome<PathState>) {
+        let Outcome {
+            switch,
+            round_trip,
+            is_end,
+        } = outcome;
+        if let Some(switch) = switch {
+            self.on_switched(now, switch);
+        }
+        if let Some(round_trip) = round_trip {
+            self.recovery.guess_rtt(round_trip);
+        }
+        if is_end {
+            self.end_quietly(now, ConnectionError::TimedOut);
+        }
+    }
+
+    /// Lets loss detection, congestion control and the header bits follow to another path.
+    fn on_switched(&mut self, now: Instant, switch: Switch<PathState>) {
+        match switch {
+            Switch::SameWay => self.recovery.follow_path(),
+            Switch::OtherWay { left, saved } => {
+                let state = saved.map_or_else(|| self.unknown_path(now), |saved| *saved);
+                let known = self.recovery.change_path(state);
+                self.paths.save_left(left, known);
+                self.paths.resume_mtu(self.mtu_range());
+                self.follow_mtu();
+            }
+        }
+        self.header_bits.on_new_path();
+    }
+
+    fn unknown_path(&mut self, now: Instant) -> PathState {
+        let datagram_size = self.paths.active().datagram_size();
+        let initial_rtt = self.config.flight.initial_rtt;
+        let controller = self.config.flight.congestion.start(&congestion::Start {
+            now,
+            datagram_size,
+            initial_rtt,
+            seed: self.paths.draw(),
+        });
+        let config = recovery::Config {
+            side: self.side,
+            initial_rtt,
+            datagram_size,
+            controller,
+            skip_seed: None,
+            ecn: self.config.flight.ecn,
+            pacing: self.config.flight.pacing,
+        };
+        PathState::new(now, config)
+    }
+
+    /// Lets datagrams have more than 1200 bytes: the handshake is confirmed.
+    pub(super) fn start_mtu(&mut self) {
+        self.paths.start_mtu(self.mtu_range());
+        self.follow_mtu();
+    }
+
+    /// Returns the datagram sizes that both ends allow.
+    fn mtu_range(&self) -> MtuRange {
+        let params = self.peer_params.as_ref();
+        let peer = params.map_or(u64::MAX, |params| params.max_udp_payload_size);
+        MtuRange {
+            size: self.config.mtu.datagram_size,
+            most: self.config.mtu.max_datagram_size,
+            peer: u16::try_from(peer).unwrap_or(u16::MAX),
+        }
+    }
+
+    /// Tells loss detection and congestion control, if the size of datagrams is another.
+    pub(super) fn follow_mtu(&mut self) {
+        let size = self.paths.active().datagram_size();
+        if size != self.recovery.datagram_size() {
+            self.recovery.on_datagram_size(size);
+        }
+    }
+}

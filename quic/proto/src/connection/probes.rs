@@ -1,0 +1,139 @@
+//! Datagrams that ask for a path, or answer who asks (RFC 9000 §8.2). They leave on the path they
+//! are about, and wait for no congestion window.
+
+use std::time::Instant;
+
+use super::{Connection, delivery::Carried};
+use crate::{
+    frame::FrameWriter,
+    packet::{Header, Kind, PacketBuilder, Space},
+    path::{Expanded, Probe, Wrote},
+    recovery::SentPacket,
+    udp::Transmit,
+};
+
+impl Connection {
+    /// Writes the next of them, if one is due and its path allows it.
+    #[inline]
+    pub(super) fn transmit_probe(&mut self, now: Instant, out: &mut [u8]) -> Option<Transmit> {
+        if !self.paths.may_want_probe() {
+            return None;
+        }
+        self.handshake.keys().one_rtt()?;
+        let mut failed = None;
+        loop {
+            let probe = self
+                .paths
+                .next_probe(failed.as_ref(), &mut self.peer_cids)?;
+            let transmit = self.write_probe(now, &probe, out);
+            if transmit.is_some() {
+                return transmit;
+            }
+            failed = Some(probe);
+        }
+    }
+
+    fn write_probe(&mut self, now: Instant, probe: &Probe, out: &mut [u8]) -> Option<Transmit> {
+        let out = out.get_mut(..probe.room)?;
+        let pn = self.recovery.next_number(Space::Data);
+        let largest_acked = self.recovery.largest_acked(Space::Data);
+        let mut header = self.header(Space::Data);
+        if let Header::Short { dcid: to, .. } = &mut header {
+            *to = probe.dcid;
+        }
+        let mut packet = PacketBuilder::begin(out, &header, pn, largest_acked)?;
+        let mut frames = packet.frames();
+        let acks = self.write_probe_frames(now, probe, &mut frames);
+        self.observer.keep(frames.written());
+        let len = frames.len();
+        if len == 0 {
+            return None;
+        }
+        let pad_to = match probe.expanded() {
+            Expanded::Full => probe.room,
+            Expanded::Short => 0,
+        };
+        let keys = self.sealing_keys(Space::Data)?;
+        let size = packet.finish_padded(len, pad_to, keys);
+        self.on_probe_sent(now, probe, (pn, size), acks);
+        Some(Transmit {
+            peer: probe.at.peer,
+            local: probe.at.local,
+            ecn: self.ecn_of(probe),
+            size,
+            segment_size: None,
+        })
+    }
+
+    fn ecn_of(&self, probe: &Probe) -> Option<crate::ecn::Ecn> {
+        let mark = self.recovery.ecn_mark();
+        mark.filter(|_| probe.is_on_active())
+    }
+
+    /// Writes answers first, and challenges. Returns up to where packets were acknowledged.
+    ///
+    /// On the path in use they come with an ACK or a PING: not being probing frames these move the
+    /// peer back here, should somebody have made it believe that we left (RFC 9000 §9.3.3).
+    fn write_probe_frames(
+        &mut self,
+        now: Instant,
+        probe: &Probe,
+        frames: &mut FrameWriter<'_>,
+    ) -> Option<u64> {
+        let data = self.paths.draw();
+        if !probe.is_on_active() && probe.expanded() == Expanded::Full {
+            self.local_cids.repeat_frames(frames);
+        }
+        let wrote = self.paths.write_probe(now, probe, data, frames);
+        if !probe.is_on_active() || wrote == Wrote::NoAnswer {
+            return None;
+        }
+        let received = &self.spaces[Space::Data];
+        let largest = received.largest().map(|(pn, _)| pn);
+        let was_pending = received.is_ack_pending();
+        self.write_ack(Space::Data, now, frames);
+        let acks = was_pending && !self.spaces[Space::Data].is_ack_pending();
+        self.stats.acks_sent += u64::from(acks);
+        if !acks {
+            frames.ping();
+        }
+        largest.filter(|_| acks)
+    }
+
+    /// Only what travels the path in use is looked after by loss detection. What travels another is
+    /// repeated by its validation, or by the peer's.
+    fn on_probe_sent(
+        &mut self,
+        now: Instant,
+        probe: &Probe,
+        (pn, size): (u64, usize),
+        acks: Option<u64>,
+    ) {
+        self.paths.on_probe_sent(probe, size);
+        self.stats.datagrams_sent += 1;
+        self.stats.packets_sent += 1;
+        self.stats.bytes_sent += size as u64;
+        let ecn = self.ecn_of(probe);
+        self.stats.ecn_sent.add(ecn);
+        self.observer.on_sealed(Kind::OneRtt, pn, size, ecn);
+        if probe.is_on_active() {
+            let packet = SentPacket {
+                time_sent: now,
+                size: size as u16,
+                ack_eliciting: true,
+                in_flight: true,
+                largest_acked: acks,
+                ecn,
+                snapshot: None,
+                record: Carried::new(Space::Data),
+            };
+            self.recovery.on_packet_sent(Space::Data, pn, packet);
+        } else {
+            self.recovery.on_number_used(Space::Data, pn);
+        }
+        if let Some(largest) = acks {
+            self.on_acknowledgement_sent(largest);
+        }
+        self.on_packet_sent(now, Space::Data, pn, true);
+    }
+}

@@ -1,0 +1,450 @@
+//! From a datagram to frames: order, keys, duplicates.
+
+use std::time::Instant;
+
+use hybriq_tls::Side;
+
+use super::{Connection, reset_tail, spaces::level};
+use crate::events::{self, DropTrigger};
+use crate::{
+    error::{Code, TransportError},
+    frame::Frame,
+    handshake::Violation,
+    header_bits::Grease,
+    limits,
+    packet::{self, Decoded, Kind, OpenError, Protected, Space},
+    recovery,
+    space::{AckEliciting, Ecn},
+    udp::Arrival,
+    wire::Reader,
+};
+
+/// Packets that came before their keys, kept until those come (RFC 9001 §4.1.4).
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    packets: Vec<(Kind, Box<[u8]>, Seen)>,
+}
+
+/// When a packet came, which its acknowledgement tells even if it had to wait for keys (RFC 9000
+/// §13.2.5), and under which mark.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) at: Instant,
+    pub(crate) ecn: Option<Ecn>,
+}
+
+impl Early {
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    fn keep(&mut self, kind: Kind, bytes: &[u8], seen: Seen) -> bool {
+        let room = self.packets.len() < limits::UNDECRYPTABLE_PACKETS;
+        if room {
+            self.packets.push((kind, bytes.into(), seen));
+        }
+        room
+    }
+}
+
+/// Whether a packet does nothing but ask for a path, or answer (RFC 9000 §9.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Probing {
+    Only,
+    No,
+}
+
+/// What became of a packet.
+enum Fate {
+    Accepted,
+    Dropped(DropTrigger),
+    Kept,
+}
+
+impl Connection {
+    /// Takes a datagram that was routed here.
+    pub fn on_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+        self.observer.at(now);
+        self.take_datagram(now, arrival, datagram);
+        self.observe();
+    }
+
+    fn take_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+        if !self.paths.admit(arrival, datagram.len(), self.moves()) {
+            self.on_dropped(datagram.len(), DropTrigger::ConnectionUnknown);
+            return;
+        }
+        self.stats.datagrams_received += 1;
+        self.stats.bytes_received += datagram.len() as u64;
+        if self.state.is_closing() {
+            self.close.on_datagram();
+            return;
+        }
+        let tail = reset_tail(datagram);
+        let before = self.stats.packets_received;
+        let seen = Seen {
+            at: now,
+            ecn: arrival.ecn,
+        };
+        self.take_packets(now, seen, datagram);
+        self.replay_early(now);
+        if self.stats.packets_received == before && self.is_reset(tail) {
+            self.on_reset(now);
+        }
+    }
+
+    pub(super) fn take_packets(&mut self, now: Instant, seen: Seen, datagram: &mut [u8]) {
+        let datagram_len = datagram.len();
+        let mut first_dcid = None;
+        let mut rest = datagram;
+        while !rest.is_empty() && self.state.is_open() && !self.negotiation.wants_restart() {
+            let datagram_left = rest.len();
+            let Ok((decoded, next)) = packet::decode(rest, self.local_cids.cid_len()) else {
+                self.on_dropped(datagram_len, DropTrigger::Invalid);
+                return;
+            };
+            let size = datagram_left.saturating_sub(next.len());
+            rest = next;
+            let fate = match decoded {
+                Decoded::Protected(packet) if self.is_forbidden(&packet, datagram_len) => {
+                    Fate::Dropped(DropTrigger::Invalid)
+                }
+                // Packets of one datagram are of one connection (RFC 9000 §12.2).
+                Decoded::Protected(packet)
+                    if *first_dcid.get_or_insert(packet.dcid) != packet.dcid =>
+                {
+                    Fate::Dropped(DropTrigger::ConnectionUnknown)
+                }
+                Decoded::Protected(packet) => self.take_packet(now, seen, packet),
+                Decoded::VersionNegotiation(packet) => {
+                    self.on_version_negotiation(now, &packet);
+                    Fate::Dropped(DropTrigger::Unsupported)
+                }
+                Decoded::Retry(retry) if self.on_retry(now, &retry) => Fate::Accepted,
+                Decoded::Retry(_) | Decoded::UnknownVersion { .. } => {
+                    Fate::Dropped(DropTrigger::Unsupported)
+                }
+            };
+            match fate {
+                Fate::Accepted => self.stats.packets_received += 1,
+                Fate::Dropped(trigger) => self.on_dropped(size, trigger),
+                Fate::Kept => {}
+            }
+        }
+    }
+
+    fn on_dropped(&mut self, size: usize, trigger: DropTrigger) {
+        self.stats.packets_dropped += 1;
+        self.observer.on_dropped(size, trigger);
+    }
+
+    /// Packets that waited for keys get another chance once the keys are there. One of them may
+    /// bring the keys of another.
+    fn replay_early(&mut self, now: Instant) {
+        while let Some(place) = self
+            .early
+            .packets
+            .iter()
+            .position(|(kind, ..)| !self.waits_for_keys(*kind))
+        {
+            let (_, mut bytes, seen) = self.early.packets.remove(place);
+            self.take_packets(now, seen, &mut bytes);
+        }
+    }
+
+    /// Whether keys for such packets will come but have not. 1-RTT packets wait for the end of the
+    /// handshake (RFC 9001 §5.7).
+    fn waits_for_keys(&self, kind: Kind) -> bool {
+        let keys = self.handshake.keys();
+        match kind {
+            // A server has the keys of 0-RTT from the ClientHello on, or never.
+            Kind::Initial | Kind::ZeroRtt => false,
+            Kind::Handshake => keys.handshake().is_none() && !keys.handshake_discarded(),
+            Kind::OneRtt => keys.one_rtt().is_none() || !self.handshake.is_complete(),
+        }
+    }
+
+    fn take_packet(&mut self, now: Instant, seen: Seen, packet: Protected<'_>) -> Fate {
+        if !self.is_addressed_to_us(&packet) {
+            return Fate::Dropped(DropTrigger::ConnectionUnknown);
+        }
+        let kind = packet.kind;
+        if packet
+            .version
+            .is_some_and(|version| !self.may_be_of(kind, version))
+        {
+            return Fate::Dropped(DropTrigger::Unsupported);
+        }
+        if self.waits_for_keys(kind) {
+            let kept = self.early.keep(kind, packet.bytes, seen);
+            return if kept {
+                Fate::Kept
+            } else {
+                Fate::Dropped(DropTrigger::KeyUnavailable)
+            };
+        }
+        if kind == Kind::ZeroRtt && (self.side.is_client() || !self.has_zero_rtt()) {
+            return Fate::Dropped(DropTrigger::KeyUnavailable);
+        }
+        let (dcid, scid, size) = (packet.dcid, packet.scid, packet.bytes.len());
+        let spin = packet.spin();
+        let largest = self.spaces[kind.space()].largest().map(|(pn, _)| pn);
+        let opened = match kind {
+            Kind::OneRtt => self.open_one_rtt(now, packet, largest),
+            _ if self.tells_version(&packet) => {
+                opened_long(self.open_in_new_version(packet, largest))
+            }
+            _ => self.open_long(packet, largest),
+        };
+        let (pn, payload) = match opened {
+            Some(Ok(opened)) => opened,
+            Some(Err(error)) => {
+                self.close_by_transport(now, error);
+                return Fate::Dropped(DropTrigger::Invalid);
+            }
+            None => return Fate::Dropped(DropTrigger::DecryptionFailure),
+        };
+        if self.spaces[kind.space()].is_duplicate(pn) {
+            return Fate::Dropped(DropTrigger::Duplicate);
+        }
+        self.observer.tell(|| {
+            let packet = events::Packet::new(kind, pn, size, payload).marked(seen.ecn);
+            events::Event::PacketReceived(packet)
+        });
+        self.on_authentic(now, kind, &scid);
+        if kind == Kind::OneRtt {
+            self.header_bits.on_packet(pn, spin);
+        }
+        if !self.paths.came_on_active() && kind == Kind::OneRtt {
+            self.on_packet_elsewhere(now, &dcid);
+        }
+        match self.take_frames(now, kind, &dcid, payload) {
+            Ok((eliciting, probing)) => {
+                self.spaces[kind.space()].on_packet(seen.at, pn, eliciting, seen.ecn);
+                self.timers.on_received(now, self.pto(Space::Data));
+                if self.paths.came_on_active() {
+                    self.paths.on_packet(dcid);
+                } else if probing == Probing::No && largest.is_none_or(|largest| pn > largest) {
+                    self.on_peer_moved(now, &dcid);
+                }
+                if self.handshake.has_input() {
+                    self.advance_handshake(now);
+                }
+            }
+            Err(error) => self.close_by_transport(now, error),
+        }
+        Fate::Accepted
+    }
+
+    /// Whether it must be dropped: without the QUIC bit, unless we announced to take such
+    /// (RFC 9287), and an Initial by a server in a datagram that is not full
+    /// (RFC 9000 §14.1), by a client with a token (§17.2.2).
+    fn is_forbidden(&self, packet: &Protected<'_>, datagram_len: usize) -> bool {
+        if !packet.has_quic_bit() && self.config.free_bits.grease == Grease::Off {
+            return true;
+        }
+        packet.kind == Kind::Initial
+            && match self.side {
+                Side::Server => datagram_len < limits::MIN_DATAGRAM,
+                Side::Client => !packet.token().is_empty(),
+            }
+    }
+
+    fn is_addressed_to_us(&self, packet: &Protected<'_>) -> bool {
+        let ours = self.local_cids.active().any(|cid| cid == packet.dcid);
+        let first = self.side.is_server()
+            && matches!(packet.kind, Kind::Initial | Kind::ZeroRtt)
+            && packet.dcid == self.initial_dcid();
+        let same_peer = packet.kind == Kind::OneRtt
+            || packet.scid == *self.peer_cids.active()
+            || (self.side.is_client() && self.awaits_first_packet());
+        (ours || first) && same_peer
+    }
+
+    /// Whether a client has not heard of the server, whose own id is in its first packet.
+    fn awaits_first_packet(&self) -> bool {
+        self.spaces[Space::Initial].largest().is_none() && self.handshake.keys().initial().is_some()
+    }
+
+    fn has_zero_rtt(&self) -> bool {
+        self.handshake.keys().zero_rtt().is_some()
+    }
+
+    /// Opens a packet with a long header. `None`: drop it.
+    fn open_long<'p>(
+        &mut self,
+        packet: Protected<'p>,
+        largest: Option<u64>,
+    ) -> Option<Result<(u64, &'p mut [u8]), TransportError>> {
+        let keys = self.handshake.keys();
+        let keys = match packet.kind {
+            Kind::Initial => self.initial_opening_keys(packet.version?),
+            Kind::Handshake => keys.handshake().map(|keys| &keys.peer),
+            Kind::ZeroRtt => keys.zero_rtt(),
+            Kind::OneRtt => None,
+        }?;
+        let packet = packet.unprotect(&keys.header, largest).ok()?;
+        let pn = packet.pn;
+        let opened = packet.open(&keys.packet).map(|payload| (pn, payload));
+        let failed = matches!(opened, Err(OpenError::Undecryptable));
+        if failed && self.handshake.keys_mut().on_failed() {
+            return Some(Err(too_many_failures()));
+        }
+        opened_long(Some(opened))
+    }
+
+    /// Opens a 1-RTT packet and follows the peer's key updates (RFC 9001 §6).
+    fn open_one_rtt<'p>(
+        &mut self,
+        now: Instant,
+        packet: Protected<'p>,
+        largest: Option<u64>,
+    ) -> Option<Result<(u64, &'p mut [u8]), TransportError>> {
+        let keep_until = now + 3 * self.pto(Space::Data);
+        let keys = self.handshake.keys_mut().one_rtt_mut()?;
+        keys.expire(now);
+        let packet = packet.unprotect(keys.peer_header(), largest).ok()?;
+        let pn = packet.pn;
+        let which = keys.choose(packet.key_phase, pn);
+        match packet.open(keys.opening(which)) {
+            Ok(payload) => {
+                let followed = keys.on_opened(which, pn, keep_until);
+                Some(match followed {
+                    Ok(()) => Ok((pn, payload)),
+                    Err(violation) => Err(key_update_error(violation)),
+                })
+            }
+            Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
+            Err(OpenError::Undecryptable) => keys.on_failed().then(|| Err(too_many_failures())),
+        }
+    }
+
+    /// What an authentic packet proves by itself.
+    fn on_authentic(&mut self, now: Instant, kind: Kind, scid: &packet::Cid) {
+        match kind {
+            Kind::Initial if self.side.is_client() && self.awaits_first_packet() => {
+                self.peer_cids.set_first(*scid);
+            }
+            Kind::Handshake if self.side.is_server() => {
+                self.paths.active_mut().on_validated();
+                self.discard(Space::Initial);
+            }
+            Kind::OneRtt => self.on_one_rtt_opened(now),
+            _ => {}
+        }
+    }
+
+    pub(super) fn take_frames(
+        &mut self,
+        now: Instant,
+        kind: Kind,
+        dcid: &packet::Cid,
+        payload: &[u8],
+    ) -> Result<(AckEliciting, Probing), TransportError> {
+        let mut reader = Reader::new(payload);
+        if reader.is_empty() {
+            return Err(TransportError::new(
+                Code::PROTOCOL_VIOLATION,
+                "packet without frames",
+            ));
+        }
+        let mut eliciting = AckEliciting::No;
+        let mut probing = Probing::Only;
+        while !reader.is_empty() && self.state.is_open() {
+            let frame = Frame::decode(&mut reader)?;
+            if !frame.allowed_in(kind) {
+                let why = "frame not allowed in this type of packet";
+                return Err(
+                    TransportError::new(Code::PROTOCOL_VIOLATION, why).in_frame(frame.frame_type())
+                );
+            }
+            if frame.is_ack_eliciting() {
+                eliciting = AckEliciting::Yes;
+            }
+            if !frame.is_probing() {
+                probing = Probing::No;
+            }
+            let frame_type = frame.frame_type();
+            let early = match &frame {
+                Frame::Stream(stream) if kind == Kind::ZeroRtt => Some(stream.id),
+                _ => None,
+            };
+            self.dispatch(now, kind.space(), dcid, frame)
+                .map_err(|error| match error.frame {
+                    None => error.in_frame(frame_type),
+                    Some(_) => error,
+                })?;
+            if let Some(id) = early {
+                self.streams.on_early_data(id);
+            }
+        }
+        Ok((eliciting, probing))
+    }
+
+    /// Drops the keys of a space and everything that belongs to it.
+    pub(super) fn discard(&mut self, space: Space) {
+        let keys = self.handshake.keys();
+        let gone = match space {
+            Space::Initial => keys.initial().is_none(),
+            Space::Handshake => keys.handshake_discarded(),
+            Space::Data => true,
+        };
+        if !gone {
+            self.handshake.discard(level(space));
+            self.recovery.discard_space(space);
+        }
+    }
+
+    /// What loss detection has to know of the rest.
+    pub(super) fn recovery_context(&self) -> recovery::Context {
+        let handshake = if self.state.is_confirmed() {
+            recovery::Handshake::Confirmed
+        } else if self.handshake.keys().handshake().is_some() {
+            recovery::Handshake::Keys
+        } else {
+            recovery::Handshake::InitialOnly
+        };
+        let blocked = !self.paths.active().may_send(limits::MIN_DATAGRAM as u64);
+        recovery::Context {
+            handshake,
+            peer_max_ack_delay: self.ack_frequency.peer_max_delay(),
+            amplification: if blocked {
+                recovery::Amplification::Blocked
+            } else {
+                recovery::Amplification::Open
+            },
+        }
+    }
+
+    pub(super) fn pto(&self, space: Space) -> std::time::Duration {
+        self.recovery.pto(space, &self.recovery_context())
+    }
+}
+
+/// A packet that is not authentic is dropped; a peer that sets reserved bits is at fault.
+fn opened_long<T>(opened: Option<Result<T, OpenError>>) -> Option<Result<T, TransportError>> {
+    match opened? {
+        Ok(opened) => Some(Ok(opened)),
+        Err(OpenError::Undecryptable) => None,
+        Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
+    }
+}
+
+pub(super) fn key_update_error(Violation(reason): Violation) -> TransportError {
+    TransportError::new(Code::KEY_UPDATE_ERROR, reason)
+}
+
+fn too_many_failures() -> TransportError {
+    TransportError::new(
+        Code::AEAD_LIMIT_REACHED,
+        "too many packets failed authentication",
+    )
+}
+
+pub(crate) fn reserved_bits() -> TransportError {
+    TransportError::new(
+        Code::PROTOCOL_VIOLATION,
+        "reserved bits of a packet header are set",
+    )
+}

@@ -1,0 +1,91 @@
+//! What a connection learns from an earlier one about its path, and leaves to a later one
+//! (RFC 9959).
+
+use std::time::Instant;
+
+use super::{ClientStart, Connection, ServerStart};
+use crate::{
+    congestion::careful_resume::Stage,
+    known_path::{KnownPath, PathKey},
+};
+
+/// The names that the path is remembered under.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PathKeys {
+    /// By the peer's last visit.
+    before: Option<PathKey>,
+    /// By the next.
+    after: Option<PathKey>,
+}
+
+impl PathKeys {
+    pub(super) fn of_client(start: &ClientStart<'_>) -> Self {
+        if start.setup.transport.flight.careful_resume.is_none() {
+            return Self::default();
+        }
+        let key = PathKey::of_server(start.server_name, start.peer.ip());
+        Self {
+            before: Some(key),
+            after: Some(key),
+        }
+    }
+
+    pub(super) fn of_server(start: &ServerStart<'_>) -> Self {
+        let enabled = &start.setup.transport.flight.careful_resume;
+        let ticket = enabled.as_ref().and_then(|_| start.client_hello.ticket());
+        Self {
+            before: ticket.map(PathKey::of_ticket),
+            after: None,
+        }
+    }
+}
+
+impl Connection {
+    /// The handshake is complete: the peer is who it was. A ticket that was not accepted says
+    /// nothing.
+    pub(super) fn resume_path(&mut self, now: Instant) {
+        let tickets = self.handshake.take_tickets();
+        let Some(config) = &self.config.flight.careful_resume else {
+            return;
+        };
+        let resumed = self.agreement.as_ref().is_some_and(|it| it.resumed);
+        let keys = &mut self.path_keys;
+        if !self.side.is_client() {
+            keys.before = keys.before.filter(|_| resumed);
+            let issued = hybriq_tls::issued_ticket(&tickets).map(PathKey::of_ticket);
+            // s2n-tls issues no ticket on a resumed connection: the client uses the old one again.
+            keys.after = issued.or(keys.before);
+        }
+        let (local, peer) = (
+            self.paths.active().local().ip,
+            self.paths.active().peer().ip(),
+        );
+        let is_here = |known: &KnownPath| known.is_between(local, peer);
+        if let Some(known) = config.take(now, keys.before.as_ref(), &is_here) {
+            self.recovery.resume(known.observed);
+        }
+    }
+
+    /// What the path was seen to carry, where that was measured well and careful resume is on.
+    pub fn known_path(&self) -> Option<KnownPath> {
+        Some(KnownPath {
+            observed: self.recovery.observed()?,
+            peer: self.paths.active().peer().ip(),
+            local: self.paths.active().local().ip,
+        })
+    }
+
+    /// How far resuming is.
+    pub const fn resume_stage(&self) -> Stage {
+        self.recovery.resume_stage()
+    }
+
+    /// Leaves what was seen to the next connection.
+    pub(super) fn remember_path(&self, now: Instant) {
+        if let Some(config) = &self.config.flight.careful_resume
+            && let (Some(key), Some(path)) = (self.path_keys.after, self.known_path())
+        {
+            config.put(now, key, path);
+        }
+    }
+}

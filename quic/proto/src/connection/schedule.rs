@@ -1,0 +1,179 @@
+//! What a packet is filled with, in order of priority.
+
+use std::time::Instant;
+
+use super::{
+    Connection,
+    delivery::{Carried, Control},
+    spaces::level,
+};
+use crate::error::By;
+use crate::{
+    frame::FrameWriter,
+    packet::{Kind, Space},
+    params::ACK_DELAY_EXPONENT,
+};
+
+/// What a space wants to send now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Wish {
+    Nothing,
+    /// An acknowledgement that is due; it elicits none and needs no window.
+    Ack,
+    /// Frames that the peer must acknowledge.
+    Frames,
+    /// A PING, in a datagram that tells whether the path carries its size.
+    MtuProbe,
+}
+
+impl Connection {
+    /// What a space wants to send, as far as keys and congestion window allow.
+    pub(super) fn wish(&self, space: Space, now: Instant) -> Wish {
+        if !self.has_keys(space) {
+            return Wish::Nothing;
+        }
+        let probing = self.recovery.probes(space) > 0;
+        if probing {
+            return Wish::Frames;
+        }
+        let room = self
+            .recovery
+            .can_send(self.paths.active().datagram_size().into())
+            && !(space == Space::Data && self.keeps_room_for_probe(now));
+        let paced = space == Space::Data && !self.recovery.may_send_now(now);
+        if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
+            return Wish::Frames;
+        }
+        if self.spaces[space].is_ack_due(now) && self.kind_of(space) != Kind::ZeroRtt {
+            Wish::Ack
+        } else {
+            Wish::Nothing
+        }
+    }
+
+    /// Notes why nothing more leaves now: it is not time yet (RFC 9002 §7.7), or there is nothing
+    /// although the path would take it.
+    pub(super) fn note_limit(&mut self, now: Instant) {
+        self.paths.pace(None);
+        let room = self
+            .recovery
+            .can_send(self.paths.active().datagram_size().into());
+        if !room || !self.has_keys(Space::Data) {
+            return;
+        }
+        if !self.has_frames(Space::Data) {
+            self.recovery.on_app_limited();
+        } else if !self.recovery.may_send_now(now) {
+            self.paths.pace(Some(self.recovery.on_paced(now)));
+        }
+    }
+
+    /// Handshake data that was declared lost must not wait for the window: 1-RTT packets may fill
+    /// it, and nobody acknowledges or times those before the handshake is over (RFC 9002 §6.2.1).
+    fn has_no_timer(&self, space: Space) -> bool {
+        space != Space::Data && !self.recovery.has_eliciting_in_flight(space)
+    }
+
+    pub(super) fn has_keys(&self, space: Space) -> bool {
+        let keys = self.handshake.keys();
+        match space {
+            Space::Initial => keys.initial().is_some(),
+            Space::Handshake => keys.handshake().is_some(),
+            Space::Data => {
+                (keys.one_rtt().is_some() && self.may_use_one_rtt()) || self.sends_zero_rtt()
+            }
+        }
+    }
+
+    /// A server may send 1-RTT packets right after its Finished, a client once TLS is complete.
+    fn may_use_one_rtt(&self) -> bool {
+        self.side.is_server() || self.handshake.is_complete()
+    }
+
+    fn has_frames(&self, space: Space) -> bool {
+        if self.kind_of(space) == Kind::ZeroRtt {
+            return self.streams.has_pending() || self.datagrams.has_pending();
+        }
+        self.handshake.has_pending(level(space))
+            || (space == Space::Data
+                && (self.handshake.owes_done()
+                    || self.paths.owes_ping()
+                    || self.new_tokens.has_pending()
+                    || self.local_cids.has_pending()
+                    || self.peer_cids.has_pending()
+                    || self.timers.asks()
+                    || self.streams.has_pending()
+                    || self.datagrams.has_pending()))
+    }
+
+    /// Fills one packet. Earlier lines win: the order below is the priority.
+    pub(super) fn write_frames(
+        &mut self,
+        space: Space,
+        wish: Wish,
+        now: Instant,
+        out: &mut FrameWriter<'_>,
+    ) -> Carried {
+        if self.kind_of(space) == Kind::ZeroRtt {
+            return self.write_early_frames(now, out);
+        }
+        let mut control = Control::new(space);
+        let mut carried = Carried::new(space);
+        if wish == Wish::MtuProbe {
+            out.ping();
+            return carried;
+        }
+        if space != Space::Data || wish != Wish::Frames || !self.datagrams.take_squeezed() {
+            self.write_ack(space, now, out);
+        }
+        let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
+        if probing && space == Space::Data && self.ack_frequency.can_ask() {
+            out.immediate_ack();
+        }
+        if wish == Wish::Frames {
+            self.handshake
+                .write_frames(level(space), out, &mut control.crypto);
+            if space == Space::Data {
+                control.handshake_done = self.handshake.write_done(out);
+                if self.paths.owes_ping() {
+                    if out.ping() {
+                        self.paths.on_ping_sent();
+                    }
+                }
+                control.ack_frequency = self.ack_frequency.write_frames(out);
+                if let Some(request) = self.ack_frequency.made(control.ack_frequency) {
+                    self.observe_request(By::Local, request);
+                }
+                control.new_token = self.new_tokens.write_frames(out);
+                control.local_cids = self.local_cids.write_frames(out);
+                control.peer_cids = self.peer_cids.write_frames(out);
+                self.write_data(now, out, &mut carried);
+            }
+        }
+        // Not in the handshake: an Initial that elicits an acknowledgement would have to fill its
+        // datagram (RFC 9000 §14.1), and the ranges of those spaces go with their keys.
+        let silent = space == Space::Data && self.recovery.needs_ping(space);
+        let asks = space == Space::Data && wish == Wish::Frames && self.timers.asks();
+        if !out.is_ack_eliciting() && (probing || silent || asks) {
+            out.ping();
+        }
+        if !control.is_empty() {
+            carried.control = Some(Box::new(control));
+        }
+        carried
+    }
+
+    pub(super) fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
+        let received = &mut self.spaces[space];
+        if !received.is_ack_pending() {
+            return;
+        }
+        let delay = match space {
+            Space::Data => received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT,
+            Space::Initial | Space::Handshake => 0,
+        };
+        if let Some(told) = out.ack(delay as u64, received.ranges(), received.ecn_counts()) {
+            received.on_ack_sent(told);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Datagrams that grow, packet by packet.
+
+use std::time::Duration;
+
+use super::{Pair, forged::pair};
+use crate::{path::Mtu, streams::Direction};
+
+/// A pair whose handshake is over, and a server that fills datagrams.
+fn filling() -> Pair {
+    let mut pair = pair();
+    pair.run();
+    pair.now += Duration::from_millis(100);
+    let server = pair.server.connection();
+    let id = server.streams().open(Direction::Uni).unwrap();
+    server.streams().write(id, &vec![7; 100_000]).unwrap();
+    pair
+}
+
+/// Proves: rfc8899 3 probes-are-rare
+#[test]
+fn a_probe_is_a_datagram_of_its_own() {
+    let mut pair = filling();
+    let (now, server) = (pair.now, pair.server.connection());
+    let mut out = vec![0; 65_000];
+    let mut trains = Vec::new();
+    while let Some(train) = server.poll_transmit(now, &mut out, 50) {
+        trains.push((train.size, train.segment_size));
+    }
+    let probes = trains.iter().filter(|train| **train == (1452, None));
+    assert_eq!(probes.count(), 1, "{trains:?}");
+    assert_eq!(server.stats().mtu_probes_sent, 1);
+    let others = trains.iter().filter(|train| **train != (1452, None));
+    for (size, segment) in others {
+        assert!(size.is_multiple_of(1200) || segment.unwrap_or(*size) <= 1200);
+    }
+}
+
+/// Proves: rfc9000 18.2 max-udp-payload-size-of-the-peer-is-kept
+#[test]
+fn the_peer_gets_no_datagram_larger_than_it_takes() {
+    let mut pair = filling();
+    let server = pair.server.connection();
+    server.peer_params.as_mut().unwrap().max_udp_payload_size = 1300;
+    server.start_mtu();
+    pair.run();
+    let server = pair.server.connection();
+    assert_eq!(server.path_stats().datagram_size, 1300);
+    server.peer_params.as_mut().unwrap().max_udp_payload_size = 1200;
+    server.start_mtu();
+    assert_eq!(server.path_stats().datagram_size, 1200);
+    assert_eq!(server.paths.active().mtu().probe(pair.now), None);
+}
+
+/// The second of two packets after a probe timeout shows whether small datagrams still pass.
+#[test]
+fn the_last_packet_of_a_probe_timeout_has_1200_bytes_at_most() {
+    let mut pair = filling();
+    let server = pair.server.connection();
+    *server.paths.active_mut().mtu_mut() = Mtu::new(1452);
+    server.follow_mtu();
+    let mut out = vec![0; 65_000];
+    while server.poll_transmit(pair.now, &mut out, 50).is_some() {}
+    // The window is full, or the rate used up, and nothing is heard.
+    let mut now = pair.now;
+    let mut sizes = Vec::new();
+    while server.stats().ptos == 0 {
+        now = server.next_timeout().unwrap();
+        server.on_timeout(now);
+        if server.stats().ptos == 0 {
+            while server.poll_transmit(now, &mut out, 50).is_some() {}
+        }
+    }
+    while let Some(train) = server.poll_transmit(now, &mut out, 50) {
+        let segment = train.segment_size.unwrap_or(train.size);
+        sizes.extend(out[..train.size].chunks(segment).map(<[u8]>::len));
+    }
+    assert!(sizes[0] > 1400 && sizes[1] <= 1200, "{sizes:?}");
+    assert_eq!(sizes.len(), 2);
+}
+
+#[test]
+fn a_buffer_that_holds_no_probe_ends_the_search_for_it() {
+    let mut pair = filling();
+    let (now, server) = (pair.now, pair.server.connection());
+    let mut out = vec![0; 1300];
+    let mut largest = 0;
+    while let Some(train) = server.poll_transmit(now, &mut out, 50) {
+        largest = largest.max(train.size);
+    }
+    assert_eq!((largest, server.stats().mtu_probes_sent), (1300, 1));
+}

@@ -1,0 +1,243 @@
+//! Tokens for the next connection (RFC 9000 §8.1.3, §19.7).
+
+use std::sync::Arc;
+
+use hybriq_tls::{Backend, KeyExchange};
+
+use super::{Pair, client_address, client_setup, forged::pair, server_address};
+use crate::{
+    config::{AddressValidation, TokenStore as _, TransportConfig},
+    endpoint::Setup,
+    frame::NewToken,
+    limits,
+    packet::{Header, Space, Version},
+    testing::{MemoryTokenStore, TokenKeys},
+    token::Kind,
+};
+
+/// A client that keeps tokens, and a server that gives some.
+fn keeping() -> (Pair, Arc<MemoryTokenStore>) {
+    let store = Arc::new(MemoryTokenStore::new());
+    let mut pair = pair();
+    pair.server
+        .endpoint
+        .set_address_validation(TokenKeys::from_secret([1; 32]), AddressValidation::Never);
+    connect(&mut pair, &store);
+    (pair, store)
+}
+
+fn connect(pair: &mut Pair, store: &Arc<MemoryTokenStore>) {
+    let setup = Setup {
+        transport: Arc::new(TransportConfig::new().token_store(store.clone())),
+        ..client_setup(KeyExchange::default(), Backend::Rustls)
+    };
+    let endpoint = &mut pair.client.endpoint;
+    let started = endpoint.connect(pair.now, &setup, server_address(), "server.test");
+    pair.client.connection = Some(started.unwrap());
+}
+
+fn tokens(store: &MemoryTokenStore) -> Vec<Vec<u8>> {
+    let numbers = Version::ALL.map(Version::number).into_iter();
+    let taken =
+        numbers.flat_map(|version| std::iter::from_fn(move || store.take("server.test", version)));
+    taken.map(|token| token.to_vec()).collect()
+}
+
+fn initial_token(pair: &mut Pair) -> Vec<u8> {
+    match pair.client.connection().header(Space::Initial) {
+        Header::Long { token, .. } => token.to_vec(),
+        Header::Short { .. } => panic!("an Initial has a long header"),
+    }
+}
+
+#[test]
+fn a_server_gives_every_client_one_token() {
+    let (mut pair, store) = keeping();
+    pair.run();
+    let tokens = tokens(&store);
+    assert_eq!(tokens.len(), 1);
+    assert_eq!(Kind::of(&tokens[0]), Some(Kind::New));
+    let server = pair.server.connection();
+    assert!(!server.new_tokens.has_pending());
+    assert_eq!(server.needs_token(), None);
+}
+
+#[test]
+fn a_server_that_was_not_asked_to_gives_none() {
+    let mut pair = pair();
+    let store = Arc::new(MemoryTokenStore::new());
+    connect(&mut pair, &store);
+    pair.run();
+    assert!(tokens(&store).is_empty());
+}
+
+#[test]
+fn a_lost_new_token_is_sent_again() {
+    let (mut pair, store) = keeping();
+    while pair.server.connection.is_none() || !pair.server.connection().state.is_confirmed() {
+        for mut datagram in pair.client.transmit(pair.now) {
+            pair.server
+                .receive(pair.now, client_address(), &mut datagram);
+        }
+        let answers = pair.server.transmit(pair.now);
+        let confirmed = pair.server.connection().state.is_confirmed();
+        for mut datagram in answers.into_iter().filter(|_| !confirmed) {
+            pair.client
+                .receive(pair.now, server_address(), &mut datagram);
+        }
+    }
+    assert_eq!(tokens(&store).len(), 0, "it was in what was lost");
+    assert!(!pair.server.connection().new_tokens.has_pending());
+    let server = pair.server.connection();
+    pair.now = server.next_timeout().unwrap();
+    server.on_timeout(pair.now);
+    pair.run();
+    assert_eq!(tokens(&store).len(), 1, "after one probe");
+}
+
+/// Proves: rfc9000 8.1.4 replay-is-limited
+/// Proves: rfc9000 8.1.3 new-token-is-used
+#[test]
+fn a_token_is_spent_in_every_initial_of_the_next_connection() {
+    let (mut pair, store) = keeping();
+    pair.run();
+    pair.server.connection = None;
+    connect(&mut pair, &store);
+    assert!(tokens(&store).is_empty(), "it was taken");
+    let token = initial_token(&mut pair);
+    assert_eq!(Kind::of(&token), Some(Kind::New));
+    let flight = pair.client.transmit(pair.now);
+    assert_eq!(flight.len(), 2);
+    for datagram in &flight {
+        assert!(datagram.windows(token.len()).any(|bytes| bytes == token));
+    }
+    for mut datagram in flight {
+        pair.server
+            .receive(pair.now, client_address(), &mut datagram);
+    }
+    assert!(pair.server.connection().paths.active().is_validated());
+    pair.run();
+    assert_eq!(tokens(&store).len(), 1, "one for the next");
+}
+
+/// Proves: rfc9000 8.1.3 retry-token-is-not-kept
+/// Proves: rfc9000 8.1.3 new-token-is-used
+#[test]
+fn a_retry_token_takes_the_place_of_another_and_is_not_kept() {
+    let (mut pair, store) = keeping();
+    pair.run();
+    pair.server.connection = None;
+    let keys = TokenKeys::from_secret([2; 32]);
+    let endpoint = &mut pair.server.endpoint;
+    endpoint.set_address_validation(keys, AddressValidation::Always);
+    connect(&mut pair, &store);
+    let spent = initial_token(&mut pair);
+    pair.step();
+    pair.step();
+    let token = initial_token(&mut pair);
+    assert_eq!(Kind::of(&spent), Some(Kind::New));
+    assert_eq!(Kind::of(&token), Some(Kind::Retry));
+    pair.run();
+    assert!(pair.client.connection().handshake().is_some());
+    let kept = tokens(&store);
+    assert_eq!(kept.len(), 1);
+    assert_eq!(Kind::of(&kept[0]), Some(Kind::New));
+}
+
+/// Proves: rfc9369 5 tickets-are-of-one-version
+#[test]
+fn a_token_is_spent_in_the_version_that_its_connection_spoke() {
+    let (mut pair, store) = keeping();
+    pair.run();
+    let client = pair.client.connection();
+    assert_eq!(client.original_version(), Version::V1);
+    assert_eq!(client.version(), Version::V2, "the server preferred it");
+    pair.server.connection = None;
+    let setup = |transport: TransportConfig| Setup {
+        transport: Arc::new(transport.token_store(store.clone())),
+        ..client_setup(KeyExchange::default(), Backend::Rustls)
+    };
+    let mut start = |setup: &Setup| {
+        let endpoint = &mut pair.client.endpoint;
+        let started = endpoint.connect(pair.now, setup, server_address(), "server.test");
+        pair.client.connection = Some(started.unwrap());
+        let version = pair.client.connection().original_version();
+        (version, initial_token(&mut pair).is_empty())
+    };
+    let first = setup(TransportConfig::new().first_version(Version::V1));
+    assert_eq!(start(&first), (Version::V1, true), "not with this one");
+    let only = setup(TransportConfig::new().versions([Version::V1]));
+    assert_eq!(start(&only), (Version::V1, true), "nor with this");
+    let usual = setup(TransportConfig::new());
+    assert_eq!(start(&usual), (Version::V2, false));
+    pair.run();
+    assert!(pair.client.connection().handshake().is_some());
+    assert_eq!(pair.server.endpoint.stats().addresses_validated, 1);
+}
+
+/// Proves: rfc9000 8.1.3 token-stays-with-its-server
+#[test]
+fn a_token_is_for_the_server_that_gave_it() {
+    let (mut pair, store) = keeping();
+    pair.run();
+    for version in Version::ALL {
+        assert_eq!(store.take("other.test", version.number()), None);
+    }
+    let setup = Setup {
+        transport: Arc::new(TransportConfig::new().token_store(store.clone())),
+        ..client_setup(KeyExchange::default(), Backend::Rustls)
+    };
+    let endpoint = &mut pair.client.endpoint;
+    let started = endpoint.connect(pair.now, &setup, server_address(), "other.test");
+    pair.client.connection = Some(started.unwrap());
+    assert!(initial_token(&mut pair).is_empty());
+    assert_eq!(tokens(&store).len(), 1);
+}
+
+#[test]
+fn a_token_that_would_crowd_out_the_client_hello_is_not_kept() {
+    let (mut pair, store) = keeping();
+    let tokens_of = &pair.client.connection().new_tokens;
+    let longest = vec![1; limits::TOKEN_LEN];
+    let longer = vec![1; limits::TOKEN_LEN + 1];
+    tokens_of.on_frame(Version::V1, &NewToken { token: &longer });
+    tokens_of.on_frame(Version::V1, &NewToken { token: &longest });
+    assert_eq!(tokens(&store), std::slice::from_ref(&longest));
+    // Nor is it used if somebody else's store has it.
+    store.put("server.test", Version::V1.number(), longer.into());
+    connect(&mut pair, &store);
+    assert!(initial_token(&mut pair).is_empty());
+    store.put("server.test", Version::V1.number(), longest.into());
+    connect(&mut pair, &store);
+    assert_eq!(initial_token(&mut pair).len(), limits::TOKEN_LEN);
+    pair.run();
+    assert!(pair.client.connection().handshake().is_some());
+}
+
+#[test]
+fn the_fate_of_an_earlier_token_is_not_taken_for_that_of_a_later_one() {
+    let (mut pair, _) = keeping();
+    pair.run();
+    let Pair { server, now, .. } = &mut pair;
+    let ip = std::net::IpAddr::from([192, 0, 2, 77]);
+    let token = || Some([7; 50].into_iter().collect());
+    let mut buffer = [0; 200];
+    let mut issue = |connection: &mut super::Connection| {
+        connection.issue_token(ip, token());
+        let mut out = crate::frame::FrameWriter::new(&mut buffer);
+        connection.new_tokens.write_frames(&mut out)
+    };
+    let connection = server.connection();
+    let (first, second) = (issue(connection), issue(connection));
+    connection.new_tokens.on_lost(first);
+    assert!(
+        !connection.new_tokens.has_pending(),
+        "another took its place"
+    );
+    connection.new_tokens.on_acked(first);
+    connection.new_tokens.on_lost(second);
+    assert!(connection.new_tokens.has_pending());
+    connection.new_tokens.on_acked(second);
+    assert!(!connection.new_tokens.has_pending());
+    let _ = now;
+}

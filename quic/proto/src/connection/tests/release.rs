@@ -1,0 +1,90 @@
+use bytes::Bytes;
+
+use super::{client_address, forged::pair};
+use crate::{packet::Space, streams::Direction};
+
+#[test]
+fn a_closed_connection_holds_nothing_it_would_send() {
+    let mut pair = pair();
+    pair.run();
+    let chunk = Bytes::from(vec![7; 512 * 1024]);
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Uni).unwrap();
+    assert_eq!(streams.write_chunk(id, &mut chunk.clone()), Ok(chunk.len()));
+    pair.client.transmit(pair.now);
+    assert!(!chunk.is_unique());
+    let now = pair.now;
+    let client = pair.client.connection();
+    assert!(client.recovery.bytes_in_flight() > 0);
+    client.close(now, 0, Bytes::new());
+    assert!(chunk.is_unique(), "the stream's data is gone");
+    assert_eq!(client.recovery.bytes_in_flight(), 0);
+    assert_eq!(client.recovery.outstanding(Space::Data).count(), 0);
+    assert!(
+        !client.streams().is_send_acknowledged(id),
+        "it is not pretended that the data arrived"
+    );
+    // The peer still learns of it, and lets go as well.
+    let streams = pair.server.connection().streams();
+    let id = streams.open(Direction::Uni).unwrap();
+    let chunk = Bytes::from(vec![7; 512 * 1024]);
+    assert_eq!(streams.write_chunk(id, &mut chunk.clone()), Ok(chunk.len()));
+    pair.server.transmit(pair.now);
+    for mut datagram in pair.client.transmit(pair.now) {
+        pair.server
+            .receive(pair.now, client_address(), &mut datagram);
+    }
+    assert!(pair.server.connection().is_closed());
+    assert!(chunk.is_unique());
+}
+
+#[test]
+fn what_came_before_the_close_can_still_be_read() {
+    let mut pair = pair();
+    pair.run();
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Uni).unwrap();
+    assert_eq!(streams.write(id, b"last words"), Ok(10));
+    pair.step();
+    let now = pair.now;
+    pair.client.connection().close(now, 0, Bytes::new());
+    pair.step();
+    assert!(pair.server.connection().is_closed());
+    let streams = pair.server.connection().streams();
+    assert_eq!(streams.accept(Direction::Uni), Some(id));
+    let mut buffer = [0; 16];
+    assert_eq!(streams.read(id, &mut buffer), Ok(10));
+}
+
+#[test]
+fn tls_objects_go_as_soon_as_nothing_needs_them() {
+    let mut pair = pair();
+    let is_complete = |side: &super::Side| {
+        let connection = side.connection.as_ref();
+        connection.is_some_and(|(_, connection)| connection.handshake().is_some())
+    };
+    while !is_complete(&pair.server) {
+        assert!(pair.step());
+    }
+    let server = pair.server.connection();
+    assert!(!server.handshake.has_session(), "complete");
+    let client = pair.client.connection();
+    assert!(client.handshake.has_session(), "the ticket is to come");
+    pair.run();
+    assert!(!pair.client.connection().handshake.has_session());
+}
+
+#[test]
+fn a_client_does_not_wait_for_a_ticket_for_ever() {
+    let mut pair = super::Pair::without_tickets();
+    pair.run();
+    let client = pair.client.connection();
+    assert!(client.handshake.has_session());
+    let due = pair.now + std::time::Duration::from_secs(10);
+    let client = pair.client.connection();
+    while let Some(at) = client.next_timeout().filter(|at| *at <= due) {
+        client.on_timeout(at);
+    }
+    assert!(!client.is_closed());
+    assert!(!client.handshake.has_session());
+}

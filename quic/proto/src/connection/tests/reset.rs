@@ -1,0 +1,80 @@
+//! Stateless resets as their receiver sees them (RFC 9000 §10.3.1).
+
+use super::{Event, Pair, forged::pair, server_address};
+use crate::{
+    endpoint::{Arrival, Routed},
+    error::ConnectionError,
+    streams::Direction,
+};
+
+/// A pair whose client uses an id of the server whose token it knows, and that token.
+fn established() -> (Pair, [u8; 16]) {
+    let mut pair = pair();
+    pair.run();
+    assert!(pair.client.connection().peer_cids.advance());
+    pair.run();
+    let token = *pair.client.connection().reset_tokens().next().unwrap();
+    (pair, token)
+}
+
+fn reset(len: usize, token: [u8; 16]) -> Vec<u8> {
+    let mut datagram = vec![0x55; len - 16];
+    datagram.extend(token);
+    datagram
+}
+
+fn receive(pair: &mut Pair, peer: std::net::SocketAddr, datagram: &[u8]) -> bool {
+    let arrival = Arrival {
+        peer,
+        local: crate::udp::Local::default(),
+        ecn: None,
+    };
+    let mut datagram = datagram.to_vec();
+    let routed = pair
+        .client
+        .endpoint
+        .on_datagram(pair.now, &arrival, &mut datagram);
+    let found = matches!(routed, Routed::Connection(_));
+    if found {
+        let now = pair.now;
+        pair.client
+            .connection()
+            .on_datagram(now, &arrival, &mut datagram);
+    }
+    found
+}
+
+/// Proves: rfc9000 10.3.1 reset-drains
+#[test]
+fn a_stateless_reset_ends_the_connection_at_once_and_silently() {
+    for len in [21, 40, 1200] {
+        let (mut pair, token) = established();
+        pair.client.connection().streams().open(Direction::Uni);
+        assert!(receive(&mut pair, server_address(), &reset(len, token)));
+        let events = pair.client.events();
+        assert_eq!(events.last(), Some(&Event::Closed(ConnectionError::Reset)));
+        assert!(pair.client.transmit(pair.now).is_empty());
+    }
+}
+
+/// Proves: rfc9000 10.3.1 only-used-ids-count
+/// Proves: security 7 reset-injection-is-ignored
+#[test]
+fn what_only_resembles_a_stateless_reset_is_dropped() {
+    let (mut pair, token) = established();
+    let mut wrong = token;
+    wrong[15] ^= 1;
+    let stranger = std::net::SocketAddr::from(([203, 0, 113, 1], 443));
+    receive(&mut pair, server_address(), &reset(40, wrong));
+    receive(&mut pair, server_address(), &reset(20, token));
+    receive(&mut pair, stranger, &reset(40, token));
+    let mut long = reset(40, token);
+    long[0] |= 0x80;
+    receive(&mut pair, server_address(), &long);
+    assert!(!pair.client.connection().is_closed());
+    // The token of an id that is not used any more.
+    assert!(pair.client.connection().peer_cids.advance());
+    pair.run();
+    receive(&mut pair, server_address(), &reset(40, token));
+    assert!(!pair.client.connection().is_closed());
+}

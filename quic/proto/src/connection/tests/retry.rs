@@ -1,0 +1,218 @@
+//! Retry as a client sees it (RFC 9000 §17.2.5).
+
+use hybriq_tls::Side;
+
+use super::{Pair, forged::pair, server_address};
+use crate::forge::{join, open_initials};
+use crate::{
+    error::{Code, ConnectionError},
+    limits,
+    packet::{Cid, Header, Retry, Space, Version},
+    params::Params,
+};
+
+const TOKEN: &[u8] = b"come back with this";
+
+pub(super) fn retry(pair: &mut Pair, scid: Cid) -> Vec<u8> {
+    let client = pair.client.connection();
+    let local = client.local_cids().next().unwrap();
+    let mut buffer = vec![0; limits::MIN_DATAGRAM];
+    let retry = Retry::new(client.version(), local, scid, TOKEN);
+    let size = retry.encode(&client.original_dcid, 0, &mut buffer);
+    buffer.truncate(size.unwrap());
+    buffer
+}
+
+fn client_hello(datagrams: &[Vec<u8>], dcid: &Cid) -> Vec<u8> {
+    let initials: Vec<_> = datagrams
+        .iter()
+        .flat_map(|datagram| open_initials(datagram, dcid, Side::Client))
+        .collect();
+    assert!(datagrams.iter().all(|datagram| datagram.len() == 1200));
+    assert!(initials.iter().all(|initial| initial.dcid == *dcid));
+    join(&initials)
+}
+
+fn token_of(pair: &mut Pair) -> Vec<u8> {
+    match pair.client.connection().header(Space::Initial) {
+        Header::Long { token, .. } => token.to_vec(),
+        Header::Short { .. } => panic!("an Initial has a long header"),
+    }
+}
+
+/// Proves: rfc9000 17.2.5.3 hello-stays-after-retry
+/// Proves: rfc9000 17.2.5.2 one-retry-per-attempt
+/// Proves: rfc9000 8.1.2 retry-token-is-repeated
+/// Proves: security 6 hellos-are-equal-after-retry
+#[test]
+fn a_retry_is_answered_with_its_token_and_the_same_client_hello() {
+    let mut pair = pair();
+    let original = pair.client.connection().original_dcid;
+    let before = client_hello(&pair.client.transmit(pair.now), &original);
+    let scid = Cid::from(*b"retry id");
+    let mut datagram = retry(&mut pair, scid);
+    pair.client
+        .receive(pair.now, server_address(), &mut datagram);
+    let flight = pair.client.transmit(pair.now);
+    assert_eq!(flight.len(), 2, "at once, not after a PTO");
+    assert_eq!(client_hello(&flight, &scid), before);
+    assert_eq!(token_of(&mut pair), TOKEN);
+    assert!(
+        flight
+            .iter()
+            .all(|datagram| { datagram.windows(TOKEN.len()).any(|bytes| bytes == TOKEN) })
+    );
+    // A client follows one Retry at most.
+    let mut second = retry(&mut pair, Cid::from(*b"other id"));
+    pair.client.receive(pair.now, server_address(), &mut second);
+    assert_eq!(*pair.client.connection().peer_cids.active(), scid);
+    assert!(pair.client.transmit(pair.now).is_empty());
+}
+
+/// Proves: rfc9000 17.2.5.2 forged-retry-is-dropped
+/// Proves: rfc9000 17.2.5.1 retry-changes-the-id
+/// Proves: security 6 forged-retry-is-no-weapon
+/// Proves: rfc9000 17.2.5.1 retry-with-the-same-id-is-dropped
+#[test]
+fn a_retry_that_is_not_genuine_is_dropped() {
+    let mut pair = pair();
+    pair.client.transmit(pair.now);
+    let original = pair.client.connection().original_dcid;
+    let mut forged = retry(&mut pair, Cid::from(*b"retry id"));
+    *forged.last_mut().unwrap() ^= 1;
+    // Its source id must be another one than the client chose.
+    let same = retry(&mut pair, original);
+    for mut datagram in [forged, same] {
+        pair.client
+            .receive(pair.now, server_address(), &mut datagram);
+        assert!(pair.client.transmit(pair.now).is_empty());
+        assert!(token_of(&mut pair).is_empty());
+    }
+}
+
+/// Proves: rfc9000 17.2.5.2 one-retry-per-attempt
+/// Proves: security 6 forged-retry-is-no-weapon
+#[test]
+fn a_retry_after_the_servers_first_initial_is_dropped() {
+    let mut pair = pair();
+    for mut datagram in pair.client.transmit(pair.now) {
+        pair.server
+            .receive(pair.now, super::client_address(), &mut datagram);
+    }
+    let mut flight = pair.server.transmit(pair.now).into_iter();
+    let mut first = flight.next().unwrap();
+    pair.client.receive(pair.now, server_address(), &mut first);
+    let mut late = retry(&mut pair, Cid::from(*b"retry id"));
+    pair.client.receive(pair.now, server_address(), &mut late);
+    assert!(token_of(&mut pair).is_empty());
+    for mut datagram in flight {
+        pair.client
+            .receive(pair.now, server_address(), &mut datagram);
+    }
+    assert!(pair.client.connection().handshake().is_some());
+}
+
+/// Proves: rfc9000 7.3 ids-are-confirmed
+/// Proves: rfc9000 7.3 missing-id-parameters-close
+#[test]
+fn both_ends_must_have_seen_the_retry() {
+    let mut pair = pair();
+    pair.client.transmit(pair.now);
+    let original = pair.client.connection().original_dcid;
+    let scid = Cid::from(*b"retry id");
+    let mut datagram = retry(&mut pair, scid);
+    pair.client
+        .receive(pair.now, server_address(), &mut datagram);
+    let params = |retry_scid| Params {
+        original_dcid: Some(original),
+        initial_scid: Some(scid),
+        retry_scid,
+        ..Params::default()
+    };
+    let client = pair.client.connection();
+    assert_eq!(client.check_cids(&params(Some(scid))), Ok(()));
+    for wrong in [None, Some(original)] {
+        let error = client.check_cids(&params(wrong)).unwrap_err();
+        assert_eq!(error.code, Code::TRANSPORT_PARAMETER_ERROR);
+    }
+    // Somebody between us and a server that knows of no Retry.
+    pair.run_until_closed();
+    let closed = pair.client.close_reason();
+    assert!(
+        matches!(
+            closed,
+            Some(ConnectionError::Transport {
+                code: Code::TRANSPORT_PARAMETER_ERROR,
+                ..
+            })
+        ),
+        "{closed:?}"
+    );
+}
+
+/// A Retry that takes the room of the ClientHello leaves nothing to do but to give up.
+#[test]
+fn a_retry_token_that_fills_a_datagram_breaks_nothing() {
+    for len in [1000, 1100, 1150] {
+        let mut pair = pair();
+        pair.client.transmit(pair.now);
+        let client = pair.client.connection();
+        let local = client.local_cids().next().unwrap();
+        let token = vec![7; len];
+        let mut buffer = vec![0; 2 * limits::MIN_DATAGRAM];
+        let retry = Retry::new(Version::V1, local, Cid::from(*b"retry id"), &token);
+        let size = retry.encode(&client.original_dcid, 0, &mut buffer).unwrap();
+        buffer.truncate(size);
+        pair.client.receive(pair.now, server_address(), &mut buffer);
+        for _ in 0..100 {
+            let flight = pair.client.transmit(pair.now);
+            assert!(flight.len() <= 100 && flight.iter().all(|datagram| datagram.len() == 1200));
+            let Some(at) = pair.client.connection().next_timeout() else {
+                break;
+            };
+            pair.now = pair.now.max(at);
+            pair.client.connection().on_timeout(pair.now);
+            if !pair.client.endpoint_keeps() {
+                break;
+            }
+        }
+        assert_eq!(pair.client.close_reason(), Some(ConnectionError::TimedOut));
+    }
+}
+
+/// Proves: rfc9000 17.2.5 unused-bits-of-retry-are-ignored
+#[test]
+fn the_unused_bits_of_a_retry_mean_nothing() {
+    for unused in 0..16 {
+        let mut pair = pair();
+        pair.client.transmit(pair.now);
+        let client = pair.client.connection();
+        let local = client.local_cids().next().unwrap();
+        let mut buffer = vec![0; limits::MIN_DATAGRAM];
+        let retry = Retry::new(Version::V1, local, Cid::from(*b"retry id"), TOKEN);
+        let size = retry.encode(&client.original_dcid, unused, &mut buffer);
+        buffer.truncate(size.unwrap());
+        pair.client.receive(pair.now, server_address(), &mut buffer);
+        assert_eq!(token_of(&mut pair), TOKEN);
+    }
+}
+
+/// Proves: rfc9000 17.2.5.2 empty-retry-token-is-dropped
+/// Proves: security 6 forged-retry-is-no-weapon
+#[test]
+fn a_retry_without_a_token_is_dropped() {
+    let mut pair = pair();
+    pair.client.transmit(pair.now);
+    let client = pair.client.connection();
+    let local = client.local_cids().next().unwrap();
+    let mut buffer = vec![0; limits::MIN_DATAGRAM];
+    let retry = Retry::new(Version::V1, local, Cid::from(*b"retry id"), &[]);
+    let size = retry.encode(&client.original_dcid, 0, &mut buffer);
+    buffer.truncate(size.unwrap());
+    pair.client.receive(pair.now, server_address(), &mut buffer);
+    assert!(pair.client.transmit(pair.now).is_empty());
+    assert_ne!(
+        *pair.client.connection().peer_cids.active(),
+        Cid::from(*b"retry id")
+    );
+}

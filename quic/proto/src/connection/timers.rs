@@ -1,0 +1,236 @@
+//! When something is due, and what is done then.
+
+use std::time::{Duration, Instant};
+
+use super::Connection;
+use crate::{config::TransportConfig, packet::Space, recovery::Timeout};
+
+/// The timers that belong to no owner: idle timeout (RFC 9000 §10.1), keep-alive and the handshake's
+/// time.
+#[derive(Debug)]
+pub(super) struct Timers {
+    /// Ours and the peer's idle timeout, the smaller one.
+    idle_timeout: Option<Duration>,
+    /// Since when the connection is idle.
+    idle_since: Instant,
+    /// The least that an idle timeout may be, for the path as it was then.
+    floor: Duration,
+    keep_alive: Option<Duration>,
+    /// When the peer was last asked for a sign of life.
+    asked_at: Option<Instant>,
+    /// Whether it is to be asked.
+    asks: bool,
+    /// Whether something ack-eliciting was sent since the last packet came.
+    sent_since_received: bool,
+    handshake_until: Option<Instant>,
+    /// How long a client waits for a session ticket before it drops its TLS object.
+    tickets_until: Option<Instant>,
+}
+
+impl Timers {
+    pub(super) fn new(now: Instant, config: &TransportConfig) -> Self {
+        Self {
+            idle_timeout: config.timeouts.idle_timeout,
+            idle_since: now,
+            floor: Duration::ZERO,
+            keep_alive: config.timeouts.keep_alive,
+            asked_at: None,
+            asks: false,
+            sent_since_received: false,
+            handshake_until: now.checked_add(config.timeouts.handshake_timeout),
+            tickets_until: None,
+        }
+    }
+
+    /// The peer's max_idle_timeout; zero is none.
+    pub(super) fn set_peer_idle_timeout(&mut self, timeout: Duration) {
+        if !timeout.is_zero() {
+            let ours = self.idle_timeout.unwrap_or(timeout);
+            self.idle_timeout = Some(ours.min(timeout));
+        }
+    }
+
+    pub(super) fn on_complete(&mut self) {
+        self.handshake_until = None;
+    }
+
+    pub(super) fn await_ticket(&mut self, until: Option<Instant>) {
+        self.tickets_until = until;
+    }
+
+    pub(super) fn on_received(&mut self, now: Instant, pto: Duration) {
+        self.sent_since_received = false;
+        self.restart(now, pto);
+    }
+
+    /// The first ack-eliciting packet after one came shows that we are not idle.
+    pub(super) fn on_sent(&mut self, now: Instant, pto: Duration) {
+        self.asks = false;
+        if !self.sent_since_received {
+            self.sent_since_received = true;
+            self.restart(now, pto);
+        }
+    }
+
+    /// Not less than three PTO, so that there is time to repair losses (RFC 9000 §10.1).
+    fn restart(&mut self, now: Instant, pto: Duration) {
+        self.idle_since = now;
+        self.floor = 3 * pto;
+        self.asked_at = None;
+    }
+
+    fn idle_at(&self) -> Option<Instant> {
+        self.idle_since
+            .checked_add(self.idle_timeout?.max(self.floor))
+    }
+
+    fn gives_up_at(&self) -> Option<Instant> {
+        [self.idle_at(), self.handshake_until]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// When the peer is to be asked for a sign of life: half the idle timeout leaves time for an
+    /// answer.
+    fn asks_at(&self) -> Option<Instant> {
+        let longest = self.idle_timeout.map_or(Duration::MAX, |idle| idle / 2);
+        let interval = self.keep_alive?.min(longest);
+        let since = self.asked_at.unwrap_or(self.idle_since);
+        since.checked_add(interval)
+    }
+
+    /// Whether a PING is to be sent to keep the connection alive.
+    pub(super) const fn asks(&self) -> bool {
+        self.asks
+    }
+
+    fn on_asks(&mut self, now: Instant) {
+        self.asked_at = Some(now);
+        self.asks = true;
+    }
+}
+
+impl Connection {
+    /// When [`Connection::on_timeout`] wants to be called.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        if self.state.is_closed() {
+            return self.state.ends();
+        }
+        let [initial, handshake, data] = Space::ALL.map(|space| self.spaces[space].next_timeout());
+        let loss = self.recovery.next_timeout(&self.recovery_context());
+        let own = [
+            self.timers.gives_up_at(),
+            self.timers.tickets_until,
+            self.paths.paced_until(),
+            self.zero_rtt_timeout(),
+            self.local_cids.next_timeout(),
+            self.keep_alive_at(),
+            self.paths.next_timeout(),
+        ];
+        own.into_iter()
+            .chain([loss, initial, handshake, data])
+            .flatten()
+            .min()
+    }
+
+    /// Not in the handshake, which has probes of its own and must come to an end.
+    fn keep_alive_at(&self) -> Option<Instant> {
+        let confirmed = self.state.is_confirmed();
+        self.timers.asks_at().filter(|_| confirmed)
+    }
+
+    /// Handles what is due. There may be something to transmit afterwards.
+    pub fn on_timeout(&mut self, now: Instant) {
+        self.observer.at(now);
+        self.handle_timeout(now);
+        self.observe();
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.state.is_closed() {
+            if self.state.ends().is_some_and(|end| end <= now) {
+                self.state.on_end();
+            }
+            return;
+        }
+        if self.timers.gives_up_at().is_some_and(|at| at <= now) {
+            self.time_out(now);
+            return;
+        }
+        if self.timers.tickets_until.is_some_and(|at| at <= now) {
+            self.timers.await_ticket(None);
+            self.handshake.release();
+        }
+        self.on_zero_rtt_timeout(now);
+        self.paths
+            .pace(self.paths.paced_until().filter(|&at| at > now));
+        self.local_cids.on_timeout(now);
+        if self.keep_alive_at().is_some_and(|at| at <= now) {
+            self.timers.on_asks(now);
+        }
+        self.on_path_timeout(now);
+        if self.state.is_closed() {
+            return;
+        }
+        for space in Space::ALL {
+            self.spaces[space].on_timeout(now);
+        }
+        let context = self.recovery_context();
+        let mut outcome = std::mem::take(&mut self.outcome);
+        let due = self.recovery.on_timeout(now, &context, &mut outcome);
+        if let Some(timeout) = due {
+            self.observer.on_expired(timeout);
+        }
+        self.settle(Space::Data, &mut outcome);
+        self.outcome = outcome;
+        if let Some(Timeout::Probe(space)) = due {
+            self.probe(space);
+        }
+    }
+
+    /// Queues what a probe should carry: in the handshake the whole flight of every level, because
+    /// one lost datagram makes the others useless, and the oldest 1-RTT data, which has no timer of
+    /// its own before the handshake is confirmed (RFC 9002 §6.2.4).
+    fn probe(&mut self, space: Space) {
+        if space == Space::Data {
+            self.probe_data();
+            return;
+        }
+        for space in [Space::Initial, Space::Handshake] {
+            self.handshake.send_again(super::spaces::level(space));
+        }
+        self.probe_data();
+    }
+
+    /// After the handshake probes carry new data, if there is any, and repeat the oldest under way:
+    /// as many packets as there are probes, so that no two carry the same (RFC 9002 §6.2.4).
+    fn probe_data(&mut self) {
+        let probes = usize::from(self.recovery.probes(Space::Data).max(1));
+        let old = if self.streams.has_pending() {
+            probes - 1
+        } else {
+            probes
+        };
+        let oldest = self
+            .recovery
+            .outstanding(Space::Data)
+            .filter(|carried| !carried.is_empty());
+        for (place, carried) in oldest.take(probes).enumerate() {
+            if place < old {
+                self.streams.on_lost(&carried.streams);
+            }
+            let Some(control) = &carried.control else {
+                continue;
+            };
+            self.handshake
+                .on_lost(super::spaces::level(control.space), &control.crypto);
+            self.local_cids.on_lost(&control.local_cids);
+            self.peer_cids.on_lost(&control.peer_cids);
+            self.ack_frequency.on_lost(control.ack_frequency);
+            if control.handshake_done {
+                self.handshake.owe_done();
+            }
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! From frames to datagrams: coalescing, padding, and what may leave now.
+
+use std::time::Instant;
+
+use super::{Connection, schedule::Wish};
+use crate::{
+    limits,
+    packet::{Header, Kind, PacketBuilder, PerSpace, Space},
+    recovery::SentPacket,
+    udp::Transmit,
+};
+
+/// A datagram's rest too small to be worth a further packet.
+const MIN_PACKET: usize = 64;
+
+/// How a packet ends its datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Padding {
+    /// It need not.
+    None,
+    /// The datagram must have 1200 bytes (RFC 9000 §14.1), and this packet brings it
+    /// there.
+    Fill,
+    /// The same, but another packet is to follow if there is room.
+    FillUnlessMoreFits,
+}
+
+impl Connection {
+    /// Fills `out` with up to `max_datagrams` datagrams for one destination, all but the last of
+    /// one size. `None`: nothing to send now.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        out: &mut [u8],
+        max_datagrams: usize,
+    ) -> Option<Transmit> {
+        self.observer.at(now);
+        let transmit = if self.state.is_closed() {
+            self.transmit_close(out)
+        } else {
+            let probe = self.transmit_probe(now, out);
+            probe.or_else(|| self.transmit_train(now, out, max_datagrams))
+        };
+        self.observe();
+        transmit
+    }
+
+    fn transmit_train(
+        &mut self,
+        now: Instant,
+        out: &mut [u8],
+        max_datagrams: usize,
+    ) -> Option<Transmit> {
+        self.start_wanted_update(now);
+        if let Some(probe) = self.transmit_mtu_probe(now, out) {
+            return Some(probe);
+        }
+        let mut size = 0;
+        let mut segment = None;
+        for _ in 0..max_datagrams.min(self.recovery.train()) {
+            let limit = self.datagram_limit().min(segment.unwrap_or(usize::MAX));
+            if size > 0 && size + limit > limits::TRAIN {
+                break;
+            }
+            let Some(buffer) = out.get_mut(size..size + limit) else {
+                break;
+            };
+            let written = self.write_datagram(now, buffer);
+            size += written;
+            if written > 0 {
+                self.stats.datagrams_sent += 1;
+                segment = segment.or(Some(written));
+            }
+            if Some(written) < segment || written < limit {
+                break;
+            }
+        }
+        if segment.is_none() {
+            self.note_limit(now);
+        }
+        self.transmit_of(size, segment)
+    }
+
+    pub(super) fn transmit_of(&mut self, size: usize, segment: Option<usize>) -> Option<Transmit> {
+        let segment = segment?;
+        self.stats.bytes_sent += size as u64;
+        Some(Transmit {
+            peer: self.paths.active().peer(),
+            local: self.paths.active().local(),
+            ecn: self.recovery.ecn_mark(),
+            size,
+            segment_size: (size > segment).then_some(segment),
+        })
+    }
+
+    /// Writes one datagram, coalescing what the spaces want to send (RFC 9000 §12.2).
+    fn write_datagram(&mut self, now: Instant, buffer: &mut [u8]) -> usize {
+        let wishes = self.wishes(now);
+        let must_fill = self.must_fill(wishes);
+        let room = usize::try_from(self.paths.active().credit())
+            .unwrap_or(usize::MAX)
+            .min(buffer.len());
+        if room < buffer.len() && (must_fill || room < MIN_PACKET) {
+            return 0;
+        }
+        let room = if must_fill {
+            room.min(limits::MIN_DATAGRAM)
+        } else {
+            room
+        };
+        let mut written = 0;
+        for space in Space::ALL {
+            let wish = wishes[space];
+            let Some(rest) = buffer
+                .get_mut(written..room)
+                .filter(|_| wish != Wish::Nothing)
+            else {
+                continue;
+            };
+            let follows = Space::ALL
+                .iter()
+                .any(|later| *later > space && wishes[*later] != Wish::Nothing);
+            let padding = match (must_fill, follows) {
+                (false, _) => Padding::None,
+                (true, false) => Padding::Fill,
+                (true, true) => Padding::FillUnlessMoreFits,
+            };
+            if !rest.is_empty() {
+                written += self.write_packet(now, space, wish, (rest, padding));
+            }
+        }
+        self.paths.active_mut().on_sent(written as u64);
+        if !must_fill {
+            self.paths.active_mut().mtu_mut().on_sent(written);
+        }
+        written
+    }
+
+    fn wishes(&self, now: Instant) -> PerSpace<Wish> {
+        let mut wishes = PerSpace::of(|space| self.wish(space, now));
+        // 0-RTT data follows a ClientHello that is whole: before, many servers would drop it.
+        if self.sends_zero_rtt()
+            && wishes.initial == Wish::Frames
+            && self.handshake.fills_datagrams()
+        {
+            wishes.data = Wish::Nothing;
+        }
+        wishes
+    }
+
+    /// Whether a datagram must have 1200 bytes: with an Initial that elicits an acknowledgement, a
+    /// client's with any Initial (RFC 9000 §14.1).
+    fn must_fill(&self, wishes: PerSpace<Wish>) -> bool {
+        wishes.initial == Wish::Frames || (wishes.initial == Wish::Ack && self.side.is_client())
+    }
+
+    pub(super) fn write_packet(
+        &mut self,
+        now: Instant,
+        space: Space,
+        wish: Wish,
+        (buffer, padding): (&mut [u8], Padding),
+    ) -> usize {
+        let room = buffer.len();
+        let pn = self.recovery.next_number(space);
+        let largest_acked = self.recovery.largest_acked(space);
+        let kind = self.kind_of(space);
+        let header = self.header(space);
+        let Some(mut packet) = PacketBuilder::begin(buffer, &header, pn, largest_acked) else {
+            return 0;
+        };
+        let acked_up_to = self.spaces[space].largest().map(|(pn, _)| pn);
+        let acks = self.spaces[space].is_ack_pending();
+        let mut frames = packet.frames();
+        let carried = self.write_frames(space, wish, now, &mut frames);
+        // What did not fit was not told.
+        let acks = acks && !self.spaces[space].is_ack_pending();
+        self.observer.keep(frames.written());
+        let (len, ack_eliciting) = (frames.len(), frames.is_ack_eliciting());
+        let size_now = len + packet.overhead();
+        let pad_to = match padding {
+            Padding::Fill => room,
+            Padding::FillUnlessMoreFits if room - size_now.min(room) < MIN_PACKET => room,
+            _ if ack_eliciting && space == Space::Data => {
+                limits::BEYOND_SHORTEST_CID + self.local_cids.cid_len()
+            }
+            _ => 0,
+        };
+        if len == 0 && pad_to == 0 {
+            return 0;
+        }
+        let clears_quic_bit = self.header_bits.clears_quic_bit();
+        let Some(keys) = self.sealing_keys(space) else {
+            return 0;
+        };
+        if clears_quic_bit {
+            packet.clear_quic_bit();
+        }
+        let size = packet.finish_padded(len, pad_to, keys);
+        self.stats.packets_sent += 1;
+        self.stats.acks_sent += u64::from(acks);
+        let ecn = self.recovery.ecn_mark();
+        self.stats.ecn_sent.add(ecn);
+        self.observer.on_sealed(kind, pn, size, ecn);
+        self.recovery.on_packet_sent(
+            space,
+            pn,
+            SentPacket {
+                time_sent: now,
+                size: size as u16,
+                ack_eliciting,
+                in_flight: ack_eliciting || pad_to > size_now,
+                largest_acked: acked_up_to.filter(|_| acks),
+                ecn,
+                snapshot: None,
+                record: carried,
+            },
+        );
+        if let Some(largest) = acked_up_to.filter(|_| acks && space == Space::Data) {
+            self.on_acknowledgement_sent(largest);
+        }
+        self.on_packet_sent(now, space, pn, ack_eliciting);
+        size
+    }
+
+    pub(super) fn on_packet_sent(
+        &mut self,
+        now: Instant,
+        space: Space,
+        pn: u64,
+        ack_eliciting: bool,
+    ) {
+        if ack_eliciting {
+            let pto = self.pto(Space::Data);
+            self.timers.on_sent(now, pto);
+        }
+        match space {
+            Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
+            Space::Data if self.sends_zero_rtt() => self.handshake.keys_mut().on_zero_rtt_sealed(),
+            Space::Data => self.count_sealed(now, pn),
+            _ => {}
+        }
+    }
+
+    pub(super) fn header(&self, space: Space) -> Header<'_> {
+        let dcid = *self.peer_cids.active();
+        let kind = self.kind_of(space);
+        if kind == Kind::OneRtt {
+            let phase = self
+                .handshake
+                .keys()
+                .one_rtt()
+                .map(crate::handshake::OneRtt::phase);
+            return Header::Short {
+                dcid,
+                spin: self.header_bits.spin(),
+                key_phase: phase.unwrap_or_default(),
+            };
+        }
+        let scid = self
+            .local_cids
+            .active()
+            .next()
+            .unwrap_or(crate::packet::Cid::EMPTY);
+        let version = match kind {
+            Kind::ZeroRtt => self.original_version(),
+            _ => self.version(),
+        };
+        Header::Long {
+            kind,
+            version,
+            dcid,
+            scid,
+            token: self.initial_token(),
+        }
+    }
+
+    pub(super) fn sealing_keys(&self, space: Space) -> Option<&crate::packet::DirectionKeys> {
+        let keys = self.handshake.keys();
+        match space {
+            Space::Initial => keys.initial().map(|keys| &keys.local),
+            Space::Handshake => keys.handshake().map(|keys| &keys.local),
+            Space::Data if self.sends_zero_rtt() => keys.zero_rtt(),
+            Space::Data => keys.one_rtt().map(crate::handshake::OneRtt::local),
+        }
+    }
+}

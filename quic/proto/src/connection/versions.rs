@@ -1,0 +1,378 @@
+//! Which version is spoken (RFC 9368, RFC 9369 §4).
+//!
+//! ```text
+//! client                                     server
+//!   first flight in the original version ──►   (acknowledges a partial ClientHello in it)
+//!                                         ◄──   everything else in the version it prefers
+//!   the rest in the version of that answer ──►
+//! ```
+//! Both ends confirm in their transport parameters what they saw in headers, which anybody can
+//! write.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use hybriq_tls::Side;
+
+use super::{ClientStart, Connection, Setup, new_token::NewTokens};
+use crate::{
+    error::{Code, TransportError},
+    events,
+    packet::{
+        self, Cid, KeyPair, Kind, OpenError, Protected, Version, VersionNegotiation, Versions,
+        initial_direction, initial_keys,
+    },
+    params::{Params, VersionInformation},
+};
+
+#[cfg(test)]
+mod tests;
+
+/// The version that a client begins in, and what of an earlier connection goes with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    version: Version,
+    /// A token is of one version (RFC 9369 §5).
+    token: Bytes,
+    /// Whether a Version Negotiation packet told it to.
+    reacts: bool,
+}
+
+impl Attempt {
+    /// The first attempt of a client. Unless it is configured, the version is that of the server's
+    /// session tickets, or one that it gave us a token in: it means to go on speaking it (RFC 9369
+    /// §6).
+    pub fn first(setup: &Setup, server_name: &str) -> Self {
+        let transport = &setup.transport;
+        let usual = transport.version_for(server_name);
+        let is_given = transport.spoken.first_version.is_some()
+            || transport.known_version(server_name).is_some();
+        let known = transport
+            .spoken
+            .versions
+            .iter()
+            .filter(|version| !is_given || *version == usual)
+            .find_map(|version| Some((version, NewTokens::take(setup, server_name, version)?)));
+        let (version, token) = known.unwrap_or((usual, Bytes::new()));
+        Self {
+            version,
+            token,
+            reacts: false,
+        }
+    }
+
+    /// Whether a Version Negotiation packet told it to.
+    pub const fn reacts(&self) -> bool {
+        self.reacts
+    }
+
+    /// The version of the first flight.
+    pub const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// What its Initial packets carry; empty where there is none.
+    pub(super) fn token(&self) -> Bytes {
+        self.token.clone()
+    }
+}
+
+/// How far the choice of a version is.
+pub(super) struct Negotiation {
+    /// The version of the client's first flight.
+    original: Version,
+    /// Whether a client acted on a Version Negotiation packet.
+    reacts: bool,
+    stage: Stage,
+}
+
+enum Stage {
+    /// A client waits for the first packet that tells.
+    Open(Box<Again>),
+    /// A client has to begin again in this version.
+    Restart(Box<Again>, Version, Instant),
+    /// The version of the keys is the one.
+    Settled,
+}
+
+/// What a client needs to begin again.
+struct Again {
+    setup: Setup,
+    server_name: Box<str>,
+}
+
+impl Negotiation {
+    pub(super) fn client(start: &ClientStart<'_>) -> Self {
+        Self {
+            original: start.attempt.version,
+            reacts: start.attempt.reacts,
+            stage: Stage::Open(Box::new(Again {
+                setup: start.setup.clone(),
+                server_name: start.server_name.into(),
+            })),
+        }
+    }
+
+    pub(super) const fn server(original: Version) -> Self {
+        Self {
+            original,
+            reacts: false,
+            stage: Stage::Settled,
+        }
+    }
+
+    pub(super) const fn original(&self) -> Version {
+        self.original
+    }
+
+    pub(super) const fn wants_restart(&self) -> bool {
+        matches!(self.stage, Stage::Restart(..))
+    }
+
+    const fn is_open(&self) -> bool {
+        matches!(self.stage, Stage::Open(_))
+    }
+
+    /// Whether the peer's version_information fits to what was seen in headers, by a side that
+    /// speaks `ours` (RFC 9368 §4).
+    fn confirm(
+        &self,
+        side: Side,
+        ours: Versions,
+        in_use: Version,
+        info: Option<&VersionInformation>,
+    ) -> Result<(), &'static str> {
+        match (side, info) {
+            (Side::Client, Some(info)) => self.confirm_server(ours, in_use, info),
+            // Servers that speak version 1 only need not know of version negotiation (RFC 9368 §8):
+            // what they don't say is clear.
+            (Side::Client, None)
+                if self.original == in_use && (!self.reacts || in_use == Version::V1) =>
+            {
+                Ok(())
+            }
+            (Side::Client, None) => Err("version_information is missing"),
+            (Side::Server, Some(info)) if info.chosen != self.original.number() => {
+                Err("the client's Chosen Version is not the one of its first flight")
+            }
+            (Side::Server, _) => Ok(()),
+        }
+    }
+
+    fn confirm_server(
+        &self,
+        ours: Versions,
+        in_use: Version,
+        info: &VersionInformation,
+    ) -> Result<(), &'static str> {
+        if info.chosen != in_use.number() {
+            return Err("the server's Chosen Version is not the one of its packets");
+        }
+        if !self.reacts {
+            return Ok(());
+        }
+        if info.available.is_empty() {
+            return Err("the server has no Available Versions after Version Negotiation");
+        }
+        let known = info.available.iter().copied().chain([info.chosen]);
+        if ours.first_of(&known) == Some(self.original) {
+            Ok(())
+        } else {
+            Err("Version Negotiation left out a better version of the server's")
+        }
+    }
+}
+
+/// The version in which a server answers: the one it prefers of those that the client's first
+/// flight may be taken for (RFC 9368 §2.3). `None` if it speaks none of them.
+pub(super) fn chosen_by_server(
+    setup: &Setup,
+    original: Version,
+    client_params: Option<&[u8]>,
+) -> Option<Version> {
+    let ours = setup.transport.spoken.versions;
+    // What is wrong with the parameters is found out, and told, when TLS hands them over.
+    let params = client_params.and_then(|bytes| Params::decode(bytes, Side::Client).ok());
+    let compatible = params
+        .and_then(|params| params.version_information)
+        .and_then(|info| ours.first_of(&info.available.iter().copied()));
+    compatible.or_else(|| ours.contains(original).then_some(original))
+}
+
+impl Connection {
+    /// The version in use. A client learns it with the server's first packets.
+    pub fn version(&self) -> Version {
+        self.handshake.keys().version()
+    }
+
+    /// The version of the client's first flight.
+    pub fn original_version(&self) -> Version {
+        self.negotiation.original()
+    }
+
+    /// Whether a packet with a long header may be of the version it says.
+    pub(super) fn may_be_of(&self, kind: Kind, version: Version) -> bool {
+        let offered = self.negotiation.is_open() && self.config.spoken.versions.contains(version);
+        match kind {
+            Kind::Initial => {
+                version == self.version() || version == self.original_version() || offered
+            }
+            Kind::ZeroRtt => version == self.original_version(),
+            Kind::Handshake => version == self.version() || offered,
+            Kind::OneRtt => true,
+        }
+    }
+
+    /// What opens an Initial packet of this version.
+    pub(super) fn initial_opening_keys(&self, version: Version) -> Option<&packet::DirectionKeys> {
+        let keys = self.handshake.keys();
+        if version == keys.version() {
+            keys.initial().map(|keys| &keys.peer)
+        } else {
+            keys.original()
+        }
+    }
+
+    /// Whether a packet would tell a client that the server chose another version.
+    pub(super) fn tells_version(&self, packet: &Protected<'_>) -> bool {
+        packet.kind == Kind::Initial
+            && self.negotiation.is_open()
+            && packet
+                .version
+                .is_some_and(|version| version != self.original_version())
+    }
+
+    /// Opens the first Initial in another version than the original one, and goes on in that
+    /// (RFC 9369 §4.1). The packet proves little: the server's transport parameters must confirm it.
+    pub(super) fn open_in_new_version<'p>(
+        &mut self,
+        packet: Protected<'p>,
+        largest: Option<u64>,
+    ) -> Option<Result<(u64, &'p mut [u8]), OpenError>> {
+        let version = packet.version?;
+        self.handshake.keys().initial()?;
+        let keys = self.client_initial_keys(version);
+        let packet = packet.unprotect(&keys.peer.header, largest).ok()?;
+        let pn = packet.pn;
+        let payload = match packet.open(&keys.peer.packet) {
+            Ok(payload) => payload,
+            Err(error) => return Some(Err(error)),
+        };
+        self.handshake.keys_mut().switch(version, keys);
+        let context = resumption_context(version);
+        self.handshake.set_resumption_context(&context);
+        self.negotiation.stage = Stage::Settled;
+        Some(Ok((pn, payload)))
+    }
+
+    /// A client's Initial keys: they come from the id that its first Initial went to, or the first
+    /// after a Retry, in every version.
+    fn client_initial_keys(&self, version: Version) -> KeyPair {
+        let retried = self.retried.as_ref().map(|retried| &retried.scid);
+        let dcid = retried.unwrap_or(&self.original_dcid);
+        initial_keys(version, dcid, Side::Client)
+    }
+
+    /// CRYPTO data in an Initial: its version is the one, and stays (RFC 9369 §4.1).
+    pub(super) fn settle_version(&mut self) {
+        if self.negotiation.is_open() {
+            self.negotiation.stage = Stage::Settled;
+        }
+    }
+
+    /// The peer's transport parameters must confirm what the headers said, and that nobody made us
+    /// choose a worse version (RFC 9368 §4).
+    pub(super) fn check_versions(&mut self, params: &Params) -> Result<(), TransportError> {
+        let info = params.version_information.as_ref();
+        let outcome =
+            self.negotiation
+                .confirm(self.side, self.config.spoken.versions, self.version(), info);
+        outcome.map_err(|reason| TransportError::new(Code::VERSION_NEGOTIATION_ERROR, reason))?;
+        let change = events::Change {
+            old: self.original_version(),
+            new: self.version(),
+        };
+        self.observer
+            .tell(|| events::Event::VersionNegotiated(change));
+        Ok(())
+    }
+
+    /// A server that does not speak the version says which ones it speaks: begin again in the best
+    /// of them (RFC 9000 §6.2, RFC 9368 §2.1). Ignored are packets that name the version we used,
+    /// that come after any other packet, or that answer an attempt which another one led to.
+    pub(super) fn on_version_negotiation(&mut self, now: Instant, packet: &VersionNegotiation<'_>) {
+        let meant = packet.scid == self.peer_cids.active().as_bytes()
+            && self
+                .local_cids
+                .active()
+                .any(|cid| cid.as_bytes() == packet.dcid);
+        let original = self.original_version().number();
+        let is_moot = packet.versions().any(|version| version == original);
+        if !meant || is_moot || self.negotiation.reacts || !self.awaits_server() {
+            return;
+        }
+        let Some(version) = self.config.spoken.versions.first_of(&packet.versions()) else {
+            return self.end_for_version();
+        };
+        let stage = std::mem::replace(&mut self.negotiation.stage, Stage::Settled);
+        if let Stage::Open(again) = stage {
+            self.negotiation.stage = Stage::Restart(again, version, now);
+        }
+    }
+
+    /// Becomes another connection, in the version that the server's packet led to.
+    pub(crate) fn restart(&mut self, local_cid: Cid, initial_dcid: Cid, seed: u64) {
+        let stage = std::mem::replace(&mut self.negotiation.stage, Stage::Settled);
+        let Stage::Restart(again, version, now) = stage else {
+            return;
+        };
+        let start = ClientStart {
+            now,
+            setup: &again.setup,
+            peer: self.paths.active().peer(),
+            server_name: &again.server_name,
+            attempt: Attempt {
+                version,
+                token: NewTokens::take(&again.setup, &again.server_name, version)
+                    .unwrap_or_default(),
+                reacts: true,
+            },
+            local_cid,
+            initial_dcid,
+            seed,
+        };
+        match Self::client(&start) {
+            Ok(connection) => {
+                let before = std::mem::replace(self, connection);
+                self.start_from(before.local().socket);
+                self.stats = before.stats;
+                self.forget_early_data(before);
+            }
+            // It worked a moment ago.
+            Err(_) => self.end_for_version(),
+        }
+    }
+}
+
+/// What session tickets are bound to: the version that was negotiated, not the one the connection
+/// began in (RFC 9369 §5).
+pub(super) fn resumption_context(version: Version) -> [u8; 4] {
+    version.number().to_be_bytes()
+}
+
+/// The answer to a client that offers none of our versions.
+pub(super) fn none_in_common() -> TransportError {
+    TransportError::new(
+        Code::VERSION_NEGOTIATION_ERROR,
+        "no version of the client's is spoken here",
+    )
+}
+
+/// What opens a client's Initials of the original version, where the server chose another.
+pub(super) fn original_keys(
+    original: Version,
+    in_use: Version,
+    dcid: &Cid,
+) -> Option<packet::DirectionKeys> {
+    (original != in_use).then(|| initial_direction(original, dcid, Side::Client))
+}

@@ -1,0 +1,240 @@
+//! Who may begin a handshake at once, and who proves its address first (RFC 9000 §8.1).
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{load::Load, replay::Spent};
+use crate::{
+    config::AddressValidation,
+    limits,
+    packet::Cid,
+    random::Random,
+    token::{Binding, Keys, Kind, Opened, Ring, SEED_LEN, Token},
+};
+
+/// Proof that a client gave before its handshake.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Proof {
+    /// True if the client is known to receive at its address.
+    pub(super) validated: bool,
+    /// The token of the Retry that it followed.
+    pub(super) retried: Option<Opened>,
+}
+
+/// Decision on a client's first Initial.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Verdict {
+    /// The client may begin.
+    Admit(Proof),
+    /// The client must come back with a token.
+    Retry,
+    /// The client came back with an invalid token, and will follow no other Retry.
+    Invalid,
+}
+
+/// Fields of an Initial that can be read without keys.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Initial<'a> {
+    pub(super) version: u32,
+    pub(super) dcid: Cid,
+    pub(super) token: &'a [u8],
+}
+
+/// Decides on first Initials.
+#[derive(Debug)]
+pub(super) struct Admission {
+    keys: Option<Box<dyn Keys>>,
+    policy: AddressValidation,
+    /// True if clients get tokens for their next connection.
+    issues: bool,
+    /// An instant, and the time since 1970 at that instant.
+    clock: Option<(Instant, Duration)>,
+    latest: Option<Instant>,
+    load: Load,
+    spent_retry: Spent,
+    spent_new: Spent,
+    pub(super) counters: Counters,
+}
+
+/// Counters for [`super::EndpointStats`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counters {
+    pub(super) retries: u64,
+    pub(super) validated: u64,
+    pub(super) rejected: u64,
+    pub(super) replayed: u64,
+}
+
+impl Default for Admission {
+    fn default() -> Self {
+        Self {
+            keys: None,
+            policy: AddressValidation::Never,
+            issues: false,
+            clock: None,
+            latest: None,
+            load: Load::default(),
+            spent_retry: Spent::new(limits::RETRY_TOKEN_LIFETIME),
+            spent_new: Spent::new(limits::NEW_TOKEN_LIFETIME),
+            counters: Counters::default(),
+        }
+    }
+}
+
+impl Admission {
+    pub(super) fn set(&mut self, keys: Box<dyn Keys>, policy: AddressValidation) {
+        self.keys = Some(keys);
+        self.policy = policy;
+        self.issues = true;
+    }
+
+    /// At `now` so much time had passed since 1970.
+    pub(super) const fn set_clock(&mut self, now: Instant, unix: Duration) {
+        self.clock = Some((now, unix));
+    }
+
+    pub(super) const fn at(&mut self, now: Instant) {
+        self.latest = Some(now);
+    }
+
+    /// A handshake took so much of the worker's time.
+    pub(super) fn on_handshake(&mut self, now: Instant, took: Duration) {
+        if self.policy == AddressValidation::Adaptive {
+            self.load.on_handshake(now, took);
+        }
+    }
+
+    pub(super) const fn is_load_high(&self) -> bool {
+        self.load.is_on()
+    }
+
+    fn unix(&mut self, now: Instant) -> u64 {
+        let (then, unix) = *self.clock.get_or_insert((now, Duration::ZERO));
+        unix.saturating_add(now.saturating_duration_since(then))
+            .as_secs()
+    }
+
+    /// Decides on a first Initial, while so many clients have not completed their handshake.
+    pub(super) fn judge(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        initial: &Initial<'_>,
+        unfinished: usize,
+    ) -> Verdict {
+        let kind = Kind::of(initial.token).filter(|_| self.keys.is_some());
+        match kind {
+            Some(Kind::Retry) => return self.judge_retry(now, peer, initial),
+            Some(Kind::New) if self.is_good_new_token(now, peer, initial) => {
+                self.counters.validated += 1;
+                return Verdict::Admit(Proof {
+                    validated: true,
+                    retried: None,
+                });
+            }
+            _ => {}
+        }
+        let retry = match self.policy {
+            AddressValidation::Always => true,
+            AddressValidation::Never => false,
+            AddressValidation::Adaptive => self.load.is_high(now, unfinished),
+        };
+        if retry {
+            Verdict::Retry
+        } else {
+            Verdict::Admit(Proof::default())
+        }
+    }
+
+    /// A token that was used before leads to its connection or begins it anew, but proves nothing
+    /// any more: somebody may have seen it.
+    fn judge_retry(&mut self, now: Instant, peer: SocketAddr, initial: &Initial<'_>) -> Verdict {
+        let binding = Binding::retry(peer, initial.dcid, initial.version);
+        let Some(opened) = self.open(now, &binding, initial.token, limits::RETRY_TOKEN_LIFETIME)
+        else {
+            self.counters.rejected += 1;
+            return Verdict::Invalid;
+        };
+        let replayed = self.spent_retry.contains(opened.issued, &opened.seed);
+        self.counters.replayed += u64::from(replayed);
+        self.counters.validated += u64::from(!replayed);
+        Verdict::Admit(Proof {
+            validated: !replayed,
+            retried: Some(opened),
+        })
+    }
+
+    fn is_good_new_token(&mut self, now: Instant, peer: SocketAddr, initial: &Initial<'_>) -> bool {
+        let binding = Binding::new_token(peer.ip(), initial.version);
+        let Some(opened) = self.open(now, &binding, initial.token, limits::NEW_TOKEN_LIFETIME)
+        else {
+            self.counters.rejected += 1;
+            return false;
+        };
+        let first = self.spent_new.spend(opened.issued, &opened.seed);
+        self.counters.replayed += u64::from(!first);
+        first
+    }
+
+    fn open(
+        &mut self,
+        now: Instant,
+        binding: &Binding,
+        token: &[u8],
+        lifetime: u64,
+    ) -> Option<Opened> {
+        let opened = self.keys.as_ref()?.ring().open(binding, token)?;
+        let now = self.unix(now);
+        let not_from_the_future = opened.issued <= now.saturating_add(limits::CLOCK_SKEW);
+        let not_expired = now.saturating_sub(opened.issued) <= lifetime;
+        (not_from_the_future && not_expired).then_some(opened)
+    }
+
+    /// The connection of a Retry token begins: the token proves nothing from now on.
+    pub(super) fn on_accepted(&mut self, proof: &Proof) {
+        if let Some(opened) = &proof.retried {
+            self.spent_retry.spend(opened.issued, &opened.seed);
+        }
+    }
+
+    /// A token for a Retry packet.
+    pub(super) fn retry_token(
+        &mut self,
+        now: Instant,
+        binding: &Binding,
+        original_dcid: &Cid,
+        random: &mut dyn Random,
+    ) -> Option<Token> {
+        let issued = self.unix(now);
+        let keys = self.keys.get_or_insert_with(|| {
+            let mut secret = [0; 32];
+            random.fill(&mut secret);
+            Box::new(Arc::new(Ring::new(&secret)))
+        });
+        keys.ring()
+            .seal(binding, seed(random), issued, original_dcid)
+    }
+
+    /// A token for a client's next connection.
+    pub(super) fn new_token(
+        &mut self,
+        ip: IpAddr,
+        version: u32,
+        random: &mut dyn Random,
+    ) -> Option<Token> {
+        let ring = self.keys.as_ref().filter(|_| self.issues)?.ring();
+        let now = self.latest?;
+        let issued = self.unix(now);
+        let binding = Binding::new_token(ip, version);
+        ring.seal(&binding, seed(random), issued, &Cid::EMPTY)
+    }
+}
+
+fn seed(random: &mut dyn Random) -> [u8; SEED_LEN] {
+    let mut seed = [0; SEED_LEN];
+    random.fill(&mut seed);
+    seed
+}

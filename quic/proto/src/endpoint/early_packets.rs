@@ -1,0 +1,161 @@
+//! 0-RTT packets that come before there is a connection: with a ClientHello that is not whole yet,
+//! while the application decides, or before any Initial (RFC 9000 §5.2.2, RFC 9001 §5.7).
+
+use std::{collections::VecDeque, net::SocketAddr, time::Instant};
+
+use hashbrown::HashMap;
+
+use super::{Arrival, Endpoint, Routed, hello_table::Hello, routing::Keyed};
+use crate::{
+    connection::{KeptPacket, Seen},
+    limits,
+    packet::{self, Cid, Decoded, Kind},
+};
+
+/// Cost of one packet beside its bytes, for the bounds.
+const OVERHEAD: usize = 256;
+
+/// Sender of packets: the connection id that they were sent to, and the address they came from.
+type Client = (Cid, SocketAddr);
+
+/// 0-RTT packets that wait for a connection, bounded for each client and in all. When there are too
+/// many the oldest client's give way: they are sent again.
+#[derive(Debug)]
+pub(super) struct EarlyPackets {
+    clients: HashMap<Client, Kept, Keyed>,
+    /// In the order of their first packets. Entries may be stale.
+    order: VecDeque<(Client, Instant)>,
+    pub(super) bytes: usize,
+}
+
+/// Packets kept for one client.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) packets: Vec<KeptPacket>,
+    /// Bytes of datagrams that nobody else counted, for the anti-amplification limit.
+    pub(super) credit: u64,
+    bytes: usize,
+    since: Instant,
+}
+
+impl EarlyPackets {
+    pub(super) fn new(key: [u8; 16]) -> Self {
+        Self {
+            clients: HashMap::with_hasher(Keyed(key)),
+            order: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+
+    fn keep(&mut self, client: Client, packet: &[u8], seen: Seen) {
+        let cost = packet.len() + OVERHEAD;
+        let kept = self.clients.entry(client).or_insert_with(|| {
+            self.order.push_back((client, seen.at));
+            Kept {
+                packets: Vec::new(),
+                credit: 0,
+                bytes: 0,
+                since: seen.at,
+            }
+        });
+        if kept.bytes + cost > limits::EARLY_BYTES {
+            return;
+        }
+        kept.bytes += cost;
+        self.bytes += cost;
+        kept.packets.push(KeptPacket {
+            bytes: packet.into(),
+            seen,
+        });
+        self.evict(seen.at);
+    }
+
+    /// Drops what is too old, and the oldest while there is too much.
+    fn evict(&mut self, now: Instant) {
+        while let Some(&(client, since)) = self.order.front() {
+            let live = self
+                .clients
+                .get(&client)
+                .is_some_and(|kept| kept.since == since);
+            let old = now.saturating_duration_since(since) > limits::PARTIAL_HELLO_LIFETIME;
+            if live && !old && self.bytes <= limits::ALL_EARLY_BYTES {
+                return;
+            }
+            self.order.pop_front();
+            if live {
+                self.take(&client);
+            }
+        }
+    }
+
+    fn credit(&mut self, client: &Client, bytes: u64) {
+        if let Some(kept) = self.clients.get_mut(client) {
+            kept.credit = kept.credit.saturating_add(bytes);
+        }
+    }
+
+    pub(super) fn take(&mut self, client: &Client) -> Option<Kept> {
+        let kept = self.clients.remove(client)?;
+        self.bytes -= kept.bytes;
+        if self.clients.is_empty() {
+            self.order.clear();
+            self.clients.shrink_to_fit();
+        }
+        Some(kept)
+    }
+
+    /// Takes the packets of a ClientHello's client, by the id it chose for us and by ours.
+    pub(super) fn take_of(&mut self, hello: &Hello) -> Vec<Kept> {
+        let ids = [hello.dcid, hello.local_cid];
+        ids.iter()
+            .filter_map(|cid| self.take(&(*cid, hello.peer)))
+            .collect()
+    }
+}
+
+/// Record of whether a datagram was counted for the anti-amplification limit already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counted {
+    Yes,
+    No,
+}
+
+impl Endpoint {
+    /// Keeps the 0-RTT packets of a datagram, if a server of ours may want them.
+    pub(super) fn keep_early(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        (dcid, counted): (&Cid, Counted),
+        datagram: &mut [u8],
+    ) -> Routed {
+        let wanted = self
+            .server
+            .as_ref()
+            .is_some_and(|server| server.provider.supports_early_data());
+        if !wanted {
+            return Routed::Dropped;
+        }
+        let client = (*dcid, arrival.peer);
+        let seen = Seen {
+            at: now,
+            ecn: arrival.ecn,
+        };
+        let len = datagram.len() as u64;
+        let mut rest = datagram;
+        while !rest.is_empty() {
+            let Ok((Decoded::Protected(packet), next)) = packet::decode(rest, self.ids.len())
+            else {
+                break;
+            };
+            rest = next;
+            if packet.kind == Kind::ZeroRtt && packet.dcid == *dcid {
+                self.early.keep(client, packet.bytes, seen);
+            }
+        }
+        if counted == Counted::No {
+            self.early.credit(&client, len);
+        }
+        Routed::Consumed
+    }
+}

@@ -1,0 +1,259 @@
+//! Partial ClientHellos: a post-quantum ClientHello fills two datagrams, and until it is whole it
+//! costs neither a TLS object nor a connection, only a place in this table.
+
+use std::{collections::VecDeque, net::IpAddr, net::SocketAddr, time::Instant};
+
+use hybriq_tls::ClientHello;
+use slab::Slab;
+
+use super::admission::Proof;
+use crate::{
+    buffer::Reassembler,
+    limits,
+    packet::{Cid, DirectionKeys, Version},
+    space::Received,
+    udp::Local,
+};
+
+/// A ClientHello on its way, whole or in part.
+pub(super) struct Hello {
+    pub(super) peer: SocketAddr,
+    pub(super) local: Local,
+    /// The version of the client's first flight, which is answered in it until the ClientHello is
+    /// whole (RFC 9369 §4.1).
+    pub(super) version: Version,
+    /// The connection id the client chose for us.
+    pub(super) dcid: Cid,
+    /// The client's own.
+    pub(super) peer_cid: Cid,
+    /// The one we use from our first packet on.
+    pub(super) local_cid: Cid,
+    /// Proof in the token of the first packet.
+    pub(super) proof: Proof,
+    pub(super) keys: Box<DirectionKeys>,
+    pub(super) received: Received,
+    pub(super) next_pn: u64,
+    pub(super) bytes_received: u64,
+    pub(super) bytes_sent: u64,
+    pub(super) crypto: Crypto,
+    /// Bytes of `crypto` that the table has counted.
+    pub(super) counted: usize,
+    /// Time at which the part that came is acknowledged if nothing more comes.
+    pub(super) ack_at: Option<Instant>,
+    pub(super) expires: Instant,
+}
+
+/// The CRYPTO data of a ClientHello.
+pub(super) struct Crypto {
+    pieces: Reassembler,
+    start: Vec<u8>,
+    /// Bytes taken in, repeated ones too: no less than what is held.
+    taken: usize,
+}
+
+impl Default for Crypto {
+    fn default() -> Self {
+        let bytes = limits::PARTIAL_HELLO_BYTES as u64;
+        Self {
+            pieces: Reassembler::new(bytes, limits::CRYPTO_PIECES),
+            start: Vec::new(),
+            taken: 0,
+        }
+    }
+}
+
+/// CRYPTO data exceeds the bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Exceeded;
+
+impl Crypto {
+    pub(super) fn insert(&mut self, offset: u64, data: &[u8]) -> Result<(), Exceeded> {
+        if offset.saturating_add(data.len() as u64) > limits::PARTIAL_HELLO_BYTES as u64 {
+            return Err(Exceeded);
+        }
+        self.pieces.insert(offset, data).map_err(|_| Exceeded)?;
+        self.taken = limits::PARTIAL_HELLO_BYTES.min(self.taken + data.len());
+        while let Some(chunk) = self.pieces.read_chunk(limits::PARTIAL_HELLO_BYTES) {
+            self.start.extend_from_slice(&chunk);
+        }
+        Ok(())
+    }
+
+    /// Returns what came without a gap, from the first byte on.
+    pub(super) fn contiguous(&self) -> &[u8] {
+        &self.start
+    }
+}
+
+/// A complete ClientHello of somebody who wants to connect. Nothing was spent on it yet.
+///
+/// Pass it to [`super::Endpoint::accept`], [`super::Endpoint::retry`],
+/// [`super::Endpoint::refuse`] or [`super::Endpoint::ignore`].
+pub struct Incoming {
+    pub(super) hello: Box<Hello>,
+    pub(super) client_hello: ClientHello,
+}
+
+impl Incoming {
+    /// Returns the ClientHello.
+    pub fn client_hello(&self) -> &ClientHello {
+        &self.client_hello
+    }
+
+    /// Returns the client's address. Anybody may have written it unless [`Incoming::is_validated`].
+    pub fn peer_address(&self) -> SocketAddr {
+        self.hello.peer
+    }
+
+    /// Returns our address that it came to, if the socket tells.
+    pub fn local_ip(&self) -> Option<IpAddr> {
+        self.hello.local.ip
+    }
+}
+
+impl std::fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Incoming")
+            .field("peer", &self.hello.peer)
+            .field("client_hello", &self.client_hello)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Partial ClientHellos, bounded in number and in bytes. When it is full the oldest gives way: a
+/// flood then competes with itself, and an honest client needs only one round trip's worth of time
+/// in it.
+#[derive(Default)]
+pub(super) struct HelloTable {
+    hellos: Slab<Hello>,
+    /// Bytes of CRYPTO data in all of them.
+    bytes: usize,
+    /// Places in the order they were taken, to find the oldest. Entries may be stale.
+    order: VecDeque<(usize, Instant)>,
+    /// Places whose acknowledgement is due, in order.
+    acks: VecDeque<(usize, Instant)>,
+}
+
+impl HelloTable {
+    pub(super) fn len(&self) -> usize {
+        self.hellos.len()
+    }
+
+    /// Takes a place. Somebody else may have to give way: [`HelloTable::pop_excess`].
+    pub(super) fn insert(&mut self, hello: Hello) -> usize {
+        let expires = hello.expires;
+        let place = self.hellos.insert(hello);
+        if self.order.len() > 2 * limits::PARTIAL_HELLOS {
+            forget_stale(&mut self.order, &self.hellos, |hello| Some(hello.expires));
+            forget_stale(&mut self.acks, &self.hellos, |hello| hello.ack_at);
+        }
+        self.order.push_back((place, expires));
+        self.count(place);
+        place
+    }
+
+    /// Counts what a hello has grown by.
+    pub(super) fn count(&mut self, place: usize) {
+        if let Some(hello) = self.hellos.get_mut(place) {
+            self.bytes += hello.crypto.taken - hello.counted;
+            hello.counted = hello.crypto.taken;
+        }
+    }
+
+    /// The oldest hello, if there are too many or they hold too much.
+    pub(super) fn pop_excess(&mut self) -> Option<Hello> {
+        let full =
+            self.hellos.len() > limits::PARTIAL_HELLOS || self.bytes > limits::PARTIAL_HELLOS_BYTES;
+        if full { self.pop_oldest() } else { None }
+    }
+
+    fn pop_oldest(&mut self) -> Option<Hello> {
+        while let Some((place, expires)) = self.order.pop_front() {
+            if self
+                .hellos
+                .get(place)
+                .is_some_and(|hello| hello.expires == expires)
+            {
+                return self.remove(place);
+            }
+        }
+        None
+    }
+
+    pub(super) fn get_mut(&mut self, place: usize) -> Option<&mut Hello> {
+        self.hellos.get_mut(place)
+    }
+
+    pub(super) fn remove(&mut self, place: usize) -> Option<Hello> {
+        let removed = self.hellos.try_remove(place);
+        self.bytes -= removed.as_ref().map_or(0, |hello| hello.counted);
+        if self.hellos.is_empty() {
+            self.order.clear();
+            self.acks.clear();
+            self.hellos.shrink_to_fit();
+        }
+        removed
+    }
+
+    pub(super) fn schedule_ack(&mut self, place: usize, at: Instant) {
+        if let Some(hello) = self.hellos.get_mut(place)
+            && hello.ack_at.is_none()
+        {
+            hello.ack_at = Some(at);
+            self.acks.push_back((place, at));
+        }
+    }
+
+    /// The next partial ClientHello whose acknowledgement is due.
+    pub(super) fn poll_ack(&mut self, now: Instant) -> Option<&mut Hello> {
+        while let Some(&(place, at)) = self.acks.front() {
+            if at > now {
+                return None;
+            }
+            self.acks.pop_front();
+            if self
+                .hellos
+                .get(place)
+                .is_some_and(|hello| hello.ack_at == Some(at))
+            {
+                let hello = self.hellos.get_mut(place)?;
+                hello.ack_at = None;
+                return Some(hello);
+            }
+        }
+        None
+    }
+
+    /// A hello whose time is over.
+    pub(super) fn pop_expired(&mut self, now: Instant) -> Option<Hello> {
+        while let Some(&(place, expires)) = self.order.front() {
+            let live = self
+                .hellos
+                .get(place)
+                .is_some_and(|hello| hello.expires == expires);
+            if live && expires > now {
+                return None;
+            }
+            self.order.pop_front();
+            if live {
+                return self.remove(place);
+            }
+        }
+        None
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        let ack = self.acks.front().map(|&(_, at)| at);
+        let expiry = self.order.front().map(|&(_, at)| at);
+        [ack, expiry].into_iter().flatten().min()
+    }
+}
+
+/// Drops the entries whose hello is gone, so that the queues stay as bounded as the table.
+fn forget_stale(
+    queue: &mut VecDeque<(usize, Instant)>,
+    hellos: &Slab<Hello>,
+    time: impl Fn(&Hello) -> Option<Instant>,
+) {
+    queue.retain(|&(place, at)| hellos.get(place).and_then(&time) == Some(at));
+}

@@ -1,0 +1,325 @@
+//! How ClientHellos grow: the part of the endpoint that opens Initial packets itself.
+
+use std::time::Instant;
+
+use hybriq_tls::{ClientHello, Side};
+
+use super::{
+    Arrival, Endpoint, Incoming, Routed, Transmit,
+    admission::{Proof, Verdict},
+    early_packets::Counted,
+    hello_table::{Crypto, Hello},
+    retry::{Answered, invalid_token},
+    routing::Target,
+};
+use crate::{
+    connection::reserved_bits,
+    error::{Code, TransportError},
+    frame::{Frame, FrameType},
+    limits,
+    packet::{self, Decoded, Kind, OpenError},
+    space::{AckEliciting, Received},
+    wire::Reader,
+};
+
+/// Effect of an Initial packet on a ClientHello.
+enum Grown {
+    Partial,
+    Whole(ClientHello),
+    /// Nothing in the datagram could be used.
+    Useless,
+    /// The client gave up.
+    Closed,
+    Failed(TransportError),
+}
+
+impl Endpoint {
+    pub(super) fn on_first_hello(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &mut [u8],
+    ) -> Routed {
+        let Some((initial, verdict)) = self.judge(now, arrival, datagram) else {
+            return Routed::Dropped;
+        };
+        let proof = match verdict {
+            Verdict::Admit(proof) => proof,
+            Verdict::Invalid => Proof::default(),
+            Verdict::Retry if self.send_retry(now, arrival, &initial) => return Routed::Consumed,
+            Verdict::Retry => return Routed::Dropped,
+        };
+        let mut hello = self.new_hello(now, arrival, &initial, proof);
+        let grown = hello.grow(now, arrival, datagram);
+        self.keep_coalesced(now, arrival, &grown, datagram);
+        match grown {
+            Grown::Useless | Grown::Closed => Routed::Dropped,
+            // Not before the packet is known to be authentic: the token may have suffered.
+            _ if matches!(verdict, Verdict::Invalid) => {
+                self.reject(&hello, &invalid_token());
+                Routed::Consumed
+            }
+            Grown::Whole(client_hello) => {
+                self.insert_routes(&hello, Target::Waiting);
+                self.offer(hello, client_hello)
+            }
+            Grown::Failed(error) => {
+                self.reject(&hello, &error);
+                Routed::Consumed
+            }
+            Grown::Partial => {
+                let (dcid, peer, local_cid) = (hello.dcid, hello.peer, hello.local_cid);
+                let place = self.hellos.insert(hello);
+                self.routing.insert(local_cid, Target::Hello(place));
+                self.routing
+                    .insert_initial(dcid, peer, Target::Hello(place));
+                self.hellos
+                    .schedule_ack(place, now + limits::PARTIAL_HELLO_ACK_DELAY);
+                self.evict_hellos();
+                Routed::Consumed
+            }
+        }
+    }
+
+    fn evict_hellos(&mut self) {
+        while let Some(evicted) = self.hellos.pop_excess() {
+            self.forget_routes(&evicted);
+        }
+    }
+
+    pub(super) fn on_more_hello(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        place: usize,
+        datagram: &mut [u8],
+    ) -> Routed {
+        let Some(hello) = self
+            .hellos
+            .get_mut(place)
+            .filter(|hello| hello.peer == arrival.peer)
+            // RFC 9000 §14.1: every datagram with an Initial is full, not only the first.
+            .filter(|_| datagram.len() >= limits::MIN_DATAGRAM)
+        else {
+            return Routed::Dropped;
+        };
+        let grown = hello.grow(now, arrival, datagram);
+        self.keep_coalesced(now, arrival, &grown, datagram);
+        match grown {
+            Grown::Useless => return Routed::Dropped,
+            Grown::Partial => {
+                self.hellos.count(place);
+                self.evict_hellos();
+                self.hellos
+                    .schedule_ack(place, now + limits::PARTIAL_HELLO_ACK_DELAY);
+                return Routed::Consumed;
+            }
+            Grown::Whole(_) | Grown::Closed | Grown::Failed(_) => {}
+        }
+        let Some(hello) = self.hellos.remove(place) else {
+            return Routed::Dropped;
+        };
+        match grown {
+            Grown::Whole(client_hello) => {
+                self.insert_routes(&hello, Target::Waiting);
+                self.offer(hello, client_hello)
+            }
+            Grown::Failed(error) => {
+                self.reject(&hello, &error);
+                Routed::Consumed
+            }
+            _ => {
+                self.forget_routes(&hello);
+                Routed::Consumed
+            }
+        }
+    }
+
+    /// Sets how many clients may wait for the application's decision: not more than
+    /// [`limits::WAITING_INCOMING`], and one at least.
+    pub fn set_accept_backlog(&mut self, clients: usize) {
+        self.backlog = clients.clamp(1, limits::WAITING_INCOMING);
+    }
+
+    /// Keeps the 0-RTT packets that came with a part of a ClientHello.
+    fn keep_coalesced(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        grown: &Grown,
+        datagram: &mut [u8],
+    ) {
+        let wanted = match grown {
+            Grown::Partial => true,
+            Grown::Whole(client_hello) => client_hello.wants_early_data(),
+            Grown::Useless | Grown::Closed | Grown::Failed(_) => false,
+        };
+        let dcid = packet::peek(datagram, self.ids.len())
+            .filter(|_| wanted)
+            .and_then(|seen| packet::Cid::new(seen.dcid()));
+        if let Some(dcid) = dcid {
+            self.keep_early(now, arrival, (&dcid, Counted::Yes), datagram);
+        }
+    }
+
+    /// Hands a whole ClientHello to the application, unless too many wait for it already.
+    fn offer(&mut self, hello: Hello, client_hello: ClientHello) -> Routed {
+        if self.waiting >= self.backlog {
+            self.forget_routes(&hello);
+            return Routed::Dropped;
+        }
+        self.waiting += 1;
+        Routed::Incoming(Box::new(Incoming {
+            hello: Box::new(hello),
+            client_hello,
+        }))
+    }
+
+    fn new_hello(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        initial: &Answered,
+        proof: Proof,
+    ) -> Hello {
+        let keys = packet::initial_direction(initial.version, &initial.dcid, Side::Client);
+        Hello {
+            peer: arrival.peer,
+            local: arrival.local,
+            dcid: initial.dcid,
+            peer_cid: initial.scid,
+            local_cid: self.new_cid(),
+            version: initial.version,
+            proof,
+            keys: Box::new(keys),
+            received: Received::immediate(),
+            next_pn: 0,
+            bytes_received: 0,
+            bytes_sent: 0,
+            crypto: Crypto::default(),
+            counted: 0,
+            ack_at: None,
+            expires: now + limits::PARTIAL_HELLO_LIFETIME,
+        }
+    }
+
+    fn insert_routes(&mut self, hello: &Hello, target: Target) {
+        self.routing.insert(hello.local_cid, target);
+        self.routing.insert_initial(hello.dcid, hello.peer, target);
+    }
+
+    pub(super) fn forget_routes(&mut self, hello: &Hello) {
+        self.routing.remove(&hello.local_cid);
+        self.routing.remove_initial(&hello.dcid, hello.peer);
+        self.early.take_of(hello);
+    }
+
+    /// Tells the client that nothing will come of it, and forgets it.
+    pub(super) fn reject(&mut self, hello: &Hello, error: &TransportError) {
+        self.forget_routes(hello);
+        self.answers.close(hello, error);
+    }
+
+    /// Acknowledges a partial ClientHello whose other part did not come in time. The datagram is
+    /// not padded: before validation every byte is taken from the server's answer.
+    pub(super) fn acknowledge_partial_hello(
+        &mut self,
+        now: Instant,
+        out: &mut [u8],
+    ) -> Option<Transmit> {
+        self.hellos.poll_ack(now)?.acknowledge(now, out)
+    }
+}
+
+impl Hello {
+    fn grow(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Grown {
+        self.bytes_received += datagram.len() as u64;
+        let mut useful = false;
+        let mut rest = datagram;
+        while !rest.is_empty() {
+            let Ok((decoded, next)) = packet::decode(rest, self.local_cid.len()) else {
+                break;
+            };
+            rest = next;
+            let Decoded::Protected(packet) = decoded else {
+                break;
+            };
+            let ours = packet.dcid == self.dcid || packet.dcid == self.local_cid;
+            let same = packet.version == Some(self.version) && packet.kind == Kind::Initial;
+            if !same || !ours || packet.scid != self.peer_cid {
+                continue;
+            }
+            let largest = self.received.largest().map(|(pn, _)| pn);
+            let Ok(packet) = packet.unprotect(&self.keys.header, largest) else {
+                continue;
+            };
+            let pn = packet.pn;
+            let payload = match packet.open(&self.keys.packet) {
+                Ok(payload) => payload,
+                Err(OpenError::ReservedBits) => return Grown::Failed(reserved_bits()),
+                Err(OpenError::Undecryptable) => continue,
+            };
+            if self.received.is_duplicate(pn) {
+                continue;
+            }
+            useful = true;
+            match self.take_frames(payload) {
+                Ok(Some(eliciting)) => self.received.on_packet(now, pn, eliciting, arrival.ecn),
+                Ok(None) => return Grown::Closed,
+                Err(error) => return Grown::Failed(error),
+            }
+        }
+        if !useful {
+            return Grown::Useless;
+        }
+        match ClientHello::parse(self.crypto.contiguous()) {
+            Ok(Some((client_hello, _))) => Grown::Whole(client_hello),
+            Ok(None) => Grown::Partial,
+            Err(error) => Grown::Failed(
+                TransportError::new(Code::crypto(error.alert().0), error.to_string())
+                    .in_frame(FrameType::CRYPTO),
+            ),
+        }
+    }
+
+    /// Takes the CRYPTO frames of one packet; `None` if the client closed.
+    fn take_frames(&mut self, payload: &[u8]) -> Result<Option<AckEliciting>, TransportError> {
+        let mut reader = Reader::new(payload);
+        let mut eliciting = AckEliciting::No;
+        if reader.is_empty() {
+            return Err(TransportError::new(
+                Code::PROTOCOL_VIOLATION,
+                "packet without frames",
+            ));
+        }
+        while !reader.is_empty() {
+            let frame = Frame::decode(&mut reader)?;
+            if frame.is_ack_eliciting() {
+                eliciting = AckEliciting::Yes;
+            }
+            match frame {
+                Frame::Crypto(crypto) => {
+                    self.crypto
+                        .insert(crypto.offset, crypto.data)
+                        .map_err(|_| {
+                            TransportError::new(
+                                Code::CRYPTO_BUFFER_EXCEEDED,
+                                "ClientHello larger than 16 KiB, or in too many pieces",
+                            )
+                            .in_frame(FrameType::CRYPTO)
+                        })?;
+                }
+                Frame::Padding(_) | Frame::Ping | Frame::Ack(_) => {}
+                Frame::ConnectionClose(_) => return Ok(None),
+                frame => {
+                    return Err(TransportError::new(
+                        Code::PROTOCOL_VIOLATION,
+                        "frame not allowed in an Initial packet",
+                    )
+                    .in_frame(frame.frame_type()));
+                }
+            }
+        }
+        Ok(Some(eliciting))
+    }
+}

@@ -1,0 +1,122 @@
+use std::time::{Duration, Instant};
+
+use crate::limits;
+
+/// Over what time the share of handshakes is measured.
+const WINDOW: Duration = Duration::from_millis(100);
+
+/// Windows without news after which nothing is left of what was measured.
+const MOST_WINDOWS: u32 = 32;
+
+/// Thousandths of the time in handshakes at which Retry starts, and under which it may end.
+const BUSY: u32 = 750;
+const CALM: u32 = 300;
+
+/// Shortest duration of Retry, and the longest if the load is back whenever it ends.
+const SHORTEST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_mins(1);
+
+/// Measure of whether handshakes are such a load that clients must prove their address first.
+///
+/// Clients that were sent a Retry do not count as load, so that an attack that Retry holds off
+/// cannot be seen. Retry ends after a while to look for it, each time later while it is still
+/// there. Until it is found again, it costs no more than what it takes to start.
+#[derive(Debug)]
+pub(super) struct Load {
+    /// The end of the window that is measured.
+    window_ends: Option<Instant>,
+    /// Time that handshakes took in it.
+    spent: Duration,
+    /// Smoothed, in thousandths.
+    share: u32,
+    retry: Retry,
+    /// Shortest duration of the next Retry phase.
+    hold: Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Retry {
+    /// Not on; when it ended, if it ever was.
+    Off(Option<Instant>),
+    On {
+        until: Instant,
+    },
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self {
+            window_ends: None,
+            spent: Duration::ZERO,
+            share: 0,
+            retry: Retry::Off(None),
+            hold: SHORTEST,
+        }
+    }
+}
+
+impl Load {
+    /// A handshake took so much of the worker's time.
+    pub(super) fn on_handshake(&mut self, now: Instant, took: Duration) {
+        self.advance(now);
+        self.spent += took;
+    }
+
+    /// Returns true if Retry is on, with so many clients that have not completed their handshake.
+    pub(super) fn is_high(&mut self, now: Instant, unfinished: usize) -> bool {
+        self.advance(now);
+        match self.retry {
+            Retry::Off(ended) => {
+                let high = self.share >= BUSY || unfinished >= limits::RETRY_AT;
+                if high {
+                    self.start(now, ended);
+                }
+                high
+            }
+            Retry::On { until } => {
+                let over =
+                    now >= until && self.share < CALM && unfinished < limits::RETRY_UNTIL_BELOW;
+                if over {
+                    self.retry = Retry::Off(Some(now));
+                }
+                !over
+            }
+        }
+    }
+
+    /// Returns true if Retry was on at the last question.
+    pub(super) const fn is_on(&self) -> bool {
+        matches!(self.retry, Retry::On { .. })
+    }
+
+    fn start(&mut self, now: Instant, ended: Option<Instant>) {
+        let at_once = ended.is_some_and(|ended| now.saturating_duration_since(ended) < SHORTEST);
+        self.hold = if at_once {
+            LONGEST.min(self.hold * 2)
+        } else {
+            SHORTEST
+        };
+        self.retry = Retry::On {
+            until: now + self.hold,
+        };
+    }
+
+    /// Closes the windows that are over.
+    fn advance(&mut self, now: Instant) {
+        let ends = *self.window_ends.get_or_insert(now + WINDOW);
+        if now < ends {
+            return;
+        }
+        let behind = now.saturating_duration_since(ends).as_nanos() / WINDOW.as_nanos();
+        let windows = MOST_WINDOWS.min(1 + behind as u32);
+        for _ in 0..windows {
+            let share = self.spent.as_micros() * 1000 / WINDOW.as_micros();
+            self.share = (self.share * 3 + share.min(1000) as u32) / 4;
+            self.spent = self.spent.saturating_sub(WINDOW);
+        }
+        self.window_ends = Some(now + WINDOW);
+    }
+}
+
+#[cfg(test)]
+mod tests;

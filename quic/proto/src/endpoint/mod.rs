@@ -1,0 +1,540 @@
+//! One worker's share of an endpoint, without I/O: routes datagrams to connections by their ids,
+//! gathers partial ClientHellos, answers what needs no connection.
+
+mod admission;
+mod answers;
+mod early_packets;
+mod hello_table;
+mod hellos;
+mod ids;
+mod load;
+mod replay;
+mod reset_answers;
+mod resets;
+mod retry;
+mod routing;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+use std::{net::SocketAddr, time::Instant};
+
+use hybriq_tls::ConfigError;
+use slab::Slab;
+
+use self::{
+    admission::Admission,
+    answers::Answers,
+    early_packets::{Counted, EarlyPackets},
+    hello_table::HelloTable,
+    ids::Ids,
+    reset_answers::ResetLimit,
+    resets::Resets,
+    routing::{Routing, Target},
+};
+pub use self::{
+    hello_table::Incoming,
+    ids::StatelessReset,
+    types::{EndpointStats, Slot},
+};
+use super::{
+    cids::ResetKey,
+    connection::{Attempt, ClientStart, Connection, Need, ServerStart, reset_tail},
+    error::{Code, TransportError},
+    handshake::POST_QUANTUM_REQUIRED,
+    header_bits::Grease,
+    limits,
+    packet::{self, Cid, Version},
+    random::Random,
+};
+pub use super::{
+    connection::Setup,
+    udp::{Arrival, Local, SocketId, Transmit},
+};
+use crate::error::{By, ConnectionError};
+use crate::frame::FrameType;
+
+/// Outcome of a datagram.
+#[derive(Debug)]
+pub enum Routed {
+    /// The datagram belongs to this connection: give it to [`Connection::on_datagram`].
+    Connection(Slot),
+    /// The datagram completed a ClientHello: a client wants to connect.
+    Incoming(Box<Incoming>),
+    /// The datagram belongs to the worker with this index, if there is one.
+    Foreign(u8),
+    /// Nothing is left to do; there may be something to transmit.
+    Consumed,
+    /// The datagram was useless, and was counted.
+    Dropped,
+}
+
+/// Reason why an incoming connection was not accepted after all.
+#[derive(Debug, thiserror::Error)]
+pub enum AcceptError {
+    /// The TLS configuration cannot be used.
+    #[error(transparent)]
+    Tls(#[from] ConfigError),
+    /// The client was refused, and told so.
+    #[error(transparent)]
+    Refused(ConnectionError),
+}
+
+/// Reason why no connection was started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The TLS configuration cannot be used.
+    #[error(transparent)]
+    Tls(#[from] ConfigError),
+    /// There is a connection to that address, and without connection ids there can be no other.
+    #[error("without connection ids there can be only one connection to {0}")]
+    AddressInUse(SocketAddr),
+}
+
+/// Facts about a connection beside its ids.
+#[derive(Debug)]
+struct Entry {
+    initial: Option<(Cid, SocketAddr)>,
+    /// True for an accepted connection whose handshake is not complete.
+    handshaking: bool,
+    /// The address that leads to it, where connection ids cannot.
+    address: Option<SocketAddr>,
+}
+
+/// One worker's share of an endpoint.
+pub struct Endpoint {
+    ids: Ids,
+    random: Box<dyn Random>,
+    server: Option<Setup>,
+    routing: Routing,
+    resets: Resets,
+    reset_limit: ResetLimit,
+    connections: Slab<Entry>,
+    hellos: HelloTable,
+    early: EarlyPackets,
+    waiting: usize,
+    backlog: usize,
+    handshaking: usize,
+    admission: Admission,
+    answers: Answers,
+    stats: EndpointStats,
+}
+
+impl Endpoint {
+    /// Makes an endpoint without connections. `worker` is written into the connection ids we issue.
+    /// Without `server` every ClientHello is dropped.
+    pub fn new(worker: u8, mut random: Box<dyn Random>, server: Option<Setup>) -> Self {
+        let mut key = || {
+            let mut key = [0; 16];
+            random.fill(&mut key);
+            key
+        };
+        let (routing, known_tokens, early) = (key(), key(), EarlyPackets::new(key()));
+        Self {
+            ids: Ids::new(worker, ResetKey::derived(known_tokens)),
+            random,
+            server,
+            routing: Routing::new(routing),
+            resets: Resets::new(known_tokens),
+            reset_limit: ResetLimit::default(),
+            connections: Slab::new(),
+            hellos: HelloTable::default(),
+            early,
+            waiting: 0,
+            backlog: limits::WAITING_INCOMING,
+            handshaking: 0,
+            admission: Admission::default(),
+            answers: Answers::default(),
+            stats: EndpointStats::default(),
+        }
+    }
+
+    /// Routes one datagram.
+    pub fn on_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Routed {
+        self.admission.at(now);
+        let routed = self.route(now, arrival, datagram);
+        if matches!(routed, Routed::Dropped) {
+            self.stats.datagrams_dropped += 1;
+        }
+        routed
+    }
+
+    fn route(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Routed {
+        let Some(seen) = packet::peek(datagram, self.ids.len()) else {
+            return Routed::Dropped;
+        };
+        let (version, Some(dcid)) = (seen.version(), Cid::new(seen.dcid())) else {
+            // Only versions that we don't speak may have longer ids (RFC 8999 §5.3, RFC 9000
+            // §17.2), and Version Negotiation is never answered by itself (§6.1).
+            return match seen.version() {
+                Some(number) if number != 0 && Version::from_number(number).is_none() => {
+                    self.on_unknown_version(arrival, datagram)
+                }
+                _ => Routed::Dropped,
+            };
+        };
+        if dcid.is_empty() && self.ids.is_zero_length() {
+            let found = self.routing.find_address(arrival.peer);
+            return found.map_or(Routed::Dropped, Routed::Connection);
+        }
+        match version {
+            None => match self.routing.find(&dcid) {
+                Some(Target::Connection(slot)) => Routed::Connection(slot),
+                Some(_) => Routed::Dropped,
+                None => match reset_tail(datagram).and_then(|token| self.resets.find(&token)) {
+                    Some(slot) => Routed::Connection(slot),
+                    None => self.on_stranger(now, arrival, datagram, &dcid),
+                },
+            },
+            Some(number) if number == 0 || Version::from_number(number).is_some() => {
+                self.route_long(now, arrival, datagram, &dcid)
+            }
+            Some(_) => self.on_unknown_version(arrival, datagram),
+        }
+    }
+
+    fn route_long(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &mut [u8],
+        dcid: &Cid,
+    ) -> Routed {
+        let initial = packet::is_initial(datagram)
+            && (packet::has_quic_bit(datagram) || self.takes_greased());
+        let version = packet::peek(datagram, 0).and_then(|seen| seen.version());
+        match self.routing.find_initial(dcid, arrival.peer) {
+            Some(Target::Connection(slot)) => Routed::Connection(slot),
+            Some(Target::Hello(place)) if initial => {
+                self.on_more_hello(now, arrival, place, datagram)
+            }
+            // Packets coalesced with an Initial are dropped too: a client repeats its whole first
+            // flight.
+            Some(_) => self.keep_early(now, arrival, (dcid, Counted::No), datagram),
+            None if initial && !self.accepts(version) => self.on_unknown_version(arrival, datagram),
+            None if initial && self.may_be_ours(dcid, datagram.len()) => {
+                self.on_first_hello(now, arrival, datagram)
+            }
+            None if packet::is_zero_rtt(datagram) && self.server.is_some() && dcid.len() >= 8 => {
+                self.keep_early(now, arrival, (dcid, Counted::No), datagram)
+            }
+            None => self.elsewhere(dcid),
+        }
+    }
+
+    /// Returns true if a server takes a client's first packets without the QUIC bit, which the
+    /// client may have learned in an earlier connection (RFC 9287 §3.1).
+    fn takes_greased(&self) -> bool {
+        let grease = self
+            .server
+            .as_ref()
+            .map(|setup| setup.transport.free_bits.grease);
+        grease == Some(Grease::On)
+    }
+
+    /// Returns true if connections may begin in this version.
+    fn accepts(&self, number: Option<u32>) -> bool {
+        let version = number.and_then(Version::from_number);
+        self.server.as_ref().is_none_or(|setup| {
+            version.is_some_and(|version| setup.transport.spoken.versions.contains(version))
+        })
+    }
+
+    /// Returns true if an Initial packet may start a connection (RFC 9000 §7.2, §14.1).
+    fn may_be_ours(&self, dcid: &Cid, len: usize) -> bool {
+        self.server.is_some() && dcid.len() >= 8 && len >= limits::MIN_DATAGRAM
+    }
+
+    /// An id of ours that this worker does not know may be another worker's.
+    fn elsewhere(&self, dcid: &Cid) -> Routed {
+        self.ids
+            .other_worker(dcid)
+            .map_or(Routed::Dropped, Routed::Foreign)
+    }
+
+    fn on_unknown_version(&mut self, arrival: &Arrival, datagram: &[u8]) -> Routed {
+        let Some(setup) = self
+            .server
+            .as_ref()
+            .filter(|_| datagram.len() >= limits::MIN_DATAGRAM)
+        else {
+            return Routed::Dropped;
+        };
+        let versions = setup.transport.spoken.versions;
+        let mut random = [0; 4];
+        self.random.fill(&mut random);
+        let random = u32::from_be_bytes(random);
+        if !self
+            .answers
+            .version_negotiation(arrival, datagram, versions, random)
+        {
+            return Routed::Dropped;
+        }
+        self.stats.version_negotiations += 1;
+        Routed::Consumed
+    }
+
+    /// Draws a seed for what a connection must keep secret from its peer.
+    fn new_seed(&mut self) -> u64 {
+        let mut seed = [0; 8];
+        self.random.fill(&mut seed);
+        u64::from_be_bytes(seed)
+    }
+
+    /// Starts a connection.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        setup: &Setup,
+        peer: SocketAddr,
+        server_name: &str,
+    ) -> Result<(Slot, Connection), StartError> {
+        let address = self.ids.is_zero_length().then_some(peer);
+        if address.is_some() && self.routing.find_address(peer).is_some() {
+            return Err(StartError::AddressInUse(peer));
+        }
+        let local_cid = self.new_cid();
+        let mut dcid = [0; limits::INITIAL_DCID_LEN];
+        self.random.fill(&mut dcid);
+        let connection = Connection::client(&ClientStart {
+            now,
+            setup,
+            peer,
+            server_name,
+            attempt: Attempt::first(setup, server_name),
+            local_cid,
+            initial_dcid: Cid::from(dcid),
+            seed: self.new_seed(),
+        })?;
+        let slot = self.insert(Entry {
+            initial: None,
+            handshaking: false,
+            address,
+        });
+        match address {
+            Some(peer) => self.routing.insert_address(peer, slot),
+            None => self.routing.insert(local_cid, Target::Connection(slot)),
+        }
+        Ok((slot, connection))
+    }
+
+    fn insert(&mut self, entry: Entry) -> Slot {
+        Slot(self.connections.insert(entry) as u32)
+    }
+
+    /// Accepts, with a setup of its own or else the endpoint's.
+    ///
+    /// A client that offers no post-quantum group is refused here if the setup requires one, before
+    /// any public-key work.
+    pub fn accept(
+        &mut self,
+        now: Instant,
+        incoming: Incoming,
+        setup: Option<&Setup>,
+    ) -> Result<(Slot, Connection), AcceptError> {
+        let Some(setup) = setup.or(self.server.as_ref()).cloned() else {
+            self.refuse(incoming);
+            return Err(AcceptError::Refused(refused_locally()));
+        };
+        self.waiting = self.waiting.saturating_sub(1);
+        let Incoming {
+            hello,
+            client_hello,
+        } = incoming;
+        let policy = setup.provider.key_exchange_for(client_hello.server_name());
+        if policy.requires_post_quantum() && !client_hello.offers_post_quantum() {
+            self.stats.key_exchange_refused += 1;
+            self.reject(&hello, &key_exchange_error());
+            return Err(AcceptError::Refused(ConnectionError::KeyExchangeRefused {
+                by: By::Local,
+                reason: "the client offered no post-quantum group".into(),
+            }));
+        }
+        let (dcid, peer, local_cid) = (hello.dcid, hello.peer, hello.local_cid);
+        let early = self.early.take_of(&hello);
+        let credit = early.iter().map(|kept| kept.credit).sum::<u64>();
+        let start = ServerStart {
+            now,
+            setup: &setup,
+            client_hello: &client_hello,
+            crypto: hello.crypto.contiguous(),
+            received: hello.received.clone(),
+            packets_sent: hello.next_pn,
+            credit: (
+                hello.bytes_received.saturating_add(credit),
+                hello.bytes_sent,
+            ),
+            addresses: (peer, hello.local),
+            version: hello.version,
+            cids: [dcid, hello.peer_cid, local_cid],
+            original_dcid: hello.proof.original_dcid(),
+            validated: hello.proof.validated,
+            reset_token: self.ids.token(&local_cid),
+            preferred: self.issue_preferred(&setup.transport),
+            seed: self.new_seed(),
+        };
+        let connection = match Connection::server(start) {
+            Ok(mut connection) => {
+                for kept in early {
+                    connection.on_kept_packets(now, kept.packets);
+                }
+                connection
+            }
+            Err(error) => {
+                self.reject(&hello, &TransportError::new(Code::INTERNAL_ERROR, ""));
+                return Err(error.into());
+            }
+        };
+        self.admission.on_accepted(&hello.proof);
+        self.handshaking += 1;
+        let slot = self.insert(Entry {
+            initial: Some((dcid, peer)),
+            handshaking: true,
+            address: None,
+        });
+        self.routing.insert(local_cid, Target::Connection(slot));
+        self.routing
+            .insert_initial(dcid, peer, Target::Connection(slot));
+        Ok((slot, connection))
+    }
+
+    /// Refuses with CONNECTION_REFUSED; the answer comes out of [`Endpoint::poll_transmit`].
+    #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
+    pub fn refuse(&mut self, incoming: Incoming) {
+        self.waiting = self.waiting.saturating_sub(1);
+        let error = TransportError::new(Code::CONNECTION_REFUSED, "");
+        self.reject(&incoming.hello, &error);
+    }
+
+    /// Forgets it without an answer.
+    #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
+    pub fn ignore(&mut self, incoming: Incoming) {
+        self.waiting = self.waiting.saturating_sub(1);
+        self.forget_routes(&incoming.hello);
+    }
+
+    /// Does what a connection asks of its endpoint: issue and retire connection ids, forget a
+    /// drained connection. To be called whenever the connection was touched. When it returns
+    /// `false` the connection is drained, its slot is free and it may be dropped.
+    pub fn service(&mut self, slot: Slot, connection: &mut Connection) -> bool {
+        while let Some(need) = connection.poll_need() {
+            match need {
+                Need::Cids => {
+                    connection.issue_cids(|| self.issue());
+                }
+                Need::Token(ip) => {
+                    let version = connection.version().number();
+                    let token = self.admission.new_token(ip, version, &mut *self.random);
+                    connection.issue_token(ip, token);
+                }
+                Need::Issued(cid) => self.routing.insert(cid, Target::Connection(slot)),
+                Need::Retired(cid) => self.routing.remove(&cid),
+                Need::Restart => self.restart(slot, connection),
+                Need::Drained => {
+                    self.forget(slot, connection);
+                    return false;
+                }
+            }
+        }
+        self.resets.set(slot, connection.reset_tokens());
+        if !connection.is_handshaking() {
+            self.on_handshake_over(slot);
+        }
+        true
+    }
+
+    /// Lets a connection begin again after Version Negotiation, under ids of its own.
+    fn restart(&mut self, slot: Slot, connection: &mut Connection) {
+        for cid in connection.local_cids() {
+            self.routing.remove(&cid);
+        }
+        let local_cid = self.new_cid();
+        let mut dcid = [0; limits::INITIAL_DCID_LEN];
+        self.random.fill(&mut dcid);
+        connection.restart(local_cid, Cid::from(dcid), self.new_seed());
+        if !self.ids.is_zero_length() {
+            self.routing.insert(local_cid, Target::Connection(slot));
+        }
+    }
+
+    fn on_handshake_over(&mut self, slot: Slot) {
+        if let Some(entry) = self.connections.get_mut(slot.0 as usize)
+            && entry.handshaking
+        {
+            entry.handshaking = false;
+            self.handshaking = self.handshaking.saturating_sub(1);
+        }
+    }
+
+    fn forget(&mut self, slot: Slot, connection: &Connection) {
+        self.on_handshake_over(slot);
+        self.resets.set(slot, std::iter::empty());
+        for cid in connection.local_cids() {
+            self.routing.remove(&cid);
+        }
+        let entry = self.connections.try_remove(slot.0 as usize);
+        if let Some((dcid, peer)) = entry.as_ref().and_then(|entry| entry.initial) {
+            self.routing.remove_initial(&dcid, peer);
+        }
+        if let Some(peer) = entry.and_then(|entry| entry.address) {
+            self.routing.remove_address(peer);
+        }
+        if self.connections.is_empty() {
+            self.connections.shrink_to_fit();
+        }
+    }
+
+    /// Writes a datagram that belongs to no connection, if one is due.
+    pub fn poll_transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<Transmit> {
+        if let Some(transmit) = self.answers.poll(out) {
+            return Some(transmit);
+        }
+        self.acknowledge_partial_hello(now, out)
+    }
+
+    /// Returns the time at which [`Endpoint::on_timeout`] must be called.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        self.hellos.next_timeout()
+    }
+
+    /// Handles what is due. [`Endpoint::poll_transmit`] may have something to send afterwards.
+    pub fn on_timeout(&mut self, now: Instant) {
+        while let Some(hello) = self.hellos.pop_expired(now) {
+            self.forget_routes(&hello);
+        }
+    }
+
+    /// Returns the counters.
+    pub fn stats(&self) -> EndpointStats {
+        EndpointStats {
+            partial_hellos: self.hellos.len() as u64,
+            waiting_incoming: self.waiting as u64,
+            connections: self.connections.len() as u64,
+            handshaking: self.handshaking as u64,
+            retrying: u64::from(self.admission.is_load_high()),
+            retries_sent: self.admission.counters.retries,
+            addresses_validated: self.admission.counters.validated,
+            tokens_rejected: self.admission.counters.rejected,
+            tokens_replayed: self.admission.counters.replayed,
+            ..self.stats
+        }
+    }
+}
+
+fn key_exchange_error() -> TransportError {
+    TransportError::new(
+        Code::crypto(hybriq_tls::Alert::HANDSHAKE_FAILURE.0),
+        POST_QUANTUM_REQUIRED,
+    )
+    .in_frame(FrameType::CRYPTO)
+}
+
+fn refused_locally() -> ConnectionError {
+    ConnectionError::Transport {
+        by: By::Local,
+        code: Code::CONNECTION_REFUSED,
+        frame: None,
+        reason: bytes::Bytes::from_static(b"this endpoint accepts no connections"),
+    }
+}

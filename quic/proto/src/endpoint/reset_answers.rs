@@ -1,0 +1,83 @@
+//! Packets of connections that are not here, answered by stateless resets (RFC 9000 §10.3).
+
+use std::time::{Duration, Instant};
+
+use super::{Arrival, Endpoint, Routed};
+use crate::{limits, packet::Cid};
+
+/// Bytes of a packet that is answered by one of the same kind, one byte shorter (RFC 9000 §10.3).
+const SHORT_PACKET: usize = 43;
+
+/// One more reset may be sent in each.
+const INTERVAL: Duration = Duration::from_millis(1);
+
+/// Limit on stateless resets: a token bucket.
+#[derive(Debug, Default)]
+pub(super) struct ResetLimit {
+    /// Time at which the bucket is full again; `None` while it is full.
+    full_at: Option<Instant>,
+}
+
+impl ResetLimit {
+    /// Takes one out of the bucket; says whether there was one.
+    fn take(&mut self, now: Instant) -> bool {
+        let full_at = self.full_at.map_or(now, |at| at.max(now));
+        let missing = full_at.saturating_duration_since(now);
+        let room = missing < INTERVAL * limits::STATELESS_RESETS;
+        if room {
+            self.full_at = full_at.checked_add(INTERVAL);
+        }
+        room
+    }
+}
+
+impl Endpoint {
+    /// A packet with a short header for an id that this worker does not know: another worker's, or
+    /// of a connection that was lost.
+    pub(super) fn on_stranger(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &[u8],
+        dcid: &Cid,
+    ) -> Routed {
+        if let Some(worker) = self.ids.other_worker(dcid) {
+            return Routed::Foreign(worker);
+        }
+        if self.reset(now, arrival, datagram.len(), dcid).is_some() {
+            self.stats.stateless_resets += 1;
+            Routed::Consumed
+        } else {
+            Routed::Dropped
+        }
+    }
+
+    /// Queues a stateless reset that looks like any 1-RTT packet and is smaller than what it
+    /// answers: two ends that both lost their state fall silent after few (RFC 9000 §10.3.3).
+    fn reset(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        trigger_len: usize,
+        dcid: &Cid,
+    ) -> Option<()> {
+        let token = self.ids.token(dcid)?;
+        let largest = trigger_len.checked_sub(1)?;
+        if largest < limits::MIN_STATELESS_RESET || !self.reset_limit.take(now) {
+            return None;
+        }
+        let mut buffer = [0; 2 * SHORT_PACKET];
+        self.random.fill(&mut buffer);
+        let len = if trigger_len <= SHORT_PACKET {
+            largest
+        } else {
+            let more = usize::from(buffer.last().copied()?) % SHORT_PACKET;
+            largest.min(SHORT_PACKET - 1 + more)
+        };
+        let packet = buffer.get_mut(..len)?;
+        let first = packet.first_mut()?;
+        *first = *first & 0x3f | 0x40;
+        *packet.last_chunk_mut()? = token;
+        self.answers.push(arrival, packet).then_some(())
+    }
+}

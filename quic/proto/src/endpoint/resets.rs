@@ -1,0 +1,68 @@
+use arrayvec::ArrayVec;
+use aws_lc_rs::hmac;
+use hashbrown::HashMap;
+
+use super::Slot;
+use crate::limits;
+
+/// Reset tokens of the peer's ids that one connection uses.
+type Tokens = ArrayVec<[u8; 16], { limits::PEER_CIDS }>;
+
+/// Finds the connection that a stateless reset ends. Its destination connection id is random, only
+/// the token in its end leads anywhere (RFC 9000 §10.3.1).
+///
+/// The table is keyed by a keyed hash of the token: the time of a look-up says nothing of the
+/// tokens that are known.
+pub(super) struct Resets {
+    key: hmac::Key,
+    slots: HashMap<[u8; 16], Slot>,
+    /// The tokens by which each connection is known here.
+    tokens: HashMap<Slot, Tokens>,
+}
+
+impl Resets {
+    pub(super) fn new(key: [u8; 16]) -> Self {
+        Self {
+            key: hmac::Key::new(hmac::HMAC_SHA256, &key),
+            slots: HashMap::new(),
+            tokens: HashMap::new(),
+        }
+    }
+
+    fn digest(&self, token: &[u8; 16]) -> [u8; 16] {
+        let tag = hmac::sign(&self.key, token);
+        tag.as_ref().first_chunk().copied().unwrap_or_default()
+    }
+
+    /// The tokens of a connection are these now.
+    pub(super) fn set<'a>(&mut self, slot: Slot, tokens: impl Iterator<Item = &'a [u8; 16]>) {
+        let tokens: Tokens = tokens.copied().take(limits::PEER_CIDS).collect();
+        let known = self.tokens.get(&slot);
+        if known.map_or(tokens.is_empty(), |known| *known == tokens) {
+            return;
+        }
+        for old in self.tokens.remove(&slot).into_iter().flatten() {
+            let digest = self.digest(&old);
+            self.slots.remove(&digest);
+        }
+        for token in &tokens {
+            let digest = self.digest(token);
+            self.slots.insert(digest, slot);
+        }
+        if !tokens.is_empty() {
+            self.tokens.insert(slot, tokens);
+        }
+        if self.tokens.is_empty() {
+            self.slots.shrink_to_fit();
+            self.tokens.shrink_to_fit();
+        }
+    }
+
+    /// Whose token it is.
+    pub(super) fn find(&self, token: &[u8; 16]) -> Option<Slot> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        self.slots.get(&self.digest(token)).copied()
+    }
+}

@@ -1,0 +1,108 @@
+use std::{
+    hash::{BuildHasher, DefaultHasher, Hasher as _},
+    net::SocketAddr,
+};
+
+use hashbrown::HashMap;
+
+use super::Slot;
+use crate::packet::Cid;
+
+/// Destination of a connection id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A connection.
+    Connection(Slot),
+    /// A partial ClientHello, by its place in the table.
+    Hello(usize),
+    /// A complete ClientHello that waits for a decision.
+    Waiting,
+}
+
+/// SipHash under a secret key: a peer cannot choose ids that collide (CVE-2025-24947 and others).
+#[derive(Clone, Debug)]
+pub(super) struct Keyed(pub(super) [u8; 16]);
+
+impl BuildHasher for Keyed {
+    type Hasher = DefaultHasher;
+
+    fn build_hasher(&self) -> DefaultHasher {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&self.0);
+        hasher
+    }
+}
+
+/// Finds what a datagram belongs to by its destination connection id.
+///
+/// Ids of ours are unique. Ids that clients chose for their first Initial are not, so those also
+/// need the address.
+#[derive(Debug)]
+pub(super) struct Routing {
+    issued: HashMap<Cid, Target, Keyed>,
+    initial: HashMap<(Cid, SocketAddr), Target, Keyed>,
+    /// Connections by peer address, where our ids have no bytes.
+    addresses: HashMap<SocketAddr, Slot, Keyed>,
+}
+
+impl Routing {
+    pub(super) fn new(key: [u8; 16]) -> Self {
+        Self {
+            issued: HashMap::with_hasher(Keyed(key)),
+            initial: HashMap::with_hasher(Keyed(key)),
+            addresses: HashMap::with_hasher(Keyed(key)),
+        }
+    }
+
+    pub(super) fn find(&self, cid: &Cid) -> Option<Target> {
+        self.issued.get(cid).copied()
+    }
+
+    pub(super) fn find_initial(&self, cid: &Cid, peer: SocketAddr) -> Option<Target> {
+        self.issued
+            .get(cid)
+            .or_else(|| self.initial.get(&(*cid, peer)))
+            .copied()
+    }
+
+    pub(super) fn insert(&mut self, cid: Cid, target: Target) {
+        self.issued.insert(cid, target);
+    }
+
+    pub(super) fn remove(&mut self, cid: &Cid) {
+        self.issued.remove(cid);
+        shrink(&mut self.issued);
+    }
+
+    pub(super) fn insert_initial(&mut self, cid: Cid, peer: SocketAddr, target: Target) {
+        self.initial.insert((cid, peer), target);
+    }
+
+    pub(super) fn remove_initial(&mut self, cid: &Cid, peer: SocketAddr) {
+        self.initial.remove(&(*cid, peer));
+        shrink(&mut self.initial);
+    }
+
+    pub(super) fn find_address(&self, peer: SocketAddr) -> Option<Slot> {
+        self.addresses.get(&peer).copied()
+    }
+
+    pub(super) fn insert_address(&mut self, peer: SocketAddr, slot: Slot) {
+        self.addresses.insert(peer, slot);
+    }
+
+    pub(super) fn remove_address(&mut self, peer: SocketAddr) {
+        self.addresses.remove(&peer);
+        shrink(&mut self.addresses);
+    }
+}
+
+/// Gives memory back after a burst.
+fn shrink<K: Eq + std::hash::Hash, V>(map: &mut HashMap<K, V, Keyed>) {
+    if map.capacity() > 1024 && map.len() < map.capacity() / 8 {
+        map.shrink_to(map.len() * 2);
+    }
+}
+
+#[cfg(test)]
+mod tests;

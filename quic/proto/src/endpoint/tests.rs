@@ -1,0 +1,312 @@
+//! The bounds of what strangers can make an endpoint hold.
+
+mod tokens;
+
+use std::{net::SocketAddr, sync::Arc, time::Instant};
+
+use hybriq_tls::{
+    Backend, ClientOptions, EarlyDataPolicy, Identity, PrivateKeyDer, ServerOptions, Side,
+};
+
+use super::{Arrival, Endpoint, Local, Routed, Setup, hello_table::Crypto};
+use crate::forge::{InitialFrame, build_initial, join, open_initials};
+use crate::{
+    cids::{CidGenerator as _, RandomCids, ResetKey},
+    config::TransportConfig,
+    limits,
+    packet::Cid,
+    testing::SystemRandom,
+};
+
+fn arrival(port: u16) -> Arrival {
+    Arrival {
+        peer: SocketAddr::from(([192, 0, 2, 1], port)),
+        local: Local::default(),
+        ecn: None,
+    }
+}
+
+fn server() -> Endpoint {
+    server_with(EarlyDataPolicy::Off)
+}
+
+fn server_with(early_data: EarlyDataPolicy) -> Endpoint {
+    let made = rcgen::generate_simple_self_signed(["server.test".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let options = ServerOptions::new(Identity::from_der(vec![made.cert.der().clone()], key));
+    let options = options.early_data(early_data);
+    let setup = Setup {
+        provider: Backend::Rustls.server(&options.alpn(["test"])).unwrap(),
+        transport: Arc::new(TransportConfig::new()),
+    };
+    Endpoint::new(0, Box::new(SystemRandom::new()), Some(setup))
+}
+
+/// The bytes of a ClientHello, and the id its client calls itself.
+fn client_hello(now: Instant) -> (Vec<u8>, Cid) {
+    let setup = Setup {
+        provider: Backend::Rustls
+            .client(&ClientOptions::new().alpn(["test"]))
+            .unwrap(),
+        transport: Arc::new(TransportConfig::new()),
+    };
+    let mut endpoint = Endpoint::new(0, Box::new(SystemRandom::new()), None);
+    let (_, mut connection) = endpoint
+        .connect(now, &setup, arrival(443).peer, "server.test")
+        .unwrap();
+    let mut out = vec![0; 65_536];
+    let transmit = connection.poll_transmit(now, &mut out, 10).unwrap();
+    let datagrams = out[..transmit.size].chunks(transmit.segment_size.unwrap());
+    let dcid = Cid::new(&out[6..14]).unwrap();
+    let initials: Vec<_> = datagrams
+        .flat_map(|datagram| open_initials(datagram, &dcid, Side::Client))
+        .collect();
+    (join(&initials), initials[0].scid)
+}
+
+fn whole_hello(bytes: &[u8], dcid: Cid, scid: Cid) -> [Vec<u8>; 2] {
+    let (head, tail) = bytes.split_at(bytes.len() / 2);
+    let packet = |number, offset, data: &[u8]| {
+        let frame = InitialFrame::Crypto {
+            offset,
+            data: data.to_vec(),
+        };
+        build_initial(dcid, scid, number, &[frame])
+    };
+    [packet(0, 0, head), packet(1, head.len() as u64, tail)]
+}
+
+/// Proves: security 9 incoming-queue-is-capped
+#[test]
+fn clients_that_wait_for_a_decision_are_bounded() {
+    let now = Instant::now();
+    let mut endpoint = server();
+    let (bytes, scid) = client_hello(now);
+    let mut waiting = Vec::new();
+    let offer = |endpoint: &mut Endpoint, index: u64| {
+        let dcid = Cid::from(index.to_be_bytes());
+        let [mut head, mut tail] = whole_hello(&bytes, dcid, scid);
+        let first = endpoint.on_datagram(now, &arrival(1), &mut head);
+        assert!(matches!(first, Routed::Consumed), "{first:?}");
+        endpoint.on_datagram(now, &arrival(1), &mut tail)
+    };
+    for index in 0..limits::WAITING_INCOMING as u64 {
+        match offer(&mut endpoint, index) {
+            Routed::Incoming(incoming) => waiting.push(*incoming),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(matches!(offer(&mut endpoint, 1 << 40), Routed::Dropped));
+    assert_eq!(
+        endpoint.stats().waiting_incoming,
+        limits::WAITING_INCOMING as u64
+    );
+    assert_eq!(endpoint.stats().partial_hellos, 0);
+
+    endpoint.ignore(waiting.pop().unwrap());
+    assert!(matches!(offer(&mut endpoint, 1 << 41), Routed::Incoming(_)));
+}
+
+#[test]
+fn the_backlog_is_what_was_asked_for_within_its_bounds() {
+    let now = Instant::now();
+    for (asked, allowed) in [(0, 1), (3, 3), (usize::MAX, limits::WAITING_INCOMING)] {
+        let mut endpoint = server();
+        endpoint.set_accept_backlog(asked);
+        let (bytes, scid) = client_hello(now);
+        let mut waiting = Vec::new();
+        for index in 0..limits::WAITING_INCOMING as u64 + 2 {
+            let dcid = Cid::from(index.to_be_bytes());
+            for mut datagram in whole_hello(&bytes, dcid, scid) {
+                let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
+                if let Routed::Incoming(incoming) = routed {
+                    waiting.push(incoming);
+                }
+            }
+        }
+        assert_eq!(waiting.len(), allowed);
+    }
+}
+
+#[test]
+fn answers_to_strangers_are_bounded() {
+    let now = Instant::now();
+    let mut endpoint = server();
+    let mut datagram = vec![0; limits::MIN_DATAGRAM];
+    datagram[..15].copy_from_slice(&[0xc0, 9, 9, 9, 9, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0]);
+    for _ in 0..limits::WAITING_ANSWERS {
+        let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram.clone());
+        assert!(matches!(routed, Routed::Consumed), "{routed:?}");
+    }
+    let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram.clone());
+    assert!(matches!(routed, Routed::Dropped), "{routed:?}");
+    let mut out = vec![0; 2048];
+    let answers = std::iter::from_fn(|| endpoint.poll_transmit(now, &mut out));
+    assert_eq!(answers.count(), limits::WAITING_ANSWERS);
+}
+
+/// The index of the worker is in the first byte, and shows to nobody who has not the key.
+///
+/// Proves: rfc9000 5.1 ids-tell-nothing
+#[test]
+fn ids_of_one_worker_look_like_any() {
+    let mut endpoint = server();
+    let key = ResetKey::generate(&mut SystemRandom::new());
+    let generator = RandomCids::default().keyed(&key).expect("a key");
+    endpoint.set_cid_generator(generator);
+    endpoint.set_reset_key(key);
+    endpoint.set_workers(4);
+    let firsts: std::collections::HashSet<u8> = (0..1000)
+        .map(|_| endpoint.issue().0.as_bytes()[0])
+        .collect();
+    assert!(firsts.len() > 200, "{}", firsts.len());
+    let mut bytes = [0; 8];
+    let plain = RandomCids::default();
+    for worker in [0, 1, 255] {
+        for key in [[1; 32], [2; 32]] {
+            let keyed = plain.keyed(&ResetKey::from_secret(key)).expect("a key");
+            keyed.generate(worker, &mut bytes);
+            assert_eq!(keyed.worker(&bytes), Some(worker));
+            bytes[7] ^= 1;
+        }
+    }
+}
+
+#[test]
+fn a_packet_with_an_id_of_another_worker_is_foreign() {
+    let now = Instant::now();
+    let mut endpoint = server();
+    let mut datagram = vec![0x40; 40];
+    datagram[1] = 3;
+    let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
+    assert!(matches!(routed, Routed::Foreign(3)), "{routed:?}");
+    endpoint.set_workers(3);
+    for own in [0, 3] {
+        datagram[1] = own;
+        let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
+        assert!(matches!(routed, Routed::Consumed), "{routed:?}");
+    }
+    assert_eq!(endpoint.stats().stateless_resets, 2);
+}
+
+#[test]
+fn a_client_hello_holds_its_bound_and_not_a_byte_more() {
+    let mut crypto = Crypto::default();
+    assert!(
+        crypto
+            .insert(limits::PARTIAL_HELLO_BYTES as u64 - 1, &[0])
+            .is_ok()
+    );
+    assert!(
+        crypto
+            .insert(limits::PARTIAL_HELLO_BYTES as u64, &[0])
+            .is_err()
+    );
+}
+
+/// Proves: security 5 hellos-in-pieces-are-bounded
+#[test]
+fn partial_hellos_are_bounded_in_bytes_too() {
+    let now = Instant::now();
+    let mut endpoint = server();
+    let piece = vec![0; 1100];
+    let frame = |offset| InitialFrame::Crypto {
+        offset,
+        data: piece.clone(),
+    };
+    let per_hello = 10 * piece.len();
+    let fit = limits::PARTIAL_HELLOS_BYTES / per_hello;
+    for index in 0..fit as u64 + 20 {
+        let dcid = Cid::from(index.to_be_bytes());
+        for number in 0..10 {
+            // Without its first byte it never becomes whole.
+            let offset = 1 + number * piece.len() as u64;
+            let mut datagram = build_initial(dcid, Cid::EMPTY, number, &[frame(offset)]);
+            let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
+            assert!(matches!(routed, Routed::Consumed), "{routed:?}");
+        }
+    }
+    let held = endpoint.stats().partial_hellos as usize;
+    assert!((fit - 1..=fit + 1).contains(&held), "{held} of {fit}");
+}
+
+/// A 0-RTT packet, as far as somebody without keys can tell.
+fn zero_rtt(dcid: Cid, len: usize) -> Vec<u8> {
+    let mut packet = vec![0xd0, 0, 0, 0, 1, dcid.len() as u8];
+    packet.extend_from_slice(dcid.as_bytes());
+    packet.push(0);
+    let rest = (len - packet.len() - 2) as u16;
+    packet.extend_from_slice(&(0x4000 | rest).to_be_bytes());
+    packet.resize(len, 0);
+    packet
+}
+
+fn kept_of(endpoint: &mut Endpoint, dcid: Cid, peer: SocketAddr) -> usize {
+    let kept = endpoint.early.take(&(dcid, peer));
+    kept.map_or(0, |kept| kept.packets.len())
+}
+
+/// Proves: security 5 undecryptable-packets-are-bounded
+#[test]
+fn early_packets_of_strangers_are_bounded() {
+    let now = Instant::now();
+    let mut endpoint = server_with(EarlyDataPolicy::On);
+    let one = Cid::from(7_u64.to_be_bytes());
+    for _ in 0..100 {
+        let mut packet = zero_rtt(one, 1200);
+        endpoint.on_datagram(now, &arrival(1), &mut packet);
+    }
+    let packets = limits::EARLY_BYTES / 1500;
+    let kept = kept_of(&mut endpoint, one, arrival(1).peer);
+    assert!((packets..=packets + 2).contains(&kept), "{kept} packets");
+    assert_eq!(endpoint.early.bytes, 0);
+
+    let clients = 2 * limits::ALL_EARLY_BYTES / 1456;
+    for index in 0..clients as u64 {
+        let mut packet = zero_rtt(Cid::from(index.to_be_bytes()), 1200);
+        endpoint.on_datagram(now, &arrival(1), &mut packet);
+        assert!(endpoint.early.bytes <= limits::ALL_EARLY_BYTES);
+    }
+    assert_eq!(
+        kept_of(&mut endpoint, Cid::from([0; 8]), arrival(1).peer),
+        0
+    );
+    let last = Cid::from((clients as u64 - 1).to_be_bytes());
+    assert_eq!(
+        kept_of(&mut endpoint, last, arrival(1).peer),
+        1,
+        "the oldest gave way"
+    );
+}
+
+#[test]
+fn early_packets_are_forgotten_after_a_while_and_with_their_client() {
+    let now = Instant::now();
+    let mut endpoint = server_with(EarlyDataPolicy::On);
+    let id = |index: u64| Cid::from(index.to_be_bytes());
+    endpoint.on_datagram(now, &arrival(1), &mut zero_rtt(id(1), 100));
+    let later = now + 2 * limits::PARTIAL_HELLO_LIFETIME;
+    endpoint.on_datagram(later, &arrival(1), &mut zero_rtt(id(2), 100));
+    assert_eq!(kept_of(&mut endpoint, id(1), arrival(1).peer), 0);
+    assert_eq!(kept_of(&mut endpoint, id(2), arrival(1).peer), 1);
+
+    let (bytes, scid) = client_hello(now);
+    let [mut head, mut tail] = whole_hello(&bytes, id(3), scid);
+    endpoint.on_datagram(later, &arrival(1), &mut head);
+    endpoint.on_datagram(later, &arrival(1), &mut zero_rtt(id(3), 100));
+    assert_ne!(endpoint.early.bytes, 0);
+    let Routed::Incoming(incoming) = endpoint.on_datagram(later, &arrival(1), &mut tail) else {
+        panic!("the ClientHello is whole");
+    };
+    endpoint.refuse(*incoming);
+    assert_eq!(endpoint.early.bytes, 0);
+}
+
+#[test]
+fn a_server_without_early_data_keeps_no_early_packets() {
+    let mut endpoint = server();
+    let dcid = Cid::from([9; 8]);
+    let routed = endpoint.on_datagram(Instant::now(), &arrival(1), &mut zero_rtt(dcid, 1200));
+    assert!(matches!(routed, Routed::Dropped));
+    assert_eq!(endpoint.early.bytes, 0);
+}

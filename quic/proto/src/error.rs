@@ -1,0 +1,260 @@
+//! Errors: transport error codes (RFC 9000 §20), faults of the peer, and why a connection ended.
+
+use std::{borrow::Cow, fmt, io, net::SocketAddr};
+
+use bytes::Bytes;
+
+use super::wire::{Eof, FrameType};
+
+/// A transport error code (RFC 9000 §20.1).
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Code(pub u64);
+
+macro_rules! codes {
+    ($($name:ident = $value:literal, $doc:literal;)*) => {
+        impl Code {
+            $(#[doc = $doc] pub const $name: Self = Self($value);)*
+        }
+
+        impl fmt::Debug for Code {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self.0 {
+                    $($value => f.write_str(stringify!($name)),)*
+                    0x100..0x200 => write!(f, "CRYPTO_ERROR ({})", self.0 - 0x100),
+                    code => write!(f, "{code:#x}"),
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    NO_ERROR = 0x00, "The connection is closed without an error.";
+    INTERNAL_ERROR = 0x01, "An implementation fault.";
+    CONNECTION_REFUSED = 0x02, "The server does not accept the connection.";
+    FLOW_CONTROL_ERROR = 0x03, "More data than the limits allow.";
+    STREAM_LIMIT_ERROR = 0x04, "More streams than the limits allow.";
+    STREAM_STATE_ERROR = 0x05, "A frame for a stream that cannot take it.";
+    FINAL_SIZE_ERROR = 0x06, "The final size of a stream changed.";
+    FRAME_ENCODING_ERROR = 0x07, "A frame that cannot be parsed.";
+    TRANSPORT_PARAMETER_ERROR = 0x08, "Transport parameters that cannot be used.";
+    CONNECTION_ID_LIMIT_ERROR = 0x09, "More connection ids than allowed.";
+    PROTOCOL_VIOLATION = 0x0a, "A violation without a code of its own.";
+    INVALID_TOKEN = 0x0b, "A Retry token that is not valid.";
+    APPLICATION_ERROR = 0x0c, "The application closed during the handshake.";
+    CRYPTO_BUFFER_EXCEEDED = 0x0d, "More CRYPTO data than can be buffered.";
+    KEY_UPDATE_ERROR = 0x0e, "A key update that was not allowed.";
+    AEAD_LIMIT_REACHED = 0x0f, "The limit of the AEAD was reached.";
+    NO_VIABLE_PATH = 0x10, "No path left.";
+    VERSION_NEGOTIATION_ERROR = 0x11, "Version negotiation was tampered with (RFC 9368).";
+}
+
+impl Code {
+    /// The code of a TLS alert (RFC 9001 §4.8).
+    pub const fn crypto(alert: u8) -> Self {
+        Self(0x100 + alert as u64)
+    }
+
+    /// The TLS alert, if the code carries one.
+    pub const fn alert(self) -> Option<u8> {
+        match self.0 {
+            0x100..0x200 => Some((self.0 - 0x100) as u8),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// A fault of the peer. It closes the connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransportError {
+    /// Code that the peer is sent.
+    pub code: Code,
+    /// Type of the frame that was at fault, if one was.
+    pub frame: Option<FrameType>,
+    /// The frame and the rule, for people.
+    pub reason: Cow<'static, str>,
+}
+
+impl TransportError {
+    /// An error that no particular frame caused.
+    pub fn new(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            frame: None,
+            reason: reason.into(),
+        }
+    }
+
+    /// Names the frame at fault.
+    #[must_use]
+    pub fn in_frame(mut self, frame: FrameType) -> Self {
+        self.frame = Some(frame);
+        self
+    }
+}
+
+impl fmt::Display for TransportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.reason)
+    }
+}
+
+impl std::error::Error for TransportError {}
+
+impl From<Eof> for TransportError {
+    fn from(Eof: Eof) -> Self {
+        Self::new(
+            Code::FRAME_ENCODING_ERROR,
+            "frame ends before its fields do",
+        )
+    }
+}
+
+/// Reason why a connection ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectionError {
+    /// An application closed it (RFC 9000 §10.2).
+    #[error("closed by the {} application: code {code}{}", who(*by), because(reason))]
+    Application {
+        /// End that closed it.
+        by: By,
+        /// The application's code.
+        code: u64,
+        /// The reason given.
+        reason: Bytes,
+    },
+    /// A transport closed it because of an error (RFC 9000 §20.1) or a TLS alert (§4.8 of RFC
+    /// 9001).
+    #[error("closed by the {} transport: {code}{}", who(*by), because(reason))]
+    Transport {
+        /// End that closed it.
+        by: By,
+        /// The error code.
+        code: Code,
+        /// Type of the frame at fault, if one is known.
+        frame: Option<FrameType>,
+        /// The reason given.
+        reason: Bytes,
+    },
+    /// The key exchange did not satisfy the policy: a post-quantum group was required and the peer
+    /// offered or chose none.
+    #[error(
+        "{} refused the key exchange: {reason}; choose a KeyExchange policy that shares a group with the peer's",
+        match by { By::Local => "this end", By::Peer => "the peer" }
+    )]
+    KeyExchangeRefused {
+        /// End that closed it.
+        by: By,
+        /// Description of what was missing.
+        reason: String,
+    },
+    /// The peer lost its state and said so with a stateless reset (RFC 9000 §10.3).
+    #[error("reset by the peer")]
+    Reset,
+    /// The peer answered before, and then fell silent for the idle timeout; or the handshake took
+    /// too long.
+    #[error("timed out: the peer fell silent; it stopped, or the path to it broke")]
+    TimedOut,
+    /// Nothing ever came from the server.
+    #[error(
+        "no answer: check the server's address and port, that it runs, and that UDP gets there"
+    )]
+    NoAnswer,
+    /// The peer speaks none of our versions.
+    #[error("the peer supports no QUIC version of ours")]
+    VersionMismatch,
+}
+
+/// End that closed a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum By {
+    /// This end.
+    Local,
+    /// The other end.
+    Peer,
+}
+
+fn who(by: By) -> &'static str {
+    match by {
+        By::Local => "local",
+        By::Peer => "peer's",
+    }
+}
+
+fn because(reason: &Bytes) -> String {
+    if reason.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", String::from_utf8_lossy(reason))
+    }
+}
+
+impl ConnectionError {
+    /// Returns true for the normal end: an application closed with code 0, or a transport without
+    /// an error.
+    pub fn is_clean(&self) -> bool {
+        matches!(
+            self,
+            Self::Application { code: 0, .. }
+                | Self::Transport {
+                    code: Code::NO_ERROR,
+                    ..
+                }
+        )
+    }
+}
+
+impl From<ConnectionError> for io::Error {
+    fn from(error: ConnectionError) -> Self {
+        let kind = match error {
+            ConnectionError::TimedOut | ConnectionError::NoAnswer => io::ErrorKind::TimedOut,
+            ConnectionError::Reset => io::ErrorKind::ConnectionReset,
+            ConnectionError::Application { .. } | ConnectionError::Transport { .. } => {
+                io::ErrorKind::ConnectionAborted
+            }
+            _ => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}
+
+/// Reason why a connection did not move to another of our addresses (RFC 9000 §9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MigrateError {
+    /// Only a client moves; a server has a preferred address, if that.
+    #[error("a server cannot move")]
+    Server,
+    /// Before the handshake is confirmed nobody moves.
+    #[error("the handshake is not confirmed yet")]
+    NotConfirmed,
+    /// The server asked its clients to stay where they are.
+    #[error("the server does not allow migration")]
+    Disabled,
+    /// Every path needs a connection id of its own, and the server gave no spare one. It may give
+    /// one soon.
+    #[error("the server gave no spare connection id")]
+    NoConnectionId,
+    /// Nothing came back from there: the connection stays where it was.
+    #[error("the server does not answer on the new path")]
+    Unreachable,
+    /// No socket could be opened there.
+    #[error("cannot open a UDP socket on {0}: {1}")]
+    Bind(SocketAddr, io::ErrorKind),
+    /// Connections of the endpoint are spread over as many sockets as there may be, 16.
+    #[error("the endpoint has too many sockets; wait until others were left")]
+    TooManySockets,
+    /// Another move was asked for before this one was done.
+    #[error("the connection was told to move elsewhere")]
+    Replaced,
+    /// The connection is over.
+    #[error("the connection is closed")]
+    Closed,
+}

@@ -1,0 +1,390 @@
+//! What happens on a connection, as it happens: for traces and for tools.
+//!
+//! A [`Subscriber`] that is given to
+//! [`TransportConfig::subscriber`](crate::config::TransportConfig) hears of packets, losses, timers
+//! and states, in the terms of qlog (draft-ietf-quic-qlog-quic-events). Without one nothing of this
+//! is computed.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use hybriq::{
+//!     TransportConfig,
+//!     events::{Event, Meta, Subscriber},
+//! };
+//!
+//! struct Losses;
+//!
+//! impl Subscriber for Losses {
+//!     fn on_event(&self, meta: &Meta, event: &Event<'_>) {
+//!         if let Event::PacketLost(lost) = event {
+//!             eprintln!("{:?}: packet {} was lost", meta.side, lost.number);
+//!         }
+//!     }
+//! }
+//!
+//! let config = TransportConfig::new().subscriber(Arc::new(Losses));
+//! ```
+
+use std::{
+    fmt,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use hybriq_tls::Side;
+
+pub use crate::{
+    congestion::Phase,
+    ecn::{Ecn, EcnState},
+    packet::{Cid, Kind as PacketKind, Space, Version},
+};
+use crate::{
+    error::{By, ConnectionError},
+    frame::{Frame, FrameType},
+    stats::PathStats,
+    wire::Reader,
+};
+
+/// Hears of what happens.
+///
+/// The subscriber is called in the middle of processing, by the thread that drives the connection:
+/// it should take note and return, and must not call the handles of that connection, whose lock is
+/// held. Calls for one connection follow one another; those for several connections that share a
+/// subscriber may come from several threads at once.
+pub trait Subscriber: Send + Sync {
+    /// Something happened on a connection.
+    fn on_event(&self, meta: &Meta, event: &Event<'_>);
+}
+
+/// Connection and time of an event.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Meta {
+    /// Time that was handed to the connection, which may stand still during a batch.
+    pub time: Instant,
+    /// Our end.
+    pub side: Side,
+    /// The destination connection id of the client's first Initial, which both ends know the
+    /// connection by.
+    pub original_dcid: Cid,
+}
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A connection exists; with the peer's address.
+    ConnectionStarted(SocketAddr),
+    /// Its life went on.
+    ConnectionStateUpdated(Change<ConnectionState>),
+    /// The connection is over, for this reason.
+    ConnectionClosed(&'a ConnectionError),
+    /// A packet was sealed, to be sent at once.
+    PacketSent(Packet<'a>),
+    /// A packet was opened; its frames are about to be processed.
+    PacketReceived(Packet<'a>),
+    /// A datagram, or the rest of one, was not processed.
+    PacketDropped(PacketDropped),
+    /// A packet was declared lost.
+    PacketLost(PacketLost),
+    /// So many packets arrived that were declared lost before.
+    SpuriousLosses(u64),
+    /// The measurements of the path changed.
+    MetricsUpdated(PathStats),
+    /// The congestion controller is about something else.
+    CongestionStateUpdated(Change<Phase>),
+    /// Something was learned of ECN on the path.
+    EcnStateUpdated(Change<EcnState>),
+    /// The timer of loss detection.
+    LossTimerUpdated(LossTimer),
+    /// One end asked the other for other acknowledgements.
+    AckFrequencyUpdated(AckFrequencyUpdated),
+    /// The peer confirmed which version is in use: that of the first flight, and the one now.
+    VersionNegotiated(Change<Version>),
+    /// The keys of 1-RTT packets were updated, for the so many-th time.
+    KeyUpdated(u64),
+}
+
+/// From what to what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change<T> {
+    /// Before.
+    pub old: T,
+    /// Now.
+    pub new: T,
+}
+
+/// The life of a connection (RFC 9000 §10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConnectionState {
+    /// TLS is not complete.
+    Handshaking,
+    /// TLS is complete.
+    Complete,
+    /// The handshake is confirmed (RFC 9001 §4.1.2).
+    Confirmed,
+    /// We closed.
+    Closing,
+    /// The peer closed.
+    Draining,
+    /// Nothing is left of it.
+    Closed,
+}
+
+/// A packet that was sent or received.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Packet<'a> {
+    /// Its type.
+    pub kind: PacketKind,
+    /// Its number.
+    pub number: u64,
+    /// Its bytes, header and tag included.
+    pub size: usize,
+    /// The ECN mark of its datagram.
+    pub ecn: Option<Ecn>,
+    /// Frames that the packet carries.
+    pub frames: Frames<'a>,
+}
+
+impl<'a> Packet<'a> {
+    pub(crate) fn new(kind: PacketKind, number: u64, size: usize, payload: &'a [u8]) -> Self {
+        Self {
+            kind,
+            number,
+            size,
+            ecn: None,
+            frames: Frames { payload },
+        }
+    }
+
+    pub(crate) const fn marked(mut self, ecn: Option<Ecn>) -> Self {
+        self.ecn = ecn;
+        self
+    }
+}
+
+/// The frames of a packet, read when they are asked for.
+#[derive(Clone, Copy)]
+pub struct Frames<'a> {
+    payload: &'a [u8],
+}
+
+impl<'a> Frames<'a> {
+    /// Their bytes, for tests.
+    #[doc(hidden)]
+    pub const fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// One after the other. It ends early where they break a rule, which closes the connection.
+    pub const fn iter(&self) -> FramesIter<'a> {
+        FramesIter {
+            payload: self.payload,
+        }
+    }
+}
+
+impl<'a> IntoIterator for &Frames<'a> {
+    type Item = FrameInfo;
+    type IntoIter = FramesIter<'a>;
+
+    fn into_iter(self) -> FramesIter<'a> {
+        self.iter()
+    }
+}
+
+/// Reads the frames of a packet.
+#[derive(Clone)]
+pub struct FramesIter<'a> {
+    payload: &'a [u8],
+}
+
+/// One frame of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FrameInfo {
+    /// Its type (RFC 9000 §19).
+    pub ty: FrameType,
+    /// Its type as qlog names it.
+    pub name: &'static str,
+    /// Its bytes, type included; of PADDING, those of the whole run.
+    pub size: usize,
+    /// The stream it is about.
+    pub stream: Option<u64>,
+}
+
+impl Iterator for FramesIter<'_> {
+    type Item = FrameInfo;
+
+    fn next(&mut self) -> Option<FrameInfo> {
+        if self.payload.is_empty() {
+            return None;
+        }
+        let mut reader = Reader::new(self.payload);
+        let Ok(frame) = Frame::decode(&mut reader) else {
+            self.payload = &[];
+            return None;
+        };
+        let rest = reader.rest();
+        let size = self.payload.len() - rest.len();
+        self.payload = rest;
+        let (name, stream) = frame.in_qlog();
+        Some(FrameInfo {
+            ty: frame.frame_type(),
+            name,
+            size,
+            stream,
+        })
+    }
+}
+
+impl fmt::Debug for Frames<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self).finish()
+    }
+}
+
+/// Something that was not processed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PacketDropped {
+    /// Its bytes, as far as they are known to be one packet's.
+    pub size: usize,
+    /// Reason.
+    pub trigger: DropTrigger,
+}
+
+impl PacketDropped {
+    pub(crate) const fn new(size: usize, trigger: DropTrigger) -> Self {
+        Self { size, trigger }
+    }
+}
+
+/// Reason why a packet was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DropTrigger {
+    /// The packet is malformed, or the state of the connection does not allow it.
+    Invalid,
+    /// The packet is of a version we do not speak, or of a kind that changes nothing any more.
+    Unsupported,
+    /// Its connection id is not one of this connection, or it came from another address.
+    ConnectionUnknown,
+    /// There are no keys for it, and no room to wait for them.
+    KeyUnavailable,
+    /// The packet is not authentic.
+    DecryptionFailure,
+    /// The packet was received before.
+    Duplicate,
+}
+
+/// A packet that was declared lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PacketLost {
+    /// The space of its number.
+    pub space: Space,
+    /// Its number.
+    pub number: u64,
+    /// Its bytes.
+    pub size: u16,
+    /// Reason.
+    pub trigger: LossTrigger,
+}
+
+impl PacketLost {
+    pub(crate) const fn new(space: Space, number: u64, size: u16, trigger: LossTrigger) -> Self {
+        Self {
+            space,
+            number,
+            size,
+            trigger,
+        }
+    }
+}
+
+/// Reason why a packet counts as lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LossTrigger {
+    /// Too many packets sent later were acknowledged (RFC 9002 §6.1.1).
+    ReorderingThreshold,
+    /// One sent long enough after it was (RFC 9002 §6.1.2).
+    TimeThreshold,
+    /// Its acknowledgement is not awaited any more: the peer asked to start over.
+    Abandoned,
+}
+
+/// Change of the timer of loss detection (RFC 9002 §6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LossTimer {
+    /// The timer was set.
+    Set {
+        /// Purpose of the timer.
+        kind: TimerKind,
+        /// Time until it goes off.
+        after: Duration,
+    },
+    /// The timer went off.
+    Expired(TimerKind),
+    /// There is nothing to wait for.
+    Cancelled,
+}
+
+/// Purpose of the timer of loss detection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimerKind {
+    /// Packets that are lost then (RFC 9002 §6.1.2).
+    Loss,
+    /// A probe (RFC 9002 §6.2).
+    Probe,
+}
+
+/// A request for other acknowledgements (draft-ietf-quic-ack-frequency).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AckFrequencyUpdated {
+    /// End that asks.
+    pub by: By,
+    /// Ack-eliciting packets that may come without an acknowledgement.
+    pub threshold: u64,
+    /// Longest wait of the first of them.
+    pub max_delay: Duration,
+    /// Number of packets out of order that is acknowledged at once.
+    pub reordering: u64,
+}
+
+impl AckFrequencyUpdated {
+    pub(crate) const fn new(by: By, threshold: u64, max_delay: Duration, reordering: u64) -> Self {
+        Self {
+            by,
+            threshold,
+            max_delay,
+            reordering,
+        }
+    }
+}
+
+/// A subscriber in a configuration.
+#[derive(Clone)]
+pub(crate) struct Subscription(pub(crate) Arc<dyn Subscriber>);
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Subscription")
+    }
+}
+
+impl Meta {
+    pub(crate) const fn new(time: Instant, side: Side, original_dcid: Cid) -> Self {
+        Self {
+            time,
+            side,
+            original_dcid,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+use super::{DecodeError, Encode, fields};
+use crate::wire::{Cid, FrameType, Reader, VarInt, Writer};
+
+/// `NEW_CONNECTION_ID` (RFC 9000 §19.15).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NewConnectionId {
+    /// The number of the connection id.
+    pub sequence: u64,
+    /// Ids below this number are to be retired.
+    pub retire_prior_to: u64,
+    /// The connection id, 1 to 20 bytes.
+    pub cid: Cid,
+    /// The stateless reset token that goes with it.
+    pub reset_token: [u8; 16],
+}
+
+impl NewConnectionId {
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let sequence = reader.varint()?;
+        let retire_prior_to = reader.varint()?;
+        if retire_prior_to > sequence {
+            return Err(DecodeError::Rule(
+                "NEW_CONNECTION_ID retires its own sequence number",
+            ));
+        }
+        let len = usize::from(reader.u8()?);
+        let cid = Cid::new(reader.bytes(len)?)
+            .filter(|cid| !cid.is_empty())
+            .ok_or(DecodeError::Rule(
+                "NEW_CONNECTION_ID with an id of 0 or more than 20 bytes",
+            ))?;
+        Ok(Self {
+            sequence,
+            retire_prior_to,
+            cid,
+            reset_token: reader.array()?,
+        })
+    }
+}
+
+impl Encode for NewConnectionId {
+    fn size(&self) -> usize {
+        let numbers = [
+            FrameType::NEW_CONNECTION_ID.0,
+            self.sequence,
+            self.retire_prior_to,
+        ];
+        let numbers = numbers
+            .into_iter()
+            .map(|number| VarInt::saturating(number).size());
+        numbers.sum::<usize>() + 1 + self.cid.len() + self.reset_token.len()
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        writer.varint(FrameType::NEW_CONNECTION_ID.0);
+        writer.varint(self.sequence);
+        writer.varint(self.retire_prior_to);
+        writer.put(&[self.cid.len() as u8]);
+        writer.put(self.cid.as_bytes());
+        writer.put(&self.reset_token);
+    }
+}
+
+/// `RETIRE_CONNECTION_ID` (RFC 9000 §19.16).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RetireConnectionId {
+    /// The number of the connection id.
+    pub sequence: u64,
+}
+
+impl RetireConnectionId {
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            sequence: reader.varint()?,
+        })
+    }
+
+    const fn fields(self) -> [u64; 2] {
+        [FrameType::RETIRE_CONNECTION_ID.0, self.sequence]
+    }
+}
+
+fields!(RetireConnectionId);

@@ -1,0 +1,44 @@
+use super::{DecodeError, Encode, check_end};
+use crate::wire::{FrameType, Reader, VarInt, Writer};
+
+/// CRYPTO (RFC 9000 §19.6).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Crypto<'a> {
+    /// Where the data starts.
+    pub offset: u64,
+    /// The data.
+    pub data: &'a [u8],
+}
+
+impl<'a> Crypto<'a> {
+    pub(super) fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let offset = reader.varint()?;
+        let data = reader.prefixed()?;
+        check_end(offset, data, "CRYPTO data reaches beyond offset 2^62 - 1")?;
+        Ok(Self { offset, data })
+    }
+}
+
+impl Encode for Crypto<'_> {
+    fn size(&self) -> usize {
+        let len = self.data.len();
+        header_size(self.offset) + VarInt::saturating(len as u64).size() + len
+    }
+
+    fn encode(&self, writer: &mut Writer<'_>) {
+        write_header(writer, self.offset, self.data.len());
+        writer.put(self.data);
+    }
+}
+
+/// Bytes of the fields before the length.
+pub(super) const fn header_size(offset: u64) -> usize {
+    1 + VarInt::saturating(offset).size()
+}
+
+/// Writes everything but the data.
+pub(super) fn write_header(writer: &mut Writer<'_>, offset: u64, len: usize) {
+    writer.varint(FrameType::CRYPTO.0);
+    writer.varint(offset);
+    writer.varint(len as u64);
+}

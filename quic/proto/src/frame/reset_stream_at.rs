@@ -1,0 +1,45 @@
+use super::{DecodeError, Encode, StreamId, fields};
+use crate::wire::{FrameType, Reader, VarInt, Writer};
+
+/// `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset §4): a reset behind data that still
+/// arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResetStreamAt {
+    /// The stream.
+    pub id: StreamId,
+    /// The application's error code.
+    pub code: u64,
+    /// Bytes the sender sent at most.
+    pub final_size: u64,
+    /// Bytes at the beginning of the stream that are delivered all the same.
+    pub reliable_size: u64,
+}
+
+impl ResetStreamAt {
+    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let frame = Self {
+            id: StreamId(reader.varint()?),
+            code: reader.varint()?,
+            final_size: reader.varint()?,
+            reliable_size: reader.varint()?,
+        };
+        if frame.reliable_size > frame.final_size {
+            return Err(DecodeError::Rule(
+                "RESET_STREAM_AT has a reliable size above the final size",
+            ));
+        }
+        Ok(frame)
+    }
+
+    const fn fields(self) -> [u64; 5] {
+        [
+            FrameType::RESET_STREAM_AT.0,
+            self.id.0,
+            self.code,
+            self.final_size,
+            self.reliable_size,
+        ]
+    }
+}
+
+fields!(ResetStreamAt);

@@ -1,0 +1,281 @@
+use std::time::Instant;
+
+use hybriq_tls::Secret;
+
+use crate::packet::{
+    DirectionKeys, HeaderKey, KeyPhase, PacketKey, Version, confidentiality_limit, integrity_limit,
+    next_packet_key,
+};
+
+/// Packets of the confidentiality limit kept for CONNECTION_CLOSE and its repetitions.
+pub(super) const RESERVED_FOR_CLOSING: u64 = 1 << 10;
+
+#[cfg(test)]
+mod tests;
+
+const OLD_KEYS: &str = "a packet under old keys that follows one under new keys";
+
+/// 1-RTT keys with their updates (RFC 9001 §6).
+///
+/// ```text
+///            our update, or a packet of the other phase opens with the next key
+///   phase p ──────────────────────────────────────────────────────────────────► phase !p
+///            the old opening key stays for packets that were overtaken
+/// ```
+pub struct OneRtt {
+    version: Version,
+    /// The secret of the keys we seal with.
+    local_secret: Secret,
+    /// The secret of `next_peer`.
+    next_peer_secret: Secret,
+    local: DirectionKeys,
+    peer: DirectionKeys,
+    next_peer: PacketKey,
+    previous_peer: Option<PacketKey>,
+    previous_expires: Option<Instant>,
+    phase: KeyPhase,
+    /// The smallest and the largest number opened in this phase.
+    phase_opened: Option<(u64, u64)>,
+    /// The largest number opened with the keys before.
+    previous_opened: Option<u64>,
+    last_opened: Opening,
+    /// The first number sealed in this phase.
+    phase_sealed_from: Option<u64>,
+    /// True if the peer was told in this phase that a packet of this phase arrived.
+    phase_acknowledged: bool,
+    wanted: bool,
+    sealed: u64,
+    failed: u64,
+    updates: u64,
+}
+
+/// Violation of the rules of key updates: `KEY_UPDATE_ERROR` (RFC 9001 §6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Violation(pub &'static str);
+
+/// Key that opens a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// The key of the current phase.
+    Current,
+    /// The key before the last update.
+    Previous,
+    /// The key of an update by the peer.
+    Next,
+}
+
+impl OneRtt {
+    /// Keys of a connection in which so many packets failed to open already.
+    pub(super) fn new(
+        version: Version,
+        local_secret: Secret,
+        peer_secret: &Secret,
+        failed: u64,
+    ) -> Self {
+        let mut next_peer_secret = peer_secret.clone();
+        Self {
+            version,
+            local: DirectionKeys::from_secret(version, &local_secret),
+            peer: DirectionKeys::from_secret(version, peer_secret),
+            next_peer: next_packet_key(version, &mut next_peer_secret),
+            local_secret,
+            next_peer_secret,
+            previous_peer: None,
+            previous_expires: None,
+            phase: KeyPhase::Zero,
+            phase_opened: None,
+            previous_opened: None,
+            last_opened: Opening::Current,
+            phase_sealed_from: None,
+            phase_acknowledged: false,
+            wanted: false,
+            sealed: 0,
+            failed,
+            updates: 0,
+        }
+    }
+
+    /// The keys we seal with.
+    pub fn local(&self) -> &DirectionKeys {
+        &self.local
+    }
+
+    /// The peer's header protection, which no update changes.
+    pub fn peer_header(&self) -> &HeaderKey {
+        &self.peer.header
+    }
+
+    /// The key phase bit of packets we send.
+    pub fn phase(&self) -> KeyPhase {
+        self.phase
+    }
+
+    /// Returns how often the keys were updated.
+    pub fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// Returns the key that a packet wants, by its phase bit and its number (RFC 9001 §6.5).
+    /// Exactly one is tried, so that the time it takes tells nobody what the header says (RFC 9001
+    /// §9.5).
+    pub fn choose(&self, phase: KeyPhase, pn: u64) -> Opening {
+        if phase == self.phase {
+            return Opening::Current;
+        }
+        // A packet after the largest number of this phase may be of the next one, a packet
+        // before it may not.
+        let is_older = self.phase_opened.is_none_or(|(_, largest)| pn < largest);
+        if self.previous_peer.is_some() && is_older {
+            Opening::Previous
+        } else {
+            Opening::Next
+        }
+    }
+
+    /// The key chosen.
+    pub fn opening(&self, which: Opening) -> &PacketKey {
+        match which {
+            Opening::Current => &self.peer.packet,
+            Opening::Previous => self.previous_peer.as_ref().unwrap_or(&self.peer.packet),
+            Opening::Next => &self.next_peer,
+        }
+    }
+
+    /// Notes a packet that was opened; follows the peer's update. `keep_until` is when the keys
+    /// before it are dropped: three times the PTO from now (RFC 9001 §6.5).
+    ///
+    /// # Errors
+    /// The peer used keys that it must not use.
+    pub fn on_opened(
+        &mut self,
+        which: Opening,
+        pn: u64,
+        keep_until: Instant,
+    ) -> Result<(), Violation> {
+        match which {
+            Opening::Current => {
+                if self.previous_opened.is_some_and(|largest| pn < largest) {
+                    return Err(Violation(OLD_KEYS));
+                }
+                if self.previous_peer.is_some() && self.previous_expires.is_none() {
+                    self.previous_expires = Some(keep_until);
+                }
+            }
+            Opening::Previous => {
+                if self.phase_opened.is_some_and(|(smallest, _)| pn > smallest) {
+                    return Err(Violation(OLD_KEYS));
+                }
+                self.previous_opened = self.previous_opened.max(Some(pn));
+                self.last_opened = which;
+                return Ok(());
+            }
+            Opening::Next => {
+                self.check_next(pn)?;
+                self.update();
+                self.previous_expires = Some(keep_until);
+            }
+        }
+        let (smallest, largest) = self.phase_opened.unwrap_or((pn, pn));
+        self.phase_opened = Some((smallest.min(pn), largest.max(pn)));
+        self.last_opened = which;
+        Ok(())
+    }
+
+    /// Returns true if the peer may update its keys: not before it knows that we have all we need
+    /// (RFC 9001 §6, §6.2).
+    fn check_next(&self, pn: u64) -> Result<(), Violation> {
+        if self.phase_opened.is_some_and(|(_, largest)| pn < largest) {
+            return Err(Violation(OLD_KEYS));
+        }
+        if self.updates > 0 && !self.phase_acknowledged {
+            return Err(Violation(
+                "a second key update before the first was acknowledged",
+            ));
+        }
+        // A client knows by a packet of the server's, a server by the client's Finished.
+        let server = self.local_secret.writer().is_server();
+        if server && self.updates == 0 && self.phase_sealed_from.is_none() {
+            return Err(Violation("a key update before the handshake was confirmed"));
+        }
+        Ok(())
+    }
+
+    /// Returns true if the packet opened last may acknowledge this number: one that is protected
+    /// with old keys knows of no packet under new keys (RFC 9001 §6.2).
+    pub fn may_acknowledge(&self, largest: u64) -> bool {
+        self.last_opened != Opening::Previous
+            || self.phase_sealed_from.is_none_or(|first| largest < first)
+    }
+
+    /// Asks for an update as soon as one may start.
+    pub fn want_update(&mut self) {
+        self.wanted = true;
+    }
+
+    /// Returns true if an update was asked for and not started since.
+    pub fn wants_update(&self) -> bool {
+        self.wanted
+    }
+
+    /// Starts an update: both directions move to the next keys.
+    pub fn update(&mut self) {
+        self.local.packet = next_packet_key(self.version, &mut self.local_secret);
+        let following = next_packet_key(self.version, &mut self.next_peer_secret);
+        let current = std::mem::replace(&mut self.next_peer, following);
+        self.previous_peer = Some(std::mem::replace(&mut self.peer.packet, current));
+        self.previous_expires = None;
+        self.phase = self.phase.toggled();
+        self.previous_opened = self.phase_opened.take().map(|(_, largest)| largest);
+        self.phase_sealed_from = None;
+        self.phase_acknowledged = false;
+        self.wanted = false;
+        self.sealed = 0;
+        self.updates += 1;
+    }
+
+    /// Returns true if an update of ours may start: the last one, by either end, was followed by
+    /// the other, which is known once a packet of this phase was acknowledged (RFC 9001 §6.1).
+    pub fn may_update(&self, largest_acked: Option<u64>) -> bool {
+        let acked = self
+            .phase_sealed_from
+            .is_some_and(|first| largest_acked.is_some_and(|acked| acked >= first));
+        acked && self.phase_opened.is_some() && self.previous_peer.is_none()
+    }
+
+    /// Notes an acknowledgement of numbers up to this one, sealed with the present keys.
+    pub fn on_acknowledgement_sent(&mut self, largest: u64) {
+        self.phase_acknowledged |= self
+            .phase_opened
+            .is_some_and(|(smallest, _)| largest >= smallest);
+    }
+
+    /// Counts a packet sealed; says whether the keys are due for an update, long before the limit
+    /// of the AEAD (RFC 9001 §6.6).
+    pub fn on_sealed(&mut self, pn: u64, most: u64) -> bool {
+        self.phase_sealed_from.get_or_insert(pn);
+        self.sealed += 1;
+        self.sealed >= most.min(confidentiality_limit(self.local_secret.suite()) / 2)
+    }
+
+    /// Returns true if the keys may seal no more, but for the few packets that close the connection
+    /// (RFC 9001 §6.6): the peer did not follow the update that was due long before.
+    pub fn is_spent(&self) -> bool {
+        let limit = confidentiality_limit(self.local_secret.suite());
+        self.sealed >= limit - RESERVED_FOR_CLOSING
+    }
+
+    /// Counts a packet that did not open, with these keys or others; says whether the connection
+    /// must end (RFC 9001 §6.6).
+    pub fn on_failed(&mut self) -> bool {
+        self.failed += 1;
+        self.failed >= integrity_limit(self.local_secret.suite())
+    }
+
+    /// Drops the keys before the last update when their time is over.
+    pub fn expire(&mut self, now: Instant) {
+        if self.previous_expires.is_some_and(|at| at <= now) {
+            self.previous_peer = None;
+            self.previous_expires = None;
+        }
+    }
+}

@@ -1,0 +1,204 @@
+use hybriq_tls::{Level, Secret, Side, Suite};
+
+use super::{OneRtt, key_update::RESERVED_FOR_CLOSING};
+use crate::packet::{DirectionKeys, KeyPair, Version, confidentiality_limit, integrity_limit};
+
+/// The keys of every level that is in use.
+pub struct Keys {
+    /// The version in use, which secrets are turned into keys for.
+    version: Version,
+    initial: Option<Box<KeyPair>>,
+    /// Keys that open Initial packets of the version that the client began with, where another one
+    /// was negotiated since (RFC 9369 §4.1).
+    original: Option<Box<DirectionKeys>>,
+    handshake: Half,
+    one_rtt: Half,
+    one_rtt_ready: Option<Box<OneRtt>>,
+    handshake_ready: Option<Box<KeyPair>>,
+    discarded_handshake: bool,
+    pub(super) zero_rtt: Option<Box<ZeroRtt>>,
+    early_version: Version,
+    /// Packets that did not open before there were keys of 1-RTT packets.
+    failed: u64,
+}
+
+/// The keys of 0-RTT packets, which no update replaces.
+pub(super) struct ZeroRtt {
+    keys: DirectionKeys,
+    /// Packets that may be sealed still (RFC 9001 §6.6).
+    pub(super) left: u64,
+}
+
+/// Secrets of a level come one direction at a time.
+#[derive(Default)]
+struct Half {
+    local: Option<Secret>,
+    peer: Option<Secret>,
+}
+
+impl Half {
+    fn insert(&mut self, side: Side, secret: &Secret) -> Option<(Secret, Secret)> {
+        if secret.writer() == side {
+            self.local = Some(secret.clone());
+        } else {
+            self.peer = Some(secret.clone());
+        }
+        match (self.local.take(), self.peer.take()) {
+            (Some(local), Some(peer)) => Some((local, peer)),
+            (local, peer) => {
+                *self = Self { local, peer };
+                None
+            }
+        }
+    }
+}
+
+impl Keys {
+    pub(super) fn new(version: Version, initial: KeyPair) -> Self {
+        Self {
+            version,
+            initial: Some(Box::new(initial)),
+            original: None,
+            handshake: Half::default(),
+            one_rtt: Half::default(),
+            one_rtt_ready: None,
+            handshake_ready: None,
+            discarded_handshake: false,
+            zero_rtt: None,
+            early_version: version,
+            failed: 0,
+        }
+    }
+
+    /// The version of the client's first flight, which 0-RTT packets stay in (RFC 9369 §4.1).
+    pub fn set_original_version(&mut self, version: Version) {
+        self.early_version = version;
+    }
+
+    pub(super) fn install(&mut self, side: Side, secret: &Secret) {
+        match secret.level() {
+            Level::Handshake => {
+                if let Some((local, peer)) = self.handshake.insert(side, secret) {
+                    self.handshake_ready = Some(Box::new(KeyPair {
+                        local: DirectionKeys::from_secret(self.version, &local),
+                        peer: DirectionKeys::from_secret(self.version, &peer),
+                    }));
+                }
+            }
+            Level::OneRtt => {
+                if let Some((local, peer)) = self.one_rtt.insert(side, secret) {
+                    self.one_rtt_ready = Some(Box::new(OneRtt::new(
+                        self.version,
+                        local,
+                        &peer,
+                        self.failed,
+                    )));
+                }
+            }
+            // Only clients write 0-RTT packets.
+            Level::ZeroRtt if secret.writer().is_client() => {
+                let keys = DirectionKeys::from_secret(self.early_version, secret);
+                let left = confidentiality_limit(secret.suite()) - RESERVED_FOR_CLOSING;
+                self.zero_rtt = Some(Box::new(ZeroRtt { keys, left }));
+            }
+            Level::Initial | Level::ZeroRtt => {}
+        }
+    }
+
+    /// Replaces the Initial keys: a Retry changes the connection id they come from.
+    pub fn replace_initial(&mut self, keys: KeyPair) {
+        self.initial = Some(Box::new(keys));
+    }
+
+    /// The version in use.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// A client learned that another version is used from now on; what comes in the original one
+    /// is still opened.
+    pub fn switch(&mut self, version: Version, initial: KeyPair) {
+        let before = self.initial.replace(Box::new(initial));
+        self.original = before.map(|before| Box::new(before.peer));
+        self.version = version;
+    }
+
+    /// A server chose another version than the client began with.
+    pub fn keep_original(&mut self, peer: DirectionKeys) {
+        self.original = Some(Box::new(peer));
+    }
+
+    /// Returns the keys that open Initial packets of the original version, where it is not the one
+    /// in use.
+    pub fn original(&self) -> Option<&DirectionKeys> {
+        self.original.as_deref()
+    }
+
+    /// The Initial keys, until they are discarded.
+    pub fn initial(&self) -> Option<&KeyPair> {
+        self.initial.as_deref()
+    }
+
+    /// The Handshake keys, while they are in use.
+    pub fn handshake(&self) -> Option<&KeyPair> {
+        self.handshake_ready.as_deref()
+    }
+
+    /// Returns true if the Handshake keys came and went.
+    pub fn handshake_discarded(&self) -> bool {
+        self.discarded_handshake
+    }
+
+    /// The 0-RTT keys, while they are in use: a client seals with them, a server opens.
+    pub fn zero_rtt(&self) -> Option<&DirectionKeys> {
+        self.zero_rtt.as_ref().map(|zero_rtt| &zero_rtt.keys)
+    }
+
+    /// Counts a 0-RTT packet sealed. A client whose keys are spent waits for those of 1-RTT packets
+    /// (RFC 9001 §6.6).
+    pub fn on_zero_rtt_sealed(&mut self) {
+        if let Some(zero_rtt) = &mut self.zero_rtt {
+            zero_rtt.left = zero_rtt.left.saturating_sub(1);
+            if zero_rtt.left == 0 {
+                self.zero_rtt = None;
+            }
+        }
+    }
+
+    /// Counts a packet with a long header that did not open; says whether the connection must end:
+    /// all keys count together (RFC 9001 §6.6).
+    pub fn on_failed(&mut self) -> bool {
+        if let Some(keys) = &mut self.one_rtt_ready {
+            return keys.on_failed();
+        }
+        self.failed += 1;
+        // The least that any suite allows.
+        self.failed >= integrity_limit(Suite::ChaCha20Poly1305Sha256)
+    }
+
+    /// The 1-RTT keys, once both secrets are known.
+    pub fn one_rtt(&self) -> Option<&OneRtt> {
+        self.one_rtt_ready.as_deref()
+    }
+
+    /// The 1-RTT keys, to update.
+    pub fn one_rtt_mut(&mut self) -> Option<&mut OneRtt> {
+        self.one_rtt_ready.as_deref_mut()
+    }
+
+    pub(super) fn discard(&mut self, level: Level) {
+        match level {
+            Level::Initial => {
+                self.initial = None;
+                self.original = None;
+            }
+            Level::Handshake => {
+                self.handshake = Half::default();
+                self.handshake_ready = None;
+                self.discarded_handshake = true;
+            }
+            Level::ZeroRtt => self.zero_rtt = None,
+            Level::OneRtt => {}
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! The handshake: CRYPTO bytes in and out of the TLS session, and the keys of each level.
+
+mod crypto_stream;
+mod key_update;
+mod keys;
+
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+
+use hybriq_tls::{
+    CertificateDer, EarlyDataStatus, Flight, KeyExchange, Level, Lineage, Negotiated, PerLevel,
+    Session, Side, Status,
+};
+
+pub use crypto_stream::Sent;
+pub use key_update::{OneRtt, Violation};
+pub use keys::Keys;
+
+use self::crypto_stream::{CryptoStream, Spread};
+use super::{
+    error::{Code, TransportError},
+    frame::{Crypto, FrameType, FrameWriter},
+    packet::{KeyPair, Version},
+};
+
+/// The reason a client without ML-KEM reads when the policy is to require it.
+pub(crate) const POST_QUANTUM_REQUIRED: &str = "a post-quantum key exchange is required";
+
+/// Changes made by a call of [`Handshake::drive`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// The handshake became complete (RFC 9001 §4.1.1).
+    pub completed: bool,
+    /// The peer's transport parameters became known.
+    pub params: bool,
+}
+
+/// Reason why a handshake ends here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The peer, or what it sent, is at fault.
+    Transport(TransportError),
+    /// The peer chose a classical group although post-quantum is required.
+    KeyExchange(String),
+}
+
+impl From<TransportError> for Failure {
+    fn from(error: TransportError) -> Self {
+        Self::Transport(error)
+    }
+}
+
+/// The TLS session with its CRYPTO streams and keys.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, each set once or twice in a life"
+)]
+pub struct Handshake {
+    side: Side,
+    session: Option<Box<dyn Session>>,
+    streams: PerLevel<CryptoStream>,
+    flight: Flight,
+    keys: Keys,
+    requires_post_quantum: bool,
+    complete: bool,
+    params_seen: bool,
+    done_owed: bool,
+    early_data: EarlyDataStatus,
+    peer_certificates: Vec<CertificateDer<'static>>,
+    /// Tickets that a server sent after the handshake.
+    tickets: Bytes,
+}
+
+impl Handshake {
+    /// Starts with the Initial keys.
+    pub fn new(
+        side: Side,
+        session: Box<dyn Session>,
+        policy: &KeyExchange,
+        version: Version,
+        initial: KeyPair,
+    ) -> Self {
+        Self {
+            side,
+            session: Some(session),
+            streams: PerLevel::default(),
+            flight: Flight::default(),
+            keys: Keys::new(version, initial),
+            requires_post_quantum: policy.requires_post_quantum(),
+            complete: false,
+            params_seen: false,
+            done_owed: false,
+            early_data: EarlyDataStatus::None,
+            peer_certificates: Vec::new(),
+            tickets: Bytes::new(),
+        }
+    }
+
+    /// The keys.
+    pub fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    /// The keys, to update or discard.
+    pub fn keys_mut(&mut self) -> &mut Keys {
+        &mut self.keys
+    }
+
+    /// Returns true if a classical group is to be refused.
+    pub fn requires_post_quantum(&self) -> bool {
+        self.requires_post_quantum
+    }
+
+    /// Returns true if TLS is complete (RFC 9001 §4.1.1).
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// The peer's certificates, its own first; known at completion.
+    pub fn peer_certificates(&self) -> &[CertificateDer<'static>] {
+        &self.peer_certificates
+    }
+
+    /// The peer's transport parameters, while the session lives.
+    pub fn peer_params(&self) -> Option<&[u8]> {
+        self.session.as_ref()?.peer_params()
+    }
+
+    /// Returns what was negotiated so far, while the session lives.
+    pub fn negotiated(&self) -> Negotiated {
+        self.session
+            .as_ref()
+            .map(|session| session.negotiated())
+            .unwrap_or_default()
+    }
+
+    /// Returns what became of 0-RTT data so far.
+    pub fn early_data(&self) -> EarlyDataStatus {
+        self.early_data
+    }
+
+    /// The server's transport parameters that a client's 0-RTT data relies on.
+    pub fn remembered_params(&self) -> Option<&[u8]> {
+        self.session.as_ref()?.remembered_params()
+    }
+
+    /// A client's session tickets are bound to this from now on.
+    pub fn set_resumption_context(&mut self, context: &[u8]) {
+        if let Some(session) = &mut self.session {
+            session.set_resumption_context(context);
+        }
+    }
+
+    /// The application protocol that early data is for: a client's of the session before.
+    pub fn early_alpn(&self) -> Option<Vec<u8>> {
+        let session = self.session.as_ref()?;
+        match self.side {
+            Side::Client => session.remembered_alpn().map(<[u8]>::to_vec),
+            Side::Server => session.negotiated().alpn,
+        }
+    }
+
+    /// Drops the 0-RTT keys.
+    pub fn discard_zero_rtt(&mut self) {
+        self.keys.discard(Level::ZeroRtt);
+    }
+
+    /// Takes CRYPTO data of one level (RFC 9001 §4.1.3).
+    pub fn on_frame(&mut self, level: Level, frame: &Crypto<'_>) -> Result<(), TransportError> {
+        if self.session.is_none() {
+            return self.on_late_frame(level, frame);
+        }
+        self.streams[level].receive(frame)
+    }
+
+    /// TLS is done, but the rules for what may come are not (RFC 9001 §4.1.3, §4.4, §6).
+    fn on_late_frame(&mut self, level: Level, frame: &Crypto<'_>) -> Result<(), TransportError> {
+        let stream = &mut self.streams[level];
+        if level != Level::OneRtt {
+            stream.receive(frame)?;
+            return if stream.has_input() {
+                let why = "new CRYPTO data at an encryption level that is over";
+                Err(TransportError::new(Code::PROTOCOL_VIOLATION, why))
+            } else {
+                Ok(())
+            };
+        }
+        match self.side {
+            Side::Client => {
+                stream.receive(frame)?;
+                let mut input = stream.take_input();
+                let outcome = hybriq_tls::skip_tickets(&mut input);
+                stream.put_back(input);
+                outcome.map_err(|error| TransportError::new(Code(error.code()), error.detail))
+            }
+            Side::Server => Err(TransportError::new(
+                Code::crypto(hybriq_tls::Alert::UNEXPECTED_MESSAGE.0),
+                "CRYPTO in a 1-RTT packet: a client has no TLS message to send there",
+            )),
+        }
+    }
+
+    /// Returns true if TLS has bytes to read.
+    pub fn has_input(&self) -> bool {
+        self.session.is_some()
+            && (self.streams.initial.has_input()
+                || self.streams.handshake.has_input()
+                || self.streams.one_rtt.has_input())
+    }
+
+    /// Feeds TLS what arrived, queues what it answers, installs new keys.
+    pub fn drive(&mut self) -> Result<Progress, Failure> {
+        let Some(session) = self.session.as_mut() else {
+            return Ok(Progress::default());
+        };
+        let mut input = PerLevel {
+            initial: self.streams.initial.take_input(),
+            handshake: self.streams.handshake.take_input(),
+            one_rtt: self.streams.one_rtt.take_input(),
+        };
+        let had_ticket_bytes = !input.one_rtt.is_empty();
+        let driven = session.drive(&mut input, &mut self.flight);
+        let status = driven.map_err(|error| {
+            TransportError::new(Code(error.code()), error.detail).in_frame(FrameType::CRYPTO)
+        })?;
+        if self.requires_post_quantum
+            && let Some(group) = session
+                .negotiated()
+                .group
+                .filter(|group| !group.is_post_quantum())
+        {
+            return Err(Failure::KeyExchange(format!(
+                "{group} was chosen, a post-quantum group is required"
+            )));
+        }
+        if self.requires_post_quantum
+            && status == Status::Complete
+            && goes_back_to_classical(&session.negotiated())
+        {
+            return Err(Failure::KeyExchange(
+                "the session that was resumed began without a post-quantum group".to_owned(),
+            ));
+        }
+        self.early_data = early_data(&**session);
+        let mut progress = Progress::default();
+        if !self.params_seen && session.peer_params().is_some() {
+            self.params_seen = true;
+            progress.params = true;
+        }
+        if status == Status::Complete && !self.complete {
+            self.complete = true;
+            self.peer_certificates = session.peer_certificates();
+            progress.completed = true;
+        }
+        let ticket_came = had_ticket_bytes && input.one_rtt.is_empty();
+        self.streams.initial.put_back(input.initial);
+        self.streams.handshake.put_back(input.handshake);
+        self.streams.one_rtt.put_back(input.one_rtt);
+        self.collect_flight();
+        if ticket_came && self.complete {
+            self.session = None;
+        }
+        Ok(progress)
+    }
+
+    fn collect_flight(&mut self) {
+        for level in [Level::Initial, Level::Handshake, Level::OneRtt] {
+            let bytes = self.flight.crypto[level].split().freeze();
+            if !bytes.is_empty() {
+                if level == Level::OneRtt {
+                    self.tickets = bytes.clone();
+                }
+                self.streams[level].send(bytes);
+            }
+        }
+        self.flight.exporter = None;
+        for secret in self.flight.secrets.drain(..) {
+            self.keys.install(self.side, &secret);
+        }
+    }
+
+    /// The session tickets that a server issued with the completion of its handshake.
+    pub fn take_tickets(&mut self) -> Bytes {
+        std::mem::take(&mut self.tickets)
+    }
+
+    /// Drops the TLS object once nothing needs it: a server's at completion, a client's when no
+    /// session ticket is expected any more.
+    pub fn release(&mut self) {
+        if self.complete {
+            self.session = None;
+        }
+    }
+
+    /// Returns true if the TLS object is still there.
+    pub fn has_session(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// The connection is over: only the keys are still of use, to say so.
+    pub fn on_closed(&mut self) {
+        self.session = None;
+        self.flight = Flight::default();
+        let mut streams = PerLevel::default();
+        if self.has_last_flight() {
+            std::mem::swap(
+                &mut streams[Level::Handshake],
+                &mut self.streams[Level::Handshake],
+            );
+        }
+        self.streams = streams;
+    }
+
+    /// Returns true for a client whose Finished the server may still wait for. It can read nothing
+    /// that an application says before it has it.
+    pub fn has_last_flight(&self) -> bool {
+        self.side.is_client() && self.is_complete() && !self.keys.handshake_discarded()
+    }
+
+    /// Drops everything of a level whose keys are gone.
+    pub fn discard(&mut self, level: Level) {
+        self.keys.discard(level);
+        self.streams[level] = CryptoStream::default();
+    }
+
+    /// Returns true if CRYPTO data of a level waits to be sent.
+    pub fn has_pending(&self, level: Level) -> bool {
+        self.streams[level].has_pending()
+    }
+
+    /// Returns true if what waits of a client's first flight needs more than one datagram.
+    pub fn fills_datagrams(&self) -> bool {
+        self.streams.initial.fills_datagrams()
+    }
+
+    /// Writes CRYPTO frames of a level.
+    pub fn write_frames(&mut self, level: Level, out: &mut FrameWriter<'_>, sent: &mut Sent) {
+        let spread = if self.side.is_client() && level == Level::Initial {
+            Spread::Evenly
+        } else {
+            Spread::FillFirst
+        };
+        self.streams[level].write_frames(out, sent, spread);
+    }
+
+    /// A server owes HANDSHAKE_DONE, for the first time or again (RFC 9000 §19.20).
+    pub fn owe_done(&mut self) {
+        self.done_owed = true;
+    }
+
+    /// Returns true if HANDSHAKE_DONE waits to be sent.
+    pub fn owes_done(&self) -> bool {
+        self.done_owed
+    }
+
+    /// Writes HANDSHAKE_DONE if it is owed; says whether it did.
+    pub fn write_done(&mut self, out: &mut FrameWriter<'_>) -> bool {
+        let written = self.done_owed && out.handshake_done();
+        self.done_owed &= !written;
+        written
+    }
+
+    /// Counts CRYPTO data as received by the peer.
+    pub fn on_acked(&mut self, level: Level, sent: &Sent) {
+        self.streams[level].on_acked(sent);
+    }
+
+    /// Queues everything of a level again that the peer has not acknowledged.
+    pub fn send_again(&mut self, level: Level) {
+        self.streams[level].send_again();
+    }
+
+    /// Queues CRYPTO data again.
+    pub fn on_lost(&mut self, level: Level, sent: &Sent) {
+        self.streams[level].on_lost(sent);
+    }
+}
+
+/// Returns true if a session was resumed that is not known to have begun with a post-quantum group.
+/// Providers resume none of that kind where it matters; this is for those that fail to.
+fn goes_back_to_classical(negotiated: &Negotiated) -> bool {
+    negotiated.resumed && negotiated.lineage != Some(Lineage::PostQuantum)
+}
+
+/// A server that asks for another ClientHello has refused 0-RTT data with it, whenever the session
+/// tells (RFC 8446 §4.1.2).
+fn early_data(session: &dyn Session) -> EarlyDataStatus {
+    match session.early_data() {
+        EarlyDataStatus::Offered if session.negotiated().hello_retry => EarlyDataStatus::Rejected,
+        status => status,
+    }
+}

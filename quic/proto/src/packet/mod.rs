@@ -1,0 +1,35 @@
+//! Packets (RFC 9000 §17, RFC 9001 §5): headers, numbers, protection.
+//!
+//! In: [`decode`] splits a datagram into packets, [`Protected::unprotect`] removes header
+//! protection, [`Unprotected::open`] decrypts. Out: [`PacketBuilder`] writes the header, lends the
+//! space behind it to a [`FrameWriter`](super::frame::FrameWriter), then encrypts in place.
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+mod builder;
+mod first_byte;
+mod header;
+mod keys;
+pub mod number;
+mod protected;
+mod protection;
+mod retry;
+mod version;
+mod version_negotiation;
+
+#[cfg(test)]
+mod tests;
+
+pub use super::wire::{Cid, KeyPhase, Kind, PerSpace, Space};
+pub use builder::{Header, PacketBuilder};
+pub use first_byte::{DropReason, has_quic_bit};
+pub use header::{Decoded, Peek, decode, is_initial, is_zero_rtt, peek};
+pub use keys::{DirectionKeys, KeyPair, initial_direction, initial_keys, next_packet_key};
+pub use protected::{OpenError, Protected, Unprotected};
+pub use protection::{
+    HeaderKey, PacketKey, SAMPLE_LEN, SealError, TAG_LEN, Undecryptable, confidentiality_limit,
+    integrity_limit,
+};
+pub use retry::Retry;
+pub use version::{Version, Versions, reserved_version};
+pub use version_negotiation::VersionNegotiation;

@@ -1,0 +1,154 @@
+use std::ops::Range;
+
+use super::{
+    Cid, DropReason, HeaderKey, KeyPhase, Kind, PacketKey, SAMPLE_LEN, Undecryptable, Version,
+    first_byte::LONG, number,
+};
+
+/// The bits that must be 0 in a long header, once uncovered (RFC 9000 §17.2).
+const RESERVED_LONG: u8 = 0x0c;
+/// The same in a short header (RFC 9000 §17.3.1).
+const RESERVED_SHORT: u8 = 0x18;
+/// The spin bit of a short header (RFC 9000 §17.4).
+pub(super) const SPIN: u8 = 0x20;
+/// The key phase bit of a short header.
+pub(super) const KEY_PHASE: u8 = 0x04;
+
+/// A packet whose header is still hidden and whose payload is still encrypted.
+#[derive(Debug)]
+pub struct Protected<'a> {
+    /// What it is, which says which keys open it.
+    pub kind: Kind,
+    /// The version of a long header; a short one has none.
+    pub version: Option<Version>,
+    /// Destination connection id.
+    pub dcid: Cid,
+    /// Source connection id; none in a short header.
+    pub scid: Cid,
+    /// Where the token of an Initial is; see [`Protected::token`].
+    pub token: Range<usize>,
+    /// Where the packet number starts.
+    pub pn_offset: usize,
+    /// The whole packet.
+    pub bytes: &'a mut [u8],
+}
+
+impl<'a> Protected<'a> {
+    /// The token of an Initial; empty if it has none.
+    pub fn token(&self) -> &[u8] {
+        self.bytes.get(self.token.clone()).unwrap_or_default()
+    }
+
+    /// Whether the QUIC bit is set. Without it a packet is dropped, unless we announced that we
+    /// take such (RFC 9287).
+    #[inline]
+    pub fn has_quic_bit(&self) -> bool {
+        super::has_quic_bit(self.bytes)
+    }
+
+    /// The spin bit of a short header, which is not hidden.
+    #[inline]
+    pub fn spin(&self) -> bool {
+        self.bytes.first().is_some_and(|first| first & SPIN != 0)
+    }
+
+    /// Uncovers the header (RFC 9001 §5.4). `largest_received` is the largest packet number that
+    /// decrypted in this space.
+    ///
+    /// Nothing found is to be trusted before [`Unprotected::open`] succeeded.
+    ///
+    /// # Errors
+    /// [`DropReason::NoSample`] if the packet is too short.
+    #[inline]
+    pub fn unprotect(
+        self,
+        key: &HeaderKey,
+        largest_received: Option<u64>,
+    ) -> Result<Unprotected<'a>, DropReason> {
+        let Self {
+            kind,
+            bytes,
+            pn_offset,
+            ..
+        } = self;
+        let (first, behind_first) = bytes.split_first_mut().ok_or(DropReason::NoSample)?;
+        let (pn, sample) = pn_offset
+            .checked_sub(1)
+            .and_then(|skip| behind_first.get_mut(skip..))
+            .and_then(|bytes| bytes.split_first_chunk_mut::<4>())
+            .ok_or(DropReason::NoSample)?;
+        let sample: &[u8; SAMPLE_LEN] = sample.first_chunk().ok_or(DropReason::NoSample)?;
+        let (truncated, pn_len) = key.unprotect(first, pn, sample);
+        let reserved = if *first & LONG == 0 {
+            RESERVED_SHORT
+        } else {
+            RESERVED_LONG
+        };
+        Ok(Unprotected {
+            kind,
+            pn: number::expand(truncated, pn_len, largest_received),
+            key_phase: if *first & KEY_PHASE == 0 {
+                KeyPhase::Zero
+            } else {
+                KeyPhase::One
+            },
+            header_len: pn_offset + pn_len,
+            reserved_bits_ok: *first & reserved == 0,
+            bytes,
+        })
+    }
+}
+
+/// A packet whose header can be read, but whose payload is still encrypted.
+#[derive(Debug)]
+pub struct Unprotected<'a> {
+    /// What it is.
+    pub kind: Kind,
+    /// Its packet number in full.
+    pub pn: u64,
+    /// The key phase, meaningless in a long header.
+    pub key_phase: KeyPhase,
+    /// Bytes of the header, packet number included.
+    pub header_len: usize,
+    reserved_bits_ok: bool,
+    /// The whole packet.
+    pub bytes: &'a mut [u8],
+}
+
+/// Why a payload cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// It was not sealed with that key: drop the packet, and count it (RFC 9001 §6.6).
+    #[error("packet failed to decrypt")]
+    Undecryptable,
+    /// The peer set reserved bits: `PROTOCOL_VIOLATION` (RFC 9000 §17.2, §17.3.1). Known only now
+    /// that the header proved to be authentic.
+    #[error("reserved bits of the header are set")]
+    ReservedBits,
+}
+
+impl From<Undecryptable> for OpenError {
+    fn from(Undecryptable: Undecryptable) -> Self {
+        Self::Undecryptable
+    }
+}
+
+impl<'a> Unprotected<'a> {
+    /// Decrypts the payload in place: the frames.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    #[inline]
+    pub fn open(self, key: &PacketKey) -> Result<&'a mut [u8], OpenError> {
+        let (header, payload) = self
+            .bytes
+            .split_at_mut_checked(self.header_len)
+            .ok_or(OpenError::Undecryptable)?;
+        let len = key.open(self.pn, header, payload)?;
+        if self.reserved_bits_ok {
+            Ok(payload.split_at_mut(len).0)
+        } else {
+            Err(OpenError::ReservedBits)
+        }
+    }
+}

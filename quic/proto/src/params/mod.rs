@@ -1,0 +1,563 @@
+//! Transport parameters (RFC 9000 §18).
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use std::{
+    borrow::Cow,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6},
+    time::Duration,
+};
+
+use arrayvec::ArrayVec;
+use hybriq_tls::Side;
+
+use super::{
+    error::{Code, TransportError},
+    limits,
+    packet::{Cid, Version, Versions, reserved_version},
+    wire::{Eof, Reader, VarInt},
+};
+
+#[cfg(test)]
+mod tests;
+
+/// Our ACK delay exponent, the default (RFC 9000 §18.2).
+pub const ACK_DELAY_EXPONENT: u8 = 3;
+
+/// The transport parameters of one end, with the defaults of RFC 9000 §18.2 for absent ones.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Params {
+    /// The DCID of the client's first Initial. Server only.
+    pub original_dcid: Option<Cid>,
+    /// The SCID of the Retry. Server only.
+    pub retry_scid: Option<Cid>,
+    /// The SCID of its first Initial.
+    pub initial_scid: Option<Cid>,
+    /// Token of a stateless reset. Server only.
+    pub stateless_reset_token: Option<[u8; 16]>,
+    /// Address that a server asks its clients to move to. Server only.
+    pub preferred_address: Option<PreferredAddress>,
+    /// Idle timeout; zero is none.
+    pub max_idle_timeout: Duration,
+    /// Largest UDP payload it takes.
+    pub max_udp_payload_size: u64,
+    /// Bytes we may send on all streams together at first.
+    pub initial_max_data: u64,
+    /// First limit of bidirectional streams that it opens.
+    pub initial_max_stream_data_bidi_local: u64,
+    /// First limit of bidirectional streams that we open.
+    pub initial_max_stream_data_bidi_remote: u64,
+    /// First limit of unidirectional streams that we open.
+    pub initial_max_stream_data_uni: u64,
+    /// Bidirectional streams we may open at first.
+    pub initial_max_streams_bidi: u64,
+    /// Unidirectional streams we may open at first.
+    pub initial_max_streams_uni: u64,
+    /// Exponent of its ACK delays.
+    pub ack_delay_exponent: u8,
+    /// Longest time it delays an ACK.
+    pub max_ack_delay: Duration,
+    /// True if it forbids active migration.
+    pub disable_active_migration: bool,
+    /// Connection ids it keeps of ours.
+    pub active_connection_id_limit: u64,
+    /// Shortest time it can be asked to delay an ACK; `None`: it takes no such requests
+    /// (draft-ietf-quic-ack-frequency §3).
+    pub min_ack_delay: Option<Duration>,
+    /// True if it takes packets without the QUIC bit (RFC 9287 §3).
+    pub grease_quic_bit: bool,
+    /// Largest DATAGRAM frame it takes, type and length included; 0: none (RFC 9221 §3).
+    pub max_datagram_frame_size: u64,
+    /// True if it takes `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset §3).
+    pub reset_stream_at: bool,
+    /// Version information; `None` if it does not support version negotiation.
+    pub version_information: Option<VersionInformation>,
+}
+
+/// Version information of one end (RFC 9368 §3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionInformation {
+    /// The version it chose: a client for its first flight, a server for the connection.
+    pub chosen: u32,
+    /// A client's: what its first flight may be taken for, the preferred one first. A server's:
+    /// what all servers of its deployment speak. Of a peer's only so many are kept.
+    pub available: ArrayVec<u32, { limits::AVAILABLE_VERSIONS }>,
+}
+
+impl VersionInformation {
+    /// Makes our version information.
+    pub fn new(chosen: Version, available: Versions) -> Self {
+        let mut numbers = ArrayVec::new();
+        for version in available.iter() {
+            let _ = numbers.try_push(version.number());
+        }
+        Self {
+            chosen: chosen.number(),
+            available: numbers,
+        }
+    }
+
+    /// Four bytes each. A version that nobody speaks comes first, so that peers keep ignoring such
+    /// (RFC 9368 §3).
+    fn encode(&self, random: u32, out: &mut Vec<u8>) {
+        let numbers = [self.chosen, reserved_version(random)];
+        let numbers = numbers.into_iter().chain(self.available.iter().copied());
+        put_varint(out, id::VERSION_INFORMATION);
+        put_varint(out, 4 * numbers.clone().count() as u64);
+        for number in numbers {
+            out.extend_from_slice(&number.to_be_bytes());
+        }
+    }
+
+    fn decode(value: &[u8], from: Side) -> Result<Self, Rule> {
+        let (numbers, []) = value.as_chunks::<4>() else {
+            return Err(Rule("is not made of versions"));
+        };
+        let mut numbers = numbers.iter().map(|number| u32::from_be_bytes(*number));
+        let chosen = numbers.next().ok_or(Rule("is empty"))?;
+        if chosen == 0 || numbers.clone().any(|number| number == 0) {
+            return Err(Rule("has a version 0"));
+        }
+        if from.is_client() && numbers.clone().all(|number| number != chosen) {
+            return Err(Rule("has a Chosen Version that is not available"));
+        }
+        Ok(Self {
+            chosen,
+            available: numbers.by_ref().take(limits::AVAILABLE_VERSIONS).collect(),
+        })
+    }
+}
+
+/// Preferred address of a server (RFC 9000 §9.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreferredAddress {
+    /// For clients that use IPv4.
+    pub v4: Option<SocketAddrV4>,
+    /// For clients that use IPv6.
+    pub v6: Option<SocketAddrV6>,
+    /// The connection id with sequence number 1.
+    pub cid: Cid,
+    /// Its stateless reset token.
+    pub reset_token: [u8; 16],
+}
+
+/// The ids of RFC 9000 §18.2 and of extensions.
+mod id {
+    pub(super) const ORIGINAL_DCID: u64 = 0x00;
+    pub(super) const MAX_IDLE_TIMEOUT: u64 = 0x01;
+    pub(super) const STATELESS_RESET_TOKEN: u64 = 0x02;
+    pub(super) const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
+    pub(super) const INITIAL_MAX_DATA: u64 = 0x04;
+    pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
+    pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_REMOTE: u64 = 0x06;
+    pub(super) const INITIAL_MAX_STREAM_DATA_UNI: u64 = 0x07;
+    pub(super) const INITIAL_MAX_STREAMS_BIDI: u64 = 0x08;
+    pub(super) const INITIAL_MAX_STREAMS_UNI: u64 = 0x09;
+    pub(super) const ACK_DELAY_EXPONENT: u64 = 0x0a;
+    pub(super) const MAX_ACK_DELAY: u64 = 0x0b;
+    pub(super) const DISABLE_ACTIVE_MIGRATION: u64 = 0x0c;
+    pub(super) const PREFERRED_ADDRESS: u64 = 0x0d;
+    pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
+    pub(super) const INITIAL_SCID: u64 = 0x0f;
+    pub(super) const RETRY_SCID: u64 = 0x10;
+    pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
+    pub(super) const RESET_STREAM_AT: u64 = 0x1d;
+    /// Id in early drafts.
+    pub(super) const RESET_STREAM_AT_BEFORE: u64 = 0x17_f758_6d2c_b571;
+    pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
+    pub(super) const VERSION_INFORMATION: u64 = 0x11;
+    pub(super) const LAST: u64 = VERSION_INFORMATION;
+    pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            original_dcid: None,
+            retry_scid: None,
+            initial_scid: None,
+            stateless_reset_token: None,
+            preferred_address: None,
+            max_idle_timeout: Duration::ZERO,
+            max_udp_payload_size: 65_527,
+            initial_max_data: 0,
+            initial_max_stream_data_bidi_local: 0,
+            initial_max_stream_data_bidi_remote: 0,
+            initial_max_stream_data_uni: 0,
+            initial_max_streams_bidi: 0,
+            initial_max_streams_uni: 0,
+            ack_delay_exponent: ACK_DELAY_EXPONENT,
+            max_ack_delay: Duration::from_millis(25),
+            disable_active_migration: false,
+            active_connection_id_limit: 2,
+            min_ack_delay: None,
+            grease_quic_bit: false,
+            max_datagram_frame_size: 0,
+            reset_stream_at: false,
+            version_information: None,
+        }
+    }
+}
+
+impl Params {
+    /// Appends the parameters as `side` sends them. What has its default value is left out, and so
+    /// is what a client must not send.
+    ///
+    /// One parameter more is of no meaning, so that peers keep ignoring what they don't know
+    /// (RFC 9000 §18.1). What it looks like follows from the random bytes of `initial_scid`.
+    pub fn encode(&self, side: Side, out: &mut Vec<u8>) {
+        let default = Self::default();
+        for (&(id, value), (_, default)) in self.integers().iter().zip(default.integers()) {
+            if value != default {
+                put_integer(out, id, value);
+            }
+        }
+        if let Some(delay) = self.min_ack_delay {
+            let micros = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
+            put_integer(out, id::MIN_ACK_DELAY, micros);
+        }
+        if self.reset_stream_at {
+            put(out, id::RESET_STREAM_AT, &[]);
+            put(out, id::RESET_STREAM_AT_BEFORE, &[]);
+        }
+        if self.disable_active_migration {
+            put(out, id::DISABLE_ACTIVE_MIGRATION, &[]);
+        }
+        if self.grease_quic_bit {
+            put(out, id::GREASE_QUIC_BIT, &[]);
+        }
+        if let Some(cid) = &self.initial_scid {
+            put(out, id::INITIAL_SCID, cid.as_bytes());
+        }
+        if side.is_server() {
+            self.encode_server_only(out);
+        }
+        let random = self.initial_scid.as_ref().map_or(&[][..], Cid::as_bytes);
+        let (random, _) = random.split_at(random.len().min(4));
+        let number = random
+            .iter()
+            .fold(0, |number, byte| number << 8 | u64::from(*byte));
+        if let Some(info) = &self.version_information {
+            info.encode(number as u32, out);
+        }
+        put(out, number.wrapping_mul(31).wrapping_add(27), random);
+    }
+
+    fn encode_server_only(&self, out: &mut Vec<u8>) {
+        if let Some(cid) = &self.original_dcid {
+            put(out, id::ORIGINAL_DCID, cid.as_bytes());
+        }
+        if let Some(cid) = &self.retry_scid {
+            put(out, id::RETRY_SCID, cid.as_bytes());
+        }
+        if let Some(token) = &self.stateless_reset_token {
+            put(out, id::STATELESS_RESET_TOKEN, token);
+        }
+        if let Some(address) = &self.preferred_address {
+            put(out, id::PREFERRED_ADDRESS, &address.encode());
+        }
+    }
+
+    /// The parameters that are one integer each.
+    fn integers(&self) -> [(u64, u64); 12] {
+        [
+            (id::MAX_IDLE_TIMEOUT, millis(self.max_idle_timeout)),
+            (id::MAX_UDP_PAYLOAD_SIZE, self.max_udp_payload_size),
+            (id::INITIAL_MAX_DATA, self.initial_max_data),
+            (
+                id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL,
+                self.initial_max_stream_data_bidi_local,
+            ),
+            (
+                id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE,
+                self.initial_max_stream_data_bidi_remote,
+            ),
+            (
+                id::INITIAL_MAX_STREAM_DATA_UNI,
+                self.initial_max_stream_data_uni,
+            ),
+            (id::INITIAL_MAX_STREAMS_BIDI, self.initial_max_streams_bidi),
+            (id::INITIAL_MAX_STREAMS_UNI, self.initial_max_streams_uni),
+            (id::ACK_DELAY_EXPONENT, u64::from(self.ack_delay_exponent)),
+            (id::MAX_ACK_DELAY, millis(self.max_ack_delay)),
+            (
+                id::ACTIVE_CONNECTION_ID_LIMIT,
+                self.active_connection_id_limit,
+            ),
+            (id::MAX_DATAGRAM_FRAME_SIZE, self.max_datagram_frame_size),
+        ]
+    }
+
+    /// Reads the parameters that `from` sent.
+    ///
+    /// Whoever knows the connection ids must check that they are there and right (RFC 9000 §7.3).
+    ///
+    /// # Errors
+    /// `TRANSPORT_PARAMETER_ERROR` for a value that is malformed or out of range, a parameter that
+    /// comes twice or that a client must not send. Of those that we don't know the first
+    /// [`UNKNOWN_PARAMS`](limits::UNKNOWN_PARAMS) are watched for repetitions.
+    pub fn decode(bytes: &[u8], from: Side) -> Result<Self, TransportError> {
+        let mut params = Self::default();
+        let mut seen = Seen::default();
+        let mut reader = Reader::new(bytes);
+        while !reader.is_empty() {
+            let cut = |Eof| error("transport parameters are cut short");
+            let id = reader.varint().map_err(cut)?;
+            let value = reader.prefixed().map_err(cut)?;
+            seen.insert(id)?;
+            if from.is_client() && is_server_only(id) {
+                return Err(error(format!("client sent {}", name(id))));
+            }
+            params
+                .set(id, value, from)
+                .map_err(|rule| error(format!("{} {}", name(id), rule.0)))?;
+        }
+        if params
+            .min_ack_delay
+            .is_some_and(|least| least > params.max_ack_delay)
+        {
+            return Err(error("min_ack_delay is above max_ack_delay"));
+        }
+        Ok(params)
+    }
+
+    fn set(&mut self, id: u64, value: &[u8], from: Side) -> Result<(), Rule> {
+        match id {
+            id::ORIGINAL_DCID => self.original_dcid = Some(cid(value)?),
+            id::MAX_IDLE_TIMEOUT => {
+                self.max_idle_timeout = Duration::from_millis(integer(value)?);
+            }
+            id::STATELESS_RESET_TOKEN => {
+                self.stateless_reset_token =
+                    Some(value.try_into().map_err(|_| Rule("is not 16 bytes long"))?);
+            }
+            id::MAX_UDP_PAYLOAD_SIZE => {
+                let least = limits::MIN_DATAGRAM as u64;
+                self.max_udp_payload_size = within(least.., value, "is below 1200")?;
+            }
+            id::INITIAL_MAX_DATA => self.initial_max_data = integer(value)?,
+            id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL => {
+                self.initial_max_stream_data_bidi_local = integer(value)?;
+            }
+            id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE => {
+                self.initial_max_stream_data_bidi_remote = integer(value)?;
+            }
+            id::INITIAL_MAX_STREAM_DATA_UNI => self.initial_max_stream_data_uni = integer(value)?,
+            id::INITIAL_MAX_STREAMS_BIDI => {
+                self.initial_max_streams_bidi = within(..=1 << 60, value, "is above 2^60")?;
+            }
+            id::INITIAL_MAX_STREAMS_UNI => {
+                self.initial_max_streams_uni = within(..=1 << 60, value, "is above 2^60")?;
+            }
+            id::ACK_DELAY_EXPONENT => {
+                self.ack_delay_exponent = within(..=20, value, "is above 20")? as u8;
+            }
+            id::MAX_ACK_DELAY => {
+                let delay = within(..1 << 14, value, "is 2^14 or more")?;
+                self.max_ack_delay = Duration::from_millis(delay);
+            }
+            id::DISABLE_ACTIVE_MIGRATION if value.is_empty() => {
+                self.disable_active_migration = true;
+            }
+            id::RESET_STREAM_AT | id::RESET_STREAM_AT_BEFORE if value.is_empty() => {
+                self.reset_stream_at = true;
+            }
+            id::DISABLE_ACTIVE_MIGRATION | id::RESET_STREAM_AT | id::RESET_STREAM_AT_BEFORE => {
+                return Err(Rule("is not empty"));
+            }
+            id::PREFERRED_ADDRESS => {
+                self.preferred_address = Some(PreferredAddress::decode(value)?);
+            }
+            id::ACTIVE_CONNECTION_ID_LIMIT => {
+                self.active_connection_id_limit = within(2.., value, "is below 2")?;
+            }
+            id::MIN_ACK_DELAY => {
+                self.min_ack_delay = Some(Duration::from_micros(integer(value)?));
+            }
+            id::GREASE_QUIC_BIT if value.is_empty() => self.grease_quic_bit = true,
+            id::GREASE_QUIC_BIT => return Err(Rule("is not empty")),
+            id::MAX_DATAGRAM_FRAME_SIZE => self.max_datagram_frame_size = integer(value)?,
+            id::VERSION_INFORMATION => {
+                self.version_information = Some(VersionInformation::decode(value, from)?);
+            }
+            id::INITIAL_SCID => self.initial_scid = Some(cid(value)?),
+            id::RETRY_SCID => self.retry_scid = Some(cid(value)?),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The rule a value breaks, as the end of a sentence that starts with its name.
+struct Rule(&'static str);
+
+impl From<Eof> for Rule {
+    fn from(Eof: Eof) -> Self {
+        Self("ends early")
+    }
+}
+
+/// Record of the parameters that came already.
+#[derive(Default)]
+struct Seen {
+    known: u32,
+    unknown: ArrayVec<u64, { limits::UNKNOWN_PARAMS }>,
+}
+
+impl Seen {
+    fn insert(&mut self, id: u64) -> Result<(), TransportError> {
+        let is_new = if id <= id::LAST {
+            let bit = 1 << id;
+            let is_new = self.known & bit == 0;
+            self.known |= bit;
+            is_new
+        } else {
+            let is_new = !self.unknown.contains(&id);
+            // However many there are, they mean nothing (RFC 9000 §7.4.2).
+            let _ = self.unknown.try_push(id);
+            is_new
+        };
+        if is_new {
+            Ok(())
+        } else {
+            Err(error(format!("{} came twice", name(id))))
+        }
+    }
+}
+
+fn error(reason: impl Into<Cow<'static, str>>) -> TransportError {
+    TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason)
+}
+
+/// A value that is one variable-length integer, in any of its forms.
+fn integer(value: &[u8]) -> Result<u64, Rule> {
+    let mut reader = Reader::new(value);
+    let integer = reader.varint()?;
+    if reader.is_empty() {
+        Ok(integer)
+    } else {
+        Err(Rule("is longer than its integer"))
+    }
+}
+
+fn within(
+    range: impl std::ops::RangeBounds<u64>,
+    value: &[u8],
+    rule: &'static str,
+) -> Result<u64, Rule> {
+    let integer = integer(value)?;
+    if range.contains(&integer) {
+        Ok(integer)
+    } else {
+        Err(Rule(rule))
+    }
+}
+
+fn cid(value: &[u8]) -> Result<Cid, Rule> {
+    Cid::new(value).ok_or(Rule("is longer than 20 bytes"))
+}
+
+impl PreferredAddress {
+    /// An address whose bytes and port are all zero is none.
+    fn decode(value: &[u8]) -> Result<Self, Rule> {
+        let mut reader = Reader::new(value);
+        let v4 = SocketAddrV4::new(Ipv4Addr::from(reader.array::<4>()?), port(&mut reader)?);
+        let v6 = Ipv6Addr::from(reader.array::<16>()?);
+        let v6 = SocketAddrV6::new(v6, port(&mut reader)?, 0, 0);
+        let len = usize::from(reader.u8()?);
+        let cid = cid(reader.bytes(len)?)?;
+        if cid.is_empty() {
+            return Err(Rule("has an empty connection id"));
+        }
+        let reset_token = reader.array()?;
+        if !reader.is_empty() {
+            return Err(Rule("is too long"));
+        }
+        Ok(Self {
+            v4: Some(v4).filter(|v4| *v4 != NO_V4),
+            v6: Some(v6).filter(|v6| *v6 != NO_V6),
+            cid,
+            reset_token,
+        })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let (v4, v6) = (self.v4.unwrap_or(NO_V4), self.v6.unwrap_or(NO_V6));
+        let mut out = Vec::with_capacity(4 + 2 + 16 + 2 + 1 + limits::MAX_CID_LEN + 16);
+        out.extend_from_slice(&v4.ip().octets());
+        out.extend_from_slice(&v4.port().to_be_bytes());
+        out.extend_from_slice(&v6.ip().octets());
+        out.extend_from_slice(&v6.port().to_be_bytes());
+        out.push(self.cid.len() as u8);
+        out.extend_from_slice(self.cid.as_bytes());
+        out.extend_from_slice(&self.reset_token);
+        out
+    }
+}
+
+const NO_V4: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+const NO_V6: SocketAddrV6 = SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, 0, 0, 0);
+
+fn port(reader: &mut Reader<'_>) -> Result<u16, Rule> {
+    Ok(u16::from_be_bytes(reader.array()?))
+}
+
+const fn is_server_only(id: u64) -> bool {
+    matches!(
+        id,
+        id::ORIGINAL_DCID | id::STATELESS_RESET_TOKEN | id::PREFERRED_ADDRESS | id::RETRY_SCID
+    )
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn put(out: &mut Vec<u8>, id: u64, value: &[u8]) {
+    put_varint(out, id);
+    put_varint(out, value.len() as u64);
+    out.extend_from_slice(value);
+}
+
+fn put_integer(out: &mut Vec<u8>, id: u64, value: u64) {
+    let value = VarInt::saturating(value);
+    put_varint(out, id);
+    put_varint(out, value.size() as u64);
+    put_varint(out, value.get());
+}
+
+fn put_varint(out: &mut Vec<u8>, value: u64) {
+    let mut buffer = [0; 8];
+    let mut writer = super::wire::Writer::new(&mut buffer);
+    writer.varint(value);
+    out.extend_from_slice(writer.written());
+}
+
+/// Returns the name of the parameter in RFC 9000.
+fn name(id: u64) -> Cow<'static, str> {
+    Cow::Borrowed(match id {
+        id::ORIGINAL_DCID => "original_destination_connection_id",
+        id::MAX_IDLE_TIMEOUT => "max_idle_timeout",
+        id::STATELESS_RESET_TOKEN => "stateless_reset_token",
+        id::MAX_UDP_PAYLOAD_SIZE => "max_udp_payload_size",
+        id::INITIAL_MAX_DATA => "initial_max_data",
+        id::INITIAL_MAX_STREAM_DATA_BIDI_LOCAL => "initial_max_stream_data_bidi_local",
+        id::INITIAL_MAX_STREAM_DATA_BIDI_REMOTE => "initial_max_stream_data_bidi_remote",
+        id::INITIAL_MAX_STREAM_DATA_UNI => "initial_max_stream_data_uni",
+        id::INITIAL_MAX_STREAMS_BIDI => "initial_max_streams_bidi",
+        id::INITIAL_MAX_STREAMS_UNI => "initial_max_streams_uni",
+        id::ACK_DELAY_EXPONENT => "ack_delay_exponent",
+        id::MAX_ACK_DELAY => "max_ack_delay",
+        id::DISABLE_ACTIVE_MIGRATION => "disable_active_migration",
+        id::PREFERRED_ADDRESS => "preferred_address",
+        id::ACTIVE_CONNECTION_ID_LIMIT => "active_connection_id_limit",
+        id::INITIAL_SCID => "initial_source_connection_id",
+        id::RETRY_SCID => "retry_source_connection_id",
+        id::MIN_ACK_DELAY => "min_ack_delay",
+        id::GREASE_QUIC_BIT => "grease_quic_bit",
+        id::RESET_STREAM_AT | id::RESET_STREAM_AT_BEFORE => "reset_stream_at",
+        id::MAX_DATAGRAM_FRAME_SIZE => "max_datagram_frame_size",
+        id::VERSION_INFORMATION => "version_information",
+        _ => return Cow::Owned(format!("transport parameter {id:#x}")),
+    })
+}

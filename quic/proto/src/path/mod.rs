@@ -1,0 +1,282 @@
+//! The network paths of a connection: the one in use, the others, and how it moves between them.
+//!
+//! [`Paths`] owns them all. What it has to know of the rest of the connection comes in as
+//! [`Facts`]; what the rest has to do comes out as values ([`Outcome`], [`Switch`]).
+//!
+//! A path is in one of these states ([`State`]); *forgotten* is the end of each:
+//!
+//! ```text
+//!   a packet from                          we ask for it
+//!   an unknown address                     (migration, preferred address)
+//!         │                                        │
+//!         ▼            answered                    ▼
+//!       Heard ───────────────────┐   ┌───────── Candidate ─────▶ forgotten
+//!         │ │ the peer moved     │   │ answered     ▲    unanswered, or another is wanted
+//!         │ └────────────────────┼──▶│ in full      │ wanted
+//!         │ unanswered           │   ▼              │
+//!         ▼                      │ Active ◀─────────┼─────────── Fallback
+//!     forgotten                  │   │ │   it failed, or the      ▲  │
+//!         ▲                      │   │ │   peer moved back        │  │
+//!         │                      ▼   ▼ └── to an unvalidated path ┘  │
+//!         └─── its time is over ─ Left ◀── the one in use is valid ──┘
+//! ```
+//!
+//! A path that is not validated is not left but forgotten when the connection moves on: nobody is
+//! known to be there. Of too many paths those that were only heard of give way first, and the
+//! fallback never does (see `Others`).
+
+mod migration;
+mod mtu;
+mod others;
+mod owner;
+mod preferred;
+mod probes;
+mod state;
+mod validation;
+
+use std::net::SocketAddr;
+
+use arrayvec::ArrayVec;
+
+pub use self::{
+    mtu::{Learned, Mtu, MtuRange},
+    owner::{Facts, Moves, Outcome, PathEvent, Paths, PeerCids, Switch, Waits},
+    preferred::Preferred,
+    probes::{Probe, Wrote},
+    state::{Event, State},
+    validation::{Answered, Expanded, Patience, Validation},
+};
+use super::{
+    frame::{FrameWriter, PathChallenge, PathResponse},
+    limits,
+    packet::Cid,
+    udp::Local,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// Both ends of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The peer's address.
+    pub peer: SocketAddr,
+    /// Our end.
+    pub local: Local,
+}
+
+/// One path (RFC 9000 §8, §9).
+///
+/// `S` is what is known of its round trip and capacity, kept while another path is in use.
+#[derive(Debug)]
+pub struct Path<S> {
+    peer: SocketAddr,
+    local: Local,
+    credit: Credit,
+    mtu: Mtu,
+    /// Answers that wait to be sent, oldest first.
+    responses: ArrayVec<[u8; 8], { limits::PATH_RESPONSES }>,
+    /// Challenges that ask the peer whether it is there.
+    pub(super) validation: Validation,
+    /// The id of ours that the peer used on it last.
+    heard_by: Option<Cid>,
+    /// The sequence number of the peer's id for it, while it is not the path in use.
+    pub(super) peer_cid: u64,
+    /// What it is kept for.
+    pub(super) state: State,
+    /// What is known of its round trip and capacity, from when it was in use.
+    saved: Option<Box<S>>,
+}
+
+/// What is known of the peer at its address.
+#[derive(Clone, Copy, Debug)]
+enum Credit {
+    /// Not yet: what we send might hit somebody else.
+    Pending { received: u64, sent: u64 },
+    /// It answered something only it can have read.
+    Open,
+}
+
+impl<S> Path<S> {
+    /// Makes a path to a peer that has not proved its address: a server's at first.
+    pub const fn new(at: Address, datagram_size: u16) -> Self {
+        Self {
+            peer: at.peer,
+            local: at.local,
+            credit: Credit::Pending {
+                received: 0,
+                sent: 0,
+            },
+            mtu: Mtu::new(datagram_size),
+            responses: ArrayVec::new_const(),
+            validation: Validation::none(),
+            heard_by: None,
+            peer_cid: 0,
+            state: State::Heard,
+            saved: None,
+        }
+    }
+
+    /// Makes a path that needs no proof: a client's to the address it chose, or a server's after a valid
+    /// token.
+    pub const fn validated(at: Address, datagram_size: u16) -> Self {
+        let mut path = Self::new(at, datagram_size);
+        path.credit = Credit::Open;
+        path
+    }
+
+    /// Returns the peer's address.
+    pub const fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Returns our end; the address in it is known where the socket tells.
+    pub const fn local(&self) -> Local {
+        self.local
+    }
+
+    /// Learns our address from a received datagram, if it was not known.
+    #[inline]
+    pub const fn learn_local(&mut self, local: Local) {
+        if self.local.ip.is_none() {
+            self.local = local;
+        }
+    }
+
+    /// Returns true if it has these ends. An unknown address of ours equals any.
+    #[inline]
+    pub fn is_at(&self, at: Address) -> bool {
+        self.peer == at.peer && is_same(self.local, at.local)
+    }
+
+    /// Returns its ends.
+    pub const fn address(&self) -> Address {
+        Address {
+            peer: self.peer,
+            local: self.local,
+        }
+    }
+
+    /// Returns true if it differs from another by no more than ports, as after a NAT forgot us: then
+    /// it is likely to lead the same way (RFC 9000 §9.4).
+    pub fn resembles(&self, other: &Self) -> bool {
+        self.peer.ip() == other.peer.ip() && is_same(self.local, other.local)
+    }
+
+    /// Returns the bytes of a full datagram.
+    pub const fn datagram_size(&self) -> u16 {
+        self.mtu.size()
+    }
+
+    /// Takes over the datagram size of a path that leads the same way and is not used any more.
+    pub const fn take_mtu(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.mtu, &mut other.mtu);
+    }
+
+    /// Returns the search for its datagram size.
+    pub const fn mtu(&self) -> &Mtu {
+        &self.mtu
+    }
+
+    /// Returns the search for its datagram size, to tell it what arrived.
+    pub const fn mtu_mut(&mut self) -> &mut Mtu {
+        &mut self.mtu
+    }
+
+    /// Credits a received datagram: all its bytes, whatever could be made of them (RFC 9000 §8.1).
+    #[inline]
+    pub const fn on_received(&mut self, bytes: u64) {
+        if let Credit::Pending { received, .. } = &mut self.credit {
+            *received = received.saturating_add(bytes);
+        }
+    }
+
+    /// Debits a sent datagram, padding included.
+    #[inline]
+    pub const fn on_sent(&mut self, bytes: u64) {
+        if let Credit::Pending { sent, .. } = &mut self.credit {
+            *sent = sent.saturating_add(bytes);
+        }
+    }
+
+    /// Returns the bytes that may be sent before the peer proves its address: three times what was received
+    /// (RFC 9000 §8.1). `u64::MAX` once it did.
+    #[inline]
+    pub const fn credit(&self) -> u64 {
+        match self.credit {
+            Credit::Open => u64::MAX,
+            Credit::Pending { received, sent } => received
+                .saturating_mul(limits::AMPLIFICATION_FACTOR)
+                .saturating_sub(sent),
+        }
+    }
+
+    /// Returns true if a datagram of so many bytes may be sent.
+    #[inline]
+    pub const fn may_send(&self, bytes: u64) -> bool {
+        bytes <= self.credit()
+    }
+
+    /// Returns true if the peer proved its address.
+    pub const fn is_validated(&self) -> bool {
+        matches!(self.credit, Credit::Open)
+    }
+
+    /// Notes that the peer proved its address: by a Handshake packet, a token, or a PATH_RESPONSE.
+    pub const fn on_validated(&mut self) {
+        self.credit = Credit::Open;
+    }
+
+    /// Notes that the peer is not there after all: it has to prove its address anew.
+    pub const fn on_failed(&mut self) {
+        self.credit = Credit::Pending {
+            received: 0,
+            sent: 0,
+        };
+    }
+
+    /// Queues the answer to a PATH_CHALLENGE. Of too many the oldest gives way.
+    pub fn on_challenge(&mut self, challenge: &PathChallenge) {
+        if self.responses.is_full() {
+            self.responses.remove(0);
+        }
+        self.responses.push(challenge.0);
+    }
+
+    /// Returns true if a PATH_CHALLENGE or PATH_RESPONSE waits. Its datagram is to be filled up to 1200
+    /// bytes, as far as [`Path::credit`] goes (RFC 9000 §8.2.1, §8.2.2).
+    #[inline]
+    pub fn wants_probe(&self) -> bool {
+        self.has_pending() || self.validation.is_due()
+    }
+
+    /// Returns true if a PATH_RESPONSE waits.
+    pub const fn has_pending(&self) -> bool {
+        !self.responses.is_empty()
+    }
+
+    /// Returns the number of answers that wait.
+    #[cfg(test)]
+    pub const fn responses(&self) -> usize {
+        self.responses.len()
+    }
+
+    /// Writes the answers. They are sent once: a peer that misses one challenges again
+    /// (RFC 9000 §13.3), so there is nothing to remember.
+    pub fn write_frames(&mut self, out: &mut FrameWriter<'_>) {
+        let written = self
+            .responses
+            .iter()
+            .take_while(|data| out.write(&PathResponse(**data)))
+            .count();
+        self.responses.drain(..written);
+    }
+}
+
+fn is_same(ours: Local, other: Local) -> bool {
+    let ip = match (ours.ip, other.ip) {
+        (Some(ours), Some(other)) => ours == other,
+        _ => true,
+    };
+    ours.socket == other.socket && ip
+}

@@ -1,0 +1,342 @@
+//! The largest datagram that a path carries: DPLPMTUD (RFC 8899, RFC 9000 §14.3).
+
+use std::time::{Duration, Instant};
+
+use super::Paths;
+use crate::limits;
+
+#[cfg(test)]
+mod tests;
+
+const BASE: u16 = limits::MIN_DATAGRAM as u16;
+
+/// Losses of one size that say that the path does not carry it (`MAX_PROBES`, RFC 8899 §5.1.2).
+const TRIES: u8 = 3;
+
+/// A gain not worth looking for.
+const GRAIN: u16 = 20;
+
+/// How long what was found is believed to be all (`PMTU_RAISE_TIMER`, RFC 8899 §5.1.1).
+const RAISE_AFTER: Duration = Duration::from_mins(10);
+
+/// Full datagrams lost, and no later one of them received, until the path is suspected to have
+/// become a black hole for them.
+const SUSPICIOUS: u32 = 4;
+
+/// How long a black hole is not probed again: twice as long after each, up to [`RAISE_AFTER`].
+const HOLD_OFF: Duration = Duration::from_secs(10);
+
+/// A datagram so much smaller than a full one still says something about full ones.
+const NEARLY: u16 = 32;
+
+/// Payloads that links are made for, of UDP over IPv6 and over IPv4: the smallest MTU of IPv6, GTP
+/// and VPN tunnels, PPPoE, Ethernet, FDDI, jumbo frames, and a loopback of 64 KiB.
+const TYPICAL: [u16; 13] = [
+    1232, 1352, 1372, 1392, 1432, 1452, 1472, 4304, 8952, 8972, 16_336, 32_720, 65_487,
+];
+
+/// Finds the largest datagram of one path, with probes that are datagrams of their own.
+///
+/// ```text
+///           start            nothing larger is worth a probe, or may pass
+///   Fixed ────────▶ Searching ───────────────────────────────────────────▶ Found
+///                       ▲  ▲                                                 │
+///                       │  └───────────────── after RAISE_AFTER ─────────────┤
+///                       └── after HOLD_OFF ── Found at 1200 ◀── black hole ──┘
+/// ```
+///
+/// It reads no ICMP message: only what the peer acknowledges counts. A connection that never fills
+/// a datagram needs no larger ones, so a search begins with the first full one, or with the first
+/// message that takes half of one. Time is that of the packets it is told about, and there is no
+/// timer: a path that is not used is not probed.
+#[derive(Debug)]
+pub struct Mtu {
+    size: u16,
+    most: u16,
+    state: State,
+    /// Whether a full datagram was sent since a search came to its end.
+    filled: bool,
+    suspicion: Option<Suspicion>,
+    /// The largest number of a full datagram's packet that arrived.
+    passed: Option<u64>,
+    black_holes: u32,
+}
+
+/// The datagram sizes that both ends allow.
+#[derive(Clone, Copy, Debug)]
+pub struct MtuRange {
+    /// Bytes of a datagram to begin with.
+    pub size: u16,
+    /// Bytes of a datagram at most; `None`: the size does not change.
+    pub most: Option<u16>,
+    /// Bytes of a datagram that the peer takes.
+    pub peer: u16,
+}
+
+/// What a lost packet told about the size of datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learned {
+    /// Nothing.
+    Nothing,
+    /// It was a probe.
+    ProbeLost,
+    /// Full datagrams do not pass any more.
+    BlackHole,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Not yet, or not at all.
+    Fixed,
+    Searching(Search),
+    /// `None`: there is nothing larger to look for.
+    Found {
+        again_at: Option<Instant>,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Search {
+    /// What is tried.
+    candidate: u16,
+    /// The smallest size that did not pass; `None`: none was found.
+    refused: Option<u16>,
+    /// How often the candidate was lost.
+    losses: u8,
+    probe: Option<u64>,
+}
+
+/// Full datagrams that were lost one after another.
+#[derive(Clone, Copy, Debug)]
+struct Suspicion {
+    since: Instant,
+    lost: u32,
+}
+
+impl<S> Paths<S> {
+    /// Starts to look for larger datagrams on the path in use: the handshake is confirmed.
+    pub fn start_mtu(&mut self, range: MtuRange) {
+        self.start_mtu_at(range.size, range);
+    }
+
+    /// Goes on on another path, which is known to carry 1200 bytes (RFC 9000 §9.4) or what was found
+    /// when it was used before.
+    pub fn resume_mtu(&mut self, range: MtuRange) {
+        if !self.active.mtu.is_started() {
+            self.start_mtu_at(BASE, range);
+        }
+    }
+
+    fn start_mtu_at(&mut self, size: u16, range: MtuRange) {
+        let mtu = &mut self.active.mtu;
+        match range.most {
+            Some(most) => mtu.start(size.min(range.peer), most.min(range.peer)),
+            None => *mtu = Mtu::new(range.size.min(range.peer)),
+        }
+    }
+}
+
+impl Mtu {
+    /// Makes full datagrams have that many bytes, until [`Mtu::start`].
+    pub const fn new(size: u16) -> Self {
+        Self {
+            size,
+            most: size,
+            state: State::Fixed,
+            filled: false,
+            suspicion: None,
+            passed: None,
+            black_holes: 0,
+        }
+    }
+
+    /// Sends datagrams of `size` from now on, and looks for larger ones up to `most`: the handshake
+    /// is confirmed.
+    pub fn start(&mut self, size: u16, most: u16) {
+        self.size = size.max(BASE);
+        self.most = most.max(self.size);
+        self.filled = false;
+        self.search();
+    }
+
+    /// Notes that a datagram of that many bytes left.
+    #[inline]
+    pub const fn on_sent(&mut self, bytes: usize) {
+        if bytes >= self.size as usize {
+            self.filled = true;
+        }
+    }
+
+    /// Notes that the application sends a message which must fit into one datagram.
+    #[inline]
+    pub const fn on_message(&mut self, bytes: usize) {
+        if bytes > self.size as usize / 2 {
+            self.filled = true;
+        }
+    }
+
+    /// Looks for nothing larger: it cannot be sent from here.
+    pub fn set_most(&mut self, bytes: u16) {
+        self.most = self.most.min(bytes.max(self.size));
+        self.search();
+    }
+
+    /// Returns the bytes of a full datagram.
+    pub const fn size(&self) -> u16 {
+        self.size
+    }
+
+    /// Returns the bytes of the probe that is due.
+    #[inline]
+    pub fn probe(&self, now: Instant) -> Option<u16> {
+        match &self.state {
+            State::Searching(search) if self.filled => {
+                search.probe.is_none().then_some(search.candidate)
+            }
+            State::Found { again_at } if self.filled => {
+                again_at.filter(|again| *again <= now).map(|_| self.most)
+            }
+            _ => None,
+        }
+    }
+
+    /// Notes that the probe that was due left in this packet.
+    pub fn on_probe_sent(&mut self, pn: u64) {
+        if matches!(self.state, State::Found { .. }) {
+            self.search();
+        }
+        if let State::Searching(search) = &mut self.state {
+            search.probe = Some(pn);
+        }
+    }
+
+    /// Returns true if the search was started.
+    pub const fn is_started(&self) -> bool {
+        !matches!(self.state, State::Fixed)
+    }
+
+    /// Forgets what is under way: the path is not used for now, and nothing will be heard of it.
+    pub const fn on_left(&mut self) {
+        self.suspicion = None;
+        if let State::Searching(search) = &mut self.state {
+            search.probe = None;
+        }
+    }
+
+    /// Returns true if the probe that is under way is in this packet.
+    #[cfg(test)]
+    pub fn is_probe(&self, pn: u64) -> bool {
+        matches!(&self.state, State::Searching(search) if search.probe == Some(pn))
+    }
+
+    /// Notes that a 1-RTT packet arrived.
+    #[inline]
+    pub fn on_acked(&mut self, pn: u64, size: u16, time_sent: Instant) {
+        if let State::Searching(search) = &self.state
+            && search.probe == Some(pn)
+        {
+            self.size = search.candidate;
+            self.follow(search.refused, time_sent);
+        }
+        if size.saturating_add(NEARLY) > self.size {
+            self.passed = self.passed.max(Some(pn));
+            self.suspicion = None;
+        }
+    }
+
+    /// Notes that a 1-RTT packet was declared lost, which means that a later one arrived. Packets
+    /// come in the order of their numbers, behind those that the same ACK frame acknowledged.
+    pub fn on_lost(&mut self, pn: u64, size: u16, time_sent: Instant, rtt: Duration) -> Learned {
+        match &mut self.state {
+            State::Fixed => return Learned::Nothing,
+            State::Searching(search) if search.probe == Some(pn) => {
+                search.probe = None;
+                search.losses += 1;
+                if search.losses >= TRIES {
+                    let refused = Some(search.candidate);
+                    self.follow(refused, time_sent);
+                }
+                return Learned::ProbeLost;
+            }
+            State::Searching(_) | State::Found { .. } => {}
+        }
+        let is_full = size <= self.size && size.saturating_add(NEARLY) > self.size;
+        if self.size == BASE || !is_full || self.passed.is_some_and(|passed| passed > pn) {
+            return Learned::Nothing;
+        }
+        let suspicion = self.suspicion.get_or_insert(Suspicion {
+            since: time_sent,
+            lost: 0,
+        });
+        suspicion.lost += 1;
+        // A queue that overflows loses much at once: full datagrams of two round trips must go
+        // while others pass.
+        let lasts = time_sent.saturating_duration_since(suspicion.since) > rtt;
+        if suspicion.lost >= SUSPICIOUS && lasts {
+            self.on_black_hole(time_sent);
+            return Learned::BlackHole;
+        }
+        Learned::Nothing
+    }
+
+    /// Returns the number of black holes so far.
+    #[cfg(test)]
+    pub const fn black_holes(&self) -> u32 {
+        self.black_holes
+    }
+
+    fn on_black_hole(&mut self, now: Instant) {
+        let hold_off = HOLD_OFF.saturating_mul(1 << self.black_holes.min(6));
+        self.black_holes = self.black_holes.saturating_add(1);
+        self.size = BASE;
+        self.filled = false;
+        self.suspicion = None;
+        self.state = State::Found {
+            again_at: Some(now + hold_off.min(RAISE_AFTER)),
+        };
+    }
+
+    /// Begins with the largest: most paths carry it.
+    fn search(&mut self) {
+        self.state = if self.size < self.most {
+            State::Searching(Search {
+                candidate: self.most,
+                refused: None,
+                losses: 0,
+                probe: None,
+            })
+        } else {
+            State::Found { again_at: None }
+        };
+    }
+
+    fn follow(&mut self, refused: Option<u16>, now: Instant) {
+        if let Some(candidate) = self.next_candidate(refused) {
+            self.state = State::Searching(Search {
+                candidate,
+                refused,
+                losses: 0,
+                probe: None,
+            });
+        } else {
+            self.filled = false;
+            self.state = State::Found {
+                again_at: (self.size < self.most).then(|| now + RAISE_AFTER),
+            };
+        }
+    }
+
+    /// What to try next: sizes that links have, the middle one first, and the middle of what is left.
+    fn next_candidate(&self, refused: Option<u16>) -> Option<u16> {
+        let refused = refused?;
+        let open = refused.saturating_sub(self.size);
+        if open <= GRAIN {
+            return None;
+        }
+        let from = TYPICAL.partition_point(|size| *size <= self.size);
+        let to = TYPICAL.partition_point(|size| *size < refused);
+        let typical = TYPICAL.get(from..to).unwrap_or_default();
+        let middle = typical.get(typical.len() / 2).copied();
+        middle.or(Some(self.size + open / 2))
+    }
+}

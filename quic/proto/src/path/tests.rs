@@ -1,0 +1,89 @@
+use std::net::Ipv4Addr;
+
+use super::*;
+
+fn peer() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 4433))
+}
+
+fn at() -> Address {
+    Address {
+        peer: peer(),
+        local: Local::default(),
+    }
+}
+
+fn path() -> Path<()> {
+    Path::new(at(), 1200)
+}
+
+fn write(path: &mut Path<()>, space: usize) -> Vec<u8> {
+    let mut buffer = vec![0; space];
+    let mut out = FrameWriter::new(&mut buffer);
+    path.write_frames(&mut out);
+    let len = out.len();
+    buffer.truncate(len);
+    buffer
+}
+
+#[test]
+fn nothing_may_be_sent_before_something_came() {
+    assert!(!path().may_send(1));
+    assert!(path().may_send(0));
+}
+
+/// Proves: rfc9000 8 three-times-what-came
+#[test]
+fn three_times_what_came_may_be_sent_until_the_address_is_proved() {
+    let mut path = path();
+    path.on_received(1200);
+    path.on_received(1200);
+    assert_eq!(path.credit(), 7200);
+    path.on_sent(1200);
+    assert!(path.may_send(6000) && !path.may_send(6001));
+    path.on_sent(6000);
+    assert!(!path.may_send(1));
+    path.on_received(1);
+    assert!(path.may_send(3) && !path.may_send(4));
+    path.on_validated();
+    assert!(path.is_validated() && path.may_send(u64::MAX));
+}
+
+#[test]
+fn a_client_needs_no_credit() {
+    assert!(Path::<()>::validated(at(), 1200).may_send(1 << 40));
+}
+
+#[test]
+fn counts_do_not_overflow() {
+    let mut path = path();
+    path.on_received(u64::MAX);
+    path.on_received(u64::MAX);
+    path.on_sent(u64::MAX);
+    path.on_sent(u64::MAX);
+    assert!(!path.may_send(1));
+}
+
+#[test]
+fn a_challenge_is_answered_once_with_its_own_bytes() {
+    let mut path = path();
+    assert!(!path.has_pending());
+    path.on_challenge(&PathChallenge([1, 2, 3, 4, 5, 6, 7, 8]));
+    assert!(path.has_pending());
+    assert_eq!(write(&mut path, 8), [], "no room");
+    assert_eq!(write(&mut path, 100), [0x1b, 1, 2, 3, 4, 5, 6, 7, 8]);
+    assert!(!path.has_pending());
+    assert_eq!(write(&mut path, 100), []);
+}
+
+#[test]
+fn of_too_many_challenges_the_oldest_is_forgotten() {
+    let mut path = path();
+    let count = limits::PATH_RESPONSES as u8;
+    for number in 0..count + 2 {
+        path.on_challenge(&PathChallenge([number; 8]));
+    }
+    let frames = write(&mut path, 1200);
+    let answered: Vec<u8> = frames.chunks(9).map(|frame| frame[1]).collect();
+    assert_eq!(answered, (2..count + 2).collect::<Vec<_>>());
+}

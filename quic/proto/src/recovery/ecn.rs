@@ -1,0 +1,230 @@
+//! Explicit congestion notification: whether packets are marked as capable, and what the counts
+//! that come back are worth (RFC 9000 §13.4, §A.4).
+
+use crate::{
+    ecn::{Ecn, EcnState},
+    frame::EcnCounts,
+};
+
+/// Packets marked at least before the path has to show what it does with them (RFC 9000 §A.4).
+const TESTING_PACKETS: u64 = 10;
+
+/// Probe timeouts in a row that end the test: with backoff they are three times the first
+/// (RFC 9000 §13.4.2), and a path that drops marked packets must not cost the handshake.
+const TESTING_PTOS: u32 = 2;
+
+/// Packets by how they were marked when they were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marks {
+    pub(super) ect0: u64,
+    pub(super) ect1: u64,
+}
+
+impl Marks {
+    #[inline]
+    pub(super) const fn add(&mut self, mark: Option<Ecn>) {
+        match mark {
+            Some(Ecn::Ect0) => self.ect0 += 1,
+            Some(Ecn::Ect1) => self.ect1 += 1,
+            // No sender sets CE.
+            Some(Ecn::Ce) | None => {}
+        }
+    }
+
+    pub(super) const fn all(self) -> u64 {
+        self.ect0 + self.ect1
+    }
+}
+
+/// What was marked in one packet-number space, and what of it the peer reported.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counted {
+    sent: Marks,
+    reported: EcnCounts,
+}
+
+/// ECN on one path.
+#[derive(Debug)]
+pub(super) struct PathEcn {
+    state: EcnState,
+    /// Marked packets since the test began: sent, acknowledged, lost.
+    sent: u64,
+    acked: u64,
+    lost: u64,
+    /// Packets reported as marked with CE since the test began.
+    ce: u64,
+    /// Whether a packet is known that arrived without CE, so that not everything is marked.
+    spared: bool,
+    /// Whether there was another path before: marks of packets that travelled it are still
+    /// reported.
+    is_later: bool,
+}
+
+impl PathEcn {
+    pub(super) const fn new(state: EcnState) -> Self {
+        Self {
+            state,
+            sent: 0,
+            acked: 0,
+            lost: 0,
+            ce: 0,
+            spared: false,
+            is_later: false,
+        }
+    }
+
+    pub(super) const fn state(&self) -> EcnState {
+        self.state
+    }
+
+    /// Whether packets are marked as capable now. It changes with what comes in, not with what is
+    /// sent: a train of datagrams has one mark.
+    #[inline]
+    pub(super) const fn is_marking(&self) -> bool {
+        matches!(self.state, EcnState::Testing | EcnState::Capable)
+    }
+
+    /// Tests anew: the path is another one.
+    pub(super) const fn reset(&mut self) {
+        if !matches!(self.state, EcnState::Disabled) {
+            *self = Self::new(EcnState::Testing);
+        }
+        self.is_later = true;
+    }
+
+    #[inline]
+    pub(super) const fn on_sent(&mut self, counted: &mut Counted, mark: Option<Ecn>) {
+        if mark.is_some() {
+            counted.sent.add(mark);
+            self.sent += 1;
+        }
+    }
+
+    /// Marked packets were declared lost.
+    pub(super) fn on_lost(&mut self, marked: u64) {
+        self.lost += marked;
+        self.judge();
+    }
+
+    /// Marked packets went with their space: nothing will be known of them.
+    pub(super) const fn on_discarded(&mut self, marked: u64) {
+        self.sent = self.sent.saturating_sub(marked);
+    }
+
+    /// A probe timeout, so many of them in a row.
+    pub(super) fn on_pto(&mut self, count: u32) {
+        if self.state == EcnState::Testing && self.acked == 0 && count >= TESTING_PTOS {
+            self.state = EcnState::Unknown;
+        }
+    }
+
+    /// An ACK frame acknowledged `newly` marked packets for the first time. `order` says whether
+    /// its counts can be compared with those that came before.
+    ///
+    /// Returns how many packets it reports as newly marked with CE.
+    pub(super) fn on_ack(
+        &mut self,
+        counted: &mut Counted,
+        counts: Option<EcnCounts>,
+        newly: Marks,
+        order: Order,
+    ) -> u64 {
+        if matches!(self.state, EcnState::Disabled | EcnState::Failed) {
+            return 0;
+        }
+        self.acked += newly.all();
+        // RFC 9000 §13.4.2.1: frames that come out of order must not fail the validation.
+        if order == Order::Older {
+            return 0;
+        }
+        let Some(ce) = counted.validate(counts, newly) else {
+            self.state = EcnState::Failed;
+            return 0;
+        };
+        let ce = if self.is_later {
+            ce.min(newly.all())
+        } else {
+            ce
+        };
+        self.ce += ce;
+        self.judge();
+        if self.state == EcnState::Failed {
+            return 0;
+        }
+        ce
+    }
+
+    /// Moves on where enough is known.
+    fn judge(&mut self) {
+        if self.state == EcnState::Testing && self.sent < TESTING_PACKETS {
+            return;
+        }
+        // Something on the path drops marked packets, or marks whatever comes.
+        let drops = self.acked == 0 && self.sent > 0 && self.lost >= self.sent;
+        let mangles = self.acked >= TESTING_PACKETS && !self.spared && self.ce >= self.acked;
+        self.spared |= self.acked >= TESTING_PACKETS && self.ce < self.acked;
+        self.state = match self.state {
+            EcnState::Testing | EcnState::Unknown | EcnState::Capable if drops || mangles => {
+                EcnState::Failed
+            }
+            EcnState::Testing | EcnState::Unknown if self.acked > 0 => EcnState::Capable,
+            EcnState::Testing => EcnState::Unknown,
+            state => state,
+        };
+    }
+}
+
+/// When an ACK frame was written, compared with the ones before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// It raises the largest number acknowledged.
+    Newest,
+    /// It may have been overtaken.
+    Older,
+}
+
+impl Order {
+    pub(super) fn of(largest_before: Option<u64>, largest: u64) -> Self {
+        if largest_before < Some(largest) {
+            Self::Newest
+        } else {
+            Self::Older
+        }
+    }
+}
+
+impl Counted {
+    /// The counts that were valid last.
+    pub(super) const fn reported(&self) -> EcnCounts {
+        self.reported
+    }
+
+    /// Whether the counts of an ACK frame can be true (RFC 9000 §13.4.2.1): how many packets it
+    /// reports as newly marked with CE, `None` if they cannot.
+    fn validate(&mut self, counts: Option<EcnCounts>, newly: Marks) -> Option<u64> {
+        let Some(counts) = counts else {
+            return (newly.all() == 0).then_some(0);
+        };
+        let before = self.reported;
+        let ect0 = counts.ect0.checked_sub(before.ect0)?;
+        let ect1 = counts.ect1.checked_sub(before.ect1)?;
+        let ce = counts.ce.checked_sub(before.ce)?;
+        // Each packet that arrived still has its mark, or CE in place of it.
+        let arrived = ect0.saturating_add(ce) >= newly.ect0
+            && ect1.saturating_add(ce) >= newly.ect1
+            && ect0.saturating_add(ect1).saturating_add(ce) >= newly.all();
+        // No mark comes out of nowhere, none becomes another.
+        let all = counts.ect0.saturating_add(counts.ect1);
+        let sent = counts.ect0 <= self.sent.ect0
+            && counts.ect1 <= self.sent.ect1
+            && all.saturating_add(counts.ce) <= self.sent.all();
+        if !(arrived && sent) {
+            return None;
+        }
+        self.reported = counts;
+        Some(ce)
+    }
+}
+
+#[cfg(test)]
+mod tests;

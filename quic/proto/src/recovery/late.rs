@@ -1,0 +1,145 @@
+//! Packets that were declared lost, in case they arrive after all.
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
+
+use crate::limits::LOST_PACKETS;
+
+/// Room that is kept although nothing is in it.
+const KEPT: usize = 64;
+
+/// What is remembered of a packet in flight that was declared lost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LostPacket {
+    pub(super) pn: u64,
+    pub(super) time_sent: Instant,
+    pub(super) lost_at: Instant,
+    pub(super) size: u16,
+    /// The congestion episode that its loss belongs to.
+    pub(super) episode: u32,
+}
+
+/// The last packets of one space that were declared lost and not acknowledged since, at most
+/// [`LOST_PACKETS`]: the oldest give way.
+///
+/// What they carried is not kept. It was handed over to be sent again, and where it was, the peer
+/// gets it twice; that costs less than a record for each loss.
+#[derive(Debug, Default)]
+pub(super) struct LostPackets {
+    /// Ascending by number: whoever is declared lost takes all older ones along.
+    packets: VecDeque<LostPacket>,
+}
+
+impl LostPackets {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    pub(super) fn push(&mut self, packet: LostPacket) {
+        if self.packets.len() >= LOST_PACKETS {
+            self.packets.pop_front();
+        }
+        self.packets.push_back(packet);
+    }
+
+    /// Takes those in `first..=last`.
+    pub(super) fn take_range(
+        &mut self,
+        first: u64,
+        last: u64,
+    ) -> impl Iterator<Item = LostPacket> + '_ {
+        let from = self.packets.partition_point(|packet| packet.pn < first);
+        let to = self.packets.partition_point(|packet| packet.pn <= last);
+        self.packets.drain(from..to.max(from))
+    }
+
+    /// Forgets those that were lost longer ago than `keep`.
+    pub(super) fn expire(&mut self, now: Instant, keep: Duration) {
+        while let Some(oldest) = self.packets.front()
+            && now.saturating_duration_since(oldest.lost_at) > keep
+        {
+            self.packets.pop_front();
+        }
+        if self.packets.is_empty() && self.packets.capacity() > KEPT {
+            self.packets = VecDeque::new();
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.packets = VecDeque::new();
+    }
+}
+
+/// The losses that one reduction of the window answers (RFC 9002 §7.3.2), and how many of them were
+/// none.
+#[derive(Debug, Default)]
+pub(super) struct Episode {
+    number: u32,
+    /// What was sent until then belongs to it.
+    start: Option<Instant>,
+    lost: u64,
+    late: u64,
+    /// Whether the path told of congestion as well.
+    marked: bool,
+}
+
+impl Episode {
+    /// How many there were.
+    pub(super) const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// So many packets were lost, the last of them sent at `newest_sent`. Returns the episode's
+    /// number.
+    pub(super) fn on_lost(&mut self, now: Instant, newest_sent: Instant, count: u64) -> u32 {
+        self.begin(now, newest_sent);
+        self.lost += count;
+        self.number
+    }
+
+    /// Packets were marked, which no late arrival takes back.
+    pub(super) fn on_marked(&mut self, now: Instant, newest_sent: Instant) {
+        self.begin(now, newest_sent);
+        self.marked = true;
+    }
+
+    /// Counts on from another path's episodes.
+    pub(super) const fn follow(&mut self, other: &Self) {
+        self.number = other.number;
+    }
+
+    fn begin(&mut self, now: Instant, newest_sent: Instant) {
+        if self.start.is_none_or(|start| newest_sent > start) {
+            *self = Self {
+                number: self.number.wrapping_add(1),
+                start: Some(now),
+                ..Self::default()
+            };
+        }
+    }
+
+    /// A packet arrived that was declared lost in the episode of that number.
+    pub(super) const fn on_late(&mut self, number: u32) {
+        if number == self.number {
+            self.late += 1;
+        }
+    }
+
+    /// Whether nothing was lost at all: then there is nothing to answer, and the episode is over.
+    pub(super) fn is_refuted(&mut self) -> bool {
+        let refuted = self.lost > 0 && self.late >= self.lost && !self.marked;
+        if refuted {
+            *self = Self {
+                number: self.number,
+                ..Self::default()
+            };
+        }
+        refuted
+    }
+}
+
+#[cfg(test)]
+mod tests;

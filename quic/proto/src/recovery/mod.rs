@@ -1,0 +1,462 @@
+//! Loss detection and its timers (RFC 9002), generic over the record of what a packet carried.
+
+mod ack;
+mod ecn;
+mod late;
+mod loss;
+mod outcome;
+mod pacer;
+mod path;
+mod persistent;
+mod pto;
+mod reordering;
+mod report;
+mod resume;
+mod rtt;
+mod sent;
+mod skip;
+mod spurious;
+mod state;
+
+use std::time::{Duration, Instant};
+
+use hybriq_tls::Side;
+
+pub use self::{
+    ack::Ack,
+    outcome::{Outcome, Settled},
+    path::PathState,
+    rtt::Rtt,
+    sent::{SentPacket, SentPackets},
+};
+use self::{
+    ecn::PathEcn, late::Episode, pacer::Pacer, reordering::Reordering, skip::Skipper,
+    state::SpaceState,
+};
+use super::{
+    congestion::{self, Controller, LostPacket, careful_resume::Resuming},
+    delivery::Delivery,
+    ecn::{Ecn, EcnState},
+    packet::{PerSpace, Space},
+};
+
+#[cfg(test)]
+mod tests;
+
+/// Packets in a row that ask for no acknowledgement, until one should ask (RFC 9000 §13.2.4).
+const SILENT_PACKETS: u16 = 32;
+
+/// How far the handshake is, as loss detection needs to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handshake {
+    /// There are no Handshake keys yet.
+    InitialOnly,
+    /// Handshake packets can be sent.
+    Keys,
+    /// It is confirmed (RFC 9001 §4.1.2).
+    Confirmed,
+}
+
+/// Whether the anti-amplification limit forbids to send (RFC 9000 §8.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amplification {
+    /// Something may be sent.
+    Open,
+    /// Nothing may be sent until more is received: timers would fire in vain.
+    Blocked,
+}
+
+/// What the rest of the connection knows and loss detection depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Context {
+    /// How far the handshake is.
+    pub handshake: Handshake,
+    /// The peer's `max_ack_delay`; its default while the parameters are unknown.
+    pub peer_max_ack_delay: Duration,
+    /// Whether the path may be used.
+    pub amplification: Amplification,
+}
+
+/// What a timeout was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timeout {
+    /// Packets may have been lost by time; see the outcome.
+    Lost,
+    /// Ack-eliciting packets should leave in this space, at most [`Recovery::probes`] of them
+    /// without regard to the congestion window. Everything outstanding in the Initial and Handshake
+    /// spaces ([`Recovery::outstanding`]) should be sent again with them.
+    Probe(Space),
+}
+
+/// Loss detection of one path: what is in flight in each space, when it counts as lost, when to
+/// probe (RFC 9002).
+///
+/// Each record given to [`Recovery::on_packet_sent`] comes back once, acknowledged or lost, unless
+/// its space is discarded. Records of packets that are not in flight, ACK frames alone, may be
+/// dropped.
+#[derive(Debug)]
+pub struct Recovery<R> {
+    side: Side,
+    spaces: PerSpace<SpaceState<R>>,
+    skipper: Skipper,
+    ecn: PathEcn,
+    reordering: Reordering,
+    episode: Episode,
+    rtt: Rtt,
+    controller: Resuming,
+    datagram_size: u16,
+    bytes_in_flight: u64,
+    delivery: Delivery,
+    pacer: Pacer,
+    pacing: Pacing,
+    /// When there was last no room for another datagram in the window.
+    window_full_at: Option<Instant>,
+    /// Packets that were just declared lost, for the controller. Kept for its memory.
+    lost: Vec<LostPacket>,
+    pto_count: u32,
+    /// Where the timer starts that keeps a client from a deadlock.
+    timer_base: Instant,
+    /// Whether a Handshake packet was acknowledged.
+    handshake_acked: bool,
+    packets_sent: u64,
+    packets_lost: u64,
+    spurious_losses: u64,
+    ptos: u64,
+}
+
+/// What [`Recovery`] starts with.
+#[derive(Debug)]
+pub struct Config {
+    /// Our end.
+    pub side: Side,
+    /// The round trip to assume (RFC 9002 §6.2.2).
+    pub initial_rtt: Duration,
+    /// Bytes of a full datagram.
+    pub datagram_size: u16,
+    /// Says how much may be in flight.
+    pub controller: Box<dyn Controller>,
+    /// A secret that says which 1-RTT packet numbers are skipped (RFC 9000 §21.4); `None`: none is.
+    pub skip_seed: Option<u64>,
+    /// Whether to begin with: [`EcnState::Testing`] or [`EcnState::Disabled`].
+    pub ecn: EcnState,
+    /// Whether what may be in flight leaves at its time or at once.
+    pub pacing: Pacing,
+}
+
+/// Whether packets are spread over the round trip (RFC 9002 §7.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// They are.
+    On,
+    /// They leave as soon as the window allows.
+    Off,
+}
+
+impl<R> Recovery<R> {
+    /// Nothing sent, nothing measured.
+    pub fn new(now: Instant, config: Config) -> Self {
+        Self {
+            side: config.side,
+            spaces: PerSpace::of(|_| SpaceState::new()),
+            skipper: Skipper::new(config.skip_seed),
+            ecn: PathEcn::new(config.ecn),
+            reordering: Reordering::new(now),
+            episode: Episode::default(),
+            rtt: Rtt::new(config.initial_rtt),
+            controller: Resuming::new(now, config.controller, config.datagram_size),
+            datagram_size: config.datagram_size,
+            bytes_in_flight: 0,
+            delivery: Delivery::new(now),
+            pacer: Pacer::new(now, config.datagram_size),
+            pacing: config.pacing,
+            window_full_at: None,
+            lost: Vec::new(),
+            pto_count: 0,
+            timer_base: now,
+            handshake_acked: false,
+            packets_sent: 0,
+            packets_lost: 0,
+            spurious_losses: 0,
+            ptos: 0,
+        }
+    }
+
+    fn space(&self, space: Space) -> &SpaceState<R> {
+        &self.spaces[space]
+    }
+
+    /// Notes a packet that left. Numbers of a space only grow.
+    #[inline]
+    pub fn on_packet_sent(&mut self, space: Space, pn: u64, mut packet: SentPacket<R>) {
+        let (now, bytes) = (packet.time_sent, u64::from(packet.size));
+        let app_limited = self.delivery.is_app_limited();
+        if packet.in_flight {
+            let snapshot = self.delivery.on_sent(now, self.bytes_in_flight, bytes);
+            packet.snapshot = Some(snapshot);
+        }
+        let state = &mut self.spaces[space];
+        self.packets_sent += 1;
+        if packet.ack_eliciting {
+            state.last_eliciting_sent = Some(now);
+            state.eliciting_in_flight += 1;
+            state.silent = 0;
+            state.probes = state.probes.saturating_sub(1);
+            self.timer_base = now;
+        } else {
+            state.silent = state.silent.saturating_add(1);
+        }
+        let in_flight = packet.in_flight;
+        debug_assert!(
+            in_flight || !packet.ack_eliciting,
+            "ack-eliciting packets are in flight"
+        );
+        self.ecn.on_sent(&mut state.ecn, packet.ecn);
+        state.sent.insert(pn, packet);
+        if space == Space::Data && self.skipper.is_due(pn + 1) {
+            self.skipper.plan(pn + 1);
+            self.on_number_skipped(space, pn + 1);
+        }
+        if in_flight {
+            self.bytes_in_flight += bytes;
+            if !self.can_send(self.datagram_size.into()) {
+                self.window_full_at = Some(now);
+            }
+            if self.bytes_in_flight == bytes {
+                self.pacer.on_pause(now);
+            }
+            self.pacer.on_sent(now, bytes);
+            let bytes_in_flight = self.bytes_in_flight;
+            self.controller.on_sent(&congestion::Sent {
+                now,
+                bytes,
+                bytes_in_flight,
+                app_limited,
+            });
+        }
+    }
+
+    /// There was nothing more to send although there was room for it.
+    pub fn on_app_limited(&mut self) {
+        self.pacer.on_idle();
+        self.delivery.on_app_limited(self.bytes_in_flight);
+    }
+
+    /// Notes a packet number that was used without a record: nothing is to be done if that packet
+    /// is lost, and its acknowledgement is no news.
+    pub fn on_number_used(&mut self, space: Space, pn: u64) {
+        self.spaces[space].sent.use_number(pn);
+    }
+
+    /// Notes a packet number left out on purpose: its acknowledgement closes the connection.
+    pub fn on_number_skipped(&mut self, space: Space, pn: u64) {
+        let state = &mut self.spaces[space];
+        state.sent.skip(pn);
+        state.skipped.push(pn);
+    }
+
+    /// How the next datagram is to be marked; `None` is Not-ECT. All datagrams of one train are
+    /// marked alike: it changes only with what comes in or is due.
+    #[inline]
+    pub fn ecn_mark(&self) -> Option<Ecn> {
+        self.ecn.is_marking().then(|| self.controller.ecn())
+    }
+
+    /// Tests anew whether marks pass: the path is another one.
+    pub const fn reset_ecn(&mut self) {
+        self.ecn.reset();
+    }
+
+    /// Whether the path carries ECN marks.
+    pub const fn ecn_state(&self) -> EcnState {
+        self.ecn.state()
+    }
+
+    /// Takes the rate from the controller, or from its window once a round trip was measured.
+    fn update_pace(&mut self, now: Instant) {
+        if !self.can_send(self.datagram_size.into()) {
+            self.pacer.on_idle();
+        }
+        let wanted = self.controller.pacing_rate();
+        let rate = wanted.or_else(|| {
+            self.rtt.first_sample()?;
+            let (window, phase) = (self.controller.window(), self.controller.phase());
+            Some(Pacer::rate_of(window, self.rtt.smoothed(), phase))
+        });
+        if let (Some(rate), Pacing::On) = (rate, self.pacing) {
+            self.pacer.set_burst(self.controller.burst());
+            let smoothed = self.rtt.smoothed();
+            self.pacer.forgive(wanted.is_none().then_some(smoothed));
+            self.pacer.set_rate(now, rate);
+        }
+    }
+
+    /// Forgets a space whose keys are discarded (RFC 9002 §6.4).
+    pub fn discard_space(&mut self, space: Space) {
+        let mut marked = 0;
+        self.bytes_in_flight -=
+            self.spaces[space].clear(|_, packet| marked += u64::from(packet.ecn.is_some()));
+        self.ecn.on_discarded(marked);
+        self.pto_count = 0;
+    }
+
+    /// Takes everything of a space out of flight and hands it over as lost, without a sign of
+    /// congestion: for 0-RTT that was rejected.
+    pub fn abandon_space(&mut self, space: Space, outcome: &mut Outcome<R>) {
+        let mut marked = 0;
+        self.bytes_in_flight -= self.spaces[space].clear(|pn, packet| {
+            marked += u64::from(packet.ecn.is_some());
+            outcome.lost.push(Settled { pn, packet });
+        });
+        self.ecn.on_discarded(marked);
+    }
+
+    /// Starts over after a Retry: all that was sent is handed over to be sent again. What the Retry
+    /// took is a better guess of the round trip than the configured one (RFC 9002 §6.3).
+    pub fn on_retry(&mut self, now: Instant, outcome: &mut Outcome<R>) {
+        let first = self
+            .space(Space::Initial)
+            .sent
+            .iter()
+            .next()
+            .map(|(_, first)| first.time_sent);
+        if let (0, None, Some(first)) = (self.pto_count, self.rtt.first_sample(), first) {
+            self.rtt = Rtt::new(now.saturating_duration_since(first));
+        }
+        for space in Space::ALL {
+            self.abandon_space(space, outcome);
+        }
+        self.pto_count = 0;
+        self.timer_base = now;
+    }
+
+    /// What the outstanding packets of a space carried, oldest first: to be sent again on a probe
+    /// timeout, although it may still arrive (RFC 9002 §6.2.4).
+    pub fn outstanding(&self, space: Space) -> impl Iterator<Item = &R> {
+        self.space(space)
+            .sent
+            .iter()
+            .map(|(_, packet)| &packet.record)
+    }
+
+    /// Whether so many bytes more may be in flight. Probes and packets that are not in flight need
+    /// not ask.
+    #[inline]
+    pub fn can_send(&self, bytes: u64) -> bool {
+        self.bytes_in_flight.saturating_add(bytes) <= self.controller.window()
+            && !self.spaces.iter().any(|space| space.sent.is_full())
+    }
+
+    /// Whether pacing lets a datagram leave now. What is not paced need not ask.
+    #[inline]
+    pub fn may_send_now(&self, now: Instant) -> bool {
+        self.pacer.may_send(now)
+    }
+
+    /// Datagrams that may follow one another without a pause.
+    pub fn train(&self) -> usize {
+        let datagrams = self.pacer.train() / u64::from(self.datagram_size.max(1));
+        usize::try_from(datagrams).unwrap_or(usize::MAX).max(1)
+    }
+
+    /// Something waits for nothing but its time: when that comes. The window is not to blame if it
+    /// is not filled.
+    pub fn on_paced(&mut self, now: Instant) -> Instant {
+        self.window_full_at = Some(now);
+        self.pacer.release_at(now)
+    }
+
+    /// Bytes per second at which packets leave; `None` before there is a round trip to go by.
+    pub fn pacing_rate(&self) -> Option<u64> {
+        self.pacer.rate()
+    }
+
+    /// Ack-eliciting packets of a space that may leave whatever the window says.
+    pub fn probes(&self, space: Space) -> u8 {
+        self.space(space).probes
+    }
+
+    /// Whether a packet that carries only an ACK should carry a PING too. Without an acknowledgement
+    /// of our acknowledgements their ranges would never be forgotten (RFC 9000 §13.2.4).
+    pub fn needs_ping(&self, space: Space) -> bool {
+        let state = self.space(space);
+        state.silent >= SILENT_PACKETS && state.eliciting_in_flight == 0
+    }
+
+    /// Bytes of a full datagram.
+    pub const fn datagram_size(&self) -> u16 {
+        self.datagram_size
+    }
+
+    /// The datagram size of the path changed.
+    pub fn on_datagram_size(&mut self, bytes: u16) {
+        self.datagram_size = bytes;
+        self.pacer.set_datagram_size(bytes);
+        self.controller.on_datagram_size(bytes);
+    }
+
+    /// The number of the next packet in a space.
+    pub fn next_number(&self, space: Space) -> u64 {
+        self.space(space).sent.next_number()
+    }
+
+    /// The largest number the peer acknowledged in a space.
+    pub fn largest_acked(&self, space: Space) -> Option<u64> {
+        self.space(space).largest_acked
+    }
+
+    /// Whether an ack-eliciting packet of a space waits for its acknowledgement.
+    pub fn has_eliciting_in_flight(&self, space: Space) -> bool {
+        self.space(space).eliciting_in_flight > 0
+    }
+
+    /// How far behind another a packet must be to count as lost (RFC 9002 §6.1.1). It grows where
+    /// the path reorders.
+    pub const fn packet_threshold(&self) -> u64 {
+        self.reordering.packets()
+    }
+
+    /// How long after it was sent a packet counts as lost (RFC 9002 §6.1.2), likewise.
+    pub fn time_threshold(&self) -> Duration {
+        self.reordering.delay(self.rtt.larger())
+    }
+
+    /// The round trip.
+    pub const fn rtt(&self) -> &Rtt {
+        &self.rtt
+    }
+
+    /// Bytes that may be in flight.
+    pub fn window(&self) -> u64 {
+        self.controller.window()
+    }
+
+    /// Bytes that are in flight in all spaces.
+    pub const fn bytes_in_flight(&self) -> u64 {
+        self.bytes_in_flight
+    }
+
+    /// Packets sent.
+    pub const fn packets_sent(&self) -> u64 {
+        self.packets_sent
+    }
+
+    /// Packets declared lost.
+    pub const fn packets_lost(&self) -> u64 {
+        self.packets_lost
+    }
+
+    /// Packets declared lost that were acknowledged later.
+    pub const fn spurious_losses(&self) -> u64 {
+        self.spurious_losses
+    }
+
+    /// Probe timeouts in all.
+    pub const fn ptos(&self) -> u64 {
+        self.ptos
+    }
+
+    /// Probe timeouts since the last progress.
+    pub const fn pto_count(&self) -> u32 {
+        self.pto_count
+    }
+}

@@ -1,0 +1,48 @@
+use super::SentPacket;
+
+/// A packet whose fate is known.
+#[derive(Clone, Debug)]
+pub struct Settled<R> {
+    /// Its number.
+    pub pn: u64,
+    /// The packet.
+    pub packet: SentPacket<R>,
+}
+
+/// What an ACK or a timeout brought about. Reused by the caller, who drains the lists.
+#[derive(Debug)]
+pub struct Outcome<R> {
+    /// Packets acknowledged for the first time.
+    pub acked: Vec<Settled<R>>,
+    /// Packets declared lost, oldest first.
+    pub lost: Vec<Settled<R>>,
+    /// The largest number in any ACK frame of ours that is now known to have arrived.
+    pub largest_acked_ack: Option<u64>,
+    /// Whether an ack-eliciting packet was acknowledged.
+    pub progress: bool,
+    /// Whether the losses amount to persistent congestion (RFC 9002 §7.6).
+    pub persistent_congestion: bool,
+}
+
+impl<R> Default for Outcome<R> {
+    fn default() -> Self {
+        Self {
+            acked: Vec::new(),
+            lost: Vec::new(),
+            largest_acked_ack: None,
+            progress: false,
+            persistent_congestion: false,
+        }
+    }
+}
+
+impl<R> Outcome<R> {
+    /// Empties it and keeps its memory.
+    pub fn clear(&mut self) {
+        self.acked.clear();
+        self.lost.clear();
+        self.largest_acked_ack = None;
+        self.progress = false;
+        self.persistent_congestion = false;
+    }
+}

@@ -1,0 +1,222 @@
+use std::time::{Duration, Instant};
+
+use crate::congestion::Phase;
+
+#[cfg(test)]
+mod tests;
+
+/// Of its rate a train of datagrams may hold so much: what a queue on the way has to take at once.
+const TRAIN: Duration = Duration::from_millis(1);
+
+/// How late a timer may fire without making the sender slower than its rate: runtimes count in
+/// milliseconds and wake somebody else first.
+const SLACK: Duration = Duration::from_millis(2);
+
+/// How late whoever waits for its time may wake at most without losing what it could have sent:
+/// a busy machine lets others run first, and a slot of its scheduler is that long.
+const OVERSLEPT: Duration = Duration::from_millis(10);
+
+/// Where the rate follows from a window, this part of a round trip at most: the window brings back
+/// what a pause takes away, and a long burst would cost it losses where queues are short.
+const OVERSLEPT_OF_RTT: u32 = 16;
+
+/// Datagrams that may leave at once whatever the rate while others are under way. A timer late by
+/// one of them costs nothing, and the shortest queue takes them.
+const STEADY_BURST: u64 = 3;
+
+/// Datagrams of the shortest train: below, timers would cost more than the queue gains.
+const SHORT_TRAIN: u64 = 2;
+
+/// What bounds the rate until somebody says otherwise: a byte a nanosecond, ten times over.
+const FASTEST: u64 = 10_000_000_000;
+
+/// What rounding up may add to the datagrams of one bucket.
+const ROUNDING: Duration = Duration::from_nanos(32);
+
+/// Binary places of [`Pace::nanos_per_byte`].
+const PLACES: u32 = 24;
+
+/// Spreads what leaves over the round trip (RFC 9002 §7.7): a token bucket, kept as the moment at
+/// which it is full again.
+///
+/// The bucket holds [`STEADY_BURST`] datagrams, or what the rate gives in a train and the slack of
+/// a timer; after a pause it holds as many datagrams as the controller wants. Whoever waited for its
+/// time and was woken late sends what that time would have let leave, within bounds: else a busy
+///  machine would send at a fraction of the rate, and a controller that measures what is
+/// delivered would take that for the path. A train never holds
+/// more than a millisecond of the rate, except that two datagrams may always go together.
+#[derive(Clone, Debug)]
+pub(super) struct Pacer {
+    /// When the bucket is full, if nothing more leaves.
+    full_at: Instant,
+    /// How long ago it may count as full: what a pause saved up.
+    saved: Duration,
+    /// When whoever waits is to be woken.
+    due_at: Option<Instant>,
+    /// How late that may be without a loss of rate.
+    forgiven: Duration,
+    /// `None` while there is nothing to compute it from.
+    pace: Option<Pace>,
+    datagram_size: u64,
+    /// Datagrams that may leave at once after a pause.
+    burst: u64,
+}
+
+/// What follows from a rate.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    bytes_per_second: u64,
+    nanos_per_byte: u64,
+    /// How long an empty bucket takes to fill.
+    fill: Duration,
+    /// Until so long before it is full, a datagram may leave.
+    last: Duration,
+}
+
+impl Pacer {
+    /// Nothing to pace by yet: the initial window is what bounds the first burst.
+    pub(super) fn new(now: Instant, datagram_size: u16) -> Self {
+        Self {
+            full_at: now,
+            saved: Duration::ZERO,
+            due_at: None,
+            forgiven: Duration::ZERO,
+            pace: None,
+            datagram_size: datagram_size.into(),
+            burst: STEADY_BURST,
+        }
+    }
+
+    /// A window per round trip and some more, so that it is the window that limits: twice as much
+    /// where it doubles in a round trip.
+    pub(super) fn rate_of(window: u64, smoothed: Duration, phase: Phase) -> u64 {
+        let nanos = smoothed.as_nanos().clamp(1, u64::MAX.into());
+        let per_second = u128::from(window) * 1_000_000_000 / nanos;
+        let per_second = match phase {
+            Phase::SlowStart => per_second * 2,
+            Phase::Recovery | Phase::Avoidance => per_second * 5 / 4,
+        };
+        u64::try_from(per_second).unwrap_or(u64::MAX)
+    }
+
+    /// How late a sender may wake without a loss of rate: `round_trip` where its rate follows from a
+    /// window, `None` where it is what a controller wants.
+    pub(super) fn forgive(&mut self, round_trip: Option<Duration>) {
+        let part = round_trip.map_or(OVERSLEPT, |whole| whole / OVERSLEPT_OF_RTT);
+        self.forgiven = part.min(OVERSLEPT);
+    }
+
+    /// What was acknowledged or lost gives a rate; a pause is over.
+    ///
+    /// The bucket is never emptier than empty: what left at a lower rate is not made up for at it.
+    pub(super) fn set_rate(&mut self, now: Instant, bytes_per_second: u64) {
+        let rate = bytes_per_second.clamp(self.datagram_size, FASTEST);
+        let fill = time_for(self.steady_burst(), rate).max(TRAIN + SLACK);
+        self.saved = Duration::ZERO;
+        self.full_at = self.full_at.min(now + fill);
+        self.pace = Some(Pace {
+            bytes_per_second: rate,
+            nanos_per_byte: (1_000_000_000 << PLACES) / rate + 1,
+            fill,
+            last: (fill + ROUNDING).saturating_sub(time_for(self.datagram_size, rate)),
+        });
+    }
+
+    /// How many datagrams may leave at once after a pause.
+    pub(super) fn set_burst(&mut self, datagrams: u64) {
+        self.burst = datagrams.max(SHORT_TRAIN);
+    }
+
+    pub(super) fn set_datagram_size(&mut self, bytes: u16) {
+        self.datagram_size = bytes.into();
+        if let Some(rate) = self.rate() {
+            self.set_rate(self.full_at, rate);
+        }
+    }
+
+    pub(super) fn rate(&self) -> Option<u64> {
+        self.pace.map(|pace| pace.bytes_per_second)
+    }
+
+    /// Nothing was under way until now.
+    pub(super) fn on_pause(&mut self, now: Instant) {
+        self.due_at = None;
+        if let Some(pace) = self.pace {
+            let burst = self.burst.saturating_mul(self.datagram_size);
+            let more = burst.saturating_sub(self.steady_burst());
+            self.saved = time_for(more, pace.bytes_per_second);
+            self.full_at = self.full_at.min(self.earliest(now));
+        }
+    }
+
+    /// A packet leaves, paced or not.
+    #[inline]
+    pub(super) fn on_sent(&mut self, now: Instant, bytes: u64) {
+        if let Some(pace) = self.pace {
+            if let Some(due) = self.due_at.take() {
+                let late = now.saturating_duration_since(due).min(self.forgiven);
+                self.saved = self.saved.max(late);
+            }
+            self.full_at = self.full_at.max(self.earliest(now)) + pace.time_for(bytes);
+        }
+    }
+
+    /// Whether a datagram may leave now.
+    #[inline]
+    pub(super) fn may_send(&self, now: Instant) -> bool {
+        self.pace.is_none_or(|pace| self.full_at <= now + pace.last)
+    }
+
+    /// Bytes of the next train at most.
+    pub(super) fn train(&self) -> u64 {
+        let shortest = SHORT_TRAIN * self.datagram_size;
+        self.rate()
+            .map_or(u64::MAX, |rate| bytes_in(TRAIN, rate).max(shortest))
+    }
+
+    /// Somebody waits: when the next train may leave whole.
+    pub(super) fn release_at(&mut self, now: Instant) -> Instant {
+        let Some(pace) = self.pace else {
+            return now;
+        };
+        let train = time_for(self.train(), pace.bytes_per_second);
+        let spare = pace.fill.saturating_sub(train);
+        let at = self.full_at.checked_sub(spare).unwrap_or(now).max(now);
+        self.due_at = Some(at);
+        at
+    }
+
+    /// Nobody waits for its time any more: there is nothing to send, or no room in the window.
+    pub(super) const fn on_idle(&mut self) {
+        self.due_at = None;
+    }
+
+    fn earliest(&self, now: Instant) -> Instant {
+        now.checked_sub(self.saved).unwrap_or(now)
+    }
+
+    fn steady_burst(&self) -> u64 {
+        self.burst.min(STEADY_BURST) * self.datagram_size
+    }
+}
+
+impl Pace {
+    /// How long a packet takes, rounded up so that no rounding makes a sender faster.
+    #[inline]
+    fn time_for(self, bytes: u64) -> Duration {
+        let nanos = bytes.saturating_mul(self.nanos_per_byte) >> PLACES;
+        Duration::from_nanos(nanos + 1)
+    }
+}
+
+/// How long so many bytes take, rounded up so that no rounding makes a sender faster.
+fn time_for(bytes: u64, rate: u64) -> Duration {
+    let nanos = u128::from(bytes) * 1_000_000_000;
+    let nanos = nanos.div_ceil(u128::from(rate.max(1)));
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+fn bytes_in(time: Duration, rate: u64) -> u64 {
+    let bytes = time.as_nanos() * u128::from(rate) / 1_000_000_000;
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,87 @@
+use std::time::{Duration, Instant};
+
+use super::{
+    Config, Recovery, Rtt, ecn::PathEcn, late::Episode, pacer::Pacer, reordering::Reordering,
+};
+use crate::{congestion::careful_resume::Resuming, delivery::Delivery, packet::Space};
+
+/// What loss detection and congestion control know of a path that is not in use.
+#[derive(Debug)]
+pub struct PathState {
+    ecn: PathEcn,
+    reordering: Reordering,
+    episode: Episode,
+    rtt: Rtt,
+    controller: Resuming,
+    datagram_size: u16,
+    delivery: Delivery,
+    pacer: Pacer,
+    window_full_at: Option<Instant>,
+}
+
+impl PathState {
+    /// Of a path of which nothing is known.
+    pub fn new(now: Instant, config: Config) -> Self {
+        Self {
+            ecn: PathEcn::new(config.ecn),
+            reordering: Reordering::new(now),
+            episode: Episode::default(),
+            rtt: Rtt::new(config.initial_rtt),
+            controller: Resuming::new(now, config.controller, config.datagram_size),
+            datagram_size: config.datagram_size,
+            delivery: Delivery::new(now),
+            pacer: Pacer::new(now, config.datagram_size),
+            window_full_at: None,
+        }
+    }
+}
+
+impl<R> Recovery<R> {
+    /// From now on packets travel another path (RFC 9000 §9.4). What is under way still counts as
+    /// received or lost, and says nothing of the new path. Returns what was known of the old one.
+    pub fn change_path(&mut self, mut path: PathState) -> PathState {
+        self.disown();
+        path.episode.follow(&self.episode);
+        path.ecn.reset();
+        PathState {
+            ecn: std::mem::replace(&mut self.ecn, path.ecn),
+            reordering: std::mem::replace(&mut self.reordering, path.reordering),
+            episode: std::mem::replace(&mut self.episode, path.episode),
+            rtt: std::mem::replace(&mut self.rtt, path.rtt),
+            controller: std::mem::replace(&mut self.controller, path.controller),
+            datagram_size: std::mem::replace(&mut self.datagram_size, path.datagram_size),
+            delivery: std::mem::replace(&mut self.delivery, path.delivery),
+            pacer: std::mem::replace(&mut self.pacer, path.pacer),
+            window_full_at: std::mem::replace(&mut self.window_full_at, path.window_full_at),
+        }
+    }
+
+    /// The path got another end and is otherwise believed to be the same: what is known of it stays.
+    /// What was under way to the old end may be lost for that alone, and says nothing.
+    pub fn follow_path(&mut self) {
+        self.disown();
+        self.ecn.reset();
+    }
+
+    /// Takes what is under way out of flight. It is still acknowledged or lost.
+    fn disown(&mut self) {
+        let state = &mut self.spaces[Space::Data];
+        state.sent.for_each_mut(|packet| {
+            packet.snapshot = None;
+            packet.ecn = None;
+        });
+        state.first_pn = state.sent.next_number();
+        state.lost.clear();
+        state.probes = 0;
+        self.bytes_in_flight = 0;
+        self.pto_count = 0;
+    }
+
+    /// A guess of the round trip that is better than the configured one; without effect once there
+    /// is a sample (RFC 9002 §6.2.2).
+    pub fn guess_rtt(&mut self, rtt: Duration) {
+        if self.rtt.first_sample().is_none() {
+            self.rtt = Rtt::new(rtt);
+        }
+    }
+}

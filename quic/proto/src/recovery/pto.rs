@@ -1,0 +1,120 @@
+use std::time::{Duration, Instant};
+
+use hybriq_tls::Side;
+
+use super::{Amplification, Context, Handshake, Outcome, Recovery, Timeout};
+use crate::packet::Space;
+
+/// Doublings of the probe timeout at most.
+const MAX_BACKOFF: u32 = 16;
+
+/// What backoff may stretch a probe timeout to.
+const MAX_PTO: Duration = Duration::from_mins(1);
+
+/// Ack-eliciting packets a probe timeout may send (RFC 9002 §6.2.4).
+const PROBES: u8 = 2;
+
+/// What the PTO timer stands for.
+#[derive(Clone, Copy, Debug)]
+enum Pto {
+    /// The last ack-eliciting packet of a space was not acknowledged.
+    Unacknowledged(Space),
+    /// A server may have used up what it may send and wait for us (RFC 9002 §6.2.2.1).
+    AntiDeadlock(Space),
+}
+
+impl<R> Recovery<R> {
+    /// The probe timeout of a space, without backoff (RFC 9002 §6.2.1).
+    pub fn pto(&self, space: Space, context: &Context) -> Duration {
+        let pto = self.rtt.pto();
+        match space {
+            Space::Initial | Space::Handshake => pto,
+            Space::Data => pto.saturating_add(context.peer_max_ack_delay),
+        }
+    }
+
+    /// When [`Recovery::on_timeout`] is to be called next. It may be in the past after the state of
+    /// the connection changed, say when a server's amplification limit was lifted.
+    pub fn next_timeout(&self, context: &Context) -> Option<Instant> {
+        self.loss_time()
+            .or_else(|| self.pto_time(context).map(|(at, _)| at))
+    }
+
+    /// Acts on a timeout that is due. `None`: none was.
+    pub fn on_timeout(
+        &mut self,
+        now: Instant,
+        context: &Context,
+        outcome: &mut Outcome<R>,
+    ) -> Option<Timeout> {
+        if self.loss_time().is_some_and(|at| at <= now) {
+            for space in Space::ALL {
+                if self.space(space).loss_time.is_some_and(|at| at <= now) {
+                    self.detect_lost(now, space, context, outcome);
+                }
+            }
+            return Some(Timeout::Lost);
+        }
+        let (at, pto) = self.pto_time(context)?;
+        if at > now {
+            return None;
+        }
+        let (space, probes) = match pto {
+            Pto::Unacknowledged(space) => (space, PROBES),
+            Pto::AntiDeadlock(space) => (space, 1),
+        };
+        self.pto_count = self.pto_count.saturating_add(1);
+        self.ptos += 1;
+        self.ecn.on_pto(self.pto_count);
+        // Should the probe not leave at once, the next timeout counts from here all the same: a
+        // timer must never stay in the past.
+        self.timer_base = now;
+        let state = &mut self.spaces[space];
+        state.last_eliciting_sent = Some(now);
+        state.probes = probes;
+        Some(Timeout::Probe(space))
+    }
+
+    pub(super) fn loss_time(&self) -> Option<Instant> {
+        self.spaces.iter().filter_map(|space| space.loss_time).min()
+    }
+
+    fn pto_time(&self, context: &Context) -> Option<(Instant, Pto)> {
+        if context.amplification == Amplification::Blocked {
+            return None;
+        }
+        let unacknowledged = Space::ALL
+            .into_iter()
+            // 1-RTT packets may wait for keys the peer does not have yet (RFC 9002 §6.2.1).
+            .filter(|&space| space != Space::Data || context.handshake == Handshake::Confirmed)
+            .filter(|&space| self.space(space).eliciting_in_flight > 0)
+            .filter_map(|space| {
+                let base = self.space(space).last_eliciting_sent?;
+                let at = base + self.backed_off(self.pto(space, context));
+                Some((at, Pto::Unacknowledged(space)))
+            })
+            .min_by_key(|&(at, _)| at);
+        if unacknowledged.is_some() || self.peer_validated_address(context) {
+            return unacknowledged;
+        }
+        let space = match context.handshake {
+            Handshake::InitialOnly => Space::Initial,
+            Handshake::Keys | Handshake::Confirmed => Space::Handshake,
+        };
+        let at = self.timer_base + self.backed_off(self.pto(space, context));
+        Some((at, Pto::AntiDeadlock(space)))
+    }
+
+    fn backed_off(&self, pto: Duration) -> Duration {
+        pto.saturating_mul(1 << self.pto_count.min(MAX_BACKOFF))
+            .min(MAX_PTO.max(pto))
+    }
+
+    /// Whether the server is known to have validated our address (RFC 9002 §6.2.2.1). Clients need
+    /// not validate a server's.
+    pub(super) fn peer_validated_address(&self, context: &Context) -> bool {
+        self.side == Side::Server
+            || self.handshake_acked
+            || context.handshake == Handshake::Confirmed
+    }
+}

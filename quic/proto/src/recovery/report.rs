@@ -1,0 +1,57 @@
+use super::Recovery;
+use crate::{
+    congestion::{Controller, Phase},
+    frame::EcnCounts,
+    stats::PathStats,
+};
+
+impl<R> Recovery<R> {
+    /// What is known of the path.
+    pub fn path_stats(&self) -> PathStats {
+        PathStats {
+            latest_rtt: self.rtt.latest(),
+            min_rtt: self.rtt.min(),
+            smoothed_rtt: self.rtt.smoothed(),
+            rtt_variance: self.rtt.variance(),
+            congestion_window: self.controller.window(),
+            bytes_in_flight: self.bytes_in_flight,
+            slow_start_threshold: self.controller.slow_start_threshold(),
+            controller: self.controller.name(),
+            phase: self.phase(),
+            delivery_rate: self.delivery.last_rate(),
+            pacing_rate: self.pacer.rate(),
+            packet_threshold: self.packet_threshold(),
+            time_threshold: self.time_threshold(),
+            pto_count: self.pto_count,
+            datagram_size: self.datagram_size,
+            ecn: self.ecn.state(),
+        }
+    }
+
+    /// What the congestion controller is about.
+    pub fn phase(&self) -> Phase {
+        self.controller.phase()
+    }
+
+    /// Times that loss or marks told of congestion.
+    pub const fn congestion_events(&self) -> u64 {
+        self.episode.number() as u64
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn delivery_is_app_limited(&self) -> bool {
+        self.delivery.is_app_limited()
+    }
+
+    /// Packets by the mark with which the peer says it received them, as far as its counts make
+    /// sense.
+    pub fn ecn_echoed(&self) -> EcnCounts {
+        let counts = self.spaces.iter().map(|space| space.ecn.reported());
+        counts.fold(EcnCounts::default(), EcnCounts::plus)
+    }
+
+    /// Whether the timer stands for packets that may be lost by time, not for a probe.
+    pub fn awaits_loss(&self) -> bool {
+        self.loss_time().is_some()
+    }
+}

@@ -1,0 +1,288 @@
+use std::{collections::VecDeque, time::Instant};
+
+use crate::{
+    delivery::Snapshot,
+    ecn::Ecn,
+    limits::{ACK_ONLY_PACKETS, SENT_PACKETS},
+};
+
+#[cfg(test)]
+mod tests;
+
+/// A sent packet that waits for its acknowledgement.
+#[derive(Clone, Debug)]
+pub struct SentPacket<R> {
+    /// When it left.
+    pub time_sent: Instant,
+    /// Its bytes, headers and tag included.
+    pub size: u16,
+    /// Whether the peer must acknowledge it (RFC 9002 §2).
+    pub ack_eliciting: bool,
+    /// Whether it counts towards the bytes in flight: ack-eliciting, or with PADDING (RFC 9002 §2).
+    pub in_flight: bool,
+    /// The largest number of the ACK frame it carried.
+    pub largest_acked: Option<u64>,
+    /// How its datagram was marked.
+    pub ecn: Option<Ecn>,
+    /// What was known of the path's deliveries when it left; noted by loss detection for packets in
+    /// flight, as long as their path is in use.
+    pub snapshot: Option<Snapshot>,
+    /// What it carried.
+    pub record: R,
+}
+
+impl<R> SentPacket<R> {
+    /// Its share of the bytes in flight on the path in use.
+    #[inline]
+    pub fn bytes_in_flight(&self) -> u64 {
+        self.snapshot.map_or(0, |_| self.size.into())
+    }
+}
+
+#[derive(Debug)]
+enum State<R> {
+    /// Waits for its acknowledgement.
+    Outstanding(SentPacket<R>),
+    /// Acknowledged, lost, or never sent. As many entries from here on, this one included, are
+    /// known to be such: what was settled once is not looked at again and again.
+    Settled(u32),
+}
+
+#[derive(Debug)]
+struct Entry<R> {
+    pn: u64,
+    state: State<R>,
+}
+
+/// The packets of one space that are neither acknowledged nor lost yet.
+///
+/// A queue in the order of packet numbers. Almost every number is in it, so that a packet's place is
+/// its distance from the first; only ACK-only packets beyond [`ACK_ONLY_PACKETS`] are left out.
+#[derive(Debug)]
+pub struct SentPackets<R> {
+    entries: VecDeque<Entry<R>>,
+    /// One more than the largest number used.
+    next: u64,
+    outstanding: usize,
+    ack_only: usize,
+    /// Most entries since the queue was empty last.
+    peak: usize,
+}
+
+impl<R> Default for SentPackets<R> {
+    fn default() -> Self {
+        Self {
+            entries: VecDeque::new(),
+            next: 0,
+            outstanding: 0,
+            ack_only: 0,
+            peak: 0,
+        }
+    }
+}
+
+impl<R> SentPackets<R> {
+    /// Adds a packet. Packet numbers only grow.
+    #[inline]
+    pub fn insert(&mut self, pn: u64, packet: SentPacket<R>) {
+        debug_assert!(pn >= self.next, "packet number {pn} was used before");
+        self.next = self.next.max(pn + 1);
+        if !packet.in_flight {
+            if self.ack_only >= ACK_ONLY_PACKETS {
+                return;
+            }
+            self.ack_only += 1;
+        }
+        self.outstanding += 1;
+        self.push(pn, State::Outstanding(packet));
+    }
+
+    /// Notes a number that is left out (RFC 9000 §21.4).
+    pub fn skip(&mut self, pn: u64) {
+        debug_assert!(pn >= self.next, "packet number {pn} was used before");
+        self.next = self.next.max(pn + 1);
+        // It keeps its place, so that the packets behind it are found by their distance.
+        if !self.entries.is_empty() {
+            self.push(pn, State::Settled(1));
+        }
+    }
+
+    /// Notes a number whose packet leaves no trace here.
+    pub fn use_number(&mut self, pn: u64) {
+        debug_assert!(pn >= self.next, "packet number {pn} was used before");
+        self.next = self.next.max(pn + 1);
+    }
+
+    #[inline]
+    fn push(&mut self, pn: u64, state: State<R>) {
+        self.entries.push_back(Entry { pn, state });
+        self.peak = self.peak.max(self.entries.len());
+    }
+
+    /// Whether the number was used or left out.
+    pub const fn was_sent(&self, pn: u64) -> bool {
+        pn < self.next
+    }
+
+    /// The number of the next packet.
+    pub const fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// Packets that wait for their acknowledgement.
+    pub const fn len(&self) -> usize {
+        self.outstanding
+    }
+
+    /// Whether no packet waits.
+    pub const fn is_empty(&self) -> bool {
+        self.outstanding == 0
+    }
+
+    /// Whether no more packets should be sent until some are acknowledged.
+    pub fn is_full(&self) -> bool {
+        self.entries.len() >= SENT_PACKETS
+    }
+
+    /// The packets that wait, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &SentPacket<R>)> {
+        self.entries.iter().filter_map(|entry| match &entry.state {
+            State::Outstanding(packet) => Some((entry.pn, packet)),
+            State::Settled(_) => None,
+        })
+    }
+
+    /// Changes the packets that wait, oldest first.
+    pub fn for_each_mut(&mut self, mut change: impl FnMut(&mut SentPacket<R>)) {
+        for entry in &mut self.entries {
+            if let State::Outstanding(packet) = &mut entry.state {
+                change(packet);
+            }
+        }
+    }
+
+    /// Takes the packets of `first..=last`, oldest first. The work is bound by what is waiting, not
+    /// by the range nor by how often it is named. Call [`SentPackets::compact`] afterwards.
+    #[inline]
+    pub fn take_range(&mut self, first: u64, last: u64, mut taken: impl FnMut(u64, SentPacket<R>)) {
+        let start = self.position(first);
+        let mut at = start;
+        while let Some(entry) = self.entries.get_mut(at) {
+            if entry.pn > last {
+                break;
+            }
+            if let State::Settled(run) = entry.state {
+                at += run as usize;
+                continue;
+            }
+            if let Some(packet) = entry.settle() {
+                self.outstanding -= 1;
+                self.ack_only -= usize::from(!packet.in_flight);
+                taken(entry.pn, packet);
+            }
+            at += 1;
+        }
+        // An ACK frame repeats its ranges, and the next one finds the end of this at once.
+        let run = at.saturating_sub(start).max(1);
+        if let Some(entry) = self.entries.get_mut(start)
+            && let State::Settled(known) = &mut entry.state
+        {
+            *known = (*known).max(u32::try_from(run).unwrap_or(u32::MAX));
+        }
+    }
+
+    /// Takes the packets up to `last`, oldest first, as long as `is_lost` holds: whatever was sent
+    /// later than one that is not lost is not lost either. Call [`SentPackets::compact`] afterwards.
+    pub fn take_lost(
+        &mut self,
+        last: u64,
+        mut is_lost: impl FnMut(u64, &SentPacket<R>) -> bool,
+        mut taken: impl FnMut(u64, SentPacket<R>),
+    ) {
+        let mut at = 0;
+        while let Some(entry) = self.entries.get_mut(at) {
+            if entry.pn > last {
+                break;
+            }
+            let packet = match &entry.state {
+                State::Outstanding(packet) => packet,
+                State::Settled(run) => {
+                    at += *run as usize;
+                    continue;
+                }
+            };
+            if !is_lost(entry.pn, packet) {
+                break;
+            }
+            if let Some(packet) = entry.settle() {
+                self.outstanding -= 1;
+                self.ack_only -= usize::from(!packet.in_flight);
+                taken(entry.pn, packet);
+            }
+            at += 1;
+        }
+    }
+
+    /// Takes every packet, oldest first. Numbers are not used again.
+    pub fn take_all(&mut self, mut taken: impl FnMut(u64, SentPacket<R>)) {
+        let entries = std::mem::take(&mut self.entries);
+        *self = Self {
+            next: self.next,
+            ..Self::default()
+        };
+        for mut entry in entries {
+            if let Some(packet) = entry.settle() {
+                taken(entry.pn, packet);
+            }
+        }
+    }
+
+    /// Drops settled entries from the front, and memory that the last burst needed but this one
+    /// does not.
+    #[inline]
+    pub fn compact(&mut self) {
+        while self
+            .entries
+            .front()
+            .is_some_and(|entry| matches!(entry.state, State::Settled(_)))
+        {
+            self.entries.pop_front();
+        }
+        if self.entries.is_empty() {
+            if self.entries.capacity() > 4 * self.peak.max(16) {
+                self.entries.shrink_to(2 * self.peak);
+            }
+            self.peak = 0;
+        }
+    }
+
+    /// Index of the first entry whose number is at least `pn`.
+    #[inline]
+    fn position(&self, pn: u64) -> usize {
+        let Some(front) = self.entries.front() else {
+            return 0;
+        };
+        if pn <= front.pn {
+            return 0;
+        }
+        // Numbers are distinct and sorted: the entry is never further than its distance.
+        let distance = usize::try_from(pn - front.pn).unwrap_or(usize::MAX);
+        match self.entries.get(distance) {
+            Some(entry) if entry.pn == pn => distance,
+            _ => self.entries.partition_point(|entry| entry.pn < pn),
+        }
+    }
+}
+
+impl<R> Entry<R> {
+    #[inline]
+    fn settle(&mut self) -> Option<SentPacket<R>> {
+        if !matches!(self.state, State::Outstanding(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut self.state, State::Settled(1)) {
+            State::Outstanding(packet) => Some(packet),
+            State::Settled(_) => None,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+use std::{ops::RangeInclusive, time::Instant};
+
+use super::{Recovery, reordering::Lateness, state::Newly};
+use crate::{
+    congestion::{Controller as _, Spurious},
+    packet::Space,
+};
+
+/// Probe timeouts after which a lost packet is not expected any more.
+const EXPIRY: u32 = 3;
+
+impl<R> Recovery<R> {
+    /// Finds packets that were declared lost among those acknowledged: waits longer for late ones
+    /// from now on, and takes back the answer to a congestion that was none.
+    ///
+    /// Such a packet is no sample of the round trip. It can be the largest of an ACK frame only if
+    /// that frame was overtaken by another, and then the sample would measure just that.
+    pub(super) fn on_late(
+        &mut self,
+        now: Instant,
+        space: Space,
+        largest_before: Option<u64>,
+        ranges: impl Iterator<Item = RangeInclusive<u64>>,
+    ) {
+        let state = &mut self.spaces[space];
+        if state.lost.is_empty() {
+            return;
+        }
+        let keep = self.rtt.pto().saturating_mul(EXPIRY);
+        state.lost.expire(now, keep);
+        let round_trip = self.rtt.larger();
+        let largest = largest_before.unwrap_or_default();
+        let before = self.spurious_losses;
+        for range in ranges {
+            for late in state.lost.take_range(*range.start(), *range.end()) {
+                self.spurious_losses += 1;
+                self.delivery.on_late(now, late.size.into());
+                self.episode.on_late(late.episode);
+                let overtaken_by = largest.saturating_sub(late.pn);
+                self.reordering.on_spurious(Lateness {
+                    overtaken_by: overtaken_by - state.skipped.between(late.pn, largest),
+                    took: now.saturating_duration_since(late.time_sent),
+                    round_trip,
+                });
+            }
+        }
+        if self.spurious_losses > before && self.episode.is_refuted() {
+            self.controller.on_spurious(&Spurious {
+                now,
+                bytes_in_flight: self.bytes_in_flight,
+            });
+            self.update_pace(now);
+        }
+    }
+
+    /// Notes whether what an ACK frame acknowledged came in order, and whether a round trip is over.
+    pub(super) fn on_order(
+        &mut self,
+        now: Instant,
+        space: Space,
+        largest_before: Option<u64>,
+        newly: &Newly,
+    ) {
+        if let (Some((oldest, time_sent)), Some(largest)) = (newly.oldest, largest_before)
+            && let Some(distance) = largest.checked_sub(oldest)
+        {
+            let skipped = self.spaces[space].skipped.between(oldest, largest);
+            self.reordering.on_reordered(Lateness {
+                overtaken_by: distance.saturating_sub(skipped),
+                took: now.saturating_duration_since(time_sent),
+                round_trip: self.rtt.larger(),
+            });
+        }
+        if let Some((_, newest_sent)) = newly.newest {
+            self.reordering.on_acked(now, newest_sent);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+use std::{ops::RangeInclusive, time::Instant};
+
+use super::{
+    Outcome, Settled, ecn,
+    late::{LostPacket, LostPackets},
+    sent::{SentPacket, SentPackets},
+    skip::Skipped,
+};
+use crate::{
+    error::{Code, TransportError},
+    frame::FrameType,
+};
+
+/// What loss detection knows of one packet-number space.
+#[derive(Debug)]
+pub(super) struct SpaceState<R> {
+    pub(super) sent: SentPackets<R>,
+    pub(super) skipped: Skipped,
+    pub(super) ecn: ecn::Counted,
+    pub(super) lost: LostPackets,
+    pub(super) largest_acked: Option<u64>,
+    /// When the next packet is lost by time.
+    pub(super) loss_time: Option<Instant>,
+    /// When the last ack-eliciting packet left, or a probe was asked for.
+    pub(super) last_eliciting_sent: Option<Instant>,
+    pub(super) eliciting_in_flight: u32,
+    /// Packets in a row that asked for no acknowledgement.
+    pub(super) silent: u16,
+    pub(super) probes: u8,
+    /// Packets with smaller numbers travelled another path.
+    pub(super) first_pn: u64,
+}
+
+impl<R> SpaceState<R> {
+    pub(super) fn new() -> Self {
+        Self {
+            sent: SentPackets::default(),
+            skipped: Skipped::default(),
+            ecn: ecn::Counted::default(),
+            lost: LostPackets::default(),
+            largest_acked: None,
+            loss_time: None,
+            last_eliciting_sent: None,
+            eliciting_in_flight: 0,
+            silent: 0,
+            probes: 0,
+            first_pn: 0,
+        }
+    }
+
+    /// Takes everything out of flight and stops the timers.
+    pub(super) fn clear(&mut self, mut taken: impl FnMut(u64, SentPacket<R>)) -> u64 {
+        let mut bytes = 0;
+        self.sent.take_all(|pn, packet| {
+            bytes += packet.bytes_in_flight();
+            taken(pn, packet);
+        });
+        self.lost.clear();
+        self.loss_time = None;
+        self.last_eliciting_sent = None;
+        self.eliciting_in_flight = 0;
+        self.silent = 0;
+        self.probes = 0;
+        bytes
+    }
+
+    /// Remembers packets in flight that were declared lost just now, as a sign of congestion: those
+    /// of a full datagram at most.
+    pub(super) fn remember(
+        &mut self,
+        now: Instant,
+        (episode, datagram_size): (u32, u16),
+        lost: &[Settled<R>],
+    ) {
+        let told = |packet: &SentPacket<R>| packet.in_flight && packet.size <= datagram_size;
+        for Settled { pn, packet } in lost.iter().filter(|lost| told(&lost.packet)) {
+            self.lost.push(LostPacket {
+                pn: *pn,
+                time_sent: packet.time_sent,
+                lost_at: now,
+                size: packet.size,
+                episode,
+            });
+        }
+    }
+
+    pub(super) fn check_ack<I>(&self, largest: u64, mut ranges: I) -> Result<(), TransportError>
+    where
+        I: Iterator<Item = RangeInclusive<u64>>,
+    {
+        let violation =
+            |reason| TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(FrameType::ACK);
+        if !self.sent.was_sent(largest) {
+            return Err(violation("ACK of a packet that was never sent"));
+        }
+        if !self.skipped.is_empty() && ranges.any(|range| self.skipped.any_in(&range)) {
+            return Err(violation("ACK of a packet number that was skipped"));
+        }
+        Ok(())
+    }
+
+    /// Takes the acknowledged packets. The work is bound by what is in flight.
+    pub(super) fn take_acked(
+        &mut self,
+        ranges: impl Iterator<Item = RangeInclusive<u64>>,
+        outcome: &mut Outcome<R>,
+    ) -> Newly {
+        let mut newly = Newly::default();
+        let mut eliciting = 0;
+        let first_pn = self.first_pn;
+        for range in ranges {
+            self.sent
+                .take_range(*range.start(), *range.end(), |pn, packet| {
+                    if pn >= first_pn {
+                        newly.add(pn, &packet);
+                    }
+                    eliciting += u32::from(packet.ack_eliciting);
+                    outcome.largest_acked_ack = outcome.largest_acked_ack.max(packet.largest_acked);
+                    outcome.acked.push(Settled { pn, packet });
+                });
+        }
+        self.eliciting_in_flight -= eliciting;
+        newly
+    }
+}
+
+/// What the newly acknowledged packets of one ACK amount to, those of the path in use.
+#[derive(Debug, Default)]
+pub(super) struct Newly {
+    pub(super) bytes: u64,
+    pub(super) eliciting: bool,
+    pub(super) newest: Option<(u64, Instant)>,
+    pub(super) oldest: Option<(u64, Instant)>,
+    pub(super) newest_in_flight: Option<(u64, Instant)>,
+    pub(super) marked: ecn::Marks,
+}
+
+impl Newly {
+    #[inline]
+    fn add<R>(&mut self, pn: u64, packet: &SentPacket<R>) {
+        self.bytes += packet.bytes_in_flight();
+        let sent = (pn, packet.time_sent);
+        self.newest = self.newest.max(Some(sent));
+        self.oldest = Some(self.oldest.map_or(sent, |oldest| oldest.min(sent)));
+        if packet.in_flight {
+            self.newest_in_flight = self.newest_in_flight.max(Some(sent));
+        }
+        self.eliciting |= packet.ack_eliciting;
+        self.marked.add(packet.ecn);
+    }
+}

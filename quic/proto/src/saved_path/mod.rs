@@ -1,0 +1,159 @@
+//! What a path carried, saved for the next connection over it.
+
+use std::{
+    net::IpAddr,
+    time::{Duration, SystemTime},
+};
+
+use crate::{congestion::careful_resume::Observed, known_path::KnownPath};
+
+#[cfg(test)]
+mod tests;
+
+/// The first byte of what [`SavedPath::to_bytes`] gives.
+const VERSION: u8 = 1;
+
+/// Round trips that can be saved. Nothing on Earth takes longer.
+const LONGEST_RTT: Duration = Duration::from_mins(1);
+
+/// Capacities that can be saved: a terabyte.
+const LARGEST_CAPACITY: u64 = 1 << 40;
+
+/// Record of what a path carried when a connection used it: the state that
+/// [careful resume](crate::config::PathMemory) starts the next one from.
+///
+/// It is of use to an end that sends much: a server that is downloaded from, a client that uploads.
+/// `Connection::saved_path` gives it.
+///
+/// # Security
+/// The bytes are not protected. Whoever can change them decides how much the next connection sends
+/// at once, up to [`PathMemory::max_jump`](crate::config::PathMemory::max_jump): do not take them
+/// from a peer without a MAC of your own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavedPath {
+    known: KnownPath,
+    /// Seconds of the wall clock since 1970.
+    saved_at: u64,
+}
+
+/// Bytes that are no saved path, or none that can be true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("these bytes are no saved path of this version; resume without them")]
+pub struct InvalidSavedPath;
+
+impl SavedPath {
+    /// Makes a record of a path, dated by the wall clock.
+    pub fn new(known: KnownPath, now: SystemTime) -> Self {
+        let since = now.duration_since(SystemTime::UNIX_EPOCH);
+        Self {
+            known,
+            saved_at: since.unwrap_or_default().as_secs(),
+        }
+    }
+
+    /// Returns what is known of the path, without its date.
+    pub const fn known(&self) -> KnownPath {
+        self.known
+    }
+
+    /// The smallest round trip.
+    pub const fn rtt(&self) -> Duration {
+        self.known.observed.rtt
+    }
+
+    /// Bytes that arrived in such a time.
+    pub const fn capacity(&self) -> u64 {
+        self.known.observed.capacity
+    }
+
+    /// The peer's address.
+    pub const fn peer(&self) -> IpAddr {
+        self.known.peer
+    }
+
+    /// Returns its age; `None` if the clock was set back since.
+    pub fn age(&self, now: SystemTime) -> Option<Duration> {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        now.as_secs()
+            .checked_sub(self.saved_at)
+            .map(Duration::from_secs)
+    }
+
+    /// Bytes to keep it as, at most 60.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(60);
+        bytes.push(VERSION);
+        let micros = u64::try_from(self.rtt().as_micros()).unwrap_or(u64::MAX);
+        for number in [micros, self.capacity(), self.saved_at] {
+            bytes.extend_from_slice(&number.to_be_bytes());
+        }
+        push_address(Some(self.known.peer), &mut bytes);
+        push_address(self.known.local, &mut bytes);
+        bytes
+    }
+
+    /// Reads what [`SavedPath::to_bytes`] gave.
+    ///
+    /// # Errors
+    /// They are something else, or say what cannot be.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidSavedPath> {
+        Self::read(bytes).ok_or(InvalidSavedPath)
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let (&version, mut rest) = bytes.split_first()?;
+        let mut number = || {
+            let (bytes, tail) = rest.split_first_chunk()?;
+            rest = tail;
+            Some(u64::from_be_bytes(*bytes))
+        };
+        let (micros, capacity, saved_at) = (number()?, number()?, number()?);
+        let (peer, rest) = take_address(rest)?;
+        let (local, rest) = take_address(rest)?;
+        let rtt = Duration::from_micros(micros);
+        let is_possible = version == VERSION
+            && rest.is_empty()
+            && !rtt.is_zero()
+            && rtt <= LONGEST_RTT
+            && capacity <= LARGEST_CAPACITY;
+        is_possible.then_some(Self {
+            known: KnownPath {
+                observed: Observed { rtt, capacity },
+                peer: peer?,
+                local,
+            },
+            saved_at,
+        })
+    }
+}
+
+/// The length of the address, then the address.
+fn push_address(address: Option<IpAddr>, bytes: &mut Vec<u8>) {
+    match address {
+        None => bytes.push(0),
+        Some(IpAddr::V4(address)) => {
+            bytes.push(4);
+            bytes.extend_from_slice(&address.octets());
+        }
+        Some(IpAddr::V6(address)) => {
+            bytes.push(16);
+            bytes.extend_from_slice(&address.octets());
+        }
+    }
+}
+
+fn take_address(bytes: &[u8]) -> Option<(Option<IpAddr>, &[u8])> {
+    let (&len, rest) = bytes.split_first()?;
+    match len {
+        0 => Some((None, rest)),
+        4 => {
+            let (octets, rest) = rest.split_first_chunk::<4>()?;
+            Some((Some(IpAddr::from(*octets)), rest))
+        }
+        16 => {
+            let (octets, rest) = rest.split_first_chunk::<16>()?;
+            Some((Some(IpAddr::from(*octets)), rest))
+        }
+        _ => None,
+    }
+}

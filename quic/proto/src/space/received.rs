@@ -1,0 +1,390 @@
+use std::{
+    ops::RangeInclusive,
+    time::{Duration, Instant},
+};
+
+use smallvec::SmallVec;
+
+use crate::{ecn::Ecn, frame::EcnCounts, limits};
+
+#[cfg(test)]
+mod tests;
+
+/// Ranges kept without a heap allocation: what a path with little loss needs.
+const INLINE_RANGES: usize = 6;
+
+/// Ranges from which on a further one is told at once.
+const CROWD: usize = limits::ACK_RANGES / 2;
+
+/// The longest `max_ack_delay` that can be told to a peer (RFC 9000 §18.2).
+const MAX_ACK_DELAY: Duration = Duration::from_millis((1 << 14) - 1);
+
+/// Whether a packet asks for an acknowledgement (RFC 9000 §13.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckEliciting {
+    /// It holds more than ACK, PADDING and CONNECTION_CLOSE frames.
+    Yes,
+    /// It is acknowledged only in company.
+    No,
+}
+
+/// Consecutive packet numbers, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    first: u64,
+    last: u64,
+}
+
+/// When acknowledgements leave, in the terms of draft-ietf-quic-ack-frequency §4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AckPolicy {
+    /// Ack-eliciting packets that may come without an acknowledgement; one more brings it.
+    pub threshold: u64,
+    /// How long the first of them may wait.
+    pub max_delay: Duration,
+    /// How far behind another a packet may be missing until that is told at once. 1: whenever
+    /// something is out of order (RFC 9000 §13.2.1). 0: that is never a reason.
+    pub reordering: u64,
+}
+
+/// When the acknowledgement is to leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pending {
+    /// Nothing that must be acknowledged came since the last ACK.
+    Nothing,
+    /// It may wait for company until then.
+    Delayed(Instant),
+    /// As soon as a packet can be sent.
+    Due,
+}
+
+/// The packets received in one space: tells duplicates and decides what is acknowledged when
+/// (RFC 9000 §13.2).
+///
+/// At most [`limits::ACK_RANGES`] ranges are kept; when one more is needed the oldest is forgotten,
+/// and everything up to its end counts as a duplicate from then on.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// Disjoint, not adjacent, smallest first: the newest is at the end, where a push is cheap.
+    ranges: SmallVec<[Range; INLINE_RANGES]>,
+    /// Numbers below were forgotten.
+    floor: u64,
+    largest: Option<(u64, Instant)>,
+    largest_eliciting: Option<u64>,
+    /// The largest number of the last ACK.
+    largest_told: Option<u64>,
+    /// The smallest number that was in no ACK yet.
+    smallest_untold: Option<u64>,
+    ecn: EcnCounts,
+    /// Whether the last ack-eliciting packet was marked CE.
+    after_ce: bool,
+    policy: AckPolicy,
+    /// Ack-eliciting packets since the last ACK.
+    unacked: u64,
+    pending: Pending,
+    /// Set by [`Received::delay_ack`] until the next ACK is sent.
+    held_until: Option<Instant>,
+}
+
+impl Received {
+    /// For the Initial and Handshake spaces: every ack-eliciting packet is acknowledged at once
+    /// (RFC 9000 §13.2.1).
+    pub fn immediate() -> Self {
+        Self::new(AckPolicy {
+            threshold: 0,
+            max_delay: Duration::ZERO,
+            reordering: 1,
+        })
+    }
+
+    /// For the Data space: the acknowledgement waits for a second packet, at most `max_ack_delay`
+    /// (RFC 9000 §13.2.2).
+    pub fn delayed(max_ack_delay: Duration) -> Self {
+        Self::new(AckPolicy {
+            threshold: 1,
+            max_delay: max_ack_delay.min(MAX_ACK_DELAY),
+            reordering: 1,
+        })
+    }
+
+    fn new(policy: AckPolicy) -> Self {
+        Self {
+            ranges: SmallVec::new(),
+            floor: 0,
+            largest: None,
+            largest_eliciting: None,
+            largest_told: None,
+            smallest_untold: None,
+            ecn: EcnCounts::default(),
+            after_ce: false,
+            policy,
+            unacked: 0,
+            pending: Pending::Nothing,
+            held_until: None,
+        }
+    }
+
+    /// Whether the packet came before, or is so old that nobody knows any more. Such a packet must
+    /// not be processed (RFC 9000 §12.3).
+    #[inline]
+    pub fn is_duplicate(&self, pn: u64) -> bool {
+        if self.largest.is_none_or(|(largest, _)| pn > largest) {
+            return pn < self.floor;
+        }
+        pn < self.floor
+            || self
+                .ranges
+                .iter()
+                .rev()
+                .find(|range| range.first <= pn)
+                .is_some_and(|r| pn <= r.last)
+    }
+
+    /// Notes a packet that is not a duplicate and was decrypted and processed.
+    #[inline]
+    pub fn on_packet(&mut self, now: Instant, pn: u64, eliciting: AckEliciting, ecn: Option<Ecn>) {
+        self.ecn.add(ecn);
+        let run_start = self.insert(pn);
+        self.smallest_untold = Some(self.smallest_untold.map_or(pn, |least| least.min(pn)));
+        if self.largest.is_none_or(|(largest, _)| pn > largest) {
+            self.largest = Some((pn, now));
+        }
+        if eliciting == AckEliciting::No {
+            return;
+        }
+        let urgent = self.is_out_of_order(pn, run_start)
+            || self.is_news_of_congestion(ecn)
+            // Ranges should be told before they must be forgotten.
+            || (run_start == pn && self.ranges.len() > CROWD);
+        self.largest_eliciting = self.largest_eliciting.max(Some(pn));
+        self.unacked = self.unacked.saturating_add(1);
+        if urgent || self.unacked > self.policy.threshold {
+            self.pending = Pending::Due;
+        } else if self.pending == Pending::Nothing {
+            self.pending = Pending::Delayed(now + self.policy.max_delay);
+        }
+    }
+
+    /// Whether the peer's loss detection should learn at once of an ack-eliciting packet that is
+    /// not the next one, or of what is missing before it.
+    fn is_out_of_order(&self, pn: u64, run_start: u64) -> bool {
+        match self.policy.reordering {
+            0 => false,
+            // Behind an ack-eliciting packet, or ahead of it with something missing in between
+            // (RFC 9000 §13.2.1).
+            1 => self
+                .largest_eliciting
+                .is_some_and(|before| pn < before || run_start > before),
+            reordering => {
+                let reported = self
+                    .largest_told
+                    .and_then(|told| told.checked_sub(reordering));
+                let largest = self.largest_eliciting.max(Some(pn)).unwrap_or(pn);
+                reported.is_some_and(|reported| pn <= reported)
+                    || largest.saturating_sub(self.first_missing_above(reported)) >= reordering
+            }
+        }
+    }
+
+    /// The smallest number above one that is neither received nor forgotten.
+    fn first_missing_above(&self, reported: Option<u64>) -> u64 {
+        let least = reported
+            .map_or(0, |pn| pn.saturating_add(1))
+            .max(self.floor);
+        let around = self.ranges.iter().rev().find(|range| range.first <= least);
+        match around {
+            Some(range) if least <= range.last => range.last.saturating_add(1),
+            _ => least,
+        }
+    }
+
+    /// Whether the mark of an ack-eliciting packet should be told at once: every CE (RFC 9000
+    /// §13.2.1), but only the first in a row if the peer asked for fewer acknowledgements
+    /// (draft-ietf-quic-ack-frequency §6.3).
+    fn is_news_of_congestion(&mut self, ecn: Option<Ecn>) -> bool {
+        let ce = ecn == Some(Ecn::Ce);
+        let first = !std::mem::replace(&mut self.after_ce, ce);
+        ce && (first || self.policy.threshold <= 1)
+    }
+
+    /// Follows another policy from now on.
+    pub fn set_policy(&mut self, now: Instant, policy: AckPolicy) {
+        self.policy = policy;
+        if self.unacked > policy.threshold {
+            self.pending = Pending::Due;
+        } else if let Pending::Delayed(until) = self.pending {
+            self.pending = Pending::Delayed(until.min(now + policy.max_delay));
+        }
+    }
+
+    /// Makes an acknowledgement due.
+    pub const fn request_ack(&mut self) {
+        self.pending = Pending::Due;
+    }
+
+    /// Adds a number and returns where the run of consecutive numbers that holds it starts.
+    #[inline]
+    fn insert(&mut self, pn: u64) -> u64 {
+        if let Some(newest) = self.ranges.last_mut()
+            && newest.last.checked_add(1) == Some(pn)
+        {
+            newest.last = pn;
+            return newest.first;
+        }
+        self.insert_out_of_order(pn)
+    }
+
+    fn insert_out_of_order(&mut self, pn: u64) -> u64 {
+        // How many ranges start at or below `pn`; reordering is mostly shallow, so from the end.
+        let below = self
+            .ranges
+            .iter()
+            .rposition(|range| range.first <= pn)
+            .map_or(0, |index| index + 1);
+        let (older, newer) = self.ranges.split_at_mut(below);
+        let joins_newer = newer.first().is_some_and(|range| range.first - 1 == pn);
+        match (older.last_mut(), newer.first_mut()) {
+            (Some(range), _) if pn <= range.last => range.first,
+            (Some(range), Some(next)) if range.last + 1 == pn && joins_newer => {
+                range.last = next.last;
+                let first = range.first;
+                self.ranges.remove(below);
+                first
+            }
+            (Some(range), _) if range.last + 1 == pn => {
+                range.last = pn;
+                range.first
+            }
+            (_, Some(next)) if joins_newer => {
+                next.first = pn;
+                pn
+            }
+            _ => {
+                self.insert_range(below, pn);
+                pn
+            }
+        }
+    }
+
+    fn insert_range(&mut self, mut index: usize, pn: u64) {
+        if self.ranges.len() >= limits::ACK_RANGES {
+            if index == 0 {
+                // Older than all we can remember: processed once, never acknowledged.
+                self.floor = self.floor.max(pn.saturating_add(1));
+                return;
+            }
+            let oldest = self.ranges.remove(0);
+            self.floor = self.floor.max(oldest.last.saturating_add(1));
+            index -= 1;
+        }
+        self.ranges.insert(
+            index,
+            Range {
+                first: pn,
+                last: pn,
+            },
+        );
+    }
+
+    /// Whether an ACK frame should leave now, in a packet of its own if need be.
+    #[inline]
+    pub fn is_ack_due(&self, now: Instant) -> bool {
+        match self.pending {
+            Pending::Nothing => false,
+            Pending::Delayed(until) => until <= now,
+            Pending::Due => true,
+        }
+    }
+
+    /// Whether an ACK frame is worth a place in a packet that leaves anyway.
+    #[inline]
+    pub const fn is_ack_pending(&self) -> bool {
+        !matches!(self.pending, Pending::Nothing)
+    }
+
+    /// When a delayed acknowledgement becomes due. `None` once it is due: what keeps it then is not
+    /// time.
+    #[inline]
+    pub const fn next_timeout(&self) -> Option<Instant> {
+        match self.pending {
+            Pending::Delayed(until) => Some(until),
+            Pending::Nothing | Pending::Due => None,
+        }
+    }
+
+    /// Lets a delay end that is over.
+    pub fn on_timeout(&mut self, now: Instant) {
+        if self.is_ack_due(now) {
+            self.pending = Pending::Due;
+        }
+    }
+
+    /// Holds a pending acknowledgement back, for an answer that will carry it: that of the first
+    /// part of a ClientHello. The first call after an ACK was sent sets the moment; further calls
+    /// cannot move it.
+    pub fn delay_ack(&mut self, until: Instant) {
+        if self.is_ack_pending() {
+            let until = *self.held_until.get_or_insert(until);
+            self.pending = Pending::Delayed(until);
+        }
+    }
+
+    /// The received ranges as an ACK frame lists them, largest first.
+    pub fn ranges(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = RangeInclusive<u64>> + ExactSizeIterator + Clone + '_ {
+        self.ranges
+            .iter()
+            .rev()
+            .map(|range| range.first..=range.last)
+    }
+
+    /// The largest packet number received, and when.
+    pub const fn largest(&self) -> Option<(u64, Instant)> {
+        self.largest
+    }
+
+    /// How long the largest packet has waited for its acknowledgement (RFC 9000 §13.2.5).
+    pub fn ack_delay(&self, now: Instant) -> Duration {
+        self.largest
+            .map_or(Duration::ZERO, |(_, at)| now.saturating_duration_since(at))
+    }
+
+    /// Marks seen, for the ACK frame; `None` while no datagram carried one.
+    pub fn ecn_counts(&self) -> Option<EcnCounts> {
+        (self.ecn != EcnCounts::default()).then_some(self.ecn)
+    }
+
+    /// Notes that an ACK frame with the newest `told` ranges was written.
+    #[inline]
+    pub fn on_ack_sent(&mut self, told: usize) {
+        self.unacked = 0;
+        self.pending = Pending::Nothing;
+        self.held_until = None;
+        self.largest_told = self.largest.map(|(largest, _)| largest);
+        let oldest = self.ranges.len().saturating_sub(told);
+        let reached = self.ranges.get(oldest).map(|range| range.first);
+        self.smallest_untold = self
+            .smallest_untold
+            .filter(|&untold| reached.is_none_or(|reached| untold < reached));
+    }
+
+    /// Forgets the ranges that the peer knows to be acknowledged: those of an ACK frame whose
+    /// largest number was `largest` and whose packet was acknowledged (RFC 9000 §13.2.4).
+    ///
+    /// The newest range stays, and so does one with a number that was in no ACK yet. A range is never
+    /// cut: a late packet of the gap before a range that stays is still welcome.
+    pub fn on_ack_of_ack(&mut self, largest: u64) {
+        let old = self
+            .ranges
+            .iter()
+            .take_while(|range| {
+                range.last <= largest && self.smallest_untold.is_none_or(|pn| range.last < pn)
+            })
+            .count();
+        let old = old.min(self.ranges.len().saturating_sub(1));
+        if let Some(last) = self.ranges.drain(..old).next_back() {
+            self.floor = self.floor.max(last.last.saturating_add(1));
+        }
+    }
+}

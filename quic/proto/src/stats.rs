@@ -1,0 +1,120 @@
+//! Counters of a connection, and what is known of its path.
+
+use std::time::Duration;
+
+use crate::{congestion::Phase, ecn::EcnState, frame::EcnCounts};
+
+/// Counters of a connection. Bytes are UDP payload bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ConnectionStats {
+    /// Datagrams sent.
+    pub datagrams_sent: u64,
+    /// Bytes sent.
+    pub bytes_sent: u64,
+    /// Datagrams received.
+    pub datagrams_received: u64,
+    /// Bytes received.
+    pub bytes_received: u64,
+    /// Datagrams, or packets in them, that were dropped: undecryptable, duplicate, malformed.
+    pub packets_dropped: u64,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received and accepted.
+    pub packets_received: u64,
+    /// Packets declared lost.
+    pub packets_lost: u64,
+    /// Packets declared lost that were acknowledged later.
+    pub spurious_losses: u64,
+    /// Times that loss or marks told of congestion; what belongs to one round trip counts once.
+    pub congestion_events: u64,
+    /// Probe timeouts.
+    pub ptos: u64,
+    /// Datagrams sent to learn whether the path carries their size.
+    pub mtu_probes_sent: u64,
+    /// MTU probes that got lost; they do not count as packets lost.
+    pub mtu_probes_lost: u64,
+    /// Times that the path did not carry any more what it had carried.
+    pub mtu_black_holes: u64,
+    /// Packets sent with an ACK frame.
+    pub acks_sent: u64,
+    /// ACK frames received.
+    pub acks_received: u64,
+    /// Packets sent by their ECN mark; no sender sets CE.
+    pub ecn_sent: EcnCounts,
+    /// Packets sent by the mark with which the peer says it received them.
+    pub ecn_echoed: EcnCounts,
+    /// Packets received by their mark.
+    pub ecn_received: EcnCounts,
+    /// Times that the keys of 1-RTT packets were updated, by either end.
+    pub key_updates: u64,
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+    /// Congestion window in bytes.
+    pub congestion_window: u64,
+    /// Bytes sent and neither acknowledged nor lost.
+    pub bytes_in_flight: u64,
+    /// Counters of DATAGRAM frames (RFC 9221).
+    pub datagram_frames: DatagramStats,
+}
+
+/// Counters of the DATAGRAM frames of a connection (RFC 9221): each was one call of
+/// `send_datagram`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DatagramStats {
+    /// Sent.
+    pub sent: u64,
+    /// Frames sent and acknowledged: the peer's transport has them, or dropped them for want of
+    /// room.
+    pub acknowledged: u64,
+    /// Frames sent in packets that were declared lost. They are not sent again; a few may have
+    /// arrived all the same.
+    pub lost: u64,
+    /// Never sent: newer ones took their place in the queue, the path became too small for them, or
+    /// the connection ended.
+    pub dropped_unsent: u64,
+    /// Received.
+    pub received: u64,
+    /// Frames received and dropped because the application did not read them in time.
+    pub dropped_unread: u64,
+}
+
+/// Measurements of the path that a connection uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PathStats {
+    /// The last sample of the round trip; like the others a guess until there is one.
+    pub latest_rtt: Duration,
+    /// Smallest round trip.
+    pub min_rtt: Duration,
+    /// Moving average of the round trip (RFC 9002 §5.3).
+    pub smoothed_rtt: Duration,
+    /// Mean deviation of the round trip.
+    pub rtt_variance: Duration,
+    /// Bytes that may be in flight.
+    pub congestion_window: u64,
+    /// Bytes in flight.
+    pub bytes_in_flight: u64,
+    /// Window at which slow start ends, if the controller has such a point and knows it.
+    pub slow_start_threshold: Option<u64>,
+    /// The congestion controller by its name.
+    pub controller: &'static str,
+    /// Phase of the congestion controller.
+    pub phase: Phase,
+    /// The last measured rate of delivery, in bytes per second.
+    pub delivery_rate: Option<u64>,
+    /// Bytes per second at which packets leave.
+    pub pacing_rate: Option<u64>,
+    /// Number of packets that may overtake one before it counts as lost; it grows where the path
+    /// reorders.
+    pub packet_threshold: u64,
+    /// Age at which a packet counts as lost if a later one arrived; it grows likewise.
+    pub time_threshold: Duration,
+    /// Probe timeouts since the last progress.
+    pub pto_count: u32,
+    /// Bytes of a full datagram.
+    pub datagram_size: u16,
+    /// State of ECN validation on the path.
+    pub ecn: EcnState,
+}

@@ -1,0 +1,141 @@
+use super::{
+    Direction,
+    flow::{ReceiveCredit, SendCredit},
+    window::Window,
+};
+
+/// Streams that may be open at once. Their counts end at 2^60 (RFC 9000 §4.6); so many more are
+/// never closed.
+const MOST_STREAMS: u64 = 1 << 59;
+
+/// One value for each direction of streams.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PerDirection<T> {
+    pub(super) bidi: T,
+    pub(super) uni: T,
+}
+
+impl<T> PerDirection<T> {
+    pub(super) const fn of(&self, direction: Direction) -> &T {
+        match direction {
+            Direction::Bidi => &self.bidi,
+            Direction::Uni => &self.uni,
+        }
+    }
+
+    pub(super) const fn of_mut(&mut self, direction: Direction) -> &mut T {
+        match direction {
+            Direction::Bidi => &mut self.bidi,
+            Direction::Uni => &mut self.uni,
+        }
+    }
+}
+
+/// The streams of one direction that we open (RFC 9000 §4.6).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LocalStreams {
+    /// Counts streams instead of bytes.
+    pub(super) credit: SendCredit,
+    /// The application was refused a stream and waits.
+    waiting: bool,
+}
+
+impl LocalStreams {
+    /// The index of the next stream, if the peer allows another.
+    pub(super) const fn open(&mut self) -> Option<u64> {
+        if self.credit.available() == 0 {
+            self.waiting = true;
+            return None;
+        }
+        let index = self.credit.used();
+        self.credit.take(1);
+        Some(index)
+    }
+
+    /// Returns true if the stream was opened.
+    pub(super) const fn has_opened(&self, index: u64) -> bool {
+        index < self.credit.used()
+    }
+
+    /// The peer raises its limit; whether the application waited for that.
+    pub(super) const fn raise_limit(&mut self, max: u64) -> bool {
+        self.credit.raise(max) && std::mem::replace(&mut self.waiting, false)
+    }
+
+    /// Returns true if a `STREAMS_BLOCKED` should be sent.
+    pub(super) fn is_report_due(&self) -> bool {
+        self.waiting && self.credit.is_report_due()
+    }
+}
+
+/// The streams of one direction that the peer opens (RFC 9000 §4.6).
+///
+/// A frame for a stream opens all lower ones too (§3.2), but a stream takes memory only when a
+/// frame of its own comes or the application accepts it: one frame never costs more than one
+/// stream.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PeerStreams {
+    /// Counts streams instead of bytes: received are opened, consumed are closed.
+    pub(super) credit: ReceiveCredit,
+    accepted: u64,
+    /// The application was told that there are streams to accept, or found none.
+    announced: bool,
+}
+
+/// State of a stream that the peer opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Open, and not accepted yet: it may have no state.
+    Waiting,
+    /// Accepted: without state, it is closed.
+    Accepted,
+}
+
+impl PeerStreams {
+    /// The peer may have `limit` streams open at once.
+    pub(super) fn new(limit: u64) -> Self {
+        let limit = limit.min(MOST_STREAMS);
+        let credit = ReceiveCredit::new(Window::new(limit, limit));
+        Self {
+            credit,
+            accepted: 0,
+            announced: false,
+        }
+    }
+
+    /// The peer may have `limit` streams open at once, from now on.
+    pub(super) fn set_limit(&mut self, limit: u64) {
+        self.credit.set_window(limit.min(MOST_STREAMS));
+    }
+
+    /// A frame came for the stream. `None` if that is beyond the limit.
+    pub(super) const fn on_frame(&mut self, index: u64) -> Option<Standing> {
+        if index < self.accepted {
+            return Some(Standing::Accepted);
+        }
+        let more = (index + 1).saturating_sub(self.credit.received());
+        if !self.credit.allows(more) {
+            return None;
+        }
+        self.credit.receive(more);
+        Some(Standing::Waiting)
+    }
+
+    /// The index of the next stream to accept.
+    pub(super) const fn accept(&mut self) -> Option<u64> {
+        if self.accepted == self.credit.received() {
+            self.announced = false;
+            return None;
+        }
+        let index = self.accepted;
+        self.accepted += 1;
+        Some(index)
+    }
+
+    /// Returns true, once per wait, if the application should be told of streams to accept.
+    pub(super) const fn announces(&mut self) -> bool {
+        let news = !self.announced && self.accepted < self.credit.received();
+        self.announced |= news;
+        news
+    }
+}

@@ -1,0 +1,77 @@
+use hashbrown::HashMap;
+use slab::Slab;
+
+use super::StreamId;
+
+/// Slots kept for reuse when the last stream goes.
+const KEPT_SLOTS: usize = 16;
+
+/// One kind of stream halves by stream id.
+///
+/// Packets mostly concern the stream of the packet before, so the slot of the last lookup is
+/// remembered; everything else costs one hash. A peer chooses which of the ids within its limit
+/// stay open, hence the seeded hash. Closed streams leave nothing behind.
+#[derive(Debug)]
+pub(super) struct Table<T> {
+    slots: Slab<(StreamId, T)>,
+    pub(super) index: HashMap<StreamId, u32>,
+    last: (StreamId, u32),
+}
+
+impl<T> Table<T> {
+    pub(super) fn new() -> Self {
+        Self {
+            slots: Slab::new(),
+            index: HashMap::new(),
+            last: (StreamId(u64::MAX), 0),
+        }
+    }
+
+    /// Adds a half that is not there yet.
+    pub(super) fn insert(&mut self, id: StreamId, half: T) {
+        let slot = self.slots.insert((id, half)) as u32;
+        let before = self.index.insert(id, slot);
+        debug_assert_eq!(before, None, "a stream is opened once");
+        self.last = (id, slot);
+    }
+
+    pub(super) fn contains(&self, id: StreamId) -> bool {
+        self.last.0 == id || self.index.contains_key(&id)
+    }
+
+    pub(super) fn get(&self, id: StreamId) -> Option<&T> {
+        let slot = if self.last.0 == id {
+            self.last.1
+        } else {
+            *self.index.get(&id)?
+        };
+        self.slots.get(slot as usize).map(|(_, half)| half)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, id: StreamId) -> Option<&mut T> {
+        if self.last.0 != id {
+            self.last = (id, *self.index.get(&id)?);
+        }
+        self.slots
+            .get_mut(self.last.1 as usize)
+            .map(|(_, half)| half)
+    }
+
+    pub(super) fn remove(&mut self, id: StreamId) {
+        let Some(slot) = self.index.remove(&id) else {
+            return;
+        };
+        self.slots.try_remove(slot as usize);
+        self.last.0 = StreamId(u64::MAX);
+        if self.index.is_empty() && self.slots.capacity() > KEPT_SLOTS {
+            self.index = HashMap::new();
+            self.slots = Slab::new();
+        }
+    }
+
+    /// All halves, in no order.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (StreamId, &mut T)> {
+        self.slots.iter_mut().map(|(_, (id, half))| (*id, half))
+    }
+}

@@ -1,0 +1,156 @@
+use super::{
+    Direction, StreamEvent, Streams, client_uni, events, pair, read_all, receive, send_all, settle,
+    stream,
+};
+use crate::streams::{ClosedStream, ReadError, StreamId, WriteError};
+
+fn halves(streams: &Streams) -> usize {
+    streams.sends.len() + streams.recvs.len()
+}
+
+/// A stream of the client that the server accepted.
+fn accepted(client: &mut Streams, server: &mut Streams) -> StreamId {
+    let id = client.open(Direction::Bidi).unwrap();
+    client.write(id, b"hello").unwrap();
+    send_all(client, server);
+    assert_eq!(server.accept(Direction::Bidi), Some(id));
+    id
+}
+
+#[test]
+fn a_sender_dropped_unfinished_resets_the_stream() {
+    let (mut client, mut server) = pair();
+    let id = accepted(&mut client, &mut server);
+    client.forget_send(id);
+    settle(&mut client, &mut server);
+    assert_eq!(server.read(id, &mut [0; 10]), Err(ReadError::Reset(0)));
+    assert_eq!(events(&mut client), [], "nobody is there to be told");
+}
+
+#[test]
+fn a_sender_dropped_finished_delivers_everything() {
+    let (mut client, mut server) = pair();
+    let id = client.open(Direction::Uni).unwrap();
+    client.write(id, b"hello").unwrap();
+    client.finish(id).unwrap();
+    client.forget_send(id);
+    settle(&mut client, &mut server);
+    server.accept(Direction::Uni);
+    assert_eq!(read_all(&mut server, id), b"hello");
+    assert_eq!((halves(&client), halves(&server)), (0, 0));
+}
+
+#[test]
+fn a_sender_dropped_unused_still_closes_its_number() {
+    let (mut client, mut server) = pair();
+    let id = client.open(Direction::Uni).unwrap();
+    client.forget_send(id);
+    settle(&mut client, &mut server);
+    assert_eq!(server.accept(Direction::Uni), Some(id));
+    assert_eq!(server.read(id, &mut [0; 1]), Err(ReadError::Reset(0)));
+    assert_eq!((halves(&client), halves(&server)), (0, 0));
+}
+
+#[test]
+fn a_receiver_dropped_unread_stops_the_sender() {
+    let (mut client, mut server) = pair();
+    let id = accepted(&mut client, &mut server);
+    server.forget_recv(id);
+    settle(&mut client, &mut server);
+    assert_eq!(events(&mut client)[0], StreamEvent::Stopped { id, code: 0 });
+    assert_eq!(client.write(id, b"more"), Err(WriteError::Stopped(0)));
+}
+
+#[test]
+fn a_receiver_dropped_after_all_arrived_stops_nobody() {
+    let (mut client, mut server) = pair();
+    let id = client_uni(0);
+    receive(&mut server, &stream(id, 0, b"hello", true)).unwrap();
+    server.accept(Direction::Uni);
+    server.forget_recv(id);
+    assert_eq!(halves(&server), 0);
+    assert_eq!(send_all(&mut server, &mut client), [""; 0]);
+}
+
+#[test]
+fn a_dropped_stream_leaves_nothing_behind_on_either_end() {
+    let (mut client, mut server) = pair();
+    for _ in 0..100 {
+        let id = accepted(&mut client, &mut server);
+        server.forget_recv(id);
+        server.forget_send(id);
+        settle(&mut client, &mut server);
+        client.forget_recv(id);
+        client.forget_send(id);
+        settle(&mut client, &mut server);
+        assert_eq!((halves(&client), halves(&server)), (0, 0));
+    }
+    for streams in [&client, &server] {
+        assert!(streams.schedule.controls.is_empty());
+        assert!(streams.schedule.free.is_empty() && streams.schedule.fresh.is_empty());
+    }
+}
+
+#[test]
+fn a_stopped_sender_is_kept_until_the_application_knows() {
+    let (mut client, mut server) = pair();
+    let id = accepted(&mut client, &mut server);
+    server.stop(id, 4).unwrap();
+    settle(&mut client, &mut server);
+    assert!(client.is_send_acknowledged(id));
+    assert_eq!(client.write(id, b"more"), Err(WriteError::Stopped(4)));
+    assert_eq!(client.finish(id), Err(ClosedStream));
+    assert_eq!(
+        client.stop_code(id),
+        None,
+        "it ended the stream and needs no more"
+    );
+    assert_eq!(client.sends.len(), 0);
+}
+
+#[test]
+fn calls_for_streams_that_are_gone_or_never_were_are_refused() {
+    let (mut client, _) = pair();
+    let id = client_uni(5);
+    assert_eq!(client.write(id, b"x"), Err(WriteError::Closed));
+    assert_eq!(client.finish(id), Err(ClosedStream));
+    assert_eq!(client.reset(id, 0), Err(ClosedStream));
+    assert_eq!(client.read(id, &mut [0; 1]), Err(ReadError::Closed));
+    assert_eq!(client.read_chunk(id, 1), Err(ReadError::Closed));
+    assert_eq!(client.stop(id, 0), Err(ClosedStream));
+    client.forget_send(id);
+    client.forget_recv(id);
+    assert!(!client.has_pending());
+}
+
+#[test]
+fn tables_give_memory_back_after_many_streams() {
+    let (mut client, mut server) = pair();
+    for _ in 0..5 {
+        let ids: Vec<_> = std::iter::from_fn(|| client.open(Direction::Uni)).collect();
+        for &id in &ids {
+            client.finish(id).unwrap();
+            client.forget_send(id);
+        }
+        settle(&mut client, &mut server);
+        while let Some(id) = server.accept(Direction::Uni) {
+            assert_eq!(server.read_chunk(id, 10), Ok(None));
+        }
+        settle(&mut client, &mut server);
+        assert_eq!((halves(&client), halves(&server)), (0, 0));
+    }
+    assert!(client.totals().opened >= 50);
+}
+
+#[test]
+fn nobody_is_told_that_a_dropped_sender_was_stopped() {
+    let (mut client, mut server) = pair();
+    let id = accepted(&mut client, &mut server);
+    client.finish(id).unwrap();
+    client.forget_send(id);
+    server.stop(id, 3).unwrap();
+    send_all(&mut server, &mut client);
+    settle(&mut client, &mut server);
+    assert_eq!(events(&mut client), []);
+    assert_eq!(client.sends.len(), 0);
+}

@@ -1,0 +1,112 @@
+//! Rules that every datagram in a world must keep.
+
+use std::{
+    collections::{HashMap, HashSet},
+    net::SocketAddr,
+};
+
+use hybriq_tls::Side;
+
+use super::{Datagram, PacketKind};
+use hybriq_proto::packet::Cid;
+
+/// RFC 9000 §8.1 and §14.1 in numbers of our own: what checks the core does not believe it.
+const AMPLIFICATION_FACTOR: u64 = 3;
+const MIN_DATAGRAM: usize = 1200;
+
+/// An observer in front of the server, who checks the rules that both ends must keep.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    accounts: HashMap<SocketAddr, Account>,
+    /// Connection ids that the server's Retry packets gave to clients.
+    retried: HashSet<(SocketAddr, Cid)>,
+    /// The source connection id that answers a destination connection id.
+    server_cids: HashMap<(SocketAddr, Cid), Cid>,
+    /// Clients may be rejected, and begin again under the same id.
+    pub(super) hostile_clients: bool,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    received: u64,
+    sent: u64,
+    validated: bool,
+    /// True if the server's datagrams reach a client at this address.
+    reached: bool,
+}
+
+impl Ledger {
+    /// A datagram of the server's reached a client.
+    pub(super) fn on_client_received(&mut self, datagram: &Datagram) {
+        let account = self.accounts.entry(datagram.destination).or_default();
+        account.reached = true;
+    }
+
+    /// A datagram reached the server. A Handshake packet proves the address, and so does an Initial
+    /// that goes where a Retry said (RFC 9000 §8.1). Later, one that is large enough for the answer to
+    /// a challenge may (§8.2.2), if there is somebody who can have answered.
+    pub(super) fn on_server_received(&mut self, datagram: &Datagram) {
+        let account = self.accounts.entry(datagram.source).or_default();
+        account.received += datagram.payload.len() as u64;
+        account.validated |= datagram.packets().iter().any(|packet| match packet.kind {
+            PacketKind::Handshake => true,
+            PacketKind::Initial => self.retried.contains(&(datagram.source, packet.dcid)),
+            PacketKind::OneRtt => account.reached && packet.range.len() >= MIN_DATAGRAM,
+            _ => false,
+        });
+    }
+
+    /// An end sent a datagram.
+    pub(super) fn on_sent(&mut self, toward: Side, datagram: &Datagram) -> Result<(), String> {
+        let packets = datagram.packets();
+        let len = datagram.payload.len();
+        if let Some(bad) = packets
+            .iter()
+            .find(|packet| packet.kind == PacketKind::Unknown)
+        {
+            return Err(format!("bytes {:?} of {len} are no packet", bad.range));
+        }
+        if packets.is_empty() {
+            return Err("an empty datagram was sent".to_owned());
+        }
+        if toward.is_server() {
+            let initial = packets
+                .iter()
+                .any(|packet| packet.kind == PacketKind::Initial);
+            if initial && len < MIN_DATAGRAM {
+                return Err(format!("a client's Initial in a datagram of {len} bytes"));
+            }
+            return Ok(());
+        }
+        self.on_server_sent(datagram)?;
+        for packet in packets {
+            if packet.kind == PacketKind::Retry {
+                self.retried.insert((datagram.destination, packet.scid));
+            }
+            if matches!(packet.kind, PacketKind::Initial | PacketKind::Handshake) {
+                let key = (datagram.destination, packet.dcid);
+                let first = *self.server_cids.entry(key).or_insert(packet.scid);
+                if first != packet.scid && !self.hostile_clients {
+                    return Err(format!(
+                        "the server's source connection id changed from {first} to {}",
+                        packet.scid
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn on_server_sent(&mut self, datagram: &Datagram) -> Result<(), String> {
+        let account = self.accounts.entry(datagram.destination).or_default();
+        account.sent += datagram.payload.len() as u64;
+        let allowed = AMPLIFICATION_FACTOR * account.received;
+        if !account.validated && account.sent > allowed {
+            return Err(format!(
+                "the server sent {} bytes to {}, which is not validated and sent {}",
+                account.sent, datagram.destination, account.received
+            ));
+        }
+        Ok(())
+    }
+}

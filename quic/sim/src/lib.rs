@@ -1,0 +1,74 @@
+//! A simulated network for the sans-IO core: virtual time, seeded, no sockets and no sleeps.
+//!
+//! A [`World`] is one server, any number of clients and the [`Network`] between them, drawn as a
+//! list of nodes:
+//!
+//! ```text
+//! Network::new(seed).delay(ms(50)).loss(one_in(20)).reorder(one_in(10), ms(5)).mtu(1280)
+//! ```
+//!
+//! At every step the world checks what must always hold: a server sends no more than three times
+//! what it received from an address that is not validated, timers do not lie in the past, every
+//! datagram is well formed and large enough. A broken rule, and any panic while a world exists,
+//! prints the seed and what was on the wire.
+//!
+//! Everything but the TLS libraries is drawn from the seed. Those have a generator of their own,
+//! so the bytes of two runs differ, and a handshake message may differ by the byte or two that an
+//! ECDSA signature varies in length.
+
+pub mod adversary;
+mod app;
+mod bandwidth;
+mod datagram;
+mod download;
+mod dual_queue;
+pub mod flow;
+mod forge;
+mod host;
+mod impair;
+mod ledger;
+pub mod link;
+mod link_stats;
+pub mod matrix;
+mod network;
+mod node;
+mod recut;
+mod rng;
+mod timeline;
+mod trace;
+mod whole_link;
+mod world;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+pub use app::{App, Ask, Echo, Idle, Progress};
+pub use bandwidth::Bandwidth;
+pub use datagram::{Datagram, StandIn};
+pub use download::{Fetch, Serve};
+pub use dual_queue::DualQueue;
+pub use forge::{
+    Header, Initial, InitialFrame, PacketKind, Raw, build_initial, initial_header, join,
+    open_initials, packets, seal_packet,
+};
+pub use host::{Answer, Host, Peer};
+pub use impair::{Blackout, Bursts, Mangle, OrderedJitter, Overtake};
+pub use link::Marking;
+pub use link_stats::{Delays, LinkReport, LinkStats};
+pub use network::Network;
+pub use node::{
+    Corrupt, Delay, DelayNth, DropIf, DropNth, Duplicate, Hop, Jitter, Loss, Mtu, MtuDrop, Node,
+    Reorder,
+};
+pub use recut::Recut;
+pub use rng::{Chance, Rng, SeededRandom, one_in, per_mille};
+pub use trace::{Record, Stage, Trace};
+pub use whole_link::Link;
+pub use world::{SERVER_ADDRESS, World};
+
+/// Returns a duration of that many milliseconds.
+pub const fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}

@@ -1,0 +1,343 @@
+use std::time::Duration;
+
+use hybriq_tls::Side;
+
+use super::{
+    Bandwidth, Blackout, Bursts, Chance, Corrupt, Datagram, Delay, DelayNth, DropIf, DropNth,
+    Duplicate, Hop, Jitter, Link, Loss, Mtu, MtuDrop, Node, OrderedJitter, Overtake, Reorder, Rng,
+    link::Settings, timeline::Timeline,
+};
+
+/// What lies between the clients and the server: a list of nodes, the clients at its start. What
+/// travels to the server passes them from first to last, what travels back from last to first.
+///
+/// Every setter appends a node that acts on both directions; [`Network::toward`] appends one that
+/// acts on one.
+pub struct Network {
+    seed: u64,
+    nodes: Vec<Placed>,
+    in_flight: Timeline<InFlight>,
+    /// Earliest timer of a node; `None`: no node has one.
+    node_timeout: Option<Duration>,
+    /// What nodes let go and has not come to its next node; empty between calls.
+    on_the_way: Vec<(Duration, InFlight)>,
+    out: Vec<(Duration, Datagram)>,
+}
+
+struct Placed {
+    node: Box<dyn Node>,
+    rng: Rng,
+    timeout: Option<Duration>,
+}
+
+impl Placed {
+    fn next_timeout(&self) -> Option<Duration> {
+        let [client, server] = SIDES.map(|side| self.node.next_timeout(side));
+        client.into_iter().chain(server).min()
+    }
+}
+
+const SIDES: [Side; 2] = [Side::Client, Side::Server];
+
+struct InFlight {
+    toward: Side,
+    passed: usize,
+    datagram: Datagram,
+}
+
+impl Network {
+    /// A perfect one: nothing is lost and nothing takes time.
+    pub const fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            nodes: Vec::new(),
+            in_flight: Timeline::new(),
+            node_timeout: None,
+            on_the_way: Vec::new(),
+            out: Vec::new(),
+        }
+    }
+
+    /// The seed.
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Appends any node.
+    #[must_use]
+    pub fn node(mut self, node: impl Node + 'static) -> Self {
+        let rng = Rng::nth(self.seed, self.nodes.len() as u64);
+        self.nodes.push(Placed {
+            node: Box::new(node),
+            rng,
+            timeout: None,
+        });
+        self
+    }
+
+    /// Appends a node that only what travels to `side` passes.
+    #[must_use]
+    pub fn toward(self, side: Side, node: impl Node + 'static) -> Self {
+        self.node(Only { side, node })
+    }
+
+    /// Every datagram takes this long.
+    #[must_use]
+    pub fn delay(self, wait: Duration) -> Self {
+        self.node(Delay(wait))
+    }
+
+    /// Every datagram takes up to this long.
+    #[must_use]
+    pub fn jitter(self, most: Duration) -> Self {
+        self.node(Jitter(most))
+    }
+
+    /// Some datagrams are lost.
+    #[must_use]
+    pub fn loss(self, chance: Chance) -> Self {
+        self.node(Loss(chance))
+    }
+
+    /// The datagrams with these places, counted from 0 over both directions, are lost.
+    #[must_use]
+    pub fn drop_nth(self, places: impl IntoIterator<Item = usize>) -> Self {
+        self.node(DropNth::new(places))
+    }
+
+    /// The datagrams that the closure picks are lost.
+    #[must_use]
+    pub fn drop_if(self, pick: impl FnMut(&Datagram, Side) -> bool + Send + 'static) -> Self {
+        self.node(DropIf(pick))
+    }
+
+    /// Some datagrams come late by `wait`.
+    #[must_use]
+    pub fn reorder(self, chance: Chance, wait: Duration) -> Self {
+        self.node(Reorder(chance, wait))
+    }
+
+    /// The datagrams with these places, counted from 0 over both directions, come late by `wait`.
+    #[must_use]
+    pub fn delay_nth(self, places: impl IntoIterator<Item = usize>, wait: Duration) -> Self {
+        self.node(DelayNth::new(places, wait))
+    }
+
+    /// Some datagrams are overtaken by up to so many.
+    #[must_use]
+    pub fn overtake(self, chance: Chance, most: u32) -> Self {
+        self.node(Overtake::new(chance, most))
+    }
+
+    /// Every datagram takes up to this long more, and none overtakes another.
+    #[must_use]
+    pub fn ordered_jitter(self, most: Duration) -> Self {
+        self.node(OrderedJitter::new(most))
+    }
+
+    /// Bursts of so many datagrams on average are lost.
+    #[must_use]
+    pub fn bursts(self, begin: Chance, length: u32) -> Self {
+        self.node(Bursts::new(begin, length))
+    }
+
+    /// Everything that comes in one of these spans is lost.
+    #[must_use]
+    pub fn blackout(self, spans: impl IntoIterator<Item = (Duration, Duration)>) -> Self {
+        self.node(Blackout::new(spans))
+    }
+
+    /// Some datagrams come a second time, `wait` later.
+    #[must_use]
+    pub fn duplicate(self, chance: Chance, wait: Duration) -> Self {
+        self.node(Duplicate(chance, wait))
+    }
+
+    /// Some datagrams have one bit flipped.
+    #[must_use]
+    pub fn corrupt(self, chance: Chance) -> Self {
+        self.node(Corrupt(chance))
+    }
+
+    /// Datagrams of more than this many UDP payload bytes are lost.
+    #[must_use]
+    pub fn mtu(self, bytes: usize) -> Self {
+        self.node(Mtu(bytes))
+    }
+
+    /// Datagrams of more than this many UDP payload bytes are lost from then on.
+    #[must_use]
+    pub fn mtu_from(self, from: Duration, bytes: usize) -> Self {
+        self.node(MtuDrop { from, bytes })
+    }
+
+    /// Appends a whole link with these conditions each way.
+    #[must_use]
+    pub fn link(self, conditions: &Settings) -> Self {
+        let seed = self.seed ^ (self.nodes.len() as u64).rotate_right(8);
+        self.node(Link::new(conditions.clone(), conditions.clone(), seed))
+    }
+
+    /// A link of this rate each way, with a queue before it.
+    #[must_use]
+    pub fn bandwidth(self, bits_per_second: u64, queue_bytes: u64) -> Self {
+        self.node(Bandwidth::new(bits_per_second, queue_bytes))
+    }
+
+    /// Puts a datagram on the wire.
+    pub fn send(&mut self, now: Duration, toward: Side, datagram: Datagram) {
+        let flight = InFlight {
+            toward,
+            passed: 0,
+            datagram,
+        };
+        self.on_the_way.push((now, flight));
+        self.travel(now);
+    }
+
+    /// When something happens on it next.
+    pub fn next_timeout(&self) -> Option<Duration> {
+        self.in_flight
+            .next()
+            .into_iter()
+            .chain(self.node_timeout)
+            .min()
+    }
+
+    /// The next datagram that has reached its end by `now`.
+    pub fn poll_delivery(&mut self, now: Duration) -> Option<(Side, Datagram)> {
+        loop {
+            if let Some(at) = self.node_timeout.filter(|&at| at <= now)
+                && self.in_flight.next().is_none_or(|next| at < next)
+            {
+                self.wake_nodes(at);
+                continue;
+            }
+            let (at, flight) = self.in_flight.pop(now)?;
+            if flight.passed >= self.nodes.len() {
+                return Some((flight.toward, flight.datagram));
+            }
+            self.on_the_way.push((at, flight));
+            self.travel(at);
+        }
+    }
+
+    /// Calls the nodes whose timers are due, for each direction.
+    fn wake_nodes(&mut self, now: Duration) {
+        for index in 0..self.nodes.len() {
+            for toward in SIDES {
+                let Some(placed) = self.nodes.get_mut(index) else {
+                    continue;
+                };
+                if placed.node.next_timeout(toward).is_none_or(|at| at > now) {
+                    continue;
+                }
+                placed.node.on_timeout(&mut Hop {
+                    now,
+                    toward,
+                    rng: &mut placed.rng,
+                    out: &mut self.out,
+                });
+                placed.timeout = placed.next_timeout();
+                let passed = self.passed(toward, index);
+                self.follow(toward, passed);
+            }
+        }
+        self.node_timeout = self.nodes.iter().filter_map(|placed| placed.timeout).min();
+        self.travel(now);
+    }
+
+    /// Lets datagrams pass all nodes that they come to now, and wait for their time at the next.
+    fn travel(&mut self, now: Duration) {
+        while let Some((at, flight)) = self.on_the_way.pop() {
+            let index = self.position(&flight).filter(|_| at <= now);
+            let Some(placed) = index.and_then(|index| self.nodes.get_mut(index)) else {
+                let lane = 2 * flight.passed + usize::from(flight.toward.is_server());
+                self.in_flight.push(lane, at, flight);
+                continue;
+            };
+            let (toward, passed) = (flight.toward, flight.passed + 1);
+            placed.node.on_datagram(
+                flight.datagram,
+                &mut Hop {
+                    now: at,
+                    toward,
+                    rng: &mut placed.rng,
+                    out: &mut self.out,
+                },
+            );
+            let timeout = placed.next_timeout();
+            if timeout != placed.timeout {
+                placed.timeout = timeout;
+                self.node_timeout = self.nodes.iter().filter_map(|placed| placed.timeout).min();
+            }
+            self.follow(toward, passed);
+        }
+    }
+
+    /// Takes what a node let go; the first is the next to travel.
+    fn follow(&mut self, toward: Side, passed: usize) {
+        for (at, datagram) in self.out.drain(..).rev() {
+            let flight = InFlight {
+                toward,
+                passed,
+                datagram,
+            };
+            self.on_the_way.push((at, flight));
+        }
+    }
+
+    /// Nodes that a datagram has passed once the one at `index` let it go.
+    const fn passed(&self, toward: Side, index: usize) -> usize {
+        if toward.is_server() {
+            index + 1
+        } else {
+            self.nodes.len() - index
+        }
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_quiet(&self) -> bool {
+        self.next_timeout().is_none()
+    }
+
+    /// Datagrams between nodes. Those that wait inside a node are not counted.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Which node a datagram comes to next; `None` at its end.
+    fn position(&self, flight: &InFlight) -> Option<usize> {
+        let left = self.nodes.len().checked_sub(flight.passed + 1)?;
+        Some(if flight.toward.is_server() {
+            flight.passed
+        } else {
+            left
+        })
+    }
+}
+
+struct Only<N> {
+    side: Side,
+    node: N,
+}
+
+impl<N: Node> Node for Only<N> {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        if hop.toward == self.side {
+            self.node.on_datagram(datagram, hop);
+        } else {
+            hop.forward(datagram);
+        }
+    }
+
+    fn next_timeout(&self, toward: Side) -> Option<Duration> {
+        self.node
+            .next_timeout(toward)
+            .filter(|_| toward == self.side)
+    }
+
+    fn on_timeout(&mut self, hop: &mut Hop<'_>) {
+        self.node.on_timeout(hop);
+    }
+}

@@ -1,0 +1,273 @@
+//! What a node of the network is, and the simple ones.
+
+use std::time::Duration;
+
+use hybriq_tls::Side;
+
+use super::{Chance, Datagram, Rng, link::flip};
+
+/// Something between the two ends that every datagram passes.
+pub trait Node: Send {
+    /// Takes a datagram and forwards it to `hop`: now, later, changed, more than once, or never.
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>);
+
+    /// When [`Node::on_timeout`] is to be called for what travels to `toward`. Most nodes know at
+    /// once when they let a datagram go, and need no timer.
+    fn next_timeout(&self, toward: Side) -> Option<Duration> {
+        let _ = toward;
+        None
+    }
+
+    /// Does what is due for `hop.toward`, and moves the timer on.
+    fn on_timeout(&mut self, hop: &mut Hop<'_>) {
+        let _ = hop;
+    }
+}
+
+/// Where a node stands when a datagram reaches it.
+#[derive(Debug)]
+pub struct Hop<'a> {
+    /// Virtual time since the world began.
+    pub now: Duration,
+    /// Which end the datagram travels to.
+    pub toward: Side,
+    /// The node's own generator.
+    pub rng: &'a mut Rng,
+    pub(super) out: &'a mut Vec<(Duration, Datagram)>,
+}
+
+impl Hop<'_> {
+    /// Passes a datagram on at once.
+    pub fn forward(&mut self, datagram: Datagram) {
+        self.forward_after(Duration::ZERO, datagram);
+    }
+
+    /// Passes a datagram on after a while.
+    pub fn forward_after(&mut self, wait: Duration, datagram: Datagram) {
+        self.forward_at(self.now + wait, datagram);
+    }
+
+    /// Passes a datagram on at a time that has not gone by.
+    pub fn forward_at(&mut self, at: Duration, datagram: Datagram) {
+        self.out.push((at, datagram));
+    }
+}
+
+/// Takes its time over every datagram.
+#[derive(Clone, Copy, Debug)]
+pub struct Delay(pub Duration);
+
+impl Node for Delay {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        hop.forward_after(self.0, datagram);
+    }
+}
+
+/// Takes up to that much time over a datagram. What is sent close together may change its order.
+#[derive(Clone, Copy, Debug)]
+pub struct Jitter(pub Duration);
+
+impl Node for Jitter {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        let wait = hop.rng.up_to(self.0);
+        hop.forward_after(wait, datagram);
+    }
+}
+
+/// Loses some datagrams.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss(pub Chance);
+
+impl Node for Loss {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        if !hop.rng.happens(self.0) {
+            hop.forward(datagram);
+        }
+    }
+}
+
+/// Loses the datagrams with these places in the order they come, counted from 0.
+#[derive(Clone, Debug)]
+pub struct DropNth {
+    places: Vec<usize>,
+    seen: usize,
+}
+
+impl DropNth {
+    /// Loses these.
+    pub fn new(places: impl IntoIterator<Item = usize>) -> Self {
+        Self {
+            places: places.into_iter().collect(),
+            seen: 0,
+        }
+    }
+}
+
+impl Node for DropNth {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        let place = self.seen;
+        self.seen += 1;
+        if !self.places.contains(&place) {
+            hop.forward(datagram);
+        }
+    }
+}
+
+/// Holds the datagrams with these places back, counted from 0.
+#[derive(Clone, Debug)]
+pub struct DelayNth {
+    places: Vec<usize>,
+    wait: Duration,
+    seen: usize,
+}
+
+impl DelayNth {
+    /// Holds these back for `wait`.
+    pub fn new(places: impl IntoIterator<Item = usize>, wait: Duration) -> Self {
+        Self {
+            places: places.into_iter().collect(),
+            wait,
+            seen: 0,
+        }
+    }
+}
+
+impl Node for DelayNth {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        let place = self.seen;
+        self.seen += 1;
+        let wait = if self.places.contains(&place) {
+            self.wait
+        } else {
+            Duration::ZERO
+        };
+        hop.forward_after(wait, datagram);
+    }
+}
+
+/// Loses the datagrams that a closure picks.
+pub struct DropIf<F>(pub F);
+
+impl<F: FnMut(&Datagram, Side) -> bool + Send> Node for DropIf<F> {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        if !(self.0)(&datagram, hop.toward) {
+            hop.forward(datagram);
+        }
+    }
+}
+
+/// Holds some datagrams back, so that later ones overtake them.
+#[derive(Clone, Copy, Debug)]
+pub struct Reorder(pub Chance, pub Duration);
+
+impl Node for Reorder {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        let wait = if hop.rng.happens(self.0) {
+            self.1
+        } else {
+            Duration::ZERO
+        };
+        hop.forward_after(wait, datagram);
+    }
+}
+
+/// Delivers some datagrams a second time, after a while.
+#[derive(Clone, Copy, Debug)]
+pub struct Duplicate(pub Chance, pub Duration);
+
+impl Node for Duplicate {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        if hop.rng.happens(self.0) {
+            hop.forward_after(self.1, datagram.clone());
+        }
+        hop.forward(datagram);
+    }
+}
+
+/// Flips one bit of some datagrams.
+#[derive(Clone, Copy, Debug)]
+pub struct Corrupt(pub Chance);
+
+impl Node for Corrupt {
+    fn on_datagram(&mut self, mut datagram: Datagram, hop: &mut Hop<'_>) {
+        if hop.rng.happens(self.0) {
+            let bit = hop.rng.below(datagram.payload.len() as u64 * 8);
+            flip(&mut datagram.payload, bit);
+        }
+        hop.forward(datagram);
+    }
+}
+
+/// Loses datagrams with more UDP payload bytes than this.
+#[derive(Clone, Copy, Debug)]
+pub struct Mtu(pub usize);
+
+impl Node for Mtu {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        if datagram.size() <= self.0 as u64 {
+            hop.forward(datagram);
+        }
+    }
+}
+
+/// Loses datagrams with more UDP payload bytes than `bytes` from then on: a black hole where they
+/// passed before.
+#[derive(Clone, Copy, Debug)]
+pub struct MtuDrop {
+    /// When it begins.
+    pub from: Duration,
+    /// What passes all the time.
+    pub bytes: usize,
+}
+
+impl Node for MtuDrop {
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        if hop.now < self.from || datagram.size() <= self.bytes as u64 {
+            hop.forward(datagram);
+        }
+    }
+}
+
+/// Something of which each direction has its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Both<T> {
+    to_client: T,
+    to_server: T,
+}
+
+impl<T> Both<T> {
+    pub(super) const fn new(to_client: T, to_server: T) -> Self {
+        Self {
+            to_client,
+            to_server,
+        }
+    }
+
+    pub(super) fn of(mut make: impl FnMut() -> T) -> Self {
+        Self {
+            to_client: make(),
+            to_server: make(),
+        }
+    }
+
+    pub(super) fn map<U>(self, mut change: impl FnMut(T) -> U) -> Both<U> {
+        Both {
+            to_client: change(self.to_client),
+            to_server: change(self.to_server),
+        }
+    }
+
+    pub(super) const fn toward(&self, side: Side) -> &T {
+        match side {
+            Side::Client => &self.to_client,
+            Side::Server => &self.to_server,
+        }
+    }
+
+    pub(super) const fn toward_mut(&mut self, side: Side) -> &mut T {
+        match side {
+            Side::Client => &mut self.to_client,
+            Side::Server => &mut self.to_server,
+        }
+    }
+}

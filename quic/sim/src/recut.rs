@@ -1,0 +1,65 @@
+//! A node that cuts a ClientHello anew.
+
+use hybriq_tls::Side;
+
+use crate::{Datagram, Hop, InitialFrame, Node, build_initial, join, open_initials};
+
+/// Takes a client's ClientHello apart and cuts it anew, as browsers do to keep middleboxes honest:
+/// the packets keep their numbers and their ids, their frames are what a closure says.
+pub struct Recut<F> {
+    held: Vec<Datagram>,
+    count: usize,
+    done: bool,
+    cut: F,
+}
+
+impl<F> Recut<F>
+where
+    F: FnMut(&[u8]) -> Vec<Vec<InitialFrame>> + Send,
+{
+    /// Waits for the first `count` datagrams of a client. `cut` gets the ClientHello and says what
+    /// is in each packet, at most `count` of them, in the order in which they are sent.
+    pub const fn new(count: usize, cut: F) -> Self {
+        Self {
+            held: Vec::new(),
+            count,
+            done: false,
+            cut,
+        }
+    }
+
+    fn recut(&mut self) -> Option<Vec<Datagram>> {
+        let first = self.held.first()?.clone();
+        let header = first.packets().into_iter().next()?;
+        let initials: Vec<_> = self
+            .held
+            .iter()
+            .flat_map(|datagram| open_initials(&datagram.payload, &header.dcid, Side::Client))
+            .collect();
+        let hello = join(&initials);
+        let packets = (self.cut)(&hello).into_iter().zip(&initials);
+        let datagrams = packets.map(|(frames, initial)| Datagram {
+            payload: build_initial(header.dcid, header.scid, initial.number, &frames),
+            ..first.clone()
+        });
+        Some(datagrams.collect())
+    }
+}
+
+impl<F> Node for Recut<F>
+where
+    F: FnMut(&[u8]) -> Vec<Vec<InitialFrame>> + Send,
+{
+    fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
+        if self.done {
+            return hop.forward(datagram);
+        }
+        self.held.push(datagram);
+        if self.held.len() == self.count {
+            self.done = true;
+            for datagram in self.recut().unwrap_or_default() {
+                hop.forward(datagram);
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The record of what was on the wire.
+
+use std::{fmt, net::SocketAddr, time::Duration};
+
+use hybriq_tls::Side;
+
+use super::{Datagram, Header, Initial, PacketKind, open_initials};
+
+/// Point of its way at which a datagram was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The datagram left its sender.
+    Sent,
+    /// The datagram reached the other end.
+    Arrived,
+}
+
+/// A datagram that was seen.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// When, since the world began.
+    pub at: Duration,
+    /// Point of its way.
+    pub stage: Stage,
+    /// Which end it travels to.
+    pub toward: Side,
+    /// The client's end of the path.
+    pub client: SocketAddr,
+    /// The server's.
+    pub server: SocketAddr,
+    /// UDP payload bytes.
+    pub size: usize,
+    /// Its packets.
+    pub packets: Vec<Header>,
+    /// Its bytes, where it begins with a long header; else nothing, because a transfer is long.
+    pub payload: Vec<u8>,
+}
+
+impl Record {
+    /// Returns true if the datagram carries a packet of this type.
+    pub fn has(&self, kind: PacketKind) -> bool {
+        self.packets.iter().any(|packet| packet.kind == kind)
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.at.as_secs_f64() * 1e3;
+        let arrow = if self.toward.is_server() { "->" } else { "<-" };
+        let stage = if self.stage == Stage::Sent {
+            "sent"
+        } else {
+            "arrived"
+        };
+        write!(
+            f,
+            "{millis:12.3} ms  {} {arrow} {stage:<7} {:>5} B ",
+            self.client, self.size
+        )?;
+        for packet in &self.packets {
+            write!(f, " {}({})", packet.kind, packet.range.len())?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything that was on the wire, or its beginning and its end.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    records: Vec<Record>,
+    /// `None`: everything is kept.
+    most: Option<usize>,
+    /// Records that were dropped from the middle.
+    left_out: usize,
+}
+
+impl Trace {
+    const SHOWN: usize = 60;
+
+    pub(super) fn push(&mut self, at: Duration, stage: Stage, toward: Side, datagram: &Datagram) {
+        let (client, server) = if toward.is_server() {
+            (datagram.source, datagram.destination)
+        } else {
+            (datagram.destination, datagram.source)
+        };
+        let long = datagram
+            .payload
+            .first()
+            .is_some_and(|first| first & 0x80 != 0);
+        if self.most.is_some_and(|most| self.records.len() >= most) {
+            // The older half, but for the very beginning: nothing is moved for each datagram.
+            let dropped = Self::SHOWN..self.records.len() / 2;
+            self.left_out += dropped.len();
+            self.records.drain(dropped);
+        }
+        self.records.push(Record {
+            at,
+            stage,
+            toward,
+            client,
+            server,
+            size: datagram.payload.len(),
+            packets: datagram.packets(),
+            payload: if long {
+                datagram.payload.clone()
+            } else {
+                Vec::new()
+            },
+        });
+    }
+
+    /// Forgets the middle from now on, so that there are never more records than this.
+    pub(super) const fn keep_at_most(&mut self, records: usize) {
+        let least = 4 * Self::SHOWN;
+        self.most = Some(if records < least { least } else { records });
+    }
+
+    /// Forgets everything until now, and gives its memory back.
+    pub(super) fn clear(&mut self) {
+        self.records = Vec::new();
+    }
+
+    /// Every record that was kept, oldest first.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Returns the datagrams that were sent towards an end, oldest first.
+    pub fn sent(&self, toward: Side) -> impl DoubleEndedIterator<Item = &Record> {
+        self.records
+            .iter()
+            .filter(move |record| record.stage == Stage::Sent && record.toward == toward)
+    }
+
+    /// Returns the datagrams that reached an end, oldest first.
+    pub fn arrived(&self, at: Side) -> impl DoubleEndedIterator<Item = &Record> {
+        self.records
+            .iter()
+            .filter(move |record| record.stage == Stage::Arrived && record.toward == at)
+    }
+
+    /// The Initial packets that an end sent to or from a client, opened.
+    pub fn initials(&self, writer: Side, client: SocketAddr) -> Vec<(Duration, Initial)> {
+        let of_client = || self.records.iter().filter(|record| record.client == client);
+        let first = of_client().find(|record| record.has(PacketKind::Initial));
+        let Some(dcid) = first
+            .and_then(|record| record.packets.first())
+            .map(|first| first.dcid)
+        else {
+            return Vec::new();
+        };
+        of_client()
+            .filter(|record| record.stage == Stage::Sent && record.toward == writer.peer())
+            .flat_map(|record| {
+                let initials = open_initials(&record.payload, &dcid, writer);
+                initials.into_iter().map(|initial| (record.at, initial))
+            })
+            .collect()
+    }
+
+    /// Datagrams sent both ways, as far as they are kept.
+    pub fn datagrams(&self) -> usize {
+        self.records
+            .iter()
+            .filter(|record| record.stage == Stage::Sent)
+            .count()
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (head, rest) = self.records.split_at(self.records.len().min(Self::SHOWN));
+        let (left_out, tail) = rest.split_at(rest.len().saturating_sub(Self::SHOWN));
+        for record in head {
+            writeln!(f, "{record}")?;
+        }
+        let left_out = left_out.len() + self.left_out;
+        if left_out > 0 {
+            writeln!(f, "             … {left_out} more …")?;
+        }
+        for record in tail {
+            writeln!(f, "{record}")?;
+        }
+        Ok(())
+    }
+}

@@ -141,7 +141,7 @@ impl Connection {
     fn consider_ack_frequency(&mut self) {
         if self.state.is_confirmed() && self.recovery.rtt().first_sample().is_some() {
             self.ack_frequency.on_path(&ack_frequency::Path {
-                window: self.recovery.window() / u64::from(self.path.datagram_size()),
+                window: self.recovery.window() / u64::from(self.paths.active().datagram_size()),
                 rtt: self.recovery.rtt().smoothed(),
                 packet_threshold: self.recovery.packet_threshold(),
             });

@@ -28,7 +28,7 @@ use crate::{
 fn established() -> (Pair, StreamId) {
     let mut pair = pair();
     pair.run();
-    *pair.server.connection().path.mtu_mut() = Mtu::new(1200);
+    *pair.server.connection().paths.active_mut().mtu_mut() = Mtu::new(1200);
     let id = pair.server.connection().streams().open(Direction::Uni);
     (pair, id.unwrap())
 }

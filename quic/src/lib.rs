@@ -152,6 +152,8 @@
 //! sent early or again by accident.
 //!
 //! # What is where
+//! The [`guide`] has chapters for first steps, migration from other libraries, tuning, deployment,
+//! security and post-quantum.
 //!
 //! | to | there is |
 //! |---|---|
@@ -204,6 +206,8 @@ mod early;
 #[cfg(feature = "tokio")]
 mod endpoint;
 mod error;
+#[cfg(all(feature = "tokio", feature = "rustls"))]
+pub mod guide;
 #[cfg(feature = "tokio")]
 mod incoming;
 #[cfg(feature = "tokio")]

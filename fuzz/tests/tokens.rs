@@ -8,9 +8,9 @@ use hybriq_proto::{
 };
 
 fn bindings() -> [Binding; 2] {
-    let remote = SocketAddr::from(([192, 0, 2, 1], 443));
-    let retry = Binding::retry(remote, Cid::from(*b"retry id"), 1);
-    [retry, Binding::new_token(remote.ip(), 1)]
+    let peer = SocketAddr::from(([192, 0, 2, 1], 443));
+    let retry = Binding::retry(peer, Cid::from(*b"retry id"), 1);
+    [retry, Binding::new_token(peer.ip(), 1)]
 }
 
 #[test]

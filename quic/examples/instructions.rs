@@ -275,7 +275,7 @@ impl Machine {
     fn turn(&mut self, now: Instant, from: &mut Link, to: &mut Link) -> Result<()> {
         while let Some(mut train) = from.receive(now) {
             let arrival = Arrival {
-                remote: train.source,
+                peer: train.source,
                 local: self.local(),
                 ecn: train.transmit.ecn,
             };

@@ -46,7 +46,7 @@ pub struct Connection {
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
-            .field("remote_address", &self.remote_address())
+            .field("peer_address", &self.peer_address())
             .field("side", &self.side())
             .finish_non_exhaustive()
     }
@@ -219,8 +219,8 @@ impl Connection {
     }
 
     /// The peer's address.
-    pub fn remote_address(&self) -> SocketAddr {
-        self.handle.lock().core.remote_address()
+    pub fn peer_address(&self) -> SocketAddr {
+        self.handle.lock().core.peer_address()
     }
 
     /// The version of QUIC it speaks.

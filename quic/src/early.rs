@@ -66,7 +66,7 @@ pub struct EarlyConnection {
 impl fmt::Debug for EarlyConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EarlyConnection")
-            .field("remote_address", &self.remote_address())
+            .field("peer_address", &self.peer_address())
             .field("side", &self.side())
             .finish_non_exhaustive()
     }
@@ -255,8 +255,8 @@ impl EarlyConnection {
     }
 
     /// The peer's address.
-    pub fn remote_address(&self) -> SocketAddr {
-        self.handle.lock().core.remote_address()
+    pub fn peer_address(&self) -> SocketAddr {
+        self.handle.lock().core.peer_address()
     }
 
     /// Which end we are.

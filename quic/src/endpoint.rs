@@ -7,6 +7,7 @@ use std::{
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
+use crate::config::TokenKeys;
 use crate::{
     config::{ClientConfig, Ids, ServerConfig},
     connecting::{Connecting, check_server_name},
@@ -15,7 +16,7 @@ use crate::{
     udp::{self, Socket},
     worker::{EndpointStats, Link, Shared, Worker},
 };
-use hybriq_proto::config::{AddressValidation, TokenKeys};
+use hybriq_proto::config::AddressValidation;
 use hybriq_proto::{
     cids::{CidGenerator, ResetKey},
     endpoint::{Setup, StatelessReset},
@@ -174,10 +175,10 @@ impl Endpoint {
         });
         match checked {
             Ok(setup) => {
-                let remote = udp::canonical(address);
+                let peer = udp::canonical(address);
                 Connecting::start(|promise| {
                     self.shared
-                        .connect(setup, remote, server_name.to_owned(), promise);
+                        .connect(setup, peer, server_name.to_owned(), promise);
                 })
             }
             Err(error) => Connecting::failed(error),

@@ -33,7 +33,7 @@ use crate::{
 ///     .key_exchange(KeyExchange::RequirePostQuantum)
 ///     .transport(TransportConfig::new().max_bidi_streams(4));
 /// while let Some(incoming) = server.accept().await {
-///     let from = incoming.remote_address();
+///     let from = incoming.peer_address();
 ///     let hello = incoming.client_hello();
 ///     if !from.ip().is_loopback() && !hello.offers_post_quantum() {
 ///         incoming.refuse();
@@ -65,7 +65,7 @@ pub struct Incoming {
 /// What can be read of it; a copy, so that reading cannot fail.
 struct Facts {
     hello: ClientHello,
-    remote: SocketAddr,
+    peer: SocketAddr,
     local_ip: Option<IpAddr>,
     is_validated: bool,
     may_retry: bool,
@@ -74,7 +74,7 @@ struct Facts {
 impl fmt::Debug for Incoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Incoming")
-            .field("remote_address", &self.facts.remote)
+            .field("peer_address", &self.facts.peer)
             .finish_non_exhaustive()
     }
 }
@@ -88,7 +88,7 @@ impl Incoming {
         shared.on_handle_cloned();
         let facts = Facts {
             hello: core.client_hello().clone(),
-            remote: core.remote_address(),
+            peer: core.peer_address(),
             local_ip: core.local_ip(),
             is_validated: core.is_validated(),
             may_retry: core.may_retry(),
@@ -102,8 +102,8 @@ impl Incoming {
     }
 
     /// Where it came from. Anybody may have written it unless [`is_validated`](Self::is_validated).
-    pub fn remote_address(&self) -> SocketAddr {
-        self.facts.remote
+    pub fn peer_address(&self) -> SocketAddr {
+        self.facts.peer
     }
 
     /// Which of our addresses it came to, if the system tells.

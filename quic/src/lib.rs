@@ -210,6 +210,7 @@ mod error;
 pub mod guide;
 #[cfg(feature = "tokio")]
 mod incoming;
+mod random;
 #[cfg(feature = "tokio")]
 mod recv_stream;
 #[cfg(feature = "tokio")]
@@ -219,7 +220,9 @@ mod udp;
 #[cfg(feature = "tokio")]
 mod worker;
 
-pub use config::{ClientConfig, ServerConfig};
+#[doc(hidden)]
+pub use config::KnownVersions;
+pub use config::{CarefulResume, ClientConfig, MemoryTokenStore, ServerConfig, TokenKeys};
 #[cfg(feature = "tokio")]
 pub use connecting::Connecting;
 #[cfg(feature = "tokio")]
@@ -233,14 +236,11 @@ pub use error::{
 };
 /// The sans-IO core, for those who drive it with something else than tokio.
 pub use hybriq_proto as proto;
-#[doc(hidden)]
-pub use hybriq_proto::config::KnownVersions;
 pub use hybriq_proto::{
     agreement::{EarlyData, Handshake, KeyExchangeInfo},
     cids::{CidGenerator, InvalidQuicLb, QuicLb, RandomCids, ResetKey},
     config::{
-        AckFrequency, AddressValidation, CarefulResume, DatagramConfig, MemoryTokenStore,
-        TokenKeys, TokenStore, TransportConfig, WhenFull,
+        AckFrequency, AddressValidation, DatagramConfig, TokenStore, TransportConfig, WhenFull,
     },
     congestion::{self, Congestion},
     error::{By, Code, ConnectionError, MigrateError},
@@ -258,6 +258,7 @@ pub use hybriq_tls::{
 };
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;
+pub use random::SystemRandom;
 #[cfg(feature = "tokio")]
 pub use recv_stream::RecvStream;
 #[cfg(feature = "tokio")]

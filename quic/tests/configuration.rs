@@ -26,17 +26,24 @@ fn read(path: &str) -> String {
 /// The sources that configurations stand in.
 fn sources() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let files = ["src/config", "proto/src/config"].map(|directory| {
-        fs::read_dir(root.join(directory)).unwrap_or_else(|error| panic!("{directory}: {error}"))
-    });
-    let mut sources: Vec<String> = files
-        .into_iter()
-        .flatten()
-        .map(|file| file.expect("a file").path())
-        .filter(|path| path.extension().is_some_and(|kind| kind == "rs"))
-        .map(|path| fs::read_to_string(path).expect("a source"))
-        .collect();
-    sources.push(read("src/endpoint.rs"));
+    let mut directories = ["src/config", "proto/src/config"]
+        .map(|directory| root.join(directory))
+        .to_vec();
+    let mut sources = vec![
+        read("src/endpoint.rs"),
+        read("proto/src/datagrams/config.rs"),
+    ];
+    while let Some(directory) = directories.pop() {
+        let shown = directory.display();
+        for file in fs::read_dir(&directory).unwrap_or_else(|error| panic!("{shown}: {error}")) {
+            let path = file.expect("a file").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|kind| kind == "rs") {
+                sources.push(fs::read_to_string(path).expect("a source"));
+            }
+        }
+    }
     sources
 }
 

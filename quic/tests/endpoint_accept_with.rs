@@ -76,7 +76,7 @@ async fn the_client_hello_says_what_to_choose_by() {
     assert_eq!(hello.cipher_suites().first(), Some(&0x1301));
     assert!(!hello.signature_schemes().is_empty() && hello.transport_params().is_some());
     assert!(hello.offers_post_quantum() && !hello.has_ticket() && !hello.wants_early_data());
-    assert!(incoming.remote_address().ip().is_loopback());
+    assert!(incoming.peer_address().ip().is_loopback());
     // Nothing was said yet.
     assert_eq!(server.stats().datagrams_sent, 0);
     let (accepted, connected) = soon(async { tokio::join!(incoming.accept(), connecting) }).await;

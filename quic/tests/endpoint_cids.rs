@@ -6,7 +6,7 @@ mod endpoint_support;
 use endpoint_support::{Pair, client, client_config, server_config, soon};
 use hybriq::{
     CidGenerator, ConnectError, Connection, ConnectionError, Endpoint, EndpointError, QuicLb,
-    RandomCids, ResetKey,
+    RandomCids, ResetKey, SystemRandom,
 };
 use tokio::runtime::Runtime;
 
@@ -66,8 +66,8 @@ async fn a_server_that_was_restarted_ends_what_it_lost() {
 
 #[tokio::test]
 async fn ids_of_any_kind_work_on_either_end() {
-    let clear = QuicLb::plaintext(0, &[7; 3], 6).unwrap();
-    let encrypted = QuicLb::encrypted(1, &[7; 3], 6, [1; 16]).unwrap();
+    let clear = QuicLb::plaintext(0, &[7; 3], 6, &mut SystemRandom::new()).unwrap();
+    let encrypted = QuicLb::encrypted(1, &[7; 3], 6, [1; 16], &mut SystemRandom::new()).unwrap();
     let servers = [
         (server_with(RandomCids::of_len(20)), "long"),
         (server_with(clear), "in the clear"),

@@ -166,7 +166,7 @@ async fn a_refused_client_is_told() {
         let incoming = soon(server.accept()).await.unwrap();
         assert_eq!(incoming.client_hello().server_name(), Some("localhost"));
         assert_eq!(
-            incoming.remote_address().port(),
+            incoming.peer_address().port(),
             client.local_address().port()
         );
         if drop_it {

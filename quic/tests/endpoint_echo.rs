@@ -21,14 +21,14 @@ fn pattern(len: usize) -> Vec<u8> {
 #[tokio::test]
 async fn an_echo_comes_back_over_ipv4() {
     let pair = Pair::new("127.0.0.1:0").await;
-    assert!(pair.client.remote_address().is_ipv4());
+    assert!(pair.client.peer_address().is_ipv4());
     assert_eq!(pair.echo(b"hello").await, b"hello");
 }
 
 #[tokio::test]
 async fn an_echo_comes_back_over_ipv6() {
     let pair = Pair::new("[::1]:0").await;
-    assert!(pair.server.remote_address().is_ipv6());
+    assert!(pair.server.peer_address().is_ipv6());
     assert_eq!(pair.echo(b"hello").await, b"hello");
 }
 
@@ -36,9 +36,9 @@ async fn an_echo_comes_back_over_ipv6() {
 async fn a_dual_stack_server_sees_ipv4_clients_as_such() {
     let pair = Pair::new("[::]:0").await;
     assert!(
-        pair.server.remote_address().is_ipv4(),
+        pair.server.peer_address().is_ipv4(),
         "{}",
-        pair.server.remote_address()
+        pair.server.peer_address()
     );
     assert_eq!(pair.echo(b"hello").await, b"hello");
 }
@@ -186,7 +186,7 @@ async fn one_endpoint_accepts_and_connects_on_one_socket() {
     };
     let pair = Pair::of(both(), both()).await;
     assert_eq!(
-        pair.server.remote_address(),
+        pair.server.peer_address(),
         pair.client_endpoint.local_address()
     );
     let pair = Pair::of(pair.client_endpoint.clone(), pair.server_endpoint.clone()).await;

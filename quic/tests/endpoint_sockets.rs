@@ -25,7 +25,7 @@ async fn pair_from(address: &str) -> Pair {
 #[tokio::test]
 async fn a_transfer_goes_on_while_the_client_moves() {
     let pair = pair_from("127.0.0.1:0").await;
-    let first = pair.server.remote_address();
+    let first = pair.server.peer_address();
     let message = message();
     let moves = async {
         let mut places = vec![first];
@@ -39,7 +39,7 @@ async fn a_transfer_goes_on_while_the_client_moves() {
     assert_eq!(echo, message);
     let again = pair.echo(&message[..1000]).await;
     assert_eq!(again, &message[..1000]);
-    assert_eq!(pair.server.remote_address(), places[3]);
+    assert_eq!(pair.server.peer_address(), places[3]);
     let mut distinct = places.clone();
     distinct.sort();
     distinct.dedup();
@@ -54,7 +54,7 @@ async fn a_client_moves_more_often_than_there_are_ids_at_once() {
     for _ in 0..12 {
         let now_at = soon(pair.client.migrate("127.0.0.1:0".parse().unwrap())).await;
         assert_eq!(pair.echo(b"are you there?").await, b"are you there?");
-        assert_eq!(Ok(pair.server.remote_address()), now_at);
+        assert_eq!(Ok(pair.server.peer_address()), now_at);
     }
 }
 
@@ -67,7 +67,7 @@ async fn an_endpoint_takes_its_connections_along() {
     assert_eq!(pair.echo(&message).await, message);
     assert_eq!(pair.client_endpoint.local_address(), now_at);
     soon(async {
-        while pair.server.remote_address() != now_at {
+        while pair.server.peer_address() != now_at {
             pair.echo(b"are you there?").await;
         }
     })
@@ -77,7 +77,7 @@ async fn an_endpoint_takes_its_connections_along() {
         .connect(pair.server_endpoint.local_address(), "localhost");
     let accept = async { pair.server_endpoint.accept().await.unwrap().accept().await };
     let (accepted, connected) = soon(async { tokio::join!(accept, connecting) }).await;
-    assert_eq!(accepted.unwrap().remote_address(), now_at);
+    assert_eq!(accepted.unwrap().peer_address(), now_at);
     assert!(connected.is_ok());
     // Once nothing is under way on it any more, the system may give the old port to others.
     soon(async {
@@ -137,7 +137,7 @@ async fn the_last_wish_counts() {
             .await;
     assert_eq!(first, Err(MigrateError::Replaced));
     pair.echo(b"moved").await;
-    assert_eq!(pair.server.remote_address(), second.unwrap());
+    assert_eq!(pair.server.peer_address(), second.unwrap());
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn a_server_is_reached_on_each_of_its_sockets() {
         let accept = async { server.accept().await.unwrap().accept().await };
         let connect = client.connect(address, "localhost");
         let (accepted, connected) = soon(async { tokio::join!(accept, connect) }).await;
-        assert_eq!(connected.unwrap().remote_address(), address);
+        assert_eq!(connected.unwrap().peer_address(), address);
         accepted.unwrap();
     }
 }
@@ -179,7 +179,7 @@ async fn clients_move_to_the_second_socket_of_a_server_that_prefers_it() {
     let message = message();
     assert_eq!(pair.echo(&message).await, message);
     soon(async {
-        while pair.client.remote_address() != preferred.into() {
+        while pair.client.peer_address() != preferred.into() {
             pair.echo(b"are you there?").await;
         }
     })

@@ -36,7 +36,7 @@ async fn main() -> Result<(), Failure> {
     println!("listening on {}", server.local_address());
 
     while let Some(incoming) = server.accept().await {
-        let from = incoming.remote_address();
+        let from = incoming.peer_address();
         tokio::spawn(async move {
             match incoming.accept().await {
                 Ok(connection) => report(&connection).await,
@@ -48,7 +48,7 @@ async fn main() -> Result<(), Failure> {
 }
 
 async fn report(connection: &Connection) {
-    let from = connection.remote_address();
+    let from = connection.peer_address();
     let key = connection.handshake().key_exchange;
     let (code_point, kind) = (key.group.0, key.kind());
     let (theirs, ours) = (key.client_share, key.server_share);

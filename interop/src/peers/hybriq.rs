@@ -139,7 +139,7 @@ async fn echo_connection(connection: hybriq::Connection, activity: Arc<Activity>
                 }
                 let (connection, activity) = (Arc::clone(&connection), Arc::clone(&activity));
                 tokio::spawn(async move {
-                    activity.saw_client_at(connection.remote_address());
+                    activity.saw_client_at(connection.peer_address());
                     echo_stream(Box::new(writer), Box::new(reader)).await;
                     activity.saw_key_updates(connection.stats().key_updates);
                 });

@@ -13,7 +13,8 @@
     test,
     allow(
         clippy::disallowed_methods,
-        reason = "tests take a base for their virtual time from the clock"
+        clippy::disallowed_types,
+        reason = "tests take a base for their virtual time from the clock, and share what they saw"
     )
 )]
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
@@ -45,6 +46,8 @@ pub mod saved_path;
 pub mod space;
 pub mod stats;
 pub mod streams;
+#[cfg(test)]
+mod testing;
 pub mod token;
 pub mod udp;
 pub mod wire;

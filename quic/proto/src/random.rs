@@ -1,59 +1,13 @@
 //! Randomness as an argument.
 
-use aws_lc_rs::rand::SecureRandom as _;
-
-const BLOCK: usize = 512;
-
-/// Where the core gets its unpredictable bytes: connection ids, tokens, challenges.
+/// A source of unpredictable bytes, from which the core draws connection ids, tokens and challenges.
+///
+/// The core has no generator of its own: `hybriq::SystemRandom` draws from the system, simulations
+/// and tests from a seed.
+///
+/// # Security
+/// The bytes must come from a cryptographic generator wherever peers are not trusted.
 pub trait Random: Send {
     /// Fills the buffer.
     fn fill(&mut self, bytes: &mut [u8]);
-}
-
-/// The system's generator, drawn in blocks so that an id costs no call of its own.
-pub struct SystemRandom {
-    block: [u8; BLOCK],
-    used: usize,
-}
-
-impl SystemRandom {
-    /// An empty block: the first use draws one.
-    pub const fn new() -> Self {
-        Self {
-            block: [0; BLOCK],
-            used: BLOCK,
-        }
-    }
-}
-
-impl Default for SystemRandom {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Random for SystemRandom {
-    fn fill(&mut self, bytes: &mut [u8]) {
-        let system = aws_lc_rs::rand::SystemRandom::new();
-        let from = self.used;
-        match self.block.get_mut(from..from + bytes.len()) {
-            Some(source) => {
-                bytes.copy_from_slice(source);
-                source.fill(0);
-                self.used += bytes.len();
-            }
-            None if bytes.len() > BLOCK => {
-                system
-                    .fill(bytes)
-                    .expect("the system's random generator works");
-            }
-            None => {
-                system
-                    .fill(&mut self.block)
-                    .expect("the system's random generator works");
-                self.used = 0;
-                self.fill(bytes);
-            }
-        }
-    }
 }

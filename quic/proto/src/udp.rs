@@ -21,7 +21,7 @@ pub struct Local {
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     /// Where it came from.
-    pub remote: SocketAddr,
+    pub peer: SocketAddr,
     /// Where it came to.
     pub local: Local,
     /// Its ECN codepoint; `None` is Not-ECT.
@@ -32,7 +32,7 @@ pub struct Arrival {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// Where to.
-    pub remote: SocketAddr,
+    pub peer: SocketAddr,
     /// Where from.
     pub local: Local,
     /// The ECN codepoint to set.

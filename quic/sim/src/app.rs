@@ -1,3 +1,5 @@
+//! Applications that run on simulated connections.
+
 use std::{collections::BTreeMap, time::Instant};
 
 use bytes::Bytes;
@@ -10,14 +12,14 @@ use hybriq_proto::{
 
 const CHUNK: usize = 8 * 1024;
 
-/// How far an application is.
+/// Progress of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It still has something to do.
+    /// The application still has something to do.
     Busy,
-    /// It has done what it came for.
+    /// The application has finished its work.
     Done,
-    /// It got something else than it should have.
+    /// The application received something other than it expected.
     Failed(&'static str),
 }
 
@@ -27,7 +29,7 @@ pub trait App: Send {
     /// Something happened on the connection.
     fn on_event(&mut self, now: Instant, event: &Event, connection: &mut Connection);
 
-    /// How far it is.
+    /// Returns the progress of the application.
     fn progress(&self) -> Progress;
 }
 
@@ -46,7 +48,7 @@ impl App for Idle {
 /// Sends back what comes on bidirectional streams, and ends them where the peer does.
 #[derive(Debug, Default)]
 pub struct Echo {
-    /// What was read and the send buffer did not take yet, and whether the peer ended.
+    /// Data that was read and does not fit the send buffer yet, and whether the peer has finished.
     held: BTreeMap<StreamId, Held>,
     echoed: bool,
 }

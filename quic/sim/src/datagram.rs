@@ -9,9 +9,9 @@ use crate::forge::{Header, packets};
 /// A UDP datagram on its way.
 #[derive(Clone, Debug)]
 pub struct Datagram {
-    /// Where it says it comes from.
+    /// Source address that the datagram claims.
     pub source: SocketAddr,
-    /// Where it goes.
+    /// Destination address.
     pub destination: SocketAddr,
     /// Its ECN codepoint; `None` is Not-ECT.
     pub ecn: Option<Ecn>,
@@ -26,7 +26,7 @@ pub struct Datagram {
 pub struct StandIn {
     /// Bytes beyond the payload.
     pub bytes: u32,
-    /// What the ends say with it.
+    /// Numbers that the two ends exchange in place of bytes.
     pub label: [u64; 3],
 }
 

@@ -1,3 +1,5 @@
+//! A client that fetches and a server that serves a number of bytes.
+
 use std::time::Instant;
 
 use bytes::Bytes;

@@ -1,3 +1,5 @@
+//! A node with a dual queue: the coupled AQM of RFC 9332.
+
 use std::{collections::VecDeque, time::Duration};
 
 use hybriq_tls::Side;
@@ -8,14 +10,15 @@ use hybriq_proto::space::Ecn;
 /// The queue delay that classic traffic is held to (RFC 9332 §A.1).
 const TARGET: f64 = 0.015;
 
-/// How often the base probability is computed.
+/// Interval at which the base probability is computed.
 const UPDATE: Duration = Duration::from_millis(16);
 
 /// Gains of the PI controller for round trips up to 100 ms, in Hz.
 const ALPHA: f64 = 0.1 * 0.016 / (0.1 * 0.1);
 const BETA: f64 = 0.3 / 0.1;
 
-/// How much more often L4S traffic is marked than classic traffic at equal rates: k.
+/// Coupling factor k: L4S traffic is marked this many times as often as classic traffic at equal
+/// rates.
 const COUPLING: f64 = 2.0;
 
 /// From here on marks do not help, and L4S traffic is dropped as classic traffic is.
@@ -71,7 +74,7 @@ impl Queue {
         Some((at, datagram))
     }
 
-    /// How long its first datagram has waited.
+    /// Returns the time that the first datagram has waited.
     fn delay(&self, now: Duration) -> Duration {
         self.waiting
             .front()
@@ -200,7 +203,8 @@ impl Way {
         })
     }
 
-    /// What becomes of a datagram at the head of its queue (RFC 9332 §A.1, `dualpi2_dequeue`).
+    /// Decides whether the datagram at the head of its queue leaves, is marked or is dropped
+    /// (RFC 9332 §A.1, `dualpi2_dequeue`).
     fn judge(&self, leaving: &Leaving, rng: &mut Rng) -> Verdict {
         let classic = self.base * self.base;
         let coupled = self.base * COUPLING;

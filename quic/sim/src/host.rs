@@ -1,3 +1,5 @@
+//! The two kinds of host in a world: servers and clients.
+
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
@@ -8,10 +10,8 @@ use hybriq_tls::Side;
 
 use super::{App, Datagram, Echo, Progress, SeededRandom};
 use hybriq_proto::{
-    agreement::Handshake,
-    config::{AddressValidation, TokenKeys},
-    error::ConnectionError,
-    stats::ConnectionStats,
+    agreement::Handshake, config::AddressValidation, error::ConnectionError,
+    stats::ConnectionStats, token::Keys,
 };
 use hybriq_proto::{
     connection::{Connection, Event, PathChange},
@@ -30,15 +30,15 @@ const TIMERS_AT_ONCE: usize = 8;
 /// Events and trains of a connection at one instant.
 const STEPS_AT_ONCE: usize = 10_000;
 
-/// What a server does with somebody who wants to connect.
+/// A server's decision about a client that wants to connect.
 pub enum Answer {
-    /// It accepts, with a setup of its own or else the endpoint's.
+    /// Accepts the client, with the given setup or else the endpoint's.
     Accept(Option<Setup>, Box<dyn App>),
-    /// It has the client prove its address.
+    /// Sends a Retry packet, so that the client proves its address.
     Retry,
-    /// It refuses.
+    /// Refuses the client.
     Refuse,
-    /// It does not answer.
+    /// Does not answer.
     Ignore,
 }
 
@@ -60,7 +60,7 @@ pub struct Peer {
     pub closed: Option<(Duration, ConnectionError)>,
     /// When its slot was given back.
     pub drained_at: Option<Duration>,
-    /// What was agreed on.
+    /// Outcome of the handshake.
     pub handshake: Option<Handshake>,
     /// The paths it moved to, and when.
     pub moves: Vec<(Duration, PathChange)>,
@@ -89,7 +89,7 @@ impl Peer {
         }
     }
 
-    /// How far its application is.
+    /// Progress of the application.
     pub fn progress(&self) -> Progress {
         self.app.progress()
     }
@@ -166,7 +166,7 @@ pub struct Host {
     pub address: SocketAddr,
     /// Those of further sockets.
     further: Vec<SocketAddr>,
-    /// What a NAT makes of them, where there is one: inside, outside.
+    /// Addresses inside and outside of a NAT, if there is one.
     nat: Vec<(SocketAddr, SocketAddr)>,
     endpoint: Endpoint,
     peers: Vec<Peer>,
@@ -240,7 +240,7 @@ impl Host {
     }
 
     /// Has clients prove their addresses.
-    pub fn validate_addresses(&mut self, keys: TokenKeys, policy: AddressValidation) {
+    pub fn validate_addresses(&mut self, keys: impl Keys + 'static, policy: AddressValidation) {
         self.endpoint.set_address_validation(keys, policy);
     }
 
@@ -282,12 +282,12 @@ impl Host {
         &mut self,
         clock: Clock,
         setup: &Setup,
-        remote: SocketAddr,
+        peer: SocketAddr,
         app: Box<dyn App>,
     ) -> Result<(), StartError> {
         let (slot, connection) =
             self.endpoint
-                .connect(clock.instant(), setup, remote, SERVER_NAME)?;
+                .connect(clock.instant(), setup, peer, SERVER_NAME)?;
         self.adopt(clock, slot, connection, app);
         Ok(())
     }
@@ -296,7 +296,7 @@ impl Host {
         let now = clock.instant();
         let socket = self.socket_at(datagram.destination).unwrap_or_default();
         let arrival = Arrival {
-            remote: datagram.source,
+            peer: datagram.source,
             local: Local {
                 socket,
                 ip: self.socket(socket).map(|address| address.ip()),
@@ -466,7 +466,7 @@ impl Host {
         self.outgoing
             .extend(bytes.chunks(segment).map(|payload| Datagram {
                 ecn: transmit.ecn,
-                ..Datagram::new(source, transmit.remote, payload.to_vec())
+                ..Datagram::new(source, transmit.peer, payload.to_vec())
             }));
         Ok(())
     }

@@ -1,3 +1,5 @@
+//! Rules that every datagram in a world must keep.
+
 use std::{
     collections::{HashMap, HashSet},
     net::SocketAddr,
@@ -12,11 +14,11 @@ use hybriq_proto::packet::Cid;
 const AMPLIFICATION_FACTOR: u64 = 3;
 const MIN_DATAGRAM: usize = 1200;
 
-/// What an observer at the server's door may hold against both ends.
+/// An observer in front of the server, who checks the rules that both ends must keep.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     accounts: HashMap<SocketAddr, Account>,
-    /// Where the server's Retry packets sent clients to.
+    /// Connection ids that the server's Retry packets gave to clients.
     retried: HashSet<(SocketAddr, Cid)>,
     /// The source connection id that answers a destination connection id.
     server_cids: HashMap<(SocketAddr, Cid), Cid>,
@@ -29,7 +31,7 @@ struct Account {
     received: u64,
     sent: u64,
     validated: bool,
-    /// Whether the server's datagrams reach somebody there.
+    /// True if the server's datagrams reach a client at this address.
     reached: bool,
 }
 

@@ -64,7 +64,7 @@ pub use rng::{Chance, Rng, SeededRandom, one_in, per_mille};
 pub use trace::{Record, Stage, Trace};
 pub use world::{SERVER_ADDRESS, World};
 
-/// That many milliseconds.
+/// Returns a duration of that many milliseconds.
 pub const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }

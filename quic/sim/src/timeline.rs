@@ -1,10 +1,12 @@
+//! A queue of future events in virtual time.
+
 use std::{
     cmp::{Ordering, Reverse},
     collections::{BinaryHeap, VecDeque},
     time::Duration,
 };
 
-/// What is to happen, earliest first, and in the order it was added where the time is the same.
+/// A queue of future events, earliest first; events of the same time keep the order in which they were added.
 ///
 /// Most things are added to a lane in the order of their times: then nothing is sorted. What comes
 /// before the end of its lane goes to a heap.
@@ -13,7 +15,7 @@ pub(super) struct Timeline<T> {
     lanes: Vec<VecDeque<Entry<T>>>,
     early: BinaryHeap<Reverse<Entry<T>>>,
     added: u64,
-    /// What comes next, and where it is.
+    /// The next event and its place.
     next: Option<(Key, Place)>,
 }
 
@@ -32,7 +34,7 @@ impl<T> Entry<T> {
     }
 }
 
-/// Where a thing is.
+/// Place of an event.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Lane(usize),

@@ -1,15 +1,17 @@
+//! The record of what was on the wire.
+
 use std::{fmt, net::SocketAddr, time::Duration};
 
 use hybriq_tls::Side;
 
 use super::{Datagram, Header, Initial, PacketKind, open_initials};
 
-/// Where on its way a datagram was seen.
+/// Point of its way at which a datagram was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It left its sender.
+    /// The datagram left its sender.
     Sent,
-    /// It reached the other end.
+    /// The datagram reached the other end.
     Arrived,
 }
 
@@ -18,7 +20,7 @@ pub enum Stage {
 pub struct Record {
     /// When, since the world began.
     pub at: Duration,
-    /// Where on its way.
+    /// Point of its way.
     pub stage: Stage,
     /// Which end it travels to.
     pub toward: Side,
@@ -35,7 +37,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether it carries a packet of this type.
+    /// Returns true if the datagram carries a packet of this type.
     pub fn has(&self, kind: PacketKind) -> bool {
         self.packets.iter().any(|packet| packet.kind == kind)
     }
@@ -123,14 +125,14 @@ impl Trace {
         &self.records
     }
 
-    /// What was sent towards an end, oldest first.
+    /// Returns the datagrams that were sent towards an end, oldest first.
     pub fn sent(&self, toward: Side) -> impl DoubleEndedIterator<Item = &Record> {
         self.records
             .iter()
             .filter(move |record| record.stage == Stage::Sent && record.toward == toward)
     }
 
-    /// What reached an end, oldest first.
+    /// Returns the datagrams that reached an end, oldest first.
     pub fn arrived(&self, at: Side) -> impl DoubleEndedIterator<Item = &Record> {
         self.records
             .iter()

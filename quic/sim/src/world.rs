@@ -1,3 +1,5 @@
+//! A server, its clients and the network between them, in virtual time.
+
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::Arc,
@@ -16,7 +18,7 @@ use hybriq_proto::{
     endpoint::{Local, Setup},
 };
 
-/// Where the server of every world is.
+/// Address of the server in every world.
 pub const SERVER_ADDRESS: SocketAddr =
     SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4433);
 
@@ -30,7 +32,7 @@ pub struct World {
     clients: Vec<Host>,
     trace: Trace,
     ledger: Ledger,
-    /// How the ids of new clients are made, if not as usual.
+    /// Generator of the connection ids of new clients, if not the default one.
     client_cids: Option<Arc<dyn CidGenerator>>,
     /// Turns of one run after which it is believed to go in circles.
     most_turns: usize,
@@ -89,7 +91,7 @@ impl World {
     /// Adds a client machine with one connection to the server, and returns its index.
     ///
     /// # Panics
-    /// Where the setup cannot be used.
+    /// Panics if the setup cannot be used.
     pub fn connect(&mut self, setup: &Setup, app: impl App + 'static) -> usize {
         let index = self.clients.len();
         let [high, low] = (index as u16).to_be_bytes();
@@ -109,7 +111,7 @@ impl World {
     /// [`World::client_host`].
     ///
     /// # Panics
-    /// Where there is none, or the setup cannot be used.
+    /// Panics if there is no such client, or if the setup cannot be used.
     pub fn connect_again(&mut self, index: usize, setup: &Setup, app: impl App + 'static) {
         let host = &mut self.clients[index];
         if let Err(error) = host.connect(self.clock, setup, SERVER_ADDRESS, Box::new(app)) {
@@ -117,30 +119,30 @@ impl World {
         }
     }
 
-    /// Virtual time since the world began.
+    /// Returns the virtual time since the world began.
     pub const fn now(&self) -> Duration {
         self.clock.now
     }
 
-    /// The same as the instant that the core knows.
+    /// Returns the current time as the instant that the core sees.
     pub fn instant(&self) -> Instant {
         self.clock.instant()
     }
 
-    /// The server.
+    /// Returns the server.
     pub const fn server(&self) -> &Host {
         &self.server
     }
 
-    /// The server, to set how it answers.
+    /// Returns the server, to change how it answers.
     pub const fn server_mut(&mut self) -> &mut Host {
         &mut self.server
     }
 
-    /// The client with this index.
+    /// Returns the client with this index.
     ///
     /// # Panics
-    /// Where there is none.
+    /// Panics if there is no such host.
     pub fn client(&self, index: usize) -> &Peer {
         self.clients[index]
             .peers()
@@ -148,37 +150,37 @@ impl World {
             .expect("a client machine has a connection")
     }
 
-    /// The machine of the client with this index.
+    /// Returns the machine of the client with this index.
     ///
     /// # Panics
-    /// Where there is none.
+    /// Panics if there is no such host.
     pub fn client_host(&self, index: usize) -> &Host {
         &self.clients[index]
     }
 
-    /// The server's end of its connection with this index, in the order they were accepted.
+    /// Returns the server's end of a connection by its index, in the order of acceptance.
     ///
     /// # Panics
-    /// Where there is none.
+    /// Panics if there is no such host.
     pub fn accepted(&self, index: usize) -> &Peer {
         &self.server.peers()[index]
     }
 
-    /// A client's connection, to use it from outside an [`App`]. What follows from it happens on
-    /// the next turn.
+    /// Returns a client's connection, to use it from outside an [`App`]. Its effects happen on the
+    /// next turn.
     ///
     /// # Panics
-    /// Where there is none, or it is drained.
+    /// Panics if there is no such client, or if its connection is drained.
     pub fn client_connection(&mut self, index: usize) -> &mut Connection {
         self.clients[index]
             .connection(0)
             .expect("the client's connection is not drained")
     }
 
-    /// The server's end of a connection, likewise.
+    /// Returns the server's end of a connection, to use it from outside an [`App`].
     ///
     /// # Panics
-    /// Where there is none, or it is drained.
+    /// Panics if there is no such client, or if its connection is drained.
     pub fn accepted_connection(&mut self, index: usize) -> &mut Connection {
         self.server
             .connection(index)
@@ -191,7 +193,7 @@ impl World {
         self.client_connection(index).close(now, code, Bytes::new());
     }
 
-    /// What was on the wire.
+    /// Returns the record of everything that was on the wire.
     pub const fn trace(&self) -> &Trace {
         &self.trace
     }
@@ -206,8 +208,8 @@ impl World {
         self.arrive(Side::Server, datagram);
     }
 
-    /// Replaces the server by another machine at the same address, which knows nothing of the
-    /// connections there were.
+    /// Replaces the server with another machine at the same address that knows none of the
+    /// existing connections.
     pub fn restart_server(&mut self, server: Setup) -> &mut Host {
         let seed = self.network.seed() ^ 0x007e_57a7;
         self.server = Host::new(SERVER_ADDRESS, seed, Some(server));
@@ -217,17 +219,17 @@ impl World {
     /// Moves a client to another address, as a NAT that rebinds does: the client does not notice.
     ///
     /// # Panics
-    /// Where there is no such client.
+    /// Panics if there is no such client.
     pub fn rebind(&mut self, index: usize, address: SocketAddr) {
         let host = &mut self.clients[index];
         let inside = host.address;
         host.translate(inside, address);
     }
 
-    /// Gives a client's machine one more socket, and says what the core calls it.
+    /// Adds a socket to a client's machine and returns the id that the core gives it.
     ///
     /// # Panics
-    /// Where there is no such client.
+    /// Panics if there is no such client.
     pub fn bind_client(&mut self, index: usize, address: SocketAddr) -> Local {
         let socket = self.clients[index].bind(address);
         Local {
@@ -244,10 +246,10 @@ impl World {
     /// Asks a client's connection to move to another of its sockets (RFC 9000 §9.2).
     ///
     /// # Errors
-    /// The connection must not.
+    /// The connection may not move.
     ///
     /// # Panics
-    /// Where there is none, or it is drained.
+    /// Panics if there is no such client, or if its connection is drained.
     pub fn migrate(&mut self, index: usize, local: Local) -> Result<(), MigrateError> {
         let now = self.instant();
         self.client_connection(index).migrate(now, local)
@@ -256,7 +258,7 @@ impl World {
     /// Runs until every connection is drained and nothing is on the wire.
     ///
     /// # Panics
-    /// Where that takes longer than `limit`, or a rule is broken on the way.
+    /// Panics if that takes longer than `limit`, or if a rule is broken on the way.
     pub fn run(&mut self, limit: Duration) {
         if !self.run_until(limit, World::is_quiet) {
             self.fail(&format!("not every connection was drained after {limit:?}"));
@@ -266,15 +268,15 @@ impl World {
     /// Runs for a while.
     ///
     /// # Panics
-    /// Where a rule is broken on the way.
+    /// Panics if a rule is broken on the way.
     pub fn run_for(&mut self, span: Duration) {
         self.run_until(span, |_| false);
     }
 
-    /// Runs until the condition holds and says whether it does before `limit` has passed.
+    /// Runs until the condition holds. Returns false if it does not hold before `limit` has passed.
     ///
     /// # Panics
-    /// Where a rule is broken on the way.
+    /// Panics if a rule is broken on the way.
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&Self) -> bool) -> bool {
         let end = self.clock.now + limit;
         let mut at_once = 0;
@@ -300,7 +302,7 @@ impl World {
         self.fail("the world runs in circles");
     }
 
-    /// Whether every connection is drained, every partial ClientHello forgotten and nothing on the
+    /// Returns true if every connection is drained, every partial ClientHello forgotten and nothing on the
     /// wire.
     pub fn is_quiet(&self) -> bool {
         self.network.is_quiet()

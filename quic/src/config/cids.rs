@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::error::EndpointError;
+use crate::{SystemRandom, error::EndpointError};
 use hybriq_proto::{
     cids::{CidGenerator, RandomCids, ResetKey, ZeroLength},
     endpoint::{Endpoint, StatelessReset},
@@ -41,7 +41,8 @@ impl Ids {
 
     /// Draws what was left to chance, so that all workers have the same.
     pub(crate) fn settle(&mut self) {
-        self.reset_key.get_or_insert_with(ResetKey::random);
+        self.reset_key
+            .get_or_insert_with(|| ResetKey::generate(&mut SystemRandom::new()));
     }
 
     pub(crate) fn apply(&self, endpoint: &mut Endpoint, workers: usize) {

@@ -5,7 +5,8 @@ use hybriq_tls::{
     Trust,
 };
 
-use hybriq_proto::config::{KnownVersions, MemoryTokenStore, TokenStore, TransportConfig};
+use super::{KnownVersions, MemoryTokenStore};
+use hybriq_proto::config::{TokenStore, TransportConfig};
 use hybriq_proto::endpoint::Setup;
 
 /// What a client connects with. Start from [`ClientConfig::new`].

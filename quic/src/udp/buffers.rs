@@ -59,7 +59,7 @@ impl Buffers {
             .zip(received)
             .map(|(memory, meta)| Message {
                 arrival: Arrival {
-                    remote: super::canonical(meta.addr),
+                    peer: super::canonical(meta.addr),
                     local: Local {
                         socket: SocketId::default(),
                         ip: meta.dst_ip.map(|ip| ip.to_canonical()),

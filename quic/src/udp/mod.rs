@@ -118,7 +118,7 @@ impl Socket {
     /// room.
     pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
         let transmit = quinn_udp::Transmit {
-            destination: self.mapped(transmit.remote),
+            destination: self.mapped(transmit.peer),
             ecn: transmit.ecn.map(codepoint),
             contents,
             segment_size: transmit.segment_size,

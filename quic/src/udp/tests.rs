@@ -14,9 +14,9 @@ fn socket(address: &str) -> Socket {
     Socket::bind(address.parse().unwrap(), Options::default()).unwrap()
 }
 
-fn transmit(remote: SocketAddr, size: usize) -> Transmit {
+fn transmit(peer: SocketAddr, size: usize) -> Transmit {
     Transmit {
-        remote,
+        peer,
         local: Local::default(),
         ecn: None,
         size,
@@ -75,7 +75,7 @@ async fn a_train_arrives_as_the_datagrams_it_was_made_of() {
     assert_eq!(sizes, [1000, 1000, 1000, 100]);
     for (number, (arrival, datagram)) in received.iter().enumerate() {
         assert!(datagram.iter().all(|&byte| usize::from(byte) == number));
-        assert_eq!(arrival.remote, one.local_address());
+        assert_eq!(arrival.peer, one.local_address());
         assert_eq!(
             arrival.ecn,
             Some(Ecn::Ect0),
@@ -90,11 +90,11 @@ async fn a_dual_stack_socket_speaks_ipv4_as_ipv4() {
     let to_dual = SocketAddr::from((Ipv4Addr::LOCALHOST, dual.local_address().port()));
     send(&v4, &transmit(to_dual, 2), b"hi").await;
     let (arrival, _) = receive(&dual, 1).await.remove(0);
-    assert_eq!(arrival.remote, v4.local_address());
+    assert_eq!(arrival.peer, v4.local_address());
     assert_eq!(arrival.local.ip, Some(IpAddr::from(Ipv4Addr::LOCALHOST)));
 
-    send(&dual, &transmit(arrival.remote, 2), b"ho").await;
-    assert_eq!(receive(&v4, 1).await.remove(0).0.remote, to_dual);
+    send(&dual, &transmit(arrival.peer, 2), b"ho").await;
+    assert_eq!(receive(&v4, 1).await.remove(0).0.peer, to_dual);
 }
 
 /// Linux has all of 127.0.0.0/8.
@@ -110,10 +110,10 @@ async fn an_answer_leaves_from_the_address_that_was_asked() {
 
         let answer = Transmit {
             local: arrival.local,
-            ..transmit(arrival.remote, 2)
+            ..transmit(arrival.peer, 2)
         };
         send(&server, &answer, b"ho").await;
-        assert_eq!(receive(&client, 1).await.remove(0).0.remote, second);
+        assert_eq!(receive(&client, 1).await.remove(0).0.peer, second);
     }
 }
 
@@ -124,14 +124,14 @@ async fn a_train_has_its_ecn_codepoint_on_every_datagram() {
         if one.max_datagrams() < 3 {
             return;
         }
-        let mut remote = two.local_address();
-        if remote.ip().is_unspecified() {
-            remote.set_ip(Ipv4Addr::LOCALHOST.into());
+        let mut peer = two.local_address();
+        if peer.ip().is_unspecified() {
+            peer.set_ip(Ipv4Addr::LOCALHOST.into());
         }
         let train = Transmit {
             ecn: Some(Ecn::Ect1),
             segment_size: Some(1000),
-            ..transmit(remote, 3000)
+            ..transmit(peer, 3000)
         };
         send(&one, &train, &[7; 3000]).await;
         for (arrival, _) in receive(&two, 3).await {

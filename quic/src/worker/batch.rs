@@ -88,7 +88,7 @@ impl SendBatch {
                     continue;
                 }
                 Err(error) => {
-                    tracing::debug!(%error, peer = %train.transmit.remote, "cannot send");
+                    tracing::debug!(%error, peer = %train.transmit.peer, "cannot send");
                     stats.send_errors += 1;
                 }
             }

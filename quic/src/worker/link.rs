@@ -46,7 +46,7 @@ pub(crate) enum Command {
         /// What with.
         setup: Setup,
         /// Where to.
-        remote: SocketAddr,
+        peer: SocketAddr,
         /// Whom to expect there.
         server_name: String,
         /// Who waits for it.

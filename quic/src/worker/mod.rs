@@ -37,18 +37,18 @@ use self::{
     timers::{Alarm, Timers},
 };
 use crate::{
-    config::Ids,
+    SystemRandom,
+    config::{Ids, TokenKeys},
     error::ConnectError,
     udp::{self, Buffers, Socket},
 };
 use hybriq_proto::{
-    config::{AddressValidation, TokenKeys},
+    config::AddressValidation,
     error::{By, ConnectionError},
 };
 use hybriq_proto::{
     endpoint::{Endpoint, Setup, Slot},
     error::Code,
-    random::SystemRandom,
 };
 
 pub(crate) use attempt::{Attempt, Promise};

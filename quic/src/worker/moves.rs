@@ -138,9 +138,9 @@ impl Worker {
         if state.moving.wish != wish {
             return;
         }
-        let remote = state.core.remote_address();
+        let peer = state.core.peer_address();
         drop(state);
-        let opened = self.open(address, remote);
+        let opened = self.open(address, peer);
         state = cell.lock();
         match opened {
             Ok((socket, address)) => self.aim(&mut state, (wish, socket, address)),
@@ -152,12 +152,12 @@ impl Worker {
     fn open(
         &mut self,
         address: SocketAddr,
-        remote: SocketAddr,
+        peer: SocketAddr,
     ) -> Result<(SocketId, SocketAddr), MigrateError> {
         let socket = Socket::bind(address, self.options)
             .map_err(|error| MigrateError::Bind(address, std::io::Error::from(error).kind()))?;
         let bound = socket.local_address();
-        if !udp::can_reach(bound, remote) {
+        if !udp::can_reach(bound, peer) {
             return Err(MigrateError::Unreachable);
         }
         let added = self.sockets.add(socket);

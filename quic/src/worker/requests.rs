@@ -46,14 +46,12 @@ impl Worker {
         match command {
             Command::Connect {
                 setup,
-                remote,
+                peer,
                 server_name,
                 promise,
             } => {
                 if self.is_wanted(&promise) {
-                    let started = self
-                        .endpoint
-                        .connect(self.now, &setup, remote, &server_name);
+                    let started = self.endpoint.connect(self.now, &setup, peer, &server_name);
                     self.on_started(started.map_err(ConnectError::from), promise);
                 }
             }
@@ -137,7 +135,7 @@ impl From<StartError> for ConnectError {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Tls(error) => Self::Tls(error),
-            StartError::AddressInUse(remote) => Self::AddressInUse(remote),
+            StartError::AddressInUse(peer) => Self::AddressInUse(peer),
         }
     }
 }

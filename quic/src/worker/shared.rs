@@ -107,7 +107,7 @@ impl Shared {
     pub(crate) fn connect(
         &self,
         setup: Setup,
-        remote: SocketAddr,
+        peer: SocketAddr,
         server_name: String,
         promise: Promise,
     ) {
@@ -116,7 +116,7 @@ impl Shared {
             worker as u8,
             Command::Connect {
                 setup,
-                remote,
+                peer,
                 server_name,
                 promise,
             },

@@ -1,6 +1,6 @@
 //! Connection ids of every length and origin, changed and used up (RFC 9000 §5.1).
 
-use hybriq::{Direction, QuicLb, RandomCids};
+use hybriq::{Direction, QuicLb, RandomCids, SystemRandom};
 use hybriq_proto::cids::ZeroLength;
 use hybriq_sim::{Ask, Idle, Network, World, ms, one_in};
 
@@ -54,8 +54,8 @@ fn ids_that_a_balancer_can_read_lead_to_their_connection() {
         let network = plain(nonce as u64).loss(one_in(20));
         let world = exchange(network, |world| {
             let config = match key {
-                Some(key) => QuicLb::encrypted(2, &id, nonce, key),
-                None => QuicLb::plaintext(2, &id, nonce),
+                Some(key) => QuicLb::encrypted(2, &id, nonce, key, &mut SystemRandom::new()),
+                None => QuicLb::plaintext(2, &id, nonce, &mut SystemRandom::new()),
             };
             server_cids(world, config.unwrap());
         });
@@ -163,7 +163,7 @@ fn both_ends_change_their_ids_at_once_under_loss() {
 
 #[test]
 fn without_ids_there_is_one_connection_to_an_address() {
-    use hybriq_proto::{endpoint::StartError, random::SystemRandom};
+    use hybriq_proto::endpoint::StartError;
     let (client, _) = pair();
     let random = Box::new(SystemRandom::new());
     let mut endpoint = hybriq_proto::endpoint::Endpoint::new(0, random, None);

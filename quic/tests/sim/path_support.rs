@@ -52,7 +52,7 @@ pub(crate) fn start_download(
 /// Where the server believes the client to be.
 pub(crate) fn server_sees(world: &World) -> Option<SocketAddr> {
     let connection = world.accepted(0).connection.as_ref();
-    connection.map(Connection::remote_address)
+    connection.map(Connection::peer_address)
 }
 
 /// Runs to the end: the client got what it fetched.

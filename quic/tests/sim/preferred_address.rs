@@ -28,7 +28,7 @@ fn download(network: Network, server: TransportConfig, bytes: usize) -> World {
 
 fn client_sees(world: &World) -> Option<SocketAddr> {
     let moved = world.client(0).moves.last();
-    moved.map(|(_, path)| path.remote)
+    moved.map(|(_, path)| path.peer)
 }
 
 fn server_moved(world: &World) -> bool {

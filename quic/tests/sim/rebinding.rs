@@ -138,7 +138,7 @@ fn copies_that_come_first_from_elsewhere_redirect_nobody_for_good() {
                 .accepted(0)
                 .moves
                 .iter()
-                .any(|(_, path)| path.remote == elsewhere(66)),
+                .any(|(_, path)| path.peer == elsewhere(66)),
             "the attack worked at all"
         );
         switch.set(false);
@@ -205,7 +205,7 @@ fn a_client_that_fell_silent_at_a_spoofed_address_is_found_where_it_was() {
     let client = world.client_host(0).address;
     assert!(world.run_until(LIMIT, |world| server_sees(world) == Some(client)));
     let failed: Vec<_> = world.accepted(0).failed_paths.iter().collect();
-    assert!(matches!(failed[..], [(_, path)] if path.remote == elsewhere(99)));
+    assert!(matches!(failed[..], [(_, path)] if path.peer == elsewhere(99)));
     switch.set(false);
     finish(&mut world);
 }
@@ -224,7 +224,7 @@ fn where_moving_is_not_allowed_only_a_port_may_change() {
     world.rebind(0, elsewhere(1));
     world.run_for(Duration::from_secs(20));
     let moves = &world.accepted(0).moves;
-    assert!(moves.iter().all(|(_, path)| path.remote == port(60_000)));
+    assert!(moves.iter().all(|(_, path)| path.peer == port(60_000)));
     assert_eq!(
         world.accepted(0).close_reason(),
         Some(&ConnectionError::TimedOut)

@@ -2,14 +2,14 @@
 
 mod generator;
 mod local;
+mod peer;
 mod quic_lb;
-mod remote;
 mod reset_key;
 mod sent;
 
 pub use generator::{CidGenerator, RandomCids, ZeroLength};
 pub use local::{CidEvent, Issued, Local};
+pub use peer::Peer;
 pub use quic_lb::{InvalidQuicLb, QuicLb};
-pub use remote::Remote;
 pub use reset_key::ResetKey;
 pub use sent::Sent;

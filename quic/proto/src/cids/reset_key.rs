@@ -2,10 +2,7 @@ use std::fmt;
 
 use aws_lc_rs::hmac;
 
-use crate::{
-    packet::Cid,
-    random::{Random as _, SystemRandom},
-};
+use crate::{packet::Cid, random::Random};
 
 /// What stateless reset tokens are made with (RFC 9000 §10.3.2): whoever has it can end the
 /// connections of the ids it made tokens for, and nobody else can.
@@ -36,10 +33,10 @@ use crate::{
 pub struct ResetKey(hmac::Key);
 
 impl ResetKey {
-    /// A key of the system's randomness, which nobody else has. What an endpoint takes by itself.
-    pub fn random() -> Self {
+    /// Draws a key that nobody else has, as an endpoint does by itself.
+    pub fn generate(random: &mut dyn Random) -> Self {
         let mut secret = [0; 32];
-        SystemRandom::new().fill(&mut secret);
+        random.fill(&mut secret);
         Self::from_secret(secret)
     }
 

@@ -6,9 +6,10 @@ use std::{
 
 use hybriq_tls::EarlyData;
 
-use super::{CarefulResume, DatagramConfig, KnownVersions, SharedStore, TokenStore};
+use super::{PathMemory, TokenStore, VersionMemory, memory::ClientMemory};
 use crate::{
     congestion::Congestion,
+    datagrams::DatagramConfig,
     events::{Subscriber, Subscription},
     header_bits::{Grease, SpinBit},
     packet::{Version, Versions},
@@ -86,8 +87,7 @@ pub struct TransportConfig {
     pub(crate) datagram_size: u16,
     pub(crate) max_datagram_size: Option<u16>,
     pub(crate) congestion: Congestion,
-    pub(crate) careful_resume: Option<CarefulResume>,
-    pub(crate) token_store: Option<SharedStore>,
+    pub(crate) careful_resume: Option<Arc<dyn PathMemory>>,
     pub(crate) ecn: EcnState,
     pub(crate) pacing: Pacing,
     pub(crate) key_update_after: u64,
@@ -100,8 +100,7 @@ pub struct TransportConfig {
     pub(crate) versions: Versions,
     pub(crate) first_version: Option<Version>,
     pub(crate) subscriber: Option<Subscription>,
-    pub(crate) early_data: EarlyData,
-    pub(crate) known_versions: Option<KnownVersions>,
+    pub(crate) memory: ClientMemory,
 }
 
 impl Default for TransportConfig {
@@ -132,7 +131,6 @@ impl TransportConfig {
             max_datagram_size: Some(1452),
             congestion: Congestion::Cubic,
             careful_resume: None,
-            token_store: None,
             ecn: EcnState::Testing,
             pacing: Pacing::On,
             key_update_after: u64::MAX,
@@ -145,8 +143,7 @@ impl TransportConfig {
             versions: Versions::DEFAULT,
             first_version: None,
             subscriber: None,
-            early_data: EarlyData::Off,
-            known_versions: None,
+            memory: ClientMemory::NONE,
         }
     }
 
@@ -154,7 +151,7 @@ impl TransportConfig {
     #[doc(hidden)]
     #[must_use]
     pub const fn early_data(mut self, early_data: EarlyData) -> Self {
-        self.early_data = early_data;
+        self.memory.early_data = early_data;
         self
     }
 
@@ -162,14 +159,14 @@ impl TransportConfig {
     /// has one.
     #[doc(hidden)]
     #[must_use]
-    pub fn remember_versions(mut self, known: KnownVersions) -> Self {
-        self.known_versions = Some(known);
+    pub fn remember_versions(mut self, memory: impl VersionMemory + 'static) -> Self {
+        self.memory.versions = Some(Arc::new(memory));
         self
     }
 
     /// The version that a server spoke last.
     pub(crate) fn known_version(&self, server_name: &str) -> Option<Version> {
-        let known = self.known_versions.as_ref()?.get(server_name)?;
+        let known = self.memory.versions.as_ref()?.get(server_name)?;
         self.versions.contains(known).then_some(known)
     }
 
@@ -420,8 +417,8 @@ impl TransportConfig {
     /// Starts from what earlier connections saw of the same path. Default: every connection finds
     /// its capacity by itself.
     #[must_use]
-    pub fn careful_resume(mut self, resume: CarefulResume) -> Self {
-        self.careful_resume = Some(resume);
+    pub fn careful_resume(mut self, memory: impl PathMemory + 'static) -> Self {
+        self.careful_resume = Some(Arc::new(memory));
         self
     }
 
@@ -430,7 +427,7 @@ impl TransportConfig {
     #[doc(hidden)]
     #[must_use]
     pub fn token_store(mut self, store: Arc<dyn TokenStore>) -> Self {
-        self.token_store = Some(SharedStore(store));
+        self.memory.tokens = Some(store);
         self
     }
 

@@ -45,7 +45,7 @@ pub(super) struct ZeroRtt {
 
 impl ZeroRtt {
     pub(super) fn of_client(start: &ClientStart<'_>) -> Self {
-        let remembers = start.setup.transport.known_versions.is_some();
+        let remembers = start.setup.transport.memory.versions.is_some();
         Self {
             server_name: remembers.then(|| start.server_name.into()),
             ..Self::default()
@@ -142,7 +142,8 @@ impl Connection {
             }
         }
         self.handshake.discard_zero_rtt();
-        if let (Some(name), Some(known)) = (&self.zero_rtt.server_name, &self.config.known_versions)
+        if let (Some(name), Some(known)) =
+            (&self.zero_rtt.server_name, &self.config.memory.versions)
         {
             known.put(name, self.version());
         }
@@ -312,7 +313,7 @@ pub(super) fn offer(start: &ClientStart<'_>) -> EarlyData {
     if start.attempt.reacts() {
         EarlyData::Off
     } else {
-        start.setup.transport.early_data
+        start.setup.transport.memory.early_data
     }
 }
 

@@ -54,7 +54,7 @@ pub struct ClientStart<'a> {
     /// TLS and configuration.
     pub setup: &'a Setup,
     /// The server's address.
-    pub remote: SocketAddr,
+    pub peer: SocketAddr,
     /// The name to verify.
     pub server_name: &'a str,
     /// The version to begin with.
@@ -110,7 +110,7 @@ impl Connection {
         let &ClientStart {
             now,
             setup,
-            remote,
+            peer,
             server_name,
             ref attempt,
             local_cid,
@@ -137,7 +137,7 @@ impl Connection {
             setup,
             policy: setup.provider.key_exchange(),
             session,
-            path: Path::validated(remote, Local::default(), limits::MIN_DATAGRAM as u16),
+            path: Path::validated(peer, Local::default(), limits::MIN_DATAGRAM as u16),
             version,
             initial: packet::initial_keys(version, &initial_dcid, Side::Client),
             negotiation: Negotiation::client(start),
@@ -165,7 +165,7 @@ impl Connection {
             now,
             setup,
             client_hello,
-            addresses: (remote, local),
+            addresses: (peer, local),
             ..
         } = start;
         let [initial_dcid, peer_cid, local_cid] = start.cids;
@@ -194,7 +194,7 @@ impl Connection {
                 ..Start::default()
             },
         )?;
-        let mut path = Path::new(remote, local, limits::MIN_DATAGRAM as u16);
+        let mut path = Path::new(peer, local, limits::MIN_DATAGRAM as u16);
         path.on_received(start.credit.0);
         path.on_sent(start.credit.1);
         if start.validated {
@@ -276,7 +276,7 @@ impl Connection {
             },
         );
         if let Some(resume) = &config.careful_resume {
-            recovery.enable_resume(resume.jump_limit());
+            recovery.enable_resume(resume.max_jump());
         }
         let limits = Limits {
             initial_receive_window: config.first_receive_window(),
@@ -311,7 +311,7 @@ impl Connection {
             ),
             agreement: None,
             local_cids: cids::Local::new(parts.local_cid),
-            peer_cids: cids::Remote::new(parts.peer_cid),
+            peer_cids: cids::Peer::new(parts.peer_cid),
             original_dcid: parts.original_dcid,
             negotiation: parts.negotiation,
             retried: None,

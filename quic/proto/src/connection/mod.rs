@@ -109,7 +109,7 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathChange {
     /// The peer's address.
-    pub remote: SocketAddr,
+    pub peer: SocketAddr,
     /// Our end.
     pub local: Local,
 }
@@ -117,7 +117,7 @@ pub struct PathChange {
 impl PathChange {
     const fn of(at: Address) -> Self {
         Self {
-            remote: at.peer,
+            peer: at.peer,
             local: at.local,
         }
     }
@@ -165,7 +165,7 @@ pub struct Connection {
     handshake: Handshake,
     agreement: Option<Agreement>,
     local_cids: cids::Local,
-    peer_cids: cids::Remote,
+    peer_cids: cids::Peer,
     original_dcid: Cid,
     negotiation: Negotiation,
     retried: Option<Retried>,
@@ -270,7 +270,7 @@ impl Connection {
     }
 
     /// The peer's address.
-    pub fn remote_address(&self) -> SocketAddr {
+    pub fn peer_address(&self) -> SocketAddr {
         self.path.peer()
     }
 
@@ -324,7 +324,7 @@ impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection")
             .field("side", &self.side)
-            .field("remote", &self.path.peer())
+            .field("peer", &self.path.peer())
             .field("state", &self.state)
             .finish_non_exhaustive()
     }

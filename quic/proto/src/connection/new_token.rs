@@ -1,13 +1,13 @@
 //! Tokens for the next connection: a server's NEW_TOKEN frames, and what clients do with them
 //! (RFC 9000 §8.1.3, §19.7).
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 
 use super::{ClientStart, Connection, Setup};
 use crate::{
-    config::SharedStore,
+    config::TokenStore,
     frame::{FrameWriter, NewToken},
     limits,
     packet::Version,
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Default)]
 pub(super) struct NewTokens {
     /// Where a client keeps those it is given, and under which name.
-    store: Option<(SharedStore, Box<str>)>,
+    store: Option<(Arc<dyn TokenStore>, Box<str>)>,
     /// What a client's Initial packets carry until a Retry brings something better.
     spent: Bytes,
     /// The address that the client was given a token for last.
@@ -44,7 +44,7 @@ impl Sent {
 impl NewTokens {
     /// Those of a client whose first Initial packets carry what its attempt has.
     pub(super) fn of_client(start: &ClientStart<'_>) -> Self {
-        let Some(store) = &start.setup.transport.token_store else {
+        let Some(store) = &start.setup.transport.memory.tokens else {
             return Self::default();
         };
         Self {
@@ -57,8 +57,8 @@ impl NewTokens {
     /// Takes a token out of an earlier connection of this version to the same server, if there is
     /// one.
     pub(super) fn take(setup: &Setup, server_name: &str, version: Version) -> Option<Bytes> {
-        let store = setup.transport.token_store.as_ref()?;
-        let token = store.0.take(server_name, version.number())?;
+        let store = setup.transport.memory.tokens.as_ref()?;
+        let token = store.take(server_name, version.number())?;
         (token.len() <= limits::TOKEN_LEN).then_some(token)
     }
 
@@ -74,7 +74,7 @@ impl NewTokens {
             && frame.token.len() <= limits::TOKEN_LEN
         {
             let token = Bytes::copy_from_slice(frame.token);
-            store.0.put(name, version.number(), token);
+            store.put(name, version.number(), token);
         }
     }
 

@@ -33,7 +33,7 @@ impl Connection {
     #[inline]
     pub(super) fn admit(&mut self, arrival: &Arrival, bytes: usize) -> bool {
         let at = Address {
-            peer: arrival.remote,
+            peer: arrival.peer,
             local: arrival.local,
         };
         self.elsewhere = None;

@@ -42,7 +42,7 @@ impl Connection {
     fn write_probe(&mut self, now: Instant, which: Which, out: &mut [u8]) -> Option<Transmit> {
         let dcid = self.peer_cid_of(which)?;
         let path = self.path_mut(which)?;
-        let (remote, local) = (path.peer(), path.local());
+        let (peer, local) = (path.peer(), path.local());
         let room = usize::try_from(path.credit()).unwrap_or(usize::MAX);
         let out = out.get_mut(..limits::MIN_DATAGRAM.min(room))?;
         let room = out.len();
@@ -74,7 +74,7 @@ impl Connection {
             Which::Other(_) => None,
         };
         Some(Transmit {
-            remote,
+            peer,
             local,
             ecn,
             size,

@@ -23,7 +23,7 @@ impl PathKeys {
         if start.setup.transport.careful_resume.is_none() {
             return Self::default();
         }
-        let key = PathKey::of_server(start.server_name, start.remote.ip());
+        let key = PathKey::of_server(start.server_name, start.peer.ip());
         Self {
             before: Some(key),
             after: Some(key),
@@ -58,7 +58,7 @@ impl Connection {
         }
         let (local, peer) = (self.path.local().ip, self.path.peer().ip());
         let is_here = |known: &KnownPath| known.is_between(local, peer);
-        if let Some(known) = config.take(now, keys.before.as_ref(), is_here) {
+        if let Some(known) = config.take(now, keys.before.as_ref(), &is_here) {
             self.recovery.resume(known.observed);
         }
     }

@@ -36,8 +36,8 @@ use crate::{
     endpoint::{Arrival, Endpoint, Routed, Setup, Slot, Transmit},
     error::{By, ConnectionError},
     limits,
-    random::SystemRandom,
     streams::{Direction, ReadError, StreamEvent},
+    testing::SystemRandom,
 };
 
 fn client_address() -> SocketAddr {
@@ -99,7 +99,7 @@ impl Side {
 
     fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
         let arrival = Arrival {
-            remote: from,
+            peer: from,
             local: crate::udp::Local::default(),
             ecn: None,
         };

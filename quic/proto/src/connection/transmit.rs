@@ -85,7 +85,7 @@ impl Connection {
         let segment = segment?;
         self.stats.bytes_sent += size as u64;
         Some(Transmit {
-            remote: self.path.peer(),
+            peer: self.path.peer(),
             local: self.path.local(),
             ecn: self.recovery.ecn_mark(),
             size,

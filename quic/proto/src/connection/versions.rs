@@ -328,7 +328,7 @@ impl Connection {
         let start = ClientStart {
             now,
             setup: &again.setup,
-            remote: self.path.peer(),
+            peer: self.path.peer(),
             server_name: &again.server_name,
             attempt: Attempt {
                 version,

@@ -1,5 +1,7 @@
 //! DATAGRAM frames (RFC 9221): two bounded queues, and the share they have of a packet.
 
+mod config;
+
 use std::collections::VecDeque;
 
 use bytes::Bytes;
@@ -10,10 +12,9 @@ use super::{
     limits,
     wire::VarInt,
 };
-use crate::{
-    config::{DatagramConfig, WhenFull},
-    stats::DatagramStats,
-};
+use crate::stats::DatagramStats;
+
+pub use config::{DatagramConfig, WhenFull};
 
 #[cfg(test)]
 mod tests;

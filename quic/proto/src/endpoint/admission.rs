@@ -2,16 +2,17 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use super::{load::Load, replay::Spent};
 use crate::{
-    config::{AddressValidation, TokenKeys},
+    config::AddressValidation,
     limits,
     packet::Cid,
     random::Random,
-    token::{Binding, Kind, Opened, SEED_LEN, Token},
+    token::{Binding, Keys, Kind, Opened, Ring, SEED_LEN, Token},
 };
 
 /// What a client proved before its handshake.
@@ -45,7 +46,7 @@ pub(super) struct Initial<'a> {
 /// Decides on first Initials.
 #[derive(Debug)]
 pub(super) struct Admission {
-    keys: Option<TokenKeys>,
+    keys: Option<Box<dyn Keys>>,
     policy: AddressValidation,
     /// Whether clients get tokens for their next connection.
     issues: bool,
@@ -84,7 +85,7 @@ impl Default for Admission {
 }
 
 impl Admission {
-    pub(super) fn set(&mut self, keys: TokenKeys, policy: AddressValidation) {
+    pub(super) fn set(&mut self, keys: Box<dyn Keys>, policy: AddressValidation) {
         self.keys = Some(keys);
         self.policy = policy;
         self.issues = true;
@@ -120,14 +121,14 @@ impl Admission {
     pub(super) fn judge(
         &mut self,
         now: Instant,
-        remote: SocketAddr,
+        peer: SocketAddr,
         initial: &Initial<'_>,
         unfinished: usize,
     ) -> Verdict {
         let kind = Kind::of(initial.token).filter(|_| self.keys.is_some());
         match kind {
-            Some(Kind::Retry) => return self.judge_retry(now, remote, initial),
-            Some(Kind::New) if self.is_good_new_token(now, remote, initial) => {
+            Some(Kind::Retry) => return self.judge_retry(now, peer, initial),
+            Some(Kind::New) if self.is_good_new_token(now, peer, initial) => {
                 self.counters.validated += 1;
                 return Verdict::Admit(Proof {
                     validated: true,
@@ -150,8 +151,8 @@ impl Admission {
 
     /// A token that was used before leads to its connection or begins it anew, but proves nothing
     /// any more: somebody may have seen it.
-    fn judge_retry(&mut self, now: Instant, remote: SocketAddr, initial: &Initial<'_>) -> Verdict {
-        let binding = Binding::retry(remote, initial.dcid, initial.version);
+    fn judge_retry(&mut self, now: Instant, peer: SocketAddr, initial: &Initial<'_>) -> Verdict {
+        let binding = Binding::retry(peer, initial.dcid, initial.version);
         let Some(opened) = self.open(now, &binding, initial.token, limits::RETRY_TOKEN_LIFETIME)
         else {
             self.counters.rejected += 1;
@@ -166,13 +167,8 @@ impl Admission {
         })
     }
 
-    fn is_good_new_token(
-        &mut self,
-        now: Instant,
-        remote: SocketAddr,
-        initial: &Initial<'_>,
-    ) -> bool {
-        let binding = Binding::new_token(remote.ip(), initial.version);
+    fn is_good_new_token(&mut self, now: Instant, peer: SocketAddr, initial: &Initial<'_>) -> bool {
+        let binding = Binding::new_token(peer.ip(), initial.version);
         let Some(opened) = self.open(now, &binding, initial.token, limits::NEW_TOKEN_LIFETIME)
         else {
             self.counters.rejected += 1;
@@ -190,7 +186,7 @@ impl Admission {
         token: &[u8],
         lifetime: u64,
     ) -> Option<Opened> {
-        let opened = self.keys.as_ref()?.with(|ring| ring.open(binding, token))?;
+        let opened = self.keys.as_ref()?.ring().open(binding, token)?;
         let now = self.unix(now);
         let not_from_the_future = opened.issued <= now.saturating_add(limits::CLOCK_SKEW);
         let not_expired = now.saturating_sub(opened.issued) <= lifetime;
@@ -216,10 +212,10 @@ impl Admission {
         let keys = self.keys.get_or_insert_with(|| {
             let mut secret = [0; 32];
             random.fill(&mut secret);
-            TokenKeys::from_secret(secret)
+            Box::new(Arc::new(Ring::new(&secret)))
         });
-        let seed = seed(random);
-        keys.with(|ring| ring.seal(binding, seed, issued, original_dcid))
+        keys.ring()
+            .seal(binding, seed(random), issued, original_dcid)
     }
 
     /// A token for a client's next connection.
@@ -229,11 +225,11 @@ impl Admission {
         version: u32,
         random: &mut dyn Random,
     ) -> Option<Token> {
-        let keys = self.keys.clone().filter(|_| self.issues)?;
+        let ring = self.keys.as_ref().filter(|_| self.issues)?.ring();
         let now = self.latest?;
         let issued = self.unix(now);
         let binding = Binding::new_token(ip, version);
-        keys.with(|ring| ring.seal(&binding, seed(random), issued, &Cid::EMPTY))
+        ring.seal(&binding, seed(random), issued, &Cid::EMPTY)
     }
 }
 

@@ -75,7 +75,7 @@ impl Answers {
         });
         if size > 0 {
             let arrival = Arrival {
-                remote: hello.remote,
+                peer: hello.peer,
                 local: hello.local,
                 ecn: None,
             };
@@ -89,7 +89,7 @@ impl Answers {
             return false;
         }
         let transmit = Transmit {
-            remote: arrival.remote,
+            peer: arrival.peer,
             local: arrival.local,
             ecn: None,
             size: bytes.len(),
@@ -130,7 +130,7 @@ impl Hello {
         self.next_pn += 1;
         self.bytes_sent += size as u64;
         Some(Transmit {
-            remote: self.remote,
+            peer: self.peer,
             local: self.local,
             ecn: None,
             size,

@@ -113,7 +113,7 @@ impl EarlyPackets {
     pub(super) fn take_of(&mut self, hello: &Hello) -> Vec<Kept> {
         let ids = [hello.dcid, hello.local_cid];
         ids.iter()
-            .filter_map(|cid| self.take(&(*cid, hello.remote)))
+            .filter_map(|cid| self.take(&(*cid, hello.peer)))
             .collect()
     }
 }
@@ -141,7 +141,7 @@ impl Endpoint {
         if !wanted {
             return Routed::Dropped;
         }
-        let client = (*dcid, arrival.remote);
+        let client = (*dcid, arrival.peer);
         let seen = Seen {
             at: now,
             ecn: arrival.ecn,

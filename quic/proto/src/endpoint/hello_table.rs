@@ -17,7 +17,7 @@ use crate::{
 
 /// A ClientHello on its way, whole or in part.
 pub(super) struct Hello {
-    pub(super) remote: SocketAddr,
+    pub(super) peer: SocketAddr,
     pub(super) local: Local,
     /// The version of the client's first flight, which is answered in it until the ClientHello is
     /// whole (RFC 9369 §4.1).
@@ -101,8 +101,8 @@ impl Incoming {
     }
 
     /// Where it came from. Anybody may have written it unless [`Incoming::is_validated`].
-    pub fn remote_address(&self) -> SocketAddr {
-        self.hello.remote
+    pub fn peer_address(&self) -> SocketAddr {
+        self.hello.peer
     }
 
     /// Which of our addresses it came to, if the socket tells.
@@ -114,7 +114,7 @@ impl Incoming {
 impl std::fmt::Debug for Incoming {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Incoming")
-            .field("remote", &self.hello.remote)
+            .field("peer", &self.hello.peer)
             .field("client_hello", &self.client_hello)
             .finish_non_exhaustive()
     }

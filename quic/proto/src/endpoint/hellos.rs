@@ -68,11 +68,11 @@ impl Endpoint {
                 Routed::Consumed
             }
             Grown::Partial => {
-                let (dcid, remote, local_cid) = (hello.dcid, hello.remote, hello.local_cid);
+                let (dcid, peer, local_cid) = (hello.dcid, hello.peer, hello.local_cid);
                 let place = self.hellos.insert(hello);
                 self.routing.insert(local_cid, Target::Hello(place));
                 self.routing
-                    .insert_initial(dcid, remote, Target::Hello(place));
+                    .insert_initial(dcid, peer, Target::Hello(place));
                 self.hellos
                     .schedule_ack(place, now + limits::PARTIAL_HELLO_ACK_DELAY);
                 self.evict_hellos();
@@ -97,7 +97,7 @@ impl Endpoint {
         let Some(hello) = self
             .hellos
             .get_mut(place)
-            .filter(|hello| hello.remote == arrival.remote)
+            .filter(|hello| hello.peer == arrival.peer)
             // RFC 9000 §14.1: every datagram with an Initial is full, not only the first.
             .filter(|_| datagram.len() >= limits::MIN_DATAGRAM)
         else {
@@ -184,7 +184,7 @@ impl Endpoint {
     ) -> Hello {
         let keys = packet::initial_direction(initial.version, &initial.dcid, Side::Client);
         Hello {
-            remote: arrival.remote,
+            peer: arrival.peer,
             local: arrival.local,
             dcid: initial.dcid,
             peer_cid: initial.scid,
@@ -205,13 +205,12 @@ impl Endpoint {
 
     fn insert_routes(&mut self, hello: &Hello, target: Target) {
         self.routing.insert(hello.local_cid, target);
-        self.routing
-            .insert_initial(hello.dcid, hello.remote, target);
+        self.routing.insert_initial(hello.dcid, hello.peer, target);
     }
 
     pub(super) fn forget_routes(&mut self, hello: &Hello) {
         self.routing.remove(&hello.local_cid);
-        self.routing.remove_initial(&hello.dcid, hello.remote);
+        self.routing.remove_initial(&hello.dcid, hello.peer);
         self.early.take_of(hello);
     }
 

@@ -174,7 +174,7 @@ impl Endpoint {
             };
         };
         if dcid.is_empty() && self.ids.is_zero_length() {
-            let found = self.routing.find_address(arrival.remote);
+            let found = self.routing.find_address(arrival.peer);
             return found.map_or(Routed::Dropped, Routed::Connection);
         }
         match version {
@@ -203,7 +203,7 @@ impl Endpoint {
         let initial = packet::is_initial(datagram)
             && (packet::has_quic_bit(datagram) || self.takes_greased());
         let version = packet::peek(datagram, 0).and_then(|seen| seen.version());
-        match self.routing.find_initial(dcid, arrival.remote) {
+        match self.routing.find_initial(dcid, arrival.peer) {
             Some(Target::Connection(slot)) => Routed::Connection(slot),
             Some(Target::Hello(place)) if initial => {
                 self.on_more_hello(now, arrival, place, datagram)
@@ -282,12 +282,12 @@ impl Endpoint {
         &mut self,
         now: Instant,
         setup: &Setup,
-        remote: SocketAddr,
+        peer: SocketAddr,
         server_name: &str,
     ) -> Result<(Slot, Connection), StartError> {
-        let address = self.ids.is_zero_length().then_some(remote);
-        if address.is_some() && self.routing.find_address(remote).is_some() {
-            return Err(StartError::AddressInUse(remote));
+        let address = self.ids.is_zero_length().then_some(peer);
+        if address.is_some() && self.routing.find_address(peer).is_some() {
+            return Err(StartError::AddressInUse(peer));
         }
         let local_cid = self.new_cid();
         let mut dcid = [0; limits::INITIAL_DCID_LEN];
@@ -295,7 +295,7 @@ impl Endpoint {
         let connection = Connection::client(&ClientStart {
             now,
             setup,
-            remote,
+            peer,
             server_name,
             attempt: Attempt::first(setup, server_name),
             local_cid,
@@ -308,7 +308,7 @@ impl Endpoint {
             address,
         });
         match address {
-            Some(remote) => self.routing.insert_address(remote, slot),
+            Some(peer) => self.routing.insert_address(peer, slot),
             None => self.routing.insert(local_cid, Target::Connection(slot)),
         }
         Ok((slot, connection))
@@ -346,7 +346,7 @@ impl Endpoint {
                 reason: "the client offered no post-quantum group".into(),
             }));
         }
-        let (dcid, remote, local_cid) = (hello.dcid, hello.remote, hello.local_cid);
+        let (dcid, peer, local_cid) = (hello.dcid, hello.peer, hello.local_cid);
         let early = self.early.take_of(&hello);
         let credit = early.iter().map(|kept| kept.credit).sum::<u64>();
         let start = ServerStart {
@@ -360,7 +360,7 @@ impl Endpoint {
                 hello.bytes_received.saturating_add(credit),
                 hello.bytes_sent,
             ),
-            addresses: (remote, hello.local),
+            addresses: (peer, hello.local),
             version: hello.version,
             cids: [dcid, hello.peer_cid, local_cid],
             original_dcid: hello.proof.original_dcid(),
@@ -384,13 +384,13 @@ impl Endpoint {
         self.admission.on_accepted(&hello.proof);
         self.handshaking += 1;
         let slot = self.insert(Entry {
-            initial: Some((dcid, remote)),
+            initial: Some((dcid, peer)),
             handshaking: true,
             address: None,
         });
         self.routing.insert(local_cid, Target::Connection(slot));
         self.routing
-            .insert_initial(dcid, remote, Target::Connection(slot));
+            .insert_initial(dcid, peer, Target::Connection(slot));
         Ok((slot, connection))
     }
 
@@ -469,11 +469,11 @@ impl Endpoint {
             self.routing.remove(&cid);
         }
         let entry = self.connections.try_remove(slot.0 as usize);
-        if let Some((dcid, remote)) = entry.as_ref().and_then(|entry| entry.initial) {
-            self.routing.remove_initial(&dcid, remote);
+        if let Some((dcid, peer)) = entry.as_ref().and_then(|entry| entry.initial) {
+            self.routing.remove_initial(&dcid, peer);
         }
-        if let Some(remote) = entry.and_then(|entry| entry.address) {
-            self.routing.remove_address(remote);
+        if let Some(peer) = entry.and_then(|entry| entry.address) {
+            self.routing.remove_address(peer);
         }
         if self.connections.is_empty() {
             self.connections.shrink_to_fit();

@@ -8,10 +8,10 @@ use super::{
     admission::{Initial, Proof, Verdict},
 };
 use crate::{
-    config::{AddressValidation, TokenKeys},
+    config::AddressValidation,
     error::{Code, TransportError},
     packet::{self, Cid, Decoded, Retry, Version},
-    token::Binding,
+    token::{Binding, Keys},
 };
 
 /// The fields of an Initial that a Retry answers.
@@ -24,9 +24,9 @@ pub(super) struct Answered {
 
 impl Endpoint {
     /// Validates addresses by tokens of these keys, and gives clients tokens for their next
-    /// connections. Before it is called none are asked for and none are given.
-    pub fn set_address_validation(&mut self, keys: TokenKeys, policy: AddressValidation) {
-        self.admission.set(keys, policy);
+    /// connections. Before the first call no tokens are asked for and none are given.
+    pub fn set_address_validation(&mut self, keys: impl Keys + 'static, policy: AddressValidation) {
+        self.admission.set(Box::new(keys), policy);
     }
 
     /// Tells that so much time had passed since 1970 at `now`. Tokens are only understood by others
@@ -65,7 +65,7 @@ impl Endpoint {
         };
         let verdict = self
             .admission
-            .judge(now, arrival.remote, &initial, unfinished);
+            .judge(now, arrival.peer, &initial, unfinished);
         let answered = Answered {
             version,
             dcid: packet.dcid,
@@ -77,7 +77,7 @@ impl Endpoint {
     /// Queues a Retry; says whether there was room.
     pub(super) fn send_retry(&mut self, now: Instant, arrival: &Arrival, to: &Answered) -> bool {
         let scid = self.new_cid();
-        let binding = Binding::retry(arrival.remote, scid, to.version.number());
+        let binding = Binding::retry(arrival.peer, scid, to.version.number());
         let random = &mut *self.random;
         let Some(token) = self.admission.retry_token(now, &binding, &to.dcid, random) else {
             return false;
@@ -103,7 +103,7 @@ impl Endpoint {
         let hello = incoming.hello;
         self.forget_routes(&hello);
         let arrival = Arrival {
-            remote: hello.remote,
+            peer: hello.peer,
             local: hello.local,
             ecn: None,
         };

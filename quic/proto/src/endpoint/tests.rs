@@ -13,12 +13,12 @@ use crate::{
     config::TransportConfig,
     limits,
     packet::Cid,
-    random::SystemRandom,
+    testing::SystemRandom,
 };
 
 fn arrival(port: u16) -> Arrival {
     Arrival {
-        remote: SocketAddr::from(([192, 0, 2, 1], port)),
+        peer: SocketAddr::from(([192, 0, 2, 1], port)),
         local: Local::default(),
         ecn: None,
     }
@@ -50,7 +50,7 @@ fn client_hello(now: Instant) -> (Vec<u8>, Cid) {
     };
     let mut endpoint = Endpoint::new(0, Box::new(SystemRandom::new()), None);
     let (_, mut connection) = endpoint
-        .connect(now, &setup, arrival(443).remote, "server.test")
+        .connect(now, &setup, arrival(443).peer, "server.test")
         .unwrap();
     let mut out = vec![0; 65_536];
     let transmit = connection.poll_transmit(now, &mut out, 10).unwrap();
@@ -149,7 +149,7 @@ fn answers_to_strangers_are_bounded() {
 #[test]
 fn ids_of_one_worker_look_like_any() {
     let mut endpoint = server();
-    let key = ResetKey::random();
+    let key = ResetKey::generate(&mut SystemRandom::new());
     let generator = RandomCids::default().keyed(&key).expect("a key");
     endpoint.set_cid_generator(generator);
     endpoint.set_reset_key(key);
@@ -239,8 +239,8 @@ fn zero_rtt(dcid: Cid, len: usize) -> Vec<u8> {
     packet
 }
 
-fn kept_of(endpoint: &mut Endpoint, dcid: Cid, remote: SocketAddr) -> usize {
-    let kept = endpoint.early.take(&(dcid, remote));
+fn kept_of(endpoint: &mut Endpoint, dcid: Cid, peer: SocketAddr) -> usize {
+    let kept = endpoint.early.take(&(dcid, peer));
     kept.map_or(0, |kept| kept.packets.len())
 }
 
@@ -255,7 +255,7 @@ fn early_packets_of_strangers_are_bounded() {
         endpoint.on_datagram(now, &arrival(1), &mut packet);
     }
     let packets = limits::EARLY_BYTES / 1500;
-    let kept = kept_of(&mut endpoint, one, arrival(1).remote);
+    let kept = kept_of(&mut endpoint, one, arrival(1).peer);
     assert!((packets..=packets + 2).contains(&kept), "{kept} packets");
     assert_eq!(endpoint.early.bytes(), 0);
 
@@ -266,12 +266,12 @@ fn early_packets_of_strangers_are_bounded() {
         assert!(endpoint.early.bytes() <= limits::ALL_EARLY_BYTES);
     }
     assert_eq!(
-        kept_of(&mut endpoint, Cid::from([0; 8]), arrival(1).remote),
+        kept_of(&mut endpoint, Cid::from([0; 8]), arrival(1).peer),
         0
     );
     let last = Cid::from((clients as u64 - 1).to_be_bytes());
     assert_eq!(
-        kept_of(&mut endpoint, last, arrival(1).remote),
+        kept_of(&mut endpoint, last, arrival(1).peer),
         1,
         "the oldest gave way"
     );
@@ -285,8 +285,8 @@ fn early_packets_are_forgotten_after_a_while_and_with_their_client() {
     endpoint.on_datagram(now, &arrival(1), &mut zero_rtt(id(1), 100));
     let later = now + 2 * limits::PARTIAL_HELLO_LIFETIME;
     endpoint.on_datagram(later, &arrival(1), &mut zero_rtt(id(2), 100));
-    assert_eq!(kept_of(&mut endpoint, id(1), arrival(1).remote), 0);
-    assert_eq!(kept_of(&mut endpoint, id(2), arrival(1).remote), 1);
+    assert_eq!(kept_of(&mut endpoint, id(1), arrival(1).peer), 0);
+    assert_eq!(kept_of(&mut endpoint, id(2), arrival(1).peer), 1);
 
     let (bytes, scid) = client_hello(now);
     let [mut head, mut tail] = whole_hello(&bytes, id(3), scid);

@@ -20,14 +20,14 @@ const LONGEST_RTT: Duration = Duration::from_mins(1);
 const LARGEST_CAPACITY: u64 = 1 << 40;
 
 /// What a path carried when a connection used it: the state that
-/// [careful resume](crate::config::CarefulResume) starts the next one from.
+/// [careful resume](crate::config::PathMemory) starts the next one from.
 ///
 /// It is of use to whom sends much: a server that is downloaded from, a client that uploads.
 /// `Connection::saved_path` gives it.
 ///
 /// # Security
 /// The bytes are not protected. Whoever can change them decides how much the next connection sends
-/// at once, up to [`CarefulResume::max_jump`](crate::config::CarefulResume::max_jump): do not take them from
+/// at once, up to [`PathMemory::max_jump`](crate::config::PathMemory::max_jump): do not take them from
 /// a peer without a MAC of your own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavedPath {
@@ -51,7 +51,8 @@ impl SavedPath {
         }
     }
 
-    pub(crate) const fn known(&self) -> KnownPath {
+    /// Returns what is known of the path, without its date.
+    pub const fn known(&self) -> KnownPath {
         self.known
     }
 

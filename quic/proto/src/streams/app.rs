@@ -184,4 +184,11 @@ impl Streams {
     pub fn poll_event(&mut self) -> Option<StreamEvent> {
         self.events.pop_front()
     }
+
+    /// Returns true if data of the stream came in a 0-RTT packet, while the stream is held.
+    pub fn is_early(&self, id: StreamId) -> bool {
+        self.recvs
+            .get(id)
+            .is_some_and(|recv| recv.marks.has(Mark::Early))
+    }
 }

@@ -9,6 +9,13 @@ use crate::{
 /// Frames for streams that are closed are ignored, frames that break a rule close the connection;
 /// the caller names the frame in the error.
 impl Streams {
+    /// Notes that data of the stream came in a 0-RTT packet (RFC 9001 §4.6).
+    pub fn on_early_data(&mut self, id: StreamId) {
+        if let Some(recv) = self.recvs.get_mut(id) {
+            recv.marks.set(Mark::Early);
+        }
+    }
+
     /// STREAM.
     #[inline]
     pub fn on_stream(&mut self, frame: &frame::Stream<'_>) -> Result<(), TransportError> {

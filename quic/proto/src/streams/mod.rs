@@ -6,14 +6,11 @@
 //! place back (`MAX_STREAMS`) when both are gone.
 
 mod app;
-mod delivery;
-mod early;
-mod error;
-mod event;
 mod flow;
 mod incoming;
 mod marks;
 mod opening;
+mod outcome;
 mod outgoing;
 mod priority;
 mod queue;
@@ -31,14 +28,12 @@ mod tests;
 use std::collections::VecDeque;
 
 pub use super::frame::{Direction, StreamId};
-pub use error::{ClosedStream, ReadError, ResetAtError, WriteError};
-pub use event::StreamEvent;
 use flow::{ReceiveCredit, SendCredit};
 use hybriq_tls::Side;
 use opening::{LocalStreams, PeerStreams, PerDirection};
+pub use outcome::{ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent, WriteError};
 pub use priority::Priority;
 use recv::Recv;
-pub use reset_at::RecvEnd;
 use schedule::Schedule;
 use send::{Send, SendRoom};
 pub use sent::Sent;
@@ -174,6 +169,21 @@ impl Streams {
                 self.schedule.update_send(id, send);
             }
         }
+    }
+
+    /// Forgets everything that was sent so far, because the server refused 0-RTT data.
+    ///
+    /// Our streams may be opened again within the limits that [`Streams::set_peer_limits`] sets next.
+    /// The peer has opened none: nothing that it sends is read before.
+    pub fn on_early_data_rejected(&mut self) {
+        self.sends = Table::new();
+        self.recvs = Table::new();
+        self.local = PerDirection::default();
+        self.send_credit = SendCredit::default();
+        self.peer_limits = PeerLimits::default();
+        self.schedule = Schedule::default();
+        self.events.clear();
+        self.bytes_resent = 0;
     }
 
     fn raise_streams(&mut self, direction: Direction, max: u64) {

@@ -65,6 +65,13 @@ pub(super) enum Place {
     InOrder(u8),
 }
 
+/// Places of a sending part in the queues of the schedule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Places {
+    pub(super) free: Place,
+    pub(super) fresh: Place,
+}
+
 impl Default for Queue {
     fn default() -> Self {
         let round = Round {

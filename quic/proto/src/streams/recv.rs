@@ -1,10 +1,9 @@
 use bytes::Bytes;
 
 use super::{
-    ClosedStream, ReadError, StreamId,
+    ClosedStream, ReadError, RecvEnd, StreamId,
     flow::ReceiveCredit,
     marks::{Mark, Marks},
-    reset_at::RecvEnd,
     window::{Timing, Window},
 };
 use crate::{

@@ -1,50 +1,16 @@
 //! Resets behind data that still arrives (draft-ietf-quic-reliable-stream-reset).
 
 use super::{
-    ClosedStream, StreamId,
+    ClosedStream, RecvEnd, StreamId,
     flow::ReceiveCredit,
     marks::Mark,
     recv::{Recv, RecvState},
-    send::{Fin, Send, SendState},
+    send::{Fin, ResetAt, Send, SendState, Told},
 };
 use crate::{
     error::{Code, TransportError},
     frame,
 };
-
-/// A `RESET_STREAM_AT` that is to be sent, or was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ResetAt {
-    pub(super) code: u64,
-    /// Bytes that still arrive.
-    reliable_size: u64,
-    told: Told,
-}
-
-/// How far the peer knows of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    Pending,
-    Sent,
-    Acked,
-}
-
-impl ResetAt {
-    pub(super) fn is_acked(self) -> bool {
-        self.told == Told::Acked
-    }
-}
-
-/// How a receiving part ended, as far as the peer said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecvEnd {
-    /// It goes on.
-    Open,
-    /// All data came.
-    Complete,
-    /// The peer reset it, with this code. Data in front of the reset may still be there to read.
-    Reset(u64),
-}
 
 impl Send {
     /// The application gives up what lies behind the first `reliable_size` bytes. What is smaller

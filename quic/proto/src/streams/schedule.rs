@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use super::{
     StreamId,
     marks::Mark,
-    queue::{Place, Queue},
+    queue::{Place, Places, Queue},
     recv::Recv,
     send::Send,
 };
@@ -25,13 +25,6 @@ pub(super) struct Schedule {
 pub(super) enum Turn {
     Free(StreamId),
     Fresh(StreamId),
-}
-
-/// Where a sending part waits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Places {
-    free: Place,
-    fresh: Place,
 }
 
 /// A frame about one stream; its fields are taken when it is written.

@@ -4,8 +4,7 @@ use super::{
     ClosedStream, Priority, StreamId, WriteError,
     flow::SendCredit,
     marks::{Mark, Marks},
-    reset_at::ResetAt,
-    schedule::Places,
+    queue::Places,
     sent::{End, Sent, SentFrame},
 };
 use crate::{
@@ -49,6 +48,29 @@ pub(super) enum SendState {
     DataRecvd,
     ResetSent,
     ResetRecvd,
+}
+
+/// A `RESET_STREAM_AT` that is to be sent, or was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ResetAt {
+    pub(super) code: u64,
+    /// Bytes that still arrive.
+    pub(super) reliable_size: u64,
+    pub(super) told: Told,
+}
+
+/// How far the peer knows of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Pending,
+    Sent,
+    Acked,
+}
+
+impl ResetAt {
+    pub(super) fn is_acked(self) -> bool {
+        self.told == Told::Acked
+    }
 }
 
 impl SendState {

@@ -1,6 +1,9 @@
+//! The record that a sent packet keeps of the streams, and what follows from its acknowledgement or
+//! loss.
+
 use smallvec::SmallVec;
 
-use super::{Direction, StreamId};
+use super::{Direction, StreamEvent, StreamId, Streams, marks::Mark};
 
 /// What one packet carried for the streams: enough to act on its acknowledgement or loss.
 ///
@@ -52,4 +55,139 @@ pub(super) enum SentFrame {
 pub(super) enum End {
     Open,
     Fin,
+}
+
+/// What became of packets: the verbs of every owner.
+impl Streams {
+    /// A packet was acknowledged.
+    pub fn on_acked(&mut self, sent: &Sent) {
+        for &frame in sent.frames() {
+            match frame {
+                SentFrame::Stream {
+                    id,
+                    offset,
+                    len,
+                    end,
+                } => {
+                    self.on_stream_acked(id, offset, len, end);
+                }
+                SentFrame::ResetStream(id) => {
+                    if let Some(send) = self.sends.get_mut(id)
+                        && send.on_reset_acked()
+                    {
+                        self.on_all_acked(id);
+                    }
+                }
+                SentFrame::ResetStreamAt(id, reliable) => {
+                    if let Some(send) = self.sends.get_mut(id)
+                        && send.on_reset_at_acked(reliable)
+                    {
+                        self.on_all_acked(id);
+                    }
+                }
+                SentFrame::StopSending(id) => {
+                    if let Some(recv) = self.recvs.get_mut(id) {
+                        recv.on_stop_acked();
+                        self.settle_recv(id);
+                    }
+                }
+                SentFrame::MaxData(_)
+                | SentFrame::MaxStreamData(..)
+                | SentFrame::MaxStreams(..)
+                | SentFrame::DataBlocked(_)
+                | SentFrame::StreamDataBlocked(..)
+                | SentFrame::StreamsBlocked(..) => {}
+            }
+        }
+    }
+
+    #[inline]
+    fn on_stream_acked(&mut self, id: StreamId, offset: u64, len: u32, end: End) {
+        let Some(send) = self.sends.get_mut(id) else {
+            return;
+        };
+        let all = send.on_stream_acked(offset, len, end);
+        if send.wakes_writer(self.limits.send_room()) {
+            self.events.push_back(StreamEvent::Writable(id));
+        }
+        if all {
+            self.on_all_acked(id);
+        }
+    }
+
+    /// The peer has all data and the end, or the reset.
+    fn on_all_acked(&mut self, id: StreamId) {
+        if self
+            .sends
+            .get_mut(id)
+            .is_some_and(|send| !send.marks.has(Mark::Released))
+        {
+            self.events.push_back(StreamEvent::Acknowledged(id));
+        }
+        self.settle_send(id);
+    }
+
+    /// A packet was lost: what still matters of it is sent again, credit with its newest value
+    /// (RFC 9000 §13.3).
+    pub fn on_lost(&mut self, sent: &Sent) {
+        for &frame in sent.frames() {
+            self.on_frame_lost(frame);
+        }
+    }
+
+    fn on_frame_lost(&mut self, frame: SentFrame) {
+        match frame {
+            SentFrame::Stream {
+                id,
+                offset,
+                len,
+                end,
+            } => {
+                if let Some(send) = self.sends.get_mut(id) {
+                    send.on_stream_lost(offset, len, end);
+                    self.schedule.update_send(id, send);
+                }
+            }
+            SentFrame::ResetStream(id) => {
+                if let Some(send) = self.sends.get_mut(id)
+                    && send.reset_frame(id).is_some()
+                {
+                    self.schedule.reset(id, send);
+                }
+            }
+            SentFrame::ResetStreamAt(id, reliable) => {
+                if let Some(send) = self.sends.get_mut(id) {
+                    send.on_reset_at_lost(reliable);
+                    self.schedule.update_send(id, send);
+                }
+            }
+            SentFrame::StopSending(id) => {
+                if let Some(recv) = self.recvs.get_mut(id)
+                    && recv.stop_frame(id).is_some()
+                {
+                    self.schedule.stop(id, recv);
+                }
+            }
+            SentFrame::MaxData(max) => self.receive_credit.on_lost(max),
+            SentFrame::MaxStreamData(id, max) => {
+                if let Some(recv) = self.recvs.get_mut(id) {
+                    recv.on_credit_lost(max);
+                    self.schedule.update_recv(id, recv);
+                }
+            }
+            SentFrame::MaxStreams(direction, max) => {
+                self.peer.of_mut(direction).credit.on_lost(max);
+            }
+            SentFrame::DataBlocked(limit) => self.send_credit.on_report_lost(limit),
+            SentFrame::StreamDataBlocked(id, limit) => {
+                if let Some(send) = self.sends.get_mut(id) {
+                    send.on_blocked_lost(limit);
+                    self.schedule.update_send(id, send);
+                }
+            }
+            SentFrame::StreamsBlocked(direction, limit) => {
+                self.local.of_mut(direction).credit.on_report_lost(limit);
+            }
+        }
+    }
 }

@@ -7,7 +7,10 @@
 //! under attack seals more tokens than random nonces of one key would bear. What the token is bound
 //! to is not in it but authenticated with it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use arrayvec::ArrayVec;
 use aws_lc_rs::{
@@ -79,11 +82,11 @@ pub struct Binding {
 
 impl Binding {
     /// The answer to a Retry: from the very address, to the connection id that the Retry gave.
-    pub const fn retry(remote: SocketAddr, scid: Cid, version: u32) -> Self {
+    pub const fn retry(peer: SocketAddr, scid: Cid, version: u32) -> Self {
         Self {
             kind: Kind::Retry,
-            ip: remote.ip(),
-            port: remote.port(),
+            ip: peer.ip(),
+            port: peer.port(),
             version,
             scid,
         }
@@ -240,6 +243,19 @@ impl Ring {
             original_dcid,
             seed,
         })
+    }
+}
+
+/// A source of the keys that tokens are sealed and opened with, which may be rotated while a server
+/// runs: `hybriq::TokenKeys`, or an [`Arc`] of a [`Ring`] that stays the same.
+pub trait Keys: std::fmt::Debug + Send + Sync {
+    /// Returns the keys as they are now.
+    fn ring(&self) -> Arc<Ring>;
+}
+
+impl Keys for Arc<Ring> {
+    fn ring(&self) -> Arc<Ring> {
+        self.clone()
     }
 }
 

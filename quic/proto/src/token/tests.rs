@@ -6,7 +6,7 @@ use crate::{limits, packet::Cid};
 const VERSION: u32 = 1;
 const SEED: [u8; SEED_LEN] = [7; SEED_LEN];
 
-fn remote(text: &str) -> SocketAddr {
+fn peer(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
@@ -19,7 +19,7 @@ fn original() -> Cid {
 }
 
 fn retry_binding() -> Binding {
-    Binding::retry(remote("192.0.2.1:5000"), scid(), VERSION)
+    Binding::retry(peer("192.0.2.1:5000"), scid(), VERSION)
 }
 
 fn new_binding() -> Binding {
@@ -50,7 +50,7 @@ fn a_token_says_what_was_sealed() {
     let opened = ring().open(&new_binding(), &new_token()).unwrap();
     assert_eq!((opened.issued, opened.original_dcid), (99, Cid::EMPTY));
     let longest = Cid::new(&[9; limits::MAX_CID_LEN]).unwrap();
-    let binding = Binding::retry(remote("[2001:db8::1]:1"), longest, VERSION);
+    let binding = Binding::retry(peer("[2001:db8::1]:1"), longest, VERSION);
     let token = ring().seal(&binding, SEED, u64::MAX, &longest).unwrap();
     assert_eq!(token.len(), MAX_LEN);
     assert_eq!(
@@ -86,12 +86,12 @@ fn no_bit_of_a_token_can_be_changed() {
 fn a_retry_token_is_bound_to_address_port_connection_id_and_version() {
     let open = |binding| ring().open(&binding, &retry_token());
     let other = Cid::from(*b"other id");
-    let here = remote("192.0.2.1:5000");
+    let here = peer("192.0.2.1:5000");
     assert!(open(Binding::retry(here, scid(), VERSION)).is_some());
-    let mapped = remote("[::ffff:192.0.2.1]:5000");
+    let mapped = peer("[::ffff:192.0.2.1]:5000");
     assert!(open(Binding::retry(mapped, scid(), VERSION)).is_some());
     for elsewhere in ["192.0.2.2:5000", "192.0.2.1:5001", "[2001:db8::1]:5000"] {
-        let binding = Binding::retry(remote(elsewhere), scid(), VERSION);
+        let binding = Binding::retry(peer(elsewhere), scid(), VERSION);
         assert_eq!(open(binding), None, "{elsewhere}");
     }
     assert_eq!(open(Binding::retry(here, other, VERSION)), None);

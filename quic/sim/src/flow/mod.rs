@@ -29,26 +29,26 @@ const TURNS_AT_ONCE: usize = 100_000;
 /// Turns between two looks at the books of every flow.
 const AUDIT_EVERY: u64 = 4096;
 
-/// How one flow behaves.
+/// Configuration of one flow.
 #[derive(Clone, Debug)]
 pub struct FlowSetup {
-    /// Who says how much may be in flight.
+    /// Congestion controller of the flow.
     pub congestion: Congestion,
     /// Bytes of every datagram.
     pub datagram_size: u16,
     /// The round trip to assume at first.
     pub initial_rtt: Duration,
-    /// How long the receiver may wait with an acknowledgement.
+    /// Longest time the receiver may delay an acknowledgement.
     pub max_ack_delay: Duration,
     /// When it begins.
     pub starts_at: Duration,
     /// When it has nothing new to send any more.
     pub ends_at: Duration,
-    /// Whether what the window allows leaves at its time or at once.
+    /// Pacing: data that the window allows leaves paced, or at once.
     pub pacing: Pacing,
-    /// Whether datagrams are marked as ECN capable at first.
+    /// ECN: true if datagrams start out marked as ECN capable.
     pub ecn: EcnState,
-    /// How late the sender may wake, for a timer or for what came in: drawn anew each time.
+    /// Longest delay with which the sender wakes for a timer or a datagram, drawn anew each time.
     pub late: Duration,
 }
 
@@ -69,7 +69,7 @@ impl FlowSetup {
     }
 }
 
-/// What became of a flow so far. Bytes are those of whole datagrams.
+/// Counters of a flow so far. Bytes are those of whole datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowReport {
     /// Bytes sent.
@@ -92,7 +92,7 @@ pub struct FlowReport {
     pub smoothed_rtt: Duration,
     /// The probe timeout, backoff aside.
     pub pto: Duration,
-    /// How often it was doubled since the last progress.
+    /// Number of doublings since the last progress.
     pub backoff: u32,
     /// Things held in memory: packets under way, chunks to send again, ranges received.
     pub held: usize,
@@ -116,7 +116,7 @@ struct Flow {
     receiver: Receiver,
     /// When it wants its next turn: now, after something came.
     next_timeout: Option<Duration>,
-    /// What came for the sender while it slept, and when it wakes.
+    /// Datagrams that arrived while the sender slept, and the time at which it wakes.
     inbox: Vec<Datagram>,
     wakes_at: Option<Duration>,
     late: Duration,
@@ -160,10 +160,10 @@ impl Flows {
         self.clock.now
     }
 
-    /// What became of the flow with this index.
+    /// Returns the counters of the flow with this index.
     ///
     /// # Panics
-    /// Where there is none.
+    /// Panics if there is no such flow.
     pub fn report(&self, index: usize) -> FlowReport {
         let Flow {
             sender, receiver, ..
@@ -177,7 +177,7 @@ impl Flows {
     /// Runs for a while.
     ///
     /// # Panics
-    /// Where a rule is broken on the way.
+    /// Panics if a rule is broken on the way.
     pub fn run_for(&mut self, span: Duration) {
         let end = self.clock.now + span;
         let mut at_once = 0;
@@ -202,7 +202,7 @@ impl Flows {
         self.network.in_flight()
     }
 
-    /// Whether nothing is under way and nothing will be.
+    /// Returns true if nothing is in flight and nothing will be.
     pub fn is_quiet(&self) -> bool {
         self.next_timeout().is_none()
     }

@@ -1,3 +1,5 @@
+//! The receiving end of a flow.
+
 use std::{
     collections::VecDeque,
     time::{Duration, Instant},

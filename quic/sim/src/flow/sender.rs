@@ -1,3 +1,5 @@
+//! The sending end of a flow.
+
 use std::{
     collections::VecDeque,
     time::{Duration, Instant},

@@ -10,7 +10,7 @@ use hybriq_proto::{
 /// The number of version 2 (RFC 9369 §3.1).
 const VERSION_2: u32 = 0x6b33_43cf;
 
-/// What an observer without keys sees of a packet's type.
+/// The type of a packet, as far as an observer without keys can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
     /// Version Negotiation.
@@ -35,7 +35,7 @@ impl fmt::Display for PacketKind {
     }
 }
 
-/// What an observer without keys sees of a packet.
+/// The header of a packet, as far as an observer without keys can read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Its type.
@@ -46,9 +46,9 @@ pub struct Header {
     pub dcid: Cid,
     /// The source connection id; empty for 1-RTT packets.
     pub scid: Cid,
-    /// Whether it has the QUIC bit (RFC 9287).
+    /// True if the QUIC bit is set (RFC 9287).
     pub quic_bit: bool,
-    /// Whether it has the spin bit, which only 1-RTT packets have (RFC 9000 §17.4).
+    /// True if the spin bit is set; only 1-RTT packets have it (RFC 9000 §17.4).
     pub spin_bit: bool,
     /// Which bytes of the datagram it takes.
     pub range: Range<usize>,

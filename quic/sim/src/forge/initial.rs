@@ -20,7 +20,7 @@ use hybriq_proto::{
 pub enum InitialFrame {
     /// CRYPTO.
     Crypto {
-        /// Where the data starts.
+        /// Offset of the data.
         offset: u64,
         /// The data.
         data: Vec<u8>,
@@ -125,7 +125,7 @@ fn open(version: Version, packet: &mut [u8], keys: &DirectionKeys) -> Option<Ini
 /// bytes.
 ///
 /// # Panics
-/// Where the frames do not fit, or are of a kind that cannot be built.
+/// Panics if the frames do not fit, or are of a kind that cannot be built.
 pub fn build_initial(dcid: Cid, scid: Cid, number: u64, frames: &[InitialFrame]) -> Vec<u8> {
     let keys = initial_direction(Version::V1, &dcid, Side::Client);
     seal_packet(&initial_header(dcid, scid), number, &keys, |out| {
@@ -151,7 +151,7 @@ pub const fn initial_header(dcid: Cid, scid: Cid) -> Header<'static> {
 /// how many bytes the packet is padded to.
 ///
 /// # Panics
-/// Where the header alone fills a datagram.
+/// Panics if the header alone fills a datagram.
 pub fn seal_packet(
     header: &Header<'_>,
     number: u64,

@@ -1,8 +1,10 @@
+//! The congestion matrix as a Markdown document.
+
 use std::{fmt::Write, time::Duration};
 
 use super::{BUFFERS, Buffer, CONTROLLERS, LOSSES, Lossy, Outcome, Path, ROUND_TRIPS};
 
-/// What every controller made of one path, in the order of [`CONTROLLERS`].
+/// Results of every controller on one path, in the order of [`CONTROLLERS`].
 pub type Row = (Path, [Outcome; CONTROLLERS.len()]);
 
 const HEAD: &str = "\

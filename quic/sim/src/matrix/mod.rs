@@ -55,7 +55,7 @@ pub const LOSSES: [Lossy; 5] = [
     Lossy::Bursts,
 ];
 
-/// How much the queue before the bottleneck holds.
+/// Capacity of the queue in front of the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffer {
     /// A tenth of the bandwidth-delay product, at least 5 datagrams.
@@ -78,13 +78,13 @@ pub struct Path {
     pub rate: u64,
     /// The round trip without queue.
     pub round_trip: Duration,
-    /// What is lost.
+    /// Losses of the path.
     pub loss: Lossy,
     /// The queue.
     pub buffer: Buffer,
 }
 
-/// What one controller made of one path.
+/// Result of one controller on one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Bytes of data that arrived, as a share of what the link carries in that time.
@@ -93,7 +93,7 @@ pub struct Outcome {
     pub retransmitted: f64,
     /// The queue delay, averaged over time.
     pub mean_delay: Duration,
-    /// What it stayed below for 95 % of the time.
+    /// The 95th percentile over time.
     pub p95_delay: Duration,
 }
 
@@ -152,7 +152,7 @@ impl Path {
         bytes.max(datagrams * u64::from(self.datagram_size()))
     }
 
-    /// How long a run lasts.
+    /// Duration of a run.
     pub fn duration(self) -> Duration {
         let bits = MOST_DATAGRAMS * u64::from(self.datagram_size()) * 8;
         let longest = Duration::from_millis(bits / (self.rate / 1000));

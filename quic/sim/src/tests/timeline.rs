@@ -1,3 +1,5 @@
+//! Events leave the timeline in order.
+
 use crate::{Rng, ms, timeline::Timeline};
 
 #[test]

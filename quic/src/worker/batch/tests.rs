@@ -15,9 +15,9 @@ fn socket() -> Socket {
     Socket::bind(([127, 0, 0, 1], 0).into(), Options::default()).unwrap()
 }
 
-fn transmit(remote: SocketAddr, size: usize, segment_size: Option<usize>) -> Transmit {
+fn transmit(peer: SocketAddr, size: usize, segment_size: Option<usize>) -> Transmit {
     Transmit {
-        remote,
+        peer,
         local: Local::default(),
         ecn: None,
         size,

@@ -20,7 +20,7 @@ impl Wake for Count {
 
 fn arrival() -> Arrival {
     Arrival {
-        remote: ([127, 0, 0, 1], 1).into(),
+        peer: ([127, 0, 0, 1], 1).into(),
         local: Local::default(),
         ecn: None,
     }

@@ -10,10 +10,7 @@ use aws_lc_rs::cipher::{
 };
 
 use super::CidGenerator;
-use crate::{
-    limits,
-    random::{Random as _, SystemRandom},
-};
+use crate::{limits, random::Random};
 
 #[cfg(test)]
 mod tests;
@@ -46,12 +43,12 @@ const UNROUTABLE: u8 = 0b111;
 ///
 /// # Examples
 /// ```no_run
-/// use hybriq::{Endpoint, Identity, QuicLb, ServerConfig};
+/// use hybriq::{Endpoint, Identity, QuicLb, ServerConfig, SystemRandom};
 ///
 /// # fn run(key: [u8; 16]) -> Result<(), Box<dyn std::error::Error>> {
 /// let identity = Identity::from_pem_files("cert.pem", "key.pem")?;
 /// // Configuration 0 of the balancer, in which this is server 0x31441a; nonces of 6 bytes.
-/// let cids = QuicLb::encrypted(0, &[0x31, 0x44, 0x1a], 6, key)?;
+/// let cids = QuicLb::encrypted(0, &[0x31, 0x44, 0x1a], 6, key, &mut SystemRandom::new())?;
 /// let server = Endpoint::builder()
 ///     .server(ServerConfig::new(identity).alpn(["echo"]))
 ///     .cid_generator(cids)
@@ -106,9 +103,9 @@ impl QuicLb {
         rotation: u8,
         server_id: &[u8],
         nonce_len: usize,
+        random: &mut dyn Random,
     ) -> Result<Self, InvalidQuicLb> {
         let (mut mask, mut start) = ([0; 16], [0; 8]);
-        let mut random = SystemRandom::new();
         random.fill(&mut mask);
         random.fill(&mut start);
         Self::new(
@@ -129,8 +126,9 @@ impl QuicLb {
         server_id: &[u8],
         nonce_len: usize,
         key: [u8; 16],
+        random: &mut dyn Random,
     ) -> Result<Self, InvalidQuicLb> {
-        Self::plaintext(rotation, server_id, nonce_len)?.with_key(key)
+        Self::plaintext(rotation, server_id, nonce_len, random)?.with_key(key)
     }
 
     /// Ids that are not encrypted. `mask` and `start` are random and this process's own.

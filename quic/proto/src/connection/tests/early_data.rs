@@ -9,13 +9,14 @@ use super::{
     Event, Pair, Setup, client_address, client_setup, retry::retry, server_address, server_options,
 };
 use crate::{
-    config::{DatagramConfig, KnownVersions, TransportConfig},
+    config::{DatagramConfig, TransportConfig},
     datagrams::{DatagramEvent, SendError},
     error::{By, Code, ConnectionError},
     frame::{Encode, FrameWriter, NewToken, PathResponse, RetireConnectionId},
     packet::{Cid, Header, Kind, Space},
     params::Params,
     streams::{Direction, ReadError, StreamEvent, StreamId},
+    testing::KnownVersions,
 };
 
 fn server() -> Setup {

@@ -71,7 +71,7 @@ fn a_partial_client_hello_does_not_grow_by_small_datagrams() {
         assert!(out.ping());
     });
     let arrival = Arrival {
-        remote: client_address(),
+        peer: client_address(),
         local: crate::udp::Local::default(),
         ecn: None,
     };

@@ -6,11 +6,12 @@ use hybriq_tls::{Backend, KeyExchange};
 
 use super::{Pair, client_address, client_setup, forged::pair, server_address};
 use crate::{
-    config::{AddressValidation, MemoryTokenStore, TokenKeys, TokenStore as _, TransportConfig},
+    config::{AddressValidation, TokenStore as _, TransportConfig},
     endpoint::Setup,
     frame::NewToken,
     limits,
     packet::{Header, Space, Version},
+    testing::{MemoryTokenStore, TokenKeys},
     token::Kind,
 };
 

@@ -22,13 +22,13 @@ fn followed() -> Pair {
         assert!(out.ping());
     });
     let arrival = Arrival {
-        remote: nowhere,
+        peer: nowhere,
         local: Local::default(),
         ecn: None,
     };
     let server = pair.server.connection();
     server.on_datagram(pair.now, &arrival, &mut ping.clone());
-    assert_eq!(server.remote_address(), nowhere);
+    assert_eq!(server.peer_address(), nowhere);
     pair
 }
 
@@ -57,7 +57,7 @@ fn with_one_it_returns_there() {
     let server = pair.server.connection();
     let mut out = vec![0; 65_536];
     let mut now = pair.now;
-    while server.remote_address() != client_address() {
+    while server.peer_address() != client_address() {
         while server.poll_transmit(now, &mut out, 1).is_some() {}
         now = server.next_timeout().expect("validation ends");
         server.on_timeout(now);
@@ -77,7 +77,7 @@ fn without_an_id_to_go_back_with_it_ends() {
     }
     let mut out = vec![0; 65_536];
     let mut now = pair.now;
-    while !server.is_closed() && server.remote_address() != client_address() {
+    while !server.is_closed() && server.peer_address() != client_address() {
         while server.poll_transmit(now, &mut out, 1).is_some() {}
         now = server.next_timeout().expect("validation ends");
         server.on_timeout(now);

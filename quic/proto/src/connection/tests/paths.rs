@@ -41,7 +41,7 @@ fn quiet() -> Pair {
 
 fn receive(side: &mut Side, pair_now: std::time::Instant, from: SocketAddr, datagram: &[u8]) {
     let arrival = Arrival {
-        remote: from,
+        peer: from,
         local: Local::default(),
         ecn: None,
     };
@@ -56,8 +56,8 @@ fn sent(side: &mut Side, now: std::time::Instant) -> Vec<(SocketAddr, Vec<u8>)> 
     side.endpoint.service(*slot, connection);
     let mut datagrams = Vec::new();
     while let Some(transmit) = connection.poll_transmit(now, &mut out, 1) {
-        let Transmit { remote, size, .. } = transmit;
-        datagrams.push((remote, out[..size].to_vec()));
+        let Transmit { peer, size, .. } = transmit;
+        datagrams.push((peer, out[..size].to_vec()));
     }
     datagrams
 }
@@ -102,7 +102,7 @@ fn a_probe_is_answered_where_it_came_from_and_moves_nobody() {
     let mut pair = quiet();
     let probe = forge(pair.client.connection(), Space::Data, 1200, challenge);
     receive(&mut pair.server, pair.now, elsewhere(1), &probe);
-    assert_eq!(pair.server.connection().remote_address(), client_address());
+    assert_eq!(pair.server.connection().peer_address(), client_address());
     let sent = sent(&mut pair.server, pair.now);
     let there: Vec<_> = sent.iter().filter(|(to, _)| *to == elsewhere(1)).collect();
     assert_eq!(there.len(), 1);
@@ -181,7 +181,7 @@ fn a_move_whose_id_was_retired_meanwhile_fails() {
     while pair.client.connection().peer_cids.take_for_path().is_some() {}
     for (_, mut datagram) in sent(&mut pair.server, pair.now) {
         let arrival = Arrival {
-            remote: server_address(),
+            peer: server_address(),
             local,
             ecn: None,
         };
@@ -224,7 +224,7 @@ fn a_packet_that_was_overtaken_moves_nobody() {
     let second = forge(pair.client.connection(), Space::Data, 0, ping);
     receive(&mut pair.server, pair.now, client_address(), &second);
     receive(&mut pair.server, pair.now, elsewhere(1), &first);
-    assert_eq!(pair.server.connection().remote_address(), client_address());
+    assert_eq!(pair.server.connection().peer_address(), client_address());
 }
 
 /// Proves: rfc9000 9.3 migration-follows-the-newest
@@ -235,8 +235,8 @@ fn the_newest_packet_from_elsewhere_moves_the_peer_there() {
     let before = *pair.server.connection().peer_cids.active();
     let ping = forge(pair.client.connection(), Space::Data, 0, ping);
     receive(&mut pair.server, pair.now, port(9), &ping);
-    assert_eq!(pair.server.connection().remote_address(), port(9));
-    let moved = |event: &Event| matches!(event, Event::PathChanged(path) if path.remote == port(9));
+    assert_eq!(pair.server.connection().peer_address(), port(9));
+    let moved = |event: &Event| matches!(event, Event::PathChanged(path) if path.peer == port(9));
     assert!(pair.server.events().iter().any(moved));
     let sent = sent(&mut pair.server, pair.now);
     let to_old: Vec<_> = sent
@@ -258,7 +258,7 @@ fn a_peer_that_moves_under_another_id_is_answered_under_another() {
     let to = further_cid(&mut pair);
     let ping = forge_to(pair.client.connection(), to, 0, ping);
     receive(&mut pair.server, pair.now, elsewhere(1), &ping);
-    assert_eq!(pair.server.connection().remote_address(), elsewhere(1));
+    assert_eq!(pair.server.connection().peer_address(), elsewhere(1));
     for (to, datagram) in sent(&mut pair.server, pair.now) {
         let same = dcid(&datagram) == before.as_bytes();
         assert_eq!(same, to == client_address());
@@ -273,7 +273,7 @@ fn a_peer_that_gave_no_spare_id_is_not_followed_under_another() {
     let to = further_cid(&mut pair);
     let ping = forge_to(pair.client.connection(), to, 0, ping);
     receive(&mut pair.server, pair.now, elsewhere(1), &ping);
-    assert_eq!(pair.server.connection().remote_address(), client_address());
+    assert_eq!(pair.server.connection().peer_address(), client_address());
     let sent = sent(&mut pair.server, pair.now);
     assert!(sent.iter().all(|(to, _)| *to == client_address()));
 }
@@ -315,7 +315,7 @@ fn an_answer_to_nothing_validates_nothing() {
     answers(&mut pair);
     answers(&mut pair);
     let server = pair.server.connection();
-    assert_eq!(server.remote_address(), elsewhere(1));
+    assert_eq!(server.peer_address(), elsewhere(1));
     assert!(!server.path.is_validated() && !server.is_closed());
 }
 
@@ -328,7 +328,7 @@ fn an_answer_on_the_path_in_use_moves_the_peer_back() {
     assert_eq!(answers.len(), 1);
     assert_eq!(answers[0].1.len(), 1200);
     receive(&mut pair.server, pair.now, port(9), &answers[0].1);
-    assert_eq!(pair.server.connection().remote_address(), port(9));
+    assert_eq!(pair.server.connection().peer_address(), port(9));
 }
 
 /// Proves: security 8 path-challenge-floods-are-bounded
@@ -374,7 +374,7 @@ fn a_client_that_is_everywhere_takes_no_more_than_a_few_paths() {
         pair.server.connection().on_timeout(at);
         sent(&mut pair.server, at);
     }
-    assert_eq!(pair.server.connection().remote_address(), client_address());
+    assert_eq!(pair.server.connection().peer_address(), client_address());
 }
 
 /// Proves: rfc9000 9.4 congestion-state-is-reset
@@ -447,7 +447,7 @@ fn a_peer_without_connection_ids_is_followed() {
     let to = further_cid(&mut pair);
     let ping = forge_to(pair.client.connection(), to, 0, ping);
     receive(&mut pair.server, pair.now, elsewhere(1), &ping);
-    assert_eq!(pair.server.connection().remote_address(), elsewhere(1));
+    assert_eq!(pair.server.connection().peer_address(), elsewhere(1));
     assert!(!sent(&mut pair.server, pair.now).is_empty());
 }
 

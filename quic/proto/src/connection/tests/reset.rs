@@ -23,9 +23,9 @@ fn reset(len: usize, token: [u8; 16]) -> Vec<u8> {
     datagram
 }
 
-fn receive(pair: &mut Pair, remote: std::net::SocketAddr, datagram: &[u8]) -> bool {
+fn receive(pair: &mut Pair, peer: std::net::SocketAddr, datagram: &[u8]) -> bool {
     let arrival = Arrival {
-        remote,
+        peer,
         local: crate::udp::Local::default(),
         ecn: None,
     };

@@ -58,10 +58,10 @@ impl Routing {
         self.issued.get(cid).copied()
     }
 
-    pub(super) fn find_initial(&self, cid: &Cid, remote: SocketAddr) -> Option<Target> {
+    pub(super) fn find_initial(&self, cid: &Cid, peer: SocketAddr) -> Option<Target> {
         self.issued
             .get(cid)
-            .or_else(|| self.initial.get(&(*cid, remote)))
+            .or_else(|| self.initial.get(&(*cid, peer)))
             .copied()
     }
 
@@ -74,25 +74,25 @@ impl Routing {
         shrink(&mut self.issued);
     }
 
-    pub(super) fn insert_initial(&mut self, cid: Cid, remote: SocketAddr, target: Target) {
-        self.initial.insert((cid, remote), target);
+    pub(super) fn insert_initial(&mut self, cid: Cid, peer: SocketAddr, target: Target) {
+        self.initial.insert((cid, peer), target);
     }
 
-    pub(super) fn remove_initial(&mut self, cid: &Cid, remote: SocketAddr) {
-        self.initial.remove(&(*cid, remote));
+    pub(super) fn remove_initial(&mut self, cid: &Cid, peer: SocketAddr) {
+        self.initial.remove(&(*cid, peer));
         shrink(&mut self.initial);
     }
 
-    pub(super) fn find_address(&self, remote: SocketAddr) -> Option<Slot> {
-        self.addresses.get(&remote).copied()
+    pub(super) fn find_address(&self, peer: SocketAddr) -> Option<Slot> {
+        self.addresses.get(&peer).copied()
     }
 
-    pub(super) fn insert_address(&mut self, remote: SocketAddr, slot: Slot) {
-        self.addresses.insert(remote, slot);
+    pub(super) fn insert_address(&mut self, peer: SocketAddr, slot: Slot) {
+        self.addresses.insert(peer, slot);
     }
 
-    pub(super) fn remove_address(&mut self, remote: SocketAddr) {
-        self.addresses.remove(&remote);
+    pub(super) fn remove_address(&mut self, peer: SocketAddr) {
+        self.addresses.remove(&peer);
         shrink(&mut self.addresses);
     }
 }

@@ -11,11 +11,12 @@ use hybriq_tls::Side;
 use super::{Arrival, Endpoint, Local, Routed, arrival, client_hello, server};
 use crate::forge::{InitialFrame, open_initials, seal_packet};
 use crate::{
-    config::{AddressValidation, TokenKeys},
+    config::AddressValidation,
     error::Code,
     frame::{Crypto, FrameWriter},
     limits,
     packet::{self, Cid, Decoded, Header, Kind, Version, initial_direction},
+    testing::TokenKeys,
     token,
 };
 
@@ -94,7 +95,7 @@ impl Scene {
         match (routed, sent) {
             (Routed::Consumed, None) if held => Outcome::Partial,
             (Routed::Consumed, Some(sent)) if !held => {
-                assert_eq!(sent.remote, from.remote);
+                assert_eq!(sent.peer, from.peer);
                 out.truncate(sent.size);
                 answer(out, dcid, self.scid)
             }
@@ -163,7 +164,7 @@ fn first_dcid() -> Cid {
 
 fn from(ip: [u8; 4], port: u16) -> Arrival {
     Arrival {
-        remote: SocketAddr::from((ip, port)),
+        peer: SocketAddr::from((ip, port)),
         local: Local::default(),
         ecn: None,
     }
@@ -195,7 +196,7 @@ fn a_returned_retry_token_proves_the_address() {
         scene
             .endpoint
             .admission
-            .set(TokenKeys::from_secret(SECRET), policy);
+            .set(Box::new(TokenKeys::from_secret(SECRET)), policy);
         assert_eq!(scene.offer(&arrival(1), dcid, &token), Outcome::Partial);
         let incoming = scene.complete(&arrival(1), dcid, &token);
         assert!(incoming.is_validated());

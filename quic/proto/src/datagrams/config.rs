@@ -1,3 +1,5 @@
+//! Bounds of the two queues of datagrams.
+
 use crate::limits;
 
 /// What happens to a datagram that is sent while the queue is full.

@@ -36,7 +36,7 @@ struct Retirement {
 /// No id may be used from two of our addresses, or to two of the peer's (RFC 9000 §9.5), so a
 /// further path takes an id of its own and is known here by that id's sequence number.
 #[derive(Debug)]
-pub struct Remote {
+pub struct Peer {
     active: Entry,
     /// Those of other paths.
     lent: ArrayVec<Entry, { limits::PEER_CIDS }>,
@@ -48,7 +48,7 @@ pub struct Remote {
     retirements: ArrayVec<Retirement, { limits::PENDING_RETIREMENTS }>,
 }
 
-impl Remote {
+impl Peer {
     /// Starts with sequence number 0: the SCID of the peer's first packet, or on a client its random
     /// choice until then.
     pub fn new(cid: Cid) -> Self {
@@ -129,7 +129,7 @@ impl Remote {
         Some((next.sequence, next.cid))
     }
 
-    /// Makes the id of another path the one that [`Remote::active`] gives, and leaves the old one
+    /// Makes the id of another path the one that [`Peer::active`] gives, and leaves the old one
     /// to the old path. `false` if it was retired.
     pub fn activate(&mut self, sequence: u64) -> bool {
         if sequence == self.active.sequence {

@@ -1,57 +1,32 @@
+//! A client's tokens for later connections, in memory.
+
 use std::{
     collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
 use bytes::Bytes;
 use hashbrown::HashMap;
+use hybriq_proto::config::TokenStore;
 
 #[cfg(test)]
 mod tests;
 
-/// Servers whose tokens are kept; of more, those that were heard of least recently are forgotten.
+/// Servers whose tokens are kept; of more, those least recently used are forgotten.
 const SERVERS: usize = 256;
 
 /// Tokens kept for one server; of more, the oldest are forgotten.
 const TOKENS: usize = 4;
 
-/// Where a client keeps the tokens that servers give it for later connections (RFC 9000 §8.1.3).
-///
-/// The default, [`MemoryTokenStore`], is forgotten with the process. One of one's own can outlive
-/// it. The methods are called while connections are driven: they must not block.
-///
-/// # Security
-/// A server recognises the client by the token it returns. Give connections that shall not be
-/// linked stores of their own.
-pub trait TokenStore: Send + Sync {
-    /// Keeps a token of the server with this name, got from a connection of this QUIC version. The
-    /// same token may come twice.
-    fn put(&self, server_name: &str, version: u32, token: Bytes);
-
-    /// Gives a token out, and forgets it: each is good for one connection, of its version alone
-    /// (RFC 9369 §5).
-    fn take(&self, server_name: &str, version: u32) -> Option<Bytes>;
-}
-
-/// A store that many connections share.
-#[derive(Clone)]
-pub(crate) struct SharedStore(pub(crate) Arc<dyn TokenStore>);
-
-impl fmt::Debug for SharedStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokenStore").finish_non_exhaustive()
-    }
-}
-
-/// Keeps tokens in memory: four for each of 256 servers.
+/// Store that keeps tokens in memory: four for each of 256 servers.
 #[derive(Default)]
 pub struct MemoryTokenStore(Mutex<Memory>);
 
 #[derive(Default)]
 struct Memory {
     servers: HashMap<String, Server>,
-    /// Counts what happens, to find who was heard of least recently.
+    /// Counter of changes, to find the server least recently used.
     turn: u64,
 }
 
@@ -62,7 +37,7 @@ struct Server {
 }
 
 impl MemoryTokenStore {
-    /// Without tokens.
+    /// Makes a store without tokens.
     pub fn new() -> Self {
         Self::default()
     }

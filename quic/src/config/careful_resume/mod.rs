@@ -1,3 +1,5 @@
+//! What connections saw of their paths, in memory.
+
 use std::{
     collections::BTreeMap,
     fmt,
@@ -7,7 +9,8 @@ use std::{
 
 use hashbrown::HashMap;
 
-use crate::{
+use hybriq_proto::{
+    config::PathMemory,
     known_path::{KnownPath, PathKey},
     saved_path::SavedPath,
 };
@@ -20,7 +23,7 @@ const MOST_PATHS: usize = 16 * 1024;
 
 /// Lets connections start from what earlier ones saw of the same path, instead of finding its
 /// capacity anew (Careful Resume, RFC 9959). Off unless it is given to
-/// [`TransportConfig::careful_resume`](crate::config::TransportConfig::careful_resume).
+/// [`TransportConfig::careful_resume`](crate::TransportConfig::careful_resume).
 ///
 /// Half of what the path carried is sent at once, spread over a round trip, as soon as the initial
 /// window arrived and took about as long as then. If that is too much, the connection falls back to
@@ -137,18 +140,22 @@ impl CarefulResume {
         self
     }
 
-    pub(crate) const fn jump_limit(&self) -> u64 {
+    fn with_memory<R>(&self, act: impl FnOnce(&mut Memory) -> R) -> R {
+        act(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl PathMemory for CarefulResume {
+    fn max_jump(&self) -> u64 {
         self.max_jump
     }
 
-    /// Takes what is known of a path, so that nobody else uses it at the same time. `is_here` says
-    /// whether it may be the path at hand: what the application gave for another one does not hide
-    /// what is remembered.
-    pub(crate) fn take(
+    /// What the application gave for another path does not hide what is remembered.
+    fn take(
         &self,
         now: Instant,
         key: Option<&PathKey>,
-        is_here: impl Fn(&KnownPath) -> bool,
+        is_here: &dyn Fn(&KnownPath) -> bool,
     ) -> Option<KnownPath> {
         self.with_memory(|memory| {
             let given = memory.given.take();
@@ -156,17 +163,12 @@ impl CarefulResume {
             let is_fresh =
                 |known: &Remembered| now.saturating_duration_since(known.at) < self.lifetime;
             let remembered = remembered.filter(is_fresh).map(|known| known.path);
-            given.filter(&is_here).or(remembered.filter(&is_here))
+            given.filter(is_here).or(remembered.filter(is_here))
         })
     }
 
-    /// Remembers a path.
-    pub(crate) fn put(&self, now: Instant, key: PathKey, path: KnownPath) {
+    fn put(&self, now: Instant, key: PathKey, path: KnownPath) {
         self.with_memory(|memory| memory.remember(now, key, path));
-    }
-
-    fn with_memory<R>(&self, act: impl FnOnce(&mut Memory) -> R) -> R {
-        act(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -1,7 +1,7 @@
 use std::net::IpAddr;
 
 use super::*;
-use crate::congestion::careful_resume::Observed;
+use hybriq_proto::congestion::careful_resume::Observed;
 
 const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
@@ -25,9 +25,9 @@ fn what_is_taken_is_gone() {
     let (resume, now) = (CarefulResume::new(), Instant::now());
     let other = resume.clone();
     resume.put(now, key(1), known(1));
-    assert_eq!(other.take(now, Some(&key(2)), |_| true), None);
-    assert_eq!(other.take(now, Some(&key(1)), |_| true), Some(known(1)));
-    assert_eq!(resume.take(now, Some(&key(1)), |_| true), None);
+    assert_eq!(other.take(now, Some(&key(2)), &|_| true), None);
+    assert_eq!(other.take(now, Some(&key(1)), &|_| true), Some(known(1)));
+    assert_eq!(resume.take(now, Some(&key(1)), &|_| true), None);
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn only_the_latest_of_a_path_is_kept() {
     resume.put(now, key(1), known(1));
     resume.put(now, key(1), known(2));
     assert_eq!(resume.with_memory(|memory| memory.order.len()), 1);
-    assert_eq!(resume.take(now, Some(&key(1)), |_| true), Some(known(2)));
+    assert_eq!(resume.take(now, Some(&key(1)), &|_| true), Some(known(2)));
 }
 
 #[test]
@@ -46,9 +46,12 @@ fn what_is_older_than_its_lifetime_is_not_used() {
     for (age, found) in [(59, true), (60, false)] {
         resume.put(now, key(1), known(1));
         let later = now + Duration::from_secs(age);
-        assert_eq!(resume.take(later, Some(&key(1)), |_| true).is_some(), found);
         assert_eq!(
-            resume.take(now, Some(&key(1)), |_| true),
+            resume.take(later, Some(&key(1)), &|_| true).is_some(),
+            found
+        );
+        assert_eq!(
+            resume.take(now, Some(&key(1)), &|_| true),
             None,
             "it is deleted"
         );
@@ -63,8 +66,8 @@ fn the_oldest_paths_give_way() {
     }
     let (paths, order) = resume.with_memory(|memory| (memory.paths.len(), memory.order.len()));
     assert_eq!((paths, order), (MOST_PATHS, MOST_PATHS));
-    assert_eq!(resume.take(now, Some(&key(9)), |_| true), None);
-    assert_eq!(resume.take(now, Some(&key(10)), |_| true), Some(known(10)));
+    assert_eq!(resume.take(now, Some(&key(9)), &|_| true), None);
+    assert_eq!(resume.take(now, Some(&key(10)), &|_| true), Some(known(10)));
 }
 
 #[test]
@@ -72,10 +75,10 @@ fn what_the_application_gives_is_for_one_connection() {
     let now = Instant::now();
     let saved = SavedPath::new(known(7), std::time::SystemTime::UNIX_EPOCH);
     let resume = CarefulResume::new().path(&saved, Duration::from_secs(3599));
-    assert_eq!(resume.clone().take(now, None, |_| true), Some(known(7)));
-    assert_eq!(resume.take(now, None, |_| true), None);
+    assert_eq!(resume.clone().take(now, None, &|_| true), Some(known(7)));
+    assert_eq!(resume.take(now, None, &|_| true), None);
     let resume = CarefulResume::new().path(&saved, Duration::from_hours(1));
-    assert_eq!(resume.take(now, None, |_| true), None, "too old");
+    assert_eq!(resume.take(now, None, &|_| true), None, "too old");
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn what_was_given_for_another_path_does_not_hide_what_is_remembered() {
     let resume = CarefulResume::new().path(&saved, Duration::ZERO);
     resume.put(now, key(1), known(1));
     let is_here = |known: &KnownPath| known.is_between(None, PEER);
-    assert_eq!(resume.take(now, Some(&key(1)), is_here), Some(known(1)));
+    assert_eq!(resume.take(now, Some(&key(1)), &is_here), Some(known(1)));
 }
 
 #[test]

@@ -1,14 +1,16 @@
+//! The versions that servers spoke, in memory.
+
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::packet::Version;
+use hybriq_proto::{config::VersionMemory, packet::Version};
 
 /// Servers that are remembered; the oldest give way.
 const SERVERS: usize = 256;
 
-/// The version that a client spoke with each server last.
+/// Memory of the version that a client spoke with each server last.
 ///
 /// A ticket or a token is good for connections of one version alone (RFC 9369 §5). A client that
 /// begins in the version that the last connection ended in can use them.
@@ -26,14 +28,14 @@ impl KnownVersions {
     fn lock(&self) -> MutexGuard<'_, Memory> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// The version of the last connection to the server with this name.
-    pub(crate) fn get(&self, server_name: &str) -> Option<Version> {
+impl VersionMemory for KnownVersions {
+    fn get(&self, server_name: &str) -> Option<Version> {
         self.lock().versions.get(server_name).copied()
     }
 
-    /// Notes the version of a connection.
-    pub(crate) fn put(&self, server_name: &str, version: Version) {
+    fn put(&self, server_name: &str, version: Version) {
         let mut memory = self.lock();
         if memory
             .versions
@@ -54,7 +56,7 @@ impl KnownVersions {
 #[cfg(test)]
 mod tests {
     use super::{KnownVersions, SERVERS};
-    use crate::packet::Version;
+    use hybriq_proto::{config::VersionMemory, packet::Version};
 
     #[test]
     fn the_last_version_of_a_server_is_known_and_old_servers_are_forgotten() {

@@ -1,0 +1,61 @@
+//! The system's randomness.
+
+use aws_lc_rs::rand::SecureRandom as _;
+use hybriq_proto::random::Random;
+
+const BLOCK: usize = 512;
+
+/// The system's generator, drawn in blocks so that a connection id costs no call of its own.
+///
+/// # Examples
+/// ```
+/// use hybriq::{ResetKey, SystemRandom};
+///
+/// let key = ResetKey::generate(&mut SystemRandom::new());
+/// ```
+pub struct SystemRandom {
+    block: [u8; BLOCK],
+    used: usize,
+}
+
+impl SystemRandom {
+    /// Makes a generator that draws its first block when it is used.
+    pub const fn new() -> Self {
+        Self {
+            block: [0; BLOCK],
+            used: BLOCK,
+        }
+    }
+}
+
+impl Default for SystemRandom {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Random for SystemRandom {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        let system = aws_lc_rs::rand::SystemRandom::new();
+        let from = self.used;
+        match self.block.get_mut(from..from + bytes.len()) {
+            Some(source) => {
+                bytes.copy_from_slice(source);
+                source.fill(0);
+                self.used += bytes.len();
+            }
+            None if bytes.len() > BLOCK => {
+                system
+                    .fill(bytes)
+                    .expect("the system's random generator works");
+            }
+            None => {
+                system
+                    .fill(&mut self.block)
+                    .expect("the system's random generator works");
+                self.used = 0;
+                self.fill(bytes);
+            }
+        }
+    }
+}

@@ -176,6 +176,8 @@ fn the_defaults_on_the_page_are_those_of_the_code() {
             };
             let field = match setter.as_str() {
                 "socket_buffers" => "buffer_size",
+                "max_bidi_streams" => "max_bidi",
+                "max_uni_streams" => "max_uni",
                 // A trait object, of which nothing is shown.
                 "cid_generator" => continue,
                 setter => setter,

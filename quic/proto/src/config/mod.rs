@@ -1,10 +1,12 @@
 //! Configuration of the transport: plain owned values with setters by value.
 
 mod address_validation;
+mod groups;
 mod memory;
 mod transport;
 
 pub use crate::datagrams::{DatagramConfig, WhenFull};
 pub use address_validation::AddressValidation;
+pub(crate) use groups::PeerMigration;
 pub use memory::{PathMemory, TokenStore, VersionMemory};
 pub use transport::{AckFrequency, TransportConfig};

@@ -6,7 +6,11 @@ use std::{
 
 use hybriq_tls::EarlyData;
 
-use super::{PathMemory, TokenStore, VersionMemory, memory::ClientMemory};
+use super::{
+    PathMemory, TokenStore, VersionMemory,
+    groups::{Acks, Flight, FreeBits, Migration, Mtu, PeerMigration, Spoken, Timeouts},
+    memory::ClientMemory,
+};
 use crate::{
     congestion::Congestion,
     datagrams::DatagramConfig,
@@ -14,6 +18,7 @@ use crate::{
     header_bits::{Grease, SpinBit},
     packet::{Version, Versions},
     recovery::{EcnState, Pacing},
+    streams::Limits,
 };
 
 const MIB: u64 = 1024 * 1024;
@@ -70,35 +75,16 @@ pub enum AckFrequency {
 /// Values beyond what QUIC can say are lowered to the largest that it can.
 #[derive(Clone, Debug)]
 pub struct TransportConfig {
-    pub(crate) initial_receive_window: u64,
-    pub(crate) receive_window: u64,
-    pub(crate) initial_stream_receive_window: u64,
-    pub(crate) stream_receive_window: u64,
-    pub(crate) send_buffer: u64,
-    pub(crate) max_send_buffer: u64,
-    pub(crate) max_bidi_streams: u64,
-    pub(crate) max_uni_streams: u64,
+    pub(crate) streams: Limits,
     pub(crate) datagrams: DatagramConfig,
-    pub(crate) idle_timeout: Option<Duration>,
-    pub(crate) handshake_timeout: Duration,
-    pub(crate) max_ack_delay: Duration,
-    pub(crate) ack_frequency: AckFrequency,
-    pub(crate) initial_rtt: Duration,
-    pub(crate) datagram_size: u16,
-    pub(crate) max_datagram_size: Option<u16>,
-    pub(crate) congestion: Congestion,
-    pub(crate) careful_resume: Option<Arc<dyn PathMemory>>,
-    pub(crate) ecn: EcnState,
-    pub(crate) pacing: Pacing,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) acks: Acks,
+    pub(crate) flight: Flight,
+    pub(crate) mtu: Mtu,
+    pub(crate) migration: Migration,
+    pub(crate) free_bits: FreeBits,
+    pub(crate) spoken: Spoken,
     pub(crate) key_update_after: u64,
-    pub(crate) keep_alive: Option<Duration>,
-    pub(crate) spin_bit: SpinBit,
-    pub(crate) grease: Grease,
-    pub(crate) migration: bool,
-    pub(crate) preferred_v4: Option<SocketAddrV4>,
-    pub(crate) preferred_v6: Option<SocketAddrV6>,
-    pub(crate) versions: Versions,
-    pub(crate) first_version: Option<Version>,
     pub(crate) subscriber: Option<Subscription>,
     pub(crate) memory: ClientMemory,
 }
@@ -113,35 +99,51 @@ impl TransportConfig {
     /// Defaults for servers and clients on the Internet.
     pub const fn new() -> Self {
         Self {
-            initial_receive_window: 3 * MIB / 2,
-            receive_window: 24 * MIB,
-            initial_stream_receive_window: MIB,
-            stream_receive_window: 16 * MIB,
-            send_buffer: MIB,
-            max_send_buffer: 16 * MIB,
-            max_bidi_streams: 100,
-            max_uni_streams: 100,
+            streams: Limits {
+                initial_receive_window: 3 * MIB / 2,
+                receive_window: 24 * MIB,
+                initial_stream_receive_window: MIB,
+                stream_receive_window: 16 * MIB,
+                send_buffer: MIB,
+                max_send_buffer: 16 * MIB,
+                max_bidi: 100,
+                max_uni: 100,
+            },
             datagrams: DatagramConfig::new(),
-            idle_timeout: Some(Duration::from_secs(30)),
-            handshake_timeout: Duration::from_secs(10),
-            max_ack_delay: Duration::from_millis(25),
-            ack_frequency: AckFrequency::Adaptive,
-            initial_rtt: Duration::from_millis(333),
-            datagram_size: 1200,
-            max_datagram_size: Some(1452),
-            congestion: Congestion::Cubic,
-            careful_resume: None,
-            ecn: EcnState::Testing,
-            pacing: Pacing::On,
+            timeouts: Timeouts {
+                idle_timeout: Some(Duration::from_secs(30)),
+                handshake_timeout: Duration::from_secs(10),
+                keep_alive: None,
+            },
+            acks: Acks {
+                max_ack_delay: Duration::from_millis(25),
+                ack_frequency: AckFrequency::Adaptive,
+            },
+            flight: Flight {
+                initial_rtt: Duration::from_millis(333),
+                congestion: Congestion::Cubic,
+                careful_resume: None,
+                ecn: EcnState::Testing,
+                pacing: Pacing::On,
+            },
+            mtu: Mtu {
+                datagram_size: 1200,
+                max_datagram_size: Some(1452),
+            },
+            migration: Migration {
+                of_peer: PeerMigration::Allowed,
+                preferred_v4: None,
+                preferred_v6: None,
+            },
+            free_bits: FreeBits {
+                spin_bit: SpinBit::Off,
+                grease: Grease::On,
+            },
+            spoken: Spoken {
+                versions: Versions::DEFAULT,
+                first_version: None,
+            },
             key_update_after: u64::MAX,
-            keep_alive: None,
-            spin_bit: SpinBit::Off,
-            grease: Grease::On,
-            migration: true,
-            preferred_v4: None,
-            preferred_v6: None,
-            versions: Versions::DEFAULT,
-            first_version: None,
             subscriber: None,
             memory: ClientMemory::NONE,
         }
@@ -167,13 +169,13 @@ impl TransportConfig {
     /// The version that a server spoke last.
     pub(crate) fn known_version(&self, server_name: &str) -> Option<Version> {
         let known = self.memory.versions.as_ref()?.get(server_name)?;
-        self.versions.contains(known).then_some(known)
+        self.spoken.versions.contains(known).then_some(known)
     }
 
     /// The version of the first flight to a server: the one that was asked for, else the one of its
     /// tickets.
     pub(crate) fn version_for(&self, server_name: &str) -> Version {
-        match self.first_version {
+        match self.spoken.first_version {
             None => self
                 .known_version(server_name)
                 .unwrap_or_else(|| self.first_flight_version()),
@@ -193,7 +195,7 @@ impl TransportConfig {
     /// default is enough for 1 Gbit/s over 150 ms.
     #[must_use]
     pub const fn receive_window(mut self, bytes: u64) -> Self {
-        self.receive_window = bytes;
+        self.streams.receive_window = bytes;
         self
     }
 
@@ -205,7 +207,7 @@ impl TransportConfig {
     /// hold whose data nobody reads.
     #[must_use]
     pub const fn initial_receive_window(mut self, bytes: u64) -> Self {
-        self.initial_receive_window = bytes;
+        self.streams.initial_receive_window = bytes;
         self
     }
 
@@ -216,7 +218,7 @@ impl TransportConfig {
     /// 1 Gbit/s over 100 ms, or 200 Mbit/s over 500 ms.
     #[must_use]
     pub const fn stream_receive_window(mut self, bytes: u64) -> Self {
-        self.stream_receive_window = bytes;
+        self.streams.stream_receive_window = bytes;
         self
     }
 
@@ -224,7 +226,7 @@ impl TransportConfig {
     /// [`stream_receive_window`](Self::stream_receive_window); default 1 MiB.
     #[must_use]
     pub const fn initial_stream_receive_window(mut self, bytes: u64) -> Self {
-        self.initial_stream_receive_window = bytes;
+        self.streams.initial_stream_receive_window = bytes;
         self
     }
 
@@ -235,7 +237,7 @@ impl TransportConfig {
     /// [`max_send_buffer`](Self::max_send_buffer) bounds both together.
     #[must_use]
     pub const fn send_buffer(mut self, bytes: u64) -> Self {
-        self.send_buffer = if bytes == 0 { 1 } else { bytes };
+        self.streams.send_buffer = if bytes == 0 { 1 } else { bytes };
         self
     }
 
@@ -245,32 +247,21 @@ impl TransportConfig {
     /// One stream sends no faster than this in a round trip, less what waits to be sent.
     #[must_use]
     pub const fn max_send_buffer(mut self, bytes: u64) -> Self {
-        self.max_send_buffer = bytes;
+        self.streams.max_send_buffer = bytes;
         self
-    }
-
-    /// What the peer is told at first for all streams together.
-    pub(crate) fn first_receive_window(&self) -> u64 {
-        self.initial_receive_window.min(self.receive_window)
-    }
-
-    /// What the peer is told at first for each stream.
-    pub(crate) fn first_stream_receive_window(&self) -> u64 {
-        self.initial_stream_receive_window
-            .min(self.stream_receive_window)
     }
 
     /// Bidirectional streams the peer may have open at once. Default 100.
     #[must_use]
     pub const fn max_bidi_streams(mut self, count: u64) -> Self {
-        self.max_bidi_streams = streams(count);
+        self.streams.max_bidi = streams(count);
         self
     }
 
     /// Unidirectional streams the peer may have open at once. Default 100.
     #[must_use]
     pub const fn max_uni_streams(mut self, count: u64) -> Self {
-        self.max_uni_streams = streams(count);
+        self.streams.max_uni = streams(count);
         self
     }
 
@@ -286,7 +277,7 @@ impl TransportConfig {
     /// counts (RFC 9000 §10.1). `None`, and zero as on the wire: never. Default 30 s.
     #[must_use]
     pub const fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
-        self.idle_timeout = match timeout {
+        self.timeouts.idle_timeout = match timeout {
             Some(timeout) if !timeout.is_zero() => Some(at_most(timeout, LONGEST_WAIT)),
             _ => None,
         };
@@ -311,7 +302,7 @@ impl TransportConfig {
     /// ```
     #[must_use]
     pub const fn keep_alive(mut self, interval: Duration) -> Self {
-        self.keep_alive = if interval.is_zero() {
+        self.timeouts.keep_alive = if interval.is_zero() {
             None
         } else {
             Some(at_most(interval, LONGEST_WAIT))
@@ -323,7 +314,7 @@ impl TransportConfig {
     /// paths (RFC 9000 §17.4). By default the bit is random.
     #[must_use]
     pub const fn spin_bit(mut self) -> Self {
-        self.spin_bit = SpinBit::On;
+        self.free_bits.spin_bit = SpinBit::On;
         self
     }
 
@@ -332,14 +323,14 @@ impl TransportConfig {
     /// rely on it. For sockets that QUIC shares with other protocols.
     #[must_use]
     pub const fn without_grease(mut self) -> Self {
-        self.grease = Grease::Off;
+        self.free_bits.grease = Grease::Off;
         self
     }
 
     /// How long a handshake may take. Default 10 s.
     #[must_use]
     pub const fn handshake_timeout(mut self, timeout: Duration) -> Self {
-        self.handshake_timeout = at_most(timeout, LONGEST_WAIT);
+        self.timeouts.handshake_timeout = at_most(timeout, LONGEST_WAIT);
         self
     }
 
@@ -347,21 +338,21 @@ impl TransportConfig {
     /// is below 1 ms, the peer may ask for another delay.
     #[must_use]
     pub const fn max_ack_delay(mut self, delay: Duration) -> Self {
-        self.max_ack_delay = at_most(delay, LONGEST_ACK_DELAY);
+        self.acks.max_ack_delay = at_most(delay, LONGEST_ACK_DELAY);
         self
     }
 
     /// How often the peer is asked to acknowledge. Default [`AckFrequency::Adaptive`].
     #[must_use]
     pub const fn ack_frequency(mut self, requests: AckFrequency) -> Self {
-        self.ack_frequency = requests;
+        self.acks.ack_frequency = requests;
         self
     }
 
     /// The round trip assumed before one was measured (RFC 9002 §6.2.2). Default 333 ms.
     #[must_use]
     pub const fn initial_rtt(mut self, rtt: Duration) -> Self {
-        self.initial_rtt = at_most(rtt, LONGEST_WAIT);
+        self.flight.initial_rtt = at_most(rtt, LONGEST_WAIT);
         self
     }
 
@@ -372,7 +363,7 @@ impl TransportConfig {
     /// not carry is lost, until that is noticed and 1200 bytes are sent.
     #[must_use]
     pub const fn datagram_size(mut self, bytes: u16) -> Self {
-        self.datagram_size = datagram(bytes);
+        self.mtu.datagram_size = datagram(bytes);
         self
     }
 
@@ -395,7 +386,7 @@ impl TransportConfig {
     /// ```
     #[must_use]
     pub const fn max_datagram_size(mut self, bytes: u16) -> Self {
-        self.max_datagram_size = Some(datagram(bytes));
+        self.mtu.max_datagram_size = Some(datagram(bytes));
         self
     }
 
@@ -403,14 +394,14 @@ impl TransportConfig {
     /// these whatever becomes of them.
     #[must_use]
     pub const fn without_mtu_discovery(mut self) -> Self {
-        self.max_datagram_size = None;
+        self.mtu.max_datagram_size = None;
         self
     }
 
     /// How much may be in flight, and how fast it leaves. Default [`Congestion::default`].
     #[must_use]
     pub fn congestion(mut self, congestion: Congestion) -> Self {
-        self.congestion = congestion;
+        self.flight.congestion = congestion;
         self
     }
 
@@ -418,7 +409,7 @@ impl TransportConfig {
     /// its capacity by itself.
     #[must_use]
     pub fn careful_resume(mut self, memory: impl PathMemory + 'static) -> Self {
-        self.careful_resume = Some(Arc::new(memory));
+        self.flight.careful_resume = Some(Arc::new(memory));
         self
     }
 
@@ -435,7 +426,7 @@ impl TransportConfig {
     /// and the peer show that they can make use of it. What the peer marks is reported either way.
     #[must_use]
     pub const fn without_ecn(mut self) -> Self {
-        self.ecn = EcnState::Disabled;
+        self.flight.ecn = EcnState::Disabled;
         self
     }
 
@@ -458,7 +449,7 @@ impl TransportConfig {
     /// ```
     #[must_use]
     pub fn versions(mut self, versions: impl IntoIterator<Item = Version>) -> Self {
-        self.versions = Versions::new(versions).unwrap_or(self.versions);
+        self.spoken.versions = Versions::new(versions).unwrap_or(self.spoken.versions);
         self
     }
 
@@ -469,16 +460,19 @@ impl TransportConfig {
     /// A server that does not speak it costs the client a round trip more.
     #[must_use]
     pub const fn first_version(mut self, version: Version) -> Self {
-        self.first_version = Some(version);
+        self.spoken.first_version = Some(version);
         self
     }
 
     pub(crate) fn first_flight_version(&self) -> Version {
-        let wishes = [self.first_version.unwrap_or(Version::V1), Version::V1];
+        let wishes = [
+            self.spoken.first_version.unwrap_or(Version::V1),
+            Version::V1,
+        ];
         let mut wishes = wishes.into_iter();
         wishes
-            .find(|version| self.versions.contains(*version))
-            .unwrap_or(self.versions.preferred())
+            .find(|version| self.spoken.versions.contains(*version))
+            .unwrap_or(self.spoken.versions.preferred())
     }
 
     /// Packets sealed with the same keys before they are updated (RFC 9001 §6). Default, and most:
@@ -527,13 +521,13 @@ impl TransportConfig {
         v4: Option<SocketAddrV4>,
         v6: Option<SocketAddrV6>,
     ) -> Self {
-        self.preferred_v4 = v4;
-        self.preferred_v6 = v6;
+        self.migration.preferred_v4 = v4;
+        self.migration.preferred_v6 = v6;
         self
     }
 
     pub(crate) const fn has_preferred_address(&self) -> bool {
-        self.preferred_v4.is_some() || self.preferred_v6.is_some()
+        self.migration.preferred_v4.is_some() || self.migration.preferred_v6.is_some()
     }
 
     /// Asks the peer not to move to another address (RFC 9000 §18.2), as a server may have to that
@@ -548,7 +542,7 @@ impl TransportConfig {
     /// ```
     #[must_use]
     pub const fn without_migration(mut self) -> Self {
-        self.migration = false;
+        self.migration.of_peer = PeerMigration::Disabled;
         self
     }
 
@@ -556,7 +550,7 @@ impl TransportConfig {
     /// overflow that would have carried the same data spread over the round trip.
     #[must_use]
     pub const fn without_pacing(mut self) -> Self {
-        self.pacing = Pacing::Off;
+        self.flight.pacing = Pacing::Off;
         self
     }
 }

@@ -29,7 +29,7 @@ use crate::{
     ack_frequency::AckFrequency,
     agreement::Handshake as Agreement,
     cids,
-    config::{self, TransportConfig},
+    config::{self, PeerMigration, TransportConfig},
     congestion,
     datagrams::Datagrams,
     error::{Code, TransportError},
@@ -43,7 +43,7 @@ use crate::{
     recovery::{self, Outcome, Recovery},
     space::Received,
     stats::ConnectionStats,
-    streams::{Limits, Streams},
+    streams::Streams,
     udp::Local,
 };
 
@@ -262,32 +262,22 @@ impl Connection {
             now,
             recovery::Config {
                 side,
-                initial_rtt: config.initial_rtt,
+                initial_rtt: config.flight.initial_rtt,
                 datagram_size: path.datagram_size(),
-                controller: config.congestion.start(&congestion::Start {
+                controller: config.flight.congestion.start(&congestion::Start {
                     now,
                     datagram_size: path.datagram_size(),
-                    initial_rtt: config.initial_rtt,
+                    initial_rtt: config.flight.initial_rtt,
                     seed: derived(parts.seed, b"congestion"),
                 }),
                 skip_seed: Some(derived(parts.seed, b"skip")),
-                ecn: config.ecn,
-                pacing: config.pacing,
+                ecn: config.flight.ecn,
+                pacing: config.flight.pacing,
             },
         );
-        if let Some(resume) = &config.careful_resume {
+        if let Some(resume) = &config.flight.careful_resume {
             recovery.enable_resume(resume.max_jump());
         }
-        let limits = Limits {
-            initial_receive_window: config.first_receive_window(),
-            receive_window: config.receive_window,
-            initial_stream_receive_window: config.first_stream_receive_window(),
-            stream_receive_window: config.stream_receive_window,
-            send_buffer: config.send_buffer,
-            max_send_buffer: config.max_send_buffer,
-            max_bidi: config.max_bidi_streams,
-            max_uni: config.max_uni_streams,
-        };
         let observer = Observer::new(config.subscriber.as_ref(), now, side, parts.original_dcid);
         observer.tell(|| crate::events::Event::ConnectionStarted(path.peer()));
         Self {
@@ -299,9 +289,9 @@ impl Connection {
             first_local: path.local(),
             announces: false,
             path,
-            spaces: spaces::received(parts.received, config.max_ack_delay),
+            spaces: spaces::received(parts.received, config.acks.max_ack_delay),
             recovery,
-            ack_frequency: AckFrequency::new(config.max_ack_delay),
+            ack_frequency: AckFrequency::new(config.acks.max_ack_delay),
             handshake: Handshake::new(
                 side,
                 parts.session,
@@ -318,11 +308,15 @@ impl Connection {
             new_tokens: NewTokens::default(),
             path_keys: PathKeys::default(),
             peer_params: None,
-            streams: Streams::new(side, limits),
+            streams: Streams::new(side, config.streams),
             datagrams: Datagrams::new(config.datagrams),
             close: Close::default(),
             timers: Timers::new(now, &config),
-            header_bits: HeaderBits::new(side, derived(parts.seed, b"header"), config.spin_bit),
+            header_bits: HeaderBits::new(
+                side,
+                derived(parts.seed, b"header"),
+                config.free_bits.spin_bit,
+            ),
             paced_until: None,
             early: Early::default(),
             zero_rtt: ZeroRtt::default(),
@@ -378,7 +372,7 @@ impl Connection {
         self.timers.on_complete();
         self.events.push_back(Event::HandshakeComplete);
         if self.side.is_client() {
-            let until = now.checked_add(self.config.handshake_timeout);
+            let until = now.checked_add(self.config.timeouts.handshake_timeout);
             self.timers.await_ticket(until);
         } else {
             self.handshake.release();
@@ -416,10 +410,10 @@ impl Connection {
             self.peer_cids.set_first_reset_token(token);
         }
         self.timers.set_peer_idle_timeout(params.max_idle_timeout);
-        if params.grease_quic_bit && self.config.grease == Grease::On {
+        if params.grease_quic_bit && self.config.free_bits.grease == Grease::On {
             self.header_bits.on_greased_peer();
         }
-        let requests = self.config.ack_frequency == config::AckFrequency::Adaptive;
+        let requests = self.config.acks.ack_frequency == config::AckFrequency::Adaptive;
         self.ack_frequency.set_peer_delays(
             params.max_ack_delay,
             params.min_ack_delay.filter(|_| requests),
@@ -471,24 +465,24 @@ fn local_params(
     original_dcid: Option<Cid>,
 ) -> Params {
     Params {
-        version_information: Some(VersionInformation::new(version, config.versions)),
+        version_information: Some(VersionInformation::new(version, config.spoken.versions)),
         original_dcid,
         initial_scid: Some(local_cid),
-        max_idle_timeout: config.idle_timeout.unwrap_or(Duration::ZERO),
-        initial_max_data: config.first_receive_window(),
-        initial_max_stream_data_bidi_local: config.first_stream_receive_window(),
-        initial_max_stream_data_bidi_remote: config.first_stream_receive_window(),
-        initial_max_stream_data_uni: config.first_stream_receive_window(),
-        initial_max_streams_bidi: config.max_bidi_streams,
-        initial_max_streams_uni: config.max_uni_streams,
-        max_ack_delay: config.max_ack_delay,
-        min_ack_delay: AckFrequency::new(config.max_ack_delay).local_min_delay(),
+        max_idle_timeout: config.timeouts.idle_timeout.unwrap_or(Duration::ZERO),
+        initial_max_data: config.streams.first_receive_window(),
+        initial_max_stream_data_bidi_local: config.streams.first_stream_receive_window(),
+        initial_max_stream_data_bidi_remote: config.streams.first_stream_receive_window(),
+        initial_max_stream_data_uni: config.streams.first_stream_receive_window(),
+        initial_max_streams_bidi: config.streams.max_bidi,
+        initial_max_streams_uni: config.streams.max_uni,
+        max_ack_delay: config.acks.max_ack_delay,
+        min_ack_delay: AckFrequency::new(config.acks.max_ack_delay).local_min_delay(),
         reset_stream_at: true,
         max_datagram_frame_size: config.datagrams.max_frame_size(),
         ack_delay_exponent: ACK_DELAY_EXPONENT,
-        disable_active_migration: !config.migration,
+        disable_active_migration: config.migration.of_peer == PeerMigration::Disabled,
         active_connection_id_limit: limits::PEER_CIDS as u64,
-        grease_quic_bit: config.grease == Grease::On,
+        grease_quic_bit: config.free_bits.grease == Grease::On,
         ..Params::default()
     }
 }

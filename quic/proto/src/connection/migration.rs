@@ -181,8 +181,8 @@ impl Connection {
 
     fn unknown_path(&mut self, now: Instant) -> PathState {
         let datagram_size = self.path.datagram_size();
-        let initial_rtt = self.config.initial_rtt;
-        let controller = self.config.congestion.start(&congestion::Start {
+        let initial_rtt = self.config.flight.initial_rtt;
+        let controller = self.config.flight.congestion.start(&congestion::Start {
             now,
             datagram_size,
             initial_rtt,
@@ -194,8 +194,8 @@ impl Connection {
             datagram_size,
             controller,
             skip_seed: None,
-            ecn: self.config.ecn,
-            pacing: self.config.pacing,
+            ecn: self.config.flight.ecn,
+            pacing: self.config.flight.pacing,
         };
         PathState::new(now, config)
     }

@@ -11,7 +11,7 @@ const SHARE: u64 = 4;
 impl Connection {
     /// The handshake is confirmed: datagrams may have more than 1200 bytes.
     pub(super) fn start_mtu(&mut self) {
-        self.start_mtu_at(self.config.datagram_size);
+        self.start_mtu_at(self.config.mtu.datagram_size);
     }
 
     /// The path is another one, which is known to carry 1200 bytes (RFC 9000 §9.4) or what was found
@@ -30,9 +30,9 @@ impl Connection {
             .as_ref()
             .map_or(u64::MAX, |params| params.max_udp_payload_size);
         let peer = u16::try_from(peer).unwrap_or(u16::MAX);
-        let fixed = self.config.datagram_size.min(peer);
+        let fixed = self.config.mtu.datagram_size.min(peer);
         let mtu = self.path.mtu_mut();
-        match self.config.max_datagram_size {
+        match self.config.mtu.max_datagram_size {
             Some(most) => mtu.start(size.min(peer), most.min(peer)),
             None => *mtu = Mtu::new(fixed),
         }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::{Connection, Event, PathChange};
 use crate::{
+    config::PeerMigration,
     frame::{PathChallenge, PathResponse},
     limits,
     packet::Cid,
@@ -73,7 +74,7 @@ impl Connection {
             // It may come late, or from a server that still asks whether we are there.
             return at.peer == self.path.peer() || at.peer == self.first_peer;
         }
-        let may_move = self.config.migration
+        let may_move = self.config.migration.of_peer == PeerMigration::Allowed
             || at.peer.ip() == self.path.peer().ip()
             || self.is_preferred(at.local);
         self.state.is_confirmed() && may_move
@@ -254,7 +255,7 @@ impl Connection {
 
     /// How long validations take that start now.
     pub(super) fn patience(&self) -> Patience {
-        let unknown = 3 * self.config.initial_rtt;
+        let unknown = 3 * self.config.flight.initial_rtt;
         Patience::new(self.pto(crate::packet::Space::Data), unknown)
     }
 

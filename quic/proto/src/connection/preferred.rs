@@ -20,8 +20,8 @@ pub(super) fn announced(
     issued: Option<cids::Issued>,
 ) -> Option<PreferredAddress> {
     issued.map(|(cid, reset_token)| PreferredAddress {
-        v4: config.preferred_v4,
-        v6: config.preferred_v6,
+        v4: config.migration.preferred_v4,
+        v6: config.migration.preferred_v6,
         cid,
         reset_token,
     })

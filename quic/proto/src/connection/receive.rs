@@ -241,7 +241,7 @@ impl Connection {
     /// (RFC 9287), and an Initial by a server in a datagram that is not full
     /// (RFC 9000 §14.1), by a client with a token (§17.2.2).
     fn is_forbidden(&self, packet: &Protected<'_>, datagram_len: usize) -> bool {
-        if !packet.has_quic_bit() && self.config.grease == Grease::Off {
+        if !packet.has_quic_bit() && self.config.free_bits.grease == Grease::Off {
             return true;
         }
         packet.kind == Kind::Initial

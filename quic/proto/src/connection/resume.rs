@@ -20,7 +20,7 @@ pub(super) struct PathKeys {
 
 impl PathKeys {
     pub(super) fn of_client(start: &ClientStart<'_>) -> Self {
-        if start.setup.transport.careful_resume.is_none() {
+        if start.setup.transport.flight.careful_resume.is_none() {
             return Self::default();
         }
         let key = PathKey::of_server(start.server_name, start.peer.ip());
@@ -31,7 +31,7 @@ impl PathKeys {
     }
 
     pub(super) fn of_server(start: &ServerStart<'_>) -> Self {
-        let enabled = &start.setup.transport.careful_resume;
+        let enabled = &start.setup.transport.flight.careful_resume;
         let ticket = enabled.as_ref().and_then(|_| start.client_hello.ticket());
         Self {
             before: ticket.map(PathKey::of_ticket),
@@ -45,7 +45,7 @@ impl Connection {
     /// nothing.
     pub(super) fn resume_path(&mut self, now: Instant) {
         let tickets = self.handshake.take_tickets();
-        let Some(config) = &self.config.careful_resume else {
+        let Some(config) = &self.config.flight.careful_resume else {
             return;
         };
         let resumed = self.agreement.as_ref().is_some_and(|it| it.resumed);
@@ -79,7 +79,7 @@ impl Connection {
 
     /// Leaves what was seen to the next connection.
     pub(super) fn remember_path(&self, now: Instant) {
-        if let Some(config) = &self.config.careful_resume
+        if let Some(config) = &self.config.flight.careful_resume
             && let (Some(key), Some(path)) = (self.path_keys.after, self.known_path())
         {
             config.put(now, key, path);

@@ -30,14 +30,14 @@ pub(super) struct Timers {
 impl Timers {
     pub(super) fn new(now: Instant, config: &TransportConfig) -> Self {
         Self {
-            idle_timeout: config.idle_timeout,
+            idle_timeout: config.timeouts.idle_timeout,
             idle_since: now,
             floor: Duration::ZERO,
-            keep_alive: config.keep_alive,
+            keep_alive: config.timeouts.keep_alive,
             asked_at: None,
             asks: false,
             sent_since_received: false,
-            handshake_until: now.checked_add(config.handshake_timeout),
+            handshake_until: now.checked_add(config.timeouts.handshake_timeout),
             tickets_until: None,
         }
     }

@@ -45,9 +45,10 @@ impl Attempt {
     pub fn first(setup: &Setup, server_name: &str) -> Self {
         let transport = &setup.transport;
         let usual = transport.version_for(server_name);
-        let is_given =
-            transport.first_version.is_some() || transport.known_version(server_name).is_some();
+        let is_given = transport.spoken.first_version.is_some()
+            || transport.known_version(server_name).is_some();
         let known = transport
+            .spoken
             .versions
             .iter()
             .filter(|version| !is_given || *version == usual)
@@ -189,7 +190,7 @@ pub(super) fn chosen_by_server(
     original: Version,
     client_params: Option<&[u8]>,
 ) -> Option<Version> {
-    let ours = setup.transport.versions;
+    let ours = setup.transport.spoken.versions;
     // What is wrong with the parameters is found out, and told, when TLS hands them over.
     let params = client_params.and_then(|bytes| Params::decode(bytes, Side::Client).ok());
     let compatible = params
@@ -211,7 +212,7 @@ impl Connection {
 
     /// Whether a packet with a long header may be of the version it says.
     pub(super) fn may_be_of(&self, kind: Kind, version: Version) -> bool {
-        let offered = self.negotiation.is_open() && self.config.versions.contains(version);
+        let offered = self.negotiation.is_open() && self.config.spoken.versions.contains(version);
         match kind {
             Kind::Initial => {
                 version == self.version() || version == self.original_version() || offered
@@ -285,7 +286,7 @@ impl Connection {
         let info = params.version_information.as_ref();
         let outcome =
             self.negotiation
-                .confirm(self.side, self.config.versions, self.version(), info);
+                .confirm(self.side, self.config.spoken.versions, self.version(), info);
         outcome.map_err(|reason| TransportError::new(Code::VERSION_NEGOTIATION_ERROR, reason))?;
         let change = events::Change {
             old: self.original_version(),
@@ -310,7 +311,7 @@ impl Connection {
         if !meant || is_moot || self.negotiation.reacts || !self.awaits_server() {
             return;
         }
-        let Some(version) = self.config.versions.first_of(&packet.versions()) else {
+        let Some(version) = self.config.spoken.versions.first_of(&packet.versions()) else {
             return self.end_for_version();
         };
         let stage = std::mem::replace(&mut self.negotiation.stage, Stage::Settled);

@@ -224,7 +224,10 @@ impl Endpoint {
     /// Whether a server takes a client's first packets without the QUIC bit, which the client may
     /// have learned in an earlier connection (RFC 9287 §3.1).
     fn takes_greased(&self) -> bool {
-        let grease = self.server.as_ref().map(|setup| setup.transport.grease);
+        let grease = self
+            .server
+            .as_ref()
+            .map(|setup| setup.transport.free_bits.grease);
         grease == Some(Grease::On)
     }
 
@@ -232,7 +235,7 @@ impl Endpoint {
     fn accepts(&self, number: Option<u32>) -> bool {
         let version = number.and_then(Version::from_number);
         self.server.as_ref().is_none_or(|setup| {
-            version.is_some_and(|version| setup.transport.versions.contains(version))
+            version.is_some_and(|version| setup.transport.spoken.versions.contains(version))
         })
     }
 
@@ -256,7 +259,7 @@ impl Endpoint {
         else {
             return Routed::Dropped;
         };
-        let versions = setup.transport.versions;
+        let versions = setup.transport.spoken.versions;
         let mut random = [0; 4];
         self.random.fill(&mut random);
         let random = u32::from_be_bytes(random);

@@ -41,10 +41,11 @@ use table::Table;
 pub use window::Timing;
 use window::Window;
 
-/// What we allow the peer, and hold for our own application.
+/// Limits that we set the peer, and buffers for our own application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes the peer may have under way or unread on all streams together, at first.
+    /// Bytes the peer may have under way or unread on all streams together, at first. Not more than
+    /// [`receive_window`](Self::receive_window) counts.
     pub initial_receive_window: u64,
     /// The same, once the window has grown as far as it may.
     pub receive_window: u64,
@@ -63,6 +64,17 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Returns what the peer is told at first for all streams together.
+    pub(crate) fn first_receive_window(&self) -> u64 {
+        self.initial_receive_window.min(self.receive_window)
+    }
+
+    /// Returns what the peer is told at first for each stream.
+    pub(crate) fn first_stream_receive_window(&self) -> u64 {
+        self.initial_stream_receive_window
+            .min(self.stream_receive_window)
+    }
+
     const fn window(&self) -> Window {
         Window::new(self.initial_receive_window, self.receive_window)
     }

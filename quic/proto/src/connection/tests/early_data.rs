@@ -375,7 +375,7 @@ fn a_client_goes_by_what_it_remembers_until_it_sends_1_rtt_packets() {
     while client.streams().open(Direction::Bidi).is_some() {
         opened += 1;
     }
-    assert_eq!(opened, server.transport.max_bidi_streams);
+    assert_eq!(opened, server.transport.streams.max_bidi);
 }
 
 #[test]

@@ -1,0 +1,78 @@
+//! The values of a [`TransportConfig`](super::TransportConfig) in groups, each for one owner.
+
+use std::{
+    net::{SocketAddrV4, SocketAddrV6},
+    sync::Arc,
+    time::Duration,
+};
+
+use super::{AckFrequency, PathMemory};
+use crate::{
+    congestion::Congestion,
+    header_bits::{Grease, SpinBit},
+    packet::{Version, Versions},
+    recovery::{EcnState, Pacing},
+};
+
+/// Times after which a connection acts although nothing came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timeouts {
+    pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) handshake_timeout: Duration,
+    pub(crate) keep_alive: Option<Duration>,
+}
+
+/// Acknowledgements: those that we send, and those that we ask for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acks {
+    pub(crate) max_ack_delay: Duration,
+    pub(crate) ack_frequency: AckFrequency,
+}
+
+/// How much is in flight on a path, and how it leaves.
+#[derive(Clone, Debug)]
+pub(crate) struct Flight {
+    pub(crate) initial_rtt: Duration,
+    pub(crate) congestion: Congestion,
+    pub(crate) careful_resume: Option<Arc<dyn PathMemory>>,
+    pub(crate) ecn: EcnState,
+    pub(crate) pacing: Pacing,
+}
+
+/// Sizes of datagrams.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mtu {
+    pub(crate) datagram_size: u16,
+    /// Largest size to look for; `None` looks for none.
+    pub(crate) max_datagram_size: Option<u16>,
+}
+
+/// Permission of a peer to move to another address (RFC 9000 §18.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PeerMigration {
+    Allowed,
+    Disabled,
+}
+
+/// Addresses beyond the one that a connection begins with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Migration {
+    pub(crate) of_peer: PeerMigration,
+    pub(crate) preferred_v4: Option<SocketAddrV4>,
+    pub(crate) preferred_v6: Option<SocketAddrV6>,
+}
+
+/// Bits of packet headers that no field needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FreeBits {
+    pub(crate) spin_bit: SpinBit,
+    pub(crate) grease: Grease,
+}
+
+/// Versions to speak.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spoken {
+    pub(crate) versions: Versions,
+    /// Version of a client's first flight.
+    pub(crate) first_version: Option<Version>,
+}

@@ -57,24 +57,14 @@ use crate::{
 pub struct Incoming {
     shared: Arc<Shared>,
     worker: u8,
-    /// `None` once it is decided.
+    /// `None` once it is decided, which consumes the handle.
     core: Option<hybriq_proto::endpoint::Incoming>,
-    facts: Facts,
-}
-
-/// What can be read of it; a copy, so that reading cannot fail.
-struct Facts {
-    hello: ClientHello,
-    peer: SocketAddr,
-    local_ip: Option<IpAddr>,
-    is_validated: bool,
-    may_retry: bool,
 }
 
 impl fmt::Debug for Incoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Incoming")
-            .field("peer_address", &self.facts.peer)
+            .field("peer_address", &self.peer_address())
             .finish_non_exhaustive()
     }
 }
@@ -86,48 +76,44 @@ impl Incoming {
         core: hybriq_proto::endpoint::Incoming,
     ) -> Self {
         shared.on_handle_cloned();
-        let facts = Facts {
-            hello: core.client_hello().clone(),
-            peer: core.peer_address(),
-            local_ip: core.local_ip(),
-            is_validated: core.is_validated(),
-            may_retry: core.may_retry(),
-        };
         Self {
             shared,
             worker,
             core: Some(core),
-            facts,
         }
+    }
+
+    fn core(&self) -> &hybriq_proto::endpoint::Incoming {
+        self.core.as_ref().expect("deciding consumes the handle")
     }
 
     /// Where it came from. Anybody may have written it unless [`is_validated`](Self::is_validated).
     pub fn peer_address(&self) -> SocketAddr {
-        self.facts.peer
+        self.core().peer_address()
     }
 
     /// Which of our addresses it came to, if the system tells.
     pub fn local_ip(&self) -> Option<IpAddr> {
-        self.facts.local_ip
+        self.core().local_ip()
     }
 
     /// Whether the client proved that it receives at its address, by the token of a Retry or of an
     /// earlier connection (RFC 9000 §8.1).
     pub fn is_validated(&self) -> bool {
-        self.facts.is_validated
+        self.core().is_validated()
     }
 
     /// Whether the client would follow a [`retry`](Self::retry): only if it did not follow one
     /// already, and has heard nothing of this server, such as the acknowledgement of half a
     /// ClientHello whose other half was late.
     pub fn may_retry(&self) -> bool {
-        self.facts.may_retry
+        self.core().may_retry()
     }
 
     /// What the client asks for: server name, application protocols, groups and shares, cipher
     /// suites, signature schemes, a session ticket, 0-RTT, transport parameters.
     pub fn client_hello(&self) -> &ClientHello {
-        &self.facts.hello
+        self.core().client_hello()
     }
 
     /// Accepts with the endpoint's configuration.
@@ -189,7 +175,7 @@ impl Incoming {
     /// # }
     /// ```
     pub fn retry(mut self) -> Result<(), Box<Self>> {
-        if !self.facts.may_retry {
+        if !self.may_retry() {
             return Err(Box::new(self));
         }
         if let Some(core) = self.core.take() {

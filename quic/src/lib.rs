@@ -94,9 +94,10 @@
 //!
 //! # Which TLS library
 //! Two are built in, chosen by one line and equal in every test: [`Backend::Rustls`], the default,
-//! takes exact lists of groups and a third of the memory; [`Backend::S2nTls`] is there on unix.
+//! takes exact lists of groups and a third of the memory; [`Backend::S2nTls`] is there on unix with
+//! the feature `s2n-tls`.
 //!
-//! ```no_run
+//! ```ignore
 //! use hybriq::{Backend, ClientConfig, KeyExchange};
 //!
 //! let config = ClientConfig::new()
@@ -186,7 +187,12 @@
 //! - An [`Incoming`] dropped undecided refuses; a [`Connecting`] dropped gives up.
 //!
 //! # Features
-//! `tokio`, `rustls` and `s2n-tls`, all on by default. Without `tokio` only the core is built.
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `tokio` | on | the async endpoint; without it there are only the configuration and the core |
+//! | `rustls` | on | the rustls provider |
+//! | `s2n-tls` | off | the s2n-tls provider, unix only; it builds a second C library |
 #![deny(missing_docs)]
 #![cfg_attr(
     test,
@@ -243,11 +249,11 @@ pub use hybriq_proto::{
         AckFrequency, AddressValidation, DatagramConfig, TokenStore, TransportConfig, WhenFull,
     },
     congestion::{self, Congestion},
+    ecn::EcnState,
     error::{By, Code, ConnectionError, MigrateError},
     events,
     frame::EcnCounts,
     packet::Version,
-    recovery::EcnState,
     saved_path::{InvalidSavedPath, SavedPath},
     stats::{ConnectionStats, DatagramStats, PathStats},
     streams::{Direction, Priority, StreamId},

@@ -1,4 +1,5 @@
-//! The ECN field of IP packets (RFC 3168 §5).
+//! Explicit congestion notification: the ECN field of IP packets (RFC 3168 §5), and what is known of
+//! a path that carries it.
 
 /// The ECN mark of a datagram; "not ECT" is its absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,4 +10,29 @@ pub enum Ecn {
     Ect0,
     /// Congestion experienced, 0b11.
     Ce,
+}
+
+/// State of ECN validation on a path (RFC 9000 §A.4).
+///
+/// ```text
+///            10 packets, 2 PTO          counts are valid
+/// Testing ───────────────────► Unknown ──────────────────► Capable
+///    │                            │                           │
+///    └────────────────────────────┴───────────────────────────┴──► Failed
+///         counts are wrong or missing, every marked packet lost, every one CE
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EcnState {
+    /// ECN is switched off.
+    #[default]
+    Disabled,
+    /// Packets are marked until there are enough to tell.
+    Testing,
+    /// Enough packets were marked; the peer has not reported them yet.
+    Unknown,
+    /// The path carries marks, and the peer counts them.
+    Capable,
+    /// The path does not carry marks, or the peer's counts make no sense: nothing is marked any more.
+    Failed,
 }

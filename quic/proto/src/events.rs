@@ -35,13 +35,12 @@ use hybriq_tls::Side;
 
 pub use crate::{
     congestion::Phase,
-    ecn::Ecn,
+    ecn::{Ecn, EcnState},
     packet::{Cid, Kind as PacketKind, Space, Version},
 };
 use crate::{
     error::{By, ConnectionError},
     frame::Frame,
-    recovery::EcnState,
     stats::PathStats,
     wire::Reader,
 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{congestion::Phase, frame::EcnCounts, recovery::EcnState};
+use crate::{congestion::Phase, ecn::EcnState, frame::EcnCounts};
 
 /// What a connection did so far. Bytes are UDP payload bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

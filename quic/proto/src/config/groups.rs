@@ -6,12 +6,13 @@ use std::{
     time::Duration,
 };
 
-use super::{AckFrequency, PathMemory};
+use super::PathMemory;
 use crate::{
     congestion::Congestion,
+    ecn::EcnState,
     header_bits::{Grease, SpinBit},
     packet::{Version, Versions},
-    recovery::{EcnState, Pacing},
+    recovery::Pacing,
 };
 
 /// Times after which a connection acts although nothing came.
@@ -20,6 +21,18 @@ pub(crate) struct Timeouts {
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) handshake_timeout: Duration,
     pub(crate) keep_alive: Option<Duration>,
+}
+
+/// Requests to a peer to acknowledge more or less often, where it supports them
+/// (draft-ietf-quic-ack-frequency). Requests of the peer are always followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AckFrequency {
+    /// Asks for some acknowledgements in each round trip: fewer, the more is in flight, which saves
+    /// both ends work.
+    #[default]
+    Adaptive,
+    /// Asks for nothing: most peers acknowledge every second packet (RFC 9000 §13.2.2).
+    PeerDefault,
 }
 
 /// Acknowledgements: those that we send, and those that we ask for.

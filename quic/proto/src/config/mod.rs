@@ -7,6 +7,7 @@ mod transport;
 
 pub use crate::datagrams::{DatagramConfig, WhenFull};
 pub use address_validation::AddressValidation;
+pub use groups::AckFrequency;
 pub(crate) use groups::PeerMigration;
 pub use memory::{PathMemory, TokenStore, VersionMemory};
-pub use transport::{AckFrequency, TransportConfig};
+pub use transport::TransportConfig;

@@ -8,16 +8,19 @@ use hybriq_tls::EarlyData;
 
 use super::{
     PathMemory, TokenStore, VersionMemory,
-    groups::{Acks, Flight, FreeBits, Migration, Mtu, PeerMigration, Spoken, Timeouts},
+    groups::{
+        AckFrequency, Acks, Flight, FreeBits, Migration, Mtu, PeerMigration, Spoken, Timeouts,
+    },
     memory::ClientMemory,
 };
 use crate::{
     congestion::Congestion,
     datagrams::DatagramConfig,
+    ecn::EcnState,
     events::{Subscriber, Subscription},
     header_bits::{Grease, SpinBit},
     packet::{Version, Versions},
-    recovery::{EcnState, Pacing},
+    recovery::Pacing,
     streams::Limits,
 };
 
@@ -57,17 +60,6 @@ const fn streams(count: u64) -> u64 {
     } else {
         count
     }
-}
-
-/// How often acknowledgements are asked of a peer that takes such requests
-/// (draft-ietf-quic-ack-frequency). Requests of the peer are always followed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AckFrequency {
-    /// Some in each round trip: fewer, the more is in flight, which saves both ends work.
-    #[default]
-    Adaptive,
-    /// Nothing is asked: most peers acknowledge every second packet (RFC 9000 §13.2.2).
-    PeerDefault,
 }
 
 /// What a connection allows and how it behaves, TLS aside. Start from [`TransportConfig::new`].

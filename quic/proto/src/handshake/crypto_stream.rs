@@ -1,3 +1,5 @@
+//! CRYPTO frames of one encryption level.
+
 use arrayvec::ArrayVec;
 use bytes::{Buf as _, Bytes, BytesMut};
 
@@ -26,6 +28,16 @@ impl Sent {
             offset..offset + u64::from(len)
         })
     }
+}
+
+/// How CRYPTO data is shared out among packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spread {
+    /// Each packet takes as much as it has room for.
+    FillFirst,
+    /// Every datagram that is needed takes the same: a ClientHello in two datagrams leaves room for
+    /// frames in both.
+    Evenly,
 }
 
 /// CRYPTO data of one level, both ways (RFC 9000 §19.6).
@@ -110,10 +122,17 @@ impl CryptoStream {
         self.sending.retransmit_all();
     }
 
-    /// `even` spreads what is pending over the datagrams it needs, so that a ClientHello in two
-    /// datagrams leaves room for frames in both.
-    pub(super) fn write_frames(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent, even: bool) {
-        let mut budget = if even { self.even_share() } else { usize::MAX };
+    /// Writes what is pending, spread over packets as asked for.
+    pub(super) fn write_frames(
+        &mut self,
+        out: &mut FrameWriter<'_>,
+        sent: &mut Sent,
+        spread: Spread,
+    ) {
+        let mut budget = match spread {
+            Spread::Evenly => self.even_share(),
+            Spread::FillFirst => usize::MAX,
+        };
         while budget > 0 && !sent.frames.is_full() {
             let Some(range) = self.sending.pending() else {
                 return;

@@ -20,7 +20,7 @@ pub use crypto_stream::Sent;
 pub use key_update::{OneRtt, Violation};
 pub use keys::Keys;
 
-use self::crypto_stream::CryptoStream;
+use self::crypto_stream::{CryptoStream, Spread};
 use super::{
     error::{Code, TransportError},
     frame::{Crypto, FrameWriter},
@@ -339,8 +339,12 @@ impl Handshake {
 
     /// Writes CRYPTO frames of a level.
     pub fn write_frames(&mut self, level: Level, out: &mut FrameWriter<'_>, sent: &mut Sent) {
-        let even = self.side.is_client() && level == Level::Initial;
-        self.streams[level].write_frames(out, sent, even);
+        let spread = if self.side.is_client() && level == Level::Initial {
+            Spread::Evenly
+        } else {
+            Spread::FillFirst
+        };
+        self.streams[level].write_frames(out, sent, spread);
     }
 
     /// A server owes HANDSHAKE_DONE, for the first time or again (RFC 9000 §19.20).

@@ -1,7 +1,10 @@
 //! Explicit congestion notification: whether packets are marked as capable, and what the counts
 //! that come back are worth (RFC 9000 §13.4, §A.4).
 
-use crate::{ecn::Ecn, frame::EcnCounts};
+use crate::{
+    ecn::{Ecn, EcnState},
+    frame::EcnCounts,
+};
 
 /// Packets marked at least before the path has to show what it does with them (RFC 9000 §A.4).
 const TESTING_PACKETS: u64 = 10;
@@ -9,31 +12,6 @@ const TESTING_PACKETS: u64 = 10;
 /// Probe timeouts in a row that end the test: with backoff they are three times the first
 /// (RFC 9000 §13.4.2), and a path that drops marked packets must not cost the handshake.
 const TESTING_PTOS: u32 = 2;
-
-/// Whether a path carries ECN marks (RFC 9000 §A.4).
-///
-/// ```text
-///            10 packets, 2 PTO          counts are valid
-/// Testing ───────────────────► Unknown ──────────────────► Capable
-///    │                            │                           │
-///    └────────────────────────────┴───────────────────────────┴──► Failed
-///         counts are wrong or missing, every marked packet lost, every one CE
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EcnState {
-    /// It is switched off.
-    #[default]
-    Disabled,
-    /// Packets are marked until there are enough to tell.
-    Testing,
-    /// Enough were marked; no word of them yet.
-    Unknown,
-    /// The path carries marks, and the peer counts them.
-    Capable,
-    /// It does not, or the peer's counts make no sense: nothing is marked any more.
-    Failed,
-}
 
 /// Packets by how they were marked when they were sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -23,7 +23,6 @@ use hybriq_tls::Side;
 
 pub use self::{
     ack::Ack,
-    ecn::EcnState,
     outcome::{Outcome, Settled},
     path::PathState,
     rtt::Rtt,
@@ -35,7 +34,7 @@ use self::{
 use super::{
     congestion::{self, Controller, LostPacket, careful_resume::Resuming},
     delivery::Delivery,
-    ecn::Ecn,
+    ecn::{Ecn, EcnState},
     packet::{PerSpace, Space},
     space::SentPacket,
 };

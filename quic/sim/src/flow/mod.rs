@@ -18,10 +18,7 @@ use hybriq_tls::Side;
 
 use self::{receiver::Receiver, sender::Sender};
 use super::{Datagram, Network, Rng, SERVER_ADDRESS, StandIn, host::Clock, ms};
-use hybriq_proto::{
-    congestion::Congestion,
-    recovery::{EcnState, Pacing},
-};
+use hybriq_proto::{congestion::Congestion, ecn::EcnState, recovery::Pacing};
 
 /// Turns that may follow one another without time passing.
 const TURNS_AT_ONCE: usize = 100_000;

@@ -13,11 +13,11 @@ use crate::forge::Raw;
 use crate::{
     connection::Connection,
     ecn::Ecn,
+    ecn::EcnState,
     error::{By, Code, ConnectionError},
     frame::{EcnCounts, FrameWriter},
     packet::Space,
     path::Mtu,
-    recovery::EcnState,
     streams::{Direction, StreamId},
     wire::{VarInt, Writer},
 };

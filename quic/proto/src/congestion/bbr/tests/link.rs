@@ -10,10 +10,10 @@ use hybriq_tls::Side;
 
 use super::*;
 use crate::{
+    ecn::EcnState,
     packet::Space,
     recovery::{
-        Ack, Amplification, Config, Context, EcnState, Handshake, Outcome, Pacing, Recovery,
-        Timeout,
+        Ack, Amplification, Config, Context, Handshake, Outcome, Pacing, Recovery, Timeout,
     },
     space::SentPacket,
 };

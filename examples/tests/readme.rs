@@ -53,8 +53,8 @@ impl NewCrate {
         let published = "hybriq = \"0.1\"";
         assert!(dependencies.contains(published), "{dependencies}");
         let path = format!(
-            "hybriq = {{ version = \"0.1\", path = {:?} }}",
-            root().join("quic")
+            "hybriq = {{ version = \"0.1\", path = \"{}\" }}",
+            root().join("quic").display()
         );
         let dependencies = dependencies.replace(published, &path);
         // `[workspace]` keeps it apart from the workspace around the target folder; the profile is
@@ -113,11 +113,9 @@ fn free_port() -> u16 {
 fn dev_profile() -> String {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let start = manifest.find("[profile.dev").unwrap();
-    let mut profile = manifest[start..].to_owned();
-    for member in ["hybriq", "hybriq-proto", "hybriq-tls"] {
-        profile += &format!("\n[profile.dev.package.{member}]\nopt-level = 0\n");
-    }
-    profile
+    let members = ["hybriq", "hybriq-proto", "hybriq-tls"]
+        .map(|member| format!("[profile.dev.package.{member}]\nopt-level = 0\n"));
+    format!("{}\n{}", &manifest[start..], members.join("\n"))
 }
 
 /// A process that is killed when dropped.

@@ -20,7 +20,7 @@ fn every_frame() {
                     break;
                 };
                 assert!(reader.remaining() < before, "{frame:?} took no byte");
-                let ty = frame.frame_type();
+                let ty = frame.frame_type().0;
                 assert!(
                     frame.allowed_in(Kind::OneRtt)
                         && (ty < 0x20 || [0x24, 0x30, 0x31, 0xaf].contains(&ty))

@@ -354,7 +354,7 @@ impl Drop for Worker {
         let error = ConnectionError::Transport {
             by: By::Local,
             code: Code::INTERNAL_ERROR,
-            frame: 0,
+            frame: None,
             reason: Bytes::from_static(b"the endpoint's task ended"),
         };
         let mut wakes = std::mem::take(&mut self.wakes);

@@ -10,7 +10,10 @@ use hybriq::{
     Side, TransportConfig,
     events::{Event, Meta, PacketKind, Subscriber},
 };
-use hybriq_proto::{frame::Frame, wire::Reader};
+use hybriq_proto::{
+    frame::{Frame, FrameType},
+    wire::Reader,
+};
 use hybriq_sim::{self, World};
 
 /// A frame as far as it matters for paths.
@@ -22,7 +25,7 @@ pub(crate) enum Noted {
     Challenge([u8; 8]),
     Response([u8; 8]),
     /// Any other, by its type.
-    Other(u64),
+    Other(FrameType),
 }
 
 impl Noted {

@@ -8,6 +8,7 @@ use std::{
 use bytes::Bytes;
 use hybriq::{DatagramConfig, EarlyData, Side, TransportConfig, events::PacketKind};
 use hybriq_proto::connection::{Connection, Event};
+use hybriq_proto::frame::FrameType;
 use hybriq_sim::{Answer, App, Ask, Echo, Network, Progress, World, ms};
 
 use crate::{
@@ -18,7 +19,10 @@ use crate::{
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// The type of a DATAGRAM frame, with and without a length.
-const DATAGRAM: [Noted; 2] = [Noted::Other(0x30), Noted::Other(0x31)];
+const DATAGRAM: [Noted; 2] = [
+    Noted::Other(FrameType::DATAGRAM),
+    Noted::Other(FrameType::DATAGRAM_LEN),
+];
 
 fn deaf() -> TransportConfig {
     TransportConfig::new().datagrams(DatagramConfig::new().receive_buffer(0))

@@ -1,10 +1,10 @@
-//! What a client or a server remembers from one connection to the next: traits that the driver of the
-//! core implements, because what connections share needs a lock.
+//! What a client or a server remembers from one connection to the next: traits that the driver of
+//! the core implements, because what connections share needs a lock.
 
 use std::{fmt, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use hybriq_tls::EarlyData;
+use hybriq_tls::EarlyDataPolicy;
 
 use crate::{
     known_path::{KnownPath, PathKey},
@@ -46,8 +46,8 @@ pub trait VersionMemory: fmt::Debug + Send + Sync {
 /// A memory of what connections saw of their paths, from which later ones start (Careful Resume,
 /// RFC 9959).
 ///
-/// `hybriq::CarefulResume` is one that lives in memory. The methods are called while connections are
-/// driven: they must not block.
+/// `hybriq::CarefulResume` is one that lives in memory. The methods are called while connections
+/// are driven: they must not block.
 pub trait PathMemory: fmt::Debug + Send + Sync {
     /// Returns the number of bytes that a connection jumps to at most, whatever the path carried.
     fn max_jump(&self) -> u64;
@@ -67,18 +67,18 @@ pub trait PathMemory: fmt::Debug + Send + Sync {
     fn put(&self, now: Instant, key: PathKey, path: KnownPath);
 }
 
-/// What a client takes from earlier connections. `ClientConfig` fills it in.
+/// Memory of earlier connections, for a client. `ClientConfig` fills it in.
 #[derive(Clone)]
 pub(crate) struct ClientMemory {
     /// Offer of 0-RTT data.
-    pub(crate) early_data: EarlyData,
+    pub(crate) early_data: EarlyDataPolicy,
     pub(crate) tokens: Option<Arc<dyn TokenStore>>,
     pub(crate) versions: Option<Arc<dyn VersionMemory>>,
 }
 
 impl ClientMemory {
     pub(super) const NONE: Self = Self {
-        early_data: EarlyData::Off,
+        early_data: EarlyDataPolicy::Off,
         tokens: None,
         versions: None,
     };

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{Connection, receive::Early};
 use crate::{
     error::{By, Code, ConnectionError, TransportError},
-    frame::{ConnectionClose, FrameWriter},
+    frame::{ConnectionClose, FrameType, FrameWriter},
     handshake::{self, POST_QUANTUM_REQUIRED},
     limits,
     packet::{PacketBuilder, Space},
@@ -188,7 +188,13 @@ impl Connection {
 
     /// Nothing came for too long: end without a word (RFC 9000 §10.1).
     pub(super) fn time_out(&mut self, now: Instant) {
-        self.end_quietly(now, ConnectionError::TimedOut);
+        let unanswered = self.side.is_client() && self.stats.datagrams_received == 0;
+        let error = if unanswered {
+            ConnectionError::NoAnswer
+        } else {
+            ConnectionError::TimedOut
+        };
+        self.end_quietly(now, error);
     }
 
     /// Forgets everything at once.
@@ -205,7 +211,7 @@ impl Connection {
             return None;
         }
         self.close.pending = false;
-        let room = usize::try_from(self.path.credit()).unwrap_or(usize::MAX);
+        let room = usize::try_from(self.paths.active().credit()).unwrap_or(usize::MAX);
         let out = out.get_mut(..limits::MIN_DATAGRAM.min(room))?;
         let spaces: &[Space] = if self.state_was_confirmed() {
             &[Space::Data]
@@ -229,7 +235,7 @@ impl Connection {
         if size == 0 {
             return None;
         }
-        self.path.on_sent(size as u64);
+        self.paths.active_mut().on_sent(size as u64);
         self.stats.datagrams_sent += 1;
         self.transmit_of(size, Some(size))
     }
@@ -296,7 +302,7 @@ fn write_close_frame(error: &ConnectionError, space: Space, out: &mut FrameWrite
         }
         ConnectionError::Application { .. } => ConnectionClose::Transport {
             code: Code::APPLICATION_ERROR.0,
-            frame: 0,
+            frame: None,
             reason: &[],
         },
         ConnectionError::Transport {
@@ -311,12 +317,12 @@ fn write_close_frame(error: &ConnectionError, space: Space, out: &mut FrameWrite
         },
         ConnectionError::KeyExchangeRefused { .. } => ConnectionClose::Transport {
             code: Code::crypto(hybriq_tls::Alert::HANDSHAKE_FAILURE.0).0,
-            frame: 0x06,
+            frame: Some(FrameType::CRYPTO),
             reason: POST_QUANTUM_REQUIRED.as_bytes(),
         },
         _ => ConnectionClose::Transport {
             code: Code::NO_ERROR.0,
-            frame: 0,
+            frame: None,
             reason: &[],
         },
     };

@@ -33,7 +33,7 @@ impl Connection {
     /// It was not taken.
     pub fn send_datagram(&mut self, data: Bytes) -> Result<(), SendError> {
         let room = self.frame_room();
-        self.path.mtu_mut().on_message(data.len());
+        self.paths.active_mut().mtu_mut().on_message(data.len());
         self.datagrams.send(data, room)
     }
 
@@ -43,7 +43,7 @@ impl Connection {
     /// It was not taken.
     pub fn send_datagram_within(&mut self, data: &Bytes) -> Result<(), SendError> {
         let room = self.frame_room();
-        self.path.mtu_mut().on_message(data.len());
+        self.paths.active_mut().mtu_mut().on_message(data.len());
         self.datagrams.send_within(data, room)
     }
 
@@ -54,7 +54,7 @@ impl Connection {
     /// Bytes for frames in a full packet: of 1-RTT, or of 0-RTT, whose header is longer.
     fn frame_room(&self) -> usize {
         let header = self.header(Space::Data).size(MAX_PN_LEN);
-        usize::from(self.path.datagram_size()).saturating_sub(header + packet::TAG_LEN)
+        usize::from(self.paths.active().datagram_size()).saturating_sub(header + packet::TAG_LEN)
     }
 
     /// Fills the rest of a packet with streams and DATAGRAM frames, which share it (see

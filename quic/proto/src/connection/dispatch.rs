@@ -7,7 +7,7 @@ use crate::error::By;
 use crate::{
     ack_frequency,
     error::{Code, TransportError},
-    frame::{self, Ack, Frame},
+    frame::{self, Ack, Frame, FrameType},
     packet::{Cid, Space},
     recovery,
     space::AckPolicy,
@@ -62,12 +62,12 @@ impl Connection {
             }
             Frame::Padding(_) | Frame::Ping => Ok(()),
             Frame::NewToken(new) => {
-                self.only_from_server(0x07, "NEW_TOKEN")?;
+                self.only_from_server(FrameType::NEW_TOKEN)?;
                 self.new_tokens.on_frame(self.version(), &new);
                 Ok(())
             }
             Frame::HandshakeDone => {
-                self.only_from_server(0x1e, "HANDSHAKE_DONE")?;
+                self.only_from_server(FrameType::HANDSHAKE_DONE)?;
                 // Not with each copy: a server could have us ask an address of its choice for ever.
                 if !self.state.is_confirmed() {
                     self.on_confirmed();
@@ -82,11 +82,11 @@ impl Connection {
         }
     }
 
-    fn only_from_server(&self, frame: u64, name: &str) -> Result<(), TransportError> {
+    fn only_from_server(&self, frame: FrameType) -> Result<(), TransportError> {
         if self.side.is_client() {
             return Ok(());
         }
-        let reason = format!("{name} from a client");
+        let reason = format!("{frame} from a client");
         Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(frame))
     }
 
@@ -141,7 +141,7 @@ impl Connection {
     fn consider_ack_frequency(&mut self) {
         if self.state.is_confirmed() && self.recovery.rtt().first_sample().is_some() {
             self.ack_frequency.on_path(&ack_frequency::Path {
-                window: self.recovery.window() / u64::from(self.path.datagram_size()),
+                window: self.recovery.window() / u64::from(self.paths.active().datagram_size()),
                 rtt: self.recovery.rtt().smoothed(),
                 packet_threshold: self.recovery.packet_threshold(),
             });

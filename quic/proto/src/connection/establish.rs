@@ -4,7 +4,6 @@ use std::{
     collections::VecDeque,
     hash::{DefaultHasher, Hasher as _},
     net::SocketAddr,
-    task::Waker,
     time::{Duration, Instant},
 };
 
@@ -16,7 +15,6 @@ use super::{
     early::{self, ZeroRtt, early_context},
     new_token::NewTokens,
     observer::Observer,
-    preferred,
     receive::Early,
     resume::PathKeys,
     retry::Retried,
@@ -38,9 +36,9 @@ use crate::{
     header_bits::{Grease, HeaderBits},
     limits,
     packet::{self, Cid, KeyPair, Version},
-    params::{ACK_DELAY_EXPONENT, Params, VersionInformation},
-    path::{Path, Paths},
-    recovery::{self, Outcome, Recovery},
+    params::{ACK_DELAY_EXPONENT, Params, PreferredAddress, VersionInformation},
+    path::{Address, Path, Paths},
+    recovery::{self, Outcome, PathState, Recovery},
     space::Received,
     stats::ConnectionStats,
     streams::Streams,
@@ -137,7 +135,13 @@ impl Connection {
             setup,
             policy: setup.provider.key_exchange(),
             session,
-            path: Path::validated(peer, Local::default(), limits::MIN_DATAGRAM as u16),
+            path: Path::validated(
+                Address {
+                    peer,
+                    local: Local::default(),
+                },
+                limits::MIN_DATAGRAM as u16,
+            ),
             version,
             initial: packet::initial_keys(version, &initial_dcid, Side::Client),
             negotiation: Negotiation::client(start),
@@ -178,7 +182,7 @@ impl Connection {
         let told = Params {
             retry_scid,
             stateless_reset_token: start.reset_token,
-            preferred_address: preferred::announced(&setup.transport, start.preferred),
+            preferred_address: announced(&setup.transport, start.preferred),
             ..local_params(&setup.transport, version, local_cid, Some(original_dcid))
         };
         told.encode(Side::Server, &mut params);
@@ -194,7 +198,7 @@ impl Connection {
                 ..Start::default()
             },
         )?;
-        let mut path = Path::new(peer, local, limits::MIN_DATAGRAM as u16);
+        let mut path = Path::new(Address { peer, local }, limits::MIN_DATAGRAM as u16);
         path.on_received(start.credit.0);
         path.on_sent(start.credit.1);
         if start.validated {
@@ -283,12 +287,7 @@ impl Connection {
         Self {
             side,
             state: State::new(),
-            paths: Paths::new(derived(parts.seed, b"paths")),
-            elsewhere: None,
-            first_peer: path.peer(),
-            first_local: path.local(),
-            announces: false,
-            path,
+            paths: Paths::new(side, path, derived(parts.seed, b"paths")),
             spaces: spaces::received(parts.received, config.acks.max_ack_delay),
             recovery,
             ack_frequency: AckFrequency::new(config.acks.max_ack_delay),
@@ -317,7 +316,6 @@ impl Connection {
                 derived(parts.seed, b"header"),
                 config.free_bits.spin_bit,
             ),
-            paced_until: None,
             early: Early::default(),
             zero_rtt: ZeroRtt::default(),
             events: VecDeque::new(),
@@ -330,7 +328,7 @@ impl Connection {
 
     /// Lets TLS read what came and takes up what it says.
     pub(super) fn advance_handshake(&mut self, now: Instant) {
-        let progress = match self.handshake.drive(Waker::noop()) {
+        let progress = match self.handshake.drive() {
             Ok(progress) => progress,
             Err(failure) => return self.fail(now, failure),
         };
@@ -446,7 +444,7 @@ struct Parts<'a> {
     setup: &'a Setup,
     policy: &'a KeyExchange,
     session: Box<dyn Session>,
-    path: Path,
+    path: Path<PathState>,
     version: Version,
     initial: KeyPair,
     negotiation: Negotiation,
@@ -485,6 +483,16 @@ fn local_params(
         grease_quic_bit: config.free_bits.grease == Grease::On,
         ..Params::default()
     }
+}
+
+/// Returns the preferred address that a server tells, with a connection id for it.
+fn announced(config: &TransportConfig, issued: Option<cids::Issued>) -> Option<PreferredAddress> {
+    issued.map(|(cid, reset_token)| PreferredAddress {
+        v4: config.migration.preferred_v4,
+        v6: config.migration.preferred_v6,
+        cid,
+        reset_token,
+    })
 }
 
 /// A secret of its own for each purpose, so that what one gives away says nothing about another.

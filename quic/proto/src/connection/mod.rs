@@ -12,12 +12,10 @@ mod early;
 mod establish;
 mod forge;
 mod key_update;
-mod migration;
 mod mtu;
 mod new_token;
 mod observer;
 mod paths;
-mod preferred;
 mod probes;
 mod receive;
 mod reset;
@@ -45,8 +43,8 @@ use hybriq_tls::{CertificateDer, Side};
 
 use self::{
     close::Close, delivery::Carried, early::ZeroRtt, new_token::NewTokens, observer::Observer,
-    paths::Elsewhere, receive::Early, resume::PathKeys, retry::Retried, state::State,
-    timers::Timers, versions::Negotiation,
+    receive::Early, resume::PathKeys, retry::Retried, state::State, timers::Timers,
+    versions::Negotiation,
 };
 pub(crate) use self::{
     early::KeptPacket,
@@ -67,8 +65,8 @@ use super::{
     header_bits::HeaderBits,
     packet::{Cid, PerSpace},
     params::Params,
-    path::{Address, Path, Paths},
-    recovery::{Outcome, Recovery},
+    path::{Address, Paths},
+    recovery::{Outcome, PathState, Recovery},
     space::Received,
     streams::{StreamEvent, Streams},
     udp::Local,
@@ -149,16 +147,7 @@ pub struct Connection {
     side: Side,
     config: Arc<TransportConfig>,
     state: State,
-    /// The path in use.
-    path: Path,
-    paths: Paths,
-    /// Where the datagram came that is being taken, if on another path.
-    elsewhere: Option<Elsewhere>,
-    /// Where the handshake was made.
-    first_peer: SocketAddr,
-    first_local: Local,
-    /// The server is to learn that we moved.
-    announces: bool,
+    paths: Paths<PathState>,
     spaces: PerSpace<Received>,
     recovery: Recovery<Carried>,
     ack_frequency: AckFrequency,
@@ -177,8 +166,6 @@ pub struct Connection {
     close: Close,
     timers: Timers,
     header_bits: HeaderBits,
-    /// When what waits for its time may leave.
-    paced_until: Option<Instant>,
     early: Early,
     zero_rtt: ZeroRtt,
     events: VecDeque<Event>,
@@ -192,6 +179,9 @@ impl Connection {
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
+        }
+        if let Some(event) = self.paths.poll_event() {
+            return Some(event.into());
         }
         if let Some(event) = self.streams.poll_event() {
             return Some(Event::Stream(event));
@@ -271,7 +261,7 @@ impl Connection {
 
     /// The peer's address.
     pub fn peer_address(&self) -> SocketAddr {
-        self.path.peer()
+        self.paths.active().peer()
     }
 
     /// Counters.
@@ -324,7 +314,7 @@ impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection")
             .field("side", &self.side)
-            .field("peer", &self.path.peer())
+            .field("peer", &self.paths.active().peer())
             .field("state", &self.state)
             .finish_non_exhaustive()
     }

@@ -121,10 +121,10 @@ impl NewTokens {
 impl Connection {
     /// The address that the peer is to be given a token for.
     pub(super) fn needs_token(&self) -> Option<IpAddr> {
-        let ip = self.path.peer().ip();
+        let ip = self.paths.active().peer().ip();
         let due = self.side.is_server()
             && self.state.is_confirmed()
-            && self.path.is_validated()
+            && self.paths.active().is_validated()
             && self.new_tokens.is_due(ip);
         due.then_some(ip)
     }

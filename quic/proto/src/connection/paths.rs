@@ -1,266 +1,250 @@
-//! Packets that come on another path than the one in use: when the peer moved, when it only asks,
-//! and what we ask in return (RFC 9000 §8.2, §9).
+//! Glue between the paths and the rest: the facts they depend on, and what follows from a change
+//! of path.
 
 use std::time::Instant;
 
 use super::{Connection, Event, PathChange};
 use crate::{
+    cids,
     config::PeerMigration,
+    congestion,
+    error::{ConnectionError, MigrateError},
     frame::{PathChallenge, PathResponse},
-    limits,
-    packet::Cid,
-    path::{Address, Answered, Expanded, Path, Patience, Role},
-    udp::Arrival,
+    packet::{Cid, Space},
+    path::{Facts, Moves, MtuRange, Outcome, PathEvent, Paths, PeerCids, Preferred, Switch, Waits},
+    recovery::{self, PathState},
+    udp::{Local, SocketId},
 };
 
-/// Where the datagram came that is being taken, if not on the path in use.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Elsewhere {
-    at: Address,
-    bytes: u64,
+impl PeerCids for cids::Peer {
+    fn active(&self) -> (u64, Cid) {
+        (self.active_sequence(), *Self::active(self))
+    }
+
+    fn find(&self, sequence: u64) -> Option<Cid> {
+        Self::find(self, sequence).copied()
+    }
+
+    fn take_spare(&mut self) -> Option<(u64, Cid)> {
+        self.take_for_path()
+    }
+
+    fn activate(&mut self, sequence: u64) -> bool {
+        Self::activate(self, sequence)
+    }
+
+    fn retire(&mut self, sequence: u64) {
+        Self::retire(self, sequence);
+    }
 }
 
-/// Which path something belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Which {
-    /// The one in use.
-    Active,
-    /// The one in that place.
-    Other(usize),
+impl From<PathEvent> for Event {
+    fn from(event: PathEvent) -> Self {
+        match event {
+            PathEvent::Changed(at) => Self::PathChanged(PathChange::of(at)),
+            PathEvent::Failed(at) => Self::PathFailed(PathChange::of(at)),
+        }
+    }
 }
 
 impl Connection {
-    /// Notes which path a datagram came on, and says whether it may be taken at all.
+    /// Moves a client to another of its addresses: the new path is asked for, and used once the
+    /// server answered on it ([`Event::PathChanged`]). If it does not answer the connection stays
+    /// where it is ([`Event::PathFailed`]).
+    ///
+    /// # Errors
+    /// See [`MigrateError`].
+    pub fn migrate(&mut self, now: Instant, local: Local) -> Result<(), MigrateError> {
+        self.may_migrate()?;
+        let (paths, mut facts) = self.paths_with_facts(now);
+        paths.migrate(local, &mut facts)
+    }
+
+    fn may_migrate(&self) -> Result<(), MigrateError> {
+        if self.state.is_closed() {
+            return Err(MigrateError::Closed);
+        }
+        if self.side.is_server() {
+            return Err(MigrateError::Server);
+        }
+        if !self.state.is_confirmed() {
+            return Err(MigrateError::NotConfirmed);
+        }
+        let params = self.peer_params.as_ref();
+        let disabled = params.is_some_and(|params| params.disable_active_migration);
+        if disabled && !self.paths.used_preferred() {
+            return Err(MigrateError::Disabled);
+        }
+        Ok(())
+    }
+
+    /// Leaves from that socket. For a client that has sent nothing yet.
+    pub const fn start_from(&mut self, socket: SocketId) {
+        self.paths.start_from(socket);
+    }
+
+    /// Returns our end of the path in use.
+    pub const fn local(&self) -> Local {
+        self.paths.active().local()
+    }
+
+    /// Returns true if something is or may be sent from that socket: it is needed as long.
+    pub fn uses(&self, socket: SocketId) -> bool {
+        self.paths.uses(socket)
+    }
+
+    /// Returns where a peer may move now.
     #[inline]
-    pub(super) fn admit(&mut self, arrival: &Arrival, bytes: usize) -> bool {
-        let at = Address {
-            peer: arrival.peer,
-            local: arrival.local,
+    pub(super) fn moves(&self) -> Moves {
+        if !self.state.is_confirmed() {
+            Moves::Nowhere
+        } else if self.config.migration.of_peer == PeerMigration::Allowed {
+            Moves::Anywhere
+        } else {
+            Moves::ToAnotherPort
+        }
+    }
+
+    /// Returns the paths, and the facts that their changes depend on.
+    pub(super) fn paths_with_facts(&mut self, now: Instant) -> (&mut Paths<PathState>, Facts<'_>) {
+        let waits = Waits::new(self.pto(Space::Data), self.config.flight.initial_rtt);
+        let facts = Facts {
+            now,
+            waits,
+            cids: &mut self.peer_cids,
         };
-        self.elsewhere = None;
-        if self.path.is_at(at) {
-            self.path.on_received(bytes as u64);
-            self.path.learn_local(arrival.local);
-            return true;
-        }
-        self.admit_elsewhere(at, bytes as u64)
+        (&mut self.paths, facts)
     }
 
-    fn admit_elsewhere(&mut self, at: Address, bytes: u64) -> bool {
-        if let Some(path) = self.paths.find_mut(at) {
-            path.on_received(bytes);
-        } else if !self.may_come_from(at) {
-            return false;
-        } else if self.is_active_socket(at) {
-            return true;
-        }
-        self.elsewhere = Some(Elsewhere { at, bytes });
-        true
-    }
-
-    /// Whether it is a client's path in use although its address changed under it: it takes what
-    /// comes, and sends from where it did.
-    fn is_active_socket(&self, at: Address) -> bool {
-        let same_socket = at.local.socket == self.path.local().socket;
-        self.side.is_client() && same_socket && at.peer == self.path.peer()
-    }
-
-    /// Whether what comes from an address that is not known is looked at. A server never moves, but
-    /// to its preferred address, which the client knows before (RFC 9000 §9); a client does not
-    /// before the handshake is confirmed. One that was asked not to move may be behind a NAT that
-    /// forgot it: that changes nothing but the port.
-    fn may_come_from(&self, at: Address) -> bool {
-        if self.side.is_client() {
-            // It may come late, or from a server that still asks whether we are there.
-            return at.peer == self.path.peer() || at.peer == self.first_peer;
-        }
-        let may_move = self.config.migration.of_peer == PeerMigration::Allowed
-            || at.peer.ip() == self.path.peer().ip()
-            || self.is_preferred(at.local);
-        self.state.is_confirmed() && may_move
-    }
-
-    /// Where the datagram in hand came, seen from the path in use that is another now.
-    pub(super) fn still_elsewhere(&self, before: Address) -> Option<Elsewhere> {
-        let at = self.elsewhere.map_or(before, |elsewhere| elsewhere.at);
-        (!self.path.is_at(at)).then_some(Elsewhere { at, bytes: 0 })
-    }
-
-    /// Remembers the path of an authentic packet that came elsewhere, before its frames are looked
-    /// at. `dcid` is the id of ours that it was sent to.
-    pub(super) fn hear(&mut self, now: Instant, dcid: &Cid) {
-        let Some(Elsewhere { at, bytes }) = self.elsewhere else {
-            return;
-        };
-        if self.paths.position(at).is_some() || self.side.is_client() {
-            return;
-        }
-        let Some(peer_cid) = self.peer_cid_for(dcid) else {
-            return;
-        };
-        let mut path = Path::new(at.peer, at.local, limits::MIN_DATAGRAM as u16);
-        path.on_received(bytes);
-        path.peer_cid = peer_cid;
-        path.validation.start(now, self.patience());
-        self.add_path(path);
-    }
-
-    /// The peer's id for a new path. Where the peer goes on under the same id, so do we: it may not
-    /// know that its address changed. Where it uses another, so must we (RFC 9000 §9.5), and without
-    /// a spare one the path cannot be used.
-    fn peer_cid_for(&mut self, dcid: &Cid) -> Option<u64> {
-        if self.path.heard_by.is_none_or(|known| known == *dcid) {
-            return Some(self.peer_cids.active_sequence());
-        }
-        let taken = self.peer_cids.take_for_path();
-        if taken.is_none()
-            && let Some(left) = self.paths.take_left()
+    /// Tries to move to where the server would rather be (RFC 9000 §9.6.1): the handshake is
+    /// confirmed.
+    pub(super) fn seek_preferred(&mut self, now: Instant) {
+        let preferred = self.peer_params.as_ref();
+        let preferred = preferred.and_then(|params| params.preferred_address.as_ref());
+        // Without ids of ours nothing that comes from there would be found to be ours.
+        if let Some(preferred) = preferred
+            && self.local_cids.cid_len() > 0
         {
-            // The peer replaces its id, and asks again meanwhile.
-            self.drop_path(&left);
-        }
-        taken.map(|(sequence, _)| sequence)
-    }
-
-    pub(super) fn add_path(&mut self, path: Path) {
-        if let Some(evicted) = self.paths.add(path) {
-            self.drop_path(&evicted);
+            let preferred = Preferred {
+                v4: preferred.v4,
+                v6: preferred.v6,
+            };
+            let (paths, mut facts) = self.paths_with_facts(now);
+            paths.seek(preferred, &mut facts);
         }
     }
 
-    /// Gives back what a path had that is forgotten, and tells whoever waits to move there.
-    pub(super) fn drop_path(&mut self, path: &Path) {
-        if path.role == Role::Candidate {
-            let change = PathChange::of(path.address());
-            self.events.push_back(Event::PathFailed(change));
-        }
-        let shared = |other: &Path| other.peer_cid == path.peer_cid;
-        if !self.paths.iter().any(shared) {
-            self.peer_cids.retire(path.peer_cid);
-        }
+    /// Remembers the path of an authentic packet that came elsewhere.
+    pub(super) fn on_packet_elsewhere(&mut self, now: Instant, dcid: &Cid) {
+        let (paths, mut facts) = self.paths_with_facts(now);
+        paths.on_packet_elsewhere(dcid, &mut facts);
     }
 
-    /// A packet was taken that came elsewhere, with a number larger than all before and more than
-    /// probing frames: the peer is there now (RFC 9000 §9.3).
+    /// Follows a peer that moved to where the packet in hand came from.
     pub(super) fn on_peer_moved(&mut self, now: Instant, dcid: &Cid) {
-        self.hear(now, dcid);
-        let Some(place) = self.place_elsewhere().filter(|_| self.side.is_server()) else {
-            return;
-        };
-        let Some(path) = self.paths.get_mut(place) else {
-            return;
-        };
-        path.heard_by = Some(*dcid);
-        let (local, is_validated) = (path.local(), path.is_validated());
-        let was_preferred = self.is_preferred(self.path.local());
-        match (was_preferred, self.is_preferred(local)) {
-            // Whoever found the way to the preferred address stays there (RFC 9000 §9.6.2).
-            (true, false) => {}
-            // Our own address changes only once the new path is validated.
-            (false, true) if !is_validated => {
-                if let Some(path) = self.paths.get_mut(place) {
-                    path.role = Role::Candidate;
-                }
-            }
-            _ => self.use_path(now, place),
+        let (paths, mut facts) = self.paths_with_facts(now);
+        if let Some(switch) = paths.on_peer_moved(dcid, &mut facts) {
+            self.on_switched(now, switch);
         }
     }
 
-    /// Which path the packet in hand came on.
-    fn came_on(&self) -> Option<Which> {
-        match self.elsewhere {
-            None => Some(Which::Active),
-            Some(_) => self.place_elsewhere().map(Which::Other),
-        }
-    }
-
-    fn place_elsewhere(&self) -> Option<usize> {
-        self.paths.position(self.elsewhere?.at)
-    }
-
-    pub(super) fn path_mut(&mut self, which: Which) -> Option<&mut Path> {
-        match which {
-            Which::Active => Some(&mut self.path),
-            Which::Other(place) => self.paths.get_mut(place),
-        }
-    }
-
-    /// Queues the answer, on the path that the challenge came on (RFC 9000 §8.2.2).
+    /// Queues the answer to a PATH_CHALLENGE.
     pub(super) fn on_path_challenge(&mut self, now: Instant, dcid: &Cid, challenge: PathChallenge) {
-        // The packet may have brought the id that the path needs.
-        self.hear(now, dcid);
-        let path = self.came_on().and_then(|which| self.path_mut(which));
-        if let Some(path) = path {
-            path.on_challenge(&challenge);
-        }
+        let (paths, mut facts) = self.paths_with_facts(now);
+        paths.on_challenge(challenge, dcid, &mut facts);
     }
 
-    /// Takes an answer, whatever path it came on. One to nothing that was asked is of no use.
+    /// Takes the answer to a PATH_CHALLENGE of ours.
     pub(super) fn on_path_response(&mut self, now: Instant, response: PathResponse) {
-        let answered = |path: &mut Path| path.validation.on_response(response.0);
-        if let Some(answered) = answered(&mut self.path) {
-            return self.on_answered(now, Which::Active, answered);
-        }
-        let mut others = self.paths.iter_mut().enumerate();
-        let found = others.find_map(|(place, path)| Some((place, answered(path)?)));
-        drop(others);
-        if let Some((place, answered)) = found {
-            self.on_answered(now, Which::Other(place), answered);
+        let (paths, mut facts) = self.paths_with_facts(now);
+        let outcome = paths.on_response(response, &mut facts);
+        self.on_path_outcome(now, outcome);
+    }
+
+    /// Handles what is due on the paths.
+    pub(super) fn on_path_timeout(&mut self, now: Instant) {
+        if self.paths.next_timeout().is_some_and(|at| at <= now) {
+            let (paths, mut facts) = self.paths_with_facts(now);
+            let outcome = paths.on_timeout(&mut facts);
+            self.on_path_outcome(now, outcome);
         }
     }
 
-    fn on_answered(&mut self, now: Instant, which: Which, answered: Answered) {
-        let (patience, kept) = (self.patience(), self.keep_time());
-        let Some(path) = self.path_mut(which) else {
-            return;
+    fn on_path_outcome(&mut self, now: Instant, outcome: Outcome<PathState>) {
+        let Outcome {
+            switch,
+            round_trip,
+            is_end,
+        } = outcome;
+        if let Some(switch) = switch {
+            self.on_switched(now, switch);
+        }
+        if let Some(round_trip) = round_trip {
+            self.recovery.guess_rtt(round_trip);
+        }
+        if is_end {
+            self.end_quietly(now, ConnectionError::TimedOut);
+        }
+    }
+
+    /// Lets loss detection, congestion control and the header bits follow to another path.
+    fn on_switched(&mut self, now: Instant, switch: Switch<PathState>) {
+        match switch {
+            Switch::SameWay => self.recovery.follow_path(),
+            Switch::OtherWay { left, saved } => {
+                let state = saved.map_or_else(|| self.unknown_path(now), |saved| *saved);
+                let known = self.recovery.change_path(state);
+                self.paths.save_left(left, known);
+                self.paths.resume_mtu(self.mtu_range());
+                self.follow_mtu();
+            }
+        }
+        self.header_bits.on_new_path();
+    }
+
+    fn unknown_path(&mut self, now: Instant) -> PathState {
+        let datagram_size = self.paths.active().datagram_size();
+        let initial_rtt = self.config.flight.initial_rtt;
+        let controller = self.config.flight.congestion.start(&congestion::Start {
+            now,
+            datagram_size,
+            initial_rtt,
+            seed: self.paths.draw(),
+        });
+        let config = recovery::Config {
+            side: self.side,
+            initial_rtt,
+            datagram_size,
+            controller,
+            skip_seed: None,
+            ecn: self.config.flight.ecn,
+            pacing: self.config.flight.pacing,
         };
-        path.on_validated();
-        if answered.expanded == Expanded::Short {
-            // The peer is there; whether 1200 bytes are is still to be seen (RFC 9000 §8.2.1).
-            path.validation.start(now, patience);
-        }
-        let role = path.role;
-        match which {
-            Which::Active => {
-                let round_trip = now.saturating_duration_since(answered.sent_at);
-                self.recovery.guess_rtt(round_trip);
-                if answered.expanded == Expanded::Full {
-                    self.on_active_validated(now + kept);
-                }
-            }
-            Which::Other(place) if role == Role::Candidate => {
-                if answered.expanded == Expanded::Full {
-                    self.use_path(now, place);
-                    let round_trip = now.saturating_duration_since(answered.sent_at);
-                    self.recovery.guess_rtt(round_trip);
-                }
-            }
-            // One that was left is not kept for longer, nor its id: the peer may need it to move on.
-            Which::Other(_) if role == Role::Heard => {
-                path.kept_until.get_or_insert(now + limits::PATH_LIFETIME);
-            }
-            Which::Other(_) => {}
+        PathState::new(now, config)
+    }
+
+    /// Lets datagrams have more than 1200 bytes: the handshake is confirmed.
+    pub(super) fn start_mtu(&mut self) {
+        self.paths.start_mtu(self.mtu_range());
+        self.follow_mtu();
+    }
+
+    /// Returns the datagram sizes that both ends allow.
+    fn mtu_range(&self) -> MtuRange {
+        let params = self.peer_params.as_ref();
+        let peer = params.map_or(u64::MAX, |params| params.max_udp_payload_size);
+        MtuRange {
+            size: self.config.mtu.datagram_size,
+            most: self.config.mtu.max_datagram_size,
+            peer: u16::try_from(peer).unwrap_or(u16::MAX),
         }
     }
 
-    /// Nothing needs to be fallen back to any more.
-    pub(super) fn on_active_validated(&mut self, forget_at: Instant) {
-        for path in self.paths.iter_mut() {
-            if path.role == Role::Fallback {
-                path.role = Role::Heard;
-                path.kept_until = Some(forget_at);
-            }
+    /// Tells loss detection and congestion control, if the size of datagrams is another.
+    pub(super) fn follow_mtu(&mut self) {
+        let size = self.paths.active().datagram_size();
+        if size != self.recovery.datagram_size() {
+            self.recovery.on_datagram_size(size);
         }
-    }
-
-    /// How long validations take that start now.
-    pub(super) fn patience(&self) -> Patience {
-        let unknown = 3 * self.config.flight.initial_rtt;
-        Patience::new(self.pto(crate::packet::Space::Data), unknown)
-    }
-
-    /// How long a path is remembered that was left: time for what is under way on it.
-    pub(super) fn keep_time(&self) -> std::time::Duration {
-        3 * self.pto(crate::packet::Space::Data)
     }
 }

@@ -71,7 +71,7 @@ impl Connection {
     }
 
     fn take_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
-        if !self.admit(arrival, datagram.len()) {
+        if !self.paths.admit(arrival, datagram.len(), self.moves()) {
             self.on_dropped(datagram.len(), DropTrigger::ConnectionUnknown);
             return;
         }
@@ -216,15 +216,15 @@ impl Connection {
         if kind == Kind::OneRtt {
             self.header_bits.on_packet(pn, spin);
         }
-        if self.elsewhere.is_some() && kind == Kind::OneRtt {
-            self.hear(now, &dcid);
+        if !self.paths.came_on_active() && kind == Kind::OneRtt {
+            self.on_packet_elsewhere(now, &dcid);
         }
         match self.take_frames(now, kind, &dcid, payload) {
             Ok((eliciting, probing)) => {
                 self.spaces[kind.space()].on_packet(seen.at, pn, eliciting, seen.ecn);
                 self.timers.on_received(now, self.pto(Space::Data));
-                if self.elsewhere.is_none() {
-                    self.path.heard_by = Some(dcid);
+                if self.paths.came_on_active() {
+                    self.paths.on_packet(dcid);
                 } else if probing == Probing::No && largest.is_none_or(|largest| pn > largest) {
                     self.on_peer_moved(now, &dcid);
                 }
@@ -327,7 +327,7 @@ impl Connection {
                 self.peer_cids.set_first(*scid);
             }
             Kind::Handshake if self.side.is_server() => {
-                self.path.on_validated();
+                self.paths.active_mut().on_validated();
                 self.discard(Space::Initial);
             }
             Kind::OneRtt => self.on_one_rtt_opened(now),
@@ -372,8 +372,8 @@ impl Connection {
             };
             self.dispatch(now, kind.space(), dcid, frame)
                 .map_err(|error| match error.frame {
-                    0 => error.in_frame(frame_type),
-                    _ => error,
+                    None => error.in_frame(frame_type),
+                    Some(_) => error,
                 })?;
             if let Some(id) = early {
                 self.streams.on_early_data(id);
@@ -405,7 +405,7 @@ impl Connection {
         } else {
             recovery::Handshake::InitialOnly
         };
-        let blocked = !self.path.may_send(limits::MIN_DATAGRAM as u64);
+        let blocked = !self.paths.active().may_send(limits::MIN_DATAGRAM as u64);
         recovery::Context {
             handshake,
             peer_max_ack_delay: self.ack_frequency.peer_max_delay(),

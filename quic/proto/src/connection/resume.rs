@@ -56,7 +56,10 @@ impl Connection {
             // s2n-tls issues no ticket on a resumed connection: the client uses the old one again.
             keys.after = issued.or(keys.before);
         }
-        let (local, peer) = (self.path.local().ip, self.path.peer().ip());
+        let (local, peer) = (
+            self.paths.active().local().ip,
+            self.paths.active().peer().ip(),
+        );
         let is_here = |known: &KnownPath| known.is_between(local, peer);
         if let Some(known) = config.take(now, keys.before.as_ref(), &is_here) {
             self.recovery.resume(known.observed);
@@ -67,8 +70,8 @@ impl Connection {
     pub fn known_path(&self) -> Option<KnownPath> {
         Some(KnownPath {
             observed: self.recovery.observed()?,
-            peer: self.path.peer().ip(),
-            local: self.path.local().ip,
+            peer: self.paths.active().peer().ip(),
+            local: self.paths.active().local().ip,
         })
     }
 

@@ -36,7 +36,9 @@ impl Connection {
         if probing {
             return Wish::Frames;
         }
-        let room = self.recovery.can_send(self.path.datagram_size().into())
+        let room = self
+            .recovery
+            .can_send(self.paths.active().datagram_size().into())
             && !(space == Space::Data && self.keeps_room_for_probe(now));
         let paced = space == Space::Data && !self.recovery.may_send_now(now);
         if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
@@ -52,15 +54,17 @@ impl Connection {
     /// Notes why nothing more leaves now: it is not time yet (RFC 9002 §7.7), or there is nothing
     /// although the path would take it.
     pub(super) fn note_limit(&mut self, now: Instant) {
-        self.paced_until = None;
-        let room = self.recovery.can_send(self.path.datagram_size().into());
+        self.paths.pace(None);
+        let room = self
+            .recovery
+            .can_send(self.paths.active().datagram_size().into());
         if !room || !self.has_keys(Space::Data) {
             return;
         }
         if !self.has_frames(Space::Data) {
             self.recovery.on_app_limited();
         } else if !self.recovery.may_send_now(now) {
-            self.paced_until = Some(self.recovery.on_paced(now));
+            self.paths.pace(Some(self.recovery.on_paced(now)));
         }
     }
 
@@ -93,7 +97,7 @@ impl Connection {
         self.handshake.has_pending(level(space))
             || (space == Space::Data
                 && (self.handshake.owes_done()
-                    || self.announces
+                    || self.paths.owes_ping()
                     || self.new_tokens.has_pending()
                     || self.local_cids.has_pending()
                     || self.peer_cids.has_pending()
@@ -131,8 +135,10 @@ impl Connection {
                 .write_frames(level(space), out, &mut control.crypto);
             if space == Space::Data {
                 control.handshake_done = self.handshake.write_done(out);
-                if self.announces {
-                    self.announces = !out.ping();
+                if self.paths.owes_ping() {
+                    if out.ping() {
+                        self.paths.on_ping_sent();
+                    }
                 }
                 control.ack_frequency = self.ack_frequency.write_frames(out);
                 if let Some(request) = self.ack_frequency.made(control.ack_frequency) {

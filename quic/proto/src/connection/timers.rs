@@ -122,11 +122,11 @@ impl Connection {
         let own = [
             self.timers.gives_up_at(),
             self.timers.tickets_until,
-            self.paced_until,
+            self.paths.paced_until(),
             self.zero_rtt_timeout(),
             self.local_cids.next_timeout(),
             self.keep_alive_at(),
-            self.next_path_timeout(),
+            self.paths.next_timeout(),
         ];
         own.into_iter()
             .chain([loss, initial, handshake, data])
@@ -163,7 +163,8 @@ impl Connection {
             self.handshake.release();
         }
         self.on_zero_rtt_timeout(now);
-        self.paced_until = self.paced_until.filter(|&at| at > now);
+        self.paths
+            .pace(self.paths.paced_until().filter(|&at| at > now));
         self.local_cids.on_timeout(now);
         if self.keep_alive_at().is_some_and(|at| at <= now) {
             self.timers.on_asks(now);

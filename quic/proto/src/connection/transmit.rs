@@ -6,7 +6,7 @@ use super::{Connection, schedule::Wish};
 use crate::{
     limits,
     packet::{Header, Kind, PacketBuilder, PerSpace, Space},
-    space::SentPacket,
+    recovery::SentPacket,
     udp::Transmit,
 };
 
@@ -85,8 +85,8 @@ impl Connection {
         let segment = segment?;
         self.stats.bytes_sent += size as u64;
         Some(Transmit {
-            peer: self.path.peer(),
-            local: self.path.local(),
+            peer: self.paths.active().peer(),
+            local: self.paths.active().local(),
             ecn: self.recovery.ecn_mark(),
             size,
             segment_size: (size > segment).then_some(segment),
@@ -97,7 +97,7 @@ impl Connection {
     fn write_datagram(&mut self, now: Instant, buffer: &mut [u8]) -> usize {
         let wishes = self.wishes(now);
         let must_fill = self.must_fill(wishes);
-        let room = usize::try_from(self.path.credit())
+        let room = usize::try_from(self.paths.active().credit())
             .unwrap_or(usize::MAX)
             .min(buffer.len());
         if room < buffer.len() && (must_fill || room < MIN_PACKET) {
@@ -129,9 +129,9 @@ impl Connection {
                 written += self.write_packet(now, space, wish, (rest, padding));
             }
         }
-        self.path.on_sent(written as u64);
+        self.paths.active_mut().on_sent(written as u64);
         if !must_fill {
-            self.path.mtu_mut().on_sent(written);
+            self.paths.active_mut().mtu_mut().on_sent(written);
         }
         written
     }

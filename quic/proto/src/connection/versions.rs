@@ -329,7 +329,7 @@ impl Connection {
         let start = ClientStart {
             now,
             setup: &again.setup,
-            peer: self.path.peer(),
+            peer: self.paths.active().peer(),
             server_name: &again.server_name,
             attempt: Attempt {
                 version,
@@ -344,7 +344,7 @@ impl Connection {
         match Self::client(&start) {
             Ok(connection) => {
                 let before = std::mem::replace(self, connection);
-                self.start_from(before.path.local().socket);
+                self.start_from(before.local().socket);
                 self.stats = before.stats;
                 self.forget_early_data(before);
             }

@@ -15,14 +15,14 @@ use super::{
 use crate::{
     connection::reserved_bits,
     error::{Code, TransportError},
-    frame::Frame,
+    frame::{Frame, FrameType},
     limits,
     packet::{self, Decoded, Kind, OpenError},
     space::{AckEliciting, Received},
     wire::Reader,
 };
 
-/// What an Initial packet did to a ClientHello.
+/// Effect of an Initial packet on a ClientHello.
 enum Grown {
     Partial,
     Whole(ClientHello),
@@ -135,7 +135,7 @@ impl Endpoint {
         }
     }
 
-    /// How many clients may wait for the application's decision: not more than
+    /// Sets how many clients may wait for the application's decision: not more than
     /// [`limits::WAITING_INCOMING`], and one at least.
     pub fn set_accept_backlog(&mut self, clients: usize) {
         self.backlog = clients.clamp(1, limits::WAITING_INCOMING);
@@ -277,7 +277,7 @@ impl Hello {
             Ok(None) => Grown::Partial,
             Err(error) => Grown::Failed(
                 TransportError::new(Code::crypto(error.alert().0), error.to_string())
-                    .in_frame(0x06),
+                    .in_frame(FrameType::CRYPTO),
             ),
         }
     }
@@ -306,7 +306,7 @@ impl Hello {
                                 Code::CRYPTO_BUFFER_EXCEEDED,
                                 "ClientHello larger than 16 KiB, or in too many pieces",
                             )
-                            .in_frame(0x06)
+                            .in_frame(FrameType::CRYPTO)
                         })?;
                 }
                 Frame::Padding(_) | Frame::Ping | Frame::Ack(_) => {}

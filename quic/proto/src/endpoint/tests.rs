@@ -4,7 +4,9 @@ mod tokens;
 
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
-use hybriq_tls::{Backend, ClientOptions, EarlyData, Identity, PrivateKeyDer, ServerOptions, Side};
+use hybriq_tls::{
+    Backend, ClientOptions, EarlyDataPolicy, Identity, PrivateKeyDer, ServerOptions, Side,
+};
 
 use super::{Arrival, Endpoint, Local, Routed, Setup, hello_table::Crypto};
 use crate::forge::{InitialFrame, build_initial, join, open_initials};
@@ -25,10 +27,10 @@ fn arrival(port: u16) -> Arrival {
 }
 
 fn server() -> Endpoint {
-    server_with(EarlyData::Off)
+    server_with(EarlyDataPolicy::Off)
 }
 
-fn server_with(early_data: EarlyData) -> Endpoint {
+fn server_with(early_data: EarlyDataPolicy) -> Endpoint {
     let made = rcgen::generate_simple_self_signed(["server.test".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let options = ServerOptions::new(Identity::from_der(vec![made.cert.der().clone()], key));
@@ -248,7 +250,7 @@ fn kept_of(endpoint: &mut Endpoint, dcid: Cid, peer: SocketAddr) -> usize {
 #[test]
 fn early_packets_of_strangers_are_bounded() {
     let now = Instant::now();
-    let mut endpoint = server_with(EarlyData::On);
+    let mut endpoint = server_with(EarlyDataPolicy::On);
     let one = Cid::from(7_u64.to_be_bytes());
     for _ in 0..100 {
         let mut packet = zero_rtt(one, 1200);
@@ -257,13 +259,13 @@ fn early_packets_of_strangers_are_bounded() {
     let packets = limits::EARLY_BYTES / 1500;
     let kept = kept_of(&mut endpoint, one, arrival(1).peer);
     assert!((packets..=packets + 2).contains(&kept), "{kept} packets");
-    assert_eq!(endpoint.early.bytes(), 0);
+    assert_eq!(endpoint.early.bytes, 0);
 
     let clients = 2 * limits::ALL_EARLY_BYTES / 1456;
     for index in 0..clients as u64 {
         let mut packet = zero_rtt(Cid::from(index.to_be_bytes()), 1200);
         endpoint.on_datagram(now, &arrival(1), &mut packet);
-        assert!(endpoint.early.bytes() <= limits::ALL_EARLY_BYTES);
+        assert!(endpoint.early.bytes <= limits::ALL_EARLY_BYTES);
     }
     assert_eq!(
         kept_of(&mut endpoint, Cid::from([0; 8]), arrival(1).peer),
@@ -280,7 +282,7 @@ fn early_packets_of_strangers_are_bounded() {
 #[test]
 fn early_packets_are_forgotten_after_a_while_and_with_their_client() {
     let now = Instant::now();
-    let mut endpoint = server_with(EarlyData::On);
+    let mut endpoint = server_with(EarlyDataPolicy::On);
     let id = |index: u64| Cid::from(index.to_be_bytes());
     endpoint.on_datagram(now, &arrival(1), &mut zero_rtt(id(1), 100));
     let later = now + 2 * limits::PARTIAL_HELLO_LIFETIME;
@@ -292,12 +294,12 @@ fn early_packets_are_forgotten_after_a_while_and_with_their_client() {
     let [mut head, mut tail] = whole_hello(&bytes, id(3), scid);
     endpoint.on_datagram(later, &arrival(1), &mut head);
     endpoint.on_datagram(later, &arrival(1), &mut zero_rtt(id(3), 100));
-    assert_ne!(endpoint.early.bytes(), 0);
+    assert_ne!(endpoint.early.bytes, 0);
     let Routed::Incoming(incoming) = endpoint.on_datagram(later, &arrival(1), &mut tail) else {
         panic!("the ClientHello is whole");
     };
     endpoint.refuse(*incoming);
-    assert_eq!(endpoint.early.bytes(), 0);
+    assert_eq!(endpoint.early.bytes, 0);
 }
 
 #[test]
@@ -306,5 +308,5 @@ fn a_server_without_early_data_keeps_no_early_packets() {
     let dcid = Cid::from([9; 8]);
     let routed = endpoint.on_datagram(Instant::now(), &arrival(1), &mut zero_rtt(dcid, 1200));
     assert!(matches!(routed, Routed::Dropped));
-    assert_eq!(endpoint.early.bytes(), 0);
+    assert_eq!(endpoint.early.bytes, 0);
 }

@@ -3,11 +3,8 @@ use std::ops::RangeInclusive;
 use super::{DecodeError, Encode};
 use crate::{
     ecn::Ecn,
-    wire::{Reader, VarInt, Writer},
+    wire::{FrameType, Reader, VarInt, Writer},
 };
-
-pub(super) const TYPE: u64 = 0x02;
-pub(super) const TYPE_ECN: u64 = 0x03;
 
 /// Packets by the ECN mark of their datagram, as in an ACK frame (RFC 9000 §19.3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,7 +78,7 @@ impl<'a> Ack<'a> {
 
     /// Reads the fields behind the type. The work is bounded by the bytes there are: a further
     /// range takes at least two.
-    pub(super) fn decode(ty: u64, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    pub(super) fn decode(ty: FrameType, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let largest = reader.varint()?;
         let delay = reader.varint()?;
         let count = reader.varint()?;
@@ -96,7 +93,7 @@ impl<'a> Ack<'a> {
         let consumed = before.len() - reader.remaining();
         let further = before.get(..consumed).unwrap_or_default();
 
-        let ecn = if ty == TYPE_ECN {
+        let ecn = if ty == FrameType::ACK_ECN {
             Some(EcnCounts::decode(reader)?)
         } else {
             None
@@ -187,7 +184,11 @@ impl<R: Iterator<Item = RangeInclusive<u64>> + Clone> Encode for AckEncoder<R> {
     fn encode(&self, writer: &mut Writer<'_>) {
         let mut ranges = self.ranges.clone();
         let Some(first) = ranges.next() else { return };
-        writer.varint(if self.ecn.is_some() { TYPE_ECN } else { TYPE });
+        writer.varint(if self.ecn.is_some() {
+            FrameType::ACK_ECN.0
+        } else {
+            FrameType::ACK.0
+        });
         writer.varint(*first.end());
         writer.varint(self.delay);
         writer.varint(ranges.clone().count() as u64);

@@ -1,8 +1,5 @@
 use super::{DecodeError, Encode, fields};
-use crate::wire::{Reader, VarInt, Writer};
-
-pub(super) const TYPE: u64 = 0xaf;
-pub(super) const TYPE_IMMEDIATE: u64 = 0x1f;
+use crate::wire::{FrameType, Reader, VarInt, Writer};
 
 /// `ACK_FREQUENCY` (draft-ietf-quic-ack-frequency §4): when the sender wants acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +26,7 @@ impl AckFrequency {
 
     const fn fields(self) -> [u64; 5] {
         [
-            TYPE,
+            FrameType::ACK_FREQUENCY.0,
             self.sequence,
             self.threshold,
             self.max_delay,

@@ -1,11 +1,5 @@
 use super::{DecodeError, Encode, fields};
-use crate::{
-    packet::Cid,
-    wire::{Reader, VarInt, Writer},
-};
-
-pub(super) const TYPE_NEW: u64 = 0x18;
-pub(super) const TYPE_RETIRE: u64 = 0x19;
+use crate::wire::{Cid, FrameType, Reader, VarInt, Writer};
 
 /// `NEW_CONNECTION_ID` (RFC 9000 §19.15).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +40,11 @@ impl NewConnectionId {
 
 impl Encode for NewConnectionId {
     fn size(&self) -> usize {
-        let numbers = [TYPE_NEW, self.sequence, self.retire_prior_to];
+        let numbers = [
+            FrameType::NEW_CONNECTION_ID.0,
+            self.sequence,
+            self.retire_prior_to,
+        ];
         let numbers = numbers
             .into_iter()
             .map(|number| VarInt::saturating(number).size());
@@ -54,7 +52,7 @@ impl Encode for NewConnectionId {
     }
 
     fn encode(&self, writer: &mut Writer<'_>) {
-        writer.varint(TYPE_NEW);
+        writer.varint(FrameType::NEW_CONNECTION_ID.0);
         writer.varint(self.sequence);
         writer.varint(self.retire_prior_to);
         writer.put(&[self.cid.len() as u8]);
@@ -78,7 +76,7 @@ impl RetireConnectionId {
     }
 
     const fn fields(self) -> [u64; 2] {
-        [TYPE_RETIRE, self.sequence]
+        [FrameType::RETIRE_CONNECTION_ID.0, self.sequence]
     }
 }
 

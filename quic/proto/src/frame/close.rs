@@ -1,11 +1,8 @@
 use super::{DecodeError, Encode};
 use crate::{
     limits,
-    wire::{Reader, VarInt, Writer},
+    wire::{FrameType, Reader, VarInt, Writer},
 };
-
-pub(super) const TYPE_TRANSPORT: u64 = 0x1c;
-pub(super) const TYPE_APPLICATION: u64 = 0x1d;
 
 /// `CONNECTION_CLOSE` (RFC 9000 §19.19).
 ///
@@ -17,8 +14,9 @@ pub enum ConnectionClose<'a> {
     Transport {
         /// The error code.
         code: u64,
-        /// The type of the frame at fault, 0 if none.
-        frame: u64,
+        /// Type of the frame at fault, if it is known. PADDING never is: on the wire its type means
+        /// that no frame is known.
+        frame: Option<FrameType>,
         /// For people.
         reason: &'a [u8],
     },
@@ -32,9 +30,9 @@ pub enum ConnectionClose<'a> {
 }
 
 impl<'a> ConnectionClose<'a> {
-    pub(super) fn decode(ty: u64, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    pub(super) fn decode(ty: FrameType, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let code = reader.varint()?;
-        if ty == TYPE_APPLICATION {
+        if ty == FrameType::APPLICATION_CLOSE {
             return Ok(Self::Application {
                 code,
                 reason: reader.prefixed()?,
@@ -42,15 +40,15 @@ impl<'a> ConnectionClose<'a> {
         }
         Ok(Self::Transport {
             code,
-            frame: reader.varint()?,
+            frame: Some(FrameType(reader.varint()?)).filter(|ty| *ty != FrameType::PADDING),
             reason: reader.prefixed()?,
         })
     }
 
-    pub(super) const fn frame_type(&self) -> u64 {
+    pub(super) const fn frame_type(&self) -> FrameType {
         match self {
-            Self::Transport { .. } => TYPE_TRANSPORT,
-            Self::Application { .. } => TYPE_APPLICATION,
+            Self::Transport { .. } => FrameType::CONNECTION_CLOSE,
+            Self::Application { .. } => FrameType::APPLICATION_CLOSE,
         }
     }
 
@@ -70,7 +68,7 @@ impl<'a> ConnectionClose<'a> {
     fn fixed_size(&self) -> usize {
         match *self {
             Self::Transport { code, frame, .. } => {
-                1 + VarInt::saturating(code).size() + VarInt::saturating(frame).size()
+                1 + VarInt::saturating(code).size() + VarInt::saturating(on_wire(frame)).size()
             }
             Self::Application { code, .. } => 1 + VarInt::saturating(code).size(),
         }
@@ -92,15 +90,23 @@ impl Encode for ConnectionClose<'_> {
     }
 
     fn encode(&self, writer: &mut Writer<'_>) {
-        writer.varint(self.frame_type());
+        writer.varint(self.frame_type().0);
         match *self {
             Self::Transport { code, frame, .. } => {
                 writer.varint(code);
-                writer.varint(frame);
+                writer.varint(on_wire(frame));
             }
             Self::Application { code, .. } => writer.varint(code),
         }
         writer.prefixed(self.reason());
+    }
+}
+
+/// Returns the field that names the frame at fault: 0 where none is known (RFC 9000 §19.19).
+const fn on_wire(frame: Option<FrameType>) -> u64 {
+    match frame {
+        Some(FrameType(ty)) => ty,
+        None => 0,
     }
 }
 

@@ -1,7 +1,5 @@
 use super::{DecodeError, Encode, check_end};
-use crate::wire::{Reader, VarInt, Writer};
-
-pub(super) const TYPE: u64 = 0x06;
+use crate::wire::{FrameType, Reader, VarInt, Writer};
 
 /// CRYPTO (RFC 9000 §19.6).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +38,7 @@ pub(super) const fn header_size(offset: u64) -> usize {
 
 /// Writes everything but the data.
 pub(super) fn write_header(writer: &mut Writer<'_>, offset: u64, len: usize) {
-    writer.varint(TYPE);
+    writer.varint(FrameType::CRYPTO.0);
     writer.varint(offset);
     writer.varint(len as u64);
 }

@@ -1,10 +1,5 @@
 use super::{DecodeError, Encode};
-use crate::wire::{Reader, VarInt, Writer};
-
-/// The lower of the two types; the bit says whether there is a length.
-pub(super) const TYPE: u64 = 0x30;
-/// The one with a length.
-pub(super) const TYPE_LEN: u64 = 0x31;
+use crate::wire::{FrameType, Reader, VarInt, Writer};
 
 /// DATAGRAM (RFC 9221 §4): data that is not sent again when it is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,8 +9,8 @@ pub struct Datagram<'a> {
 }
 
 impl<'a> Datagram<'a> {
-    pub(super) fn decode(ty: u64, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let data = if ty == TYPE {
+    pub(super) fn decode(ty: FrameType, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        let data = if ty == FrameType::DATAGRAM {
             reader.take_rest()
         } else {
             reader.prefixed()?
@@ -36,7 +31,7 @@ impl Encode for Datagram<'_> {
     }
 
     fn encode(&self, writer: &mut Writer<'_>) {
-        writer.varint(TYPE_LEN);
+        writer.varint(FrameType::DATAGRAM_LEN.0);
         writer.prefixed(self.data);
     }
 }
@@ -57,6 +52,6 @@ pub(super) fn plan(room: usize, len: usize) -> Option<(usize, bool)> {
 
 /// Writes a frame that fills the packet.
 pub(super) fn write_last(writer: &mut Writer<'_>, data: &[u8]) {
-    writer.varint(TYPE);
+    writer.varint(FrameType::DATAGRAM.0);
     writer.put(data);
 }

@@ -2,45 +2,15 @@ use super::Direction::{Bidi, Uni};
 use std::borrow::Cow;
 
 use super::{
-    Ack, AckFrequency, ConnectionClose, Crypto, DataBlocked, Datagram, Frame, MaxData,
+    Ack, AckFrequency, ConnectionClose, Crypto, DataBlocked, Datagram, DecodeError, Frame, MaxData,
     MaxStreamData, MaxStreams, NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream,
     ResetStreamAt, RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
-    TYPE_HANDSHAKE_DONE, TYPE_PADDING, TYPE_PING, ack, ack_frequency, cid, close, crypto, datagram,
-    flow, path, reset_stream_at, stream, token,
+    stream,
 };
 use crate::{
     error::{Code, TransportError},
-    wire::{Eof, Reader, VarInt},
+    wire::{Eof, FrameType, Reader, VarInt},
 };
-
-/// Why the fields of a frame cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DecodeError {
-    /// The packet ends before they do.
-    Eof,
-    /// They break a rule; the text names the frame and the rule.
-    Rule(&'static str),
-    /// There is no such type.
-    UnknownType,
-}
-
-impl From<Eof> for DecodeError {
-    fn from(Eof: Eof) -> Self {
-        Self::Eof
-    }
-}
-
-/// Checks that no byte lies beyond the largest offset a stream can have (RFC 9000 §19.6, §19.8).
-pub(super) const fn check_end(
-    offset: u64,
-    data: &[u8],
-    reason: &'static str,
-) -> Result<(), DecodeError> {
-    match offset.checked_add(data.len() as u64) {
-        Some(end) if end <= VarInt::MAX.get() => Ok(()),
-        _ => Err(DecodeError::Rule(reason)),
-    }
-}
 
 impl<'a> Frame<'a> {
     /// Reads the next frame of a packet. A run of PADDING is one frame.
@@ -54,50 +24,56 @@ impl<'a> Frame<'a> {
         let ty = frame_type(reader)?;
         Self::decode_fields(ty, reader).map_err(|error| {
             let reason = match error {
-                DecodeError::Eof => Cow::Owned(format!("{} ends before its fields do", name(ty))),
+                DecodeError::Eof => Cow::Owned(format!("{ty} ends before its fields do")),
                 DecodeError::Rule(reason) => Cow::Borrowed(reason),
-                DecodeError::UnknownType => Cow::Owned(format!("frame of unknown type {ty:#x}")),
+                DecodeError::UnknownType => {
+                    Cow::Owned(format!("frame of unknown type {:#x}", ty.0))
+                }
             };
             TransportError::new(Code::FRAME_ENCODING_ERROR, reason).in_frame(ty)
         })
     }
 
-    fn decode_fields(ty: u64, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    fn decode_fields(ty: FrameType, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         Ok(match ty {
-            TYPE_PADDING => Self::Padding(1 + skip_zeros(reader)?),
-            TYPE_PING => Self::Ping,
-            ack::TYPE | ack::TYPE_ECN => Self::Ack(Ack::decode(ty, reader)?),
-            stream::TYPE_RESET => Self::ResetStream(ResetStream::decode(reader)?),
-            stream::TYPE_STOP => Self::StopSending(StopSending::decode(reader)?),
-            crypto::TYPE => Self::Crypto(Crypto::decode(reader)?),
-            token::TYPE => Self::NewToken(NewToken::decode(reader)?),
-            stream::TYPE..=stream::TYPE_LAST => Self::Stream(Stream::decode(ty, reader)?),
-            flow::TYPE_MAX_DATA => Self::MaxData(MaxData::decode(reader)?),
-            flow::TYPE_MAX_STREAM_DATA => Self::MaxStreamData(MaxStreamData::decode(reader)?),
-            flow::TYPE_MAX_STREAMS_BIDI => Self::MaxStreams(MaxStreams::decode(Bidi, reader)?),
-            flow::TYPE_MAX_STREAMS_UNI => Self::MaxStreams(MaxStreams::decode(Uni, reader)?),
-            flow::TYPE_DATA_BLOCKED => Self::DataBlocked(DataBlocked::decode(reader)?),
-            flow::TYPE_STREAM_DATA_BLOCKED => {
+            FrameType::PADDING => Self::Padding(1 + skip_zeros(reader)?),
+            FrameType::PING => Self::Ping,
+            FrameType::ACK | FrameType::ACK_ECN => Self::Ack(Ack::decode(ty, reader)?),
+            FrameType::RESET_STREAM => Self::ResetStream(ResetStream::decode(reader)?),
+            FrameType::STOP_SENDING => Self::StopSending(StopSending::decode(reader)?),
+            FrameType::CRYPTO => Self::Crypto(Crypto::decode(reader)?),
+            FrameType::NEW_TOKEN => Self::NewToken(NewToken::decode(reader)?),
+            FrameType(stream::FIRST..=stream::LAST) => Self::Stream(Stream::decode(ty, reader)?),
+            FrameType::MAX_DATA => Self::MaxData(MaxData::decode(reader)?),
+            FrameType::MAX_STREAM_DATA => Self::MaxStreamData(MaxStreamData::decode(reader)?),
+            FrameType::MAX_STREAMS_BIDI => Self::MaxStreams(MaxStreams::decode(Bidi, reader)?),
+            FrameType::MAX_STREAMS_UNI => Self::MaxStreams(MaxStreams::decode(Uni, reader)?),
+            FrameType::DATA_BLOCKED => Self::DataBlocked(DataBlocked::decode(reader)?),
+            FrameType::STREAM_DATA_BLOCKED => {
                 Self::StreamDataBlocked(StreamDataBlocked::decode(reader)?)
             }
-            flow::TYPE_STREAMS_BLOCKED_BIDI => {
+            FrameType::STREAMS_BLOCKED_BIDI => {
                 Self::StreamsBlocked(StreamsBlocked::decode(Bidi, reader)?)
             }
-            flow::TYPE_STREAMS_BLOCKED_UNI => {
+            FrameType::STREAMS_BLOCKED_UNI => {
                 Self::StreamsBlocked(StreamsBlocked::decode(Uni, reader)?)
             }
-            cid::TYPE_NEW => Self::NewConnectionId(NewConnectionId::decode(reader)?),
-            cid::TYPE_RETIRE => Self::RetireConnectionId(RetireConnectionId::decode(reader)?),
-            path::TYPE_CHALLENGE => Self::PathChallenge(PathChallenge::decode(reader)?),
-            path::TYPE_RESPONSE => Self::PathResponse(PathResponse::decode(reader)?),
-            close::TYPE_TRANSPORT | close::TYPE_APPLICATION => {
+            FrameType::NEW_CONNECTION_ID => Self::NewConnectionId(NewConnectionId::decode(reader)?),
+            FrameType::RETIRE_CONNECTION_ID => {
+                Self::RetireConnectionId(RetireConnectionId::decode(reader)?)
+            }
+            FrameType::PATH_CHALLENGE => Self::PathChallenge(PathChallenge::decode(reader)?),
+            FrameType::PATH_RESPONSE => Self::PathResponse(PathResponse::decode(reader)?),
+            FrameType::CONNECTION_CLOSE | FrameType::APPLICATION_CLOSE => {
                 Self::ConnectionClose(ConnectionClose::decode(ty, reader)?)
             }
-            TYPE_HANDSHAKE_DONE => Self::HandshakeDone,
-            ack_frequency::TYPE_IMMEDIATE => Self::ImmediateAck,
-            ack_frequency::TYPE => Self::AckFrequency(AckFrequency::decode(reader)?),
-            reset_stream_at::TYPE => Self::ResetStreamAt(ResetStreamAt::decode(reader)?),
-            datagram::TYPE | datagram::TYPE_LEN => Self::Datagram(Datagram::decode(ty, reader)?),
+            FrameType::HANDSHAKE_DONE => Self::HandshakeDone,
+            FrameType::IMMEDIATE_ACK => Self::ImmediateAck,
+            FrameType::ACK_FREQUENCY => Self::AckFrequency(AckFrequency::decode(reader)?),
+            FrameType::RESET_STREAM_AT => Self::ResetStreamAt(ResetStreamAt::decode(reader)?),
+            FrameType::DATAGRAM | FrameType::DATAGRAM_LEN => {
+                Self::Datagram(Datagram::decode(ty, reader)?)
+            }
             _ => return Err(DecodeError::UnknownType),
         })
     }
@@ -105,16 +81,16 @@ impl<'a> Frame<'a> {
 
 /// Reads a frame type, which must be in its shortest form (RFC 9000 §12.4).
 #[inline]
-fn frame_type(reader: &mut Reader<'_>) -> Result<u64, TransportError> {
+fn frame_type(reader: &mut Reader<'_>) -> Result<FrameType, TransportError> {
     let before = reader.remaining();
     let ty = reader
         .varint()
         .map_err(|Eof| TransportError::new(Code::FRAME_ENCODING_ERROR, "cut frame type"))?;
     if before - reader.remaining() == VarInt::saturating(ty).size() {
-        Ok(ty)
+        Ok(FrameType(ty))
     } else {
         let reason = "frame type not in its shortest form";
-        Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(ty))
+        Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(FrameType(ty)))
     }
 }
 
@@ -130,31 +106,4 @@ fn skip_zeros(reader: &mut Reader<'_>) -> Result<usize, Eof> {
     let zeros = 16 * zero_chunks + tail.take_while(|byte| **byte == 0).count();
     reader.bytes(zeros)?;
     Ok(zeros)
-}
-
-/// What people call the frame.
-const fn name(ty: u64) -> &'static str {
-    match ty {
-        ack::TYPE | ack::TYPE_ECN => "ACK",
-        stream::TYPE_RESET => "RESET_STREAM",
-        stream::TYPE_STOP => "STOP_SENDING",
-        crypto::TYPE => "CRYPTO",
-        token::TYPE => "NEW_TOKEN",
-        stream::TYPE..=stream::TYPE_LAST => "STREAM",
-        flow::TYPE_MAX_DATA => "MAX_DATA",
-        flow::TYPE_MAX_STREAM_DATA => "MAX_STREAM_DATA",
-        flow::TYPE_MAX_STREAMS_BIDI | flow::TYPE_MAX_STREAMS_UNI => "MAX_STREAMS",
-        flow::TYPE_DATA_BLOCKED => "DATA_BLOCKED",
-        flow::TYPE_STREAM_DATA_BLOCKED => "STREAM_DATA_BLOCKED",
-        flow::TYPE_STREAMS_BLOCKED_BIDI | flow::TYPE_STREAMS_BLOCKED_UNI => "STREAMS_BLOCKED",
-        cid::TYPE_NEW => "NEW_CONNECTION_ID",
-        cid::TYPE_RETIRE => "RETIRE_CONNECTION_ID",
-        path::TYPE_CHALLENGE => "PATH_CHALLENGE",
-        path::TYPE_RESPONSE => "PATH_RESPONSE",
-        close::TYPE_TRANSPORT | close::TYPE_APPLICATION => "CONNECTION_CLOSE",
-        ack_frequency::TYPE => "ACK_FREQUENCY",
-        reset_stream_at::TYPE => "RESET_STREAM_AT",
-        datagram::TYPE | datagram::TYPE_LEN => "DATAGRAM",
-        _ => "frame",
-    }
 }

@@ -1,15 +1,6 @@
 use super::{DecodeError, Encode, fields};
 use super::{Direction, StreamId};
-use crate::wire::{Reader, VarInt, Writer};
-
-pub(super) const TYPE_MAX_DATA: u64 = 0x10;
-pub(super) const TYPE_MAX_STREAM_DATA: u64 = 0x11;
-pub(super) const TYPE_MAX_STREAMS_BIDI: u64 = 0x12;
-pub(super) const TYPE_MAX_STREAMS_UNI: u64 = 0x13;
-pub(super) const TYPE_DATA_BLOCKED: u64 = 0x14;
-pub(super) const TYPE_STREAM_DATA_BLOCKED: u64 = 0x15;
-pub(super) const TYPE_STREAMS_BLOCKED_BIDI: u64 = 0x16;
-pub(super) const TYPE_STREAMS_BLOCKED_UNI: u64 = 0x17;
+use crate::wire::{FrameType, Reader, VarInt, Writer};
 
 /// Streams of one kind that can exist: beyond it an id would not fit its 62 bits.
 const MAX_STREAM_COUNT: u64 = 1 << 60;
@@ -29,7 +20,7 @@ impl MaxData {
     }
 
     const fn fields(self) -> [u64; 2] {
-        [TYPE_MAX_DATA, self.max]
+        [FrameType::MAX_DATA.0, self.max]
     }
 }
 
@@ -51,7 +42,7 @@ impl MaxStreamData {
     }
 
     const fn fields(self) -> [u64; 3] {
-        [TYPE_MAX_STREAM_DATA, self.id.0, self.max]
+        [FrameType::MAX_STREAM_DATA.0, self.id.0, self.max]
     }
 }
 
@@ -73,15 +64,15 @@ impl MaxStreams {
         Ok(Self { direction, max })
     }
 
-    pub(super) const fn frame_type(&self) -> u64 {
+    pub(super) const fn frame_type(&self) -> FrameType {
         match self.direction {
-            Direction::Bidi => TYPE_MAX_STREAMS_BIDI,
-            Direction::Uni => TYPE_MAX_STREAMS_UNI,
+            Direction::Bidi => FrameType::MAX_STREAMS_BIDI,
+            Direction::Uni => FrameType::MAX_STREAMS_UNI,
         }
     }
 
     const fn fields(self) -> [u64; 2] {
-        [self.frame_type(), self.max]
+        [self.frame_type().0, self.max]
     }
 }
 
@@ -100,7 +91,7 @@ impl DataBlocked {
     }
 
     const fn fields(self) -> [u64; 2] {
-        [TYPE_DATA_BLOCKED, self.limit]
+        [FrameType::DATA_BLOCKED.0, self.limit]
     }
 }
 
@@ -122,7 +113,7 @@ impl StreamDataBlocked {
     }
 
     const fn fields(self) -> [u64; 3] {
-        [TYPE_STREAM_DATA_BLOCKED, self.id.0, self.limit]
+        [FrameType::STREAM_DATA_BLOCKED.0, self.id.0, self.limit]
     }
 }
 
@@ -144,15 +135,15 @@ impl StreamsBlocked {
         Ok(Self { direction, limit })
     }
 
-    pub(super) const fn frame_type(&self) -> u64 {
+    pub(super) const fn frame_type(&self) -> FrameType {
         match self.direction {
-            Direction::Bidi => TYPE_STREAMS_BLOCKED_BIDI,
-            Direction::Uni => TYPE_STREAMS_BLOCKED_UNI,
+            Direction::Bidi => FrameType::STREAMS_BLOCKED_BIDI,
+            Direction::Uni => FrameType::STREAMS_BLOCKED_UNI,
         }
     }
 
     const fn fields(self) -> [u64; 2] {
-        [self.frame_type(), self.limit]
+        [self.frame_type().0, self.limit]
     }
 }
 

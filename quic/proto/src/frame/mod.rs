@@ -6,6 +6,7 @@ mod ack;
 mod ack_frequency;
 mod cid;
 mod close;
+mod codec;
 mod crypto;
 mod datagram;
 mod decode;
@@ -25,6 +26,7 @@ pub use ack::{Ack, AckEncoder, AckRanges, EcnCounts};
 pub use ack_frequency::AckFrequency;
 pub use cid::{NewConnectionId, RetireConnectionId};
 pub use close::ConnectionClose;
+pub use codec::Encode;
 pub use crypto::Crypto;
 pub use datagram::Datagram;
 pub use flow::{
@@ -35,12 +37,12 @@ pub use reset_stream_at::ResetStreamAt;
 pub use stream::{ResetStream, StopSending, Stream};
 pub use stream_id::{Direction, StreamId};
 pub use token::NewToken;
-pub use writer::{Encode, FrameWriter};
+pub use writer::FrameWriter;
 
-use decode::{DecodeError, check_end};
-use writer::fields;
+use codec::{DecodeError, check_end, fields};
 
-use super::packet::Kind;
+pub use super::wire::FrameType;
+use super::wire::Kind;
 
 /// A frame as it came in; payloads borrow the datagram.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,43 +97,36 @@ pub enum Frame<'a> {
     Datagram(Datagram<'a>),
 }
 
-/// The type of PADDING, which fills a packet (RFC 9000 §19.1).
-const TYPE_PADDING: u64 = 0x00;
-/// The type of PING (RFC 9000 §19.2).
-const TYPE_PING: u64 = 0x01;
-/// The type of `HANDSHAKE_DONE` (RFC 9000 §19.20).
-const TYPE_HANDSHAKE_DONE: u64 = 0x1e;
-
 impl Frame<'_> {
     /// The type on the wire; of STREAM and DATAGRAM without the bit that says whether it had a
     /// length.
-    pub const fn frame_type(&self) -> u64 {
+    pub const fn frame_type(&self) -> FrameType {
         match self {
-            Self::Padding(_) => TYPE_PADDING,
-            Self::Ping => TYPE_PING,
-            Self::Ack(Ack { ecn: None, .. }) => ack::TYPE,
-            Self::Ack(_) => ack::TYPE_ECN,
-            Self::ResetStream(_) => stream::TYPE_RESET,
-            Self::StopSending(_) => stream::TYPE_STOP,
-            Self::Crypto(_) => crypto::TYPE,
-            Self::NewToken(_) => token::TYPE,
+            Self::Padding(_) => FrameType::PADDING,
+            Self::Ping => FrameType::PING,
+            Self::Ack(Ack { ecn: None, .. }) => FrameType::ACK,
+            Self::Ack(_) => FrameType::ACK_ECN,
+            Self::ResetStream(_) => FrameType::RESET_STREAM,
+            Self::StopSending(_) => FrameType::STOP_SENDING,
+            Self::Crypto(_) => FrameType::CRYPTO,
+            Self::NewToken(_) => FrameType::NEW_TOKEN,
             Self::Stream(frame) => frame.frame_type(),
-            Self::MaxData(_) => flow::TYPE_MAX_DATA,
-            Self::MaxStreamData(_) => flow::TYPE_MAX_STREAM_DATA,
+            Self::MaxData(_) => FrameType::MAX_DATA,
+            Self::MaxStreamData(_) => FrameType::MAX_STREAM_DATA,
             Self::MaxStreams(frame) => frame.frame_type(),
-            Self::DataBlocked(_) => flow::TYPE_DATA_BLOCKED,
-            Self::StreamDataBlocked(_) => flow::TYPE_STREAM_DATA_BLOCKED,
+            Self::DataBlocked(_) => FrameType::DATA_BLOCKED,
+            Self::StreamDataBlocked(_) => FrameType::STREAM_DATA_BLOCKED,
             Self::StreamsBlocked(frame) => frame.frame_type(),
-            Self::NewConnectionId(_) => cid::TYPE_NEW,
-            Self::RetireConnectionId(_) => cid::TYPE_RETIRE,
-            Self::PathChallenge(_) => path::TYPE_CHALLENGE,
-            Self::PathResponse(_) => path::TYPE_RESPONSE,
+            Self::NewConnectionId(_) => FrameType::NEW_CONNECTION_ID,
+            Self::RetireConnectionId(_) => FrameType::RETIRE_CONNECTION_ID,
+            Self::PathChallenge(_) => FrameType::PATH_CHALLENGE,
+            Self::PathResponse(_) => FrameType::PATH_RESPONSE,
             Self::ConnectionClose(frame) => frame.frame_type(),
-            Self::HandshakeDone => TYPE_HANDSHAKE_DONE,
-            Self::ImmediateAck => ack_frequency::TYPE_IMMEDIATE,
-            Self::AckFrequency(_) => ack_frequency::TYPE,
-            Self::ResetStreamAt(_) => reset_stream_at::TYPE,
-            Self::Datagram(_) => datagram::TYPE,
+            Self::HandshakeDone => FrameType::HANDSHAKE_DONE,
+            Self::ImmediateAck => FrameType::IMMEDIATE_ACK,
+            Self::AckFrequency(_) => FrameType::ACK_FREQUENCY,
+            Self::ResetStreamAt(_) => FrameType::RESET_STREAM_AT,
+            Self::Datagram(_) => FrameType::DATAGRAM,
         }
     }
 

@@ -1,8 +1,5 @@
 use super::{DecodeError, Encode};
-use crate::wire::{Reader, Writer};
-
-pub(super) const TYPE_CHALLENGE: u64 = 0x1a;
-pub(super) const TYPE_RESPONSE: u64 = 0x1b;
+use crate::wire::{FrameType, Reader, Writer};
 
 /// `PATH_CHALLENGE` (RFC 9000 §19.17).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,7 +17,7 @@ impl Encode for PathChallenge {
     }
 
     fn encode(&self, writer: &mut Writer<'_>) {
-        writer.varint(TYPE_CHALLENGE);
+        writer.varint(FrameType::PATH_CHALLENGE.0);
         writer.put(&self.0);
     }
 }
@@ -41,7 +38,7 @@ impl Encode for PathResponse {
     }
 
     fn encode(&self, writer: &mut Writer<'_>) {
-        writer.varint(TYPE_RESPONSE);
+        writer.varint(FrameType::PATH_RESPONSE.0);
         writer.put(&self.0);
     }
 }

@@ -1,7 +1,5 @@
 use super::{DecodeError, Encode, StreamId, fields};
-use crate::wire::{Reader, VarInt, Writer};
-
-pub(super) const TYPE: u64 = 0x24;
+use crate::wire::{FrameType, Reader, VarInt, Writer};
 
 /// `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset §4): a reset behind data that still
 /// arrives.
@@ -35,7 +33,7 @@ impl ResetStreamAt {
 
     const fn fields(self) -> [u64; 5] {
         [
-            TYPE,
+            FrameType::RESET_STREAM_AT.0,
             self.id.0,
             self.code,
             self.final_size,

@@ -1,13 +1,10 @@
 use super::StreamId;
 use super::{DecodeError, Encode, check_end, fields};
-use crate::wire::{Reader, VarInt, Writer};
+use crate::wire::{FrameType, Reader, VarInt, Writer};
 
-/// The lowest of the eight types; the three bits below say which fields there are.
-pub(super) const TYPE: u64 = 0x08;
-/// The highest of them.
-pub(super) const TYPE_LAST: u64 = 0x0f;
-pub(super) const TYPE_RESET: u64 = 0x04;
-pub(super) const TYPE_STOP: u64 = 0x05;
+/// Types of STREAM, for patterns.
+pub(super) const FIRST: u64 = FrameType::STREAM.0;
+pub(super) const LAST: u64 = FrameType::STREAM_LAST.0;
 
 const FIN: u64 = 0x01;
 const LEN: u64 = 0x02;
@@ -27,10 +24,10 @@ pub struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn decode(ty: u64, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+    pub(super) fn decode(ty: FrameType, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let id = StreamId(reader.varint()?);
-        let offset = if ty & OFF == 0 { 0 } else { reader.varint()? };
-        let data = if ty & LEN == 0 {
+        let offset = if ty.0 & OFF == 0 { 0 } else { reader.varint()? };
+        let data = if ty.0 & LEN == 0 {
             reader.take_rest()
         } else {
             reader.prefixed()?
@@ -39,13 +36,13 @@ impl<'a> Stream<'a> {
         Ok(Self {
             id,
             offset,
-            fin: ty & FIN != 0,
+            fin: ty.0 & FIN != 0,
             data,
         })
     }
 
     /// The type without the LEN bit.
-    pub(super) const fn frame_type(&self) -> u64 {
+    pub(super) const fn frame_type(&self) -> FrameType {
         frame_type(self.offset, self.fin)
     }
 }
@@ -86,7 +83,7 @@ pub(super) fn write_header(
     fin: bool,
     len: Option<usize>,
 ) {
-    writer.varint(frame_type(offset, fin) | if len.is_some() { LEN } else { 0 });
+    writer.varint(frame_type(offset, fin).0 | if len.is_some() { LEN } else { 0 });
     writer.varint(id.0);
     if offset > 0 {
         writer.varint(offset);
@@ -96,8 +93,9 @@ pub(super) fn write_header(
     }
 }
 
-const fn frame_type(offset: u64, fin: bool) -> u64 {
-    TYPE | if offset == 0 { 0 } else { OFF } | if fin { FIN } else { 0 }
+const fn frame_type(offset: u64, fin: bool) -> FrameType {
+    let offset = if offset == 0 { 0 } else { OFF };
+    FrameType(FrameType::STREAM.0 | offset | if fin { FIN } else { 0 })
 }
 
 /// `RESET_STREAM` (RFC 9000 §19.4).
@@ -122,7 +120,12 @@ impl ResetStream {
     }
 
     const fn fields(self) -> [u64; 4] {
-        [TYPE_RESET, self.id.0, self.code, self.final_size]
+        [
+            FrameType::RESET_STREAM.0,
+            self.id.0,
+            self.code,
+            self.final_size,
+        ]
     }
 }
 
@@ -144,7 +147,7 @@ impl StopSending {
     }
 
     const fn fields(self) -> [u64; 3] {
-        [TYPE_STOP, self.id.0, self.code]
+        [FrameType::STOP_SENDING.0, self.id.0, self.code]
     }
 }
 

@@ -1,7 +1,5 @@
 use super::{DecodeError, Encode};
-use crate::wire::{Reader, VarInt, Writer};
-
-pub(super) const TYPE: u64 = 0x07;
+use crate::wire::{FrameType, Reader, VarInt, Writer};
 
 /// `NEW_TOKEN` (RFC 9000 §19.7).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,7 +24,7 @@ impl Encode for NewToken<'_> {
     }
 
     fn encode(&self, writer: &mut Writer<'_>) {
-        writer.varint(TYPE);
+        writer.varint(FrameType::NEW_TOKEN.0);
         writer.prefixed(self.token);
     }
 }

@@ -1,23 +1,8 @@
 use super::StreamId;
 use std::ops::RangeInclusive;
 
-use super::{
-    AckEncoder, ConnectionClose, Datagram, EcnCounts, TYPE_HANDSHAKE_DONE, TYPE_PING,
-    ack_frequency, crypto, datagram, stream,
-};
-use crate::wire::{VarInt, Writer};
-
-/// A frame that can be written.
-pub trait Encode {
-    /// Whether the peer must acknowledge a packet that carries it (RFC 9000 §13.2).
-    const ACK_ELICITING: bool = true;
-
-    /// Bytes of the encoded frame, its type included.
-    fn size(&self) -> usize;
-
-    /// Writes the frame. The writer has [`Encode::size`] bytes left.
-    fn encode(&self, writer: &mut Writer<'_>);
-}
+use super::{AckEncoder, ConnectionClose, Datagram, EcnCounts, Encode, crypto, datagram, stream};
+use crate::wire::{FrameType, VarInt, Writer};
 
 /// Fills the payload of one packet. It refuses what no longer fits, so that callers can simply
 /// offer their frames in order of priority.
@@ -154,27 +139,27 @@ impl<'a> FrameWriter<'a> {
 
     /// Writes one PING.
     pub fn ping(&mut self) -> bool {
-        self.bare(TYPE_PING)
+        self.bare(FrameType::PING)
     }
 
     /// Writes an ack-eliciting frame that has no fields.
-    fn bare(&mut self, ty: u64) -> bool {
+    fn bare(&mut self, ty: FrameType) -> bool {
         if self.writer.remaining() == 0 {
             return false;
         }
-        self.writer.varint(ty);
+        self.writer.varint(ty.0);
         self.ack_eliciting = true;
         true
     }
 
     /// Writes one `HANDSHAKE_DONE` (RFC 9000 §19.20).
     pub fn handshake_done(&mut self) -> bool {
-        self.bare(TYPE_HANDSHAKE_DONE)
+        self.bare(FrameType::HANDSHAKE_DONE)
     }
 
     /// Writes one `IMMEDIATE_ACK` (draft-ietf-quic-ack-frequency §5).
     pub fn immediate_ack(&mut self) -> bool {
-        self.bare(ack_frequency::TYPE_IMMEDIATE)
+        self.bare(FrameType::IMMEDIATE_ACK)
     }
 
     /// Writes a `CONNECTION_CLOSE`, its reason cut to [`CLOSE_REASON`](crate::limits) and to
@@ -222,23 +207,3 @@ fn fit_with_length(space: usize, fixed: usize, wanted: usize) -> Option<usize> {
     let length_size = VarInt::saturating(wanted.min(room) as u64).size();
     Some(wanted.min(room.checked_sub(length_size)?))
 }
-
-/// Implements [`Encode`] for frames that are a list of variable-length integers: their `fields`,
-/// the type first.
-macro_rules! fields {
-    ($($frame:ty),* $(,)?) => {$(
-        impl Encode for $frame {
-            #[inline]
-            fn size(&self) -> usize {
-                self.fields().into_iter().map(|field| VarInt::saturating(field).size()).sum()
-            }
-
-            #[inline]
-            fn encode(&self, writer: &mut Writer<'_>) {
-                self.fields().into_iter().for_each(|field| writer.varint(field));
-            }
-        }
-    )*};
-}
-
-pub(super) use fields;

@@ -1,7 +1,5 @@
 //! The bound of a CRYPTO stream, byte by byte; what a provider may have agreed on.
 
-use std::task::Waker;
-
 use bytes::BytesMut;
 use hybriq_tls::{
     CertificateDer, Error, Flight, Group, KeyExchange, Lineage, Negotiated, PerLevel, Session,
@@ -15,6 +13,15 @@ use crate::{
     limits,
     packet::{Cid, Version, initial_keys},
 };
+
+impl super::Keys {
+    /// Pretends that the 0-RTT keys may seal so many packets.
+    pub(crate) fn leave_zero_rtt(&mut self, packets: u64) {
+        if let Some(zero_rtt) = &mut self.zero_rtt {
+            zero_rtt.left = packets;
+        }
+    }
+}
 
 fn receive(stream: &mut CryptoStream, offset: usize, len: usize) -> Result<(), Code> {
     let frame = Crypto {
@@ -61,12 +68,7 @@ fn the_bound_leaves_room_for_what_rfc_9000_demands() {
 struct Complete(Negotiated);
 
 impl Session for Complete {
-    fn drive(
-        &mut self,
-        _: &mut PerLevel<BytesMut>,
-        _: &mut Flight,
-        _: &Waker,
-    ) -> Result<Status, Error> {
+    fn drive(&mut self, _: &mut PerLevel<BytesMut>, _: &mut Flight) -> Result<Status, Error> {
         Ok(Status::Complete)
     }
 
@@ -91,7 +93,7 @@ fn stands(policy: &KeyExchange, resumed: bool, lineage: Option<Lineage>) -> bool
     let keys = initial_keys(Version::V1, &Cid::from([1; 8]), Side::Client);
     let session = Box::new(Complete(negotiated));
     let mut handshake = Handshake::new(Side::Client, session, policy, Version::V1, keys);
-    match handshake.drive(Waker::noop()) {
+    match handshake.drive() {
         Ok(progress) => progress.completed,
         Err(Failure::KeyExchange(_)) => false,
         Err(Failure::Transport(error)) => panic!("{error}"),

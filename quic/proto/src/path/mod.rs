@@ -1,53 +1,94 @@
-//! The network path of a connection: its addresses, what may be sent on it, its challenges.
+//! The network paths of a connection: the one in use, the others, and how it moves between them.
+//!
+//! [`Paths`] owns them all. What it has to know of the rest of the connection comes in as
+//! [`Facts`]; what the rest has to do comes out as values ([`Outcome`], [`Switch`]).
+//!
+//! A path is in one of these states ([`State`]); *forgotten* is the end of each:
+//!
+//! ```text
+//!   a packet from                          we ask for it
+//!   an unknown address                     (migration, preferred address)
+//!         │                                        │
+//!         ▼            answered                    ▼
+//!       Heard ───────────────────┐   ┌───────── Candidate ─────▶ forgotten
+//!         │ │ the peer moved     │   │ answered     ▲    unanswered, or another is wanted
+//!         │ └────────────────────┼──▶│ in full      │ wanted
+//!         │ unanswered           │   ▼              │
+//!         ▼                      │ Active ◀─────────┼─────────── Fallback
+//!     forgotten                  │   │ │   it failed, or the      ▲  │
+//!         ▲                      │   │ │   peer moved back        │  │
+//!         │                      ▼   ▼ └── to an unvalidated path ┘  │
+//!         └─── its time is over ─ Left ◀── the one in use is valid ──┘
+//! ```
+//!
+//! A path that is not validated is not left but forgotten when the connection moves on: nobody is
+//! known to be there. Of too many paths those that were only heard of give way first, and the
+//! fallback never does (see `Others`).
 
+mod migration;
 mod mtu;
-mod paths;
+mod others;
+mod owner;
+mod preferred;
+mod probes;
+mod state;
 mod validation;
 
-use std::{net::SocketAddr, time::Instant};
+use std::net::SocketAddr;
 
 use arrayvec::ArrayVec;
 
 pub use self::{
-    mtu::Mtu,
-    paths::{Address, Paths, Role},
+    mtu::{Learned, Mtu, MtuRange},
+    owner::{Facts, Moves, Outcome, PathEvent, Paths, PeerCids, Switch, Waits},
+    preferred::Preferred,
+    probes::{Probe, Wrote},
+    state::{Event, State},
     validation::{Answered, Expanded, Patience, Validation},
 };
 use super::{
     frame::{FrameWriter, PathChallenge, PathResponse},
     limits,
     packet::Cid,
-    recovery::PathState,
     udp::Local,
 };
 
 #[cfg(test)]
 mod tests;
 
+/// Both ends of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The peer's address.
+    pub peer: SocketAddr,
+    /// Our end.
+    pub local: Local,
+}
+
 /// One path (RFC 9000 §8, §9).
+///
+/// `S` is what is known of its round trip and capacity, kept while another path is in use.
 #[derive(Debug)]
-pub struct Path {
+pub struct Path<S> {
     peer: SocketAddr,
     local: Local,
     credit: Credit,
     mtu: Mtu,
     /// Answers that wait to be sent, oldest first.
     responses: ArrayVec<[u8; 8], { limits::PATH_RESPONSES }>,
-    /// Whether the peer is asked if it is there.
-    pub validation: Validation,
+    /// Challenges that ask the peer whether it is there.
+    pub(super) validation: Validation,
     /// The id of ours that the peer used on it last.
-    pub heard_by: Option<Cid>,
+    heard_by: Option<Cid>,
     /// The sequence number of the peer's id for it, while it is not the path in use.
-    pub peer_cid: u64,
-    /// What it is kept for, while it is not the path in use.
-    pub role: Role,
-    /// When it is forgotten.
-    pub kept_until: Option<Instant>,
+    pub(super) peer_cid: u64,
+    /// What it is kept for.
+    pub(super) state: State,
     /// What is known of its round trip and capacity, from when it was in use.
-    pub saved: Option<Box<PathState>>,
+    saved: Option<Box<S>>,
 }
 
-/// Whether the peer is known to receive at its address.
+/// What is known of the peer at its address.
 #[derive(Clone, Copy, Debug)]
 enum Credit {
     /// Not yet: what we send might hit somebody else.
@@ -56,12 +97,12 @@ enum Credit {
     Open,
 }
 
-impl Path {
-    /// A path to a peer that has not proved its address: a server's at first.
-    pub const fn new(peer: SocketAddr, local: Local, datagram_size: u16) -> Self {
+impl<S> Path<S> {
+    /// Makes a path to a peer that has not proved its address: a server's at first.
+    pub const fn new(at: Address, datagram_size: u16) -> Self {
         Self {
-            peer,
-            local,
+            peer: at.peer,
+            local: at.local,
             credit: Credit::Pending {
                 received: 0,
                 sent: 0,
@@ -71,26 +112,25 @@ impl Path {
             validation: Validation::none(),
             heard_by: None,
             peer_cid: 0,
-            role: Role::Heard,
-            kept_until: None,
+            state: State::Heard,
             saved: None,
         }
     }
 
-    /// A path that needs no proof: a client's to the address it chose, or a server's after a valid
+    /// Makes a path that needs no proof: a client's to the address it chose, or a server's after a valid
     /// token.
-    pub const fn validated(peer: SocketAddr, local: Local, datagram_size: u16) -> Self {
-        let mut path = Self::new(peer, local, datagram_size);
+    pub const fn validated(at: Address, datagram_size: u16) -> Self {
+        let mut path = Self::new(at, datagram_size);
         path.credit = Credit::Open;
         path
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub const fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// Our address, where the socket tells.
+    /// Returns our end; the address in it is known where the socket tells.
     pub const fn local(&self) -> Local {
         self.local
     }
@@ -103,13 +143,13 @@ impl Path {
         }
     }
 
-    /// Whether it has these ends. An address of ours that is not known is any.
+    /// Returns true if it has these ends. An unknown address of ours equals any.
     #[inline]
     pub fn is_at(&self, at: Address) -> bool {
         self.peer == at.peer && is_same(self.local, at.local)
     }
 
-    /// Its ends.
+    /// Returns its ends.
     pub const fn address(&self) -> Address {
         Address {
             peer: self.peer,
@@ -117,28 +157,28 @@ impl Path {
         }
     }
 
-    /// Whether it differs from another by no more than ports, as after a NAT forgot us: then it is
-    /// likely to lead the same way (RFC 9000 §9.4).
+    /// Returns true if it differs from another by no more than ports, as after a NAT forgot us: then
+    /// it is likely to lead the same way (RFC 9000 §9.4).
     pub fn resembles(&self, other: &Self) -> bool {
         self.peer.ip() == other.peer.ip() && is_same(self.local, other.local)
     }
 
-    /// Bytes of a full datagram.
+    /// Returns the bytes of a full datagram.
     pub const fn datagram_size(&self) -> u16 {
         self.mtu.size()
     }
 
-    /// Leads the same way as that path, which is not used any more.
+    /// Takes over the datagram size of a path that leads the same way and is not used any more.
     pub const fn take_mtu(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.mtu, &mut other.mtu);
     }
 
-    /// What it carries.
+    /// Returns the search for its datagram size.
     pub const fn mtu(&self) -> &Mtu {
         &self.mtu
     }
 
-    /// The same, to tell it what arrived.
+    /// Returns the search for its datagram size, to tell it what arrived.
     pub const fn mtu_mut(&mut self) -> &mut Mtu {
         &mut self.mtu
     }
@@ -159,7 +199,7 @@ impl Path {
         }
     }
 
-    /// Bytes that may be sent before the peer proves its address: three times what was received
+    /// Returns the bytes that may be sent before the peer proves its address: three times what was received
     /// (RFC 9000 §8.1). `u64::MAX` once it did.
     #[inline]
     pub const fn credit(&self) -> u64 {
@@ -171,23 +211,23 @@ impl Path {
         }
     }
 
-    /// Whether a datagram of so many bytes may be sent.
+    /// Returns true if a datagram of so many bytes may be sent.
     #[inline]
     pub const fn may_send(&self, bytes: u64) -> bool {
         bytes <= self.credit()
     }
 
-    /// Whether the peer proved its address.
+    /// Returns true if the peer proved its address.
     pub const fn is_validated(&self) -> bool {
         matches!(self.credit, Credit::Open)
     }
 
-    /// The peer proved its address: by a Handshake packet, a token, or a PATH_RESPONSE.
+    /// Notes that the peer proved its address: by a Handshake packet, a token, or a PATH_RESPONSE.
     pub const fn on_validated(&mut self) {
         self.credit = Credit::Open;
     }
 
-    /// The peer is not there after all: it has to prove its address anew.
+    /// Notes that the peer is not there after all: it has to prove its address anew.
     pub const fn on_failed(&mut self) {
         self.credit = Credit::Pending {
             received: 0,
@@ -203,19 +243,19 @@ impl Path {
         self.responses.push(challenge.0);
     }
 
-    /// Whether a PATH_CHALLENGE or PATH_RESPONSE waits. Its datagram is to be filled up to 1200
+    /// Returns true if a PATH_CHALLENGE or PATH_RESPONSE waits. Its datagram is to be filled up to 1200
     /// bytes, as far as [`Path::credit`] goes (RFC 9000 §8.2.1, §8.2.2).
     #[inline]
     pub fn wants_probe(&self) -> bool {
         self.has_pending() || self.validation.is_due()
     }
 
-    /// Whether a PATH_RESPONSE waits.
+    /// Returns true if a PATH_RESPONSE waits.
     pub const fn has_pending(&self) -> bool {
         !self.responses.is_empty()
     }
 
-    /// How many answers wait.
+    /// Returns the number of answers that wait.
     #[cfg(test)]
     pub const fn responses(&self) -> usize {
         self.responses.len()

@@ -1,7 +1,8 @@
-//! Which datagrams a path carries: DPLPMTUD (RFC 8899, RFC 9000 §14.3).
+//! The largest datagram that a path carries: DPLPMTUD (RFC 8899, RFC 9000 §14.3).
 
 use std::time::{Duration, Instant};
 
+use super::Paths;
 use crate::limits;
 
 #[cfg(test)]
@@ -44,10 +45,10 @@ const TYPICAL: [u16; 13] = [
 ///                       └── after HOLD_OFF ── Found at 1200 ◀── black hole ──┘
 /// ```
 ///
-/// It reads no ICMP message: what counts is what the peer acknowledges. Who never fills a datagram
-/// needs no larger ones, so that a search begins with the first full one, or the first message
-/// that takes half of one. Time is that of the packets
-/// it is told about, and there is no timer: a path that is not used is not probed.
+/// It reads no ICMP message: only what the peer acknowledges counts. A connection that never fills
+/// a datagram needs no larger ones, so a search begins with the first full one, or with the first
+/// message that takes half of one. Time is that of the packets it is told about, and there is no
+/// timer: a path that is not used is not probed.
 #[derive(Debug)]
 pub struct Mtu {
     size: u16,
@@ -59,6 +60,28 @@ pub struct Mtu {
     /// The largest number of a full datagram's packet that arrived.
     passed: Option<u64>,
     black_holes: u32,
+}
+
+/// The datagram sizes that both ends allow.
+#[derive(Clone, Copy, Debug)]
+pub struct MtuRange {
+    /// Bytes of a datagram to begin with.
+    pub size: u16,
+    /// Bytes of a datagram at most; `None`: the size does not change.
+    pub most: Option<u16>,
+    /// Bytes of a datagram that the peer takes.
+    pub peer: u16,
+}
+
+/// What a lost packet told about the size of datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learned {
+    /// Nothing.
+    Nothing,
+    /// It was a probe.
+    ProbeLost,
+    /// Full datagrams do not pass any more.
+    BlackHole,
 }
 
 #[derive(Debug)]
@@ -90,8 +113,31 @@ struct Suspicion {
     lost: u32,
 }
 
+impl<S> Paths<S> {
+    /// Starts to look for larger datagrams on the path in use: the handshake is confirmed.
+    pub fn start_mtu(&mut self, range: MtuRange) {
+        self.start_mtu_at(range.size, range);
+    }
+
+    /// Goes on on another path, which is known to carry 1200 bytes (RFC 9000 §9.4) or what was found
+    /// when it was used before.
+    pub fn resume_mtu(&mut self, range: MtuRange) {
+        if !self.active.mtu.is_started() {
+            self.start_mtu_at(BASE, range);
+        }
+    }
+
+    fn start_mtu_at(&mut self, size: u16, range: MtuRange) {
+        let mtu = &mut self.active.mtu;
+        match range.most {
+            Some(most) => mtu.start(size.min(range.peer), most.min(range.peer)),
+            None => *mtu = Mtu::new(range.size.min(range.peer)),
+        }
+    }
+}
+
 impl Mtu {
-    /// Full datagrams have so many bytes, until [`Mtu::start`].
+    /// Makes full datagrams have that many bytes, until [`Mtu::start`].
     pub const fn new(size: u16) -> Self {
         Self {
             size,
@@ -104,8 +150,8 @@ impl Mtu {
         }
     }
 
-    /// The handshake is confirmed: sends datagrams of `size` from now on, and looks for larger ones
-    /// up to `most`.
+    /// Sends datagrams of `size` from now on, and looks for larger ones up to `most`: the handshake
+    /// is confirmed.
     pub fn start(&mut self, size: u16, most: u16) {
         self.size = size.max(BASE);
         self.most = most.max(self.size);
@@ -113,7 +159,7 @@ impl Mtu {
         self.search();
     }
 
-    /// A datagram of so many bytes left.
+    /// Notes that a datagram of that many bytes left.
     #[inline]
     pub const fn on_sent(&mut self, bytes: usize) {
         if bytes >= self.size as usize {
@@ -121,7 +167,7 @@ impl Mtu {
         }
     }
 
-    /// Somebody sends a message that must fit into a datagram, and takes a good part of it.
+    /// Notes that the application sends a message which must fit into one datagram.
     #[inline]
     pub const fn on_message(&mut self, bytes: usize) {
         if bytes > self.size as usize / 2 {
@@ -129,18 +175,18 @@ impl Mtu {
         }
     }
 
-    /// Nothing larger can be sent from here.
+    /// Looks for nothing larger: it cannot be sent from here.
     pub fn set_most(&mut self, bytes: u16) {
         self.most = self.most.min(bytes.max(self.size));
         self.search();
     }
 
-    /// Bytes of a full datagram.
+    /// Returns the bytes of a full datagram.
     pub const fn size(&self) -> u16 {
         self.size
     }
 
-    /// Bytes of the probe that is due.
+    /// Returns the bytes of the probe that is due.
     #[inline]
     pub fn probe(&self, now: Instant) -> Option<u16> {
         match &self.state {
@@ -154,7 +200,7 @@ impl Mtu {
         }
     }
 
-    /// The probe that was due left in this packet.
+    /// Notes that the probe that was due left in this packet.
     pub fn on_probe_sent(&mut self, pn: u64) {
         if matches!(self.state, State::Found { .. }) {
             self.search();
@@ -164,12 +210,12 @@ impl Mtu {
         }
     }
 
-    /// Whether it was started.
+    /// Returns true if the search was started.
     pub const fn is_started(&self) -> bool {
         !matches!(self.state, State::Fixed)
     }
 
-    /// The path is not used for now: nothing will be heard of what is under way on it.
+    /// Forgets what is under way: the path is not used for now, and nothing will be heard of it.
     pub const fn on_left(&mut self) {
         self.suspicion = None;
         if let State::Searching(search) = &mut self.state {
@@ -177,12 +223,13 @@ impl Mtu {
         }
     }
 
-    /// Whether the probe that is under way is in this packet.
+    /// Returns true if the probe that is under way is in this packet.
+    #[cfg(test)]
     pub fn is_probe(&self, pn: u64) -> bool {
         matches!(&self.state, State::Searching(search) if search.probe == Some(pn))
     }
 
-    /// A 1-RTT packet arrived.
+    /// Notes that a 1-RTT packet arrived.
     #[inline]
     pub fn on_acked(&mut self, pn: u64, size: u16, time_sent: Instant) {
         if let State::Searching(search) = &self.state
@@ -197,11 +244,11 @@ impl Mtu {
         }
     }
 
-    /// A 1-RTT packet was declared lost, which means that a later one arrived. Packets come in the
-    /// order of their numbers, behind those that the same ACK frame acknowledged.
-    pub fn on_lost(&mut self, pn: u64, size: u16, time_sent: Instant, rtt: Duration) {
+    /// Notes that a 1-RTT packet was declared lost, which means that a later one arrived. Packets
+    /// come in the order of their numbers, behind those that the same ACK frame acknowledged.
+    pub fn on_lost(&mut self, pn: u64, size: u16, time_sent: Instant, rtt: Duration) -> Learned {
         match &mut self.state {
-            State::Fixed => return,
+            State::Fixed => return Learned::Nothing,
             State::Searching(search) if search.probe == Some(pn) => {
                 search.probe = None;
                 search.losses += 1;
@@ -209,13 +256,13 @@ impl Mtu {
                     let refused = Some(search.candidate);
                     self.follow(refused, time_sent);
                 }
-                return;
+                return Learned::ProbeLost;
             }
             State::Searching(_) | State::Found { .. } => {}
         }
         let is_full = size <= self.size && size.saturating_add(NEARLY) > self.size;
         if self.size == BASE || !is_full || self.passed.is_some_and(|passed| passed > pn) {
-            return;
+            return Learned::Nothing;
         }
         let suspicion = self.suspicion.get_or_insert(Suspicion {
             since: time_sent,
@@ -227,10 +274,13 @@ impl Mtu {
         let lasts = time_sent.saturating_duration_since(suspicion.since) > rtt;
         if suspicion.lost >= SUSPICIOUS && lasts {
             self.on_black_hole(time_sent);
+            return Learned::BlackHole;
         }
+        Learned::Nothing
     }
 
-    /// How many black holes there were.
+    /// Returns the number of black holes so far.
+    #[cfg(test)]
     pub const fn black_holes(&self) -> u32 {
         self.black_holes
     }

@@ -6,11 +6,18 @@ fn peer() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 4433))
 }
 
-fn path() -> Path {
-    Path::new(peer(), Local::default(), 1200)
+fn at() -> Address {
+    Address {
+        peer: peer(),
+        local: Local::default(),
+    }
 }
 
-fn write(path: &mut Path, space: usize) -> Vec<u8> {
+fn path() -> Path<()> {
+    Path::new(at(), 1200)
+}
+
+fn write(path: &mut Path<()>, space: usize) -> Vec<u8> {
     let mut buffer = vec![0; space];
     let mut out = FrameWriter::new(&mut buffer);
     path.write_frames(&mut out);
@@ -44,7 +51,7 @@ fn three_times_what_came_may_be_sent_until_the_address_is_proved() {
 
 #[test]
 fn a_client_needs_no_credit() {
-    assert!(Path::validated(peer(), Local::default(), 1200).may_send(1 << 40));
+    assert!(Path::<()>::validated(at(), 1200).may_send(1 << 40));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Asking whether the peer is where it seems to be (RFC 9000 §8.2).
+//! Challenges that ask whether the peer is where it seems to be (RFC 9000 §8.2).
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::limits;
 #[cfg(test)]
 mod tests;
 
-/// How a challenge's datagram was sent.
+/// Size of the datagram that a challenge was sent in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expanded {
     /// It had 1200 bytes: what answers it also shows that the path carries those.
@@ -18,17 +18,17 @@ pub enum Expanded {
     Short,
 }
 
-/// How long to wait for answers.
+/// Times to wait for an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Until the first repetition; it doubles, as it does for an Initial packet.
+    /// Time until the first repetition; it doubles, as it does for an Initial packet.
     pub interval: Duration,
-    /// Until it failed.
+    /// Time until the validation failed.
     pub limit: Duration,
 }
 
 impl Patience {
-    /// From the probe timeout of the path in use, and the one of a path of which nothing is known
+    /// Computes them from the probe timeout of the path in use, and the one of a path of which nothing is known
     /// (RFC 9000 §8.2.4).
     pub fn new(current: Duration, unknown: Duration) -> Self {
         Self {
@@ -38,12 +38,12 @@ impl Patience {
     }
 }
 
-/// A challenge was answered.
+/// The answer to a challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// When it was sent.
+    /// Time at which the challenge was sent.
     pub sent_at: Instant,
-    /// How it was sent.
+    /// Size of its datagram.
     pub expanded: Expanded,
 }
 
@@ -69,7 +69,7 @@ struct Running {
 }
 
 impl Validation {
-    /// Nothing is asked.
+    /// Asks nothing.
     pub const fn none() -> Self {
         Self(None)
     }
@@ -92,18 +92,18 @@ impl Validation {
         self.0 = None;
     }
 
-    /// Whether an answer is awaited.
+    /// Returns true if an answer is awaited.
     pub const fn is_running(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Whether a PATH_CHALLENGE is to be sent.
+    /// Returns true if a PATH_CHALLENGE must be sent.
     #[inline]
     pub fn is_due(&self) -> bool {
         self.0.as_ref().is_some_and(|running| running.is_due)
     }
 
-    /// A PATH_CHALLENGE left. Each has other data, so that its answer tells when that was.
+    /// Notes that a PATH_CHALLENGE left. Each has other data, so that its answer tells when that was.
     pub fn on_sent(&mut self, now: Instant, data: [u8; 8], expanded: Expanded) {
         let Some(running) = &mut self.0 else {
             return;
@@ -134,14 +134,15 @@ impl Validation {
         Some(answered)
     }
 
-    /// When [`Validation::on_timeout`] wants to be called.
+    /// Returns the time at which [`Validation::on_timeout`] must be called.
     pub fn next_timeout(&self) -> Option<Instant> {
         let running = self.0.as_ref()?;
         let repeat = running.repeat_at.filter(|_| !running.is_due);
         Some(repeat.map_or(running.fails_at, |at| at.min(running.fails_at)))
     }
 
-    /// Says whether the validation failed just now; otherwise a challenge may be due again.
+    /// Handles what is due. Returns true if the validation failed just now; otherwise a challenge may
+    /// be due again.
     pub fn on_timeout(&mut self, now: Instant) -> bool {
         let Some(running) = &mut self.0 else {
             return false;

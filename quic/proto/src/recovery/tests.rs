@@ -5,6 +5,7 @@ mod recorder;
 mod spurious;
 mod window;
 
+use crate::frame::FrameType;
 use std::ops::RangeInclusive;
 
 use super::*;
@@ -200,7 +201,7 @@ fn an_ack_of_a_packet_that_was_not_sent_is_a_violation() {
         .unwrap_err();
     assert_eq!(
         (error.code, error.frame),
-        (crate::error::Code::PROTOCOL_VIOLATION, 2)
+        (crate::error::Code::PROTOCOL_VIOLATION, Some(FrameType::ACK))
     );
     assert!(
         world

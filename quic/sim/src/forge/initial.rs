@@ -6,7 +6,7 @@ use hybriq_tls::Side;
 
 use super::{PacketKind, packets};
 use hybriq_proto::{
-    frame::{ConnectionClose, Encode, Frame, FrameWriter},
+    frame::{ConnectionClose, Encode, Frame, FrameType, FrameWriter},
     limits::MIN_DATAGRAM,
     packet::{
         Cid, Decoded, DirectionKeys, Header, Kind, PacketBuilder, Version, decode,
@@ -34,7 +34,7 @@ pub enum InitialFrame {
     /// CONNECTION_CLOSE with this code.
     Close(u64),
     /// Another frame, which does not belong there, by its type.
-    Other(u64),
+    Other(FrameType),
 }
 
 /// An Initial packet, opened.

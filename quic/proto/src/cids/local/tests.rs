@@ -1,3 +1,4 @@
+use crate::frame::FrameType;
 use std::time::Duration;
 
 use super::*;
@@ -158,7 +159,13 @@ fn retiring_an_id_that_was_never_issued_is_a_violation() {
     // Number 1 exists, but the peer was not told of it yet.
     for sequence in [1, 2, u64::MAX >> 2] {
         let error = world.retire(sequence).unwrap_err();
-        assert_eq!((error.code, error.frame), (Code::PROTOCOL_VIOLATION, 0x19));
+        assert_eq!(
+            (error.code, error.frame),
+            (
+                Code::PROTOCOL_VIOLATION,
+                Some(FrameType::RETIRE_CONNECTION_ID)
+            )
+        );
     }
 }
 
@@ -283,7 +290,13 @@ fn an_end_without_ids_issues_none_and_has_none_to_retire() {
     let error = local
         .on_retire_connection_id(Instant::now(), &frame, &Cid::EMPTY)
         .unwrap_err();
-    assert_eq!((error.code, error.frame), (Code::PROTOCOL_VIOLATION, 0x19));
+    assert_eq!(
+        (error.code, error.frame),
+        (
+            Code::PROTOCOL_VIOLATION,
+            Some(FrameType::RETIRE_CONNECTION_ID)
+        )
+    );
 }
 
 /// Proves: rfc9000 18.2 preferred-address-has-an-id

@@ -1,3 +1,4 @@
+use crate::frame::FrameType;
 use proptest::prelude::*;
 
 use super::*;
@@ -23,7 +24,7 @@ fn peer() -> Peer {
 fn offer(peer: &mut Peer, sequence: u64, retire_prior_to: u64) -> Result<(), Code> {
     peer.on_new_connection_id(&frame(sequence, retire_prior_to))
         .map_err(|error| {
-            assert_eq!(error.frame, 0x18);
+            assert_eq!(error.frame, Some(FrameType::NEW_CONNECTION_ID));
             error.code
         })
 }

@@ -1,6 +1,7 @@
 //! Requests of a peer for fewer, more or other acknowledgements (draft-ietf-quic-ack-frequency),
 //! sensible ones and abuse.
 
+use crate::frame::FrameType;
 use std::time::Duration;
 
 use super::{
@@ -60,7 +61,7 @@ fn ping(pair: &mut Pair) {
     deliver(pair, |out| assert!(out.ping()));
 }
 
-fn closed_with(pair: &mut Pair) -> Option<(Code, u64)> {
+fn closed_with(pair: &mut Pair) -> Option<(Code, Option<FrameType>)> {
     match pair.server.close_reason() {
         Some(ConnectionError::Transport {
             by: By::Local,
@@ -196,23 +197,23 @@ fn a_request_for_a_delay_that_cannot_be_closes_the_connection() {
     ] {
         let mut pair = quiet();
         deliver(&mut pair, |out| assert!(out.write(&request(0, 1, delay))));
-        let expected = Some((Code::PROTOCOL_VIOLATION, 0xaf));
+        let expected = Some((Code::PROTOCOL_VIOLATION, Some(FrameType::ACK_FREQUENCY)));
         assert_eq!(closed_with(&mut pair), expected, "{delay:?}");
     }
 }
 
 #[test]
 fn requests_that_were_not_announced_close_the_connection() {
-    for ty in [0xaf, 0x1f] {
+    for ty in [FrameType::ACK_FREQUENCY, FrameType::IMMEDIATE_ACK] {
         let mut pair = quiet();
         pair.server.connection().ack_frequency = AckFrequency::new(Duration::ZERO);
         deliver(&mut pair, |out| {
             assert!(match ty {
-                0xaf => out.write(&request(0, 1, 5 * MS)),
+                FrameType::ACK_FREQUENCY => out.write(&request(0, 1, 5 * MS)),
                 _ => out.immediate_ack(),
             });
         });
-        let expected = Some((Code::FRAME_ENCODING_ERROR, ty));
+        let expected = Some((Code::FRAME_ENCODING_ERROR, Some(ty)));
         assert_eq!(closed_with(&mut pair), expected);
     }
 }

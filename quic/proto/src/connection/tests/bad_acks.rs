@@ -1,5 +1,6 @@
 //! ACK frames that lie, contradict themselves, or ask for work (RFC 9000 §13.1, §21.4).
 
+use crate::frame::FrameType;
 use std::{
     ops::RangeInclusive,
     time::{Duration, Instant},
@@ -27,7 +28,7 @@ use crate::{
 fn established() -> (Pair, StreamId) {
     let mut pair = pair();
     pair.run();
-    *pair.server.connection().path.mtu_mut() = Mtu::new(1200);
+    *pair.server.connection().paths.active_mut().mtu_mut() = Mtu::new(1200);
     let id = pair.server.connection().streams().open(Direction::Uni);
     (pair, id.unwrap())
 }
@@ -80,7 +81,7 @@ impl Pair {
         let expected = ConnectionError::Transport {
             by: By::Local,
             code,
-            frame: 2,
+            frame: Some(FrameType::ACK),
             reason: reason.to_owned().into(),
         };
         assert_eq!(self.server.close_reason(), Some(expected));
@@ -166,7 +167,7 @@ fn more_ranges_than_a_frame_has_bytes_for_close() {
             pair.server.close_reason(),
             Some(ConnectionError::Transport {
                 code: Code::FRAME_ENCODING_ERROR,
-                frame: 2,
+                frame: Some(FrameType::ACK),
                 ..
             })
         ));

@@ -1,6 +1,7 @@
 //! What a peer can do wrong with connection ids, and what it is told (RFC 9000 §5.1, §19.15,
 //! §19.16).
 
+use crate::frame::FrameType;
 use std::time::Duration;
 
 use super::{
@@ -24,7 +25,10 @@ fn established() -> Pair {
 }
 
 /// What the server closes with after the client sent these frames.
-fn server_closes(pair: &mut Pair, fill: impl FnOnce(&mut FrameWriter<'_>)) -> Option<(Code, u64)> {
+fn server_closes(
+    pair: &mut Pair,
+    fill: impl FnOnce(&mut FrameWriter<'_>),
+) -> Option<(Code, Option<FrameType>)> {
     let mut datagram = forge(pair.client.connection(), Space::Data, 0, fill);
     pair.server
         .receive(pair.now, client_address(), &mut datagram);
@@ -40,7 +44,7 @@ fn server_closes(pair: &mut Pair, fill: impl FnOnce(&mut FrameWriter<'_>)) -> Op
 }
 
 /// What the client is told of it.
-fn client_learns(pair: &mut Pair) -> (Code, u64) {
+fn client_learns(pair: &mut Pair) -> (Code, Option<FrameType>) {
     for mut datagram in pair.server.transmit(pair.now) {
         pair.client
             .receive(pair.now, server_address(), &mut datagram);
@@ -74,7 +78,10 @@ fn an_id_beyond_the_limit_closes_with_connection_id_limit_error() {
     let closed = server_closes(&mut pair, |out| {
         assert!(out.write(&new_cid(limits::PEER_CIDS as u64, 0)));
     });
-    let expected = (Code::CONNECTION_ID_LIMIT_ERROR, 0x18);
+    let expected = (
+        Code::CONNECTION_ID_LIMIT_ERROR,
+        Some(FrameType::NEW_CONNECTION_ID),
+    );
     assert_eq!(closed, Some(expected));
     assert_eq!(client_learns(&mut pair), expected, "on the wire");
 }
@@ -98,7 +105,13 @@ fn stuffing_with_retire_prior_to_closes_with_connection_id_limit_error() {
             break;
         }
     }
-    assert_eq!(closed, Some((Code::CONNECTION_ID_LIMIT_ERROR, 0x18)));
+    assert_eq!(
+        closed,
+        Some((
+            Code::CONNECTION_ID_LIMIT_ERROR,
+            Some(FrameType::NEW_CONNECTION_ID)
+        ))
+    );
     assert!(sequence <= 3 * limits::PENDING_RETIREMENTS as u64);
 }
 
@@ -127,7 +140,7 @@ fn new_connection_ids_that_make_no_sense_close() {
                 assert!(out.write(frame));
             }
         });
-        assert_eq!(closed, Some((code, 0x18)));
+        assert_eq!(closed, Some((code, Some(FrameType::NEW_CONNECTION_ID))));
     }
     let mut pair = established();
     let repeated = server_closes(&mut pair, |out| {
@@ -142,7 +155,13 @@ fn new_connection_ids_that_make_no_sense_close() {
     let closed = server_closes(&mut pair, |out| {
         assert!(out.write(&empty));
     });
-    assert_eq!(closed, Some((Code::FRAME_ENCODING_ERROR, 0x18)));
+    assert_eq!(
+        closed,
+        Some((
+            Code::FRAME_ENCODING_ERROR,
+            Some(FrameType::NEW_CONNECTION_ID)
+        ))
+    );
 }
 
 /// Proves: rfc9000 19.16 retire-of-unknown-closes
@@ -155,7 +174,10 @@ fn retirements_of_what_cannot_be_retired_close() {
         let closed = server_closes(&mut pair, |out| {
             assert!(out.write(&RetireConnectionId { sequence }));
         });
-        let expected = (Code::PROTOCOL_VIOLATION, 0x19);
+        let expected = (
+            Code::PROTOCOL_VIOLATION,
+            Some(FrameType::RETIRE_CONNECTION_ID),
+        );
         assert_eq!(closed, Some(expected));
         assert_eq!(client_learns(&mut pair), expected, "on the wire");
     }
@@ -209,7 +231,10 @@ fn ends_without_ids_neither_issue_nor_retire_any() {
     let closed = server_closes(&mut pair, |out| {
         assert!(out.write(&new_cid(1, 0)));
     });
-    assert_eq!(closed, Some((Code::PROTOCOL_VIOLATION, 0x18)));
+    assert_eq!(
+        closed,
+        Some((Code::PROTOCOL_VIOLATION, Some(FrameType::NEW_CONNECTION_ID)))
+    );
 
     let mut pair = without_ids();
     let mut datagram = forge(pair.server.connection(), Space::Data, 0, |out| {
@@ -221,7 +246,7 @@ fn ends_without_ids_neither_issue_nor_retire_any() {
         pair.client.close_reason(),
         Some(ConnectionError::Transport {
             code: Code::PROTOCOL_VIOLATION,
-            frame: 0x19,
+            frame: Some(FrameType::RETIRE_CONNECTION_ID),
             ..
         })
     ));

@@ -1,5 +1,6 @@
 //! DATAGRAM frames (RFC 9221) between two connections.
 
+use crate::frame::FrameType;
 use bytes::Bytes;
 
 use super::{Event, Pair, client_address, forged::forge};
@@ -95,7 +96,11 @@ fn an_unannounced_datagram_ends_the_connection() {
     };
     assert_eq!(
         (by, code, frame),
-        (By::Peer, Code::PROTOCOL_VIOLATION, 0x30)
+        (
+            By::Peer,
+            Code::PROTOCOL_VIOLATION,
+            Some(FrameType::DATAGRAM)
+        )
     );
 }
 

@@ -1,9 +1,10 @@
 //! 0-RTT between two connections (RFC 9001 §4.6).
 
+use crate::frame::FrameType;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use hybriq_tls::{Backend, EarlyData, EarlyDataStatus, KeyExchange};
+use hybriq_tls::{Backend, EarlyDataPolicy, EarlyDataStatus, KeyExchange};
 
 use super::{
     Event, Pair, Setup, client_address, client_setup, retry::retry, server_address, server_options,
@@ -20,7 +21,7 @@ use crate::{
 };
 
 fn server() -> Setup {
-    let options = server_options().early_data(EarlyData::On);
+    let options = server_options().early_data(EarlyDataPolicy::On);
     Setup {
         provider: Backend::Rustls.server(&options).unwrap(),
         transport: Arc::new(TransportConfig::new()),
@@ -32,7 +33,7 @@ fn come_again(first: &Setup, second: &Setup) -> Pair {
     let mut client = client_setup(KeyExchange::default(), Backend::Rustls);
     client.transport = Arc::new(
         TransportConfig::new()
-            .early_data(EarlyData::On)
+            .early_data(EarlyDataPolicy::On)
             .remember_versions(KnownVersions::default()),
     );
     let mut pair = Pair::between(&client, first.clone());
@@ -101,26 +102,32 @@ fn frames_that_answer_close_the_connection_in_0_rtt() {
     fn frame(frame: impl Encode + 'static) -> Fill {
         Box::new(move |out| assert!(out.write(&frame)))
     }
-    let forbidden: [(u64, Fill); 6] = [
+    let forbidden: [(FrameType, Fill); 6] = [
         (
-            0x02,
+            FrameType::ACK,
             Box::new(|out| {
                 out.ack(0, std::iter::once(0..=0), None);
             }),
         ),
         (
-            0x06,
+            FrameType::CRYPTO,
             Box::new(|out| {
                 out.crypto(0, 4, |bytes| bytes.copy_from_slice(&[5, 0, 0, 0]));
             }),
         ),
         (
-            0x07,
+            FrameType::NEW_TOKEN,
             Box::new(|out| assert!(out.write(&NewToken { token: b"t" }))),
         ),
-        (0x19, frame(RetireConnectionId { sequence: 0 })),
-        (0x1b, frame(PathResponse([0; 8]))),
-        (0x1e, Box::new(|out| assert!(out.handshake_done()))),
+        (
+            FrameType::RETIRE_CONNECTION_ID,
+            frame(RetireConnectionId { sequence: 0 }),
+        ),
+        (FrameType::PATH_RESPONSE, frame(PathResponse([0; 8]))),
+        (
+            FrameType::HANDSHAKE_DONE,
+            Box::new(|out| assert!(out.handshake_done())),
+        ),
     ];
     for (frame_type, fill) in forbidden {
         let mut pair = again();
@@ -136,8 +143,8 @@ fn frames_that_answer_close_the_connection_in_0_rtt() {
                 code: Code::PROTOCOL_VIOLATION,
                 frame,
                 ..
-            }) => assert_eq!(frame, frame_type),
-            reason => panic!("frame {frame_type:#x}: {reason:?}"),
+            }) => assert_eq!(frame, Some(frame_type)),
+            reason => panic!("frame {frame_type:?}: {reason:?}"),
         }
     }
 }
@@ -385,7 +392,11 @@ fn early_data_proves_no_address() {
     deliver_flight(&mut pair);
     let server = pair.server.connection();
     assert!(server.streams().totals().bytes_received >= 3000);
-    assert!(server.path.credit() < 1 << 20, "{}", server.path.credit());
+    assert!(
+        server.paths.active().credit() < 1 << 20,
+        "{}",
+        server.paths.active().credit()
+    );
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn the_peer_gets_no_datagram_larger_than_it_takes() {
     server.peer_params.as_mut().unwrap().max_udp_payload_size = 1200;
     server.start_mtu();
     assert_eq!(server.path_stats().datagram_size, 1200);
-    assert_eq!(server.path.mtu().probe(pair.now), None);
+    assert_eq!(server.paths.active().mtu().probe(pair.now), None);
 }
 
 /// The second of two packets after a probe timeout shows whether small datagrams still pass.
@@ -56,7 +56,7 @@ fn the_peer_gets_no_datagram_larger_than_it_takes() {
 fn the_last_packet_of_a_probe_timeout_has_1200_bytes_at_most() {
     let mut pair = filling();
     let server = pair.server.connection();
-    *server.path.mtu_mut() = Mtu::new(1452);
+    *server.paths.active_mut().mtu_mut() = Mtu::new(1452);
     server.follow_mtu();
     let mut out = vec![0; 65_000];
     while server.poll_transmit(pair.now, &mut out, 50).is_some() {}

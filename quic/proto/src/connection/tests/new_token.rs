@@ -115,7 +115,7 @@ fn a_token_is_spent_in_every_initial_of_the_next_connection() {
         pair.server
             .receive(pair.now, client_address(), &mut datagram);
     }
-    assert!(pair.server.connection().path.is_validated());
+    assert!(pair.server.connection().paths.active().is_validated());
     pair.run();
     assert_eq!(tokens(&store).len(), 1, "one for the next");
 }

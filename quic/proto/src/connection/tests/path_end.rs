@@ -10,7 +10,7 @@ use crate::{
     endpoint::{Arrival, Local},
     error::ConnectionError,
     packet::Space,
-    path::Role,
+    path::State,
 };
 
 /// A server that follows its client to an address where nobody answers.
@@ -37,8 +37,7 @@ fn followed() -> Pair {
 fn a_connection_without_a_validated_address_ends_without_a_packet() {
     let mut pair = followed();
     let server = pair.server.connection();
-    let last = server.paths.position_of(Role::Fallback).unwrap();
-    server.paths.take(last);
+    server.paths.lose_fallback();
     let mut out = vec![0; 65_536];
     let mut now = pair.now;
     while !server.is_closed() {
@@ -70,8 +69,11 @@ fn with_one_it_returns_there() {
 fn without_an_id_to_go_back_with_it_ends() {
     let mut pair = followed();
     let server = pair.server.connection();
-    let last = server.paths.position_of(Role::Fallback).unwrap();
-    server.paths.get_mut(last).unwrap().peer_cid = 1 << 20;
+    let last = server
+        .paths
+        .others_mut()
+        .find(|path| path.state == State::Fallback);
+    last.unwrap().peer_cid = 1 << 20;
     while let Some((sequence, _)) = server.peer_cids.take_for_path() {
         server.peer_cids.retire(sequence);
     }

@@ -132,7 +132,7 @@ fn a_path_without_credit_holds_up_no_other() {
     receive(&mut pair.server, pair.now, elsewhere(1), &probe);
     sent(&mut pair.server, pair.now);
     // It is asked until too little is left of three times what came from there.
-    let due = |connection: &Connection| connection.paths.iter().any(Path::wants_probe);
+    let due = |connection: &Connection| connection.paths.others().any(Path::wants_probe);
     while !due(pair.server.connection()) {
         pair.now = pair.server.connection().next_timeout().unwrap();
         pair.server.connection().on_timeout(pair.now);
@@ -142,7 +142,10 @@ fn a_path_without_credit_holds_up_no_other() {
     receive(&mut pair.server, pair.now, client_address(), &probe);
     sent(&mut pair.server, pair.now);
     assert!(due(pair.server.connection()), "still out of credit");
-    assert!(!pair.server.connection().path.has_pending(), "answered");
+    assert!(
+        !pair.server.connection().paths.active().has_pending(),
+        "answered"
+    );
 }
 
 /// Proves: rfc9000 8.2.2 response-takes-the-same-path
@@ -152,7 +155,7 @@ fn a_path_without_an_id_holds_up_no_other() {
     let probe = forge(pair.client.connection(), Space::Data, 1200, challenge);
     receive(&mut pair.server, pair.now, elsewhere(1), &probe);
     let gone = u64::MAX;
-    for path in pair.server.connection().paths.iter_mut() {
+    for path in pair.server.connection().paths.others_mut() {
         path.peer_cid = gone;
     }
     while pair.server.connection().peer_cids.take_for_path().is_some() {}
@@ -160,7 +163,10 @@ fn a_path_without_an_id_holds_up_no_other() {
     receive(&mut pair.server, pair.now, client_address(), &probe);
     let to: Vec<_> = sent(&mut pair.server, pair.now);
     assert!(to.iter().all(|(to, _)| *to == client_address()));
-    assert!(!pair.server.connection().path.has_pending(), "answered");
+    assert!(
+        !pair.server.connection().paths.active().has_pending(),
+        "answered"
+    );
 }
 
 /// Whoever asked for the move waits for an outcome.
@@ -175,7 +181,7 @@ fn a_move_whose_id_was_retired_meanwhile_fails() {
     for (_, datagram) in sent(&mut pair.client, pair.now) {
         receive(&mut pair.server, pair.now, elsewhere(1), &datagram);
     }
-    for path in pair.client.connection().paths.iter_mut() {
+    for path in pair.client.connection().paths.others_mut() {
         path.peer_cid = u64::MAX;
     }
     while pair.client.connection().peer_cids.take_for_path().is_some() {}
@@ -292,7 +298,7 @@ fn a_short_challenge_that_is_answered_is_followed_by_a_full_one() {
     };
     let short = there(&short).unwrap();
     assert!(short.len() <= 3 * ping.len());
-    assert!(!pair.server.connection().path.is_validated());
+    assert!(!pair.server.connection().paths.active().is_validated());
     receive(&mut pair.client, pair.now, server_address(), &short);
     // The answer comes from where the client was before.
     for (_, answer) in sent(&mut pair.client, pair.now) {
@@ -316,7 +322,7 @@ fn an_answer_to_nothing_validates_nothing() {
     answers(&mut pair);
     let server = pair.server.connection();
     assert_eq!(server.peer_address(), elsewhere(1));
-    assert!(!server.path.is_validated() && !server.is_closed());
+    assert!(!server.paths.active().is_validated() && !server.is_closed());
 }
 
 #[test]
@@ -344,7 +350,7 @@ fn a_flood_of_challenges_gets_few_answers() {
             });
             receive(&mut pair.server, pair.now, address, &flood);
             let server = pair.server.connection();
-            let waiting = server.paths.iter().chain([&server.path]);
+            let waiting = server.paths.others().chain([server.paths.active()]);
             let waiting: usize = waiting.map(crate::path::Path::responses).sum();
             assert!(waiting <= 2 * limits::PATH_RESPONSES, "round {round}");
         }
@@ -362,7 +368,7 @@ fn a_client_that_is_everywhere_takes_no_more_than_a_few_paths() {
         let packet = forge(pair.client.connection(), Space::Data, 1200, fill);
         receive(&mut pair.server, pair.now, elsewhere(number), &packet);
         let server = pair.server.connection();
-        assert!(server.paths.iter().count() <= limits::OTHER_PATHS);
+        assert!(server.paths.others().count() <= limits::OTHER_PATHS);
         assert!(!server.is_closed());
     }
     // Nobody answers from anywhere: the server is back where it was sure of the client.
@@ -460,9 +466,9 @@ fn the_id_of_a_path_that_was_given_up_is_retired() {
     receive(&mut pair.server, pair.now, elsewhere(1), &probe);
     sent(&mut pair.server, pair.now);
     let server = pair.server.connection();
-    assert_eq!(server.paths.iter().count(), 1);
+    assert_eq!(server.paths.others().count(), 1);
     let mut now = pair.now;
-    while !server.paths.is_empty() {
+    while server.paths.others().next().is_some() {
         now = server.next_timeout().unwrap();
         server.on_timeout(now);
     }

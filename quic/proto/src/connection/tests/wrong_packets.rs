@@ -6,6 +6,7 @@ use super::{
     server_address,
 };
 use crate::forge::Raw;
+use crate::frame::FrameType;
 use crate::{
     connection::Connection,
     error::{By, Code, ConnectionError},
@@ -82,7 +83,7 @@ fn every_application_frame_in_every_packet_of_the_handshake_closes() {
             else {
                 panic!("{ty:#x} in {space:?}");
             };
-            let expected = (By::Peer, Code::PROTOCOL_VIOLATION, ty);
+            let expected = (By::Peer, Code::PROTOCOL_VIOLATION, Some(FrameType(ty)));
             assert_eq!((by, code, frame), expected, "{space:?}");
         }
     }

@@ -1,3 +1,4 @@
+use crate::frame::FrameType;
 use std::ops::RangeInclusive;
 
 use proptest::{collection::vec, prelude::*};
@@ -104,7 +105,7 @@ fn a_range_below_zero_is_refused() {
         let error = decoded(bytes).expect_err("a number below zero");
         assert_eq!(
             (error.code, error.frame),
-            (Code::FRAME_ENCODING_ERROR, 0x02)
+            (Code::FRAME_ENCODING_ERROR, Some(FrameType::ACK))
         );
         assert!(error.reason.contains("below packet number 0"), "{error}");
     }

@@ -1,4 +1,5 @@
 use super::decoded;
+use crate::frame::FrameType;
 use crate::{
     error::Code,
     frame::{Datagram, Frame},
@@ -81,7 +82,7 @@ fn frames_are_allowed_where_table_3_of_rfc_9000_says() {
 #[test]
 fn an_ack_frequency_frame_belongs_into_1_rtt_packets() {
     let frame = decoded(&[0x40, 0xaf, 0, 1, 0, 1]).expect("a frame");
-    assert_eq!(frame.frame_type(), 0xaf);
+    assert_eq!(frame.frame_type(), FrameType::ACK_FREQUENCY);
     assert!(frame.is_ack_eliciting() && frame.allowed_in(Kind::OneRtt));
     for kind in [Kind::Initial, Kind::Handshake, Kind::ZeroRtt] {
         assert!(!frame.allowed_in(kind), "{kind:?}");
@@ -91,7 +92,7 @@ fn an_ack_frequency_frame_belongs_into_1_rtt_packets() {
 #[test]
 fn a_reset_stream_at_belongs_into_0_rtt_and_1_rtt_packets() {
     let frame = decoded(&[0x24, 4, 7, 9, 8]).expect("a frame");
-    assert_eq!(frame.frame_type(), 0x24);
+    assert_eq!(frame.frame_type(), FrameType::RESET_STREAM_AT);
     assert!(frame.is_ack_eliciting());
     for kind in [Kind::Initial, Kind::Handshake, Kind::ZeroRtt, Kind::OneRtt] {
         let application = matches!(kind, Kind::ZeroRtt | Kind::OneRtt);
@@ -100,7 +101,7 @@ fn a_reset_stream_at_belongs_into_0_rtt_and_1_rtt_packets() {
     let error = decoded(&[0x24, 4, 7, 8, 9]).expect_err("reliable beyond the end");
     assert_eq!(
         (error.code, error.frame),
-        (Code::FRAME_ENCODING_ERROR, 0x24)
+        (Code::FRAME_ENCODING_ERROR, Some(FrameType::RESET_STREAM_AT))
     );
 }
 
@@ -115,7 +116,7 @@ fn the_table_has_every_type_and_frames_know_theirs() {
         } else {
             ty as u64
         };
-        assert_eq!(frame.frame_type(), told, "{frame:?}");
+        assert_eq!(frame.frame_type(), FrameType(told), "{frame:?}");
     }
 }
 

@@ -1,4 +1,5 @@
 use super::{decoded, encoded};
+use crate::frame::FrameType;
 use crate::{
     error::Code,
     frame::{ConnectionClose, Crypto, MaxStreams, Stream, StreamsBlocked},
@@ -9,6 +10,7 @@ use crate::{
 
 /// Checks that the bytes are refused, for which frame and why.
 fn refused(bytes: &[u8], frame: u64, reason: &str) {
+    let frame = (frame > 0).then_some(FrameType(frame));
     let error = decoded(bytes).expect_err("a broken rule");
     assert_eq!(
         (error.code, error.frame),
@@ -40,7 +42,10 @@ fn a_type_must_be_in_its_shortest_form() {
         &[0xc0, 0, 0, 0, 0, 0, 0, 0x01],
     ] {
         let error = decoded(bytes).expect_err("a long type");
-        assert_eq!((error.code, error.frame), (Code::PROTOCOL_VIOLATION, 0x01));
+        assert_eq!(
+            (error.code, error.frame),
+            (Code::PROTOCOL_VIOLATION, Some(FrameType::PING))
+        );
     }
 }
 

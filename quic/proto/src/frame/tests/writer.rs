@@ -1,4 +1,5 @@
 use super::{decoded, decoded_all};
+use crate::frame::FrameType;
 use crate::{
     frame::StreamId,
     frame::{ConnectionClose, Crypto, Frame, FrameWriter, MaxData, Stream},
@@ -114,7 +115,7 @@ fn a_close_shrinks_its_reason_to_what_fits() {
     let reason = [b'r'; 300];
     let close = ConnectionClose::Transport {
         code: 0x0a,
-        frame: 0x06,
+        frame: Some(FrameType::CRYPTO),
         reason: &reason,
     };
     for space in 0..300 {
@@ -127,7 +128,7 @@ fn a_close_shrinks_its_reason_to_what_fits() {
         if written {
             let Ok(Frame::ConnectionClose(ConnectionClose::Transport {
                 code: 0x0a,
-                frame: 6,
+                frame: Some(FrameType::CRYPTO),
                 reason,
             })) = decoded(&buffer[..len])
             else {

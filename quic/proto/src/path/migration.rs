@@ -1,0 +1,328 @@
+//! Moving to another path, and back where it leads nowhere (RFC 9000 §9).
+
+use std::{net::SocketAddr, time::Instant};
+
+use super::{
+    Address, Answered, Event, Expanded, Facts, Outcome, Path, PathEvent, Paths, PeerCids,
+    Preferred, State, Switch,
+    owner::{Elsewhere, Which},
+};
+use crate::{error::MigrateError, frame::PathResponse, limits, udp::Local};
+
+impl<S> Paths<S> {
+    /// Asks for a path from another of our addresses, to move there once the peer answers.
+    ///
+    /// # Errors
+    /// Fails if the peer has given us no connection id for another path.
+    pub fn migrate(&mut self, local: Local, facts: &mut Facts<'_>) -> Result<(), MigrateError> {
+        let peer = self.active.peer();
+        let at = Address { peer, local };
+        if self.active.is_at(at) {
+            // A request to stay replaces an earlier request to move.
+            self.drop_candidates(facts.cids, |path| path.local() == local);
+            return Ok(());
+        }
+        let preferred = self.preferred_candidate();
+        self.drop_candidates(facts.cids, |path| path.is_at(at));
+        self.probe(at, facts)?;
+        if let Some(peer) = preferred {
+            // Both ways to the server are tried from there, and the preferred one wins (RFC 9000
+            // §9.6.3). Without an id for it there is still the other.
+            let _ = self.probe(Address { peer, local }, facts);
+        }
+        Ok(())
+    }
+
+    /// Asks for the address where a server would rather be, if its family is the one in use, to
+    /// move there once it answers (RFC 9000 §9.6.1).
+    pub fn seek(&mut self, preferred: Preferred, facts: &mut Facts<'_>) {
+        let local = self.active.local();
+        if let Some(peer) = preferred.of_family(self.active.peer())
+            && peer != self.active.peer()
+        {
+            // There is an id for it, and if not, the server stays where it is.
+            let _ = self.probe(Address { peer, local }, facts);
+        }
+    }
+
+    /// Returns the preferred address that a client is about to move to.
+    fn preferred_candidate(&self) -> Option<SocketAddr> {
+        let in_use = self.active.peer();
+        let mut candidates = self.others.iter().filter(|it| it.state == State::Candidate);
+        let candidate = candidates.find(|path| path.peer() != in_use);
+        candidate.map(Path::peer)
+    }
+
+    /// Forgets the candidates of earlier requests: only the last request counts.
+    fn drop_candidates(&mut self, cids: &mut dyn PeerCids, is_kept: impl Fn(&Path<S>) -> bool) {
+        let is_dropped = |path: &Path<S>| path.state == State::Candidate && !is_kept(path);
+        loop {
+            let place = self.others.iter().position(is_dropped);
+            let Some(place) = place else {
+                return;
+            };
+            let here = self.active.local();
+            // The connection uses this end already, if on another path: nothing failed.
+            match self.others.get_mut(place) {
+                Some(path) if path.local() == here => {
+                    path.state = State::Heard;
+                    if let Some(path) = self.others.take(place) {
+                        self.drop_path(&path, cids);
+                    }
+                }
+                _ => self.on_event(place, Event::Superseded, cids),
+            }
+        }
+    }
+
+    /// Asks whether the peer is there, to move there.
+    pub(super) fn probe(&mut self, at: Address, facts: &mut Facts<'_>) -> Result<(), MigrateError> {
+        if let Some(place) = self.others.position(at) {
+            self.on_event(place, Event::Wanted, facts.cids);
+            if let Some(path) = self.others.get_mut(place) {
+                path.validation.stop();
+                path.validation.start(facts.now, facts.waits.patience);
+            }
+            return Ok(());
+        }
+        let Some((peer_cid, _)) = facts.cids.take_spare() else {
+            return Err(MigrateError::NoConnectionId);
+        };
+        let mut path = Path::validated(at, limits::MIN_DATAGRAM as u16);
+        path.state = State::Candidate;
+        path.peer_cid = peer_cid;
+        path.validation.start(facts.now, facts.waits.patience);
+        self.add(path, facts.cids);
+        Ok(())
+    }
+
+    /// Follows the peer: a packet was taken that came elsewhere, with a number larger than all
+    /// before and more than probing frames (RFC 9000 §9.3).
+    pub fn on_peer_moved(
+        &mut self,
+        dcid: &crate::packet::Cid,
+        facts: &mut Facts<'_>,
+    ) -> Option<Switch<S>> {
+        self.on_packet_elsewhere(dcid, facts);
+        let place = self.place_elsewhere().filter(|_| self.side.is_server())?;
+        let path = self.others.get_mut(place)?;
+        path.heard_by = Some(*dcid);
+        let (local, is_validated) = (path.local(), path.is_validated());
+        let was_preferred = self.is_preferred(self.active.local());
+        match (was_preferred, self.is_preferred(local)) {
+            // Whoever found the way to the preferred address stays there (RFC 9000 §9.6.2).
+            (true, false) => None,
+            // Our own address changes only once the new path is validated.
+            (false, true) if !is_validated => {
+                self.on_event(place, Event::Wanted, facts.cids);
+                None
+            }
+            _ => self.switch_to(place, facts),
+        }
+    }
+
+    /// Takes the answer to a challenge, whatever path it came on. An answer to nothing that was
+    /// asked is ignored.
+    pub fn on_response(&mut self, response: PathResponse, facts: &mut Facts<'_>) -> Outcome<S> {
+        if let Some(answered) = self.active.validation.on_response(response.0) {
+            return self.on_answered(Which::Active, answered, facts);
+        }
+        let mut others = self.others.iter_mut().enumerate();
+        let found = others.find_map(|(place, path)| {
+            let answered = path.validation.on_response(response.0)?;
+            Some((place, answered))
+        });
+        drop(others);
+        found.map_or_else(Outcome::default, |(place, answered)| {
+            self.on_answered(Which::Other(place), answered, facts)
+        })
+    }
+
+    fn on_answered(
+        &mut self,
+        which: Which,
+        answered: Answered,
+        facts: &mut Facts<'_>,
+    ) -> Outcome<S> {
+        let mut outcome = Outcome::default();
+        let Some(path) = self.path_mut(which) else {
+            return outcome;
+        };
+        path.on_validated();
+        if answered.expanded == Expanded::Short {
+            // The peer is there; whether 1200 bytes are is still to be seen (RFC 9000 §8.2.1).
+            path.validation.start(facts.now, facts.waits.patience);
+        }
+        let round_trip = facts.now.saturating_duration_since(answered.sent_at);
+        // A path that was left is not kept for longer, nor its id: the peer may need it to move on.
+        let event = Event::Answered(answered.expanded, facts.now + limits::PATH_LIFETIME);
+        match (which, path.state.after(event)) {
+            (Which::Active, _) => {
+                outcome.round_trip = Some(round_trip);
+                if answered.expanded == Expanded::Full {
+                    self.on_active_validated(facts.now + facts.waits.keep);
+                }
+            }
+            (Which::Other(place), Some(State::Active)) => {
+                outcome.switch = self.switch_to(place, facts);
+                outcome.round_trip = Some(round_trip);
+            }
+            (Which::Other(place), _) => self.on_event(place, event, facts.cids),
+        }
+        outcome
+    }
+
+    /// Releases the path to fall back to.
+    fn on_active_validated(&mut self, until: Instant) {
+        for path in self.others.iter_mut() {
+            if let Some(state) = path.state.after(Event::ActiveValidated { until }) {
+                path.state = state;
+            }
+        }
+    }
+
+    /// Makes another path the one in use. `None` if there is no connection id for it.
+    fn switch_to(&mut self, place: usize, facts: &mut Facts<'_>) -> Option<Switch<S>> {
+        let patience = facts.waits.patience;
+        let kept = facts.now + facts.waits.keep;
+        let mut new = self.others.take(place)?;
+        let (old_cid, _) = facts.cids.active();
+        if !take_up_cid(new.peer_cid, facts.cids) {
+            self.drop_path(&new, facts.cids);
+            return None;
+        }
+        new.state = State::Active;
+        if !new.is_validated() {
+            new.validation.start(facts.now, patience);
+        }
+        let mut old = std::mem::replace(&mut self.active, new);
+        old.peer_cid = old_cid;
+        let old_address = old.address();
+        let switch = self.compare_with(&mut old);
+        if self.side.is_server() && old.is_validated() {
+            // It may be an attacker who moved the peer (RFC 9000 §9.3.3).
+            old.validation.start(facts.now, patience);
+        }
+        let left = if self.active.is_validated() {
+            self.on_active_validated(kept);
+            Event::LeftForValidated { until: kept }
+        } else {
+            Event::LeftForUnvalidated
+        };
+        if let Some(state) = old.state.after(left) {
+            old.state = state;
+        }
+        if old.is_validated() {
+            self.add(old, facts.cids);
+        } else {
+            self.drop_path(&old, facts.cids);
+        }
+        self.paced_until = None;
+        self.elsewhere = self.still_elsewhere(old_address);
+        if self.side.is_client() {
+            self.owes_ping = true;
+            if self.used_preferred() {
+                self.drop_candidates(facts.cids, |_| false);
+            }
+        }
+        let at = self.active.address();
+        self.events.push_back(PathEvent::Changed(at));
+        Some(switch)
+    }
+
+    /// Compares the path in use with the one before. What was learned of that says nothing of the
+    /// new one, unless they lead the same way (RFC 9000 §9.4).
+    fn compare_with(&mut self, old: &mut Path<S>) -> Switch<S> {
+        let saved = self.active.saved.take();
+        if self.active.resembles(old) {
+            self.active.take_mtu(old);
+            self.active.mtu_mut().on_left();
+            return Switch::SameWay;
+        }
+        old.mtu_mut().on_left();
+        Switch::OtherWay {
+            left: old.address(),
+            saved,
+        }
+    }
+
+    /// Keeps what is known of the path that was in use before, if that is not forgotten.
+    pub fn save_left(&mut self, left: Address, known: S) {
+        if let Some(path) = self.others.last_mut().filter(|path| path.address() == left) {
+            path.saved = Some(Box::new(known));
+        }
+    }
+
+    /// Returns the origin of the datagram in hand, seen from the path in use that is another now.
+    fn still_elsewhere(&self, before: Address) -> Option<Elsewhere> {
+        let at = self.elsewhere.map_or(before, |elsewhere| elsewhere.at);
+        (!self.active.is_at(at)).then_some(Elsewhere { at, bytes: 0 })
+    }
+
+    /// Returns the time at which something is due on any path.
+    #[inline]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let own = self.active.validation.next_timeout();
+        if self.others.is_empty() {
+            return own;
+        }
+        own.into_iter().chain(self.others.next_timeout()).min()
+    }
+
+    /// Handles what is due.
+    pub fn on_timeout(&mut self, facts: &mut Facts<'_>) -> Outcome<S> {
+        let now = facts.now;
+        let mut outcome = Outcome::default();
+        if self.active.validation.on_timeout(now) {
+            outcome = self.on_active_failed(facts);
+        }
+        let mut place = 0;
+        while let Some(path) = self.others.get_mut(place) {
+            let at = path.address();
+            if path.validation.on_timeout(now) {
+                self.on_event(place, Event::Unanswered, facts.cids);
+            }
+            if self.is_still(place, at) {
+                self.on_event(place, Event::Tick(now), facts.cids);
+            }
+            if self.is_still(place, at) {
+                place += 1;
+            }
+        }
+        outcome
+    }
+
+    fn is_still(&mut self, place: usize, at: Address) -> bool {
+        let path = self.others.get_mut(place);
+        path.is_some_and(|path| path.address() == at)
+    }
+
+    /// Goes back to the last path that was validated (RFC 9000 §9.3.2). Where there is none, nobody
+    /// is left to talk to.
+    fn on_active_failed(&mut self, facts: &mut Facts<'_>) -> Outcome<S> {
+        let mut outcome = Outcome::default();
+        let failed = self.active.address();
+        if let Some(place) = self.others.position_of(State::Fallback) {
+            self.active.on_failed();
+            outcome.switch = self.switch_to(place, facts);
+            if self.active.address() == failed {
+                // There was no connection id left to go back with.
+                outcome.is_end = true;
+                return outcome;
+            }
+            self.active.validation.stop();
+            self.events.push_back(PathEvent::Failed(failed));
+        } else {
+            outcome.is_end = !self.active.is_validated();
+        }
+        outcome
+    }
+}
+
+/// Uses that id of the peer's from now on, or another if it was retired.
+fn take_up_cid(sequence: u64, cids: &mut dyn PeerCids) -> bool {
+    cids.activate(sequence)
+        || cids
+            .take_spare()
+            .is_some_and(|(sequence, _)| cids.activate(sequence))
+}

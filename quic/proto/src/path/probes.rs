@@ -1,0 +1,146 @@
+//! Challenges and their answers (RFC 9000 §8.2). They leave on the path they are about.
+
+use std::time::Instant;
+
+use super::{Address, Expanded, Facts, Paths, PeerCids, owner::Which};
+use crate::{
+    frame::{FrameWriter, PathChallenge},
+    limits,
+    packet::Cid,
+};
+
+/// A datagram that is due on a path.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe {
+    which: Which,
+    /// The ends of the path.
+    pub at: Address,
+    /// The peer's id for the path.
+    pub dcid: Cid,
+    /// Bytes that the datagram may have.
+    pub room: usize,
+}
+
+impl Probe {
+    /// Returns true if it leaves on the path in use.
+    #[must_use]
+    pub fn is_on_active(&self) -> bool {
+        self.which == Which::Active
+    }
+
+    /// Returns how its datagram is sent.
+    #[must_use]
+    pub const fn expanded(&self) -> Expanded {
+        if self.room == limits::MIN_DATAGRAM {
+            Expanded::Full
+        } else {
+            Expanded::Short
+        }
+    }
+}
+
+/// The frames that were written into a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrote {
+    /// Answers, and perhaps a challenge.
+    Answers,
+    /// A challenge at most.
+    NoAnswer,
+}
+
+impl<S> Paths<S> {
+    /// Queues the answer to a challenge, on the path that it came on (RFC 9000 §8.2.2).
+    pub fn on_challenge(&mut self, challenge: PathChallenge, dcid: &Cid, facts: &mut Facts<'_>) {
+        // The packet may have brought the id that the path needs.
+        self.on_packet_elsewhere(dcid, facts);
+        let path = self.came_on().and_then(|which| self.path_mut(which));
+        if let Some(path) = path {
+            path.on_challenge(&challenge);
+        }
+    }
+
+    /// Returns true if a probe may be due.
+    #[inline]
+    pub fn may_want_probe(&self) -> bool {
+        !self.others.is_empty() || self.active.wants_probe()
+    }
+
+    /// Returns the probe that is due after another one that could not be written; those on paths
+    /// that are not in use come first. A path that lacks credit or an id holds up no other.
+    pub fn next_probe(&mut self, failed: Option<&Probe>, cids: &mut dyn PeerCids) -> Option<Probe> {
+        let mut place = match failed.map(|probe| probe.which) {
+            None => 0,
+            Some(Which::Other(place)) => place + 1,
+            Some(Which::Active) => return None,
+        };
+        while let Some(path) = self.others.get_mut(place) {
+            if path.wants_probe() && path.credit() > 0 {
+                let probe = self.probe_on(Which::Other(place), cids);
+                if probe.is_some() {
+                    return probe;
+                }
+            }
+            place += 1;
+        }
+        if self.active.wants_probe() {
+            self.probe_on(Which::Active, cids)
+        } else {
+            None
+        }
+    }
+
+    fn probe_on(&mut self, which: Which, cids: &mut dyn PeerCids) -> Option<Probe> {
+        let path = self.path_mut(which)?;
+        let dcid = match which {
+            Which::Active => cids.active().1,
+            Which::Other(_) => match cids.find(path.peer_cid) {
+                Some(cid) => cid,
+                // Where the peer had it retired, there may be another.
+                None => {
+                    let (sequence, cid) = cids.take_spare()?;
+                    path.peer_cid = sequence;
+                    cid
+                }
+            },
+        };
+        let credit = usize::try_from(path.credit()).unwrap_or(usize::MAX);
+        Some(Probe {
+            which,
+            at: path.address(),
+            dcid,
+            room: limits::MIN_DATAGRAM.min(credit),
+        })
+    }
+
+    /// Writes the answers of a path first, and then its challenge, made of `data`.
+    pub fn write_probe(
+        &mut self,
+        now: Instant,
+        probe: &Probe,
+        data: u64,
+        out: &mut FrameWriter<'_>,
+    ) -> Wrote {
+        let Some(path) = self.path_mut(probe.which) else {
+            return Wrote::NoAnswer;
+        };
+        let before = out.len();
+        path.write_frames(out);
+        let answers = out.len() > before;
+        let data = data.to_be_bytes();
+        if path.validation.is_due() && out.write(&PathChallenge(data)) {
+            path.validation.on_sent(now, data, probe.expanded());
+        }
+        if answers {
+            Wrote::Answers
+        } else {
+            Wrote::NoAnswer
+        }
+    }
+
+    /// Debits the path of a probe that left.
+    pub fn on_probe_sent(&mut self, probe: &Probe, bytes: usize) {
+        if let Some(path) = self.path_mut(probe.which) {
+            path.on_sent(bytes as u64);
+        }
+    }
+}

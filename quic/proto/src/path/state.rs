@@ -1,0 +1,87 @@
+//! The states of one path, and what moves it from one to another.
+
+use std::time::Instant;
+
+use super::Expanded;
+
+/// What a path is kept for. The picture is in the documentation of [`super`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// The peer sent from there, and is asked whether it is there.
+    Heard,
+    /// The peer was there. Nothing needs the path any more.
+    Left {
+        /// Time at which the path is forgotten.
+        until: Instant,
+    },
+    /// It is to be used once the peer answers on it.
+    Candidate,
+    /// The path in use.
+    Active,
+    /// The last path that was validated: it is used again should the one in use fail
+    /// (RFC 9000 §9.3.2).
+    Fallback,
+}
+
+/// What happens to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The peer answered a challenge. A path that nothing needs is kept until this time.
+    Answered(Expanded, Instant),
+    /// The peer answered no challenge in time.
+    Unanswered,
+    /// The connection wants to move there.
+    Wanted,
+    /// The connection wants to move elsewhere, or to stay.
+    Superseded,
+    /// The connection moved there.
+    Taken,
+    /// The connection moved from there to a path that is validated.
+    LeftForValidated {
+        /// Time until which packets under way on it are awaited.
+        until: Instant,
+    },
+    /// The connection moved from there to a path that is not validated yet.
+    LeftForUnvalidated,
+    /// The path in use was validated.
+    ActiveValidated {
+        /// Time until which packets under way on others are awaited.
+        until: Instant,
+    },
+    /// Time passed.
+    Tick(Instant),
+}
+
+impl State {
+    /// Returns the state after an event; `None` if the path is forgotten.
+    #[must_use]
+    pub fn after(self, event: Event) -> Option<Self> {
+        match (self, event) {
+            (Self::Heard, Event::Answered(_, until))
+            | (Self::Active, Event::LeftForValidated { until })
+            | (Self::Fallback, Event::ActiveValidated { until }) => Some(Self::Left { until }),
+            (Self::Candidate, Event::Answered(Expanded::Full, _)) | (_, Event::Taken) => {
+                Some(Self::Active)
+            }
+            (Self::Active, Event::LeftForUnvalidated) => Some(Self::Fallback),
+            (Self::Active, Event::Wanted) => Some(Self::Active),
+            (_, Event::Wanted) => Some(Self::Candidate),
+            (Self::Heard | Self::Candidate, Event::Unanswered)
+            | (Self::Candidate, Event::Superseded) => None,
+            (Self::Left { until }, Event::Tick(now)) if until <= now => None,
+            _ => Some(self),
+        }
+    }
+
+    /// Time at which the path is forgotten, if that is known.
+    #[must_use]
+    pub const fn kept_until(self) -> Option<Instant> {
+        match self {
+            Self::Left { until } => Some(until),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -238,7 +238,8 @@ pub use early_connection::EarlyConnection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
 pub use error::{
-    ConnectError, EarlyError, EndpointError, ReadError, ResetAtError, SendDatagramError, WriteError,
+    ConnectError, EarlyError, EndpointError, ExportError, ReadError, ResetAtError,
+    SendDatagramError, WriteError,
 };
 /// The sans-IO core, for those who drive it with something else than tokio.
 pub use hybriq_proto as proto;

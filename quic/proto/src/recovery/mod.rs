@@ -118,6 +118,12 @@ pub struct Recovery<R> {
     timer_base: Instant,
     /// Whether a Handshake packet was acknowledged.
     handshake_acked: bool,
+    totals: Totals,
+}
+
+/// Counts for statistics, which decide nothing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
     packets_sent: u64,
     packets_lost: u64,
     spurious_losses: u64,
@@ -174,10 +180,7 @@ impl<R> Recovery<R> {
             pto_count: 0,
             timer_base: now,
             handshake_acked: false,
-            packets_sent: 0,
-            packets_lost: 0,
-            spurious_losses: 0,
-            ptos: 0,
+            totals: Totals::default(),
         }
     }
 
@@ -195,7 +198,7 @@ impl<R> Recovery<R> {
             packet.snapshot = Some(snapshot);
         }
         let state = &mut self.spaces[space];
-        self.packets_sent += 1;
+        self.totals.packets_sent += 1;
         if packet.ack_eliciting {
             state.last_eliciting_sent = Some(now);
             state.eliciting_in_flight += 1;
@@ -437,22 +440,22 @@ impl<R> Recovery<R> {
 
     /// Packets sent.
     pub const fn packets_sent(&self) -> u64 {
-        self.packets_sent
+        self.totals.packets_sent
     }
 
     /// Packets declared lost.
     pub const fn packets_lost(&self) -> u64 {
-        self.packets_lost
+        self.totals.packets_lost
     }
 
     /// Packets declared lost that were acknowledged later.
     pub const fn spurious_losses(&self) -> u64 {
-        self.spurious_losses
+        self.totals.spurious_losses
     }
 
     /// Probe timeouts in all.
     pub const fn ptos(&self) -> u64 {
-        self.ptos
+        self.totals.ptos
     }
 
     /// Probe timeouts since the last progress.

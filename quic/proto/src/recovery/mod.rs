@@ -116,7 +116,7 @@ pub struct Recovery<R> {
     pto_count: u32,
     /// Where the timer starts that keeps a client from a deadlock.
     timer_base: Instant,
-    /// Whether a Handshake packet was acknowledged.
+    /// True if a Handshake packet was acknowledged.
     handshake_acked: bool,
     totals: Totals,
 }
@@ -257,7 +257,7 @@ impl<R> Recovery<R> {
         state.skipped.push(pn);
     }
 
-    /// How the next datagram is to be marked; `None` is Not-ECT. All datagrams of one train are
+    /// Returns how the next datagram is to be marked; `None` is Not-ECT. All datagrams of one train are
     /// marked alike: it changes only with what comes in or is due.
     #[inline]
     pub fn ecn_mark(&self) -> Option<Ecn> {
@@ -269,7 +269,7 @@ impl<R> Recovery<R> {
         self.ecn.reset();
     }
 
-    /// Whether the path carries ECN marks.
+    /// Returns whether the path carries ECN marks.
     pub const fn ecn_state(&self) -> EcnState {
         self.ecn.state()
     }
@@ -349,7 +349,7 @@ impl<R> Recovery<R> {
             && !self.spaces.iter().any(|space| space.sent.is_full())
     }
 
-    /// Whether pacing lets a datagram leave now. What is not paced need not ask.
+    /// Returns true if pacing lets a datagram leave now. What is not paced need not ask.
     #[inline]
     pub fn may_send_now(&self, now: Instant) -> bool {
         self.pacer.may_send(now)
@@ -407,7 +407,7 @@ impl<R> Recovery<R> {
         self.space(space).largest_acked
     }
 
-    /// Whether an ack-eliciting packet of a space waits for its acknowledgement.
+    /// Returns true if an ack-eliciting packet of a space waits for its acknowledgement.
     pub fn has_eliciting_in_flight(&self, space: Space) -> bool {
         self.space(space).eliciting_in_flight > 0
     }
@@ -418,7 +418,7 @@ impl<R> Recovery<R> {
         self.reordering.packets()
     }
 
-    /// How long after it was sent a packet counts as lost (RFC 9002 §6.1.2), likewise.
+    /// Returns how long after it was sent a packet counts as lost (RFC 9002 §6.1.2), likewise.
     pub fn time_threshold(&self) -> Duration {
         self.reordering.delay(self.rtt.larger())
     }

@@ -1,3 +1,5 @@
+//! Packet keys by encryption level, and their discarding.
+
 use hybriq_tls::{Level, Secret, Side, Suite};
 
 use super::{OneRtt, key_update::RESERVED_FOR_CLOSING};

@@ -1,3 +1,5 @@
+//! Keys of 1-RTT packets and their updates (RFC 9001 §6).
+
 use std::time::Instant;
 
 use hybriq_tls::Secret;

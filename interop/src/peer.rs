@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use hybriq::tls::EarlyData;
+use hybriq::tls::EarlyDataPolicy;
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use crate::{
@@ -133,7 +133,7 @@ pub struct Setup {
     /// Bytes that it lets come in unread.
     pub windows: Windows,
     /// Whether it sends early data, or takes it.
-    pub early_data: EarlyData,
+    pub early_data: EarlyDataPolicy,
     /// When a server believes a client's address.
     pub validation: Validation,
 }
@@ -145,7 +145,7 @@ impl Setup {
             certificate,
             groups,
             windows: Windows::Default,
-            early_data: EarlyData::Off,
+            early_data: EarlyDataPolicy::Off,
             validation: Validation::ByHandshake,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use hybriq::tls::{EarlyData, Group};
+use hybriq::tls::{EarlyDataPolicy, Group};
 use tokio::sync::oneshot;
 
 use super::{Case, Meeting, Pair, Problem, check, ensure, exchange, failed, unexpected};
@@ -77,7 +77,7 @@ impl Acquaintances {
 }
 
 fn with_early_data(setup: &mut Setup) {
-    setup.early_data = EarlyData::On;
+    setup.early_data = EarlyDataPolicy::On;
 }
 
 pub(super) async fn resumes(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {

@@ -8,7 +8,6 @@
 //! ```
 
 use std::collections::VecDeque;
-use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
@@ -151,9 +150,7 @@ impl End {
     fn drive(&mut self, fed: Option<&Message>) -> Result<(), Failure> {
         recorder::start(self.watch);
         let started = Instant::now();
-        let driven = self
-            .session
-            .drive(&mut self.inbox, &mut self.flight, Waker::noop());
+        let driven = self.session.drive(&mut self.inbox, &mut self.flight);
         let ended = Instant::now();
         let notes = recorder::take();
         self.status = driven.map_err(|error| format!("{:?}: {error}", self.side))?;

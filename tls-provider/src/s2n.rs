@@ -1,4 +1,4 @@
-//! The s2n-tls 0.3.47 provider.
+//! The s2n-tls provider, for releases 0.3 from 0.3.47.
 //!
 //! s2n-tls hands out traffic secrets by a callback, so its QUIC mode fits the seam as it is. What
 //! it lacks is made up for here: a server refuses a ClientHello without a common protocol or group
@@ -10,6 +10,7 @@ mod config;
 mod failure;
 mod io;
 pub(crate) mod keys;
+mod keys_elsewhere;
 mod pem;
 pub mod policy;
 mod server;
@@ -30,7 +31,7 @@ fn unsupported(detail: impl Into<String>) -> ConfigError {
     }
 }
 
-/// What s2n-tls says about a call it refused.
+/// Describes a call that s2n-tls refused.
 fn reason(error: &s2n_tls::error::Error) -> String {
     format!("{} ({})", error.message(), error.name())
 }

@@ -1,11 +1,13 @@
+//! 0-RTT data, and the lineage of resumed sessions.
+
 use crate::{Group, KeyExchange};
 
-/// Whether 0-RTT data is wanted (RFC 8446 §2.3).
+/// Policy for 0-RTT data (RFC 8446 §2.3).
 ///
-/// Whoever records the first flight can send it again, and whoever later learns the ticket's key
-/// can read it, so it is for requests that may be repeated and are worth little to an eavesdropper.
+/// An attacker who records the first flight can send it again, and one who later learns the ticket's
+/// key can read it. Use it for requests that may be repeated and are worth little to an eavesdropper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum EarlyData {
+pub enum EarlyDataPolicy {
     /// A client offers none; a server issues no tickets for it and accepts none.
     #[default]
     Off,
@@ -13,14 +15,14 @@ pub enum EarlyData {
     On,
 }
 
-impl EarlyData {
-    /// Whether it is wanted.
+impl EarlyDataPolicy {
+    /// Returns true for [`EarlyDataPolicy::On`].
     pub const fn is_on(self) -> bool {
         matches!(self, Self::On)
     }
 }
 
-/// What became of the 0-RTT data of one handshake.
+/// Fate of the 0-RTT data of one handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EarlyDataStatus {
     /// The client offered none.
@@ -30,11 +32,11 @@ pub enum EarlyDataStatus {
     Offered,
     /// The server accepted it.
     Accepted,
-    /// The server refused it: what was sent early is lost, the handshake goes on.
+    /// The server refused it: the data is lost, the handshake goes on.
     Rejected,
 }
 
-/// What the first full handshake of a chain of resumed sessions rested on.
+/// Kind of key exchange in the first full handshake of a chain of resumed sessions.
 ///
 /// A resumed handshake exchanges keys afresh, but its ticket's key, which authenticates it and
 /// encrypts 0-RTT data, goes back to the full handshake at the beginning of the chain.
@@ -47,7 +49,7 @@ pub enum Lineage {
 }
 
 impl Lineage {
-    /// That of a full handshake with this group.
+    /// Returns the lineage of a full handshake with this group.
     pub fn of(group: Group) -> Self {
         if group.is_post_quantum() {
             Self::PostQuantum
@@ -56,7 +58,7 @@ impl Lineage {
         }
     }
 
-    /// Whether a session of this lineage may be resumed under a policy.
+    /// Returns true if a session of this lineage may be resumed under a policy.
     ///
     /// A policy that lets only post-quantum groups do a full handshake resumes nothing that began
     /// with another.

@@ -8,14 +8,18 @@
 //! starts rustls with the one group the policy asks for, so that rustls sends the
 //! HelloRetryRequest that the policy needs.
 //!
-//! What computes keys and signatures can be wrapped: [`Client::with_crypto`],
-//! [`Server::with_crypto`].
+//! The crypto operations can be wrapped ([`Client::with_crypto`], [`Server::with_crypto`]) and the
+//! configurations of rustls changed ([`ClientOptions::change_rustls`],
+//! [`ServerOptions::change_rustls`]).
+//!
+//! [`ClientOptions::change_rustls`]: crate::ClientOptions::change_rustls
+//! [`ServerOptions::change_rustls`]: crate::ServerOptions::change_rustls
 
 mod capture;
 mod chain;
 mod client;
 mod groups;
-mod hello_retry;
+mod keys;
 mod remembered;
 mod server;
 mod session;
@@ -25,6 +29,7 @@ pub(crate) mod tickets;
 mod verify;
 
 pub use ::rustls::crypto::CryptoProvider;
+pub use ::rustls::{ClientConfig, ServerConfig};
 pub use client::Client;
 pub use server::Server;
 
@@ -39,7 +44,7 @@ fn unsupported(detail: impl Into<String>) -> ConfigError {
     }
 }
 
-/// Why a certificate and its key were refused.
+/// Says why a certificate and its key were refused.
 fn unusable(error: &::rustls::Error) -> ConfigError {
     use ::rustls::Error as Tls;
     ConfigError::Identity(match error {

@@ -110,7 +110,7 @@ impl Node for Overtake {
         for one in held.iter_mut() {
             one.left -= 1;
         }
-        for over in held.extract_if(.., |one| one.left == 0) {
+        for over in take_if(held, |one| one.left == 0) {
             hop.forward(over.datagram);
         }
     }
@@ -122,10 +122,17 @@ impl Node for Overtake {
     fn on_timeout(&mut self, hop: &mut Hop<'_>) {
         let now = hop.now;
         let held = self.held.toward_mut(hop.toward);
-        for over in held.extract_if(.., |one| one.until <= now) {
+        for over in take_if(held, |one| one.until <= now) {
             hop.forward(over.datagram);
         }
     }
+}
+
+/// Takes out the datagrams that fulfil the condition; both groups keep their order.
+fn take_if(held: &mut Vec<Held>, is_over: impl Fn(&Held) -> bool) -> Vec<Held> {
+    let (over, left) = held.drain(..).partition(is_over);
+    *held = left;
+    over
 }
 
 /// Takes up to that much time over a datagram, and keeps their order.

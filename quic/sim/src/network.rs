@@ -207,11 +207,11 @@ impl Network {
     /// The next datagram that has reached its end by `now`.
     pub fn poll_delivery(&mut self, now: Duration) -> Option<(Side, Datagram)> {
         loop {
-            if let Some(at) = self.node_timeout.filter(|&at| at <= now)
-                && self.in_flight.next().is_none_or(|next| at < next)
-            {
-                self.wake_nodes(at);
-                continue;
+            if let Some(at) = self.node_timeout.filter(|&at| at <= now) {
+                if self.in_flight.next().is_none_or(|next| at < next) {
+                    self.wake_nodes(at);
+                    continue;
+                }
             }
             let (at, flight) = self.in_flight.pop(now)?;
             if flight.passed >= self.nodes.len() {

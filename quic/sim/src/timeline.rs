@@ -101,10 +101,10 @@ impl<T> Timeline<T> {
     fn find(&self) -> Option<(Key, Place)> {
         let mut next = self.early.peek().map(|entry| (entry.0.key(), Place::Early));
         for (lane, queue) in self.lanes.iter().enumerate() {
-            if let Some(front) = queue.front()
-                && next.is_none_or(|(key, _)| front.key() < key)
-            {
-                next = Some((front.key(), Place::Lane(lane)));
+            if let Some(front) = queue.front() {
+                if next.is_none_or(|(key, _)| front.key() < key) {
+                    next = Some((front.key(), Place::Lane(lane)));
+                }
             }
         }
         next

@@ -61,7 +61,7 @@ pub(crate) use waiters::{set_waker, wake};
 const ROUNDS: usize = 3;
 
 /// How often the core is told the time of day, from which the clocks drift apart.
-const CLOCK_INTERVAL: Duration = Duration::from_mins(1);
+const CLOCK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// One share of an endpoint.
 pub(crate) struct Worker {

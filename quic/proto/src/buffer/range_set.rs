@@ -16,7 +16,7 @@ impl RangeSet {
     }
 
     /// Returns true if it holds nothing.
-    pub(crate) const fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 

@@ -38,7 +38,7 @@ const LONGEST_ACK_DELAY: Duration = Duration::from_millis((1 << 14) - 1);
 const LARGEST_DATAGRAM: u16 = 65_527;
 
 /// Longer waits are as good as for ever, and added to a point in time they overflow.
-const LONGEST_WAIT: Duration = Duration::from_hours(100 * 365 * 24);
+const LONGEST_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 const fn at_most(wait: Duration, longest: Duration) -> Duration {
     if wait.as_nanos() > longest.as_nanos() {

@@ -196,11 +196,11 @@ impl HelloTable {
     }
 
     pub(super) fn schedule_ack(&mut self, place: usize, at: Instant) {
-        if let Some(hello) = self.hellos.get_mut(place)
-            && hello.ack_at.is_none()
-        {
-            hello.ack_at = Some(at);
-            self.acks.push_back((place, at));
+        if let Some(hello) = self.hellos.get_mut(place) {
+            if hello.ack_at.is_none() {
+                hello.ack_at = Some(at);
+                self.acks.push_back((place, at));
+            }
         }
     }
 

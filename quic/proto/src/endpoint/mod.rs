@@ -459,11 +459,11 @@ impl Endpoint {
     }
 
     fn on_handshake_over(&mut self, slot: Slot) {
-        if let Some(entry) = self.connections.get_mut(slot.0 as usize)
-            && entry.handshaking
-        {
-            entry.handshaking = false;
-            self.handshaking = self.handshaking.saturating_sub(1);
+        if let Some(entry) = self.connections.get_mut(slot.0 as usize) {
+            if entry.handshaking {
+                entry.handshaking = false;
+                self.handshaking = self.handshaking.saturating_sub(1);
+            }
         }
     }
 

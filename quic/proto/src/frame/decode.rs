@@ -97,10 +97,9 @@ fn frame_type(reader: &mut Reader<'_>) -> Result<FrameType, TransportError> {
 /// Skips the rest of a run of PADDING: most of a datagram in a first flight, so in wide steps.
 fn skip_zeros(reader: &mut Reader<'_>) -> Result<usize, Eof> {
     let bytes = reader.rest();
-    let (chunks, _) = bytes.as_chunks::<16>();
-    let zero_chunks = chunks
-        .iter()
-        .take_while(|chunk| u128::from_ne_bytes(**chunk) == 0)
+    let zero_chunks = bytes
+        .chunks_exact(16)
+        .take_while(|chunk| **chunk == [0; 16])
         .count();
     let tail = bytes.iter().skip(16 * zero_chunks);
     let zeros = 16 * zero_chunks + tail.take_while(|byte| **byte == 0).count();

@@ -231,15 +231,16 @@ impl Handshake {
         let status = driven.map_err(|error| {
             TransportError::new(Code(error.code()), error.detail).in_frame(FrameType::CRYPTO)
         })?;
-        if self.requires_post_quantum
-            && let Some(group) = session
+        if self.requires_post_quantum {
+            if let Some(group) = session
                 .negotiated()
                 .group
                 .filter(|group| !group.is_post_quantum())
-        {
-            return Err(Failure::KeyExchange(format!(
-                "{group} was chosen, a post-quantum group is required"
-            )));
+            {
+                return Err(Failure::KeyExchange(format!(
+                    "{group} was chosen, a post-quantum group is required"
+                )));
+            }
         }
         if self.requires_post_quantum
             && status == Status::Complete
@@ -290,7 +291,7 @@ impl Handshake {
     }
 
     /// Returns what derives keying material for the application, once TLS has the secret for it.
-    pub fn exporter(&self) -> Option<&Exporter> {
+    pub(crate) fn exporter(&self) -> Option<&Exporter> {
         self.exporter.as_ref()
     }
 

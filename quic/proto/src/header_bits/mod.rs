@@ -75,7 +75,7 @@ impl HeaderBits {
     pub fn on_new_path(&mut self) {
         let draw = self.random.draw();
         self.spins =
-            self.allowed == SpinBit::On && !(draw >> 32).is_multiple_of(PATHS_WITHOUT_SPIN);
+            self.allowed == SpinBit::On && (draw >> 32) % PATHS_WITHOUT_SPIN != 0;
         self.spin = !self.spins && draw & 1 == 1;
         self.followed = None;
     }

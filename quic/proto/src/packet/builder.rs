@@ -250,10 +250,10 @@ impl<'a> PacketBuilder<'a> {
             .saturating_add(TAG_LEN);
         let pn_offset = self.header_len - self.pn_len;
         let before_pn = self.buffer.get_mut(..pn_offset).unwrap_or_default();
-        if before_pn.first().is_some_and(|first| first & LONG != 0)
-            && let Some(field) = before_pn.last_chunk_mut::<2>()
-        {
-            *field = VarInt::encode_two_bytes(length as u16);
+        if before_pn.first().is_some_and(|first| first & LONG != 0) {
+            if let Some(field) = before_pn.last_chunk_mut::<2>() {
+                *field = VarInt::encode_two_bytes(length as u16);
+            }
         }
     }
 

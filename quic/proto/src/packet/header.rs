@@ -252,7 +252,7 @@ fn decode_whole(datagram: &[u8]) -> Result<Decoded<'_>, DropReason> {
     if version == 0 {
         let versions = reader.take_rest();
         // Without a version, or with a part of one, it is none (RFC 8999 §6).
-        if versions.is_empty() || !versions.len().is_multiple_of(4) {
+        if versions.is_empty() || versions.len() % 4 != 0 {
             return Err(DropReason::Truncated);
         }
         return Ok(Decoded::VersionNegotiation(VersionNegotiation {

@@ -27,8 +27,8 @@ impl<'a> VersionNegotiation<'a> {
 
     /// The versions that the server speaks, as received.
     pub fn versions(&self) -> impl Iterator<Item = u32> + Clone + 'a {
-        let (versions, _) = self.versions.as_chunks::<4>();
-        versions.iter().map(|version| u32::from_be_bytes(*version))
+        let versions = self.versions.chunks_exact(4);
+        versions.filter_map(|version| Some(u32::from_be_bytes(*version.first_chunk()?)))
     }
 
     /// Writes a packet that lists these versions, and says how long it is. `None` if it does not fit,

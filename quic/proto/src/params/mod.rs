@@ -110,10 +110,12 @@ impl VersionInformation {
     }
 
     fn decode(value: &[u8], from: Side) -> Result<Self, Rule> {
-        let (numbers, []) = value.as_chunks::<4>() else {
+        if value.len() % 4 != 0 {
             return Err(Rule("is not made of versions"));
-        };
-        let mut numbers = numbers.iter().map(|number| u32::from_be_bytes(*number));
+        }
+        let numbers = value.chunks_exact(4);
+        let mut numbers =
+            numbers.filter_map(|number| Some(u32::from_be_bytes(*number.first_chunk()?)));
         let chosen = numbers.next().ok_or(Rule("is empty"))?;
         if chosen == 0 || numbers.clone().any(|number| number == 0) {
             return Err(Rule("has a version 0"));

@@ -17,7 +17,7 @@ const TRIES: u8 = 3;
 const GRAIN: u16 = 20;
 
 /// How long what was found is believed to be all (`PMTU_RAISE_TIMER`, RFC 8899 §5.1.1).
-const RAISE_AFTER: Duration = Duration::from_mins(10);
+const RAISE_AFTER: Duration = Duration::from_secs(600);
 
 /// Full datagrams lost, and no later one of them received, until the path is suspected to have
 /// become a black hole for them.

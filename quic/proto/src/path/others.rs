@@ -18,7 +18,7 @@ impl<S> Default for Others<S> {
 impl<S> Others<S> {
     /// Returns true if there is none.
     #[inline]
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 

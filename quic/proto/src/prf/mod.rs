@@ -109,10 +109,11 @@ pub(crate) struct Multiply(u64);
 impl Hasher for Multiply {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        for word in words {
+        let mut words = bytes.chunks_exact(8);
+        for word in words.by_ref().filter_map(<[u8]>::first_chunk) {
             self.write_u64(u64::from_le_bytes(*word));
         }
+        let rest = words.remainder();
         if !rest.is_empty() {
             let mut word = [0; 8];
             word.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);

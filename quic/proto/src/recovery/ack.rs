@@ -71,28 +71,28 @@ impl<R> Recovery<R> {
         self.on_order(now, ack.space, before, &newly);
         self.detect_lost(now, ack.space, context, outcome);
         let marks = self.on_counts(now, ack.space, ack.ecn, (&newly, order));
-        if let Some((_, newest_sent)) = newly.newest_in_flight
-            && let Some(rate) = self.delivery.finish(&sampling, self.rtt.min())
-        {
-            let usage = self.usage(newest_sent);
-            self.controller.on_acked(&Acked {
-                now,
-                bytes: newly.bytes,
-                packets,
-                bytes_lost: self.delivery.lost() - lost_before,
-                newest_sent,
-                prior_in_flight,
-                bytes_in_flight: self.bytes_in_flight,
-                usage,
-                rtt: RoundTrip {
-                    sample,
-                    smoothed: self.rtt.smoothed(),
-                    min: self.rtt.min(),
-                },
-                rate,
-                delivered: self.delivery.delivered(),
-                marks,
-            });
+        if let Some((_, newest_sent)) = newly.newest_in_flight {
+            if let Some(rate) = self.delivery.finish(&sampling, self.rtt.min()) {
+                let usage = self.usage(newest_sent);
+                self.controller.on_acked(&Acked {
+                    now,
+                    bytes: newly.bytes,
+                    packets,
+                    bytes_lost: self.delivery.lost() - lost_before,
+                    newest_sent,
+                    prior_in_flight,
+                    bytes_in_flight: self.bytes_in_flight,
+                    usage,
+                    rtt: RoundTrip {
+                        sample,
+                        smoothed: self.rtt.smoothed(),
+                        min: self.rtt.min(),
+                    },
+                    rate,
+                    delivered: self.delivery.delivered(),
+                    marks,
+                });
+            }
         }
         self.update_pace(now);
         // A client resets its backoff only once the server can answer freely (RFC 9002 §6.2.1).

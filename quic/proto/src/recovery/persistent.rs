@@ -34,11 +34,10 @@ impl Run {
     /// The next lost packet, in the order of numbers; `eliciting_at` is when it was sent if it was
     /// ack-eliciting.
     pub(super) fn on_lost(&mut self, skipped: &Skipped, pn: u64, eliciting_at: Option<Instant>) {
-        if let Some(last) = self.last_pn
-            && last + 1 != pn
-            && last + 1 + skipped.between(last, pn) != pn
-        {
-            self.start = None;
+        if let Some(last) = self.last_pn {
+            if last + 1 != pn && last + 1 + skipped.between(last, pn) != pn {
+                self.start = None;
+            }
         }
         self.last_pn = Some(pn);
         let (Some(since), Some(at)) = (self.since, eliciting_at) else {

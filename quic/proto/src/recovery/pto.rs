@@ -9,7 +9,7 @@ use crate::packet::Space;
 const MAX_BACKOFF: u32 = 16;
 
 /// What backoff may stretch a probe timeout to.
-const MAX_PTO: Duration = Duration::from_mins(1);
+const MAX_PTO: Duration = Duration::from_secs(60);
 
 /// Ack-eliciting packets a probe timeout may send (RFC 9002 §6.2.4).
 const PROBES: u8 = 2;

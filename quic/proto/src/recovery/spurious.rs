@@ -61,15 +61,15 @@ impl<R> Recovery<R> {
         largest_before: Option<u64>,
         newly: &Newly,
     ) {
-        if let (Some((oldest, time_sent)), Some(largest)) = (newly.oldest, largest_before)
-            && let Some(distance) = largest.checked_sub(oldest)
-        {
-            let skipped = self.spaces[space].skipped.between(oldest, largest);
-            self.reordering.on_reordered(Lateness {
-                overtaken_by: distance.saturating_sub(skipped),
-                took: now.saturating_duration_since(time_sent),
-                round_trip: self.rtt.larger(),
-            });
+        if let (Some((oldest, time_sent)), Some(largest)) = (newly.oldest, largest_before) {
+            if let Some(distance) = largest.checked_sub(oldest) {
+                let skipped = self.spaces[space].skipped.between(oldest, largest);
+                self.reordering.on_reordered(Lateness {
+                    overtaken_by: distance.saturating_sub(skipped),
+                    took: now.saturating_duration_since(time_sent),
+                    round_trip: self.rtt.larger(),
+                });
+            }
         }
         if let Some((_, newest_sent)) = newly.newest {
             self.reordering.on_acked(now, newest_sent);

@@ -14,7 +14,7 @@ mod tests;
 const VERSION: u8 = 1;
 
 /// Round trips that can be saved. Nothing on Earth takes longer.
-const LONGEST_RTT: Duration = Duration::from_mins(1);
+const LONGEST_RTT: Duration = Duration::from_secs(60);
 
 /// Capacities that can be saved: a terabyte.
 const LARGEST_CAPACITY: u64 = 1 << 40;

@@ -128,11 +128,11 @@ impl Streams {
                 let Some(recv) = self.recvs.get_mut(id) else {
                     return Some(Written::Nothing);
                 };
-                if recv.is_credit_due()
-                    && let Some(window) = recv.tune(timing, self.widest_window)
-                {
-                    self.widest_window = self.widest_window.max(window);
-                    self.receive_credit.raise_window(of_connection(window));
+                if recv.is_credit_due() {
+                    if let Some(window) = recv.tune(timing, self.widest_window) {
+                        self.widest_window = self.widest_window.max(window);
+                        self.receive_credit.raise_window(of_connection(window));
+                    }
                 }
                 let frame = recv.credit_frame(id);
                 let max = frame.map_or(0, |frame| frame.max);

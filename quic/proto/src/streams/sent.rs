@@ -72,17 +72,17 @@ impl Streams {
                     self.on_stream_acked(id, offset, len, end);
                 }
                 SentFrame::ResetStream(id) => {
-                    if let Some(send) = self.sends.get_mut(id)
-                        && send.on_reset_acked()
-                    {
-                        self.on_all_acked(id);
+                    if let Some(send) = self.sends.get_mut(id) {
+                        if send.on_reset_acked() {
+                            self.on_all_acked(id);
+                        }
                     }
                 }
                 SentFrame::ResetStreamAt(id, reliable) => {
-                    if let Some(send) = self.sends.get_mut(id)
-                        && send.on_reset_at_acked(reliable)
-                    {
-                        self.on_all_acked(id);
+                    if let Some(send) = self.sends.get_mut(id) {
+                        if send.on_reset_at_acked(reliable) {
+                            self.on_all_acked(id);
+                        }
                     }
                 }
                 SentFrame::StopSending(id) => {
@@ -149,10 +149,10 @@ impl Streams {
                 }
             }
             SentFrame::ResetStream(id) => {
-                if let Some(send) = self.sends.get_mut(id)
-                    && send.reset_frame(id).is_some()
-                {
-                    self.schedule.reset(id, send);
+                if let Some(send) = self.sends.get_mut(id) {
+                    if send.reset_frame(id).is_some() {
+                        self.schedule.reset(id, send);
+                    }
                 }
             }
             SentFrame::ResetStreamAt(id, reliable) => {
@@ -162,10 +162,10 @@ impl Streams {
                 }
             }
             SentFrame::StopSending(id) => {
-                if let Some(recv) = self.recvs.get_mut(id)
-                    && recv.stop_frame(id).is_some()
-                {
-                    self.schedule.stop(id, recv);
+                if let Some(recv) = self.recvs.get_mut(id) {
+                    if recv.stop_frame(id).is_some() {
+                        self.schedule.stop(id, recv);
+                    }
                 }
             }
             SentFrame::MaxData(max) => self.receive_credit.on_lost(max),

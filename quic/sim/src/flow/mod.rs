@@ -231,7 +231,7 @@ impl Flows {
                 continue;
             }
             flow.turn(self.clock, &mut self.network);
-            if self.turns.is_multiple_of(AUDIT_EVERY) {
+            if self.turns % AUDIT_EVERY == 0 {
                 flow.sender.audit();
             }
         }

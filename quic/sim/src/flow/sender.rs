@@ -89,7 +89,7 @@ impl Sender {
             panic!("{:?} is no ACK frame", datagram.payload);
         };
         let [number, ..] = datagram.stand_in.label;
-        if number.is_multiple_of(PING_EVERY) {
+        if number % PING_EVERY == 0 {
             self.known = ack.largest;
         }
         let ack = Ack {
@@ -121,12 +121,10 @@ impl Sender {
                 .recovery
                 .on_timeout(now, &self.context, &mut self.outcome);
             self.ptos += u64::from(matches!(due, Some(Timeout::Probe(_))));
-            if self.lost.is_empty()
-                && self.is_over(now)
-                && matches!(due, Some(Timeout::Probe(_)))
-                && let Some(&oldest) = self.recovery.outstanding(Space::Data).next()
-            {
-                self.lost.push_back(oldest);
+            if self.lost.is_empty() && self.is_over(now) && matches!(due, Some(Timeout::Probe(_))) {
+                if let Some(&oldest) = self.recovery.outstanding(Space::Data).next() {
+                    self.lost.push_back(oldest);
+                }
             }
             self.settle();
         }

@@ -133,9 +133,10 @@ impl Line {
 
     /// Lets those begin to leave whose time has come.
     fn begin_until(&mut self, now: Duration) {
-        while let Some(&(at, size)) = self.waiting.front()
-            && at <= now
-        {
+        while let Some(&(at, size)) = self.waiting.front() {
+            if at > now {
+                break;
+            }
             self.waiting.pop_front();
             self.waiting_bytes -= size;
         }

@@ -94,7 +94,7 @@ impl CarefulResume {
     pub fn new() -> Self {
         Self {
             max_jump: 32 * 1024 * 1024,
-            lifetime: Duration::from_hours(1),
+            lifetime: Duration::from_secs(60 * 60),
             memory: Arc::default(),
         }
     }

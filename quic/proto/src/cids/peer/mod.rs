@@ -141,10 +141,10 @@ impl Peer {
 
     /// Retires the id of a path that was given up. The one in use and the empty one stay.
     pub fn retire(&mut self, sequence: u64) {
-        if let Some(place) = self.lent.iter().position(|lent| lent.sequence == sequence)
-            && self.queue_retirement(sequence).is_ok()
-        {
-            self.lent.remove(place);
+        if let Some(place) = self.lent.iter().position(|lent| lent.sequence == sequence) {
+            if self.queue_retirement(sequence).is_ok() {
+                self.lent.remove(place);
+            }
         }
     }
 
@@ -366,10 +366,11 @@ impl Seen {
 
     fn insert(&mut self, sequence: u64) {
         if let Some(age) = self.largest.checked_sub(sequence) {
-            self.window |= 1u64.unbounded_shl(u32::try_from(age).unwrap_or(u32::MAX));
+            let bit = u32::try_from(age).ok().and_then(|age| 1u64.checked_shl(age));
+            self.window |= bit.unwrap_or(0);
         } else {
             let ahead = u32::try_from(sequence - self.largest).unwrap_or(u32::MAX);
-            self.window = self.window.unbounded_shl(ahead) | 1;
+            self.window = self.window.checked_shl(ahead).unwrap_or(0) | 1;
             self.largest = sequence;
         }
     }

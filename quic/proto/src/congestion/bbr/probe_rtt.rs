@@ -53,11 +53,11 @@ impl Bbr {
         let probe = &mut self.probe_rtt;
         let age = |stamp| now.saturating_duration_since(stamp);
         probe.expired = age(probe.min_delay_stamp) > PROBE_RTT_INTERVAL;
-        if let Some(rtt) = sample.rtt
-            && (probe.expired || probe.min_delay.is_none_or(|min| rtt < min))
-        {
-            probe.min_delay = Some(rtt);
-            probe.min_delay_stamp = now;
+        if let Some(rtt) = sample.rtt {
+            if probe.expired || probe.min_delay.is_none_or(|min| rtt < min) {
+                probe.min_delay = Some(rtt);
+                probe.min_delay_stamp = now;
+            }
         }
         let Some(min_delay) = probe.min_delay else {
             return;

@@ -258,10 +258,10 @@ impl Controller for Prague {
 
     fn on_marked(&mut self, marked: &Marked) {
         let first = self.marking.on_marked(marked.now);
-        if let Some(alpha) = first.or(self.marking.alpha())
-            && !self.is_reduced(marked.now, marked.newest_sent)
-        {
-            self.reduce(marked.now, alpha);
+        if let Some(alpha) = first.or(self.marking.alpha()) {
+            if !self.is_reduced(marked.now, marked.newest_sent) {
+                self.reduce(marked.now, alpha);
+            }
         }
     }
 

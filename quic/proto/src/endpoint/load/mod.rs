@@ -16,7 +16,7 @@ const CALM: u32 = 300;
 
 /// Shortest duration of Retry, and the longest if the load is back whenever it ends.
 const SHORTEST: Duration = Duration::from_secs(5);
-const LONGEST: Duration = Duration::from_mins(1);
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// Measure of whether handshakes are such a load that clients must prove their address first.
 ///

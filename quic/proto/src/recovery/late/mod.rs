@@ -58,8 +58,11 @@ impl LostPackets {
 
     /// Forgets those that were lost longer ago than `keep`.
     pub(super) fn expire(&mut self, now: Instant, keep: Duration) {
-        while let Some(oldest) = self.packets.front()
-            && now.saturating_duration_since(oldest.lost_at) > keep
+        let is_old = |lost_at| now.saturating_duration_since(lost_at) > keep;
+        while self
+            .packets
+            .front()
+            .is_some_and(|oldest| is_old(oldest.lost_at))
         {
             self.packets.pop_front();
         }

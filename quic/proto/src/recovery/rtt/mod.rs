@@ -19,7 +19,7 @@ pub struct Rtt {
 impl Rtt {
     /// Before anything was measured: a guess (RFC 9002 §6.2.2), taken as a minute at most.
     pub fn new(initial: Duration) -> Self {
-        let initial = initial.min(Duration::from_mins(1));
+        let initial = initial.min(Duration::from_secs(60));
         Self {
             latest: initial,
             smoothed: initial,

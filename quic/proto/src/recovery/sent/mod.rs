@@ -184,10 +184,10 @@ impl<R> SentPackets<R> {
         }
         // An ACK frame repeats its ranges, and the next one finds the end of this at once.
         let run = at.saturating_sub(start).max(1);
-        if let Some(entry) = self.entries.get_mut(start)
-            && let State::Settled(known) = &mut entry.state
-        {
-            *known = (*known).max(u32::try_from(run).unwrap_or(u32::MAX));
+        if let Some(entry) = self.entries.get_mut(start) {
+            if let State::Settled(known) = &mut entry.state {
+                *known = (*known).max(u32::try_from(run).unwrap_or(u32::MAX));
+            }
         }
     }
 

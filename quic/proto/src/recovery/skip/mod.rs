@@ -70,7 +70,7 @@ impl Skipped {
     }
 
     #[inline]
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 

@@ -225,11 +225,11 @@ impl Received {
     /// Adds a number and returns where the run of consecutive numbers that holds it starts.
     #[inline]
     fn insert(&mut self, pn: u64) -> u64 {
-        if let Some(newest) = self.ranges.last_mut()
-            && newest.last.checked_add(1) == Some(pn)
-        {
-            newest.last = pn;
-            return newest.first;
+        if let Some(newest) = self.ranges.last_mut() {
+            if newest.last.checked_add(1) == Some(pn) {
+                newest.last = pn;
+                return newest.first;
+            }
         }
         self.insert_out_of_order(pn)
     }

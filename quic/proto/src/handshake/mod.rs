@@ -290,7 +290,7 @@ impl Handshake {
     }
 
     /// Returns what derives keying material for the application, once TLS has the secret for it.
-    pub fn exporter(&self) -> Option<&Exporter> {
+    pub(crate) fn exporter(&self) -> Option<&Exporter> {
         self.exporter.as_ref()
     }
 

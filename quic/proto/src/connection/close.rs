@@ -276,10 +276,8 @@ impl Connection {
         };
         let size = packet.finish_padded(len, if fill { room } else { 0 }, keys);
         self.recovery.on_number_used(space, pn);
-        self.stats.packets_sent += 1;
         let ecn = self.recovery.ecn_mark();
-        self.stats.ecn_sent.add(ecn);
-        self.observer.on_sealed(self.kind_of(space), pn, size, ecn);
+        self.on_sealed(self.kind_of(space), pn, size, ecn);
         size
     }
 }

@@ -28,7 +28,7 @@ impl Connection {
                 self.on_ack(now, space, &ack)
             }
             Frame::Crypto(crypto) => {
-                self.settle_version();
+                self.fix_version();
                 self.handshake.on_frame(level(space), &crypto)
             }
             Frame::Stream(stream) => self.streams.on_stream(&stream),
@@ -129,7 +129,7 @@ impl Connection {
         };
         let mut outcome = std::mem::take(&mut self.outcome);
         let checked = self.recovery.on_ack(now, ack, &context, &mut outcome);
-        self.settle(space, &mut outcome);
+        self.deliver(space, &mut outcome);
         self.outcome = outcome;
         if space == Space::Data {
             self.consider_ack_frequency();

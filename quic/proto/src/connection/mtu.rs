@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Connection, delivery::Carried, schedule::Wish, transmit::Padding};
+use super::{Connection, delivery::Carried, schedule::Due, transmit::Padding};
 use crate::{limits, packet::Space, path::Learned, recovery::Settled, udp::Transmit};
 
 /// The part of the window that may be kept free for a probe.
@@ -58,7 +58,7 @@ impl Connection {
             return None;
         };
         let pn = self.recovery.next_number(Space::Data);
-        let written = self.write_packet(now, Space::Data, Wish::MtuProbe, (buffer, Padding::Fill));
+        let written = self.write_packet(now, Space::Data, Due::MtuProbe, (buffer, Padding::Fill));
         if written == 0 {
             return None;
         }

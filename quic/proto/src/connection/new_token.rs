@@ -106,14 +106,14 @@ impl NewTokens {
         Sent::default()
     }
 
-    pub(super) fn on_acked(&mut self, sent: Sent) {
+    pub(super) fn on_acked(&mut self, sent: &Sent) {
         if sent.0 == self.generation {
             self.issued = None;
             self.pending = false;
         }
     }
 
-    pub(super) fn on_lost(&mut self, sent: Sent) {
+    pub(super) fn on_lost(&mut self, sent: &Sent) {
         self.pending |= sent.0 == self.generation && self.issued.is_some();
     }
 }

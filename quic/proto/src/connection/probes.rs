@@ -93,7 +93,6 @@ impl Connection {
         let was_pending = received.is_ack_pending();
         self.write_ack(Space::Data, now, frames);
         let acks = was_pending && !self.spaces[Space::Data].is_ack_pending();
-        self.stats.acks_sent += u64::from(acks);
         if !acks {
             frames.ping();
         }
@@ -111,11 +110,9 @@ impl Connection {
     ) {
         self.paths.on_probe_sent(probe, size);
         self.stats.datagrams_sent += 1;
-        self.stats.packets_sent += 1;
         self.stats.bytes_sent += size as u64;
         let ecn = self.ecn_of(probe);
-        self.stats.ecn_sent.add(ecn);
-        self.observer.on_sealed(Kind::OneRtt, pn, size, ecn);
+        self.on_sealed(Kind::OneRtt, pn, size, ecn);
         if probe.is_on_active() {
             let packet = SentPacket {
                 time_sent: now,
@@ -127,13 +124,10 @@ impl Connection {
                 snapshot: None,
                 record: Carried::new(Space::Data),
             };
-            self.recovery.on_packet_sent(Space::Data, pn, packet);
+            self.track(now, Space::Data, pn, packet);
         } else {
             self.recovery.on_number_used(Space::Data, pn);
+            self.on_packet_sent(now, Space::Data, pn, true);
         }
-        if let Some(largest) = acks {
-            self.on_acknowledgement_sent(largest);
-        }
-        self.on_packet_sent(now, Space::Data, pn, true);
     }
 }

@@ -61,7 +61,7 @@ impl Connection {
         self.handshake.keys_mut().replace_initial(keys);
         let mut outcome = std::mem::take(&mut self.outcome);
         self.recovery.on_retry(now, &mut outcome);
-        self.settle(Space::Initial, &mut outcome);
+        self.deliver(Space::Initial, &mut outcome);
         self.outcome = outcome;
         true
     }

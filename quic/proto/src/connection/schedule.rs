@@ -16,7 +16,7 @@ use crate::{
 
 /// What a space wants to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Wish {
+pub(super) enum Due {
     Nothing,
     /// An acknowledgement that is due; it elicits none and needs no window.
     Ack,
@@ -28,13 +28,13 @@ pub(super) enum Wish {
 
 impl Connection {
     /// What a space wants to send, as far as keys and congestion window allow.
-    pub(super) fn wish(&self, space: Space, now: Instant) -> Wish {
+    pub(super) fn due(&self, space: Space, now: Instant) -> Due {
         if !self.has_keys(space) {
-            return Wish::Nothing;
+            return Due::Nothing;
         }
         let probing = self.recovery.probes(space) > 0;
         if probing {
-            return Wish::Frames;
+            return Due::Frames;
         }
         let room = self
             .recovery
@@ -42,12 +42,12 @@ impl Connection {
             && !(space == Space::Data && self.keeps_room_for_probe(now));
         let paced = space == Space::Data && !self.recovery.may_send_now(now);
         if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
-            return Wish::Frames;
+            return Due::Frames;
         }
         if self.spaces[space].is_ack_due(now) && self.kind_of(space) != Kind::ZeroRtt {
-            Wish::Ack
+            Due::Ack
         } else {
-            Wish::Nothing
+            Due::Nothing
         }
     }
 
@@ -110,7 +110,7 @@ impl Connection {
     pub(super) fn write_frames(
         &mut self,
         space: Space,
-        wish: Wish,
+        due: Due,
         now: Instant,
         out: &mut FrameWriter<'_>,
     ) -> Carried {
@@ -119,18 +119,18 @@ impl Connection {
         }
         let mut control = Control::new(space);
         let mut carried = Carried::new(space);
-        if wish == Wish::MtuProbe {
+        if due == Due::MtuProbe {
             out.ping();
             return carried;
         }
-        if space != Space::Data || wish != Wish::Frames || !self.datagrams.take_squeezed() {
+        if space != Space::Data || due != Due::Frames || !self.datagrams.takes_whole_packet() {
             self.write_ack(space, now, out);
         }
-        let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
+        let probing = due == Due::Frames && self.recovery.probes(space) > 0;
         if probing && space == Space::Data && self.ack_frequency.can_ask() {
             out.immediate_ack();
         }
-        if wish == Wish::Frames {
+        if due == Due::Frames {
             self.handshake
                 .write_frames(level(space), out, &mut control.crypto);
             if space == Space::Data {
@@ -153,7 +153,7 @@ impl Connection {
         // Not in the handshake: an Initial that elicits an acknowledgement would have to fill its
         // datagram (RFC 9000 §14.1), and the ranges of those spaces go with their keys.
         let silent = space == Space::Data && self.recovery.needs_ping(space);
-        let asks = space == Space::Data && wish == Wish::Frames && self.timers.asks();
+        let asks = space == Space::Data && due == Due::Frames && self.timers.asks();
         if !out.is_ack_eliciting() && (probing || silent || asks) {
             out.ping();
         }

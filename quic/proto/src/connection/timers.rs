@@ -182,7 +182,7 @@ impl Connection {
         if let Some(timeout) = due {
             self.observer.on_expired(timeout);
         }
-        self.settle(Space::Data, &mut outcome);
+        self.deliver(Space::Data, &mut outcome);
         self.outcome = outcome;
         if let Some(Timeout::Probe(space)) = due {
             self.probe(space);
@@ -201,36 +201,5 @@ impl Connection {
             self.handshake.send_again(super::spaces::level(space));
         }
         self.probe_data();
-    }
-
-    /// After the handshake probes carry new data, if there is any, and repeat the oldest under way:
-    /// as many packets as there are probes, so that no two carry the same (RFC 9002 §6.2.4).
-    fn probe_data(&mut self) {
-        let probes = usize::from(self.recovery.probes(Space::Data).max(1));
-        let old = if self.streams.has_pending() {
-            probes - 1
-        } else {
-            probes
-        };
-        let oldest = self
-            .recovery
-            .outstanding(Space::Data)
-            .filter(|carried| !carried.is_empty());
-        for (place, carried) in oldest.take(probes).enumerate() {
-            if place < old {
-                self.streams.on_lost(&carried.streams);
-            }
-            let Some(control) = &carried.control else {
-                continue;
-            };
-            self.handshake
-                .on_lost(super::spaces::level(control.space), &control.crypto);
-            self.local_cids.on_lost(&control.local_cids);
-            self.peer_cids.on_lost(&control.peer_cids);
-            self.ack_frequency.on_lost(control.ack_frequency);
-            if control.handshake_done {
-                self.handshake.owe_done();
-            }
-        }
     }
 }

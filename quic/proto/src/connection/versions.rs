@@ -274,7 +274,7 @@ impl Connection {
     }
 
     /// CRYPTO data in an Initial: its version is the one, and stays (RFC 9369 §4.1).
-    pub(super) fn settle_version(&mut self) {
+    pub(super) fn fix_version(&mut self) {
         if self.negotiation.is_open() {
             self.negotiation.stage = Stage::Settled;
         }

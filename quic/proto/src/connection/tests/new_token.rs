@@ -229,15 +229,34 @@ fn the_fate_of_an_earlier_token_is_not_taken_for_that_of_a_later_one() {
     };
     let connection = server.connection();
     let (first, second) = (issue(connection), issue(connection));
-    connection.new_tokens.on_lost(first);
+    connection.new_tokens.on_lost(&first);
     assert!(
         !connection.new_tokens.has_pending(),
         "another took its place"
     );
-    connection.new_tokens.on_acked(first);
-    connection.new_tokens.on_lost(second);
+    connection.new_tokens.on_acked(&first);
+    connection.new_tokens.on_lost(&second);
     assert!(connection.new_tokens.has_pending());
-    connection.new_tokens.on_acked(second);
+    connection.new_tokens.on_acked(&second);
     assert!(!connection.new_tokens.has_pending());
     let _ = now;
+}
+
+/// A probe repeats what is under way, a token too: nothing else may be sent for long.
+#[test]
+fn a_probe_carries_a_token_that_is_not_acknowledged() {
+    let (mut pair, _) = keeping();
+    pair.run();
+    let server = pair.server.connection();
+    server.issue_token([192, 0, 2, 77].into(), Some([7; 50].into_iter().collect()));
+    let sent = pair.server.transmit(pair.now);
+    assert_eq!(sent.len(), 1, "and lost");
+    let server = pair.server.connection();
+    assert!(!server.new_tokens.has_pending());
+    let ptos = server.stats().ptos;
+    while server.stats().ptos == ptos {
+        pair.now = server.next_timeout().unwrap();
+        server.on_timeout(pair.now);
+    }
+    assert!(server.new_tokens.has_pending());
 }

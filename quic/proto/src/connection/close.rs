@@ -126,7 +126,7 @@ impl Connection {
             self.recovery.discard_space(space);
         }
         self.early = Early::default();
-        self.outcome = Outcome::default();
+        self.acks.settled = Outcome::default();
     }
 
     pub(super) fn on_peer_close(&mut self, now: Instant, close: &ConnectionClose<'_>) {
@@ -230,7 +230,7 @@ impl Connection {
             return None;
         }
         self.paths.active_mut().on_sent(size as u64);
-        self.stats.datagrams_sent += 1;
+        self.observer.stats.datagrams_sent += 1;
         self.transmit_of(size, Some(size))
     }
 

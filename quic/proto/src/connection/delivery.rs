@@ -130,10 +130,10 @@ impl Connection {
     fn owners(&mut self) -> Owners<'_> {
         Owners {
             handshake: &mut self.handshake,
-            local_cids: &mut self.local_cids,
-            peer_cids: &mut self.peer_cids,
-            ack_frequency: &mut self.ack_frequency,
-            new_tokens: &mut self.new_tokens,
+            local_cids: &mut self.cids.local,
+            peer_cids: &mut self.cids.peer,
+            ack_frequency: &mut self.acks.frequency,
+            new_tokens: &mut self.memory.tokens,
         }
     }
 
@@ -170,7 +170,7 @@ impl Connection {
             }
         }
         if let Some(largest) = outcome.largest_acked_ack {
-            self.spaces[space].on_ack_of_ack(largest);
+            self.acks.received[space].on_ack_of_ack(largest);
         }
         self.follow_mtu();
         outcome.clear();
@@ -187,10 +187,10 @@ impl Connection {
         };
         let mut owners = Owners {
             handshake: &mut self.handshake,
-            local_cids: &mut self.local_cids,
-            peer_cids: &mut self.peer_cids,
-            ack_frequency: &mut self.ack_frequency,
-            new_tokens: &mut self.new_tokens,
+            local_cids: &mut self.cids.local,
+            peer_cids: &mut self.cids.peer,
+            ack_frequency: &mut self.acks.frequency,
+            new_tokens: &mut self.memory.tokens,
         };
         let oldest = self
             .recovery

@@ -105,10 +105,10 @@ impl Connection {
     /// until it may send 1-RTT packets (RFC 9000 §7.4.1).
     pub(super) fn take_limits(&mut self) {
         if self.zero_rtt.remembered.is_none()
-            && let Some(params) = self.peer_params.take()
+            && let Some(params) = self.agreed.params.take()
         {
             self.set_limits(&params);
-            self.peer_params = Some(params);
+            self.agreed.params = Some(params);
         }
     }
 
@@ -156,10 +156,10 @@ impl Connection {
         self.zero_rtt.remembered = None;
         self.zero_rtt.refused = true;
         self.handshake.discard_zero_rtt();
-        let mut outcome = std::mem::take(&mut self.outcome);
+        let mut outcome = std::mem::take(&mut self.acks.settled);
         self.recovery.abandon_space(Space::Data, &mut outcome);
         outcome.clear();
-        self.outcome = outcome;
+        self.acks.settled = outcome;
         self.streams.on_early_data_rejected();
         self.datagrams.on_early_data_rejected();
         self.take_limits();
@@ -168,7 +168,7 @@ impl Connection {
 
     /// A server that accepts 0-RTT data must allow no less than it did before (RFC 9000 §7.4.1).
     fn check_limits(&self) -> Result<(), TransportError> {
-        let (Some(before), Some(now)) = (&self.zero_rtt.remembered, &self.peer_params) else {
+        let (Some(before), Some(now)) = (&self.zero_rtt.remembered, &self.agreed.params) else {
             return Ok(());
         };
         match reduced(before, now) {
@@ -216,7 +216,7 @@ impl Connection {
 
     /// The application protocol that early data is for.
     pub fn early_alpn(&self) -> Option<Vec<u8>> {
-        match &self.agreement {
+        match &self.agreed.outcome {
             Some(agreement) => agreement.alpn.clone(),
             None => self.handshake.early_alpn(),
         }

@@ -138,6 +138,38 @@ pub(crate) enum Need {
     Drained,
 }
 
+/// What both ends told and agreed on.
+#[derive(Default)]
+struct Agreed {
+    /// The peer's transport parameters, once TLS has them.
+    params: Option<Params>,
+    /// The outcome of the handshake, once it is complete.
+    outcome: Option<Agreement>,
+}
+
+/// The connection ids of both ends.
+struct Cids {
+    local: cids::Local,
+    peer: cids::Peer,
+}
+
+/// What is remembered from one connection to the next.
+#[derive(Default)]
+struct Memory {
+    tokens: NewTokens,
+    path_keys: PathKeys,
+}
+
+/// Acknowledgements, of both ends.
+struct Acks {
+    /// The packets that came in.
+    received: PerSpace<Received>,
+    /// How often the ends acknowledge.
+    frequency: AckFrequency,
+    /// The packets whose fate one ACK frame decided; empty but for its room.
+    settled: Outcome<Carried>,
+}
+
 /// One connection.
 ///
 /// After every call that may have changed something, call [`super::endpoint::Endpoint::service`],
@@ -148,19 +180,15 @@ pub struct Connection {
     config: Arc<TransportConfig>,
     state: State,
     paths: Paths<PathState>,
-    spaces: PerSpace<Received>,
+    acks: Acks,
     recovery: Recovery<Carried>,
-    ack_frequency: AckFrequency,
     handshake: Handshake,
-    agreement: Option<Agreement>,
-    local_cids: cids::Local,
-    peer_cids: cids::Peer,
+    agreed: Agreed,
+    cids: Cids,
     original_dcid: Cid,
     negotiation: Negotiation,
     retried: Option<Retried>,
-    new_tokens: NewTokens,
-    path_keys: PathKeys,
-    peer_params: Option<Params>,
+    memory: Memory,
     streams: Streams,
     datagrams: Datagrams,
     close: Close,
@@ -169,8 +197,6 @@ pub struct Connection {
     early: Early,
     zero_rtt: ZeroRtt,
     events: VecDeque<Event>,
-    outcome: Outcome<Carried>,
-    stats: ConnectionStats,
     observer: Observer,
 }
 
@@ -197,7 +223,7 @@ impl Connection {
         if self.negotiation.wants_restart() {
             return Some(Need::Restart);
         }
-        match self.local_cids.poll_event() {
+        match self.cids.local.poll_event() {
             Some(CidEvent::Issued(cid)) => return Some(Need::Issued(cid)),
             Some(CidEvent::Retired(cid)) => return Some(Need::Retired(cid)),
             None => {}
@@ -208,12 +234,12 @@ impl Connection {
         if let Some(ip) = self.needs_token() {
             return Some(Need::Token(ip));
         }
-        (self.state.is_confirmed() && self.local_cids.missing() > 0).then_some(Need::Cids)
+        (self.state.is_confirmed() && self.cids.local.missing() > 0).then_some(Need::Cids)
     }
 
     /// Gives the peer the connection ids it still may have.
     pub(crate) fn issue_cids(&mut self, issue: impl FnMut() -> cids::Issued) {
-        self.local_cids.issue(issue);
+        self.cids.local.issue(issue);
     }
 
     /// Changes the ids of both directions, so that whoever watches cannot tell that what follows is
@@ -226,16 +252,16 @@ impl Connection {
         if !self.state.is_confirmed() {
             return false;
         }
-        let peer = self.peer_cids.advance();
+        let peer = self.cids.peer.advance();
         if peer {
             self.header_bits.on_new_path();
         }
-        self.local_cids.rotate(now) && peer
+        self.cids.local.rotate(now) && peer
     }
 
     /// The connection ids of ours that are in use.
     pub(crate) fn local_cids(&self) -> impl Iterator<Item = Cid> + '_ {
-        self.local_cids.active()
+        self.cids.local.active()
     }
 
     /// The streams: open, accept, read, write. The caller transmits afterwards.
@@ -245,7 +271,7 @@ impl Connection {
 
     /// The outcome of the handshake, once it is complete.
     pub fn handshake(&self) -> Option<&Agreement> {
-        self.agreement.as_ref()
+        self.agreed.outcome.as_ref()
     }
 
     /// The peer's certificates, its own first; empty before the handshake is complete, on
@@ -278,12 +304,12 @@ impl Connection {
             congestion_window: self.recovery.window(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
             datagram_frames: self.datagrams.stats(),
-            ..self.stats
+            ..self.observer.stats
         }
     }
 
     fn ecn_received(&self) -> EcnCounts {
-        let counts = self.spaces.iter().filter_map(Received::ecn_counts);
+        let counts = self.acks.received.iter().filter_map(Received::ecn_counts);
         counts.fold(EcnCounts::default(), EcnCounts::plus)
     }
 

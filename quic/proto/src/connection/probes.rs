@@ -24,7 +24,7 @@ impl Connection {
         loop {
             let probe = self
                 .paths
-                .next_probe(failed.as_ref(), &mut self.peer_cids)?;
+                .next_probe(failed.as_ref(), &mut self.cids.peer)?;
             let transmit = self.write_probe(now, &probe, out);
             if transmit.is_some() {
                 return transmit;
@@ -82,17 +82,17 @@ impl Connection {
     ) -> Option<u64> {
         let data = self.paths.draw();
         if !probe.is_on_active() && probe.expanded() == Expanded::Full {
-            self.local_cids.repeat_frames(frames);
+            self.cids.local.repeat_frames(frames);
         }
         let wrote = self.paths.write_probe(now, probe, data, frames);
         if !probe.is_on_active() || wrote == Wrote::NoAnswer {
             return None;
         }
-        let received = &self.spaces[Space::Data];
+        let received = &self.acks.received[Space::Data];
         let largest = received.largest().map(|(pn, _)| pn);
         let was_pending = received.is_ack_pending();
         self.write_ack(Space::Data, now, frames);
-        let acks = was_pending && !self.spaces[Space::Data].is_ack_pending();
+        let acks = was_pending && !self.acks.received[Space::Data].is_ack_pending();
         if !acks {
             frames.ping();
         }
@@ -109,8 +109,8 @@ impl Connection {
         acks: Option<u64>,
     ) {
         self.paths.on_probe_sent(probe, size);
-        self.stats.datagrams_sent += 1;
-        self.stats.bytes_sent += size as u64;
+        self.observer.stats.datagrams_sent += 1;
+        self.observer.stats.bytes_sent += size as u64;
         let ecn = self.ecn_of(probe);
         self.on_sealed(Kind::OneRtt, pn, size, ecn);
         if probe.is_on_active() {

@@ -39,7 +39,7 @@ impl Connection {
     pub(super) fn initial_token(&self) -> &[u8] {
         self.retried
             .as_ref()
-            .map_or(self.new_tokens.spent(), |retried| &retried.token)
+            .map_or(self.memory.tokens.spent(), |retried| &retried.token)
     }
 
     /// Begins again, with the same ClientHello. A Retry that is not genuine, not the first, or late
@@ -47,7 +47,7 @@ impl Connection {
     pub(super) fn on_retry(&mut self, now: Instant, retry: &packet::Retry<'_>) -> bool {
         let meant = self.awaits_server()
             && retry.version == self.original_version()
-            && self.local_cids.active().any(|cid| cid == retry.dcid)
+            && self.cids.local.active().any(|cid| cid == retry.dcid)
             && retry.scid != self.original_dcid;
         if !meant || !retry.verify(&self.original_dcid) {
             return false;
@@ -56,13 +56,13 @@ impl Connection {
             scid: retry.scid,
             token: retry.token.into(),
         });
-        self.peer_cids.set_first(retry.scid);
+        self.cids.peer.set_first(retry.scid);
         let keys = packet::initial_keys(retry.version, &retry.scid, Side::Client);
         self.handshake.keys_mut().replace_initial(keys);
-        let mut outcome = std::mem::take(&mut self.outcome);
+        let mut outcome = std::mem::take(&mut self.acks.settled);
         self.recovery.on_retry(now, &mut outcome);
         self.deliver(Space::Initial, &mut outcome);
-        self.outcome = outcome;
+        self.acks.settled = outcome;
         true
     }
 
@@ -72,6 +72,6 @@ impl Connection {
         self.side.is_client()
             && self.state.is_handshaking()
             && self.retried.is_none()
-            && self.spaces[Space::Initial].largest().is_none()
+            && self.acks.received[Space::Initial].largest().is_none()
     }
 }

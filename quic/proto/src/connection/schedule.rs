@@ -44,7 +44,7 @@ impl Connection {
         if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
             return Due::Frames;
         }
-        if self.spaces[space].is_ack_due(now) && self.kind_of(space) != Kind::ZeroRtt {
+        if self.acks.received[space].is_ack_due(now) && self.kind_of(space) != Kind::ZeroRtt {
             Due::Ack
         } else {
             Due::Nothing
@@ -98,9 +98,9 @@ impl Connection {
             || (space == Space::Data
                 && (self.handshake.owes_done()
                     || self.paths.owes_ping()
-                    || self.new_tokens.has_pending()
-                    || self.local_cids.has_pending()
-                    || self.peer_cids.has_pending()
+                    || self.memory.tokens.has_pending()
+                    || self.cids.local.has_pending()
+                    || self.cids.peer.has_pending()
                     || self.timers.asks()
                     || self.streams.has_pending()
                     || self.datagrams.has_pending()))
@@ -127,7 +127,7 @@ impl Connection {
             self.write_ack(space, now, out);
         }
         let probing = due == Due::Frames && self.recovery.probes(space) > 0;
-        if probing && space == Space::Data && self.ack_frequency.can_ask() {
+        if probing && space == Space::Data && self.acks.frequency.can_ask() {
             out.immediate_ack();
         }
         if due == Due::Frames {
@@ -140,13 +140,13 @@ impl Connection {
                         self.paths.on_ping_sent();
                     }
                 }
-                control.ack_frequency = self.ack_frequency.write_frames(out);
-                if let Some(request) = self.ack_frequency.made(control.ack_frequency) {
+                control.ack_frequency = self.acks.frequency.write_frames(out);
+                if let Some(request) = self.acks.frequency.made(control.ack_frequency) {
                     self.observe_request(By::Local, request);
                 }
-                control.new_token = self.new_tokens.write_frames(out);
-                control.local_cids = self.local_cids.write_frames(out);
-                control.peer_cids = self.peer_cids.write_frames(out);
+                control.new_token = self.memory.tokens.write_frames(out);
+                control.local_cids = self.cids.local.write_frames(out);
+                control.peer_cids = self.cids.peer.write_frames(out);
                 self.write_data(now, out, &mut carried);
             }
         }
@@ -164,7 +164,7 @@ impl Connection {
     }
 
     pub(super) fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
-        let received = &mut self.spaces[space];
+        let received = &mut self.acks.received[space];
         if !received.is_ack_pending() {
             return;
         }

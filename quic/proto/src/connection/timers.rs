@@ -117,14 +117,15 @@ impl Connection {
         if self.state.is_closed() {
             return self.state.ends();
         }
-        let [initial, handshake, data] = Space::ALL.map(|space| self.spaces[space].next_timeout());
+        let [initial, handshake, data] =
+            Space::ALL.map(|space| self.acks.received[space].next_timeout());
         let loss = self.recovery.next_timeout(&self.recovery_context());
         let own = [
             self.timers.gives_up_at(),
             self.timers.tickets_until,
             self.paths.paced_until(),
             self.zero_rtt_timeout(),
-            self.local_cids.next_timeout(),
+            self.cids.local.next_timeout(),
             self.keep_alive_at(),
             self.paths.next_timeout(),
         ];
@@ -165,7 +166,7 @@ impl Connection {
         self.on_zero_rtt_timeout(now);
         self.paths
             .pace(self.paths.paced_until().filter(|&at| at > now));
-        self.local_cids.on_timeout(now);
+        self.cids.local.on_timeout(now);
         if self.keep_alive_at().is_some_and(|at| at <= now) {
             self.timers.on_asks(now);
         }
@@ -174,16 +175,16 @@ impl Connection {
             return;
         }
         for space in Space::ALL {
-            self.spaces[space].on_timeout(now);
+            self.acks.received[space].on_timeout(now);
         }
         let context = self.recovery_context();
-        let mut outcome = std::mem::take(&mut self.outcome);
+        let mut outcome = std::mem::take(&mut self.acks.settled);
         let due = self.recovery.on_timeout(now, &context, &mut outcome);
         if let Some(timeout) = due {
             self.observer.on_expired(timeout);
         }
         self.deliver(Space::Data, &mut outcome);
-        self.outcome = outcome;
+        self.acks.settled = outcome;
         if let Some(Timeout::Probe(space)) = due {
             self.probe(space);
         }

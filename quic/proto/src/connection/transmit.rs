@@ -69,7 +69,7 @@ impl Connection {
             let written = self.write_datagram(now, buffer);
             size += written;
             if written > 0 {
-                self.stats.datagrams_sent += 1;
+                self.observer.stats.datagrams_sent += 1;
                 segment = segment.or(Some(written));
             }
             if Some(written) < segment || written < limit {
@@ -84,7 +84,7 @@ impl Connection {
 
     pub(super) fn transmit_of(&mut self, size: usize, segment: Option<usize>) -> Option<Transmit> {
         let segment = segment?;
-        self.stats.bytes_sent += size as u64;
+        self.observer.stats.bytes_sent += size as u64;
         Some(Transmit {
             peer: self.paths.active().peer(),
             local: self.paths.active().local(),
@@ -167,12 +167,12 @@ impl Connection {
         let Some(mut packet) = PacketBuilder::begin(buffer, &header, pn, largest_acked) else {
             return 0;
         };
-        let acked_up_to = self.spaces[space].largest().map(|(pn, _)| pn);
-        let acks = self.spaces[space].is_ack_pending();
+        let acked_up_to = self.acks.received[space].largest().map(|(pn, _)| pn);
+        let acks = self.acks.received[space].is_ack_pending();
         let mut frames = packet.frames();
         let carried = self.write_frames(space, due, now, &mut frames);
         // What did not fit was not told.
-        let acks = acks && !self.spaces[space].is_ack_pending();
+        let acks = acks && !self.acks.received[space].is_ack_pending();
         self.observer.keep(frames.written());
         let (len, ack_eliciting) = (frames.len(), frames.is_ack_eliciting());
         let size_now = len + packet.overhead();
@@ -180,7 +180,7 @@ impl Connection {
             Padding::Fill => room,
             Padding::FillUnlessMoreFits if room - size_now.min(room) < MIN_PACKET => room,
             _ if ack_eliciting && space == Space::Data => {
-                limits::BEYOND_SHORTEST_CID + self.local_cids.cid_len()
+                limits::BEYOND_SHORTEST_CID + self.cids.local.cid_len()
             }
             _ => 0,
         };
@@ -214,8 +214,8 @@ impl Connection {
     /// Counts a packet that was sealed, and tells the subscriber.
     #[inline]
     pub(super) fn on_sealed(&mut self, kind: Kind, pn: u64, size: usize, ecn: Option<Ecn>) {
-        self.stats.packets_sent += 1;
-        self.stats.ecn_sent.add(ecn);
+        self.observer.stats.packets_sent += 1;
+        self.observer.stats.ecn_sent.add(ecn);
         self.observer.on_sealed(kind, pn, size, ecn);
     }
 
@@ -231,7 +231,7 @@ impl Connection {
         let (ack_eliciting, acked) = (packet.ack_eliciting, packet.largest_acked);
         self.recovery.on_packet_sent(space, pn, packet);
         if let Some(largest) = acked {
-            self.stats.acks_sent += 1;
+            self.observer.stats.acks_sent += 1;
             if space == Space::Data {
                 self.on_acknowledgement_sent(largest);
             }
@@ -259,7 +259,7 @@ impl Connection {
     }
 
     pub(super) fn header(&self, space: Space) -> Header<'_> {
-        let dcid = *self.peer_cids.active();
+        let dcid = *self.cids.peer.active();
         let kind = self.kind_of(space);
         if kind == Kind::OneRtt {
             let phase = self
@@ -274,7 +274,8 @@ impl Connection {
             };
         }
         let scid = self
-            .local_cids
+            .cids
+            .local
             .active()
             .next()
             .unwrap_or(crate::packet::Cid::EMPTY);

@@ -301,9 +301,10 @@ impl Connection {
     /// of them (RFC 9000 §6.2, RFC 9368 §2.1). Ignored are packets that name the version we used,
     /// that come after any other packet, or that answer an attempt which another one led to.
     pub(super) fn on_version_negotiation(&mut self, now: Instant, packet: &VersionNegotiation<'_>) {
-        let meant = packet.scid == self.peer_cids.active().as_bytes()
+        let meant = packet.scid == self.cids.peer.active().as_bytes()
             && self
-                .local_cids
+                .cids
+                .local
                 .active()
                 .any(|cid| cid.as_bytes() == packet.dcid);
         let original = self.original_version().number();
@@ -345,7 +346,7 @@ impl Connection {
             Ok(connection) => {
                 let before = std::mem::replace(self, connection);
                 self.start_from(before.local().socket);
-                self.stats = before.stats;
+                self.observer.stats = before.observer.stats;
                 self.forget_early_data(before);
             }
             // It worked a moment ago.

@@ -65,7 +65,7 @@ fn a_retry_is_answered_with_its_token_and_the_same_client_hello() {
     // A client follows one Retry at most.
     let mut second = retry(&mut pair, Cid::from(*b"other id"));
     pair.client.receive(pair.now, server_address(), &mut second);
-    assert_eq!(*pair.client.connection().peer_cids.active(), scid);
+    assert_eq!(*pair.client.connection().cids.peer.active(), scid);
     assert!(pair.client.transmit(pair.now).is_empty());
 }
 
@@ -212,7 +212,7 @@ fn a_retry_without_a_token_is_dropped() {
     pair.client.receive(pair.now, server_address(), &mut buffer);
     assert!(pair.client.transmit(pair.now).is_empty());
     assert_ne!(
-        *pair.client.connection().peer_cids.active(),
+        *pair.client.connection().cids.peer.active(),
         Cid::from(*b"retry id")
     );
 }

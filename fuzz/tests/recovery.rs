@@ -17,8 +17,8 @@ use hybriq::{
 use hybriq_proto::{
     frame::EcnCounts,
     packet::Space,
+    recovery::SentPacket,
     recovery::{Ack, Amplification, Config, Context, Handshake, Outcome, Pacing, Recovery},
-    space::SentPacket,
 };
 
 const SIZE: u16 = 1200;

@@ -15,7 +15,7 @@ pub enum ConnectError {
     #[error("this endpoint has no client configuration; use Endpoint::client, or connect_with")]
     NoClientConfig,
     /// The address cannot be reached from this endpoint's socket.
-    #[error("cannot connect to {0}: bind the endpoint to an address of the same family")]
+    #[error("cannot connect to {_0}: {remedy}", remedy = remedy(*_0))]
     Address(SocketAddr),
     /// The server name is neither a DNS name nor an IP address.
     #[error("'{0}' is neither a DNS name nor an IP address")]
@@ -32,6 +32,17 @@ pub enum ConnectError {
     /// The handshake failed.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
+}
+
+/// Returns what to do about an address that nobody can be at.
+fn remedy(address: SocketAddr) -> &'static str {
+    if address.port() == 0 {
+        "port 0 stands for any free port; give the port that the server listens on"
+    } else if address.ip().is_unspecified() {
+        "this address stands for every address of a machine; give one of the server's"
+    } else {
+        "bind the endpoint to an address of the same family"
+    }
 }
 
 impl From<ConnectError> for io::Error {
@@ -261,5 +272,26 @@ impl From<EndpointError> for io::Error {
             EndpointError::NoRuntime | EndpointError::Closed => io::ErrorKind::Other,
         };
         Self::new(kind, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ConnectError;
+
+    #[test]
+    fn an_address_that_nobody_can_be_at_comes_with_what_to_do() {
+        for (address, remedy) in [
+            ("192.0.2.1:0", "the port that the server listens on"),
+            ("0.0.0.0:4433", "one of the server's"),
+            ("[2001:db8::1]:4433", "of the same family"),
+        ] {
+            let error = ConnectError::Address(address.parse().expect("an address"));
+            let shown = error.to_string();
+            assert!(
+                shown.contains(address) && shown.ends_with(remedy),
+                "{shown}"
+            );
+        }
     }
 }

@@ -9,28 +9,28 @@ use hybriq_tls::{EarlyDataStatus, Group, GroupKind, Lineage, Negotiated, Signatu
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Handshake {
-    /// How the keys were agreed on.
+    /// Agreement on the keys.
     pub key_exchange: KeyExchangeInfo,
     /// The cipher suite.
     pub suite: Suite,
-    /// How the server proved its identity; `None` on resumption.
+    /// Signature by which the server proved its identity; `None` on resumption.
     pub signature_scheme: Option<SignatureScheme>,
     /// The application protocol.
     pub alpn: Option<Vec<u8>>,
     /// The name the client asked for.
     pub server_name: Option<String>,
-    /// Whether a session ticket replaced the certificate.
+    /// True if a session ticket replaced the certificate.
     pub resumed: bool,
-    /// What the first full handshake rested on: this one, or that which the session ticket goes back
-    /// to. Under a policy that requires it, it is post-quantum.
+    /// Key exchange of the first full handshake: this one, or the one that the session ticket goes
+    /// back to. Under a policy that requires it, it is post-quantum.
     pub lineage: Lineage,
     /// The version of QUIC.
     pub version: Version,
-    /// What became of the data that the client sent before.
+    /// Outcome of the data that the client sent before.
     pub early_data: EarlyData,
 }
 
-/// What became of the data that a client sent before the handshake was complete, in 0-RTT packets
+/// Outcome of the data that a client sent before the handshake was complete, in 0-RTT packets
 /// (RFC 9001 §4.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EarlyData {
@@ -54,13 +54,13 @@ impl EarlyData {
     }
 }
 
-/// How the keys of a connection were agreed on. Displays as the group's name.
+/// Agreement on the keys of a connection. Displays as the group's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyExchangeInfo {
     /// The group: its code point and its name.
     pub group: Group,
-    /// Whether the server had to ask for another share first.
+    /// True if the server had to ask for another share first.
     pub hello_retry: bool,
     /// Bytes of the client's key share; 0 for a group this build does not know.
     pub client_share: usize,
@@ -69,12 +69,12 @@ pub struct KeyExchangeInfo {
 }
 
 impl KeyExchangeInfo {
-    /// What the security of the group rests on.
+    /// Returns what the security of the group rests on.
     pub fn kind(&self) -> GroupKind {
         self.group.kind()
     }
 
-    /// Whether recorded traffic stays secret against a quantum computer.
+    /// Returns true if recorded traffic stays secret against a quantum computer.
     pub fn is_post_quantum(&self) -> bool {
         self.group.is_post_quantum()
     }

@@ -73,7 +73,7 @@ impl fmt::Display for Code {
 /// A fault of the peer. It closes the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransportError {
-    /// What is told to the peer.
+    /// Code that the peer is sent.
     pub code: Code,
     /// Type of the frame that was at fault, if one was.
     pub frame: Option<FrameType>,
@@ -116,24 +116,25 @@ impl From<Eof> for TransportError {
     }
 }
 
-/// Why a connection ended.
+/// Reason why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectionError {
     /// An application closed it (RFC 9000 §10.2).
     #[error("closed by the {} application: code {code}{}", who(*by), because(reason))]
     Application {
-        /// Whether we or the peer did.
+        /// End that closed it.
         by: By,
         /// The application's code.
         code: u64,
         /// The reason given.
         reason: Bytes,
     },
-    /// A transport closed it because of an error (RFC 9000 §20.1) or a TLS alert (§4.8 of RFC 9001).
+    /// A transport closed it because of an error (RFC 9000 §20.1) or a TLS alert (§4.8 of RFC
+    /// 9001).
     #[error("closed by the {} transport: {code}{}", who(*by), because(reason))]
     Transport {
-        /// Whether we or the peer did.
+        /// End that closed it.
         by: By,
         /// The error code.
         code: Code,
@@ -149,23 +150,29 @@ pub enum ConnectionError {
         match by { By::Local => "this end", By::Peer => "the peer" }
     )]
     KeyExchangeRefused {
-        /// Whether we or the peer did.
+        /// End that closed it.
         by: By,
-        /// What was missing.
+        /// Description of what was missing.
         reason: String,
     },
     /// The peer lost its state and said so with a stateless reset (RFC 9000 §10.3).
     #[error("reset by the peer")]
     Reset,
-    /// Nothing came for the idle timeout, or the handshake took too long.
-    #[error("timed out: nothing came from the peer; check its address, and that it runs")]
+    /// The peer answered before, and then fell silent for the idle timeout; or the handshake took
+    /// too long.
+    #[error("timed out: the peer fell silent; it stopped, or the path to it broke")]
     TimedOut,
+    /// Nothing ever came from the server.
+    #[error(
+        "no answer: check the server's address and port, that it runs, and that UDP gets there"
+    )]
+    NoAnswer,
     /// The peer speaks none of our versions.
     #[error("the peer supports no QUIC version of ours")]
     VersionMismatch,
 }
 
-/// Who closed a connection.
+/// End that closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum By {
     /// This end.
@@ -190,7 +197,8 @@ fn because(reason: &Bytes) -> String {
 }
 
 impl ConnectionError {
-    /// Whether an application closed it with code 0 or a transport without an error: the normal end.
+    /// Returns true for the normal end: an application closed with code 0, or a transport without
+    /// an error.
     pub fn is_clean(&self) -> bool {
         matches!(
             self,
@@ -206,7 +214,7 @@ impl ConnectionError {
 impl From<ConnectionError> for io::Error {
     fn from(error: ConnectionError) -> Self {
         let kind = match error {
-            ConnectionError::TimedOut => io::ErrorKind::TimedOut,
+            ConnectionError::TimedOut | ConnectionError::NoAnswer => io::ErrorKind::TimedOut,
             ConnectionError::Reset => io::ErrorKind::ConnectionReset,
             ConnectionError::Application { .. } | ConnectionError::Transport { .. } => {
                 io::ErrorKind::ConnectionAborted
@@ -217,7 +225,7 @@ impl From<ConnectionError> for io::Error {
     }
 }
 
-/// Why a connection did not move to another of our addresses (RFC 9000 §9).
+/// Reason why a connection did not move to another of our addresses (RFC 9000 §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrateError {
@@ -243,7 +251,7 @@ pub enum MigrateError {
     /// Connections of the endpoint are spread over as many sockets as there may be, 16.
     #[error("the endpoint has too many sockets; wait until others were left")]
     TooManySockets,
-    /// It was told to move elsewhere before.
+    /// Another move was asked for before this one was done.
     #[error("the connection was told to move elsewhere")]
     Replaced,
     /// The connection is over.

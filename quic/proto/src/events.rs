@@ -1,8 +1,9 @@
 //! What happens on a connection, as it happens: for traces and for tools.
 //!
-//! A [`Subscriber`] that is given to [`TransportConfig::subscriber`](crate::config::TransportConfig) hears
-//! of packets, losses, timers and states, in the terms of qlog (draft-ietf-quic-qlog-quic-events).
-//! Without one nothing of this is computed.
+//! A [`Subscriber`] that is given to
+//! [`TransportConfig::subscriber`](crate::config::TransportConfig) hears of packets, losses, timers
+//! and states, in the terms of qlog (draft-ietf-quic-qlog-quic-events). Without one nothing of this
+//! is computed.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -47,20 +48,20 @@ use crate::{
 
 /// Hears of what happens.
 ///
-/// It is called in the middle of processing, by the thread that drives the connection: it should
-/// take note and return, and must not call the handles of that connection, whose lock is held. Calls
-/// for one connection follow one another; those for several connections that share a subscriber may
-/// come from several threads at once.
+/// The subscriber is called in the middle of processing, by the thread that drives the connection:
+/// it should take note and return, and must not call the handles of that connection, whose lock is
+/// held. Calls for one connection follow one another; those for several connections that share a
+/// subscriber may come from several threads at once.
 pub trait Subscriber: Send + Sync {
     /// Something happened on a connection.
     fn on_event(&self, meta: &Meta, event: &Event<'_>);
 }
 
-/// Which connection, and when.
+/// Connection and time of an event.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Meta {
-    /// When: the time that was handed to the connection, which may stand still during a batch.
+    /// Time that was handed to the connection, which may stand still during a batch.
     pub time: Instant,
     /// Our end.
     pub side: Side,
@@ -77,7 +78,7 @@ pub enum Event<'a> {
     ConnectionStarted(SocketAddr),
     /// Its life went on.
     ConnectionStateUpdated(Change<ConnectionState>),
-    /// It is over, and why.
+    /// The connection is over, for this reason.
     ConnectionClosed(&'a ConnectionError),
     /// A packet was sealed, to be sent at once.
     PacketSent(Packet<'a>),
@@ -89,7 +90,7 @@ pub enum Event<'a> {
     PacketLost(PacketLost),
     /// So many packets arrived that were declared lost before.
     SpuriousLosses(u64),
-    /// What is known of the path changed.
+    /// The measurements of the path changed.
     MetricsUpdated(PathStats),
     /// The congestion controller is about something else.
     CongestionStateUpdated(Change<Phase>),
@@ -144,7 +145,7 @@ pub struct Packet<'a> {
     pub size: usize,
     /// The ECN mark of its datagram.
     pub ecn: Option<Ecn>,
-    /// What it carries.
+    /// Frames that the packet carries.
     pub frames: Frames<'a>,
 }
 
@@ -252,7 +253,7 @@ impl fmt::Debug for Frames<'_> {
 pub struct PacketDropped {
     /// Its bytes, as far as they are known to be one packet's.
     pub size: usize,
-    /// Why.
+    /// Reason.
     pub trigger: DropTrigger,
 }
 
@@ -262,21 +263,21 @@ impl PacketDropped {
     }
 }
 
-/// Why a packet was dropped.
+/// Reason why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DropTrigger {
-    /// It is malformed, or not what the state of the connection allows.
+    /// The packet is malformed, or the state of the connection does not allow it.
     Invalid,
-    /// It is of a version we do not speak, or of a kind that changes nothing any more.
+    /// The packet is of a version we do not speak, or of a kind that changes nothing any more.
     Unsupported,
     /// Its connection id is not one of this connection, or it came from another address.
     ConnectionUnknown,
     /// There are no keys for it, and no room to wait for them.
     KeyUnavailable,
-    /// It is not authentic.
+    /// The packet is not authentic.
     DecryptionFailure,
-    /// It was received before.
+    /// The packet was received before.
     Duplicate,
 }
 
@@ -290,7 +291,7 @@ pub struct PacketLost {
     pub number: u64,
     /// Its bytes.
     pub size: u16,
-    /// Why.
+    /// Reason.
     pub trigger: LossTrigger,
 }
 
@@ -305,7 +306,7 @@ impl PacketLost {
     }
 }
 
-/// Why a packet counts as lost.
+/// Reason why a packet counts as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossTrigger {
@@ -317,24 +318,24 @@ pub enum LossTrigger {
     Abandoned,
 }
 
-/// What became of the timer of loss detection (RFC 9002 §6).
+/// Change of the timer of loss detection (RFC 9002 §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossTimer {
-    /// It was set.
+    /// The timer was set.
     Set {
-        /// What for.
+        /// Purpose of the timer.
         kind: TimerKind,
-        /// How long it is until then.
+        /// Time until it goes off.
         after: Duration,
     },
-    /// It went off.
+    /// The timer went off.
     Expired(TimerKind),
     /// There is nothing to wait for.
     Cancelled,
 }
 
-/// What the timer of loss detection stands for.
+/// Purpose of the timer of loss detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerKind {
     /// Packets that are lost then (RFC 9002 §6.1.2).
@@ -347,13 +348,13 @@ pub enum TimerKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AckFrequencyUpdated {
-    /// Who asks.
+    /// End that asks.
     pub by: By,
     /// Ack-eliciting packets that may come without an acknowledgement.
     pub threshold: u64,
-    /// How long the first of them may wait.
+    /// Longest wait of the first of them.
     pub max_delay: Duration,
-    /// How far packets may be out of order before that is acknowledged at once.
+    /// Number of packets out of order that is acknowledged at once.
     pub reordering: u64,
 }
 

@@ -9,7 +9,7 @@ use super::congestion::careful_resume::Observed;
 /// A path as one connection left it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownPath {
-    /// What it carried.
+    /// Rate and round trip that were observed.
     pub observed: Observed,
     /// The peer's address.
     pub peer: IpAddr,
@@ -18,7 +18,7 @@ pub struct KnownPath {
 }
 
 impl KnownPath {
-    /// Whether a path between these addresses may be the same one (RFC 9959 §3.2).
+    /// Returns true if a path between these addresses may be the same one (RFC 9959 §3.2).
     pub fn is_between(&self, local: Option<IpAddr>, peer: IpAddr) -> bool {
         let same_local = match (self.local, local) {
             (Some(then), Some(now)) => then == now,
@@ -28,7 +28,8 @@ impl KnownPath {
     }
 }
 
-/// What a path is remembered by: a digest, so that nothing of what it was made from is kept.
+/// Name under which a path is remembered: a digest, so that nothing of what it was made from is
+/// kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PathKey([u8; 16]);
 

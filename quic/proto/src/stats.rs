@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{congestion::Phase, ecn::EcnState, frame::EcnCounts};
 
-/// What a connection did so far. Bytes are UDP payload bytes.
+/// Counters of a connection. Bytes are UDP payload bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionStats {
@@ -24,7 +24,7 @@ pub struct ConnectionStats {
     pub packets_received: u64,
     /// Packets declared lost.
     pub packets_lost: u64,
-    /// Of those, packets that were acknowledged later.
+    /// Packets declared lost that were acknowledged later.
     pub spurious_losses: u64,
     /// Times that loss or marks told of congestion; what belongs to one round trip counts once.
     pub congestion_events: u64,
@@ -32,7 +32,7 @@ pub struct ConnectionStats {
     pub ptos: u64,
     /// Datagrams sent to learn whether the path carries their size.
     pub mtu_probes_sent: u64,
-    /// Of those, the ones that got lost, which do not count as packets lost.
+    /// MTU probes that got lost; they do not count as packets lost.
     pub mtu_probes_lost: u64,
     /// Times that the path did not carry any more what it had carried.
     pub mtu_black_holes: u64,
@@ -54,20 +54,21 @@ pub struct ConnectionStats {
     pub congestion_window: u64,
     /// Bytes sent and neither acknowledged nor lost.
     pub bytes_in_flight: u64,
-    /// What became of DATAGRAM frames (RFC 9221).
+    /// Counters of DATAGRAM frames (RFC 9221).
     pub datagram_frames: DatagramStats,
 }
 
-/// What became of the DATAGRAM frames of a connection (RFC 9221): each was one call of
+/// Counters of the DATAGRAM frames of a connection (RFC 9221): each was one call of
 /// `send_datagram`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DatagramStats {
     /// Sent.
     pub sent: u64,
-    /// Of those, acknowledged: the peer's transport has them, or dropped them for want of room.
+    /// Frames sent and acknowledged: the peer's transport has them, or dropped them for want of
+    /// room.
     pub acknowledged: u64,
-    /// Of those sent, in packets that were declared lost. They are not sent again; a few may have
+    /// Frames sent in packets that were declared lost. They are not sent again; a few may have
     /// arrived all the same.
     pub lost: u64,
     /// Never sent: newer ones took their place in the queue, the path became too small for them, or
@@ -75,44 +76,45 @@ pub struct DatagramStats {
     pub dropped_unsent: u64,
     /// Received.
     pub received: u64,
-    /// Of those, dropped because nobody read them in time.
+    /// Frames received and dropped because the application did not read them in time.
     pub dropped_unread: u64,
 }
 
-/// What a connection knows of the path it uses.
+/// Measurements of the path that a connection uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathStats {
     /// The last sample of the round trip; like the others a guess until there is one.
     pub latest_rtt: Duration,
-    /// The smallest.
+    /// Smallest round trip.
     pub min_rtt: Duration,
-    /// The moving average (RFC 9002 §5.3).
+    /// Moving average of the round trip (RFC 9002 §5.3).
     pub smoothed_rtt: Duration,
-    /// The mean deviation.
+    /// Mean deviation of the round trip.
     pub rtt_variance: Duration,
     /// Bytes that may be in flight.
     pub congestion_window: u64,
-    /// Bytes that are.
+    /// Bytes in flight.
     pub bytes_in_flight: u64,
-    /// Where slow start ends, where the controller has such a point and knows it.
+    /// Window at which slow start ends, if the controller has such a point and knows it.
     pub slow_start_threshold: Option<u64>,
     /// The congestion controller by its name.
     pub controller: &'static str,
-    /// What it is about.
+    /// Phase of the congestion controller.
     pub phase: Phase,
     /// The last measured rate of delivery, in bytes per second.
     pub delivery_rate: Option<u64>,
     /// Bytes per second at which packets leave.
     pub pacing_rate: Option<u64>,
-    /// How many packets may overtake one before it counts as lost; it grows where the path reorders.
+    /// Number of packets that may overtake one before it counts as lost; it grows where the path
+    /// reorders.
     pub packet_threshold: u64,
-    /// How long after it was sent a packet counts as lost if a later one arrived, likewise.
+    /// Age at which a packet counts as lost if a later one arrived; it grows likewise.
     pub time_threshold: Duration,
     /// Probe timeouts since the last progress.
     pub pto_count: u32,
     /// Bytes of a full datagram.
     pub datagram_size: u16,
-    /// Whether the path carries ECN marks.
+    /// State of ECN validation on the path.
     pub ecn: EcnState,
 }

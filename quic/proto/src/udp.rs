@@ -4,25 +4,25 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::space::Ecn;
 
-/// Names one of an endpoint's sockets; the first is 0.
+/// Index of one of an endpoint's sockets; the first is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SocketId(pub u8);
 
 /// Our end of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Local {
-    /// Which of our sockets.
+    /// Our socket.
     pub socket: SocketId,
-    /// Which of our addresses, if the socket tells; `None` lets the system choose.
+    /// Our address, if the socket tells; `None` lets the system choose.
     pub ip: Option<IpAddr>,
 }
 
-/// How a datagram came.
+/// Addresses and mark of a datagram that came.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// Where it came from.
+    /// Address it came from.
     pub peer: SocketAddr,
-    /// Where it came to.
+    /// Our end that it came to.
     pub local: Local,
     /// Its ECN codepoint; `None` is Not-ECT.
     pub ecn: Option<Ecn>,
@@ -31,15 +31,15 @@ pub struct Arrival {
 /// Datagrams to send: `size` bytes from the start of the buffer that was passed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where to.
+    /// Address to send to.
     pub peer: SocketAddr,
-    /// Where from.
+    /// Our end to send from.
     pub local: Local,
     /// The ECN codepoint to set.
     pub ecn: Option<Ecn>,
     /// Bytes in all.
     pub size: usize,
-    /// When several datagrams follow one another: bytes of each but the last, which may be
+    /// Bytes of each datagram but the last, where several follow one another; the last may be
     /// shorter (a GSO train).
     pub segment_size: Option<usize>,
 }

@@ -108,7 +108,7 @@ fn a_client_that_hears_nothing_gives_up_after_the_handshake_timeout() {
     world.run(LIMIT);
     assert_eq!(
         world.client(0).closed,
-        Some((patience, ConnectionError::TimedOut))
+        Some((patience, ConnectionError::NoAnswer))
     );
     // Sent at 0, 1, 3, 7, 15 and 31 PTOs, two datagrams each.
     assert_eq!(world.trace().datagrams(), 12);
@@ -302,7 +302,7 @@ fn who_is_ignored_gives_up() {
     world.run(LIMIT);
     assert_eq!(
         world.client(0).close_reason(),
-        Some(&ConnectionError::TimedOut)
+        Some(&ConnectionError::NoAnswer)
     );
     assert_eq!(world.trace().sent(Side::Client).count(), 0);
     assert_eq!(world.server().stats().waiting_incoming, 0);

@@ -16,7 +16,7 @@ pub trait CidGenerator: fmt::Debug + Send + Sync {
     /// Bytes of every id, 8 to 20.
     fn len(&self) -> usize;
 
-    /// Whether the ids have no bytes, which only
+    /// Returns true if the ids have no bytes, which only
     /// `EndpointBuilder::zero_length_cids` makes.
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -25,12 +25,12 @@ pub trait CidGenerator: fmt::Debug + Send + Sync {
     /// Fills an id of [`CidGenerator::len`] bytes for a worker. `cid` holds random bytes already.
     fn generate(&self, worker: u8, cid: &mut [u8]);
 
-    /// The worker an id was made for, as far as it tells. `cid` has [`CidGenerator::len`] bytes and
-    /// may be forged.
+    /// Returns the worker an id was made for, as far as it tells. `cid` has [`CidGenerator::len`]
+    /// bytes and may be forged.
     fn worker(&self, cid: &[u8]) -> Option<u8>;
 
-    /// The same with a key that all workers of the endpoint have, so that an id need not show
-    /// everybody whom it is for. `None`, the default: it has no use for one.
+    /// Returns the same generator with a key that all workers of the endpoint have, so that an id
+    /// need not show everybody whom it is for. `None`, the default: it has no use for one.
     fn keyed(&self, key: &ResetKey) -> Option<Arc<dyn CidGenerator>> {
         let _ = key;
         None
@@ -48,7 +48,7 @@ pub struct RandomCids {
 }
 
 impl RandomCids {
-    /// Ids of so many bytes, 8 to 20; what is beyond is brought there.
+    /// Makes ids of so many bytes; a length beyond 8 to 20 is brought within.
     #[must_use]
     pub const fn of_len(bytes: usize) -> Self {
         let len = match bytes {

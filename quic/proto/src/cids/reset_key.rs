@@ -4,7 +4,7 @@ use aws_lc_rs::hmac;
 
 use crate::{packet::Cid, random::Random};
 
-/// What stateless reset tokens are made with (RFC 9000 §10.3.2): whoever has it can end the
+/// Key of stateless reset tokens (RFC 9000 §10.3.2): whoever has it can end the
 /// connections of the ids it made tokens for, and nobody else can.
 ///
 /// A server that lost its connections in a restart, or another machine that packets reach after a
@@ -40,26 +40,26 @@ impl ResetKey {
         Self::from_secret(secret)
     }
 
-    /// The key of a secret that was made for nothing else.
+    /// Makes a key from a secret that serves no other purpose.
     pub fn from_secret(secret: [u8; 32]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, &secret))
     }
 
-    /// A key for one worker, of a secret that serves another purpose too.
+    /// Derives a key for one worker from a secret that serves another purpose too.
     pub(crate) fn derived(secret: [u8; 16]) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
         let secret = hmac::sign(&key, b"stateless reset");
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret.as_ref()))
     }
 
-    /// The token of an id.
+    /// Returns the reset token of an id.
     pub(crate) fn token(&self, cid: &Cid) -> [u8; 16] {
         let tag = hmac::sign(&self.0, cid.as_bytes());
         tag.as_ref().first_chunk().copied().unwrap_or_default()
     }
 
-    /// A byte that follows from these, for who knows the key. What is signed is longer than any id,
-    /// so no token gives it away.
+    /// Returns a byte that follows from these for whoever knows the key. The signed text is longer
+    /// than any id, so no token gives it away.
     pub(super) fn mask(&self, bytes: &[u8]) -> u8 {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(b"which worker a connection id is for");

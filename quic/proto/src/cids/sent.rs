@@ -9,7 +9,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Whether it holds nothing.
+    /// Returns true if the record is empty.
     pub const fn is_empty(&self) -> bool {
         self.mask == 0
     }
@@ -22,7 +22,8 @@ impl Sent {
             .map(move |bit| first + bit)
     }
 
-    /// Whether [`Sent::insert`] can take the number: smaller than none, and near enough.
+    /// Returns true if [`Sent::insert`] can take the number: no smaller than the first, and near
+    /// enough.
     pub(super) const fn has_room_for(&self, sequence: u64) -> bool {
         self.is_empty() || (sequence >= self.first && sequence - self.first < u64::BITS as u64)
     }

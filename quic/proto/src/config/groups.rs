@@ -42,7 +42,7 @@ pub(crate) struct Acks {
     pub(crate) ack_frequency: AckFrequency,
 }
 
-/// How much is in flight on a path, and how it leaves.
+/// Amount of data in flight on a path, and its pacing.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight {
     pub(crate) initial_rtt: Duration,

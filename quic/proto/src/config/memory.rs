@@ -1,5 +1,5 @@
-//! What a client or a server remembers from one connection to the next: traits that the driver of the
-//! core implements, because what connections share needs a lock.
+//! What a client or a server remembers from one connection to the next: traits that the driver of
+//! the core implements, because what connections share needs a lock.
 
 use std::{fmt, sync::Arc, time::Instant};
 
@@ -46,8 +46,8 @@ pub trait VersionMemory: fmt::Debug + Send + Sync {
 /// A memory of what connections saw of their paths, from which later ones start (Careful Resume,
 /// RFC 9959).
 ///
-/// `hybriq::CarefulResume` is one that lives in memory. The methods are called while connections are
-/// driven: they must not block.
+/// `hybriq::CarefulResume` is one that lives in memory. The methods are called while connections
+/// are driven: they must not block.
 pub trait PathMemory: fmt::Debug + Send + Sync {
     /// Returns the number of bytes that a connection jumps to at most, whatever the path carried.
     fn max_jump(&self) -> u64;
@@ -67,7 +67,7 @@ pub trait PathMemory: fmt::Debug + Send + Sync {
     fn put(&self, now: Instant, key: PathKey, path: KnownPath);
 }
 
-/// What a client takes from earlier connections. `ClientConfig` fills it in.
+/// Memory of earlier connections, for a client. `ClientConfig` fills it in.
 #[derive(Clone)]
 pub(crate) struct ClientMemory {
     /// Offer of 0-RTT data.

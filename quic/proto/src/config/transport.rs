@@ -29,7 +29,7 @@ const MIB: u64 = 1024 * 1024;
 /// Streams of one kind that a peer can be allowed (RFC 9000 §4.6).
 const MOST_STREAMS: u64 = 1 << 60;
 
-/// What transport parameters can say at most (RFC 9000 §18.2).
+/// Longest delay that transport parameters can express (RFC 9000 §18.2).
 const LONGEST_ACK_DELAY: Duration = Duration::from_millis((1 << 14) - 1);
 
 /// The payload that fills an IPv6 packet.
@@ -62,7 +62,7 @@ const fn streams(count: u64) -> u64 {
     }
 }
 
-/// What a connection allows and how it behaves, TLS aside. Start from [`TransportConfig::new`].
+/// Configuration of a connection, TLS aside. Start from [`TransportConfig::new`].
 ///
 /// Values beyond what QUIC can say are lowered to the largest that it can.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ impl TransportConfig {
         }
     }
 
-    /// Whether a client offers 0-RTT data; `ClientConfig` says it.
+    /// Lets a client offer 0-RTT data; `ClientConfig` sets it.
     #[doc(hidden)]
     #[must_use]
     pub const fn early_data(mut self, early_data: EarlyData) -> Self {
@@ -149,7 +149,7 @@ impl TransportConfig {
         self
     }
 
-    /// Where a client remembers which versions servers speak; `ClientConfig`
+    /// Sets the memory of the versions that servers speak; `ClientConfig`
     /// has one.
     #[doc(hidden)]
     #[must_use]
@@ -183,8 +183,8 @@ impl TransportConfig {
     /// is half as large again as the largest window of a stream. An application that reads slowly
     /// does not make it grow, so this much is held only of peers that were fast before.
     ///
-    /// A window of 4/3 of what a path holds, its rate times its round trip, uses it to the full: the
-    /// default is enough for 1 Gbit/s over 150 ms.
+    /// A window of 4/3 of what a path holds, its rate times its round trip, uses it to the full:
+    /// the default is enough for 1 Gbit/s over 150 ms.
     #[must_use]
     pub const fn receive_window(mut self, bytes: u64) -> Self {
         self.streams.receive_window = bytes;
@@ -205,8 +205,8 @@ impl TransportConfig {
 
     /// Bytes the peer may have under way or unread on one stream, at most. Default 16 MiB.
     ///
-    /// It starts at [`initial_stream_receive_window`](Self::initial_stream_receive_window) and
-    /// grows as [`receive_window`](Self::receive_window) does. The default lets one stream fill
+    /// The window starts at [`initial_stream_receive_window`](Self::initial_stream_receive_window)
+    /// and grows as [`receive_window`](Self::receive_window) does. The default lets one stream fill
     /// 1 Gbit/s over 100 ms, or 200 Mbit/s over 500 ms.
     #[must_use]
     pub const fn stream_receive_window(mut self, bytes: u64) -> Self {
@@ -257,7 +257,7 @@ impl TransportConfig {
         self
     }
 
-    /// How much of datagrams (RFC 9221) is held, in both directions. Default
+    /// Bounds of the datagram queues (RFC 9221), in both directions. Default
     /// [`DatagramConfig::new`]: the peer may send them.
     #[must_use]
     pub const fn datagrams(mut self, datagrams: DatagramConfig) -> Self {
@@ -265,7 +265,7 @@ impl TransportConfig {
         self
     }
 
-    /// How long nothing may come before the connection is given up; the smaller of both ends'
+    /// Longest silence of the peer before the connection is given up; the smaller of both ends'
     /// counts (RFC 9000 §10.1). `None`, and zero as on the wire: never. Default 30 s.
     #[must_use]
     pub const fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
@@ -277,12 +277,12 @@ impl TransportConfig {
     }
 
     /// Keeps the connection from going idle: when nothing came for so long, the peer is asked for a
-    /// sign of life (RFC 9000 §10.1.2). Default: an idle connection ends, and what is on the way may
-    /// forget it before.
+    /// sign of life (RFC 9000 §10.1.2). Default: an idle connection ends, and what is on the way
+    /// may forget it before.
     ///
     /// Not more than half the idle timeout, to which longer intervals are lowered; zero is none.
-    /// NATs and firewalls forget UDP flows after 30 s or less, so 15 to 25 s keeps those open. One end
-    /// that does it is enough.
+    /// NATs and firewalls forget UDP flows after 30 s or less, so 15 to 25 s keeps those open. One
+    /// end that does it is enough.
     ///
     /// # Examples
     /// ```
@@ -311,30 +311,30 @@ impl TransportConfig {
     }
 
     /// Sets the QUIC bit in every packet and takes no packet without it (RFC 9287). By default
-    /// peers that can take it get packets without it at random, so that nothing on the path learns to
-    /// rely on it. For sockets that QUIC shares with other protocols.
+    /// peers that can take it get packets without it at random, so that nothing on the path learns
+    /// to rely on it. For sockets that QUIC shares with other protocols.
     #[must_use]
     pub const fn without_grease(mut self) -> Self {
         self.free_bits.grease = Grease::Off;
         self
     }
 
-    /// How long a handshake may take. Default 10 s.
+    /// Longest duration of a handshake. Default 10 s.
     #[must_use]
     pub const fn handshake_timeout(mut self, timeout: Duration) -> Self {
         self.timeouts.handshake_timeout = at_most(timeout, LONGEST_WAIT);
         self
     }
 
-    /// How long an acknowledgement may wait for company: less than 2^14 ms. Default 25 ms. Unless it
-    /// is below 1 ms, the peer may ask for another delay.
+    /// Longest delay of an acknowledgement, which may wait for others: less than 2^14 ms. Default
+    /// 25 ms. Unless it is below 1 ms, the peer may ask for another delay.
     #[must_use]
     pub const fn max_ack_delay(mut self, delay: Duration) -> Self {
         self.acks.max_ack_delay = at_most(delay, LONGEST_ACK_DELAY);
         self
     }
 
-    /// How often the peer is asked to acknowledge. Default [`AckFrequency::Adaptive`].
+    /// Requests to the peer to acknowledge more or less often. Default [`AckFrequency::Adaptive`].
     #[must_use]
     pub const fn ack_frequency(mut self, requests: AckFrequency) -> Self {
         self.acks.ack_frequency = requests;
@@ -348,8 +348,8 @@ impl TransportConfig {
         self
     }
 
-    /// Bytes of the UDP payloads sent right after the handshake, 1200 to 65,527. Default 1200, which
-    /// every path carries; the first flight always keeps to it.
+    /// Bytes of the UDP payloads sent right after the handshake, 1200 to 65,527. Default 1200,
+    /// which every path carries; the first flight always keeps to it.
     ///
     /// Larger ones are found by [`max_datagram_size`](Self::max_datagram_size). What the path does
     /// not carry is lost, until that is noticed and 1200 bytes are sent.
@@ -362,10 +362,10 @@ impl TransportConfig {
     /// Bytes of the UDP payloads that are looked for, 1200 to 65,527, and the peer takes. Default
     /// 1452: what Ethernet carries over IPv6.
     ///
-    /// Once the handshake is confirmed, the path is probed with larger datagrams than it is known to
-    /// carry (DPLPMTUD: RFC 8899, RFC 9000 §14.3), the largest first. It takes nothing from the
+    /// Once the handshake is confirmed, the path is probed with larger datagrams than it is known
+    /// to carry (DPLPMTUD: RFC 8899, RFC 9000 §14.3), the largest first. It takes nothing from the
     /// network but the acknowledgements of the peer, and loss of a probe is no sign of congestion.
-    /// Where a path stops to carry what it carried, datagrams have 1200 bytes again for a while.
+    /// Where a path no longer carries a size, datagrams have 1200 bytes again for a while.
     ///
     /// 8952 suits a network with jumbo frames, 65,000 the loopback interface; what is asked for
     /// without need costs some probes that get lost. The value in use is
@@ -390,7 +390,8 @@ impl TransportConfig {
         self
     }
 
-    /// How much may be in flight, and how fast it leaves. Default [`Congestion::default`].
+    /// Algorithm that decides how much may be in flight, and how fast it leaves. Default
+    /// [`Congestion::default`].
     #[must_use]
     pub fn congestion(mut self, congestion: Congestion) -> Self {
         self.flight.congestion = congestion;
@@ -405,7 +406,7 @@ impl TransportConfig {
         self
     }
 
-    /// Where a client keeps address validation tokens. The core's way in: a
+    /// Sets the store of a client's address validation tokens. For drivers of the core: a
     /// `ClientConfig` has a store anyway.
     #[doc(hidden)]
     #[must_use]
@@ -445,9 +446,9 @@ impl TransportConfig {
         self
     }
 
-    /// The version of a client's first flight, one of [`versions`](Self::versions). Default: version
-    /// 1 if it is one of them, because every server speaks it (RFC 9368 §2.5); but the version that a
-    /// server gave a token in, which is good for no other (RFC 9369 §5).
+    /// The version of a client's first flight, one of [`versions`](Self::versions). Default:
+    /// version 1 if it is one of them, because every server speaks it (RFC 9368 §2.5); but the
+    /// version that a server gave a token in, which is good for no other (RFC 9369 §5).
     ///
     /// A server that does not speak it costs the client a round trip more.
     #[must_use]
@@ -485,9 +486,9 @@ impl TransportConfig {
         self
     }
 
-    /// Where a server would rather be than where clients find it (RFC 9000 §9.6), say at an address
-    /// of its own behind one that is shared by many: each client moves to the address of the family
-    /// it uses, once the handshake is confirmed and if it gets an answer there. Clients have no such
+    /// Address that clients are asked to move to (RFC 9000 §9.6), such as an address of its own
+    /// behind one that is shared by many: each client moves to the address of the family it uses,
+    /// once the handshake is confirmed and if it gets an answer there. Clients have no such
     /// address. Default: none.
     ///
     /// The endpoint has to receive there too: see `EndpointBuilder::also_bind`.

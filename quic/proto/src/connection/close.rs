@@ -188,7 +188,13 @@ impl Connection {
 
     /// Nothing came for too long: end without a word (RFC 9000 §10.1).
     pub(super) fn time_out(&mut self, now: Instant) {
-        self.end_quietly(now, ConnectionError::TimedOut);
+        let unanswered = self.side.is_client() && self.stats.datagrams_received == 0;
+        let error = if unanswered {
+            ConnectionError::NoAnswer
+        } else {
+            ConnectionError::TimedOut
+        };
+        self.end_quietly(now, error);
     }
 
     /// Forgets everything at once.

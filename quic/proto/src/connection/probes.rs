@@ -8,7 +8,7 @@ use crate::{
     frame::FrameWriter,
     packet::{Header, Kind, PacketBuilder, Space},
     path::{Expanded, Probe, Wrote},
-    space::SentPacket,
+    recovery::SentPacket,
     udp::Transmit,
 };
 

@@ -7,7 +7,7 @@ use crate::{
     ecn::Ecn,
     limits,
     packet::{Header, Kind, PacketBuilder, PerSpace, Space},
-    space::SentPacket,
+    recovery::SentPacket,
     udp::Transmit,
 };
 

@@ -2,17 +2,18 @@
 
 use crate::limits;
 
-/// What happens to a datagram that is sent while the queue is full.
+/// Policy for a datagram that is sent while the queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// The oldest that wait make room: what is newest matters most.
+    /// Drops the oldest that wait: the newest matter most.
     #[default]
     DropOldest,
-    /// It is refused.
+    /// Refuses the datagram.
     Refuse,
 }
 
-/// How much of datagrams (RFC 9221) is held; a part of [`TransportConfig`](crate::config::TransportConfig).
+/// Bounds of the datagram queues (RFC 9221); a part of
+/// [`TransportConfig`](crate::config::TransportConfig).
 ///
 /// Each counts for 64 bytes besides its data. One always fits, however small the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +39,8 @@ impl DatagramConfig {
         }
     }
 
-    /// Bytes that may wait to be read; the oldest go when more come. Default 256 KiB. 0: the peer is
-    /// told that it may send none (RFC 9221 §3).
+    /// Bytes that may wait to be read; the oldest go when more come. Default 256 KiB. 0: the peer
+    /// is told that it may send none (RFC 9221 §3).
     #[must_use]
     pub const fn receive_buffer(mut self, bytes: usize) -> Self {
         self.receive_buffer = bytes;
@@ -53,7 +54,7 @@ impl DatagramConfig {
         self
     }
 
-    /// What happens to a datagram that is sent while the queue is full. Default
+    /// Policy for a datagram that is sent while the queue is full. Default
     /// [`WhenFull::DropOldest`].
     #[must_use]
     pub const fn when_full(mut self, policy: WhenFull) -> Self {
@@ -61,7 +62,7 @@ impl DatagramConfig {
         self
     }
 
-    /// What the peer is told: `max_datagram_frame_size`.
+    /// Returns the value of `max_datagram_frame_size` for the peer.
     pub(crate) const fn max_frame_size(&self) -> u64 {
         if self.receive_buffer == 0 {
             0

@@ -31,29 +31,29 @@ pub enum DatagramEvent {
     Writable,
 }
 
-/// Why one was not taken.
+/// Reason why a datagram was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
     /// The peer takes none.
     Unsupported,
-    /// It has more bytes than this.
+    /// The datagram has more bytes than this.
     TooLarge(usize),
     /// The queue is full.
     Full,
 }
 
-/// How many a packet carried.
+/// Number of datagrams that a packet carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent(u16);
 
 impl Sent {
-    /// Whether it carried none.
+    /// Returns true if the packet carried none.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
-/// Whether streams want their share of a packet.
+/// Claim of the streams to a share of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rival {
     /// They have something to send.
@@ -62,7 +62,7 @@ pub enum Rival {
     Idle,
 }
 
-/// Whether the queue takes another.
+/// Room in the queue for another datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     /// As far as anybody knows.
@@ -75,10 +75,10 @@ enum Room {
 
 /// The datagrams of a connection.
 ///
-/// They go in the order they were sent, in packets that congestion control and pacing let leave, and
-/// not again when they are lost. As long as streams wait as well, both get the same number of bytes:
-/// whoever had less goes first in a packet, and the other fills it up. Where only one of them waits,
-/// it gets everything, and owes nothing for it later.
+/// They go in the order they were sent, in packets that congestion control and pacing let leave,
+/// and not again when they are lost. As long as streams wait as well, both get the same number of
+/// bytes: whoever had less goes first in a packet, and the other fills it up. Where only one of
+/// them waits, it gets everything, and owes nothing for it later.
 #[derive(Debug)]
 pub struct Datagrams {
     config: DatagramConfig,
@@ -88,7 +88,7 @@ pub struct Datagrams {
     inbox: Queue,
     /// Bytes that datagrams had more than streams while both waited.
     lead: Lead,
-    /// Whether it was the turn of the oldest, and it did not fit beside frames that go before.
+    /// True if it was the turn of the oldest, and it did not fit beside frames that go before.
     squeezed: bool,
     room: Room,
     readable: bool,
@@ -135,7 +135,7 @@ impl Datagrams {
     /// the configuration decides.
     ///
     /// # Errors
-    /// It was not taken.
+    /// The datagram was not taken.
     pub fn send(&mut self, data: Bytes, room: usize) -> Result<(), SendError> {
         self.check(&data, room)?;
         if !self.outbox.takes(data.len(), self.config.send_queue) {
@@ -156,7 +156,7 @@ impl Datagrams {
     /// [`DatagramEvent::Writable`].
     ///
     /// # Errors
-    /// It was not taken.
+    /// The datagram was not taken.
     pub fn send_within(&mut self, data: &Bytes, room: usize) -> Result<(), SendError> {
         self.check(data, room)?;
         if !self.outbox.takes(data.len(), self.config.send_queue) {
@@ -213,12 +213,13 @@ impl Datagrams {
         }
     }
 
-    /// Whether one waits to be sent.
+    /// Returns true if a datagram waits to be sent.
     pub fn has_pending(&self) -> bool {
         !self.outbox.is_empty()
     }
 
-    /// Writes what is due before the streams. What has more than `most` bytes fits into no packet any more and is dropped.
+    /// Writes what is due before the streams. What has more than `most` bytes fits into no packet
+    /// any more and is dropped.
     pub fn write_first(
         &mut self,
         most: usize,
@@ -310,7 +311,7 @@ impl Datagrams {
         self.stats.dropped_unsent += std::mem::take(&mut self.outbox).len();
     }
 
-    /// What became of them so far.
+    /// Returns the counters of datagrams.
     pub const fn stats(&self) -> DatagramStats {
         self.stats
     }
@@ -340,7 +341,7 @@ impl Queue {
         self.datagrams.front()
     }
 
-    /// Whether another of so many bytes stays within `bound`. One always does.
+    /// Returns true if another of so many bytes stays within `bound`. One always does.
     fn takes(&self, len: usize, bound: usize) -> bool {
         self.is_empty() || self.held.saturating_add(cost(len)) <= bound
     }
@@ -376,7 +377,7 @@ impl Queue {
     }
 }
 
-/// Who had more bytes.
+/// Returns who had more bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lead {
     datagrams: usize,

@@ -15,27 +15,27 @@ use crate::{
     token::{Binding, Keys, Kind, Opened, Ring, SEED_LEN, Token},
 };
 
-/// What a client proved before its handshake.
+/// Proof that a client gave before its handshake.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Proof {
-    /// Whether it is known to receive at its address.
+    /// True if the client is known to receive at its address.
     pub(super) validated: bool,
     /// The token of the Retry that it followed.
     pub(super) retried: Option<Opened>,
 }
 
-/// What becomes of a client's first Initial.
+/// Decision on a client's first Initial.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Verdict {
-    /// It may begin.
+    /// The client may begin.
     Admit(Proof),
-    /// It has to come back with a token.
+    /// The client must come back with a token.
     Retry,
-    /// It came back with a token that is not good, and will follow no other Retry.
+    /// The client came back with an invalid token, and will follow no other Retry.
     Invalid,
 }
 
-/// What is read of an Initial without keys.
+/// Fields of an Initial that can be read without keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Initial<'a> {
     pub(super) version: u32,
@@ -48,9 +48,9 @@ pub(super) struct Initial<'a> {
 pub(super) struct Admission {
     keys: Option<Box<dyn Keys>>,
     policy: AddressValidation,
-    /// Whether clients get tokens for their next connection.
+    /// True if clients get tokens for their next connection.
     issues: bool,
-    /// What seconds since 1970 an instant was.
+    /// An instant, and the time since 1970 at that instant.
     clock: Option<(Instant, Duration)>,
     latest: Option<Instant>,
     load: Load,
@@ -59,7 +59,7 @@ pub(super) struct Admission {
     pub(super) counters: Counters,
 }
 
-/// What [`super::EndpointStats`] tells.
+/// Counters for [`super::EndpointStats`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
     pub(super) retries: u64,
@@ -117,7 +117,7 @@ impl Admission {
             .as_secs()
     }
 
-    /// What becomes of a first Initial, while so many clients have not completed their handshake.
+    /// Decides on a first Initial, while so many clients have not completed their handshake.
     pub(super) fn judge(
         &mut self,
         now: Instant,

@@ -12,10 +12,10 @@ use crate::{
     packet::{self, Cid, Decoded, Kind},
 };
 
-/// What one packet costs beside its bytes, for the bounds.
+/// Cost of one packet beside its bytes, for the bounds.
 const OVERHEAD: usize = 256;
 
-/// Who sent packets: the connection id that they were sent to, and the address they came from.
+/// Sender of packets: the connection id that they were sent to, and the address they came from.
 type Client = (Cid, SocketAddr);
 
 /// 0-RTT packets that wait for a connection, bounded for each client and in all. When there are too
@@ -25,10 +25,10 @@ pub(super) struct EarlyPackets {
     clients: HashMap<Client, Kept, Keyed>,
     /// In the order of their first packets. Entries may be stale.
     order: VecDeque<(Client, Instant)>,
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
-/// What is kept of one client.
+/// Packets kept for one client.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) packets: Vec<KeptPacket>,
@@ -104,12 +104,7 @@ impl EarlyPackets {
         Some(kept)
     }
 
-    #[cfg(test)]
-    pub(super) const fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// What came of the client of a ClientHello, by the id it chose for us and by ours.
+    /// Takes the packets of a ClientHello's client, by the id it chose for us and by ours.
     pub(super) fn take_of(&mut self, hello: &Hello) -> Vec<Kept> {
         let ids = [hello.dcid, hello.local_cid];
         ids.iter()
@@ -118,7 +113,7 @@ impl EarlyPackets {
     }
 }
 
-/// Whether a datagram was counted for the anti-amplification limit already.
+/// Record of whether a datagram was counted for the anti-amplification limit already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counted {
     Yes,

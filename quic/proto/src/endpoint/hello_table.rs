@@ -28,7 +28,7 @@ pub(super) struct Hello {
     pub(super) peer_cid: Cid,
     /// The one we use from our first packet on.
     pub(super) local_cid: Cid,
-    /// What the token in its first packet proved.
+    /// Proof in the token of the first packet.
     pub(super) proof: Proof,
     pub(super) keys: Box<DirectionKeys>,
     pub(super) received: Received,
@@ -36,9 +36,9 @@ pub(super) struct Hello {
     pub(super) bytes_received: u64,
     pub(super) bytes_sent: u64,
     pub(super) crypto: Crypto,
-    /// What of `crypto` the table has counted.
+    /// Bytes of `crypto` that the table has counted.
     pub(super) counted: usize,
-    /// When the part that came is acknowledged if nothing more comes.
+    /// Time at which the part that came is acknowledged if nothing more comes.
     pub(super) ack_at: Option<Instant>,
     pub(super) expires: Instant,
 }
@@ -62,7 +62,7 @@ impl Default for Crypto {
     }
 }
 
-/// Why CRYPTO data was not taken.
+/// CRYPTO data exceeds the bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Exceeded;
 
@@ -79,7 +79,7 @@ impl Crypto {
         Ok(())
     }
 
-    /// What came without a gap, from the first byte on.
+    /// Returns what came without a gap, from the first byte on.
     pub(super) fn contiguous(&self) -> &[u8] {
         &self.start
     }
@@ -95,17 +95,17 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// What the ClientHello says.
+    /// Returns the ClientHello.
     pub fn client_hello(&self) -> &ClientHello {
         &self.client_hello
     }
 
-    /// Where it came from. Anybody may have written it unless [`Incoming::is_validated`].
+    /// Returns the client's address. Anybody may have written it unless [`Incoming::is_validated`].
     pub fn peer_address(&self) -> SocketAddr {
         self.hello.peer
     }
 
-    /// Which of our addresses it came to, if the socket tells.
+    /// Returns our address that it came to, if the socket tells.
     pub fn local_ip(&self) -> Option<IpAddr> {
         self.hello.local.ip
     }

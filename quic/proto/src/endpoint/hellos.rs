@@ -22,7 +22,7 @@ use crate::{
     wire::Reader,
 };
 
-/// What an Initial packet did to a ClientHello.
+/// Effect of an Initial packet on a ClientHello.
 enum Grown {
     Partial,
     Whole(ClientHello),
@@ -135,7 +135,7 @@ impl Endpoint {
         }
     }
 
-    /// How many clients may wait for the application's decision: not more than
+    /// Sets how many clients may wait for the application's decision: not more than
     /// [`limits::WAITING_INCOMING`], and one at least.
     pub fn set_accept_backlog(&mut self, clients: usize) {
         self.backlog = clients.clamp(1, limits::WAITING_INCOMING);

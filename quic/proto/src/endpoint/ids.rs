@@ -8,14 +8,14 @@ use crate::{
     packet::Cid,
 };
 
-/// How often an id is drawn that is in use before the generator is taken to be broken.
+/// Draws of ids that are all in use before the generator counts as broken.
 const DRAWS: usize = 64;
 
-/// How a worker's connection ids are made, and the tokens that go with them.
+/// Maker of a worker's connection ids, and of the tokens that go with them.
 #[derive(Debug)]
 pub(super) struct Ids {
     worker: u8,
-    /// How many there are, as far as it is known.
+    /// Number of workers, if it is known.
     workers: Option<u8>,
     generator: Arc<dyn CidGenerator>,
     len: usize,
@@ -23,7 +23,7 @@ pub(super) struct Ids {
     resets: StatelessReset,
 }
 
-/// Whether packets of connections that are not here are answered.
+/// Policy for packets of connections that this endpoint does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatelessReset {
     /// By a stateless reset.
@@ -50,12 +50,12 @@ impl Ids {
         self.len
     }
 
-    /// Whether there are none, so that packets are told apart by where they come from.
+    /// Returns true if ids have no bytes, so that packets are told apart by their source address.
     pub(super) const fn is_zero_length(&self) -> bool {
         self.len == 0
     }
 
-    /// The worker that the id was made for, if it is another that exists.
+    /// Returns the worker that the id was made for, if it is another that exists.
     pub(super) fn other_worker(&self, cid: &Cid) -> Option<u8> {
         if cid.len() != self.len {
             return None;
@@ -65,7 +65,8 @@ impl Ids {
         (worker != self.worker && exists).then_some(worker)
     }
 
-    /// The token by which the connection with this id can be ended, if the peer is to know one.
+    /// Returns the token by which the connection with this id can be ended, if the peer is to know
+    /// one.
     pub(super) fn token(&self, cid: &Cid) -> Option<[u8; 16]> {
         let resets = self.resets == StatelessReset::On && !cid.is_empty();
         resets.then(|| self.reset_key.token(cid))
@@ -85,7 +86,7 @@ impl Endpoint {
         self.ids.reset_key = key;
     }
 
-    /// Whether stateless resets are sent. By default they are.
+    /// Sets whether stateless resets are sent. By default they are.
     pub fn set_stateless_reset(&mut self, resets: StatelessReset) {
         self.ids.resets = resets;
     }
@@ -95,7 +96,7 @@ impl Endpoint {
         self.ids.workers = Some(count);
     }
 
-    /// An id that no connection has.
+    /// Draws an id that no connection has.
     pub(super) fn new_cid(&mut self) -> Cid {
         let mut bytes = [0; limits::MAX_CID_LEN];
         let bytes = bytes.split_at_mut(self.ids.len).0;
@@ -112,14 +113,14 @@ impl Endpoint {
         Cid::new(bytes).unwrap_or(Cid::EMPTY)
     }
 
-    /// The id that goes with the server's preferred address, if it has one. Without connection ids
-    /// there must be none (RFC 9000 §18.2).
+    /// Makes the id that goes with the server's preferred address, if it has one. Without
+    /// connection ids there must be none (RFC 9000 §18.2).
     pub(super) fn issue_preferred(&mut self, config: &TransportConfig) -> Option<Issued> {
         let wanted = config.has_preferred_address() && !self.ids.is_zero_length();
         wanted.then(|| self.issue())
     }
 
-    /// An id for the peer to use, and its token.
+    /// Makes an id for the peer to use, and its token.
     pub(super) fn issue(&mut self) -> Issued {
         let cid = self.new_cid();
         (cid, self.ids.reset_key.token(&cid))

@@ -55,22 +55,22 @@ pub use super::{
 use crate::error::{By, ConnectionError};
 use crate::frame::FrameType;
 
-/// What became of a datagram.
+/// Outcome of a datagram.
 #[derive(Debug)]
 pub enum Routed {
-    /// It belongs to this connection: give it to [`Connection::on_datagram`].
+    /// The datagram belongs to this connection: give it to [`Connection::on_datagram`].
     Connection(Slot),
-    /// It completed a ClientHello: somebody wants to connect.
+    /// The datagram completed a ClientHello: a client wants to connect.
     Incoming(Box<Incoming>),
-    /// It belongs to the worker with this index, if there is one.
+    /// The datagram belongs to the worker with this index, if there is one.
     Foreign(u8),
     /// Nothing is left to do; there may be something to transmit.
     Consumed,
-    /// It was useless, and was counted.
+    /// The datagram was useless, and was counted.
     Dropped,
 }
 
-/// Why an incoming connection was not accepted after all.
+/// Reason why an incoming connection was not accepted after all.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
     /// The TLS configuration cannot be used.
@@ -81,7 +81,7 @@ pub enum AcceptError {
     Refused(ConnectionError),
 }
 
-/// Why no connection was started.
+/// Reason why no connection was started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The TLS configuration cannot be used.
@@ -92,11 +92,11 @@ pub enum StartError {
     AddressInUse(SocketAddr),
 }
 
-/// What the endpoint remembers of a connection beside its ids.
+/// Facts about a connection beside its ids.
 #[derive(Debug)]
 struct Entry {
     initial: Option<(Cid, SocketAddr)>,
-    /// Whether it is a client of ours that has not completed its handshake.
+    /// True for an accepted connection whose handshake is not complete.
     handshaking: bool,
     /// The address that leads to it, where connection ids cannot.
     address: Option<SocketAddr>,
@@ -122,8 +122,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Starts empty. `worker` is written into the connection ids we issue. Without `server` every
-    /// ClientHello is dropped.
+    /// Makes an endpoint without connections. `worker` is written into the connection ids we issue.
+    /// Without `server` every ClientHello is dropped.
     pub fn new(worker: u8, mut random: Box<dyn Random>, server: Option<Setup>) -> Self {
         let mut key = || {
             let mut key = [0; 16];
@@ -209,7 +209,8 @@ impl Endpoint {
             Some(Target::Hello(place)) if initial => {
                 self.on_more_hello(now, arrival, place, datagram)
             }
-            // What was coalesced with an Initial, too: a client repeats all of its first flight.
+            // Packets coalesced with an Initial are dropped too: a client repeats its whole first
+            // flight.
             Some(_) => self.keep_early(now, arrival, (dcid, Counted::No), datagram),
             None if initial && !self.accepts(version) => self.on_unknown_version(arrival, datagram),
             None if initial && self.may_be_ours(dcid, datagram.len()) => {
@@ -222,8 +223,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether a server takes a client's first packets without the QUIC bit, which the client may
-    /// have learned in an earlier connection (RFC 9287 §3.1).
+    /// Returns true if a server takes a client's first packets without the QUIC bit, which the
+    /// client may have learned in an earlier connection (RFC 9287 §3.1).
     fn takes_greased(&self) -> bool {
         let grease = self
             .server
@@ -232,7 +233,7 @@ impl Endpoint {
         grease == Some(Grease::On)
     }
 
-    /// Whether connections are begun in this version.
+    /// Returns true if connections may begin in this version.
     fn accepts(&self, number: Option<u32>) -> bool {
         let version = number.and_then(Version::from_number);
         self.server.as_ref().is_none_or(|setup| {
@@ -240,7 +241,7 @@ impl Endpoint {
         })
     }
 
-    /// Whether an Initial packet may start a connection (RFC 9000 §7.2, §14.1).
+    /// Returns true if an Initial packet may start a connection (RFC 9000 §7.2, §14.1).
     fn may_be_ours(&self, dcid: &Cid, len: usize) -> bool {
         self.server.is_some() && dcid.len() >= 8 && len >= limits::MIN_DATAGRAM
     }
@@ -274,7 +275,7 @@ impl Endpoint {
         Routed::Consumed
     }
 
-    /// Of the system's randomness, for what a connection has to keep from its peer.
+    /// Draws a seed for what a connection must keep secret from its peer.
     fn new_seed(&mut self) -> u64 {
         let mut seed = [0; 8];
         self.random.fill(&mut seed);
@@ -484,7 +485,7 @@ impl Endpoint {
         }
     }
 
-    /// A datagram that belongs to no connection, if one is due.
+    /// Writes a datagram that belongs to no connection, if one is due.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<Transmit> {
         if let Some(transmit) = self.answers.poll(out) {
             return Some(transmit);
@@ -492,7 +493,7 @@ impl Endpoint {
         self.acknowledge_partial_hello(now, out)
     }
 
-    /// When [`Endpoint::on_timeout`] wants to be called.
+    /// Returns the time at which [`Endpoint::on_timeout`] must be called.
     pub fn next_timeout(&self) -> Option<Instant> {
         self.hellos.next_timeout()
     }
@@ -504,7 +505,7 @@ impl Endpoint {
         }
     }
 
-    /// Counters.
+    /// Returns the counters.
     pub fn stats(&self) -> EndpointStats {
         EndpointStats {
             partial_hellos: self.hellos.len() as u64,

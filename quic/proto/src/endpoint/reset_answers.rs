@@ -11,10 +11,10 @@ const SHORT_PACKET: usize = 43;
 /// One more reset may be sent in each.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// How many stateless resets may be sent: a token bucket.
+/// Limit on stateless resets: a token bucket.
 #[derive(Debug, Default)]
 pub(super) struct ResetLimit {
-    /// When the bucket is full again. `None`: it is.
+    /// Time at which the bucket is full again; `None` while it is full.
     full_at: Option<Instant>,
 }
 

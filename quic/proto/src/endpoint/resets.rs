@@ -5,14 +5,14 @@ use hashbrown::HashMap;
 use super::Slot;
 use crate::limits;
 
-/// Of the peer's ids that one connection uses.
+/// Reset tokens of the peer's ids that one connection uses.
 type Tokens = ArrayVec<[u8; 16], { limits::PEER_CIDS }>;
 
 /// Finds the connection that a stateless reset ends. Its destination connection id is random, only
 /// the token in its end leads anywhere (RFC 9000 §10.3.1).
 ///
-/// What is looked up is a keyed hash of the token: how long that takes tells nothing of the tokens
-/// that are known.
+/// The table is keyed by a keyed hash of the token: the time of a look-up says nothing of the
+/// tokens that are known.
 pub(super) struct Resets {
     key: hmac::Key,
     slots: HashMap<[u8; 16], Slot>,

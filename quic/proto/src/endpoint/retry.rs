@@ -118,20 +118,20 @@ impl Endpoint {
 }
 
 impl Incoming {
-    /// Whether the client proved that it receives at its address, by a token.
+    /// Returns true if the client proved by a token that it receives at its address.
     pub const fn is_validated(&self) -> bool {
         self.hello.proof.validated
     }
 
-    /// Whether the client would follow a Retry: it follows one at most, and none once it heard of
-    /// us (RFC 9000 §17.2.5.2).
+    /// Returns true if the client would follow a Retry: it follows one at most, and none once it
+    /// heard of us (RFC 9000 §17.2.5.2).
     pub const fn may_retry(&self) -> bool {
         self.hello.proof.retried.is_none() && self.hello.next_pn == 0
     }
 }
 
 impl Proof {
-    /// Where the client sent its first packet, if it followed a Retry.
+    /// Returns the connection id that the client sent its first packet to, if it followed a Retry.
     pub(super) fn original_dcid(&self) -> Option<Cid> {
         self.retried.map(|opened| opened.original_dcid)
     }

@@ -257,13 +257,13 @@ fn early_packets_of_strangers_are_bounded() {
     let packets = limits::EARLY_BYTES / 1500;
     let kept = kept_of(&mut endpoint, one, arrival(1).peer);
     assert!((packets..=packets + 2).contains(&kept), "{kept} packets");
-    assert_eq!(endpoint.early.bytes(), 0);
+    assert_eq!(endpoint.early.bytes, 0);
 
     let clients = 2 * limits::ALL_EARLY_BYTES / 1456;
     for index in 0..clients as u64 {
         let mut packet = zero_rtt(Cid::from(index.to_be_bytes()), 1200);
         endpoint.on_datagram(now, &arrival(1), &mut packet);
-        assert!(endpoint.early.bytes() <= limits::ALL_EARLY_BYTES);
+        assert!(endpoint.early.bytes <= limits::ALL_EARLY_BYTES);
     }
     assert_eq!(
         kept_of(&mut endpoint, Cid::from([0; 8]), arrival(1).peer),
@@ -292,12 +292,12 @@ fn early_packets_are_forgotten_after_a_while_and_with_their_client() {
     let [mut head, mut tail] = whole_hello(&bytes, id(3), scid);
     endpoint.on_datagram(later, &arrival(1), &mut head);
     endpoint.on_datagram(later, &arrival(1), &mut zero_rtt(id(3), 100));
-    assert_ne!(endpoint.early.bytes(), 0);
+    assert_ne!(endpoint.early.bytes, 0);
     let Routed::Incoming(incoming) = endpoint.on_datagram(later, &arrival(1), &mut tail) else {
         panic!("the ClientHello is whole");
     };
     endpoint.refuse(*incoming);
-    assert_eq!(endpoint.early.bytes(), 0);
+    assert_eq!(endpoint.early.bytes, 0);
 }
 
 #[test]
@@ -306,5 +306,5 @@ fn a_server_without_early_data_keeps_no_early_packets() {
     let dcid = Cid::from([9; 8]);
     let routed = endpoint.on_datagram(Instant::now(), &arrival(1), &mut zero_rtt(dcid, 1200));
     assert!(matches!(routed, Routed::Dropped));
-    assert_eq!(endpoint.early.bytes(), 0);
+    assert_eq!(endpoint.early.bytes, 0);
 }

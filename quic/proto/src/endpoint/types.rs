@@ -1,4 +1,4 @@
-/// Names a connection within its worker.
+/// Name of a connection within its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u32);
 

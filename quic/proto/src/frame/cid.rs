@@ -1,8 +1,5 @@
 use super::{DecodeError, Encode, fields};
-use crate::{
-    packet::Cid,
-    wire::{FrameType, Reader, VarInt, Writer},
-};
+use crate::wire::{Cid, FrameType, Reader, VarInt, Writer};
 
 /// `NEW_CONNECTION_ID` (RFC 9000 §19.15).
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,7 +2,7 @@ use super::Direction::{Bidi, Uni};
 use std::borrow::Cow;
 
 use super::{
-    Ack, AckFrequency, ConnectionClose, Crypto, DataBlocked, Datagram, Frame, MaxData,
+    Ack, AckFrequency, ConnectionClose, Crypto, DataBlocked, Datagram, DecodeError, Frame, MaxData,
     MaxStreamData, MaxStreams, NewConnectionId, NewToken, PathChallenge, PathResponse, ResetStream,
     ResetStreamAt, RetireConnectionId, StopSending, Stream, StreamDataBlocked, StreamsBlocked,
     stream,
@@ -11,35 +11,6 @@ use crate::{
     error::{Code, TransportError},
     wire::{Eof, FrameType, Reader, VarInt},
 };
-
-/// Why the fields of a frame cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DecodeError {
-    /// The packet ends before they do.
-    Eof,
-    /// They break a rule; the text names the frame and the rule.
-    Rule(&'static str),
-    /// There is no such type.
-    UnknownType,
-}
-
-impl From<Eof> for DecodeError {
-    fn from(Eof: Eof) -> Self {
-        Self::Eof
-    }
-}
-
-/// Checks that no byte lies beyond the largest offset a stream can have (RFC 9000 §19.6, §19.8).
-pub(super) const fn check_end(
-    offset: u64,
-    data: &[u8],
-    reason: &'static str,
-) -> Result<(), DecodeError> {
-    match offset.checked_add(data.len() as u64) {
-        Some(end) if end <= VarInt::MAX.get() => Ok(()),
-        _ => Err(DecodeError::Rule(reason)),
-    }
-}
 
 impl<'a> Frame<'a> {
     /// Reads the next frame of a packet. A run of PADDING is one frame.

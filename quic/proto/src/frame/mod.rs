@@ -6,6 +6,7 @@ mod ack;
 mod ack_frequency;
 mod cid;
 mod close;
+mod codec;
 mod crypto;
 mod datagram;
 mod decode;
@@ -25,6 +26,7 @@ pub use ack::{Ack, AckEncoder, AckRanges, EcnCounts};
 pub use ack_frequency::AckFrequency;
 pub use cid::{NewConnectionId, RetireConnectionId};
 pub use close::ConnectionClose;
+pub use codec::Encode;
 pub use crypto::Crypto;
 pub use datagram::Datagram;
 pub use flow::{
@@ -35,13 +37,12 @@ pub use reset_stream_at::ResetStreamAt;
 pub use stream::{ResetStream, StopSending, Stream};
 pub use stream_id::{Direction, StreamId};
 pub use token::NewToken;
-pub use writer::{Encode, FrameWriter};
+pub use writer::FrameWriter;
 
-use decode::{DecodeError, check_end};
-use writer::fields;
+use codec::{DecodeError, check_end, fields};
 
-use super::packet::Kind;
 pub use super::wire::FrameType;
+use super::wire::Kind;
 
 /// A frame as it came in; payloads borrow the datagram.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,20 +1,8 @@
 use super::StreamId;
 use std::ops::RangeInclusive;
 
-use super::{AckEncoder, ConnectionClose, Datagram, EcnCounts, crypto, datagram, stream};
+use super::{AckEncoder, ConnectionClose, Datagram, EcnCounts, Encode, crypto, datagram, stream};
 use crate::wire::{FrameType, VarInt, Writer};
-
-/// A frame that can be written.
-pub trait Encode {
-    /// Whether the peer must acknowledge a packet that carries it (RFC 9000 §13.2).
-    const ACK_ELICITING: bool = true;
-
-    /// Bytes of the encoded frame, its type included.
-    fn size(&self) -> usize;
-
-    /// Writes the frame. The writer has [`Encode::size`] bytes left.
-    fn encode(&self, writer: &mut Writer<'_>);
-}
 
 /// Fills the payload of one packet. It refuses what no longer fits, so that callers can simply
 /// offer their frames in order of priority.
@@ -219,23 +207,3 @@ fn fit_with_length(space: usize, fixed: usize, wanted: usize) -> Option<usize> {
     let length_size = VarInt::saturating(wanted.min(room) as u64).size();
     Some(wanted.min(room.checked_sub(length_size)?))
 }
-
-/// Implements [`Encode`] for frames that are a list of variable-length integers: their `fields`,
-/// the type first.
-macro_rules! fields {
-    ($($frame:ty),* $(,)?) => {$(
-        impl Encode for $frame {
-            #[inline]
-            fn size(&self) -> usize {
-                self.fields().into_iter().map(|field| VarInt::saturating(field).size()).sum()
-            }
-
-            #[inline]
-            fn encode(&self, writer: &mut Writer<'_>) {
-                self.fields().into_iter().for_each(|field| writer.varint(field));
-            }
-        }
-    )*};
-}
-
-pub(super) use fields;

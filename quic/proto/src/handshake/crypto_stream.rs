@@ -17,7 +17,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Whether the packet carried none.
+    /// Returns true if the packet carried none.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
@@ -30,7 +30,7 @@ impl Sent {
     }
 }
 
-/// How CRYPTO data is shared out among packets.
+/// Distribution of CRYPTO data among packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spread {
     /// Each packet takes as much as it has room for.
@@ -99,7 +99,7 @@ impl CryptoStream {
         input
     }
 
-    /// What TLS left for later.
+    /// Returns the bytes that TLS left for later to the front.
     pub(super) fn put_back(&mut self, input: BytesMut) {
         self.input = if input.has_remaining() {
             input
@@ -157,7 +157,7 @@ impl CryptoStream {
         pending.div_ceil(pending.div_ceil(FIRST_FLIGHT_ROOM).max(1))
     }
 
-    /// Whether what is pending needs more than one datagram of the first flight.
+    /// Returns true if what is pending needs more than one datagram of the first flight.
     pub(super) fn fills_datagrams(&self) -> bool {
         self.first_flight() > FIRST_FLIGHT_ROOM
     }

@@ -8,7 +8,7 @@ pub struct Keys {
     /// The version in use, which secrets are turned into keys for.
     version: Version,
     initial: Option<Box<KeyPair>>,
-    /// What opens Initial packets of the version that the client began with, where another one
+    /// Keys that open Initial packets of the version that the client began with, where another one
     /// was negotiated since (RFC 9369 §4.1).
     original: Option<Box<DirectionKeys>>,
     handshake: Half,
@@ -16,17 +16,17 @@ pub struct Keys {
     one_rtt_ready: Option<Box<OneRtt>>,
     handshake_ready: Option<Box<KeyPair>>,
     discarded_handshake: bool,
-    zero_rtt: Option<Box<ZeroRtt>>,
+    pub(super) zero_rtt: Option<Box<ZeroRtt>>,
     early_version: Version,
     /// Packets that did not open before there were keys of 1-RTT packets.
     failed: u64,
 }
 
 /// The keys of 0-RTT packets, which no update replaces.
-struct ZeroRtt {
+pub(super) struct ZeroRtt {
     keys: DirectionKeys,
     /// Packets that may be sealed still (RFC 9001 §6.6).
-    left: u64,
+    pub(super) left: u64,
 }
 
 /// Secrets of a level come one direction at a time.
@@ -128,7 +128,8 @@ impl Keys {
         self.original = Some(Box::new(peer));
     }
 
-    /// What opens Initial packets of the original version, where it is not the one in use.
+    /// Returns the keys that open Initial packets of the original version, where it is not the one
+    /// in use.
     pub fn original(&self) -> Option<&DirectionKeys> {
         self.original.as_deref()
     }
@@ -143,7 +144,7 @@ impl Keys {
         self.handshake_ready.as_deref()
     }
 
-    /// Whether the Handshake keys came and went.
+    /// Returns true if the Handshake keys came and went.
     pub fn handshake_discarded(&self) -> bool {
         self.discarded_handshake
     }
@@ -161,14 +162,6 @@ impl Keys {
             if zero_rtt.left == 0 {
                 self.zero_rtt = None;
             }
-        }
-    }
-
-    /// Pretends that the 0-RTT keys may seal so many packets.
-    #[cfg(test)]
-    pub fn leave_zero_rtt(&mut self, packets: u64) {
-        if let Some(zero_rtt) = &mut self.zero_rtt {
-            zero_rtt.left = packets;
         }
     }
 

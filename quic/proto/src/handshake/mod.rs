@@ -30,7 +30,7 @@ use super::{
 /// The reason a client without ML-KEM reads when the policy is to require it.
 pub(crate) const POST_QUANTUM_REQUIRED: &str = "a post-quantum key exchange is required";
 
-/// What a call of [`Handshake::drive`] changed.
+/// Changes made by a call of [`Handshake::drive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// The handshake became complete (RFC 9001 §4.1.1).
@@ -39,7 +39,7 @@ pub struct Progress {
     pub params: bool,
 }
 
-/// Why a handshake ends here.
+/// Reason why a handshake ends here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The peer, or what it sent, is at fault.
@@ -71,7 +71,7 @@ pub struct Handshake {
     done_owed: bool,
     early_data: EarlyDataStatus,
     peer_certificates: Vec<CertificateDer<'static>>,
-    /// What a server had to say after the handshake.
+    /// Tickets that a server sent after the handshake.
     tickets: Bytes,
 }
 
@@ -110,12 +110,12 @@ impl Handshake {
         &mut self.keys
     }
 
-    /// Whether a classical group is to be refused.
+    /// Returns true if a classical group is to be refused.
     pub fn requires_post_quantum(&self) -> bool {
         self.requires_post_quantum
     }
 
-    /// Whether TLS is complete (RFC 9001 §4.1.1).
+    /// Returns true if TLS is complete (RFC 9001 §4.1.1).
     pub fn is_complete(&self) -> bool {
         self.complete
     }
@@ -130,7 +130,7 @@ impl Handshake {
         self.session.as_ref()?.peer_params()
     }
 
-    /// What was negotiated so far, while the session lives.
+    /// Returns what was negotiated so far, while the session lives.
     pub fn negotiated(&self) -> Negotiated {
         self.session
             .as_ref()
@@ -138,7 +138,7 @@ impl Handshake {
             .unwrap_or_default()
     }
 
-    /// What became of 0-RTT data so far.
+    /// Returns what became of 0-RTT data so far.
     pub fn early_data(&self) -> EarlyDataStatus {
         self.early_data
     }
@@ -204,7 +204,7 @@ impl Handshake {
         }
     }
 
-    /// Whether TLS has bytes to read.
+    /// Returns true if TLS has bytes to read.
     pub fn has_input(&self) -> bool {
         self.session.is_some()
             && (self.streams.initial.has_input()
@@ -296,7 +296,7 @@ impl Handshake {
         }
     }
 
-    /// Whether the TLS object is still there.
+    /// Returns true if the TLS object is still there.
     pub fn has_session(&self) -> bool {
         self.session.is_some()
     }
@@ -315,7 +315,7 @@ impl Handshake {
         self.streams = streams;
     }
 
-    /// Whether we are a client whose Finished the server may still wait for. It can read nothing
+    /// Returns true for a client whose Finished the server may still wait for. It can read nothing
     /// that an application says before it has it.
     pub fn has_last_flight(&self) -> bool {
         self.side.is_client() && self.is_complete() && !self.keys.handshake_discarded()
@@ -327,12 +327,12 @@ impl Handshake {
         self.streams[level] = CryptoStream::default();
     }
 
-    /// Whether CRYPTO data of a level waits to be sent.
+    /// Returns true if CRYPTO data of a level waits to be sent.
     pub fn has_pending(&self, level: Level) -> bool {
         self.streams[level].has_pending()
     }
 
-    /// Whether what waits of a client's first flight needs more than one datagram.
+    /// Returns true if what waits of a client's first flight needs more than one datagram.
     pub fn fills_datagrams(&self) -> bool {
         self.streams.initial.fills_datagrams()
     }
@@ -352,7 +352,7 @@ impl Handshake {
         self.done_owed = true;
     }
 
-    /// Whether HANDSHAKE_DONE waits to be sent.
+    /// Returns true if HANDSHAKE_DONE waits to be sent.
     pub fn owes_done(&self) -> bool {
         self.done_owed
     }
@@ -380,7 +380,7 @@ impl Handshake {
     }
 }
 
-/// Whether a session was resumed that nobody can say to have begun with a post-quantum group.
+/// Returns true if a session was resumed that is not known to have begun with a post-quantum group.
 /// Providers resume none of that kind where it matters; this is for those that fail to.
 fn goes_back_to_classical(negotiated: &Negotiated) -> bool {
     negotiated.resumed && negotiated.lineage != Some(Lineage::PostQuantum)

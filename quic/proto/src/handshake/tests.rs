@@ -16,6 +16,15 @@ use crate::{
     packet::{Cid, Version, initial_keys},
 };
 
+impl super::Keys {
+    /// Pretends that the 0-RTT keys may seal so many packets.
+    pub(crate) fn leave_zero_rtt(&mut self, packets: u64) {
+        if let Some(zero_rtt) = &mut self.zero_rtt {
+            zero_rtt.left = packets;
+        }
+    }
+}
+
 fn receive(stream: &mut CryptoStream, offset: usize, len: usize) -> Result<(), Code> {
     let frame = Crypto {
         offset: offset as u64,

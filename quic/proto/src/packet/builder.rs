@@ -1,6 +1,6 @@
 use super::{
     Cid, DirectionKeys, KeyPhase, Kind, SAMPLE_LEN, TAG_LEN,
-    header::{FIXED, LONG},
+    first_byte::{FIXED, LONG},
     number,
     protected::{KEY_PHASE, SPIN},
     version::{LongType, Version},

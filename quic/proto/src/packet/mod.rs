@@ -7,10 +7,9 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 mod builder;
-mod cid;
+mod first_byte;
 mod header;
 mod keys;
-mod kind;
 pub mod number;
 mod protected;
 mod protection;
@@ -21,11 +20,11 @@ mod version_negotiation;
 #[cfg(test)]
 mod tests;
 
+pub use super::wire::{Cid, KeyPhase, Kind, PerSpace, Space};
 pub use builder::{Header, PacketBuilder};
-pub use cid::Cid;
-pub use header::{Decoded, DropReason, Peek, decode, has_quic_bit, is_initial, is_zero_rtt, peek};
+pub use first_byte::{DropReason, has_quic_bit};
+pub use header::{Decoded, Peek, decode, is_initial, is_zero_rtt, peek};
 pub use keys::{DirectionKeys, KeyPair, initial_direction, initial_keys, next_packet_key};
-pub use kind::{KeyPhase, Kind, PerSpace, Space};
 pub use protected::{OpenError, Protected, Unprotected};
 pub use protection::{
     HeaderKey, PacketKey, SAMPLE_LEN, SealError, TAG_LEN, Undecryptable, confidentiality_limit,

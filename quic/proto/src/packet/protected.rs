@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use super::{
     Cid, DropReason, HeaderKey, KeyPhase, Kind, PacketKey, SAMPLE_LEN, Undecryptable, Version,
-    header::LONG, number,
+    first_byte::LONG, number,
 };
 
 /// The bits that must be 0 in a long header, once uncovered (RFC 9000 §17.2).

@@ -3,7 +3,7 @@ use smallvec::SmallVec;
 
 use super::{
     Cid, TAG_LEN,
-    header::{FIXED, LONG},
+    first_byte::{FIXED, LONG},
     version::{LongType, Version},
 };
 use crate::wire::Writer;

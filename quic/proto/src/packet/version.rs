@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::header::{TYPE_MASK, TYPE_STEP};
+use super::first_byte::{TYPE_MASK, TYPE_STEP};
 
 /// A version of QUIC.
 ///

@@ -1,5 +1,5 @@
 use super::{
-    header::{FIXED, LONG},
+    first_byte::{FIXED, LONG},
     version::{Version, Versions, reserved_version},
 };
 use crate::wire::Writer;

@@ -35,7 +35,7 @@ pub struct Params {
     pub initial_scid: Option<Cid>,
     /// Token of a stateless reset. Server only.
     pub stateless_reset_token: Option<[u8; 16]>,
-    /// Where it would rather be. Server only.
+    /// Address that a server asks its clients to move to. Server only.
     pub preferred_address: Option<PreferredAddress>,
     /// Idle timeout; zero is none.
     pub max_idle_timeout: Duration,
@@ -57,35 +57,35 @@ pub struct Params {
     pub ack_delay_exponent: u8,
     /// Longest time it delays an ACK.
     pub max_ack_delay: Duration,
-    /// Whether it forbids active migration.
+    /// True if it forbids active migration.
     pub disable_active_migration: bool,
     /// Connection ids it keeps of ours.
     pub active_connection_id_limit: u64,
     /// Shortest time it can be asked to delay an ACK; `None`: it takes no such requests
     /// (draft-ietf-quic-ack-frequency §3).
     pub min_ack_delay: Option<Duration>,
-    /// Whether it takes packets without the QUIC bit (RFC 9287 §3).
+    /// True if it takes packets without the QUIC bit (RFC 9287 §3).
     pub grease_quic_bit: bool,
     /// Largest DATAGRAM frame it takes, type and length included; 0: none (RFC 9221 §3).
     pub max_datagram_frame_size: u64,
-    /// Whether it takes `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset §3).
+    /// True if it takes `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset §3).
     pub reset_stream_at: bool,
-    /// What it says about versions; `None`: it knows nothing of negotiating them.
+    /// Version information; `None` if it does not support version negotiation.
     pub version_information: Option<VersionInformation>,
 }
 
-/// What one end says about versions (RFC 9368 §3).
+/// Version information of one end (RFC 9368 §3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionInformation {
     /// The version it chose: a client for its first flight, a server for the connection.
     pub chosen: u32,
-    /// A client's: what its first flight may be taken for, the preferred one first. A server's: what
-    /// all servers of its deployment speak. Of a peer's only so many are kept.
+    /// A client's: what its first flight may be taken for, the preferred one first. A server's:
+    /// what all servers of its deployment speak. Of a peer's only so many are kept.
     pub available: ArrayVec<u32, { limits::AVAILABLE_VERSIONS }>,
 }
 
 impl VersionInformation {
-    /// What we say.
+    /// Makes our version information.
     pub fn new(chosen: Version, available: Versions) -> Self {
         let mut numbers = ArrayVec::new();
         for version in available.iter() {
@@ -128,7 +128,7 @@ impl VersionInformation {
     }
 }
 
-/// Where a server would rather be (RFC 9000 §9.6).
+/// Preferred address of a server (RFC 9000 §9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreferredAddress {
     /// For clients that use IPv4.
@@ -162,7 +162,7 @@ mod id {
     pub(super) const RETRY_SCID: u64 = 0x10;
     pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
     pub(super) const RESET_STREAM_AT: u64 = 0x1d;
-    /// What early drafts called it.
+    /// Id in early drafts.
     pub(super) const RESET_STREAM_AT_BEFORE: u64 = 0x17_f758_6d2c_b571;
     pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
     pub(super) const VERSION_INFORMATION: u64 = 0x11;
@@ -290,8 +290,7 @@ impl Params {
 
     /// Reads the parameters that `from` sent.
     ///
-    /// Whether the connection ids are there and
-    /// right (RFC 9000 §7.3) is for those to see who know them.
+    /// Whoever knows the connection ids must check that they are there and right (RFC 9000 §7.3).
     ///
     /// # Errors
     /// `TRANSPORT_PARAMETER_ERROR` for a value that is malformed or out of range, a parameter that
@@ -398,7 +397,7 @@ impl From<Eof> for Rule {
     }
 }
 
-/// Which parameters came already.
+/// Record of the parameters that came already.
 #[derive(Default)]
 struct Seen {
     known: u32,
@@ -534,7 +533,7 @@ fn put_varint(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(writer.written());
 }
 
-/// What RFC 9000 calls the parameter.
+/// Returns the name of the parameter in RFC 9000.
 fn name(id: u64) -> Cow<'static, str> {
     Cow::Borrowed(match id {
         id::ORIGINAL_DCID => "original_destination_connection_id",

@@ -43,7 +43,7 @@ impl<R> Recovery<R> {
         I: Iterator<Item = RangeInclusive<u64>> + Clone,
     {
         let state = &mut self.spaces[ack.space];
-        state.check_ack(&ack)?;
+        state.check_ack(ack.largest, ack.ranges.clone())?;
         let before = state.largest_acked;
         let order = ecn::Order::of(before, ack.largest);
         state.largest_acked = state.largest_acked.max(Some(ack.largest));

@@ -13,6 +13,7 @@ mod reordering;
 mod report;
 mod resume;
 mod rtt;
+mod sent;
 mod skip;
 mod spurious;
 mod state;
@@ -26,6 +27,7 @@ pub use self::{
     outcome::{Outcome, Settled},
     path::PathState,
     rtt::Rtt,
+    sent::{SentPacket, SentPackets},
 };
 use self::{
     ecn::PathEcn, late::Episode, pacer::Pacer, reordering::Reordering, skip::Skipper,
@@ -36,7 +38,6 @@ use super::{
     delivery::Delivery,
     ecn::{Ecn, EcnState},
     packet::{PerSpace, Space},
-    space::SentPacket,
 };
 
 #[cfg(test)]

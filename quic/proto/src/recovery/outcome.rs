@@ -1,4 +1,4 @@
-use crate::space::SentPacket;
+use super::SentPacket;
 
 /// A packet whose fate is known.
 #[derive(Clone, Debug)]

@@ -1,14 +1,14 @@
 use std::{ops::RangeInclusive, time::Instant};
 
 use super::{
-    Ack, Outcome, Settled, ecn,
+    Outcome, Settled, ecn,
     late::{LostPacket, LostPackets},
+    sent::{SentPacket, SentPackets},
     skip::Skipped,
 };
 use crate::{
     error::{Code, TransportError},
     frame::FrameType,
-    space::{SentPacket, SentPackets},
 };
 
 /// What loss detection knows of one packet-number space.
@@ -84,16 +84,16 @@ impl<R> SpaceState<R> {
         }
     }
 
-    pub(super) fn check_ack<I>(&self, ack: &Ack<I>) -> Result<(), TransportError>
+    pub(super) fn check_ack<I>(&self, largest: u64, mut ranges: I) -> Result<(), TransportError>
     where
-        I: Iterator<Item = RangeInclusive<u64>> + Clone,
+        I: Iterator<Item = RangeInclusive<u64>>,
     {
         let violation =
             |reason| TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(FrameType::ACK);
-        if !self.sent.was_sent(ack.largest) {
+        if !self.sent.was_sent(largest) {
             return Err(violation("ACK of a packet that was never sent"));
         }
-        if !self.skipped.is_empty() && ack.ranges.clone().any(|range| self.skipped.any_in(&range)) {
+        if !self.skipped.is_empty() && ranges.any(|range| self.skipped.any_in(&range)) {
             return Err(violation("ACK of a packet number that was skipped"));
         }
         Ok(())

@@ -19,16 +19,16 @@ const LONGEST_RTT: Duration = Duration::from_mins(1);
 /// Capacities that can be saved: a terabyte.
 const LARGEST_CAPACITY: u64 = 1 << 40;
 
-/// What a path carried when a connection used it: the state that
+/// Record of what a path carried when a connection used it: the state that
 /// [careful resume](crate::config::PathMemory) starts the next one from.
 ///
-/// It is of use to whom sends much: a server that is downloaded from, a client that uploads.
+/// It is of use to an end that sends much: a server that is downloaded from, a client that uploads.
 /// `Connection::saved_path` gives it.
 ///
 /// # Security
 /// The bytes are not protected. Whoever can change them decides how much the next connection sends
-/// at once, up to [`PathMemory::max_jump`](crate::config::PathMemory::max_jump): do not take them from
-/// a peer without a MAC of your own.
+/// at once, up to [`PathMemory::max_jump`](crate::config::PathMemory::max_jump): do not take them
+/// from a peer without a MAC of your own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SavedPath {
     known: KnownPath,
@@ -42,7 +42,7 @@ pub struct SavedPath {
 pub struct InvalidSavedPath;
 
 impl SavedPath {
-    /// What is known of a path now, dated by the wall clock.
+    /// Makes a record of a path, dated by the wall clock.
     pub fn new(known: KnownPath, now: SystemTime) -> Self {
         let since = now.duration_since(SystemTime::UNIX_EPOCH);
         Self {
@@ -71,7 +71,7 @@ impl SavedPath {
         self.known.peer
     }
 
-    /// How old it is; `None` where the clock was set back since.
+    /// Returns its age; `None` if the clock was set back since.
     pub fn age(&self, now: SystemTime) -> Option<Duration> {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).ok()?;
         now.as_secs()

@@ -18,7 +18,7 @@ impl Streams {
         Some(id)
     }
 
-    /// The next stream the peer opened, in the order of their numbers.
+    /// Returns the next stream the peer opened, in the order of their numbers.
     pub fn accept(&mut self, direction: Direction) -> Option<StreamId> {
         let index = self.peer.of_mut(direction).accept()?;
         let id = StreamId::new(self.side.peer(), direction, index);
@@ -55,7 +55,7 @@ impl Streams {
         Ok(())
     }
 
-    /// When the stream's data goes; `None` if its sending part is gone or never was.
+    /// Returns the stream's priority; `None` if its sending part is gone or never was.
     pub fn priority(&self, id: StreamId) -> Option<Priority> {
         self.sends.get(id).map(|send| send.priority)
     }
@@ -97,7 +97,8 @@ impl Streams {
         Ok(())
     }
 
-    /// How the receiving part ended, as far as the peer said; `None` if it is gone or never was.
+    /// Returns how the receiving part ended, as far as the peer said; `None` if it is gone or never
+    /// was.
     pub fn recv_end(&self, id: StreamId) -> Option<RecvEnd> {
         self.recvs.get(id).map(Recv::end)
     }
@@ -116,7 +117,7 @@ impl Streams {
     }
 
     /// Lets the peer have so many bytes under way or unread on all streams together, from now on.
-    /// What it was allowed before stays allowed.
+    /// A limit that the peer was told stays allowed.
     pub fn set_receive_window(&mut self, bytes: u64) {
         self.receive_credit.set_window(bytes);
     }
@@ -163,7 +164,7 @@ impl Streams {
         let _ = self.stop(id, 0);
     }
 
-    /// Whether the peer has all data and the end, or the reset.
+    /// Returns true if the peer has all data and the end, or the reset.
     pub fn is_send_acknowledged(&self, id: StreamId) -> bool {
         self.sends.get(id).is_none_or(Send::is_terminal)
     }

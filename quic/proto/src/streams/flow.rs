@@ -1,7 +1,7 @@
 use super::window::{Timing, Window};
 use crate::wire::VarInt;
 
-/// What the peer lets us send, on one stream or on all of them (RFC 9000 §4.1).
+/// Credit that the peer gives us, on one stream or on all of them (RFC 9000 §4.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SendCredit {
     max: u64,
@@ -45,7 +45,7 @@ impl SendCredit {
         raised
     }
 
-    /// Whether the limit is reached and the peer does not know.
+    /// Returns true if the limit is reached and the peer does not know.
     pub(super) fn is_report_due(&self) -> bool {
         self.available() == 0 && self.reported != Some(self.max)
     }
@@ -63,7 +63,7 @@ impl SendCredit {
     }
 }
 
-/// What we let the peer send, on one stream or on all of them (RFC 9000 §4.1).
+/// Credit that we give the peer, on one stream or on all of them (RFC 9000 §4.1).
 ///
 /// The limit is the bytes consumed plus the window. It is advertised anew once a quarter of the
 /// window is consumed: late enough to be one frame in thousands of packets, early enough that a
@@ -99,7 +99,7 @@ impl ReceiveCredit {
         self.received
     }
 
-    /// Whether `bytes` more are allowed.
+    /// Returns true if `bytes` more are allowed.
     pub(super) const fn allows(&self, bytes: u64) -> bool {
         bytes <= self.advertised.saturating_sub(self.received)
     }
@@ -128,7 +128,8 @@ impl ReceiveCredit {
         self.window.on_discarded(bytes);
     }
 
-    /// A limit is about to be sent: the window grows, if the application needs that. Whether it did.
+    /// A limit is about to be sent: the window grows, if the application needs that. Whether it
+    /// did.
     pub(super) fn tune(&mut self, timing: Timing) -> bool {
         self.window.on_update(timing, self.received, self.consumed)
     }
@@ -154,7 +155,7 @@ impl ReceiveCredit {
         }
     }
 
-    /// Whether a new limit should be sent.
+    /// Returns true if a new limit should be sent.
     pub(super) const fn is_due(&self) -> bool {
         let gain = self.target().saturating_sub(self.advertised);
         self.urgent || gain > 0 && gain >= self.window.size() / 4

@@ -1,4 +1,4 @@
-/// What one half of a stream is waiting for or queued in: each at most once.
+/// Marks of what one half of a stream waits for or is queued in, each at most once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks(u8);
 

@@ -94,7 +94,7 @@ impl Limits {
     }
 }
 
-/// What the peer's transport parameters allow us (RFC 9000 §18.2).
+/// Limits in the peer's transport parameters (RFC 9000 §18.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerLimits {
     /// Its `initial_max_data`.
@@ -109,11 +109,11 @@ pub struct PeerLimits {
     pub max_bidi: u64,
     /// Its `initial_max_streams_uni`.
     pub max_uni: u64,
-    /// Whether it takes `RESET_STREAM_AT`.
+    /// True if the peer takes `RESET_STREAM_AT`.
     pub reset_at: bool,
 }
 
-/// What the streams of a connection carried so far.
+/// Totals of what the streams of a connection carried so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Streams opened here.
@@ -148,7 +148,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// No streams yet; nothing may be opened before [`Streams::set_peer_limits`].
+    /// Makes an empty set of streams; nothing may be opened before [`Streams::set_peer_limits`].
     pub fn new(side: Side, limits: Limits) -> Self {
         Self {
             side,
@@ -185,8 +185,8 @@ impl Streams {
 
     /// Forgets everything that was sent so far, because the server refused 0-RTT data.
     ///
-    /// Our streams may be opened again within the limits that [`Streams::set_peer_limits`] sets next.
-    /// The peer has opened none: nothing that it sends is read before.
+    /// Our streams may be opened again within the limits that [`Streams::set_peer_limits`] sets
+    /// next. The peer has opened none: nothing that it sends is read before.
     pub fn on_early_data_rejected(&mut self) {
         self.sends = Table::new();
         self.recvs = Table::new();
@@ -204,7 +204,7 @@ impl Streams {
         }
     }
 
-    /// What the streams carried so far.
+    /// Returns what the streams carried so far.
     pub fn totals(&self) -> Totals {
         let (local, peer) = (&self.local, &self.peer);
         Totals {
@@ -216,12 +216,12 @@ impl Streams {
         }
     }
 
-    /// Whether we have the sending part of such a stream.
+    /// Returns true if we have the sending part of such a stream.
     fn may_send(&self, id: StreamId) -> bool {
         id.direction() == Direction::Bidi || id.initiator() == self.side
     }
 
-    /// Whether we have the receiving part of such a stream.
+    /// Returns true if we have the receiving part of such a stream.
     fn may_receive(&self, id: StreamId) -> bool {
         id.direction() == Direction::Bidi || id.initiator() != self.side
     }
@@ -281,7 +281,7 @@ impl Streams {
     }
 }
 
-/// What the peer takes at first on a stream that we may send on.
+/// Returns the peer's first limit for a stream that we may send on.
 fn initial_limit(side: Side, limits: &PeerLimits, id: StreamId) -> u64 {
     match (id.direction(), id.initiator() == side) {
         (Direction::Bidi, true) => limits.bidi_remote,

@@ -52,7 +52,7 @@ impl LocalStreams {
         Some(index)
     }
 
-    /// Whether the stream was opened.
+    /// Returns true if the stream was opened.
     pub(super) const fn has_opened(&self, index: u64) -> bool {
         index < self.credit.used()
     }
@@ -62,7 +62,7 @@ impl LocalStreams {
         self.credit.raise(max) && std::mem::replace(&mut self.waiting, false)
     }
 
-    /// Whether a `STREAMS_BLOCKED` should be sent.
+    /// Returns true if a `STREAMS_BLOCKED` should be sent.
     pub(super) fn is_report_due(&self) -> bool {
         self.waiting && self.credit.is_report_due()
     }
@@ -82,7 +82,7 @@ pub(super) struct PeerStreams {
     announced: bool,
 }
 
-/// Where a stream of the peer stands.
+/// State of a stream that the peer opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Open, and not accepted yet: it may have no state.
@@ -132,7 +132,7 @@ impl PeerStreams {
         Some(index)
     }
 
-    /// Whether the application should be told of streams to accept. True once per wait.
+    /// Returns true, once per wait, if the application should be told of streams to accept.
     pub(super) const fn announces(&mut self) -> bool {
         let news = !self.announced && self.accepted < self.credit.received();
         self.announced |= news;

@@ -27,10 +27,10 @@ pub enum StreamEvent {
     Available(Direction),
 }
 
-/// How a receiving part ended, as far as the peer said.
+/// End of a receiving part, as far as the peer said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecvEnd {
-    /// It goes on.
+    /// The stream goes on.
     Open,
     /// All data came.
     Complete,
@@ -38,7 +38,7 @@ pub enum RecvEnd {
     Reset(u64),
 }
 
-/// Why nothing was written.
+/// Reason why nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
     /// The send buffer is full; [`StreamEvent::Writable`](StreamEvent::Writable) follows.
@@ -52,7 +52,7 @@ pub enum WriteError {
     Closed,
 }
 
-/// Why nothing was read.
+/// Reason why nothing was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// Nothing arrived; [`StreamEvent::Readable`](StreamEvent::Readable) follows.
@@ -66,7 +66,7 @@ pub enum ReadError {
     Closed,
 }
 
-/// Why a stream is not reset behind data that still arrives.
+/// Reason why a stream is not reset behind data that still arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResetAtError {
     /// The peer does not take `RESET_STREAM_AT`.

@@ -219,7 +219,7 @@ const fn of_connection(stream_window: u64) -> u64 {
     stream_window.saturating_add(stream_window / 2)
 }
 
-/// What became of a frame that was queued.
+/// Outcome of a frame that was queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
     /// There is no more reason for it.

@@ -1,4 +1,4 @@
-/// When a stream's data goes, compared with that of the connection's other streams.
+/// Order in which a stream's data goes, compared with the connection's other streams.
 ///
 /// The two terms are those of RFC 9218, for the streams of any protocol; nothing of it is told to
 /// the peer.
@@ -40,7 +40,7 @@ impl Priority {
     /// The largest urgency: what goes last.
     const LAST: u8 = 7;
 
-    /// Of this urgency, 0 first and 7 last, and incremental. More than 7 counts as 7.
+    /// Makes an incremental priority of this urgency, 0 first and 7 last. More than 7 counts as 7.
     #[must_use]
     pub const fn new(urgency: u8) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Priority {
         self.urgency
     }
 
-    /// Whether it is shared in turn.
+    /// Returns true if streams of this urgency share the connection in turn.
     pub const fn is_incremental(self) -> bool {
         self.incremental
     }

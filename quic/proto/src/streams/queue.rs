@@ -39,7 +39,7 @@ pub(super) struct Queue {
 struct Round {
     /// Whose turn it is.
     front: u32,
-    /// Who stands for those that go one after the other.
+    /// Member that stands for the streams that go one after the other.
     in_order: u32,
 }
 
@@ -54,7 +54,7 @@ struct Member {
     after: u32,
 }
 
-/// Where a stream waits. Whoever put it there keeps it, and gives it back to take it out.
+/// Place of a stream in a queue. The caller keeps it, and gives it back to take the stream out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Place {
     #[default]

@@ -53,13 +53,13 @@ pub(super) enum RecvState {
 }
 
 impl RecvState {
-    /// Whether more may have to arrive.
+    /// Returns true if more may have to arrive.
     pub(super) const fn is_receiving(self) -> bool {
         matches!(self, Self::Recv | Self::SizeKnown)
     }
 }
 
-/// Whether the application still wants the data.
+/// Interest of the application in the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
     Wanted,
@@ -74,7 +74,7 @@ enum Stop {
 pub(super) struct Recv {
     pub(super) state: RecvState,
     pub(super) data: Reassembler,
-    credit: ReceiveCredit,
+    pub(super) credit: ReceiveCredit,
     pub(super) final_size: Option<u64>,
     pub(super) reset_code: u64,
     /// Bytes that are still delivered before the reset, once `RESET_STREAM_AT` told of it.
@@ -291,7 +291,7 @@ impl Recv {
         Ok(self.stop != Stop::Wanted)
     }
 
-    /// Whether a blocked reader should try again. True once.
+    /// Returns true, once, if a blocked reader should try again.
     #[inline]
     pub(super) fn wakes_reader(&mut self) -> bool {
         let ended = self.end() != RecvEnd::Open && self.marks.clear(Mark::Watching);
@@ -304,7 +304,7 @@ impl Recv {
             && self.marks.clear(Mark::Waiting)
     }
 
-    /// Whether nobody needs this any more: the application knows the end, or wants none of it and
+    /// Returns true if this half is done: the application knows the end, or wants none of it and
     /// both ends know the final size and the stop.
     pub(super) fn is_spent(&self) -> bool {
         match self.state {
@@ -329,8 +329,8 @@ impl Recv {
         }
     }
 
-    /// Whether the peer should be told a new limit. Not once it knows all it will send (RFC 9000
-    /// §13.3).
+    /// Returns true if the peer should be told a new limit. Not once it knows all it will send (RFC
+    /// 9000 §13.3).
     #[inline]
     pub(super) fn is_credit_due(&self) -> bool {
         self.credit.is_due() && self.state == RecvState::Recv && self.stop == Stop::Wanted
@@ -366,16 +366,6 @@ impl Recv {
     /// The peer says that this limit holds it back.
     pub(super) const fn on_blocked(&mut self, limit: u64) {
         self.credit.on_blocked(limit);
-    }
-
-    #[cfg(test)]
-    pub(super) const fn window(&self) -> u64 {
-        self.credit.window()
-    }
-
-    #[cfg(test)]
-    pub(super) const fn state(&self) -> RecvState {
-        self.state
     }
 }
 

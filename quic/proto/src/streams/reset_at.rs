@@ -35,8 +35,8 @@ impl Send {
         Ok(())
     }
 
-    /// Whether `RESET_STREAM_AT` may and should be sent: like a FIN it follows the data, so that
-    /// its final size is within the peer's limits.
+    /// Returns true if `RESET_STREAM_AT` may and should be sent: like a FIN it follows the data, so
+    /// that its final size is within the peer's limits.
     pub(super) fn is_reset_at_due(&self) -> bool {
         let pending = self.reset_at.is_some_and(|it| it.told == Told::Pending);
         pending && self.state.is_sending() && self.buffer.unsent() == 0
@@ -138,7 +138,7 @@ impl Recv {
         }
     }
 
-    /// What of a frame's data is still to be delivered.
+    /// Returns the part of a frame's data that is still to be delivered.
     pub(super) fn wanted<'a>(&self, frame: &frame::Stream<'a>) -> &'a [u8] {
         let left = self
             .reliable
@@ -148,7 +148,7 @@ impl Recv {
         frame.data.get(..left).unwrap_or(frame.data)
     }
 
-    /// Of `most` bytes those that may be read before a reset.
+    /// Returns how many of `most` bytes may be read before a reset.
     pub(super) fn reliable_left(&self, most: usize) -> usize {
         let end = self.reliable.unwrap_or(u64::MAX);
         let left = end.saturating_sub(self.data.consumed());

@@ -8,7 +8,7 @@ use super::{
     send::Send,
 };
 
-/// What waits to be sent, in the order of its urgency.
+/// Queues of what waits to be sent, in the order of its urgency.
 ///
 /// A half of a stream is in each queue at most once; its marks and places say in which.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ pub(super) enum Control {
 }
 
 impl Schedule {
-    /// Who sends next, with so much credit for new data. Within one urgency what was lost goes
+    /// Returns who sends next, with so much credit for new data. Within one urgency lost data goes
     /// first.
     #[inline]
     pub(super) fn next(&self, credit: u64) -> Option<Turn> {

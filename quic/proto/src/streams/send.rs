@@ -59,7 +59,7 @@ pub(super) struct ResetAt {
     pub(super) told: Told,
 }
 
-/// How far the peer knows of it.
+/// Progress of telling the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Pending,
@@ -74,7 +74,7 @@ impl ResetAt {
 }
 
 impl SendState {
-    /// Whether data may still be on its way.
+    /// Returns true if data may still be on its way.
     pub(super) const fn is_sending(self) -> bool {
         matches!(self, Self::Ready | Self::Send | Self::DataSent)
     }
@@ -84,7 +84,7 @@ impl SendState {
     }
 }
 
-/// Where the FIN bit is.
+/// State of the FIN bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fin {
     /// The application may write more.
@@ -93,7 +93,7 @@ pub(super) enum Fin {
     Pending,
     Sent,
     Acked,
-    /// It was replaced by a `RESET_STREAM_AT`.
+    /// The FIN was replaced by a `RESET_STREAM_AT`.
     Replaced,
 }
 
@@ -104,7 +104,7 @@ pub(super) struct Send {
     pub(super) buffer: SendBuffer,
     credit: SendCredit,
     pub(super) fin: Fin,
-    /// What `RESET_STREAM` says: code and final size.
+    /// Fields of `RESET_STREAM`: code and final size.
     reset: (u64, u64),
     pub(super) reset_at: Option<ResetAt>,
     stop_code: Option<u64>,
@@ -113,9 +113,9 @@ pub(super) struct Send {
     pub(super) marks: Marks,
 }
 
-/// What a writer may fill.
+/// Room that a writer may fill.
 ///
-/// What counts is data that was not sent yet: it waits only for the network, and more of it would
+/// Data that was not sent yet counts: it waits only for the network, and more of it would
 /// speed nothing up. What is under way is bounded by the congestion window, which a fixed bound on
 /// both together would cut short on a long fat path. The second bound holds both all the same: a
 /// peer may acknowledge everything but the oldest bytes.
@@ -181,8 +181,8 @@ impl Send {
         unsent.min(room.held.saturating_sub(self.buffer.held()))
     }
 
-    /// Whether a blocked writer should try again; asks for a quarter of what may wait, so that it
-    /// does not wake for every packet. True once.
+    /// Returns true if a blocked writer should try again; asks for a quarter of what may wait, so
+    /// that it does not wake for every packet. True once.
     #[inline]
     pub(super) fn wakes_writer(&mut self, room: SendRoom) -> bool {
         self.marks.has(Mark::Waiting)
@@ -235,7 +235,8 @@ impl Send {
         self.fin == Fin::Open && self.abort(0).is_ok()
     }
 
-    /// The connection is over: what waits to be sent or acknowledged goes, what is known of it stays.
+    /// The connection is over: what waits to be sent or acknowledged goes, what is known of it
+    /// stays.
     pub(super) fn on_closed(&mut self) {
         self.buffer = SendBuffer::new();
     }
@@ -248,7 +249,7 @@ impl Send {
         self.state.is_terminal()
     }
 
-    /// Whether nobody needs this any more.
+    /// Returns true if this half is done.
     pub(super) const fn is_spent(&self) -> bool {
         self.is_terminal() && (self.marks.has(Mark::Released) || self.marks.has(Mark::Ended))
     }
@@ -258,7 +259,8 @@ impl Send {
         self.credit.raise(max)
     }
 
-    /// Whether something waits that needs no credit: lost data, or a FIN behind data sent before.
+    /// Returns true if something waits that needs no credit: lost data, or a FIN behind data sent
+    /// before.
     pub(super) fn has_free(&self) -> bool {
         self.state.is_sending() && (self.buffer.lost().is_some() || self.has_lone_fin())
     }
@@ -267,12 +269,12 @@ impl Send {
         self.fin == Fin::Pending && self.buffer.unsent() == 0
     }
 
-    /// Whether new data waits and the stream's limit allows some of it.
+    /// Returns true if new data waits and the stream's limit allows some of it.
     pub(super) fn has_fresh(&self) -> bool {
         self.buffer.unsent() > 0 && self.credit.available() > 0
     }
 
-    /// Whether the stream's limit holds data back, and the peer does not know.
+    /// Returns true if the stream's limit holds data back, and the peer does not know.
     pub(super) fn is_report_due(&self) -> bool {
         self.buffer.unsent() > 0 && self.credit.is_report_due()
     }
@@ -390,7 +392,7 @@ impl Send {
         }
     }
 
-    /// Whether with this everything is acknowledged.
+    /// Returns true if with this everything is acknowledged.
     #[inline]
     pub(super) fn on_stream_acked(&mut self, offset: u64, len: u32, end: End) -> bool {
         if !self.state.is_sending() {
@@ -403,7 +405,7 @@ impl Send {
         self.settle()
     }
 
-    /// Whether with what arrived last the peer has everything.
+    /// Returns true if with what arrived last the peer has everything.
     pub(super) fn settle(&mut self) -> bool {
         let told = match self.reset_at {
             Some(reset) => reset.is_acked(),
@@ -426,7 +428,7 @@ impl Send {
         }
     }
 
-    /// Whether that was news.
+    /// Returns true if that was news.
     pub(super) fn on_reset_acked(&mut self) -> bool {
         let news = self.state == SendState::ResetSent;
         if news {
@@ -437,15 +439,5 @@ impl Send {
 
     pub(super) fn on_blocked_lost(&mut self, limit: u64) {
         self.credit.on_report_lost(limit);
-    }
-
-    #[cfg(test)]
-    pub(super) const fn state(&self) -> SendState {
-        self.state
-    }
-
-    #[cfg(test)]
-    pub(super) const fn held(&self) -> u64 {
-        self.buffer.held()
     }
 }

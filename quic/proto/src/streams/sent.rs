@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::{Direction, StreamEvent, StreamId, Streams, marks::Mark};
 
-/// What one packet carried for the streams: enough to act on its acknowledgement or loss.
+/// Frames that one packet carried for the streams: enough to act on its acknowledgement or loss.
 ///
 /// The common packet holds one STREAM frame and costs no allocation.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +14,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Whether the packet carried nothing for the streams.
+    /// Returns true if the packet carried nothing for the streams.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
@@ -50,14 +50,14 @@ pub(super) enum SentFrame {
     StreamsBlocked(Direction, u64),
 }
 
-/// Whether a STREAM frame had the FIN bit.
+/// FIN bit of a STREAM frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     Open,
     Fin,
 }
 
-/// What became of packets: the verbs of every owner.
+/// Acknowledgement and loss: the verbs of every owner.
 impl Streams {
     /// A packet was acknowledged.
     pub fn on_acked(&mut self, sent: &Sent) {

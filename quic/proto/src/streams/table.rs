@@ -14,7 +14,7 @@ const KEPT_SLOTS: usize = 16;
 #[derive(Debug)]
 pub(super) struct Table<T> {
     slots: Slab<(StreamId, T)>,
-    index: HashMap<StreamId, u32>,
+    pub(super) index: HashMap<StreamId, u32>,
     last: (StreamId, u32),
 }
 
@@ -73,10 +73,5 @@ impl<T> Table<T> {
     /// All halves, in no order.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (StreamId, &mut T)> {
         self.slots.iter_mut().map(|(_, (id, half))| (*id, half))
-    }
-
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.index.len()
     }
 }

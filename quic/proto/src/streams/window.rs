@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use crate::wire::VarInt;
 
-/// When frames are written, and how long a round trip takes.
+/// Time at which frames are written, and the round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Now.
@@ -21,15 +21,16 @@ const SHORTEST_ROUND_TRIP: Duration = Duration::from_millis(1);
 
 /// Bytes that a peer may have under way or unread: as many as keep it busy, and no more.
 ///
-/// It starts small and doubles while the application reads so fast that a window lasts for less
+/// A window starts small and doubles while the application reads so fast that it lasts for less
 /// than three round trips: then it is, or soon will be, the window that limits the peer. Of what
 /// was read only as much counts as arrived in the same time. So neither a peer that sends, nor an
-/// application that seldom reads, and then all that waited, makes it grow. It never shrinks by itself.
+/// application that seldom reads, and then all that waited, makes it grow. It never shrinks by
+/// itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     size: u64,
     max: u64,
-    /// Where the measurement began.
+    /// Start of the measurement.
     since: Option<Instant>,
     received: u64,
     consumed: u64,

@@ -40,7 +40,7 @@ const MIN_LEN: usize = HEADER_LEN + 8 + 1 + TAG_LEN;
 /// A token to be sent.
 pub type Token = ArrayVec<u8, MAX_LEN>;
 
-/// What brought a token to its client; the first byte tells (RFC 9000 §8.1.1).
+/// Frame or packet that brought a token to its client; the first byte tells (RFC 9000 §8.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A Retry packet: to be returned at once.
@@ -70,7 +70,7 @@ impl Kind {
     }
 }
 
-/// What a token is good for.
+/// Use that a token is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binding {
     kind: Kind,
@@ -120,14 +120,14 @@ impl Binding {
     }
 }
 
-/// What an authentic token says.
+/// Contents of an authentic token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// When it was sealed, in seconds since 1970.
+    /// Time at which it was sealed, in seconds since 1970.
     pub issued: u64,
-    /// Where the client sent its first packet, in a Retry token.
+    /// Connection id that the client sent its first packet to, in a Retry token.
     pub original_dcid: Cid,
-    /// What tells it from all others.
+    /// Random bytes that tell it from all others.
     pub seed: [u8; SEED_LEN],
 }
 

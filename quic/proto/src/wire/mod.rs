@@ -1,6 +1,8 @@
 //! Bounds-checked cursors over bytes, the integers of the wire (RFC 9000 §16) and what names things on it.
 
+mod cid;
 mod frame_type;
+mod kind;
 mod reader;
 mod varint;
 mod writer;
@@ -8,7 +10,9 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub use cid::Cid;
 pub use frame_type::FrameType;
+pub use kind::{KeyPhase, Kind, PerSpace, Space};
 pub use reader::{Eof, Reader};
 pub use varint::VarInt;
 pub use writer::Writer;

@@ -1,3 +1,5 @@
+use super::VarInt;
+
 /// The bytes ended before the value did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eof;
@@ -76,12 +78,35 @@ impl<'a> Reader<'a> {
     /// A variable-length integer.
     #[inline]
     pub fn varint(&mut self) -> Result<u64, Eof> {
-        super::VarInt::decode(self).map(super::VarInt::get)
+        VarInt::decode(self).map(VarInt::get)
     }
 
     /// Bytes behind their length as a variable-length integer.
     pub fn prefixed(&mut self) -> Result<&'a [u8], Eof> {
         let len = usize::try_from(self.varint()?).map_err(|_| Eof)?;
         self.bytes(len)
+    }
+}
+
+impl VarInt {
+    /// Reads one, in any of its forms (RFC 9000 does not ask for the shortest).
+    #[inline]
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Eof> {
+        let first = reader.u8()?;
+        let low = u64::from(first & 0x3f);
+        let value = match first >> 6 {
+            0 => low,
+            1 => low << 8 | u64::from(reader.u8()?),
+            2 => {
+                let [a, b, c] = reader.array()?;
+                low << 24 | u64::from(u32::from_be_bytes([0, a, b, c]))
+            }
+            _ => {
+                let mut bytes = [0; 8];
+                bytes[1..].copy_from_slice(reader.bytes(7)?);
+                low << 56 | u64::from_be_bytes(bytes)
+            }
+        };
+        Ok(Self(value))
     }
 }

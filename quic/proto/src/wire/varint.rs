@@ -1,10 +1,10 @@
-use std::fmt;
+//! Integers of variable length.
 
-use super::{Eof, Reader, Writer};
+use std::fmt;
 
 /// An integer of at most 62 bits in QUIC's variable-length form (RFC 9000 §16).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct VarInt(u64);
+pub struct VarInt(pub(super) u64);
 
 impl VarInt {
     /// The largest value, 2^62 - 1.
@@ -47,38 +47,6 @@ impl VarInt {
             0x40..0x4000 => 2,
             0x4000..0x4000_0000 => 4,
             _ => 8,
-        }
-    }
-
-    /// Reads one, in any of its forms (RFC 9000 does not ask for the shortest).
-    #[inline]
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Eof> {
-        let first = reader.u8()?;
-        let low = u64::from(first & 0x3f);
-        let value = match first >> 6 {
-            0 => low,
-            1 => low << 8 | u64::from(reader.u8()?),
-            2 => {
-                let [a, b, c] = reader.array()?;
-                low << 24 | u64::from(u32::from_be_bytes([0, a, b, c]))
-            }
-            _ => {
-                let mut bytes = [0; 8];
-                bytes[1..].copy_from_slice(reader.bytes(7)?);
-                low << 56 | u64::from_be_bytes(bytes)
-            }
-        };
-        Ok(Self(value))
-    }
-
-    /// Writes the shortest form. The writer must have [`VarInt::size`] bytes left.
-    #[inline]
-    pub fn encode(self, writer: &mut Writer<'_>) {
-        match self.size() {
-            1 => writer.put(&[self.0 as u8]),
-            2 => writer.put(&(self.0 as u16 | 0x4000).to_be_bytes()),
-            4 => writer.put(&(self.0 as u32 | 0x8000_0000).to_be_bytes()),
-            _ => writer.put(&(self.0 | 0xc000_0000_0000_0000).to_be_bytes()),
         }
     }
 

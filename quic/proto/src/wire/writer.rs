@@ -77,3 +77,16 @@ impl<'a> Writer<'a> {
         self.put(bytes);
     }
 }
+
+impl VarInt {
+    /// Writes the shortest form. The writer must have [`VarInt::size`] bytes left.
+    #[inline]
+    pub fn encode(self, writer: &mut Writer<'_>) {
+        match self.size() {
+            1 => writer.put(&[self.0 as u8]),
+            2 => writer.put(&(self.0 as u16 | 0x4000).to_be_bytes()),
+            4 => writer.put(&(self.0 as u32 | 0x8000_0000).to_be_bytes()),
+            _ => writer.put(&(self.0 | 0xc000_0000_0000_0000).to_be_bytes()),
+        }
+    }
+}

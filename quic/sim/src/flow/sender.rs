@@ -14,8 +14,8 @@ use hybriq_proto::{
     ecn::Ecn,
     frame::Frame,
     packet::Space,
+    recovery::SentPacket,
     recovery::{Ack, Amplification, Config, Context, Handshake, Outcome, Recovery, Timeout},
-    space::SentPacket,
     wire::Reader,
 };
 

@@ -22,14 +22,14 @@ pub enum CidEvent {
     Retired(Cid),
 }
 
-/// What the peer knows of an id.
+/// State of an id as the peer knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     /// The frame has to be sent, perhaps again.
     Pending,
-    /// It is under way.
+    /// The id is under way.
     Sent,
-    /// It arrived.
+    /// The id arrived.
     Known,
 }
 
@@ -55,9 +55,9 @@ pub struct Local {
     next_sequence: u64,
     /// The largest sequence number that the peer can know.
     largest_sent: u64,
-    /// Whether the ids have no bytes: then there is only the first.
+    /// True if the ids have no bytes: then there is only the first.
     is_zero_length: bool,
-    /// How many may be active: 1 until the peer's limit is known.
+    /// Number of ids that may be active: 1 until the peer's limit is known.
     limit: usize,
     retire_prior_to: u64,
     budget: Budget,
@@ -65,7 +65,7 @@ pub struct Local {
     events: ArrayVec<CidEvent, { 3 * limits::LOCAL_CIDS }>,
 }
 
-/// How many ids may still be issued, and since when so many.
+/// Number of ids that may still be issued, and since when.
 #[derive(Debug)]
 struct Budget {
     left: usize,
@@ -133,7 +133,7 @@ impl Local {
             .clamp(1, limits::LOCAL_CIDS);
     }
 
-    /// How many ids are to be issued now.
+    /// Returns how many ids are to be issued now.
     pub fn missing(&self) -> usize {
         self.wanted().min(self.budget.left)
     }
@@ -180,7 +180,7 @@ impl Local {
         true
     }
 
-    /// When ids may be issued that could not be now.
+    /// Returns the time at which ids may be issued that cannot be issued now.
     pub fn next_timeout(&self) -> Option<Instant> {
         let waits = self.budget.left == 0 && self.wanted() > 0;
         self.budget.ends().filter(|_| waits)
@@ -242,7 +242,7 @@ impl Local {
         Ok(())
     }
 
-    /// What changed for the routing table, oldest first.
+    /// Returns the next change for the routing table, oldest first.
     pub fn poll_event(&mut self) -> Option<CidEvent> {
         self.events.pop_at(0)
     }
@@ -257,13 +257,14 @@ impl Local {
         self.active.iter().map(|entry| entry.cid)
     }
 
-    /// Whether a NEW_CONNECTION_ID waits.
+    /// Returns true if a NEW_CONNECTION_ID waits to be sent.
     pub fn has_pending(&self) -> bool {
         self.active.iter().any(|entry| entry.told == Told::Pending)
     }
 
-    /// Writes the NEW_CONNECTION_ID frames that are not known to have arrived, once more: without an
-    /// id of ours the peer could not answer on a new path. Whether these arrive is not looked after.
+    /// Writes the NEW_CONNECTION_ID frames that are not known to have arrived, once more: without
+    /// an id of ours the peer could not answer on a new path. Whether these arrive is not looked
+    /// after.
     pub fn repeat_frames(&mut self, out: &mut FrameWriter<'_>) {
         for entry in self.active.iter().filter(|entry| entry.told != Told::Known) {
             let frame = NewConnectionId {

@@ -16,7 +16,7 @@ mod tests;
 struct Entry {
     sequence: u64,
     cid: Cid,
-    /// Of the first id only a server tells one, in its transport parameters.
+    /// Reset token; for the first id only a server sends one, in its transport parameters.
     reset_token: Option<[u8; 16]>,
 }
 
@@ -46,8 +46,8 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts with sequence number 0: the SCID of the peer's first packet, or on a client its random
-    /// choice until then.
+    /// Starts with sequence number 0: the SCID of the peer's first packet, or on a client its
+    /// random choice until then.
     pub fn new(cid: Cid) -> Self {
         Self {
             active: Entry {
@@ -91,7 +91,7 @@ impl Peer {
         self.active.sequence
     }
 
-    /// Whether the peer uses no connection ids: every path shares the empty one.
+    /// Returns true if the peer uses no connection ids: every path shares the empty one.
     pub const fn is_zero_length(&self) -> bool {
         self.active.cid.is_empty()
     }
@@ -174,7 +174,7 @@ impl Peer {
         if !is_known && !self.seen.contains(entry.sequence) {
             self.seen.insert(entry.sequence);
             if entry.sequence < self.retire_prior_to {
-                // It was retired before it arrived (RFC 9000 §19.15).
+                // The id was retired before it arrived (RFC 9000 §19.15).
                 self.queue_retirement(entry.sequence)?;
             } else {
                 let place = self
@@ -197,7 +197,7 @@ impl Peer {
         }
     }
 
-    /// Whether the id is in use or spare already.
+    /// Returns true if the id is in use or spare already.
     fn is_known(&self, entry: &Entry) -> Result<bool, TransportError> {
         for known in self.spare.iter().chain(self.in_use()) {
             if known == entry {
@@ -233,8 +233,8 @@ impl Peer {
         Ok(())
     }
 
-    /// Replaces the active id by a spare one, or else by that of another path: its copy of the frame
-    /// may be all that came of the one that retires the active id.
+    /// Replaces the active id by a spare one, or else by that of another path: its copy of the
+    /// frame may be all that came of the one that retires the active id.
     fn use_next(&mut self) -> Result<bool, TransportError> {
         let Some(next) = self.spare.first().or(self.lent.first()).copied() else {
             return Ok(false);
@@ -299,7 +299,7 @@ impl Peer {
             .map_err(|_| error(Code::CONNECTION_ID_LIMIT_ERROR, TOO_MANY_RETIREMENTS))
     }
 
-    /// Whether a RETIRE_CONNECTION_ID waits.
+    /// Returns true if a RETIRE_CONNECTION_ID waits to be sent.
     pub fn has_pending(&self) -> bool {
         self.retirements.iter().any(|pending| !pending.is_sent)
     }
@@ -346,7 +346,7 @@ impl Peer {
     }
 }
 
-/// Which sequence numbers came: tells a late copy of an id that was retired from a new id. Older
+/// Sequence numbers that came: tells a late copy of an id that was retired from a new id. Older
 /// than the window nothing can be new, with so few ids active at a time.
 #[derive(Debug)]
 struct Seen {

@@ -62,20 +62,20 @@ pub struct QuicLb {
     nonce_len: usize,
     first_octet: FirstOctet,
     cipher: Option<Cipher>,
-    /// How many nonces were made, from a random number on.
+    /// Number of nonces made, counted from a random number on.
     count: AtomicU64,
     /// Hides the worker in ids that are not encrypted.
     mask: [u8; 16],
 }
 
-/// What the five bits say that the config rotation leaves.
+/// Meaning of the five bits that the config rotation leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FirstOctet {
     Length,
     Random,
 }
 
-/// Why a [`QuicLb`] configuration cannot be used.
+/// Reason why a [`QuicLb`] configuration cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidQuicLb {
@@ -94,8 +94,8 @@ pub enum InvalidQuicLb {
 }
 
 impl QuicLb {
-    /// Ids that everybody can read. `rotation` is the configuration's codepoint, 0 to 6; `server_id`
-    /// has 1 to 15 bytes, the nonce 4 or more, and both together 7 to 19.
+    /// Makes ids that everybody can read. `rotation` is the configuration's codepoint, 0 to 6;
+    /// `server_id` has 1 to 15 bytes, the nonce 4 or more, and both together 7 to 19.
     ///
     /// # Errors
     /// [`InvalidQuicLb`] says what to use instead.
@@ -116,7 +116,7 @@ impl QuicLb {
         )
     }
 
-    /// Ids that only those can read who have the key: AES-128-ECB in one pass where server id and
+    /// Makes ids that only holders of the key can read: AES-128-ECB in one pass where server id and
     /// nonce fill a block of 16 bytes, else in four.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl QuicLb {
         Self::plaintext(rotation, server_id, nonce_len, random)?.with_key(key)
     }
 
-    /// Ids that are not encrypted. `mask` and `start` are random and this process's own.
+    /// Makes ids that are not encrypted. `mask` and `start` are random and this process's own.
     pub(crate) fn new(
         rotation: u8,
         server_id: &[u8],
@@ -158,7 +158,7 @@ impl QuicLb {
         })
     }
 
-    /// The same, encrypted.
+    /// Encrypts the ids.
     pub(crate) fn with_key(mut self, key: [u8; 16]) -> Result<Self, InvalidQuicLb> {
         self.cipher = Some(Cipher::new(key).ok_or(InvalidQuicLb::Key)?);
         Ok(self)
@@ -172,7 +172,7 @@ impl QuicLb {
         self
     }
 
-    /// Bytes of server id and nonce.
+    /// Returns the length of server id and nonce together.
     fn plain_len(&self) -> usize {
         self.server_id.len() + self.nonce_len
     }
@@ -197,7 +197,7 @@ impl QuicLb {
         }
     }
 
-    /// The nonce in an id of ours.
+    /// Returns the nonce in an id of ours.
     fn decode(&self, cid: &[u8]) -> Option<ArrayVec<u8, MOST_BYTES>> {
         let (first, behind) = cid.split_first()?;
         if first >> 5 != self.rotation || behind.len() != self.plain_len() {
@@ -211,7 +211,8 @@ impl QuicLb {
         (*server_id == *self.server_id).then(|| nonce.iter().copied().collect())
     }
 
-    /// What hides a worker behind the rest of its nonce, where that is not encrypted.
+    /// Returns a mask that hides a worker behind the rest of its nonce, where that is not
+    /// encrypted.
     fn mask(&self, rest: &[u8]) -> u8 {
         if self.cipher.is_some() {
             return 0;

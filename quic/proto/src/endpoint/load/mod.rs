@@ -12,15 +12,15 @@ const MOST_WINDOWS: u32 = 32;
 const BUSY: u32 = 750;
 const CALM: u32 = 300;
 
-/// How long Retry goes on at least, and at most if the load is back whenever it ends.
+/// Shortest duration of Retry, and the longest if the load is back whenever it ends.
 const SHORTEST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// Whether handshakes are such a load that clients have to prove their address first.
+/// Measure of whether handshakes are such a load that clients must prove their address first.
 ///
-/// What was asked to come back is no load any more, so that an attack that Retry holds off cannot
-/// be seen. Retry ends after a while to look for it, each time later while it is still there. Until
-/// it is found again, it costs no more than what it takes to start.
+/// Clients that were sent a Retry do not count as load, so that an attack that Retry holds off
+/// cannot be seen. Retry ends after a while to look for it, each time later while it is still
+/// there. Until it is found again, it costs no more than what it takes to start.
 #[derive(Debug)]
 pub(super) struct Load {
     /// The end of the window that is measured.
@@ -30,7 +30,7 @@ pub(super) struct Load {
     /// Smoothed, in thousandths.
     share: u32,
     retry: Retry,
-    /// How long Retry goes on at least the next time.
+    /// Shortest duration of the next Retry phase.
     hold: Duration,
 }
 
@@ -62,7 +62,7 @@ impl Load {
         self.spent += took;
     }
 
-    /// Whether Retry is on, with so many clients that have not completed their handshake.
+    /// Returns true if Retry is on, with so many clients that have not completed their handshake.
     pub(super) fn is_high(&mut self, now: Instant, unfinished: usize) -> bool {
         self.advance(now);
         match self.retry {
@@ -84,7 +84,7 @@ impl Load {
         }
     }
 
-    /// Whether Retry was on when somebody asked last.
+    /// Returns true if Retry was on at the last question.
     pub(super) const fn is_on(&self) -> bool {
         matches!(self.retry, Retry::On { .. })
     }

@@ -3,7 +3,7 @@ use crate::{limits, token::SEED_LEN};
 /// Bits of one filter.
 const BITS: usize = limits::SPENT_TOKENS_BYTES * 8;
 
-/// Which tokens were spent already, in bounded memory.
+/// Record of the tokens that were spent already, in bounded memory.
 ///
 /// Two Bloom filters, each for the tokens that were issued in one period as long as a token's life:
 /// whatever is still good was issued in the last two. A token that was spent is always found. One
@@ -15,12 +15,12 @@ pub(super) struct Spent {
     period: u64,
     /// The later of the two periods.
     latest: u64,
-    /// Of the latest period and of the one before.
+    /// Filters of the latest period and of the one before.
     filters: [Filter; 2],
 }
 
 impl Spent {
-    /// Of tokens that are good for so many seconds.
+    /// Makes an empty record of tokens that are good for so many seconds.
     pub(super) fn new(lifetime: u64) -> Self {
         Self {
             period: lifetime.max(1),
@@ -39,7 +39,7 @@ impl Spent {
         }
     }
 
-    /// Whether a token was spent, or may have been.
+    /// Returns true if a token was spent, or may have been.
     pub(super) fn contains(&mut self, issued: u64, seed: &[u8; SEED_LEN]) -> bool {
         let period = issued / self.period;
         self.advance(period);

@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use super::Slot;
 use crate::packet::Cid;
 
-/// What a connection id leads to.
+/// Destination of a connection id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// A connection.
@@ -41,7 +41,7 @@ impl BuildHasher for Keyed {
 pub(super) struct Routing {
     issued: HashMap<Cid, Target, Keyed>,
     initial: HashMap<(Cid, SocketAddr), Target, Keyed>,
-    /// Where our ids have no bytes.
+    /// Connections by peer address, where our ids have no bytes.
     addresses: HashMap<SocketAddr, Slot, Keyed>,
 }
 

@@ -41,7 +41,7 @@ pub struct OneRtt {
     last_opened: Opening,
     /// The first number sealed in this phase.
     phase_sealed_from: Option<u64>,
-    /// Whether the peer was told in this phase that a packet of this phase arrived.
+    /// True if the peer was told in this phase that a packet of this phase arrived.
     phase_acknowledged: bool,
     wanted: bool,
     sealed: u64,
@@ -49,11 +49,11 @@ pub struct OneRtt {
     updates: u64,
 }
 
-/// How a peer broke the rules of key updates: `KEY_UPDATE_ERROR` (RFC 9001 §6).
+/// Violation of the rules of key updates: `KEY_UPDATE_ERROR` (RFC 9001 §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation(pub &'static str);
 
-/// Which key opens a packet.
+/// Key that opens a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
     /// The key of the current phase.
@@ -110,18 +110,19 @@ impl OneRtt {
         self.phase
     }
 
-    /// How often the keys were updated.
+    /// Returns how often the keys were updated.
     pub fn updates(&self) -> u64 {
         self.updates
     }
 
-    /// Which key a packet wants, by its phase bit and its number (RFC 9001 §6.5). Exactly one is
-    /// tried, so that the time it takes tells nobody what the header says (RFC 9001 §9.5).
+    /// Returns the key that a packet wants, by its phase bit and its number (RFC 9001 §6.5).
+    /// Exactly one is tried, so that the time it takes tells nobody what the header says (RFC 9001
+    /// §9.5).
     pub fn choose(&self, phase: KeyPhase, pn: u64) -> Opening {
         if phase == self.phase {
             return Opening::Current;
         }
-        // What comes after the largest number of this phase may be of the next one, what comes
+        // A packet after the largest number of this phase may be of the next one, a packet
         // before it may not.
         let is_older = self.phase_opened.is_none_or(|(_, largest)| pn < largest);
         if self.previous_peer.is_some() && is_older {
@@ -180,7 +181,7 @@ impl OneRtt {
         Ok(())
     }
 
-    /// Whether the peer may update its keys: not before it knows that we have all we need
+    /// Returns true if the peer may update its keys: not before it knows that we have all we need
     /// (RFC 9001 §6, §6.2).
     fn check_next(&self, pn: u64) -> Result<(), Violation> {
         if self.phase_opened.is_some_and(|(_, largest)| pn < largest) {
@@ -199,8 +200,8 @@ impl OneRtt {
         Ok(())
     }
 
-    /// Whether the packet opened last may acknowledge this number: one that is protected with old
-    /// keys knows of no packet under new keys (RFC 9001 §6.2).
+    /// Returns true if the packet opened last may acknowledge this number: one that is protected
+    /// with old keys knows of no packet under new keys (RFC 9001 §6.2).
     pub fn may_acknowledge(&self, largest: u64) -> bool {
         self.last_opened != Opening::Previous
             || self.phase_sealed_from.is_none_or(|first| largest < first)
@@ -211,7 +212,7 @@ impl OneRtt {
         self.wanted = true;
     }
 
-    /// Whether an update was asked for and not started since.
+    /// Returns true if an update was asked for and not started since.
     pub fn wants_update(&self) -> bool {
         self.wanted
     }
@@ -232,8 +233,8 @@ impl OneRtt {
         self.updates += 1;
     }
 
-    /// Whether an update of ours may start: the last one, by either end, was followed by the other,
-    /// which is known once a packet of this phase was acknowledged (RFC 9001 §6.1).
+    /// Returns true if an update of ours may start: the last one, by either end, was followed by
+    /// the other, which is known once a packet of this phase was acknowledged (RFC 9001 §6.1).
     pub fn may_update(&self, largest_acked: Option<u64>) -> bool {
         let acked = self
             .phase_sealed_from
@@ -248,35 +249,23 @@ impl OneRtt {
             .is_some_and(|(smallest, _)| largest >= smallest);
     }
 
-    /// Counts a packet sealed; says whether the keys are due for an update, long before the limit of
-    /// the AEAD (RFC 9001 §6.6).
+    /// Counts a packet sealed; says whether the keys are due for an update, long before the limit
+    /// of the AEAD (RFC 9001 §6.6).
     pub fn on_sealed(&mut self, pn: u64, most: u64) -> bool {
         self.phase_sealed_from.get_or_insert(pn);
         self.sealed += 1;
         self.sealed >= most.min(confidentiality_limit(self.local_secret.suite()) / 2)
     }
 
-    /// Whether the keys may seal no more, but for the few packets that close the connection
+    /// Returns true if the keys may seal no more, but for the few packets that close the connection
     /// (RFC 9001 §6.6): the peer did not follow the update that was due long before.
     pub fn is_spent(&self) -> bool {
         let limit = confidentiality_limit(self.local_secret.suite());
         self.sealed >= limit - RESERVED_FOR_CLOSING
     }
 
-    /// Pretends that the keys have so many packets left.
-    #[cfg(test)]
-    pub fn leave(&mut self, packets: u64) {
-        let limit = confidentiality_limit(self.local_secret.suite());
-        self.sealed = limit - RESERVED_FOR_CLOSING - packets;
-    }
-
-    /// Pretends that so many packets more may fail to open.
-    #[cfg(test)]
-    pub fn leave_failures(&mut self, packets: u64) {
-        self.failed = integrity_limit(self.local_secret.suite()) - packets;
-    }
-
-    /// Counts a packet that did not open, with these keys or others; says whether the connection must end (RFC 9001 §6.6).
+    /// Counts a packet that did not open, with these keys or others; says whether the connection
+    /// must end (RFC 9001 §6.6).
     pub fn on_failed(&mut self) -> bool {
         self.failed += 1;
         self.failed >= integrity_limit(self.local_secret.suite())

@@ -2,8 +2,21 @@ use std::time::{Duration, Instant};
 
 use hybriq_tls::{Level, Secret, Side, Suite};
 
-use super::{OneRtt, Opening, RESERVED_FOR_CLOSING};
+use super::{OneRtt, Opening, RESERVED_FOR_CLOSING, confidentiality_limit, integrity_limit};
 use crate::packet::{KeyPhase, Version};
+
+impl OneRtt {
+    /// Pretends that the keys have so many packets left.
+    pub(crate) fn leave(&mut self, packets: u64) {
+        let limit = confidentiality_limit(self.local_secret.suite());
+        self.sealed = limit - RESERVED_FOR_CLOSING - packets;
+    }
+
+    /// Pretends that so many packets more may fail to open.
+    pub(crate) fn leave_failures(&mut self, packets: u64) {
+        self.failed = integrity_limit(self.local_secret.suite()) - packets;
+    }
+}
 
 fn keys(side: Side) -> OneRtt {
     let secret = |writer| {

@@ -85,7 +85,7 @@ impl Half {
                 assert_eq!(half.read(), Err(ReadError::Reset(5)));
             }
         }
-        assert_eq!(half.recv.state(), state);
+        assert_eq!(half.recv.state, state);
         half
     }
 }
@@ -95,7 +95,7 @@ fn every_state(event: impl Fn(&mut Half), expected: [RecvState; 6]) {
     for (state, expected) in STATES.into_iter().zip(expected) {
         let mut half = Half::in_state(state);
         event(&mut half);
-        assert_eq!(half.recv.state(), expected, "from {state:?}");
+        assert_eq!(half.recv.state, expected, "from {state:?}");
     }
 }
 

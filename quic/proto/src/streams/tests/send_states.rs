@@ -54,7 +54,7 @@ fn in_state(state: SendState) -> Send {
         ResetRecvd => assert!(send.on_reset_acked()),
         _ => {}
     }
-    assert_eq!(send.state(), state);
+    assert_eq!(send.state, state);
     send
 }
 
@@ -63,7 +63,7 @@ fn every_state(event: impl Fn(&mut Send), expected: [SendState; 6]) {
     for (state, expected) in STATES.into_iter().zip(expected) {
         let mut send = in_state(state);
         event(&mut send);
-        assert_eq!(send.state(), expected, "from {state:?}");
+        assert_eq!(send.state, expected, "from {state:?}");
     }
 }
 
@@ -141,7 +141,7 @@ fn acknowledged_data_and_fin_end_the_stream() {
     for state in [Sending, DataSent, DataRecvd, ResetSent, ResetRecvd] {
         let mut send = in_state(state);
         assert!(!send.on_stream_acked(0, 10, End::Open), "in {state:?}");
-        assert_eq!(send.state(), state);
+        assert_eq!(send.state, state);
     }
     for state in [DataSent, DataRecvd, ResetSent, ResetRecvd] {
         let mut send = in_state(state);
@@ -149,7 +149,7 @@ fn acknowledged_data_and_fin_end_the_stream() {
         let news = send.on_stream_acked(10, 0, End::Fin);
         assert_eq!(news, state == DataSent, "in {state:?}, once");
         assert_eq!(
-            send.state(),
+            send.state,
             if state == DataSent { DataRecvd } else { state }
         );
     }
@@ -159,9 +159,9 @@ fn acknowledged_data_and_fin_end_the_stream() {
 fn a_fin_acknowledged_before_the_data_does_not_end_the_stream() {
     let mut send = in_state(DataSent);
     assert!(!send.on_stream_acked(10, 0, End::Fin));
-    assert_eq!(send.state(), DataSent);
+    assert_eq!(send.state, DataSent);
     assert!(send.on_stream_acked(0, 10, End::Open));
-    assert_eq!(send.state(), DataRecvd);
+    assert_eq!(send.state, DataRecvd);
 }
 
 #[test]
@@ -175,13 +175,13 @@ fn an_acknowledged_reset_ends_the_stream() {
 #[test]
 fn loss_changes_no_state() {
     let lost = |send: &mut Send| {
-        if send.state() != Ready {
+        if send.state != Ready {
             send.on_stream_lost(0, 10, End::Open);
         }
-        if send.state() == DataSent {
+        if send.state == DataSent {
             send.on_stream_lost(10, 0, End::Fin);
         }
-        assert_eq!(send.has_free(), matches!(send.state(), Sending | DataSent));
+        assert_eq!(send.has_free(), matches!(send.state, Sending | DataSent));
     };
     every_state(lost, STATES);
 }

@@ -239,13 +239,13 @@ impl Transfer {
             }
         }
         let send = self.client.sends.get_mut(self.id).unwrap();
-        self.most_held = self.most_held.max(send.held());
+        self.most_held = self.most_held.max(send.buffer.held());
     }
 
     /// The receiver's windows: of the connection and of the stream.
     fn windows(&mut self) -> (u64, u64) {
         let stream = self.server.recvs.get_mut(self.id).unwrap();
-        (self.server.receive_credit.window(), stream.window())
+        (self.server.receive_credit.window(), stream.credit.window())
     }
 }
 
@@ -360,7 +360,7 @@ fn a_reader_that_wakes_to_a_full_window_in_several_turns_is_slow_all_the_same() 
             now += MS;
         }
     }
-    assert_eq!(server.recvs.get_mut(id).unwrap().window(), MIB);
+    assert_eq!(server.recvs.get_mut(id).unwrap().credit.window(), MIB);
     assert_eq!(server.receive_credit.window(), 3 * MIB / 2);
 }
 
@@ -430,7 +430,7 @@ fn the_window_of_the_connection_keeps_ahead_of_that_of_a_stream() {
         let rtt = 100 * MS;
         while packet_at(Timing { now, rtt }, LARGE, &mut server).is_some() {}
         now += MS;
-        let stream = server.recvs.get_mut(id).unwrap().window();
+        let stream = server.recvs.get_mut(id).unwrap().credit.window();
         let expected = [(MIB, MIB), (3 * MIB, 2 * MIB), (3 * MIB, 2 * MIB)][part as usize];
         assert_eq!((server.receive_credit.window(), stream), expected);
     }
@@ -450,7 +450,7 @@ fn a_later_stream_grows_at_once_to_what_an_earlier_one_needed() {
             let rtt = 100 * MS;
             while packet_at(Timing { now, rtt }, LARGE, &mut server).is_some() {}
             now += MS;
-            windows.push(server.recvs.get_mut(id).unwrap().window() / MIB);
+            windows.push(server.recvs.get_mut(id).unwrap().credit.window() / MIB);
         }
     }
     let (first, second) = windows.split_at(12);

@@ -12,10 +12,10 @@ use super::*;
 use crate::{
     ecn::EcnState,
     packet::Space,
+    recovery::SentPacket,
     recovery::{
         Ack, Amplification, Config, Context, Handshake, Outcome, Pacing, Recovery, Timeout,
     },
-    space::SentPacket,
 };
 
 pub(super) const SIZE: u16 = 1200;

@@ -1,0 +1,64 @@
+//! What each family of frames needs to be encoded and decoded.
+
+use crate::wire::{Eof, VarInt, Writer};
+
+/// A frame that can be written.
+pub trait Encode {
+    /// Whether the peer must acknowledge a packet that carries it (RFC 9000 §13.2).
+    const ACK_ELICITING: bool = true;
+
+    /// Bytes of the encoded frame, its type included.
+    fn size(&self) -> usize;
+
+    /// Writes the frame. The writer has [`Encode::size`] bytes left.
+    fn encode(&self, writer: &mut Writer<'_>);
+}
+
+/// Why the fields of a frame cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DecodeError {
+    /// The packet ends before they do.
+    Eof,
+    /// They break a rule; the text names the frame and the rule.
+    Rule(&'static str),
+    /// There is no such type.
+    UnknownType,
+}
+
+impl From<Eof> for DecodeError {
+    fn from(Eof: Eof) -> Self {
+        Self::Eof
+    }
+}
+
+/// Checks that no byte lies beyond the largest offset a stream can have (RFC 9000 §19.6, §19.8).
+pub(super) const fn check_end(
+    offset: u64,
+    data: &[u8],
+    reason: &'static str,
+) -> Result<(), DecodeError> {
+    match offset.checked_add(data.len() as u64) {
+        Some(end) if end <= VarInt::MAX.get() => Ok(()),
+        _ => Err(DecodeError::Rule(reason)),
+    }
+}
+
+/// Implements [`Encode`] for frames that are a list of variable-length integers: their `fields`,
+/// the type first.
+macro_rules! fields {
+    ($($frame:ty),* $(,)?) => {$(
+        impl Encode for $frame {
+            #[inline]
+            fn size(&self) -> usize {
+                self.fields().into_iter().map(|field| VarInt::saturating(field).size()).sum()
+            }
+
+            #[inline]
+            fn encode(&self, writer: &mut Writer<'_>) {
+                self.fields().into_iter().for_each(|field| writer.varint(field));
+            }
+        }
+    )*};
+}
+
+pub(super) use fields;

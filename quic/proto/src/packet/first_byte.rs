@@ -1,0 +1,44 @@
+//! The bits of a first byte that every packet shares, and why a packet is dropped.
+
+use crate::wire::Eof;
+
+/// Says a long header.
+pub(super) const LONG: u8 = 0x80;
+/// Set in every packet of versions 1 and 2 (RFC 9000 §17.2, §17.3).
+pub(super) const FIXED: u8 = 0x40;
+/// Where the first byte has the type of a long header (RFC 9000 §17.2).
+pub(super) const TYPE_MASK: u8 = 0x30;
+/// From one type to the next.
+pub(super) const TYPE_STEP: u8 = 0x10;
+
+/// Why a packet is dropped without a word. No fault of a connection: anybody can send such bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum DropReason {
+    /// The datagram ends before the header, or before the length it states.
+    #[error("packet is cut short")]
+    Truncated,
+    /// The fixed bit is 0 (RFC 9000 §17.2, §17.3).
+    #[error("packet without the fixed bit")]
+    FixedBit,
+    /// A connection id of more than 20 bytes (RFC 9000 §17.2).
+    #[error("connection id longer than 20 bytes")]
+    CidTooLong,
+    /// A Retry without a token (RFC 9000 §17.2.5.2).
+    #[error("Retry without a token")]
+    EmptyRetryToken,
+    /// Too few bytes to sample for header protection (RFC 9001 §5.4.2).
+    #[error("packet too short to be protected")]
+    NoSample,
+}
+
+impl From<Eof> for DropReason {
+    fn from(Eof: Eof) -> Self {
+        Self::Truncated
+    }
+}
+
+/// Whether the QUIC bit of a datagram's first packet is set (RFC 9000 §17.2, §17.3).
+#[inline]
+pub fn has_quic_bit(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & FIXED != 0)
+}

@@ -125,7 +125,9 @@ impl Connection {
         for space in Space::ALL {
             self.recovery.discard_space(space);
         }
-        self.early = Early::default();
+        if let Some(opening) = &mut self.opening {
+            opening.early = Early::default();
+        }
         self.acks.settled = Outcome::default();
     }
 
@@ -188,7 +190,7 @@ impl Connection {
 
     /// Nothing came for too long: end without a word (RFC 9000 §10.1).
     pub(super) fn time_out(&mut self, now: Instant) {
-        let unanswered = self.side.is_client() && self.stats.datagrams_received == 0;
+        let unanswered = self.side.is_client() && self.observer.stats.datagrams_received == 0;
         let error = if unanswered {
             ConnectionError::NoAnswer
         } else {

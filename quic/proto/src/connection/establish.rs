@@ -13,10 +13,10 @@ use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 use super::{
     Acks, Agreed, Cids, Connection, Event, Memory, Setup,
     close::Close,
-    early::{self, ZeroRtt, early_context},
+    early::{self, early_context},
     new_token::NewTokens,
     observer::Observer,
-    receive::Early,
+    opening::Opening,
     resume::PathKeys,
     retry::Retried,
     spaces,
@@ -154,7 +154,7 @@ impl Connection {
         connection.memory.path_keys = PathKeys::of_client(start);
         connection.memory.tokens = NewTokens::of_client(start);
         connection.advance_handshake(now);
-        connection.zero_rtt = ZeroRtt::of_client(start);
+        connection.memory.server_name = early::remembered_name(start);
         connection.offer_early_data();
         Ok(connection)
     }
@@ -229,7 +229,10 @@ impl Connection {
         if let Some(keys) = versions::original_keys(original, version, &initial_dcid) {
             connection.handshake.keys_mut().keep_original(keys);
         }
-        connection.retried = retry_scid.map(Retried::by_us);
+        connection.cids.initial = initial_dcid;
+        if let Some(opening) = &mut connection.opening {
+            opening.retried = retry_scid.map(Retried::by_us);
+        }
         for pn in 0..start.packets_sent {
             connection
                 .recovery
@@ -301,14 +304,21 @@ impl Connection {
                 parts.version,
                 parts.initial,
             ),
-            agreed: Agreed::default(),
+            agreed: Agreed {
+                original_version: parts.negotiation.original(),
+                early_data_refused: false,
+                params: None,
+                outcome: None,
+            },
             cids: Cids {
                 local: cids::Local::new(parts.local_cid),
                 peer: cids::Peer::new(parts.peer_cid),
+                initial: parts.original_dcid,
             },
-            original_dcid: parts.original_dcid,
-            negotiation: parts.negotiation,
-            retried: None,
+            opening: Some(Box::new(Opening::new(
+                parts.original_dcid,
+                parts.negotiation,
+            ))),
             memory: Memory::default(),
             streams: Streams::new(side, config.streams),
             datagrams: Datagrams::new(config.datagrams),
@@ -319,8 +329,6 @@ impl Connection {
                 derived(parts.seed, b"header"),
                 config.free_bits.spin_bit,
             ),
-            early: Early::default(),
-            zero_rtt: ZeroRtt::default(),
             events: VecDeque::new(),
             observer,
             config,
@@ -429,10 +437,12 @@ impl Connection {
         if params.initial_scid.as_ref() != Some(self.cids.peer.active()) {
             return wrong("initial_source_connection_id is not the one of the Initial packets");
         }
-        if self.side.is_client() && params.original_dcid != Some(self.original_dcid) {
+        if self.side.is_client()
+            && params.original_dcid != self.opening.as_ref().map(|opening| opening.original_dcid)
+        {
             return wrong("original_destination_connection_id is not the one that was used");
         }
-        let retry_scid = self.retried.as_ref().map(|retried| retried.scid);
+        let retry_scid = self.retried().map(|retried| retried.scid);
         if self.side.is_client() && params.retry_scid != retry_scid {
             return wrong("retry_source_connection_id is not the one of a Retry");
         }

@@ -15,6 +15,7 @@ mod key_update;
 mod mtu;
 mod new_token;
 mod observer;
+mod opening;
 mod paths;
 mod probes;
 mod receive;
@@ -42,9 +43,8 @@ use std::{
 use hybriq_tls::{CertificateDer, Side};
 
 use self::{
-    close::Close, delivery::Carried, early::ZeroRtt, new_token::NewTokens, observer::Observer,
-    receive::Early, resume::PathKeys, retry::Retried, state::State, timers::Timers,
-    versions::Negotiation,
+    close::Close, delivery::Carried, new_token::NewTokens, observer::Observer, opening::Opening,
+    resume::PathKeys, state::State, timers::Timers,
 };
 pub(crate) use self::{
     early::KeptPacket,
@@ -63,7 +63,7 @@ use super::{
     frame::EcnCounts,
     handshake::{self, Handshake},
     header_bits::HeaderBits,
-    packet::{Cid, PerSpace},
+    packet::{Cid, PerSpace, Version},
     params::Params,
     path::{Address, Paths},
     recovery::{Outcome, PathState, Recovery},
@@ -139,8 +139,11 @@ pub(crate) enum Need {
 }
 
 /// What both ends told and agreed on.
-#[derive(Default)]
 struct Agreed {
+    /// The version of the client's first flight.
+    original_version: Version,
+    /// True if what a client sent in 0-RTT packets came to nothing.
+    early_data_refused: bool,
     /// The peer's transport parameters, once TLS has them.
     params: Option<Params>,
     /// The outcome of the handshake, once it is complete.
@@ -151,6 +154,8 @@ struct Agreed {
 struct Cids {
     local: cids::Local,
     peer: cids::Peer,
+    /// The id that a client calls a server by until it knows the server's own.
+    initial: Cid,
 }
 
 /// What is remembered from one connection to the next.
@@ -158,6 +163,8 @@ struct Cids {
 struct Memory {
     tokens: NewTokens,
     path_keys: PathKeys,
+    /// The server whose version a client remembers.
+    server_name: Option<Box<str>>,
 }
 
 /// Acknowledgements, of both ends.
@@ -185,17 +192,13 @@ pub struct Connection {
     handshake: Handshake,
     agreed: Agreed,
     cids: Cids,
-    original_dcid: Cid,
-    negotiation: Negotiation,
-    retried: Option<Retried>,
+    opening: Option<Box<Opening>>,
     memory: Memory,
     streams: Streams,
     datagrams: Datagrams,
     close: Close,
     timers: Timers,
     header_bits: HeaderBits,
-    early: Early,
-    zero_rtt: ZeroRtt,
     events: VecDeque<Event>,
     observer: Observer,
 }
@@ -220,7 +223,7 @@ impl Connection {
 
     /// What the endpoint has to do for this connection.
     pub(crate) fn poll_need(&mut self) -> Option<Need> {
-        if self.negotiation.wants_restart() {
+        if self.wants_restart() {
             return Some(Need::Restart);
         }
         match self.cids.local.poll_event() {

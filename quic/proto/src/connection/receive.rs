@@ -98,7 +98,7 @@ impl Connection {
         let datagram_len = datagram.len();
         let mut first_dcid = None;
         let mut rest = datagram;
-        while !rest.is_empty() && self.state.is_open() && !self.negotiation.wants_restart() {
+        while !rest.is_empty() && self.state.is_open() && !self.wants_restart() {
             let datagram_left = rest.len();
             let Ok((decoded, next)) = packet::decode(rest, self.cids.local.cid_len()) else {
                 self.on_dropped(datagram_len, DropTrigger::Invalid);
@@ -139,18 +139,24 @@ impl Connection {
         self.observer.on_dropped(size, trigger);
     }
 
-    /// Packets that waited for keys get another chance once the keys are there. One of them may
-    /// bring the keys of another.
+    /// Gives packets that waited for keys another chance once the keys are there. One of them may
+    /// bring the keys of another. Drops what only the opening needed when that is over.
     fn replay_early(&mut self, now: Instant) {
-        while let Some(place) = self
-            .early
-            .packets
-            .iter()
-            .position(|(kind, ..)| !self.waits_for_keys(*kind))
-        {
-            let (_, mut bytes, seen) = self.early.packets.remove(place);
+        while let Some((mut bytes, seen)) = self.next_early() {
             self.take_packets(now, seen, &mut bytes);
         }
+        if self.state.is_confirmed() {
+            self.opening = None;
+        }
+    }
+
+    fn next_early(&mut self) -> Option<(Box<[u8]>, Seen)> {
+        let packets = &self.opening.as_ref()?.early.packets;
+        let place = packets
+            .iter()
+            .position(|(kind, ..)| !self.waits_for_keys(*kind))?;
+        let (_, bytes, seen) = self.opening.as_mut()?.early.packets.remove(place);
+        Some((bytes, seen))
     }
 
     /// Whether keys for such packets will come but have not. 1-RTT packets wait for the end of the
@@ -177,7 +183,10 @@ impl Connection {
             return Fate::Dropped(DropTrigger::Unsupported);
         }
         if self.waits_for_keys(kind) {
-            let kept = self.early.keep(kind, packet.bytes, seen);
+            let kept = self
+                .opening
+                .as_mut()
+                .is_some_and(|opening| opening.early.keep(kind, packet.bytes, seen));
             return if kept {
                 Fate::Kept
             } else {

@@ -25,6 +25,8 @@ pub(super) struct Timers {
     handshake_until: Option<Instant>,
     /// How long a client waits for a session ticket before it drops its TLS object.
     tickets_until: Option<Instant>,
+    /// Time at which a server drops the keys of 0-RTT packets.
+    pub(super) zero_rtt_until: Option<Instant>,
 }
 
 impl Timers {
@@ -39,6 +41,7 @@ impl Timers {
             sent_since_received: false,
             handshake_until: now.checked_add(config.timeouts.handshake_timeout),
             tickets_until: None,
+            zero_rtt_until: None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! What results say about the build: the revision of the sources, and the versions of the stacks.
+//! Facts about the build for results: the revision of the sources, and the versions of the stacks.
 //!
 //! Neither is needed: without git, as from an archive, there is no revision, and without a lock
 //! file there are no versions.
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The crates whose versions matter to what is measured, and the feature that brings each.
+/// Crates whose versions matter to results, and the feature that builds each in.
 const CRATES: [(&str, Option<&str>); 15] = [
     ("aws-lc-rs", None),
     ("aws-lc-sys", None),
@@ -36,7 +36,7 @@ fn main() {
     }
 }
 
-/// `name=version` of those of [`CRATES`] that are built in, separated by blanks.
+/// Returns `name=version` of those of [`CRATES`] that are built in, separated by blanks.
 fn crates(root: &Path) -> String {
     let lock = root.join("Cargo.lock");
     watch(&lock);
@@ -67,7 +67,7 @@ fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     quoted.strip_prefix('"')?.strip_suffix('"')
 }
 
-/// The commit, `-dirty` where tracked files differ from it.
+/// Returns the commit, with `-dirty` where tracked files differ from it.
 fn revision(root: &Path) -> Option<String> {
     // An archive unpacked inside of another repository has no revision of its own.
     let here = fs::canonicalize(root).ok()?;
@@ -84,14 +84,19 @@ fn revision(root: &Path) -> Option<String> {
             break;
         }
     }
-    for sources in ["netbench/src", "quic/src", "tls-provider/src"] {
+    for sources in [
+        "netbench/src",
+        "quic/src",
+        "quic/proto/src",
+        "tls-provider/src",
+    ] {
         watch(&root.join(sources));
     }
     let dirty = if changes.is_empty() { "" } else { "-dirty" };
     Some(format!("{commit}{dirty}"))
 }
 
-/// Has cargo look at a path, which must be there: it takes a missing one for changed each time.
+/// Makes cargo watch a path if it exists: cargo takes a missing path for changed each time.
 fn watch(path: &Path) -> bool {
     let there = path.exists();
     if there {

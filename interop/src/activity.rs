@@ -1,3 +1,5 @@
+//! What a running server is asked for and tells.
+
 use std::{
     collections::HashSet,
     net::SocketAddr,
@@ -7,7 +9,7 @@ use std::{
     },
 };
 
-/// What a test asks of a running server, and learns from it.
+/// Channel on which a test asks a running server, and learns from it.
 #[derive(Debug, Default)]
 pub struct Activity {
     updates_keys: AtomicBool,
@@ -21,17 +23,17 @@ impl Activity {
         self.updates_keys.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is to start one.
+    /// Returns true if it is to start one.
     pub fn is_to_update_keys(&self) -> bool {
         self.updates_keys.load(Ordering::Relaxed)
     }
 
-    /// It has seen so many key updates on its connection.
+    /// Notes the number of key updates on its connection.
     pub fn saw_key_updates(&self, count: u64) {
         self.key_updates.fetch_max(count, Ordering::Relaxed);
     }
 
-    /// How many key updates it has seen, if it tells.
+    /// Returns the number of key updates that it has seen, if it tells.
     pub fn key_updates(&self) -> u64 {
         self.key_updates.load(Ordering::Relaxed)
     }

@@ -1,3 +1,5 @@
+//! The certificate of a test.
+
 use rcgen::{CertificateParams, Error, KeyPair, PKCS_ECDSA_P384_SHA384};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 

@@ -1,3 +1,5 @@
+//! Echoes of streams, and transfers that check them.
+
 use std::{io, time::Duration};
 
 use aws_lc_rs::digest::{Context, Digest, SHA256};
@@ -26,13 +28,13 @@ pub async fn echo_stream(mut writer: Writer, reader: Reader) {
 /// Bytes without a period a window or a packet could hide behind, the same for the same seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Bulk {
-    /// How many.
+    /// Number of bytes.
     pub bytes: usize,
     /// Which.
     pub seed: u64,
 }
 
-/// What went out on a stream and what came back.
+/// Digests of what went out on a stream and what came back.
 #[derive(Debug)]
 pub struct Receipt {
     /// Bytes that came back.
@@ -42,7 +44,7 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Whether the SHA-256 of both directions is the same.
+    /// Returns true if the SHA-256 of both directions is the same.
     pub fn is_intact(&self) -> bool {
         self.sent.as_ref() == self.received.as_ref()
     }
@@ -107,9 +109,9 @@ struct Sender {
     left: usize,
     state: u64,
     chunk: Vec<u8>,
-    /// Where in the chunk the bytes begin that were not written yet.
+    /// Place in the chunk of the first byte that was not written yet.
     unwritten: usize,
-    /// Who is told, and with how many bytes left.
+    /// Number of bytes left at which to tell, and whom.
     halfway: Option<(usize, oneshot::Sender<()>)>,
     digest: Context,
 }

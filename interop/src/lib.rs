@@ -11,6 +11,7 @@
 mod activity;
 pub mod cases;
 mod certificate;
+mod connection;
 mod echo;
 pub mod matrix;
 mod peer;
@@ -20,11 +21,11 @@ mod witness;
 pub use activity::Activity;
 pub use cases::{Case, Pair, Problem};
 pub use certificate::{Certificate, SERVER_NAME};
+pub use connection::{Answer, Connection, Failure, HANDSHAKE_FAILURE, Handshake, Reader, Writer};
 pub use echo::{Bulk, Receipt, echo_stream};
 pub use peer::{
-    Answer, Client, Connection, Early, Failure, Feature, Groups, HANDSHAKE_FAILURE, Handshake,
-    NARROW_CONNECTION, NARROW_STREAM, Peer, Reader, Role, Server, Setup, Validation, Windows,
-    Writer,
+    Client, Early, Feature, Groups, NARROW_CONNECTION, NARROW_STREAM, Peer, Role, Server, Setup,
+    Validation, Windows,
 };
 pub use witness::{ClientHello, ServerHello, Sighting, Witness};
 

@@ -1,39 +1,29 @@
-use std::{fmt, future::Future, net::SocketAddr, pin::Pin, sync::Arc};
+//! What a QUIC implementation has to offer to take part.
 
-use hybriq::{
-    By,
-    tls::{EarlyData, Group},
+use std::{net::SocketAddr, sync::Arc};
+
+use hybriq::tls::EarlyDataPolicy;
+use tokio::{sync::mpsc, task::JoinHandle};
+
+use crate::{
+    Activity, Answer, Bulk, Certificate, Connection, Failure, HANDSHAKE_FAILURE, Handshake, Receipt,
 };
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    sync::mpsc,
-    task::JoinHandle,
-};
-
-use crate::{Activity, Bulk, Certificate, Receipt};
-
-/// What an object-safe async method returns.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-/// The sending half of a stream, whichever implementation it comes from.
-pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
-/// The receiving half of a stream, whichever implementation it comes from.
-pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
 
 /// A QUIC implementation: a new one is a file in [`crate::peers`] with this trait in it.
 pub trait Peer: Send + Sync {
-    /// How the table calls it.
+    /// Returns its name in the table.
     fn name(&self) -> &'static str;
 
-    /// Whether it can be set up that way.
+    /// Returns true if it can be set up that way.
     fn supports(&self, role: Role, groups: Groups) -> bool;
 
-    /// Whether its server, under [`Groups::PreferPostQuantum`], asks by HelloRetryRequest for the
-    /// post-quantum share a client supports but did not send.
+    /// Returns true if its server, under [`Groups::PreferPostQuantum`], asks by HelloRetryRequest
+    /// for the post-quantum share a client supports but did not send.
     fn retries_for_post_quantum(&self) -> bool {
         true
     }
 
-    /// Whether its server answers a ClientHello in a single datagram that it has to refuse.
+    /// Returns true if its server answers a ClientHello in a single datagram that it has to refuse.
     fn answers_at_once(&self) -> bool {
         true
     }
@@ -44,8 +34,8 @@ pub trait Peer: Send + Sync {
         HANDSHAKE_FAILURE
     }
 
-    /// Whether an end that requires post-quantum tells a refused key exchange by an error of its
-    /// own, [`Failure::KeyExchangeRefused`].
+    /// Returns true if an end that requires post-quantum tells a refused key exchange by an error
+    /// of its own, [`Failure::KeyExchangeRefused`].
     fn names_refusals(&self) -> bool {
         false
     }
@@ -99,11 +89,11 @@ pub struct Early {
     pub connection: Box<dyn Connection>,
     /// Whether the client was told that the server took its early data.
     pub accepted: bool,
-    /// What came back of the early data.
+    /// Echo of the early data.
     pub echo: Result<Receipt, Failure>,
 }
 
-/// What not every implementation has, or lets be used.
+/// A feature that not every implementation has, or lets be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
     /// A client's ticket takes the place of the server's certificate.
@@ -124,37 +114,6 @@ pub enum Feature {
     Migration,
 }
 
-/// A client's connection. Dropping it closes it.
-pub trait Connection: Send + Sync {
-    /// What the implementation tells of its handshake.
-    fn handshake(&self) -> Handshake;
-
-    /// Opens a bidirectional stream, waiting for the server's permission where it takes any.
-    fn open(&self) -> Answer<'_, Result<(Writer, Reader), Failure>>;
-
-    /// Starts a key update.
-    fn update_keys(&self) {}
-
-    /// How many key updates there were, where it can tell.
-    fn key_updates(&self) -> Option<u64> {
-        None
-    }
-
-    /// Sends a datagram and waits for the next that comes.
-    fn datagram(&self, bytes: Vec<u8>) -> Answer<'_, Result<Vec<u8>, Failure>> {
-        let _ = bytes;
-        Box::pin(async { Err(Failure::Other("it sends no datagrams".into())) })
-    }
-
-    /// Moves to another port.
-    fn migrate(&self) -> Answer<'_, Result<(), Failure>> {
-        Box::pin(async { Err(Failure::Other("it cannot move".into())) })
-    }
-
-    /// Closes with code 0.
-    fn close(&self);
-}
-
 /// Which end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -164,17 +123,17 @@ pub enum Role {
     Server,
 }
 
-/// What both ends of a test are set up with.
+/// Settings of both ends of a test.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Presented by the server, trusted by the client.
     pub certificate: Certificate,
     /// The key exchange this end wants.
     pub groups: Groups,
-    /// How much it lets come in unread.
+    /// Bytes that it lets come in unread.
     pub windows: Windows,
     /// Whether it sends early data, or takes it.
-    pub early_data: EarlyData,
+    pub early_data: EarlyDataPolicy,
     /// When a server believes a client's address.
     pub validation: Validation,
 }
@@ -186,7 +145,7 @@ impl Setup {
             certificate,
             groups,
             windows: Windows::Default,
-            early_data: EarlyData::Off,
+            early_data: EarlyDataPolicy::Off,
             validation: Validation::ByHandshake,
         }
     }
@@ -201,10 +160,10 @@ pub enum Validation {
     ByRetry,
 }
 
-/// How much an end lets come in unread.
+/// Bytes that an end lets come in unread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Windows {
-    /// What the implementation thinks right.
+    /// The implementation's default.
     Default,
     /// [`NARROW_STREAM`] per stream and [`NARROW_CONNECTION`] on all together, where they can be
     /// set.
@@ -229,74 +188,6 @@ pub enum Groups {
     ClassicalShareFirst,
     /// secp384r1 and nothing else: nobody sends a share for it unasked.
     OnlySecp384r1,
-}
-
-/// What an implementation tells of a handshake.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Handshake {
-    /// The group, where it can tell.
-    pub group: Option<Group>,
-    /// Whether there was a HelloRetryRequest, where it can tell.
-    pub hello_retry: Option<bool>,
-    /// Whether a session was resumed, where it can tell.
-    pub resumed: Option<bool>,
-}
-
-/// Why there is no connection, in words all implementations share.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// The implementation has an error of its own for a refused key exchange, and gave it.
-    KeyExchangeRefused {
-        /// Which end refused.
-        by: By,
-        /// What it says.
-        reason: String,
-    },
-    /// A transport error or a TLS alert.
-    Transport {
-        /// Which end closed.
-        by: By,
-        /// The code of the `CONNECTION_CLOSE`.
-        code: u64,
-        /// What it says.
-        reason: String,
-    },
-    /// The configuration was not taken.
-    SetUp(String),
-    /// Anything else.
-    Other(String),
-}
-
-/// `CRYPTO_ERROR` with the alert `handshake_failure` (RFC 9001 §4.8, RFC 8446 §6.2).
-pub const HANDSHAKE_FAILURE: u64 = 0x128;
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::KeyExchangeRefused { by, reason } => {
-                write!(f, "key exchange refused, {by:?}: {reason}")
-            }
-            Self::Transport { by, code, reason } => {
-                write!(f, "closed with {code:#x}, {by:?}: {reason}")
-            }
-            Self::SetUp(reason) => write!(f, "set-up: {reason}"),
-            Self::Other(reason) => f.write_str(reason),
-        }
-    }
-}
-
-impl std::error::Error for Failure {}
-
-impl Failure {
-    /// For errors that need no closer look.
-    pub fn other(error: impl fmt::Display) -> Self {
-        Self::Other(error.to_string())
-    }
-
-    /// For errors of a configuration.
-    pub fn set_up(error: impl fmt::Display) -> Self {
-        Self::SetUp(error.to_string())
-    }
 }
 
 /// A running echo server. Dropping it stops it.
@@ -325,17 +216,17 @@ impl Server {
         }
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it does after the handshakes.
+    /// Returns what it does after the handshakes.
     pub fn activity(&self) -> &Activity {
         &self.activity
     }
 
-    /// How the next handshake ended here.
+    /// Waits for the next handshake to end here.
     ///
     /// # Errors
     /// The handshake's failure, or that the server is gone.

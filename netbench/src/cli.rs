@@ -4,11 +4,11 @@ use clap::{Parser, Subcommand};
 
 use crate::compare::Compare;
 use crate::csv::Csv;
-use crate::link::{Link, UNITS};
+use crate::link::{LinkArgs, UNITS};
 use crate::page::Report;
 use crate::run::Run;
 use crate::scenario::listing;
-use crate::{merge, remote, reproduce};
+use crate::{client, distributed, merge, reproduce};
 
 /// Measures what connections cost, for QUIC stacks and TLS over TCP, by key-exchange group,
 /// certificate, link and more.
@@ -30,16 +30,16 @@ pub(crate) enum Command {
     Scenarios(listing::Args),
     /// Relays UDP as a network link would: delay, rate, queue, loss, reordering, rebinding.
     #[command(after_help = UNITS)]
-    Link(Box<Link>),
+    Link(Box<LinkArgs>),
     /// Lists the QUIC stacks that are built in, and how to get the others.
     Drivers,
     Report(Report),
     Compare(Compare),
     Csv(Csv),
     /// Runs servers for clients on other hosts.
-    Server(remote::ServerArgs),
+    Server(distributed::ServerArgs),
     /// Runs a scenario against servers on other hosts.
-    Client(remote::ClientArgs),
+    Client(client::ClientArgs),
     /// Adds up the results of several clients.
     Merge(merge::Args),
     /// Repeats published experiments, and shows the published figures beside ours.
@@ -58,7 +58,7 @@ pub(crate) enum Command {
     LinkClient,
 }
 
-/// What clap says over several lines, without what it says about usage.
+/// Joins the lines of a message of clap, without those about usage.
 pub(crate) fn one_line(text: &str) -> String {
     let lines = text
         .lines()
@@ -70,38 +70,9 @@ pub(crate) fn one_line(text: &str) -> String {
     parts.join("; ").replace(":; ", ": ").replace("tip: ", "")
 }
 
-/// Reads `123`, `4KiB`, `5MiB` or `6GiB`.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match text.get(digits.len()..) {
-        Some("" | "B") => 1,
-        Some("KiB") => 1 << 10,
-        Some("MiB") => 1 << 20,
-        Some("GiB") => 1 << 30,
-        _ => return Err("units are B, KiB, MiB and GiB".to_owned()),
-    };
-    let count: u64 = digits
-        .parse()
-        .map_err(|_| "expected a number, for example 64MiB".to_owned())?;
-    count
-        .checked_mul(unit)
-        .ok_or_else(|| "too large".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{one_line, size};
-
-    #[test]
-    fn sizes_are_read_with_and_without_a_unit() {
-        assert_eq!(size("0"), Ok(0));
-        assert_eq!(size("17B"), Ok(17));
-        assert_eq!(size("1GiB"), Ok(1 << 30));
-        assert!(size("1GB").is_err());
-        assert!(size("GiB").is_err());
-        assert!(size("-1").is_err());
-        assert!(size("99999999999GiB").is_err());
-    }
+    use super::one_line;
 
     #[test]
     fn complaints_are_one_line_and_keep_the_hint() {

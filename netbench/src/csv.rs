@@ -1,11 +1,11 @@
 //! Results as comma-separated values (RFC 4180), for spreadsheets and scripts.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use csv::{Terminator, WriterBuilder};
 
 use crate::results::{CellResult, METRICS, Repetition, Results};
 use crate::{Failure, terminal};
@@ -21,7 +21,7 @@ pub(crate) struct Csv {
     #[arg(long)]
     samples: bool,
 
-    /// Where to; without it standard output.
+    /// File to write; without it standard output.
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
 }
@@ -30,13 +30,13 @@ impl Csv {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let results = Results::read(&self.results)?;
         let text = if self.samples {
-            samples(&results)
+            samples(&results)?
         } else {
-            repetitions(&results)
+            repetitions(&results)?
         };
         match self.out {
             Some(path) => save(&path, &text)?,
-            None => terminal::print(|out| std::io::Write::write_all(out, text.as_bytes()))?,
+            None => terminal::print(|out| std::io::Write::write_all(out, &text))?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -44,10 +44,10 @@ impl Csv {
 
 /// Writes a row for each repetition of each cell, with every metric.
 pub(crate) fn write(results: &Results, path: &Path) -> Result<(), Failure> {
-    save(path, &repetitions(results))
+    save(path, &repetitions(results)?)
 }
 
-fn save(path: &Path, text: &str) -> Result<(), Failure> {
+fn save(path: &Path, text: &[u8]) -> Result<(), Failure> {
     fs::write(path, text).map_err(|error| {
         format!(
             "cannot write {}: {error}; choose another path",
@@ -57,7 +57,7 @@ fn save(path: &Path, text: &str) -> Result<(), Failure> {
     })
 }
 
-/// What names a row: the cell, its axes, and the number of the repetition.
+/// Columns that name a row: the cell, its axes, and the number of the repetition.
 const NAMES: [&str; 14] = [
     "scenario",
     "cell",
@@ -75,32 +75,29 @@ const NAMES: [&str; 14] = [
     "repetition",
 ];
 
-fn repetitions(results: &Results) -> String {
+fn repetitions(results: &Results) -> Result<Vec<u8>, Failure> {
     let params = params(results);
-    let mut text = String::new();
+    let mut table = Records::default();
     let metrics = METRICS.iter().map(|metric| metric.name.to_owned());
     let heads = ["started_ms", "elapsed_us", "error"].map(str::to_owned);
-    row(&mut text, head(&params).chain(heads).chain(metrics));
-    each(results, |cell, number, repetition| {
+    table.push(head(&params).chain(heads).chain(metrics))?;
+    for (cell, number, repetition) in each(results) {
         let own = [
             repetition.started_ms.to_string(),
             repetition.elapsed_us.to_string(),
             repetition.error.clone().unwrap_or_default(),
         ];
-        let metric = |name| {
-            repetition
-                .metrics
-                .get(name)
-                .map_or(String::new(), f64::to_string)
-        };
-        let metrics = METRICS.iter().map(|it| metric(it.name));
+        let value = |name| repetition.metrics.get(name).map(f64::to_string);
+        let metrics = METRICS
+            .iter()
+            .map(|metric| value(metric.name).unwrap_or_default());
         let names = names(results, cell, &params, number);
-        row(&mut text, names.into_iter().chain(own).chain(metrics));
-    });
-    text
+        table.push(names.into_iter().chain(own).chain(metrics))?;
+    }
+    table.finish()
 }
 
-fn samples(results: &Results) -> String {
+fn samples(results: &Results) -> Result<Vec<u8>, Failure> {
     let params = params(results);
     let heads = [
         "at_ms",
@@ -112,9 +109,9 @@ fn samples(results: &Results) -> String {
         "bytes_received",
         "cpu_us",
     ];
-    let mut text = String::new();
-    row(&mut text, head(&params).chain(heads.map(str::to_owned)));
-    each(results, |cell, number, repetition| {
+    let mut table = Records::default();
+    table.push(head(&params).chain(heads.map(str::to_owned)))?;
+    for (cell, number, repetition) in each(results) {
         let names = names(results, cell, &params, number);
         for sample in &repetition.samples {
             let figures = [
@@ -127,21 +124,21 @@ fn samples(results: &Results) -> String {
                 sample.bytes_received.to_string(),
                 sample.cpu_us.to_string(),
             ];
-            row(&mut text, names.iter().cloned().chain(figures));
-        }
-    });
-    text
-}
-
-fn each<'a>(results: &'a Results, mut visit: impl FnMut(&'a CellResult, usize, &'a Repetition)) {
-    for cell in &results.cells {
-        for (index, repetition) in cell.repetitions.iter().enumerate() {
-            visit(cell, index + 1, repetition);
+            table.push(names.iter().cloned().chain(figures))?;
         }
     }
+    table.finish()
 }
 
-/// The parameters that any cell has.
+/// Returns every repetition with its cell and its number, which counts from 1.
+fn each(results: &Results) -> impl Iterator<Item = (&CellResult, usize, &Repetition)> {
+    results.cells.iter().flat_map(|cell| {
+        let repetitions = cell.repetitions.iter().enumerate();
+        repetitions.map(move |(index, repetition)| (cell, index + 1, repetition))
+    })
+}
+
+/// Returns the parameters that any cell has, in order.
 fn params(results: &Results) -> Vec<&String> {
     let mut params: Vec<&String> = results
         .cells
@@ -165,22 +162,18 @@ fn head(params: &[&String]) -> impl Iterator<Item = String> {
 
 fn names(results: &Results, it: &CellResult, params: &[&String], number: usize) -> Vec<String> {
     let cell = &it.cell;
-    let name_of = |value: serde_json::Result<serde_json::Value>| match value {
-        Ok(serde_json::Value::String(name)) => name,
-        _ => String::new(),
-    };
     let mut names = vec![
         results.scenario.name.clone(),
         it.name.clone(),
-        cell.driver.clone(),
-        cell.client.clone(),
-        cell.provider.clone(),
-        cell.group.clone(),
+        cell.driver.to_string(),
+        cell.client.to_string(),
+        cell.provider.to_string(),
+        cell.group.to_string(),
         cell.hello_retry.to_string(),
-        name_of(serde_json::to_value(cell.certificate)),
+        cell.certificate.to_string(),
         cell.chain.to_string(),
-        cell.suite.clone(),
-        name_of(serde_json::to_value(cell.resumption)),
+        cell.suite.to_string(),
+        cell.resumption.to_string(),
         cell.client_auth.to_string(),
         cell.link.clone(),
         number.to_string(),
@@ -194,41 +187,54 @@ fn names(results: &Results, it: &CellResult, params: &[&String], number: usize) 
     names
 }
 
-/// One record. Fields that hold a separator are quoted, and quotes in them doubled (RFC 4180 §2).
-fn row(text: &mut String, fields: impl Iterator<Item = String>) {
-    for (index, field) in fields.enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        if field.contains([',', '"', '\r', '\n']) {
-            let _ = write!(text, "\"{}\"", field.replace('"', "\"\""));
-        } else {
-            text.push_str(&field);
-        }
+/// Records as text, with the line ends of RFC 4180.
+struct Records(csv::Writer<Vec<u8>>);
+
+impl Default for Records {
+    fn default() -> Self {
+        let mut builder = WriterBuilder::new();
+        Self(builder.terminator(Terminator::CRLF).from_writer(Vec::new()))
     }
-    text.push_str("\r\n");
+}
+
+impl Records {
+    fn push(&mut self, fields: impl Iterator<Item = String>) -> Result<(), Failure> {
+        Ok(self.0.write_record(fields.map(String::into_bytes))?)
+    }
+
+    fn finish(self) -> Result<Vec<u8>, Failure> {
+        let written = self.0.into_inner();
+        Ok(written.map_err(csv::IntoInnerError::into_error)?)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{repetitions, row, samples};
+    use super::{Records, repetitions, samples};
     use crate::results::{METRICS, Results};
     use crate::synthetic;
 
+    fn text(written: Result<Vec<u8>, crate::Failure>) -> String {
+        String::from_utf8(written.unwrap()).unwrap()
+    }
+
     #[test]
     fn separators_and_quotes_are_quoted() {
-        let mut text = String::new();
+        let mut records = Records::default();
         let fields = ["plain", "a,b", "say \"no\"", "two\nlines", ""];
-        row(&mut text, fields.iter().map(|&field| field.to_owned()));
-        assert_eq!(text, "plain,\"a,b\",\"say \"\"no\"\"\",\"two\nlines\",\r\n");
+        records.push(fields.map(str::to_owned).into_iter()).unwrap();
+        assert_eq!(
+            text(records.finish()),
+            "plain,\"a,b\",\"say \"\"no\"\"\",\"two\nlines\",\r\n"
+        );
     }
 
     #[test]
     fn there_is_a_row_for_each_repetition_and_each_sample() {
         let results = Results::parse(&synthetic::groups().to_string()).unwrap();
-        let rows = repetitions(&results);
+        let rows = text(repetitions(&results));
         assert_eq!(rows.lines().count(), 1 + 8 * 5);
-        assert_eq!(samples(&results).lines().count(), 1 + 8 * 5 * 10);
+        assert_eq!(text(samples(&results)).lines().count(), 1 + 8 * 5 * 10);
         let columns = |line: &str| line.split(',').count();
         let head = rows.lines().next().unwrap();
         assert_eq!(columns(head), 14 + 3 + METRICS.len());
@@ -245,6 +251,6 @@ mod tests {
     fn results_without_cells_are_a_head_alone() {
         let empty = synthetic::results("nothing", Vec::new());
         let results = Results::parse(&empty.to_string()).unwrap();
-        assert_eq!(repetitions(&results).lines().count(), 1);
+        assert_eq!(text(repetitions(&results)).lines().count(), 1);
     }
 }

@@ -12,31 +12,38 @@
 //!                 results ─► table, JSON, CSV, HTML, charts
 //! ```
 
-pub mod axes;
+mod axes;
 mod breakdown;
 mod certificates;
 mod charts;
 mod cli;
+mod client;
 mod compare;
+mod crates;
 mod csv;
+mod distributed;
 mod drivers;
 mod engine;
+mod fleet;
 mod link;
 mod links;
 mod machine;
 mod merge;
 mod os;
 mod outcome;
+mod outputs;
 mod page;
 mod pipe;
 mod process;
 mod ratio;
-mod remote;
 mod reproduce;
 mod results;
 mod run;
-pub mod scenario;
+mod scenario;
+#[cfg(test)]
+mod schema;
 mod terminal;
+mod units;
 
 #[cfg(test)]
 #[path = "../tests/synthetic/mod.rs"]
@@ -67,7 +74,7 @@ pub fn main() -> ExitCode {
             terminal::print(|out| write!(out, "{}", drivers::table())).map(|()| ExitCode::SUCCESS)
         }
         Command::Link(link) => single_threaded(link::run(*link)),
-        Command::Server(args) => single_threaded(remote::serve(args)),
+        Command::Server(args) => single_threaded(distributed::serve(args)),
         Command::Client(args) => client_of_others(args),
         Command::Merge(args) => merge::run(&args),
         Command::Reproduce(args) => single_threaded(reproduce::run(args)),
@@ -88,11 +95,11 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn client_of_others(args: remote::ClientArgs) -> Result<ExitCode, Failure> {
+fn client_of_others(args: client::ClientArgs) -> Result<ExitCode, Failure> {
     match args.request() {
         Ok(request) => single_threaded(run::run(*request)),
-        Err(remote::ClientError::Usage(error)) => refuse(&error),
-        Err(remote::ClientError::Refused(failure)) => Err(failure),
+        Err(client::ClientError::Usage(error)) => refuse(&error),
+        Err(client::ClientError::Refused(failure)) => Err(failure),
     }
 }
 

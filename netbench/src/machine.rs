@@ -1,4 +1,4 @@
-//! What the figures were measured on.
+//! The machine that the measurements depend on.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,25 +8,32 @@ use serde::{Deserialize, Serialize};
 use crate::os;
 
 /// The machine, as far as the figures depend on it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, schemars::JsonSchema)]
 pub(crate) struct Machine {
+    /// Model of the CPU.
     pub(crate) cpu: String,
+    /// Release of the kernel.
     pub(crate) kernel: String,
     /// Memory in MiB; `None`: the system does not tell.
+    #[schemars(with = "u64")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) memory_mib: Option<u64>,
-    /// What decides on the clock rate of the cores, as `performance`.
+    /// Governor of the cores' clock rate, as `performance`.
+    #[schemars(with = "String")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) governor: Option<String>,
-    /// What the kernel does about each flaw that the CPU has.
+    /// Mitigation of the kernel for each flaw of the CPU.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) mitigations: BTreeMap<String, String>,
     /// Load average of the last minute before the run.
+    #[schemars(range(min = 0))]
     pub(crate) load: f64,
-    /// Cores this run may use.
+    /// Number of cores that this run may use.
+    #[schemars(range(min = 1))]
     pub(crate) cores: usize,
-    /// The cores the processes are pinned to.
+    /// Core that the server is pinned to.
     pub(crate) server_core: Option<usize>,
+    /// Core that the first client is pinned to.
     pub(crate) client_core: Option<usize>,
 }
 

@@ -1,29 +1,42 @@
-//! What only the operating system can tell or do. The only `unsafe` of this crate.
+//! Calls to the operating system: resource usage, affinity, timers, waiting for several sockets.
+//!
+//! `rustix` makes most of them. It has no `getrusage`, no `TCP_INFO` and no `SO_MEMINFO`, and
+//! cannot switch `SO_TIMESTAMPNS` or `IP_PKTINFO` off: those go through `libc`, which is the only
+//! `unsafe` of this crate.
 #![expect(
     unsafe_code,
-    reason = "affinity, resource usage, the parent-death signal, timers and waiting for several \
-              sockets have no safe interface in std"
+    reason = "rustix lacks getrusage and the socket options TCP_INFO, SO_MEMINFO, SO_TIMESTAMPNS \
+              and IP_PKTINFO"
 )]
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd, RawFd};
+#[cfg(target_os = "linux")]
+use std::num::NonZeroU64;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// What this process used so far.
+use rustix::event::{PollFd, PollFlags, Timespec};
+#[cfg(target_os = "linux")]
+use rustix::{
+    thread::CpuSet,
+    time::{self, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags},
+};
+
+/// Resources that a process used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// CPU time in user mode.
     pub(crate) user: Duration,
     /// CPU time in the kernel.
     pub(crate) system: Duration,
-    /// Times it waited.
+    /// Number of times that it waited.
     pub(crate) voluntary_switches: u64,
-    /// Times it was made to.
+    /// Number of times that the kernel made it wait.
     pub(crate) involuntary_switches: u64,
 }
 
-/// What this process used so far.
+/// Returns what this process used so far.
 pub(crate) fn usage() -> io::Result<Usage> {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: the pointer is valid for one `rusage`, which the call fills where it returns 0.
@@ -41,7 +54,7 @@ pub(crate) fn usage() -> io::Result<Usage> {
     })
 }
 
-/// CPU time this process used so far, user and system.
+/// Returns the CPU time that this process used so far, user and system.
 pub(crate) fn cpu_time() -> io::Result<Duration> {
     usage().map(|usage| usage.user + usage.system)
 }
@@ -55,17 +68,11 @@ fn duration(time: libc::timeval) -> Duration {
 /// was gone before has hung up standard input; what it wrote there must not start any work.
 #[cfg(target_os = "linux")]
 pub(crate) fn die_with_parent() -> io::Result<()> {
-    // SAFETY: PR_SET_PDEATHSIG takes one integer and touches no memory of ours.
-    let result = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-    check(result)?;
-    let mut stdin = libc::pollfd {
-        fd: libc::STDIN_FILENO,
-        events: 0,
-        revents: 0,
-    };
-    // SAFETY: the pointer is to one `pollfd`, which is the count given.
-    check(unsafe { libc::poll(&raw mut stdin, 1, 0) }.min(0))?;
-    if stdin.revents & libc::POLLHUP != 0 {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    let stdin = io::stdin();
+    let mut poll = [PollFd::new(&stdin, PollFlags::empty())];
+    rustix::event::poll(&mut poll, Some(&timespec(Duration::ZERO)))?;
+    if poll[0].revents().contains(PollFlags::HUP) {
         return Err(io::Error::other("the parent is gone"));
     }
     Ok(())
@@ -77,23 +84,12 @@ pub(crate) fn die_with_parent() -> io::Result<()> {
     Ok(())
 }
 
-/// The cores this process may run on.
+/// Returns the cores that this process may run on.
 #[cfg(target_os = "linux")]
 pub(crate) fn allowed_cores() -> io::Result<Vec<usize>> {
-    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
-    // SAFETY: the pointer is valid for the size given, and all zeroes is a valid `cpu_set_t`.
-    let set = unsafe {
-        check(libc::sched_getaffinity(
-            0,
-            size_of::<libc::cpu_set_t>(),
-            set.as_mut_ptr(),
-        ))?;
-        set.assume_init()
-    };
-    let highest = libc::CPU_SETSIZE.unsigned_abs() as usize;
-    // SAFETY: every index is below CPU_SETSIZE.
-    Ok((0..highest)
-        .filter(|&core| unsafe { libc::CPU_ISSET(core, &set) })
+    let set = rustix::thread::sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU)
+        .filter(|&core| set.is_set(core))
         .collect())
 }
 
@@ -106,20 +102,12 @@ pub(crate) fn allowed_cores() -> io::Result<Vec<usize>> {
 /// Keeps this process on one core.
 #[cfg(target_os = "linux")]
 pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
-    if core >= libc::CPU_SETSIZE.unsigned_abs() as usize {
+    if core >= CpuSet::MAX_CPU {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
-    // SAFETY: all zeroes is a valid `cpu_set_t`, the core is below CPU_SETSIZE, and the pointer is
-    // valid for the size given.
-    unsafe {
-        libc::CPU_SET(core, set.assume_init_mut());
-        check(libc::sched_setaffinity(
-            0,
-            size_of::<libc::cpu_set_t>(),
-            set.as_ptr(),
-        ))
-    }
+    let mut set = CpuSet::new();
+    set.set(core);
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
 /// No pinning elsewhere.
@@ -132,11 +120,10 @@ pub(crate) fn pin_to_core(_: usize) -> io::Result<()> {
 /// where that is allowed.
 #[cfg(target_os = "linux")]
 pub(crate) fn wake_punctually() -> io::Result<()> {
-    // SAFETY: it takes integers and touches no memory of ours. Only the privileged may do it.
-    let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
-    let nanosecond: libc::c_ulong = 1;
-    // SAFETY: PR_SET_TIMERSLACK takes one integer and touches no memory of ours.
-    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanosecond) })
+    // Only the privileged may do it.
+    let _ = rustix::process::setpriority_process(None, -20);
+    // One nanosecond is the least.
+    Ok(rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?)
 }
 
 /// Elsewhere timers are what they are.
@@ -145,7 +132,7 @@ pub(crate) fn wake_punctually() -> io::Result<()> {
     Ok(())
 }
 
-/// Datagrams the kernel dropped because a socket's buffer was full.
+/// Returns the number of datagrams that the kernel dropped because a socket's buffer was full.
 #[cfg(target_os = "linux")]
 pub(crate) fn socket_drops(socket: &impl AsRawFd) -> u64 {
     // The place of the drops, and how many figures there are (linux/sock_diag.h).
@@ -175,7 +162,7 @@ pub(crate) fn socket_drops(_: &impl AsRawFd) -> u64 {
     0
 }
 
-/// What the kernel counted on a TCP connection.
+/// Counters that the kernel keeps of a TCP connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TcpCounts {
     pub(crate) segments_sent: u64,
@@ -189,7 +176,7 @@ pub(crate) struct TcpCounts {
     pub(crate) timeouts: u64,
 }
 
-/// Asks for the counters of a TCP connection. `None`: this kernel does not tell.
+/// Returns the counters of a TCP connection; `None` if this kernel does not tell.
 #[cfg(target_os = "linux")]
 pub(crate) fn tcp_counts(socket: &impl AsRawFd) -> Option<TcpCounts> {
     // Where `struct tcp_info` (linux/tcp.h) has them; `libc` knows only its beginning.
@@ -252,47 +239,27 @@ impl AsRawFd for Timer {
 
 #[cfg(target_os = "linux")]
 impl Timer {
-    /// `None`: this system has none.
+    /// Makes a timer; `None`: this system has none.
     pub(crate) fn new() -> io::Result<Option<Self>> {
-        let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
-        // SAFETY: it takes integers and touches no memory of ours.
-        let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor was just made, and belongs to nobody else.
-        Ok(Some(Self(unsafe { OwnedFd::from_raw_fd(fd) })))
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = time::timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        Ok(Some(Self(timer)))
     }
 
     /// Has it go off once, after that time and no sooner than at once.
     pub(crate) fn set(&self, delay: Duration) -> io::Result<()> {
-        let none = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
+        let value = Itimerspec {
+            it_interval: timespec(Duration::ZERO),
+            // A delay of nothing would switch it off.
+            it_value: timespec(delay.max(Duration::from_nanos(1))),
         };
-        // A delay of nothing would switch it off.
-        let delay = delay.max(Duration::from_nanos(1));
-        let value = libc::itimerspec {
-            it_interval: none,
-            it_value: libc::timespec {
-                tv_sec: libc::time_t::try_from(delay.as_secs()).unwrap_or(libc::time_t::MAX),
-                tv_nsec: libc::c_long::from(delay.subsec_nanos().cast_signed()),
-            },
-        };
-        let fd = self.0.as_raw_fd();
-        // SAFETY: the pointer is to one `itimerspec`, which outlives the call.
-        check(unsafe { libc::timerfd_settime(fd, 0, &raw const value, std::ptr::null_mut()) })
+        time::timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &value)?;
+        Ok(())
     }
 
     /// Makes it unreadable until its next time.
     pub(crate) fn acknowledge(&self) -> io::Result<()> {
-        let mut count = 0_u64;
-        let len = size_of_val(&count);
-        // SAFETY: the pointer is valid for `len` bytes.
-        let read = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), len) };
-        if read < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        rustix::io::read(&self.0, &mut [0_u8; 8])?;
         Ok(())
     }
 }
@@ -313,16 +280,16 @@ impl Timer {
     }
 }
 
-/// What the kernel may leave unsaid about what is received.
+/// Facts about a received datagram that the kernel may leave unsaid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsaid {
-    /// Which of our addresses it came to.
+    /// Our address that it came to.
     Destination,
-    /// When it came.
+    /// Time at which it came.
     Time,
 }
 
-/// Has the kernel say less.
+/// Has the kernel leave a fact out.
 #[cfg(target_os = "linux")]
 pub(crate) fn leave_unsaid(socket: &impl AsRawFd, what: Unsaid) -> io::Result<()> {
     let off: libc::c_int = 0;
@@ -354,61 +321,30 @@ pub(crate) fn leave_unsaid(_: &impl AsRawFd, _: Unsaid) -> io::Result<()> {
     Ok(())
 }
 
-/// Sockets to wait for.
-#[derive(Default)]
-pub(crate) struct PollSet(Vec<libc::pollfd>);
-
-impl PollSet {
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    /// Adds one that is to be read. One that is closed by then counts as ready.
-    pub(crate) fn add(&mut self, fd: RawFd) {
-        self.0.push(libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        });
-    }
-
-    /// Whether the one that was added n-th can be read.
-    pub(crate) fn is_ready(&self, n: usize) -> bool {
-        self.0.get(n).is_some_and(|entry| entry.revents != 0)
-    }
-
-    /// Waits for any of them, or that long. Says whether there is one.
-    pub(crate) fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
-        // SAFETY: the pointer is to as many `pollfd` as the count says.
-        let result = unsafe { poll(self.0.as_mut_ptr(), self.0.len() as libc::nfds_t, timeout) };
-        match result {
-            0.. => Ok(result > 0),
-            _ => match io::Error::last_os_error() {
-                error if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-                error => Err(error),
-            },
-        }
+/// Waits until some of the sockets can be read, or that long. Returns the places of those that can,
+/// in their order. A socket that was closed counts as readable.
+pub(crate) fn wait_readable(
+    sockets: &[BorrowedFd<'_>],
+    timeout: Duration,
+) -> io::Result<Vec<usize>> {
+    let poll = |socket| PollFd::from_borrowed_fd(socket, PollFlags::IN);
+    let mut entries: Vec<_> = sockets.iter().copied().map(poll).collect();
+    match rustix::event::poll(&mut entries, Some(&timespec(timeout))) {
+        Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Vec::new()),
+        Ok(_) => Ok((0..)
+            .zip(&entries)
+            .filter(|(_, entry)| !entry.revents().is_empty())
+            .map(|(place, _)| place)
+            .collect()),
+        Err(error) => Err(error.into()),
     }
 }
 
-/// `ppoll`, which can wait for less than a millisecond.
-#[cfg(target_os = "linux")]
-unsafe fn poll(entries: *mut libc::pollfd, count: libc::nfds_t, timeout: Duration) -> libc::c_int {
-    let timeout = libc::timespec {
-        tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
-        tv_nsec: libc::c_long::from(timeout.subsec_nanos().cast_signed()),
-    };
-    // SAFETY: the caller vouches for the entries; the time outlives the call, no mask is given.
-    unsafe { libc::ppoll(entries, count, &raw const timeout, std::ptr::null()) }
-}
-
-/// `poll` elsewhere: whole milliseconds, never too few.
-#[cfg(not(target_os = "linux"))]
-unsafe fn poll(entries: *mut libc::pollfd, count: libc::nfds_t, timeout: Duration) -> libc::c_int {
-    let millis = timeout.as_nanos().div_ceil(1_000_000);
-    let millis = libc::c_int::try_from(millis).unwrap_or(libc::c_int::MAX);
-    // SAFETY: the caller vouches for the entries.
-    unsafe { libc::poll(entries, count, millis) }
+fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    }
 }
 
 #[cfg(target_os = "linux")]

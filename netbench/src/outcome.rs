@@ -20,7 +20,7 @@ pub(crate) enum Kind {
     Application(u64),
     /// The peer gave up a stream, or lost the connection.
     Reset,
-    /// What was negotiated or received is not what was to be measured.
+    /// The connection negotiated or received something else than was to be measured.
     Mismatch,
     /// Early data was not accepted.
     EarlyDataRejected,

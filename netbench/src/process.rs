@@ -84,7 +84,7 @@ impl Process {
         Ok(())
     }
 
-    /// What it says next. Nothing is lost where this is dropped before.
+    /// Waits for what it says next. Nothing is lost where this is dropped before.
     pub(crate) async fn hear<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
         let line = self.from.next_line().await;
         self.understand(line).await
@@ -98,7 +98,7 @@ impl Process {
         Pin::new(&mut self.from).poll_next_line(cx)
     }
 
-    /// What a line says. `None`: there are no more.
+    /// Reads what a line says; `None`: there are no more.
     pub(crate) async fn understand<T: DeserializeOwned>(
         &mut self,
         line: std::io::Result<Option<String>>,

@@ -1,4 +1,4 @@
-//! How many times one figure is another, and how sure that is.
+//! Ratios of two metrics, with their confidence intervals.
 
 use crate::results::Summary;
 
@@ -6,12 +6,12 @@ use crate::results::Summary;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ratio {
     pub(crate) value: f64,
-    /// With 95 % confidence it is from here to there. `None`: one repetition has no spread.
+    /// Ends of the 95 % confidence interval. `None`: one repetition has no spread.
     interval: Option<(f64, f64)>,
 }
 
 impl Ratio {
-    /// `None` where either is not above 0.
+    /// Returns the ratio; `None` where either median is not above 0.
     ///
     /// The interval is recovered from both figures' own (Donner and Zou 2012, "MOVER"), on
     /// logarithms, on which a ratio is a difference: the distances from the medians to the ends
@@ -30,25 +30,25 @@ impl Ratio {
         })
     }
 
-    /// As a change: 12.0 is 12 % more.
+    /// Returns the ratio as a change: 12.0 is 12 % more.
     pub(crate) fn percent(self) -> f64 {
         as_percent(self.value)
     }
 
-    /// The interval as changes.
+    /// Returns the interval as changes.
     pub(crate) fn percent_interval(self) -> Option<(f64, f64)> {
         let (low, high) = self.interval?;
         Some((as_percent(low), as_percent(high)))
     }
 
-    /// Whether there is an interval, and no change is outside of it.
+    /// Returns true if there is an interval, and it does not contain 1.
     pub(crate) fn is_certain(self) -> bool {
         // What is the same to the last bit may come out a rounding away from 1.
         let (low, high) = self.interval.unwrap_or((1.0, 1.0));
         low > 1.0 + 1e-9 || high < 1.0 - 1e-9
     }
 
-    /// The interval, of ratios.
+    /// Returns the interval of the ratio.
     pub(crate) fn interval(self) -> Option<(f64, f64)> {
         self.interval
     }

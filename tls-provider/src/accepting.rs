@@ -1,14 +1,15 @@
+//! A server's session until its ClientHello is whole.
+
 use std::sync::Arc;
-use std::task::Waker;
 
 use bytes::BytesMut;
 
 use crate::{
-    CertificateDer, ClientHello, EarlyData, EarlyDataStatus, Error, Flight, Negotiated, PerLevel,
-    Session, Start, Status,
+    CertificateDer, ClientHello, EarlyDataPolicy, EarlyDataStatus, Error, Flight, Negotiated,
+    PerLevel, Session, Start, Status,
 };
 
-/// Starts the TLS library for one ClientHello, or refuses it.
+/// A server that starts the TLS library for one ClientHello, or refuses it.
 pub(crate) trait Answer: Send + Sync {
     fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error>;
 }
@@ -20,7 +21,7 @@ enum State {
     Waiting {
         answer: Arc<dyn Answer>,
         params: Vec<u8>,
-        early_data: EarlyData,
+        early_data: EarlyDataPolicy,
         early_context: Vec<u8>,
         resumption_context: Vec<u8>,
     },
@@ -57,12 +58,7 @@ impl State {
 }
 
 impl Session for Accepting {
-    fn drive(
-        &mut self,
-        rx: &mut PerLevel<BytesMut>,
-        tx: &mut Flight,
-        waker: &Waker,
-    ) -> Result<Status, Error> {
+    fn drive(&mut self, rx: &mut PerLevel<BytesMut>, tx: &mut Flight) -> Result<Status, Error> {
         if let State::Waiting {
             answer,
             params,
@@ -88,7 +84,7 @@ impl Session for Accepting {
             self.0 = next;
         }
         match &mut self.0 {
-            State::Running(session) => session.drive(rx, tx, waker),
+            State::Running(session) => session.drive(rx, tx),
             State::Refused(error) => Err(error.clone()),
             State::Waiting { .. } => Ok(Status::NeedsPeer),
         }

@@ -1,4 +1,4 @@
-//! What a server decides from the raw ClientHello, before a TLS object or any public-key work.
+//! Decisions of a server about a raw ClientHello, before any TLS object or public-key work.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::{Alert, ClientHello, ConfigError, Error, Group, KeyExchange};
 #[cfg(test)]
 mod tests;
 
-/// One value for clients that ask for a certain server name, one for all others.
+/// Values by the server name that clients ask for, and one for all others.
 pub(crate) struct ByServerName<T> {
     default: T,
     names: HashMap<String, T>,
@@ -43,10 +43,13 @@ impl<T> ByServerName<T> {
     }
 }
 
-/// Refuses what can never become a QUIC connection here.
+/// Refuses a ClientHello that can never become a QUIC connection here.
 pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> {
     if !hello.supports_tls13() {
-        return Err(Error::new(Alert(70), "the client does not speak TLS 1.3"));
+        return Err(Error::new(
+            Alert::PROTOCOL_VERSION,
+            "the client does not speak TLS 1.3",
+        ));
     }
     // RFC 8446 §9.2 and RFC 9001 §8.2. Without a certificate of ours there is nothing to sign, but a
     // ticket may be refused, so the schemes are required with one as well.
@@ -70,7 +73,7 @@ pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> 
     let offered = hello.alpn().next().is_some();
     let common = hello
         .alpn()
-        .any(|theirs| alpn.iter().any(|ours| ours == theirs));
+        .any(|offered| alpn.iter().any(|accepted| accepted == offered));
     if !common && (offered || !alpn.is_empty()) {
         return Err(Error::new(
             Alert::NO_APPLICATION_PROTOCOL,
@@ -80,11 +83,11 @@ pub(crate) fn check(hello: &ClientHello, alpn: &[Vec<u8>]) -> Result<(), Error> 
     Ok(())
 }
 
-/// The group of `ours`, in order of preference, that the handshake should end with.
+/// Chooses the group of the handshake among `ours`, which stand in order of preference.
 ///
-/// Where our first mutual choice is post-quantum, nothing classical is chosen. Among groups of that
-/// kind one with a key share wins, because asking for another costs a round trip; without any, the
-/// first is asked for by HelloRetryRequest.
+/// If the first mutual group is post-quantum, so is the choice. Among groups of that kind one with a
+/// key share wins, because asking for another costs a round trip; without any, a HelloRetryRequest
+/// asks for the first.
 pub(crate) fn choose_group(ours: &[Group], hello: &ClientHello) -> Result<Group, Error> {
     let mut mutual = ours
         .iter()

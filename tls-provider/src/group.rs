@@ -1,16 +1,18 @@
+//! Key-exchange groups and the policies that choose among them.
+
 use std::fmt;
 
-/// A TLS named group by its IANA code point. Open: an unknown code point is a value like any other.
+/// A TLS named group by its IANA code point. An unknown code point is a value like any other.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Group(pub u16);
 
-/// What a group's security rests on.
+/// Problem on which the security of a group rests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GroupKind {
-    /// Elliptic curves or finite fields only: recorded traffic falls to a quantum computer.
+    /// Elliptic curves or finite fields only: a quantum computer can read recorded traffic.
     Classical,
-    /// ML-KEM and an elliptic curve: both must fall (draft-ietf-tls-ecdhe-mlkem).
+    /// ML-KEM and an elliptic curve: an attacker must break both (draft-ietf-tls-ecdhe-mlkem).
     Hybrid,
     /// ML-KEM alone (draft-ietf-tls-mlkem).
     PostQuantum,
@@ -88,7 +90,7 @@ impl Group {
     /// P-384 with ML-KEM-1024.
     pub const SECP384R1MLKEM1024: Self = Self(0x11ed);
 
-    /// The eight groups hybriq negotiates, strongest preference first.
+    /// The eight groups that hybriq negotiates, first preference first.
     pub const ALL: [Self; 8] = [
         Self::X25519MLKEM768,
         Self::SECP256R1MLKEM768,
@@ -104,12 +106,12 @@ impl Group {
         FACTS.iter().find(|facts| facts.group == self)
     }
 
-    /// The IANA name, or `None` for an unknown code point.
+    /// Returns the IANA name, or `None` for an unknown code point.
     pub fn name(self) -> Option<&'static str> {
         self.facts().map(|facts| facts.name)
     }
 
-    /// The group of an IANA name, whatever its case.
+    /// Finds the group of an IANA name, whatever its case.
     pub fn from_name(name: &str) -> Option<Self> {
         FACTS
             .iter()
@@ -117,17 +119,17 @@ impl Group {
             .map(|facts| facts.group)
     }
 
-    /// What its security rests on.
+    /// Returns the kind of problem that its security rests on.
     pub fn kind(self) -> GroupKind {
         self.facts().map_or(GroupKind::Unknown, |facts| facts.kind)
     }
 
-    /// Whether recorded traffic stays secret against a quantum computer.
+    /// Returns true if recorded traffic stays secret against a quantum computer.
     pub fn is_post_quantum(self) -> bool {
         matches!(self.kind(), GroupKind::Hybrid | GroupKind::PostQuantum)
     }
 
-    /// Bytes of the client's and of the server's key share.
+    /// Returns the number of bytes of the client's and of the server's key share.
     pub fn share_sizes(self) -> Option<(usize, usize)> {
         self.facts()
             .map(|facts| (facts.client_share.into(), facts.server_share.into()))
@@ -149,7 +151,7 @@ impl fmt::Debug for Group {
     }
 }
 
-/// Which key-exchange groups an endpoint offers and accepts.
+/// Policy for the key-exchange groups that an endpoint offers and accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeyExchange {
     /// X25519MLKEM768 first, the other hybrids and the classical groups behind it.
@@ -158,7 +160,7 @@ pub enum KeyExchange {
     /// but sent only a classical share. A classical-only peer still connects.
     #[default]
     PreferPostQuantum,
-    /// Hybrids and pure ML-KEM only. A peer without any is refused with an error of its own.
+    /// Hybrids and pure ML-KEM only. A peer without any is refused.
     RequirePostQuantum,
     /// X25519, secp256r1 and secp384r1 only.
     OnlyClassical,
@@ -167,7 +169,7 @@ pub enum KeyExchange {
 }
 
 impl KeyExchange {
-    /// The groups of the policy in order of preference.
+    /// Returns the groups of the policy in order of preference.
     pub fn groups(&self) -> Vec<Group> {
         match self {
             Self::PreferPostQuantum => vec![
@@ -190,7 +192,7 @@ impl KeyExchange {
         }
     }
 
-    /// Whether every group of the policy is post-quantum, so that a classical peer is refused.
+    /// Returns true if every group of the policy is post-quantum, so that a classical peer is refused.
     pub fn requires_post_quantum(&self) -> bool {
         match self {
             Self::PreferPostQuantum | Self::OnlyClassical => false,

@@ -1,3 +1,5 @@
+//! The ClientHello, as a transport may read it before TLS does.
+
 use std::fmt;
 use std::ops::Range;
 
@@ -13,7 +15,7 @@ const CLIENT_HELLO: u8 = 1;
 const HEADER_LEN: usize = 4;
 /// Post-quantum hellos are under 4 KiB; this leaves room for every legal one and bounds the rest.
 const MAX_BODY_LEN: usize = 64 * 1024;
-/// Entries of one list. Real clients stay under 40.
+/// Number of entries in one list. Real clients stay under 40.
 const MAX_ITEMS: usize = 256;
 
 const SERVER_NAME: u16 = 0;
@@ -28,8 +30,7 @@ const QUIC_TRANSPORT_PARAMETERS: u16 = 57;
 
 const TLS13: u16 = 0x0304;
 
-/// What a client asked for, read from the raw handshake bytes before any TLS object exists
-/// (RFC 8446 §4.1.2).
+/// A ClientHello, read from the raw handshake bytes before any TLS object exists (RFC 8446 §4.1.2).
 ///
 /// Nothing here is authenticated, and the rest of the message may still be refused by the TLS
 /// library. It holds one copy of the message and bounded lists.
@@ -51,23 +52,23 @@ pub struct ClientHello {
     early_data: bool,
 }
 
-/// Why bytes are no ClientHello.
+/// Bytes that are no ClientHello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HelloError {
-    /// The first message is of another type.
+    /// The first handshake message is of another type.
     #[error("the first handshake message is no ClientHello")]
     NotClientHello,
-    /// The message says it is longer than 64 KiB.
+    /// The message claims to be longer than 64 KiB.
     #[error("the ClientHello is longer than 64 KiB")]
     TooLong,
-    /// A length or a list does not fit where it stands.
+    /// A length or a list does not fit into its place.
     #[error("the ClientHello is malformed: {0}")]
     Malformed(&'static str),
 }
 
 impl HelloError {
-    /// What the peer is told.
+    /// Returns the alert for the peer.
     pub const fn alert(self) -> Alert {
         match self {
             Self::NotClientHello => Alert::UNEXPECTED_MESSAGE,
@@ -83,8 +84,8 @@ impl From<HelloError> for Error {
 }
 
 impl ClientHello {
-    /// Bytes of the whole message, its 4-byte header included, or `None` while the header is
-    /// incomplete. Reads nothing but the header.
+    /// Returns the length of the whole message, its 4-byte header included, or `None` while the
+    /// header is incomplete. Reads nothing but the header.
     pub fn message_len(bytes: &[u8]) -> Result<Option<usize>, HelloError> {
         let Some((&kind, length)) = bytes.split_first() else {
             return Ok(None);
@@ -102,9 +103,9 @@ impl ClientHello {
         Ok(Some(HEADER_LEN + body))
     }
 
-    /// Reads the ClientHello at the front of `bytes`, and how many bytes it takes.
+    /// Reads the ClientHello at the front of `bytes`; returns it and its length.
     ///
-    /// `None` asks for more bytes. Calling again on a growing prefix costs a look at the header.
+    /// Returns `None` until the message is whole, which costs a look at its header.
     pub fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, HelloError> {
         let Some(len) = Self::message_len(bytes)? else {
             return Ok(None);
@@ -196,23 +197,23 @@ impl ClientHello {
         self.message.get(range.clone()).unwrap_or_default()
     }
 
-    /// The whole message as it came, header included.
+    /// Returns the whole message as it came, header included.
     pub fn message(&self) -> &Bytes {
         &self.message
     }
 
-    /// The client's random, which names the session in a key log.
+    /// Returns the client's random, which names the session in a key log.
     pub fn random(&self) -> &[u8] {
         self.slice(&(HEADER_LEN + 2..HEADER_LEN + 34))
     }
 
-    /// The name of the server the client wants (SNI, RFC 6066 §3).
+    /// Returns the server name that the client asks for (SNI, RFC 6066 §3).
     pub fn server_name(&self) -> Option<&str> {
         let range = self.server_name.as_ref()?;
         std::str::from_utf8(self.slice(range)).ok()
     }
 
-    /// The application protocols, the client's first choice first (RFC 7301).
+    /// Returns the application protocols, the client's first choice first (RFC 7301).
     pub fn alpn(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = self.slice(&self.alpn);
         std::iter::from_fn(move || {
@@ -223,43 +224,43 @@ impl ClientHello {
         })
     }
 
-    /// The groups the client supports, its first choice first.
+    /// Returns the groups that the client supports, its first choice first.
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// The groups a key share came for, and the bytes of each share.
+    /// Returns the groups with a key share, and the length of each share.
     pub fn key_shares(&self) -> &[(Group, usize)] {
         self.key_shares.as_deref().unwrap_or_default()
     }
 
-    /// Whether the `key_share` extension is there, were it empty.
+    /// Returns true if there is a `key_share` extension, even an empty one.
     pub(crate) fn has_key_share_extension(&self) -> bool {
         self.key_shares.is_some()
     }
 
-    /// The cipher suites by IANA value, the client's first choice first.
+    /// Returns the cipher suites by IANA value, the client's first choice first.
     pub fn cipher_suites(&self) -> &[u16] {
         self.numbers.get(..self.cipher_suites).unwrap_or_default()
     }
 
-    /// The signature schemes the client verifies, by IANA value.
+    /// Returns the signature schemes that the client verifies, by IANA value.
     pub fn signature_schemes(&self) -> &[u16] {
         self.numbers.get(self.cipher_suites..).unwrap_or_default()
     }
 
-    /// Whether the client speaks TLS 1.3, which QUIC requires.
+    /// Returns true if the client speaks TLS 1.3, which QUIC requires.
     pub fn supports_tls13(&self) -> bool {
         self.tls13
     }
 
-    /// Whether it brings a session ticket (`pre_shared_key`).
+    /// Returns true if the client brings a session ticket (`pre_shared_key`).
     pub fn has_ticket(&self) -> bool {
         self.has_ticket
     }
 
-    /// The first session ticket it brings, as the server wrote it: see [`issued_ticket`]. Whether
-    /// it is accepted is in [`Negotiated::resumed`].
+    /// Returns the first session ticket of the client, as the server wrote it: see
+    /// [`issued_ticket`]. [`Negotiated::resumed`] is true once it is accepted.
     ///
     /// [`issued_ticket`]: crate::issued_ticket
     /// [`Negotiated::resumed`]: crate::Negotiated::resumed
@@ -267,19 +268,19 @@ impl ClientHello {
         self.ticket.as_ref().map(|range| self.slice(range))
     }
 
-    /// Whether it wants to send 0-RTT data.
+    /// Returns true if the client wants to send 0-RTT data.
     pub fn wants_early_data(&self) -> bool {
         self.early_data
     }
 
-    /// The client's QUIC transport parameters, still encoded (RFC 9001 §8.2).
+    /// Returns the client's QUIC transport parameters, still encoded (RFC 9001 §8.2).
     pub fn transport_params(&self) -> Option<&[u8]> {
         self.transport_params
             .as_ref()
             .map(|range| self.slice(range))
     }
 
-    /// Whether it supports a post-quantum group known here.
+    /// Returns true if the client supports a post-quantum group known here.
     pub fn offers_post_quantum(&self) -> bool {
         self.groups.iter().any(|group| group.is_post_quantum())
     }
@@ -297,7 +298,7 @@ impl fmt::Debug for ClientHello {
     }
 }
 
-/// Reads a range of the message and keeps positions relative to its start.
+/// A reader of a range of the message. Positions count from the start of the message.
 struct Cursor<'a> {
     message: &'a [u8],
     at: usize,
@@ -365,7 +366,7 @@ impl<'a> Cursor<'a> {
         self.sub(len.into(), what)
     }
 
-    /// A vector that must fill the extension it stands in.
+    /// Reads a vector that must fill its extension.
     fn list(&mut self, what: &'static str) -> Result<Self, HelloError> {
         let list = self.vector16(what)?;
         self.finish(what)?;
@@ -407,7 +408,7 @@ impl<'a> Cursor<'a> {
         Ok(found)
     }
 
-    /// The first of the identities (RFC 8446 §4.2.11). The rest is left to the TLS library.
+    /// Reads the first of the identities (RFC 8446 §4.2.11). The TLS library reads the rest.
     fn first_identity(&mut self) -> Result<Range<usize>, HelloError> {
         const WHAT: &str = "pre_shared_key";
         let identity = self.vector16(WHAT)?.vector16(WHAT)?.range();

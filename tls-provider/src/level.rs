@@ -1,6 +1,8 @@
+//! Sides of a connection and levels of its encryption.
+
 use std::ops::{Index, IndexMut};
 
-/// Which end of the connection something belongs to.
+/// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The end that sends the ClientHello.
@@ -10,7 +12,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The other end.
+    /// Returns the other end.
     #[must_use]
     pub const fn peer(self) -> Self {
         match self {
@@ -19,12 +21,12 @@ impl Side {
         }
     }
 
-    /// Whether this is the client.
+    /// Returns true for the client.
     pub const fn is_client(self) -> bool {
         matches!(self, Self::Client)
     }
 
-    /// Whether this is the server.
+    /// Returns true for the server.
     pub const fn is_server(self) -> bool {
         matches!(self, Self::Server)
     }
@@ -46,11 +48,11 @@ pub enum Level {
 /// One value for each level that carries handshake bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerLevel<T> {
-    /// The value of [`Level::Initial`].
+    /// Value of [`Level::Initial`].
     pub initial: T,
-    /// The value of [`Level::Handshake`].
+    /// Value of [`Level::Handshake`].
     pub handshake: T,
-    /// The value of [`Level::OneRtt`] (and [`Level::ZeroRtt`], which shares its number space).
+    /// Value of [`Level::OneRtt`] (and [`Level::ZeroRtt`], which shares its number space).
     pub one_rtt: T,
 }
 

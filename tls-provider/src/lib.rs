@@ -3,15 +3,29 @@
 //! A [`Provider`] makes one [`Session`] per handshake. [`Session::drive`] is the only call that
 //! changes state: handshake bytes of each encryption level go in, handshake bytes and **traffic
 //! secrets** come out. Packet keys, header protection, key update and everything else of RFC 9001
-//! belong to the transport, so both providers share one implementation of it, and a session can
+//! belong to the transport, so that both providers share one implementation of it and a session can
 //! run on any thread.
 //!
-//! Two providers are built by default: [`rustls`] (the default choice) and [`s2n`]. Both offer
-//! X25519MLKEM768 first unless a [`KeyExchange`] policy says otherwise.
+//! There are two providers, each behind a feature of its name: rustls, the default, and s2n-tls.
+//! Both offer X25519MLKEM768 first unless a [`KeyExchange`] policy says otherwise. What one of them
+//! cannot do, it refuses when it is built, with a [`ConfigError`] that names the remedy:
 //!
-//! Both resume sessions; 0-RTT ([`EarlyData`]) is rustls' alone. Every ticket carries its
-//! [`Lineage`], so that nothing that began with a classical exchange is resumed where a
-//! post-quantum one is required.
+//! | | rustls | s2n-tls |
+//! |---|---|---|
+//! | group lists | any | those of its named policies |
+//! | resumption | yes | yes |
+//! | 0-RTT ([`EarlyDataPolicy`]) | yes | no |
+//! | keys outside the process ([`Signer`]) | yes | those that sign digests |
+//! | own checks after the built-in one ([`Trust::also`]) | yes | yes |
+//! | own checks alone ([`Trust::verifier`]) | yes | no |
+//! | revocation lists ([`Trust::revocation_lists`]) | yes | no |
+//! | sessions beyond the process ([`SessionStore`]) | no | yes |
+//! | keying material ([`Exporter`]) | yes | yes |
+//!
+//! Every ticket carries its [`Lineage`], so that nothing that began with a classical exchange is
+//! resumed where a post-quantum one is required.
+//!
+//! The minimum supported Rust version is 1.85; s2n-tls itself asks for 1.91.
 
 #![cfg_attr(
     not(any(feature = "rustls", all(unix, feature = "s2n-tls"))),
@@ -24,25 +38,32 @@
 
 mod accepting;
 mod admission;
-mod early;
+mod alert;
+mod certificate;
 mod error;
+mod exporter;
 mod group;
 mod hello;
 mod level;
 mod message;
 mod negotiated;
 mod options;
+mod resumption;
 mod secret;
 mod session;
+mod session_store;
+mod signer;
 mod ticket;
+mod verifier;
 
 #[cfg(feature = "rustls")]
 pub mod rustls;
 #[cfg(all(unix, feature = "s2n-tls"))]
 pub mod s2n;
 
-pub use early::{EarlyData, EarlyDataStatus, Lineage};
-pub use error::{Alert, ConfigError, Error};
+pub use alert::Alert;
+pub use error::{ConfigError, Error};
+pub use exporter::{ExportError, Exporter};
 pub use group::{Group, GroupKind, KeyExchange};
 pub use hello::{ClientHello, HelloError};
 pub use level::{Level, PerLevel, Side};
@@ -50,7 +71,11 @@ pub use negotiated::{Negotiated, SignatureScheme};
 pub use options::{
     Backend, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Tickets, Trust,
 };
-pub use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+pub use resumption::{EarlyDataPolicy, EarlyDataStatus, Lineage};
+pub use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 pub use secret::{Secret, Suite};
 pub use session::{Flight, Provider, Session, Start, Status};
+pub use session_store::{MemorySessions, SessionStore};
+pub use signer::{SignError, Signer};
 pub use ticket::{issued_ticket, skip_tickets};
+pub use verifier::{PeerChain, Verifier};

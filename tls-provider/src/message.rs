@@ -8,7 +8,7 @@ use crate::{Alert, Error, Level, PerLevel};
 mod tests;
 
 const HEADER_LEN: usize = 4;
-/// Longest body taken from a peer; certificate chains are the long ones.
+/// Length of the longest body taken from a peer. Certificate chains are the long ones.
 const MAX_BODY_LEN: usize = 64 * 1024;
 
 /// Takes the first message off the front, header included, once it is whole.
@@ -27,7 +27,7 @@ pub(crate) fn take(bytes: &mut BytesMut) -> Result<Option<BytesMut>, Error> {
     Ok((bytes.len() >= len).then(|| bytes.split_to(len)))
 }
 
-/// Whoever leaves bytes behind at a level that is over breaks RFC 9001 §4.1.3.
+/// Refuses bytes left at a level that is over (RFC 9001 §4.1.3).
 pub(crate) fn refuse_left_over(rx: &PerLevel<BytesMut>, level: Level) -> Result<(), Error> {
     let left = (level > Level::Initial && !rx.initial.is_empty())
         || (level > Level::Handshake && !rx.handshake.is_empty());
@@ -37,4 +37,20 @@ pub(crate) fn refuse_left_over(rx: &PerLevel<BytesMut>, level: Level) -> Result<
         ));
     }
     Ok(())
+}
+
+#[cfg(feature = "rustls")]
+const SERVER_HELLO: u8 = 2;
+/// The random of a ServerHello that is a HelloRetryRequest (RFC 8446 §4.1.3).
+#[cfg(feature = "rustls")]
+const RETRY_RANDOM: [u8; 32] = [
+    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
+    0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+];
+
+/// Returns true if a message is a HelloRetryRequest. rustls reports one only where no ticket was
+/// used.
+#[cfg(feature = "rustls")]
+pub(crate) fn is_hello_retry(message: &[u8]) -> bool {
+    message.first() == Some(&SERVER_HELLO) && message.get(6..38) == Some(&RETRY_RANDOM)
 }

@@ -1,3 +1,5 @@
+//! The outcome of a handshake.
+
 use std::fmt;
 
 use crate::{Group, Lineage, Suite};
@@ -7,7 +9,7 @@ use crate::{Group, Lineage, Suite};
 pub struct SignatureScheme(pub u16);
 
 impl SignatureScheme {
-    /// The IANA name, or `None` for one this build does not know.
+    /// Returns the IANA name, or `None` for a scheme this build does not know.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
             0x0403 => "ecdsa_secp256r1_sha256",
@@ -29,7 +31,7 @@ impl SignatureScheme {
 }
 
 impl SignatureScheme {
-    /// The scheme of an IANA name, whatever its case.
+    /// Finds the scheme of an IANA name, whatever its case.
     pub fn from_name(name: &str) -> Option<Self> {
         [
             0x0403, 0x0503, 0x0603, 0x0804, 0x0805, 0x0806, 0x0807, 0x0809, 0x080a, 0x080b, 0x0904,
@@ -54,27 +56,27 @@ impl fmt::Display for SignatureScheme {
     }
 }
 
-/// What a handshake agreed on. Fields are `None` until they are known.
+/// Outcome of a handshake. Fields are `None` until they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Negotiated {
-    /// The key-exchange group.
+    /// Key-exchange group.
     pub group: Option<Group>,
-    /// Whether the server sent a HelloRetryRequest.
+    /// True if the server sent a HelloRetryRequest.
     pub hello_retry: bool,
-    /// The cipher suite.
+    /// Cipher suite.
     pub suite: Option<Suite>,
-    /// How the server signed. `None` when resumed, or where the library does not tell.
+    /// Scheme of the server's signature. `None` when resumed, or where the library does not tell.
     pub signature_scheme: Option<SignatureScheme>,
-    /// The application protocol.
+    /// Application protocol.
     pub alpn: Option<Vec<u8>>,
-    /// The server name the client asked for.
+    /// Server name that the client asked for.
     pub server_name: Option<String>,
-    /// Whether a session ticket replaced the certificate.
+    /// True if a session ticket replaced the certificate.
     pub resumed: bool,
-    /// Whether 0-RTT data was accepted.
+    /// True if 0-RTT data was accepted.
     pub early_data: bool,
-    /// What the full handshake rested on that this session goes back to: its own, or the first of
-    /// the chain of tickets. Known at completion.
+    /// Lineage of the session: of its own full handshake, or of the first in its chain of tickets.
+    /// Known at completion.
     pub lineage: Option<Lineage>,
 }

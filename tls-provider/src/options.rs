@@ -1,8 +1,12 @@
+//! Options of clients and servers, and the choice of a TLS library.
+
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use crate::{ConfigError, EarlyData, KeyExchange, Provider, Suite};
+use crate::certificate::Validity;
+use crate::{ConfigError, EarlyDataPolicy, KeyExchange, Provider, SessionStore, Suite};
 
 mod identity;
 mod key_log;
@@ -14,32 +18,54 @@ pub use key_log::KeyLog;
 pub use tickets::Tickets;
 pub use trust::Trust;
 
+pub(crate) use identity::Key;
 pub(crate) use key_log::KeyLogSink;
 pub(crate) use trust::Anchors;
+#[cfg(feature = "rustls")]
+pub(crate) use trust::Custom;
 
 #[cfg(test)]
 mod tests;
 
-/// AES-128-GCM costs 24 µs less per handshake and side than AES-256-GCM with its SHA-384.
+/// Cipher suites in use where none are given. AES-128-GCM costs 24 µs less per handshake and side than AES-256-GCM with its SHA-384.
 pub(crate) const DEFAULT_SUITES: [Suite; 3] = [
     Suite::Aes128GcmSha256,
     Suite::Aes256GcmSha384,
     Suite::ChaCha20Poly1305Sha256,
 ];
 
-/// Whether a server asks clients for a certificate.
+/// Something of the application's, which has no `Debug`.
+pub(crate) struct Opaque<T: ?Sized>(pub(crate) Arc<T>);
+
+impl<T: ?Sized> Clone for Opaque<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Opaque<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("..")
+    }
+}
+
+/// A function that changes a configuration of rustls.
+#[cfg(feature = "rustls")]
+pub(crate) type Change<T> = Opaque<dyn Fn(&mut T) + Send + Sync>;
+
+/// Client certificates that a server asks for.
 #[derive(Clone, Debug, Default)]
 pub enum ClientAuth {
-    /// It does not ask.
+    /// The server does not ask.
     #[default]
     None,
-    /// It asks, and believes what these roots signed; a client without a certificate connects.
+    /// The server asks and refuses an untrusted certificate; a client without one connects.
     Optional(Trust),
-    /// It refuses a client without a certificate that these roots signed.
+    /// The server refuses a client without a trusted certificate.
     Required(Trust),
 }
 
-/// What a client's TLS is made from.
+/// Options of a client's TLS.
 #[derive(Clone, Debug, Default)]
 pub struct ClientOptions {
     pub(crate) alpn: Vec<Vec<u8>>,
@@ -49,44 +75,49 @@ pub struct ClientOptions {
     pub(crate) suites: Option<Vec<Suite>>,
     pub(crate) key_log: KeyLog,
     pub(crate) no_resumption: bool,
+    pub(crate) session_store: Option<Opaque<dyn SessionStore>>,
+    #[cfg(feature = "rustls")]
+    pub(crate) change_rustls: Option<Change<::rustls::ClientConfig>>,
 }
 
 impl ClientOptions {
-    /// Post-quantum first, the system's roots, no ALPN, session resumption.
+    /// Makes options with post-quantum groups first, the system's roots, no ALPN, and session
+    /// resumption.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The application protocols to offer, first choice first. A server that takes none of them
-    /// is refused with alert 120 (RFC 9001 §8.1).
+    /// Sets the application protocols to offer, first choice first.
+    ///
+    /// A server that takes none of them is refused with `no_application_protocol` (RFC 9001 §8.1).
     #[must_use]
     pub fn alpn(mut self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
         self.alpn = protocol_list(protocols);
         self
     }
 
-    /// Whom to believe. Default: [`Trust::system`].
+    /// Sets the servers that are trusted. Default: [`Trust::system`].
     #[must_use]
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self
     }
 
-    /// The certificate to show a server that asks for one.
+    /// Sets the certificate for servers that ask for one.
     #[must_use]
     pub fn identity(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
         self
     }
 
-    /// The groups to offer. Default: [`KeyExchange::PreferPostQuantum`].
+    /// Sets the groups to offer. Default: [`KeyExchange::PreferPostQuantum`].
     #[must_use]
     pub fn key_exchange(mut self, policy: KeyExchange) -> Self {
         self.key_exchange = policy;
         self
     }
 
-    /// The cipher suites to offer, first choice first. Default: AES-128-GCM, AES-256-GCM,
+    /// Sets the cipher suites to offer, first choice first. Default: AES-128-GCM, AES-256-GCM,
     /// ChaCha20-Poly1305. s2n-tls has fixed lists and refuses others.
     #[must_use]
     pub fn suites(mut self, suites: Vec<Suite>) -> Self {
@@ -94,22 +125,54 @@ impl ClientOptions {
         self
     }
 
-    /// Where the session's secrets are logged. Default: [`KeyLog::Off`].
+    /// Sets where secrets are logged. Default: [`KeyLog::Off`].
     #[must_use]
     pub fn key_log(mut self, key_log: KeyLog) -> Self {
         self.key_log = key_log;
         self
     }
 
-    /// Remembers no session tickets, so every handshake is a full one.
+    /// Remembers no session tickets, so that every handshake is a full one.
     #[must_use]
     pub fn without_resumption(mut self) -> Self {
         self.no_resumption = true;
         self
     }
+
+    /// Keeps sessions in this store. Default: in memory, for 256 servers.
+    ///
+    /// rustls 0.23 has no way to turn a session into bytes and refuses a store; its sessions live
+    /// as long as the provider. s2n-tls uses a session until it expires or a newer one comes.
+    #[must_use]
+    pub fn session_store(mut self, store: Arc<dyn SessionStore>) -> Self {
+        self.session_store = Some(Opaque(store));
+        self
+    }
+
+    /// Changes the configuration of rustls that these options lead to. s2n-tls refuses this.
+    ///
+    /// The function runs when the provider is built, after everything else. What the other options
+    /// promise is set again afterwards: application protocols, key log, session store, 0-RTT and
+    /// the check of the chosen protocol. A certificate verifier that it sets replaces all of
+    /// [`Trust`]; then [`Negotiated::signature_scheme`] is `None`.
+    ///
+    /// # Security
+    /// Nothing checks the rest: the function can offer groups that the policy excludes, or trust
+    /// anybody.
+    ///
+    /// [`Negotiated::signature_scheme`]: crate::Negotiated::signature_scheme
+    #[cfg(feature = "rustls")]
+    #[must_use]
+    pub fn change_rustls(
+        mut self,
+        change: impl Fn(&mut ::rustls::ClientConfig) + Send + Sync + 'static,
+    ) -> Self {
+        self.change_rustls = Some(Opaque(Arc::new(change)));
+        self
+    }
 }
 
-/// What a server's TLS is made from.
+/// Options of a server's TLS.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     pub(crate) identities: Vec<Identity>,
@@ -120,12 +183,15 @@ pub struct ServerOptions {
     pub(crate) suites: Option<Vec<Suite>>,
     pub(crate) key_log: KeyLog,
     pub(crate) no_tickets: bool,
-    pub(crate) early_data: EarlyData,
+    pub(crate) early_data: EarlyDataPolicy,
     pub(crate) tickets: Option<Tickets>,
+    #[cfg(feature = "rustls")]
+    pub(crate) change_rustls: Option<Change<::rustls::ServerConfig>>,
 }
 
 impl ServerOptions {
-    /// Post-quantum first, session tickets, no ALPN, no client certificates.
+    /// Makes options with post-quantum groups first, session tickets, no ALPN, and no client
+    /// certificates.
     pub fn new(identity: Identity) -> Self {
         Self {
             identities: vec![identity],
@@ -136,49 +202,55 @@ impl ServerOptions {
             suites: None,
             key_log: KeyLog::default(),
             no_tickets: false,
-            early_data: EarlyData::Off,
+            early_data: EarlyDataPolicy::Off,
             tickets: None,
+            #[cfg(feature = "rustls")]
+            change_rustls: None,
         }
     }
 
-    /// One more certificate. The server name of the client selects among them by the names in the
-    /// certificates; the first identity answers where none matches.
+    /// Adds a certificate.
+    ///
+    /// The server name that the client asks for selects the certificate that has it; the first one
+    /// answers where none does.
     #[must_use]
     pub fn add_identity(mut self, identity: Identity) -> Self {
         self.identities.push(identity);
         self
     }
 
-    /// The application protocols to accept, first choice first. A client that offers none of them
-    /// is refused with alert 120 (RFC 9001 §8.1).
+    /// Sets the application protocols to accept, first choice first.
+    ///
+    /// A client that offers none of them is refused with `no_application_protocol` (RFC 9001
+    /// §8.1).
     #[must_use]
     pub fn alpn(mut self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
         self.alpn = protocol_list(protocols);
         self
     }
 
-    /// Whether clients show a certificate. Default: [`ClientAuth::None`].
+    /// Sets which client certificates are asked for. Default: [`ClientAuth::None`].
     #[must_use]
     pub fn client_auth(mut self, client_auth: ClientAuth) -> Self {
         self.client_auth = client_auth;
         self
     }
 
-    /// The groups to accept. Default: [`KeyExchange::PreferPostQuantum`].
+    /// Sets the groups to accept. Default: [`KeyExchange::PreferPostQuantum`].
     #[must_use]
     pub fn key_exchange(mut self, policy: KeyExchange) -> Self {
         self.key_exchange = policy;
         self
     }
 
-    /// The groups to accept from clients that ask for this server name, whatever its case.
+    /// Sets the groups to accept from clients that ask for this server name, whatever its case.
     #[must_use]
     pub fn key_exchange_for(mut self, server_name: impl Into<String>, policy: KeyExchange) -> Self {
         self.key_exchange_for.push((server_name.into(), policy));
         self
     }
 
-    /// The cipher suites to accept. Default: AES-128-GCM, AES-256-GCM, ChaCha20-Poly1305. s2n-tls
+    /// Sets the cipher suites to accept. Default: AES-128-GCM, AES-256-GCM, ChaCha20-Poly1305. s2n-tls
     /// has fixed lists and refuses others.
     #[must_use]
     pub fn suites(mut self, suites: Vec<Suite>) -> Self {
@@ -186,37 +258,58 @@ impl ServerOptions {
         self
     }
 
-    /// Where the sessions' secrets are logged. Default: [`KeyLog::Off`].
+    /// Sets where secrets are logged. Default: [`KeyLog::Off`].
     #[must_use]
     pub fn key_log(mut self, key_log: KeyLog) -> Self {
         self.key_log = key_log;
         self
     }
 
-    /// Whether 0-RTT data is accepted. Default: [`EarlyData::Off`]. s2n-tls has none in QUIC and
-    /// refuses [`EarlyData::On`].
+    /// Accepts or refuses 0-RTT data. Default: [`EarlyDataPolicy::Off`]. s2n-tls has no 0-RTT in
+    /// QUIC and refuses [`EarlyDataPolicy::On`].
     ///
-    /// With it, rustls keeps the session behind each ticket until the ticket is first used, which
-    /// is what stops replays. At most 16,384 are kept, 400 bytes each (16 MiB with long client
-    /// certificates); where there is no room the oldest goes, and its client does a full handshake.
-    /// Another process knows none of them.
+    /// With 0-RTT, rustls keeps the session behind each ticket until the ticket is first used,
+    /// which stops replays. At most 16,384 are kept, 400 bytes each (16 MiB with long client
+    /// certificates); a new one replaces the oldest, whose client does a full handshake. Another
+    /// process knows none of them.
     #[must_use]
-    pub fn early_data(mut self, early_data: EarlyData) -> Self {
+    pub fn early_data(mut self, early_data: EarlyDataPolicy) -> Self {
         self.early_data = early_data;
         self
     }
 
-    /// Recognises the tickets of every server that has a clone of this. Default: its own alone.
+    /// Recognises the tickets of every server that has a clone of these. Default: only its own.
     #[must_use]
     pub fn tickets(mut self, tickets: Tickets) -> Self {
         self.tickets = Some(tickets);
         self
     }
 
-    /// Issues no session tickets, so every handshake is a full one.
+    /// Issues no session tickets, so that every handshake is a full one.
     #[must_use]
     pub fn without_tickets(mut self) -> Self {
         self.no_tickets = true;
+        self
+    }
+
+    /// Changes the configurations of rustls that these options lead to, one for each group. s2n-tls
+    /// refuses this.
+    ///
+    /// The function runs when the provider is built, after everything else. What the other options
+    /// promise is set again afterwards: application protocols, key log, tickets and 0-RTT. Where it
+    /// sets a resolver of certificates, [`Negotiated::signature_scheme`] is `None`.
+    ///
+    /// # Security
+    /// Nothing checks the rest: the function can accept groups that the policy excludes.
+    ///
+    /// [`Negotiated::signature_scheme`]: crate::Negotiated::signature_scheme
+    #[cfg(feature = "rustls")]
+    #[must_use]
+    pub fn change_rustls(
+        mut self,
+        change: impl Fn(&mut ::rustls::ServerConfig) + Send + Sync + 'static,
+    ) -> Self {
+        self.change_rustls = Some(Opaque(Arc::new(change)));
         self
     }
 }
@@ -228,7 +321,7 @@ fn protocol_list(protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Vec<Vec<u8>
         .collect()
 }
 
-/// Checks what neither library says clearly.
+/// Refuses protocol names of impossible length, which neither library names clearly.
 pub(crate) fn check_alpn(provider: &'static str, protocols: &[Vec<u8>]) -> Result<(), ConfigError> {
     if protocols
         .iter()
@@ -242,10 +335,10 @@ pub(crate) fn check_alpn(provider: &'static str, protocols: &[Vec<u8>]) -> Resul
     })
 }
 
-/// Which TLS library does the handshakes.
+/// The TLS library that does the handshakes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Backend {
-    /// rustls: exact group lists, 0-RTT, a third of the memory. The default.
+    /// rustls, the default: exact group lists, 0-RTT, a third of the memory.
     #[default]
     Rustls,
     /// s2n-tls (unix only).
@@ -253,10 +346,10 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Both, the default first.
+    /// Both libraries, the default first.
     pub const ALL: [Self; 2] = [Self::Rustls, Self::S2nTls];
 
-    /// The name, as [`FromStr`] reads it.
+    /// Returns the name, as [`FromStr`] reads it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rustls => "rustls",
@@ -267,7 +360,7 @@ impl Backend {
     /// Makes a client's provider.
     ///
     /// # Errors
-    /// Says what of the options cannot be used, and how to mend it.
+    /// Names the option that cannot be used, and how to mend it.
     pub fn client(self, options: &ClientOptions) -> Result<Arc<dyn Provider>, ConfigError> {
         check_alpn(self.name(), &options.alpn)?;
         match self {
@@ -283,7 +376,7 @@ impl Backend {
     /// Makes a server's provider.
     ///
     /// # Errors
-    /// Says what of the options cannot be used, and how to mend it.
+    /// Names the option that cannot be used, and how to mend it.
     pub fn server(self, options: &ServerOptions) -> Result<Arc<dyn Provider>, ConfigError> {
         check_alpn(self.name(), &options.alpn)?;
         match self {
@@ -294,6 +387,44 @@ impl Backend {
             #[cfg(not(all(unix, feature = "rustls", feature = "s2n-tls")))]
             _ => Err(self.not_built()),
         }
+    }
+
+    /// Checks the options of a server without serving anybody.
+    ///
+    /// Builds the provider, and with it checks that this library knows the groups and suites, that
+    /// each key belongs to its certificate, and that roots, revocation lists and the key log can be
+    /// read and written. Then checks that no certificate is expired or not valid yet at `now`.
+    ///
+    /// # Errors
+    /// Names the option that cannot be used, and how to mend it; [`ConfigError::Validity`] for a
+    /// certificate at the wrong time.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use std::time::SystemTime;
+    /// use hybriq_tls::{Backend, Identity, ServerOptions};
+    ///
+    /// let options = ServerOptions::new(Identity::from_pem_files("chain.pem", "key.pem")?);
+    /// Backend::Rustls.check_server(&options, SystemTime::now())?;
+    /// # Ok::<_, hybriq_tls::ConfigError>(())
+    /// ```
+    pub fn check_server(self, options: &ServerOptions, now: SystemTime) -> Result<(), ConfigError> {
+        self.server(options)?;
+        for (position, identity) in options.identities.iter().enumerate() {
+            let leaf = identity.certificates().first();
+            let validity = leaf.and_then(|leaf| Validity::of(leaf)).ok_or_else(|| {
+                ConfigError::Identity(format!(
+                    "certificate {position} has no readable time of validity; have it reissued"
+                ))
+            })?;
+            if let Some(problem) = validity.problem(now) {
+                return Err(ConfigError::Validity {
+                    certificate: position,
+                    problem,
+                });
+            }
+        }
+        Ok(())
     }
 
     #[cfg(not(all(unix, feature = "rustls", feature = "s2n-tls")))]

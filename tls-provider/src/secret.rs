@@ -1,3 +1,5 @@
+//! Cipher suites and the secrets negotiated for them.
+
 use std::fmt;
 
 use arrayvec::ArrayVec;
@@ -18,7 +20,7 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// The suite of an IANA value, if QUIC can use it.
+    /// Returns the suite of an IANA value, if QUIC can use it.
     pub const fn from_iana(value: u16) -> Option<Self> {
         match value {
             0x1301 => Some(Self::Aes128GcmSha256),
@@ -49,7 +51,7 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// Copies a secret of at most 48 bytes; `None` if it is longer.
+    /// Copies a secret of at most 48 bytes; returns `None` if it is longer.
     pub fn new(level: Level, writer: Side, suite: Suite, bytes: &[u8]) -> Option<Self> {
         Some(Self {
             level,
@@ -59,25 +61,25 @@ impl Secret {
         })
     }
 
-    /// The level whose packets it protects.
+    /// Returns the level whose packets it protects.
     pub const fn level(&self) -> Level {
         self.level
     }
 
-    /// Who encrypts with keys derived from it.
+    /// Returns the end that encrypts with keys derived from it.
     pub const fn writer(&self) -> Side {
         self.writer
     }
 
-    /// The suite it was negotiated for.
+    /// Returns the suite it was negotiated for.
     pub const fn suite(&self) -> Suite {
         self.suite
     }
 
-    /// The secret itself.
+    /// Returns the secret itself.
     ///
     /// # Security
-    /// Whoever has these bytes reads the connection.
+    /// Whoever has these bytes can read the connection.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -16,12 +16,12 @@ const FIXED_LEN: usize = 8;
 const HEADER_LEN: usize = 4;
 const EARLY_DATA: u16 = 42;
 
-/// The newest ticket in what a server sends after the handshake, which is the one that clients use
-/// first: that of the last NewSessionTicket (RFC 8446 §4.6.1).
+/// Returns the newest ticket in the handshake bytes that a server sends after the handshake, which
+/// clients use first: that of the last NewSessionTicket (RFC 8446 §4.6.1).
 ///
 /// A client that resumes brings the same bytes back ([`ClientHello::ticket`]), whatever TLS library
-/// either end has, and nobody else can know them. So a server can keep something about a session,
-/// by a digest of them.
+/// either end has, and nobody else can know them. A server can keep data about a session under a
+/// digest of them.
 ///
 /// [`ClientHello::ticket`]: crate::ClientHello::ticket
 pub fn issued_ticket(mut messages: &[u8]) -> Option<&[u8]> {
@@ -33,11 +33,11 @@ pub fn issued_ticket(mut messages: &[u8]) -> Option<&[u8]> {
     newest
 }
 
-/// Reads what a server sends after the handshake, once no session is there any more: the messages
-/// that are whole are checked and dropped.
+/// Checks and drops whole messages that a server sends after the handshake, once there is no session
+/// any more.
 ///
 /// # Errors
-/// A message that a server must not send, or that is too long.
+/// A message is too long, or a server must not send it.
 pub fn skip_tickets(bytes: &mut BytesMut) -> Result<(), Error> {
     while let Some(message) = message::take(bytes)? {
         check(&message)?;
@@ -45,8 +45,9 @@ pub fn skip_tickets(bytes: &mut BytesMut) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses what a client must not read after the handshake: anything but a NewSessionTicket
-/// (RFC 9001 §4.4, §6), and one that limits 0-RTT data otherwise than QUIC does (RFC 9001 §4.6.1).
+/// Refuses messages that a client must not accept after the handshake: anything but a
+/// NewSessionTicket (RFC 9001 §4.4, §6), and one that limits 0-RTT data otherwise than QUIC does
+/// (RFC 9001 §4.6.1).
 pub(crate) fn check(message: &[u8]) -> Result<(), Error> {
     match message.first() {
         Some(&NEW_SESSION_TICKET) => {}
@@ -68,7 +69,7 @@ pub(crate) fn check(message: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// What a NewSessionTicket says of early data. Malformed ones are left to the TLS library.
+/// Reads the early-data limit of a NewSessionTicket. The TLS library refuses malformed ones.
 fn early_data_size(message: &[u8]) -> Option<u32> {
     let body = message.get(HEADER_LEN..)?;
     let (&nonce_len, rest) = body.get(FIXED_LEN..)?.split_first()?;
@@ -87,7 +88,7 @@ fn early_data_size(message: &[u8]) -> Option<u32> {
     }
 }
 
-/// The ticket of the first message, and what follows it.
+/// Returns the ticket of the first message, and the bytes after it.
 fn first_ticket(messages: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&kind, rest) = messages.split_first()?;
     let (&[high, middle, low], rest) = rest.split_first_chunk()?;

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use hybriq::tls::{EarlyData, Group};
+use hybriq::tls::{EarlyDataPolicy, Group};
 use tokio::sync::oneshot;
 
 use super::{Case, Meeting, Pair, Problem, check, ensure, exchange, failed, unexpected};
@@ -10,19 +10,19 @@ use crate::{
     Bulk, Client, Connection, Early, Feature, Role, Server, Setup, Validation, Windows, Witness,
 };
 
-/// So much that something can happen in the middle of it.
+/// Transfer so long that something can happen in the middle of it.
 const TRANSFER: Bulk = Bulk {
     bytes: 4 * 1024 * 1024,
     seed: 3,
 };
-/// What it takes to see what became of something.
+/// Time that it takes to see what became of something.
 const LOOK: Bulk = Bulk {
     bytes: 100_000,
     seed: 4,
 };
 /// More than any implementation needs to show that something happened.
 const LOOKS: usize = 1000;
-/// What every path carries (RFC 9000 §14), with room for the header of the packet.
+/// Datagram size that every path carries (RFC 9000 §14), with room for the header of the packet.
 const LARGEST_DATAGRAM: usize = 1100;
 
 /// A client and a server that meet more than once.
@@ -48,7 +48,7 @@ impl Acquaintances {
     /// Meets, the key exchange post-quantum.
     async fn meet(&mut self, case: &Case) -> Result<Meeting, Problem> {
         let meeting = case.visit(&*self.client, &mut self.server).await?;
-        meeting.expect(Group::X25519MLKEM768, false)?;
+        meeting.expect(Group::X25519MLKEM768)?;
         Ok(meeting)
     }
 
@@ -77,7 +77,7 @@ impl Acquaintances {
 }
 
 fn with_early_data(setup: &mut Setup) {
-    setup.early_data = EarlyData::On;
+    setup.early_data = EarlyDataPolicy::On;
 }
 
 pub(super) async fn resumes(pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
@@ -158,7 +158,7 @@ pub(super) async fn updates_the_servers_keys(pair: Pair<'_>, case: &Case) -> Res
     count.reaches_one(&*connection, &server).await
 }
 
-/// Who tells how many key updates there were.
+/// End that tells how many key updates there were.
 enum KeyUpdates {
     AtClient,
     AtServer,

@@ -1,3 +1,5 @@
+//! hybriq itself.
+
 use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;

@@ -1,3 +1,5 @@
+//! quinn.
+
 use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;

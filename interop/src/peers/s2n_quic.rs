@@ -1,3 +1,5 @@
+//! s2n-quic.
+
 use std::{
     net::SocketAddr,
     pin::Pin,

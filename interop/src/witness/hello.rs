@@ -1,3 +1,5 @@
+//! ClientHello and ServerHello, as far as the witness reads them.
+
 use hybriq::tls::Group;
 
 /// The random of a ServerHello that is a HelloRetryRequest (RFC 8446 §4.1.3).

@@ -1,3 +1,5 @@
+//! Initial packets, opened with code of their own.
+
 use std::collections::BTreeMap;
 
 use aws_lc_rs::{
@@ -13,12 +15,12 @@ use super::{
     hello::{self, Cursor},
 };
 
-/// What differs between the versions of QUIC (RFC 9001 §5.2, RFC 9369 §3).
+/// Constants that differ between the versions of QUIC (RFC 9001 §5.2, RFC 9369 §3).
 struct Version {
     number: [u8; 4],
     salt: [u8; 20],
     label: &'static str,
-    /// What is added to the packet types of version 1, modulo 4.
+    /// Number that is added to the packet types of version 1, modulo 4.
     shift: u8,
 }
 
@@ -52,7 +54,7 @@ pub(super) enum Direction {
 /// The Initial packets of one connection, both directions.
 #[derive(Default)]
 pub(super) struct Reading {
-    /// Of each version, the client's and the server's.
+    /// Labels of each version, the client's and the server's.
     keys: Option<[(Keys, Keys); 2]>,
     from_client: Stream,
     from_server: Stream,
@@ -171,7 +173,7 @@ impl Stream {
         self.0.is_empty()
     }
 
-    /// What has come without a gap.
+    /// Bytes that have come without a gap.
     pub(super) fn prefix(&self) -> Vec<u8> {
         let mut prefix = Vec::new();
         for (offset, bytes) in &self.0 {

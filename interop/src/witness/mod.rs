@@ -29,7 +29,7 @@ pub struct Witness {
     task: JoinHandle<io::Result<()>>,
 }
 
-/// What was on the wire of one handshake.
+/// Record of what was on the wire of one handshake.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sighting {
     /// Every ClientHello, a second one after a HelloRetryRequest.
@@ -100,7 +100,7 @@ impl Witness {
         let _ = self.rebinds.send(());
     }
 
-    /// What was seen so far.
+    /// Returns what was seen so far.
     pub fn sighting(&self) -> Sighting {
         self.reading
             .lock()

@@ -1,3 +1,5 @@
+//! The witness against the vectors of RFC 9001.
+
 use hybriq::tls::Group;
 
 use super::{

@@ -1,4 +1,4 @@
-//! How values of axes are called, and what distinguishes a cell.
+//! Names of the values of axes, and of cells.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::{Axes, Cell, Certificate, Resumption};
 
 impl Certificate {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::EcdsaP256,
         Self::EcdsaP384,
         Self::Rsa2048,
@@ -16,8 +16,8 @@ impl Certificate {
         Self::MlDsa87,
     ];
 
-    /// Its name on the command line and in files.
-    pub fn name(self) -> &'static str {
+    /// Returns its name on the command line and in files.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::EcdsaP256 => "ecdsa-p256",
             Self::EcdsaP384 => "ecdsa-p384",
@@ -38,10 +38,10 @@ impl fmt::Display for Certificate {
 
 impl Resumption {
     /// Every way.
-    pub const ALL: [Self; 3] = [Self::Full, Self::Psk, Self::ZeroRtt];
+    pub(crate) const ALL: [Self; 3] = [Self::Full, Self::Psk, Self::ZeroRtt];
 
-    /// Its name on the command line and in files.
-    pub fn name(self) -> &'static str {
+    /// Returns its name on the command line and in files.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
             Self::Psk => "psk",
@@ -57,8 +57,8 @@ impl fmt::Display for Resumption {
 }
 
 impl Axes {
-    /// What a cell is called: the values of the axes that vary, or its group where nothing does.
-    pub fn cell_name(&self, cell: &Cell) -> String {
+    /// Returns the name of a cell: the values of the axes that vary, or its group where none does.
+    pub(crate) fn cell_name(&self, cell: &Cell) -> String {
         let flag = |on: bool, name: &str| {
             if on {
                 name.to_owned()
@@ -76,17 +76,17 @@ impl Axes {
             link => link,
         };
         let fixed = [
-            (self.driver.len(), cell.driver.clone()),
+            (self.driver.len(), cell.driver.to_string()),
             (self.client.len(), clients),
-            (self.provider.len(), cell.provider.clone()),
-            (self.groups().len(), cell.group.clone()),
+            (self.provider.len(), cell.provider.to_string()),
+            (self.group.len(), cell.group.to_string()),
             (
                 self.hello_retry.len(),
                 flag(cell.hello_retry, "hello retry"),
             ),
             (self.certificate.len(), cell.certificate.to_string()),
             (self.chain.len(), format!("chain of {}", cell.chain)),
-            (self.suite.len(), cell.suite.clone()),
+            (self.suite.len(), cell.suite.to_string()),
             (self.resumption.len(), cell.resumption.to_string()),
             (
                 self.client_auth.len(),
@@ -103,7 +103,7 @@ impl Axes {
             .map(|(_, name)| name)
             .collect();
         if varied.is_empty() {
-            cell.group.clone()
+            cell.group.to_string()
         } else {
             varied.join(", ")
         }

@@ -1,15 +1,22 @@
-//! Axes from text: of the command line, or of a file.
+//! Reads axes from the text of the command line or of a file.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use hybriq::tls::Suite;
+use hybriq::{Backend, Group};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::{ALL, Axes, Certificate, Resumption};
+use serde_json::json;
+
+use super::named::{self, Named};
+use super::{Axes, Certificate, Resumption, Stack};
 use crate::Failure;
 
-/// The axes beside the parameters of a scenario, as they are called in files. On the command line
-/// a dash may stand for `_`.
-pub const NAMES: [&str; 11] = [
+/// Names of the axes in files, without the parameters of a scenario. On the command line a dash may
+/// stand for `_`.
+pub(crate) const NAMES: [&str; 11] = [
     "driver",
     "client",
     "provider",
@@ -23,21 +30,16 @@ pub const NAMES: [&str; 11] = [
     "link",
 ];
 
-const PROVIDERS: [&str; 2] = ["rustls", "s2n-tls"];
+/// The text that stands for every value there is.
+const ALL: &str = "all";
 
-const SUITES: [&str; 3] = [
-    "TLS_AES_128_GCM_SHA256",
-    "TLS_AES_256_GCM_SHA384",
-    "TLS_CHACHA20_POLY1305_SHA256",
-];
-
-/// A leaf and nine that sign each other: more than any hierarchy in use.
+/// Longest chain: a leaf and nine that sign each other, more than any hierarchy in use.
 const MAX_CHAIN: u8 = 10;
 
 impl Axes {
     /// Sets an axis, or a parameter of the scenario, to the values of a text: `X25519,MLKEM768`,
-    /// `all`, `yes,no`, `1,8,64`, `1KiB`. Values that are named twice are kept once.
-    pub fn set(&mut self, axis: &str, text: &str) -> Result<(), Failure> {
+    /// `all`, `yes,no`, `1,8,64`, `1KiB`. Keeps values that are named twice once.
+    pub(crate) fn set(&mut self, axis: &str, text: &str) -> Result<(), Failure> {
         let values: Vec<String> = text
             .split(',')
             .map(|value| value.trim().to_owned())
@@ -45,24 +47,24 @@ impl Axes {
         self.set_values(axis, &values)
     }
 
-    /// The same, with each value a text of its own.
-    pub fn set_values(&mut self, axis: &str, values: &[String]) -> Result<(), Failure> {
+    /// Sets an axis, or a parameter of the scenario, to values that are each a text of its own.
+    pub(crate) fn set_values(&mut self, axis: &str, values: &[String]) -> Result<(), Failure> {
         let axis = axis.replace('-', "_");
         match axis.as_str() {
-            "driver" => self.driver = each(values, |text| word("driver", text))?,
-            "client" => self.client = each(values, |text| word("client", text))?,
-            "provider" => self.provider = texts(named(values, "provider", &PROVIDERS)?),
-            "group" => self.group = groups(values)?,
+            "driver" => self.driver = stacks(values)?,
+            "client" => self.client = stacks(values)?,
+            "provider" => self.provider = named(values)?,
+            "group" => self.group = named(values)?,
             "hello_retry" => self.hello_retry = each(values, |text| flag("hello_retry", text))?,
-            "certificate" => self.certificate = named(values, "certificate", &Certificate::ALL)?,
+            "certificate" => self.certificate = named(values)?,
             "chain" => self.chain = each(values, chain)?,
-            "suite" => self.suite = texts(named(values, "suite", &SUITES)?),
-            "resumption" => self.resumption = named(values, "resumption", &Resumption::ALL)?,
+            "suite" => self.suite = named(values)?,
+            "resumption" => self.resumption = named(values)?,
             "client_auth" => self.client_auth = each(values, |text| flag("client_auth", text))?,
             "link" => self.link = each(values, |text| Ok(link(text)))?,
             param => {
                 let numbers = each(values, |text| {
-                    crate::scenario::parse_number(text)
+                    crate::units::quantity::parse_number(text)
                         .map_err(|problem| format!("{param}: {problem}").into())
                 })?;
                 self.params.insert(param.to_owned(), numbers);
@@ -86,58 +88,33 @@ fn each<T: PartialEq>(
     })
 }
 
-/// Reads values that are of a list, or `all` of them.
-fn named<T: Copy + PartialEq + fmt::Display>(
-    values: &[String],
-    axis: &str,
-    all: &[T],
-) -> Result<Vec<T>, Failure> {
+/// Reads values by name; `all` stands for every one.
+fn named<T: Named>(values: &[String]) -> Result<Vec<T>, Failure> {
+    from_names(values, || T::ALL.to_vec())
+}
+
+/// Reads stacks by name; `all` stands for those that are built in.
+fn stacks(values: &[String]) -> Result<Vec<Stack>, Failure> {
+    from_names(values, || Stack::built_in().collect())
+}
+
+fn from_names<T: Named>(values: &[String], all: impl Fn() -> Vec<T>) -> Result<Vec<T>, Failure> {
     let mut kept = Vec::new();
     for text in values {
-        let asked = |value: &T| {
-            text.eq_ignore_ascii_case(ALL) || value.to_string().eq_ignore_ascii_case(text)
+        let mut found = if text.eq_ignore_ascii_case(ALL) {
+            all()
+        } else {
+            vec![T::from_text(text).map_err(|_| unknown::<T>(text))?]
         };
-        if !all.iter().any(asked) {
-            let valid: Vec<String> = all.iter().map(ToString::to_string).collect();
-            let valid = valid.join(", ");
-            return Err(format!("unknown {axis} '{text}'; valid: all, {valid}").into());
-        }
-        for value in all.iter().copied().filter(asked) {
-            if !kept.contains(&value) {
-                kept.push(value);
-            }
-        }
+        found.retain(|value| !kept.contains(value));
+        kept.append(&mut found);
     }
     Ok(kept)
 }
 
-fn texts(names: Vec<&str>) -> Vec<String> {
-    names.into_iter().map(str::to_owned).collect()
-}
-
-/// Groups by name; `all` stays, so that what a stack has not can be left out.
-fn groups(values: &[String]) -> Result<Vec<String>, Failure> {
-    if values.iter().any(|text| text.eq_ignore_ascii_case(ALL)) {
-        each(values, |text| {
-            if text.eq_ignore_ascii_case(ALL) {
-                Ok(ALL.to_owned())
-            } else {
-                group(text)
-            }
-        })?;
-        return Ok(vec![ALL.to_owned()]);
-    }
-    each(values, group)
-}
-
-fn group(text: &str) -> Result<String, Failure> {
-    hybriq::Group::from_name(text)
-        .filter(|group| hybriq::Group::ALL.contains(group))
-        .map(|group| group.to_string())
-        .ok_or_else(|| {
-            let valid = hybriq::Group::ALL.map(|group| group.to_string()).join(", ");
-            format!("unknown group '{text}'; valid: all, {valid}").into()
-        })
+fn unknown<T: Named>(text: &str) -> Failure {
+    let valid = named::list::<T>();
+    format!("unknown {} '{text}'; valid: {ALL}, {valid}", T::NOUN).into()
 }
 
 fn flag(axis: &str, text: &str) -> Result<bool, Failure> {
@@ -158,18 +135,60 @@ fn chain(text: &str) -> Result<u8, Failure> {
         })
 }
 
-fn word(axis: &str, text: &str) -> Result<String, Failure> {
-    if text.is_empty() {
-        return Err(format!("{axis}: expected a name (`netbench drivers` lists them)").into());
-    }
-    Ok(text.to_ascii_lowercase())
-}
-
 fn link(text: &str) -> String {
     match text.trim() {
         "none" => String::new(),
         link => link.to_owned(),
     }
+}
+
+impl JsonSchema for Axes {
+    fn schema_name() -> Cow<'static, str> {
+        "Axes".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let text = json!({
+            "type": "string",
+            "description": "Values separated by commas, as on the command line.",
+        });
+        let named = |description: &str, names: Vec<String>| {
+            let values = json!({"type": "array", "items": {"enum": names}});
+            json!({"description": description, "anyOf": [text, values]})
+        };
+        let value = json!({
+            "anyOf": [{"type": ["string", "boolean"]}, {"type": "integer", "minimum": 0}],
+        });
+        let values = |description: &str| {
+            let list = json!({"type": "array", "items": value});
+            json!({"description": description, "anyOf": [value, list]})
+        };
+        json_schema!({
+            "description": "Values that are varied; every combination is measured. Other keys are \
+                            parameters.",
+            "type": "object",
+            "properties": {
+                "driver": named("Stacks.", names::<Stack>()),
+                "client": named("Stacks of the client, where it is not the server's.", names::<Stack>()),
+                "provider": named("TLS providers of the server.", names::<Backend>()),
+                "group": named("Key-exchange groups by IANA name.", names::<Group>()),
+                "hello_retry": values("Whether the client first sends a share of another group."),
+                "certificate": named("Kinds of the server's certificate.", names::<Certificate>()),
+                "chain": values("Numbers of certificates that the server sends."),
+                "suite": named("Cipher suites by IANA name.", names::<Suite>()),
+                "resumption": named("Beginnings of connections.", names::<Resumption>()),
+                "client_auth": values("Whether the client shows a certificate."),
+                "link": values("Links, as the arguments of `netbench link`."),
+            },
+            "additionalProperties": values("Values of a parameter."),
+        })
+    }
+}
+
+/// Returns the names of all values, with the one that stands for all.
+fn names<T: Named>() -> Vec<String> {
+    let names = T::ALL.iter().map(ToString::to_string);
+    std::iter::once(ALL.to_owned()).chain(names).collect()
 }
 
 impl<'de> Deserialize<'de> for Axes {

@@ -1,4 +1,8 @@
+//! Tests of axes and cells.
+
 use std::collections::BTreeMap;
+
+use hybriq::Group;
 
 use super::*;
 
@@ -60,23 +64,28 @@ fn a_cell_is_named_by_what_varies_alone() {
     let names: Vec<String> = cells.iter().map(|cell| axes.cell_name(cell)).collect();
     assert_eq!(names, ["client auth", "no client auth"]);
     assert_eq!(cells[0].params["payload"], 1024);
-    assert_eq!(cells[0].group, "X25519");
+    assert_eq!(cells[0].group, Group::X25519);
 }
 
 #[test]
 fn all_groups_are_eight() {
     let axes = set(&[("group", "all")]);
-    assert!(axes.has_all_groups());
+    assert_eq!(axes.group, Group::ALL);
     assert_eq!(axes.cells(&BTreeMap::new()).len(), 8);
-    assert!(!set(&[("group", "X25519")]).has_all_groups());
 }
 
 #[test]
 fn a_client_is_of_the_servers_stack_unless_it_is_said() {
     let same = set(&[("driver", "quinn")]).cells(&BTreeMap::new());
-    assert_eq!((&*same[0].driver, &*same[0].client), ("quinn", "quinn"));
+    assert_eq!(
+        (same[0].driver, same[0].client),
+        (Stack::Quinn, Stack::Quinn)
+    );
     let other = set(&[("driver", "quinn"), ("client", "hybriq")]).cells(&BTreeMap::new());
-    assert_eq!((&*other[0].driver, &*other[0].client), ("quinn", "hybriq"));
+    assert_eq!(
+        (other[0].driver, other[0].client),
+        (Stack::Quinn, Stack::Hybriq)
+    );
 }
 
 #[test]
@@ -87,7 +96,7 @@ fn values_that_are_named_twice_are_measured_once() {
         ("suite", "all,TLS_AES_128_GCM_SHA256"),
         ("resumption", "psk,all"),
     ]);
-    assert_eq!(axes.group, ["X25519"]);
+    assert_eq!(axes.group, [Group::X25519]);
     assert_eq!(axes.chain, [1, 3]);
     assert_eq!(axes.suite.len(), 3);
     assert_eq!(
@@ -108,7 +117,7 @@ fn a_value_that_is_none_is_refused_with_those_that_are() {
     assert!(refusal("chain", "0").contains("expected 1"));
     assert!(refusal("resumption", "1-rtt").contains("0-rtt"));
     assert!(refusal("concurrency", "many").contains("concurrency: expected a whole number"));
-    assert!(refusal("driver", "hybriq,").contains("netbench drivers"));
+    assert!(refusal("driver", "hybriq,").contains("valid: all, hybriq, quiche, quinn"));
 }
 
 #[test]
@@ -118,7 +127,7 @@ fn a_file_may_give_a_value_a_list_or_the_text_of_the_command_line() {
         r#"{"group": "X25519, MLKEM768", "hello_retry": [true, false], "chain": 3,
             "link": "--delay 1ms", "payload": ["1KiB", 5]}"#,
     );
-    assert_eq!(axes.group, ["X25519", "MLKEM768"]);
+    assert_eq!(axes.group, [Group::X25519, Group::MLKEM768]);
     assert_eq!(axes.hello_retry, [true, false]);
     assert_eq!(axes.chain, [3]);
     assert_eq!(axes.link, ["--delay 1ms"]);
@@ -133,7 +142,54 @@ fn a_file_may_give_a_value_a_list_or_the_text_of_the_command_line() {
 fn axes_of_the_command_line_replace_those_of_the_file() {
     let mut axes = set(&[("group", "all"), ("chain", "3"), ("payload", "1,2")]);
     axes.override_with(set(&[("group", "X25519"), ("payload", "7")]));
-    assert_eq!(axes.group, ["X25519"]);
+    assert_eq!(axes.group, [Group::X25519]);
     assert_eq!(axes.chain, [3]);
     assert_eq!(axes.params["payload"], [7]);
+}
+
+#[test]
+fn all_stacks_are_those_that_are_built_in() {
+    let axes = set(&[("driver", "all")]);
+    let built_in: Vec<Stack> = Stack::built_in().collect();
+    assert_eq!(axes.driver, built_in);
+    assert!(built_in.contains(&Stack::Hybriq));
+}
+
+#[test]
+fn a_cell_is_written_by_names_and_read_back() {
+    let cell = Cell {
+        driver: Stack::S2nQuic,
+        client: Stack::TcpTls,
+        provider: Backend::S2nTls,
+        group: Group::SECP384R1MLKEM1024,
+        certificate: Certificate::MlDsa65,
+        suite: Suite::ChaCha20Poly1305Sha256,
+        resumption: Resumption::ZeroRtt,
+        ..Cell::default()
+    };
+    let written = serde_json::to_value(&cell).unwrap();
+    let expected = serde_json::json!({
+        "driver": "s2n-quic",
+        "client": "tcp-tls",
+        "provider": "s2n-tls",
+        "group": "SecP384r1MLKEM1024",
+        "hello_retry": false,
+        "certificate": "ml-dsa-65",
+        "chain": 1,
+        "suite": "TLS_CHACHA20_POLY1305_SHA256",
+        "resumption": "0-rtt",
+        "client_auth": false,
+        "link": "",
+        "params": {},
+    });
+    assert_eq!(written, expected);
+    assert_eq!(serde_json::from_value::<Cell>(written).unwrap(), cell);
+    let unknown = serde_json::json!({ "group": "Kyber512" });
+    let refused = serde_json::from_value::<Cell>(unknown)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.starts_with("unknown group 'Kyber512'; valid: X25519MLKEM768, "),
+        "{refused}"
+    );
 }

@@ -1,4 +1,4 @@
-//! What key exchanges and signatures cost by themselves: bytes, and operations per second.
+//! The cost of key exchanges and signatures by themselves: bytes, and operations per second.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ const TURN: usize = 10;
 /// transcript's hash (RFC 8446 §4.4.3).
 const SIGNED_LEN: usize = 64 + 33 + 1 + 32;
 
-/// What one algorithm costs.
+/// Cost of one algorithm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Algorithm {
     pub(crate) name: String,
@@ -71,7 +71,7 @@ trait Work {
     fn once(&self) -> Result<Once, Failure>;
 }
 
-/// What doing it once came to.
+/// Sizes and times of one use of an algorithm.
 struct Once {
     client: Duration,
     server: Duration,

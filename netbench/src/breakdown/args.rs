@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use hybriq::{Backend, Group};
 
+use super::document::Gaps;
 use super::plan::{Mode, Plan, SUITES};
 use crate::Failure;
 use crate::axes::{Certificate, Resumption};
-use crate::run::Outputs;
+use crate::outputs::Outputs;
 
 /// Times each TLS message and each operation of handshakes, in this process alone.
 #[derive(clap::Args)]
@@ -48,7 +49,7 @@ pub(crate) struct Args {
     )]
     chain: Vec<u8>,
 
-    /// How handshakes begin: `full`, `psk`.
+    /// Beginnings of handshakes: `full`, `psk`.
     #[arg(
         long,
         default_value = "full",
@@ -57,7 +58,7 @@ pub(crate) struct Args {
     )]
     resumption: Vec<String>,
 
-    /// When key shares are made: `fresh`, in the handshake; `ahead`, before it.
+    /// Time at which key shares are made: `fresh`, in the handshake; `ahead`, before it.
     #[arg(
         long,
         default_value = "fresh",
@@ -66,7 +67,7 @@ pub(crate) struct Args {
     )]
     shares: Vec<String>,
 
-    /// Whether clients show a certificate: `no`, `yes`.
+    /// Client certificates: `no`, `yes`.
     #[arg(
         long,
         default_value = "no",
@@ -120,8 +121,8 @@ impl Args {
         }
     }
 
-    /// Whether something may be left out because not everything can do everything.
-    pub(super) fn allows_gaps(&self) -> bool {
+    /// Returns whether a combination may be left out where no library can do it.
+    pub(super) fn gaps(&self) -> Gaps {
         let axes = [
             &self.group,
             &self.suite,
@@ -130,12 +131,15 @@ impl Args {
             &self.shares,
             &self.provider,
         ];
-        axes.into_iter()
-            .flatten()
-            .any(|name| name.eq_ignore_ascii_case("all"))
+        let mut names = axes.into_iter().flatten();
+        if names.any(|name| name.eq_ignore_ascii_case("all")) {
+            Gaps::Allowed
+        } else {
+            Gaps::Refused
+        }
     }
 
-    /// Every combination.
+    /// Returns every combination.
     pub(super) fn plans(&self) -> Result<Vec<Plan>, Failure> {
         let groups = choose("group", &self.group, &Group::ALL, ToString::to_string)?;
         let suites = choose("cipher suite", &self.suite, &SUITES, ToString::to_string)?;
@@ -187,7 +191,7 @@ impl Args {
     }
 }
 
-/// The values of these names, each once.
+/// Returns the values of these names, each once.
 fn choose<T: Copy + PartialEq>(
     what: &str,
     names: &[String],

@@ -10,12 +10,21 @@ use crate::machine::Machine;
 use crate::results::{About, FORMAT, Results};
 use crate::scenario::Template;
 
-/// Results of these plans. Where gaps are allowed, what was left out is no problem.
+/// Meaning of a plan that could not be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gaps {
+    /// The plan was only asked for as part of `all`: the results are complete without it.
+    Allowed,
+    /// The plan was asked for by name: the results are incomplete without it.
+    Refused,
+}
+
+/// Returns the results of these plans.
 pub(crate) fn results(
     plans: &[Plan],
     iterations: usize,
     outcome: Outcome,
-    gaps: bool,
+    gaps: Gaps,
 ) -> Result<Results, Failure> {
     let params = BTreeMap::from([
         ("connections".to_owned(), iterations as u64),
@@ -31,7 +40,8 @@ pub(crate) fn results(
     };
     Ok(Results {
         netbench_results: FORMAT,
-        complete: outcome.left_out.is_empty() || (gaps && !outcome.breakdowns.is_empty()),
+        complete: outcome.left_out.is_empty()
+            || (gaps == Gaps::Allowed && !outcome.breakdowns.is_empty()),
         scenario_id: scenario.id(),
         problems: outcome.left_out,
         about: About::this_run(machine),
@@ -41,14 +51,14 @@ pub(crate) fn results(
     })
 }
 
-/// What the plans vary.
+/// Returns the axes that the plans vary.
 fn axes(plans: &[Plan]) -> Axes {
     Axes {
-        provider: distinct(plans, |plan| plan.provider.name().to_owned()),
-        group: distinct(plans, |plan| plan.group.to_string()),
+        provider: distinct(plans, |plan| plan.provider),
+        group: distinct(plans, |plan| plan.group),
         certificate: distinct(plans, |plan| plan.certificate),
         chain: distinct(plans, |plan| plan.chain),
-        suite: distinct(plans, |plan| plan.suite.to_string()),
+        suite: distinct(plans, |plan| plan.suite),
         resumption: distinct(plans, |plan| {
             if plan.mode.psk {
                 Resumption::Psk

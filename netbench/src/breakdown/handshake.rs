@@ -8,13 +8,12 @@
 //! ```
 
 use std::collections::VecDeque;
-use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use hybriq::tls::{Flight, Level, Negotiated, PerLevel, Provider, Session, Side, Start, Status};
 
-use super::messages::{Kind, Message, split};
+use super::messages::{Direction, Kind, Message, split};
 use super::recorder::{self, Event, Notes, Tallies, Watch};
 use crate::Failure;
 
@@ -34,10 +33,10 @@ const MAX_STEPS: usize = 64;
 
 const LEVELS: [Level; 3] = [Level::Initial, Level::Handshake, Level::OneRtt];
 
-/// What one side did.
+/// Record of one side of a handshake.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Record {
-    /// In the order in which it happened.
+    /// Parts, in the order in which they happened.
     pub(super) parts: Vec<Timed>,
     pub(super) operations: Tallies,
     pub(super) negotiated: Negotiated,
@@ -151,18 +150,16 @@ impl End {
     fn drive(&mut self, fed: Option<&Message>) -> Result<(), Failure> {
         recorder::start(self.watch);
         let started = Instant::now();
-        let driven = self
-            .session
-            .drive(&mut self.inbox, &mut self.flight, Waker::noop());
+        let driven = self.session.drive(&mut self.inbox, &mut self.flight);
         let ended = Instant::now();
         let notes = recorder::take();
         self.status = driven.map_err(|error| format!("{:?}: {error}", self.side))?;
         self.flight.secrets.clear();
         let sent = self.collect()?;
-        let names = fed.map(|message| message.kind.name(self.side, true));
+        let names = fed.map(|message| message.kind.name(self.side, Direction::Received));
         let names = names.into_iter().chain(
             sent.iter()
-                .map(|message| message.kind.name(self.side, false)),
+                .map(|message| message.kind.name(self.side, Direction::Sent)),
         );
         let messages = fed.into_iter().chain(&sent);
         let step = Step {

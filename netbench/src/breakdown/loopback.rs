@@ -13,7 +13,7 @@ use crate::Failure;
 /// Nothing on one machine takes that long, unless nobody answers.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a connection came to, as the client saw it and as the server did.
+/// Outcome of a connection, as the client and as the server saw it.
 pub(super) struct Connected {
     pub(super) client: Handshake,
     pub(super) server: Handshake,

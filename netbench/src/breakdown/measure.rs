@@ -8,23 +8,20 @@ use hybriq::tls::Side;
 use super::handshake::{self, Record};
 use super::plan::{Ends, Plan};
 use super::recorder::{Watch, cost_of_timing};
-use super::samples::Samples;
+use super::samples::{Samples, TURNS};
 use super::timed;
 use crate::Failure;
 use crate::certificates;
 use crate::results::Breakdown;
 
-/// How often each kind has its turn. Between turns caches hold what the others need.
-pub(super) const TURNS: usize = 20;
-
 /// A ticket is used once, and not every handshake gives a new one: at most one in between does.
 const ATTEMPTS: usize = 2;
 
-/// What was measured, and what was not.
+/// Breakdowns, and the plans that could not be measured.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) breakdowns: Vec<Breakdown>,
-    /// Which kind, and why not.
+    /// Plans that could not be measured, with the reason.
     pub(crate) left_out: Vec<String>,
 }
 
@@ -52,12 +49,12 @@ pub(crate) fn measure(plans: &[Plan], iterations: usize, mut tick: impl FnMut())
     outcome
 }
 
-/// How many handshakes come before.
+/// Returns the number of handshakes of the warm-up.
 pub(super) fn warm_up(iterations: usize) -> usize {
     iterations.div_ceil(10)
 }
 
-/// How often `tick` of [`measure`] is called at most.
+/// Returns the largest number of calls of `tick` by [`measure`].
 pub(crate) fn turns(plans: &[Plan]) -> u64 {
     // s2n-tls has each role in a pair of its own.
     let pairs: usize = plans.iter().map(Plan::pairs).sum();

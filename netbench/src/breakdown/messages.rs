@@ -62,10 +62,14 @@ impl Kind {
         }
     }
 
-    /// The row it has in tables of one side. Messages that both sides send say which one it is.
-    pub(super) fn name(self, side: Side, received: bool) -> String {
-        let from_client = side.is_server() == received;
-        let direction = if received { "received" } else { "sent" };
+    /// Returns its row in the tables of one side. The rows of messages that both sides send name the
+    /// direction.
+    pub(super) fn name(self, side: Side, direction: Direction) -> String {
+        let from_client = side.is_server() == (direction == Direction::Received);
+        let direction = match direction {
+            Direction::Received => "received",
+            Direction::Sent => "sent",
+        };
         match self {
             Self::ClientHello => "ClientHello".to_owned(),
             Self::ServerHello => "ServerHello".to_owned(),
@@ -81,6 +85,15 @@ impl Kind {
             Self::Other(code) => format!("message {code}"),
         }
     }
+}
+
+/// Direction of a message, as one side sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// The side handles the message.
+    Received,
+    /// The side makes the message.
+    Sent,
 }
 
 /// Takes the whole messages off the front.
@@ -106,7 +119,7 @@ mod tests {
     use bytes::BytesMut;
     use hybriq::tls::{Level, Side};
 
-    use super::{Kind, split};
+    use super::{Direction, Kind, split};
 
     #[test]
     fn a_flight_is_split_where_its_messages_end() {
@@ -124,16 +137,28 @@ mod tests {
 
     #[test]
     fn what_both_sides_send_is_told_apart() {
-        assert_eq!(Kind::Finished.name(Side::Client, true), "Finished received");
-        assert_eq!(Kind::Finished.name(Side::Server, true), "Finished received");
-        assert_eq!(Kind::Certificate.name(Side::Client, true), "Certificate");
-        assert_eq!(Kind::Certificate.name(Side::Server, false), "Certificate");
         assert_eq!(
-            Kind::Certificate.name(Side::Client, false),
+            Kind::Finished.name(Side::Client, Direction::Received),
+            "Finished received"
+        );
+        assert_eq!(
+            Kind::Finished.name(Side::Server, Direction::Received),
+            "Finished received"
+        );
+        assert_eq!(
+            Kind::Certificate.name(Side::Client, Direction::Received),
+            "Certificate"
+        );
+        assert_eq!(
+            Kind::Certificate.name(Side::Server, Direction::Sent),
+            "Certificate"
+        );
+        assert_eq!(
+            Kind::Certificate.name(Side::Client, Direction::Sent),
             "Certificate sent"
         );
         assert_eq!(
-            Kind::Certificate.name(Side::Server, true),
+            Kind::Certificate.name(Side::Server, Direction::Received),
             "Certificate received"
         );
     }

@@ -18,9 +18,9 @@ mod measure;
 mod messages;
 pub(crate) mod negotiation;
 mod plan;
+mod print;
 mod recorder;
 mod samples;
-mod table;
 mod timed;
 
 use std::process::ExitCode;
@@ -28,12 +28,12 @@ use std::process::ExitCode;
 use indicatif::ProgressBar;
 
 pub(crate) use args::Args;
-pub(crate) use document::results;
+pub(crate) use document::{Gaps, results};
 pub(crate) use measure::{Outcome, measure};
 pub(crate) use plan::{Mode, Plan};
 
 use crate::Failure;
-use crate::terminal::{complain, print};
+use crate::terminal::{self, complain};
 
 /// Measures every combination that was asked for, prints it, and writes the files.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -43,12 +43,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let progress = ProgressBar::new(measure::turns(&plans));
     let outcome = measure(&plans, args.iterations(), || progress.inc(1));
     progress.finish_and_clear();
-    let results = results(&plans, args.iterations(), outcome, args.allows_gaps())?;
+    let results = results(&plans, args.iterations(), outcome, args.gaps())?;
     for reason in &results.problems {
         complain(&format!("left out: {reason}"));
     }
     outputs.write(&results)?;
-    print(|out| table::write(out, &results))?;
+    terminal::print(|out| print::write(out, &results))?;
     Ok(if results.complete {
         ExitCode::SUCCESS
     } else {

@@ -1,4 +1,4 @@
-//! What is measured: one kind of handshake, and the two ends that do it.
+//! Plans: one kind of handshake each, and the two ends that perform it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,17 +33,17 @@ pub(crate) struct Plan {
     pub(crate) mode: Mode,
 }
 
-/// How a handshake begins.
+/// Beginning of a handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mode {
-    /// With a ticket of an earlier one (RFC 8446 §2.2).
+    /// True with a ticket of an earlier one (RFC 8446 §2.2).
     pub(crate) psk: bool,
-    /// With key shares that were made before it began.
+    /// True with key shares that were made before it began.
     pub(crate) shares_ahead: bool,
 }
 
 impl Mode {
-    /// As results name it.
+    /// Returns its name in results.
     pub(crate) const fn name(self) -> &'static str {
         match (self.psk, self.shares_ahead) {
             (false, false) => "full",
@@ -128,7 +128,7 @@ impl Plan {
         Ok(ends)
     }
 
-    /// How many pairs of ends there are at most.
+    /// Returns the largest number of pairs of ends.
     pub(super) fn pairs(&self) -> usize {
         match self.provider {
             Backend::Rustls => 1,

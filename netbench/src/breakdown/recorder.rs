@@ -1,5 +1,5 @@
-//! Who notes what happens inside of a handshake: a thread-local, because TLS libraries call crypto
-//! synchronously and hand nothing through.
+//! Records the operations inside of a handshake, in a thread-local: TLS libraries call crypto
+//! synchronously and hand no context through.
 //!
 //! ```text
 //!   Session::drive ─► rustls ─► timed crypto ─► aws-lc-rs
@@ -10,7 +10,7 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-/// What rustls asks its crypto to do.
+/// Operations that rustls asks of its crypto provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     EcdhKeyGeneration,
@@ -27,7 +27,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// In the order of tables.
+    /// Every operation, in the order of tables.
     pub(super) const ALL: [Self; 11] = [
         Self::EcdhKeyGeneration,
         Self::EcdhAgreement,
@@ -59,7 +59,7 @@ impl Operation {
     }
 }
 
-/// How often an operation was done, and how long that took in all.
+/// Count and total time of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) count: u32,
@@ -78,7 +78,7 @@ pub(super) enum Event {
     Derived,
 }
 
-/// What is noted. Everything at once would have the notes of one show up in the times of another.
+/// Events to record. Recording all at once would add the cost of one to the times of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watch {
     Nothing,
@@ -154,7 +154,7 @@ pub(super) fn note(event: Event) {
     });
 }
 
-/// What timing one operation adds to its time: an operation that does nothing, timed many times.
+/// Returns the time that timing adds to an operation, from timing one that does nothing many times.
 pub(super) fn cost_of_timing() -> Duration {
     const TIMES: u32 = 10_000;
     start(Watch::Operations);

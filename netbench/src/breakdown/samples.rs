@@ -1,20 +1,22 @@
-//! What the handshakes of one side took, part by part.
+//! Times of the handshakes of one side, part by part.
 
 use std::time::Duration;
 
 use hybriq::tls::Side;
 
 use super::handshake::{Record, Timed};
-use super::measure::TURNS;
 use super::plan::Plan;
 use super::recorder::Operation;
-use crate::results::{Breakdown, Part, Summary};
+use crate::results::{self, Breakdown, Part, Summary};
 
-/// So many values make a median at least, of which two may be out of line: an interruption takes
+/// Least number of values of a median: two of them may be out of line, as an interruption takes
 /// longer than many handshakes.
 const LEAST: usize = 5;
 
-/// What one side's handshakes took.
+/// Number of turns of each kind. Between turns the caches hold the data of the others.
+pub(super) const TURNS: usize = 20;
+
+/// Times of one side's handshakes.
 #[derive(Default)]
 pub(super) struct Samples {
     messages: Vec<Row>,
@@ -46,7 +48,7 @@ impl Samples {
         self.totals.push(micros(record.time()));
     }
 
-    /// Without what timing itself costs.
+    /// Adds the operations of a handshake, less the cost of timing them.
     pub(super) fn add_operations(&mut self, record: &Record, cost: Duration) {
         for (operation, tally) in Operation::ALL.iter().zip(&record.operations) {
             if tally.count == 0 {
@@ -73,10 +75,13 @@ impl Samples {
         let order = |row: &Row| Operation::ALL.iter().position(|it| it.name() == row.name);
         self.operations.sort_by_key(order);
         Breakdown {
-            side: if side.is_client() { "client" } else { "server" }.to_owned(),
-            provider: plan.provider.name().to_owned(),
-            group: plan.group.to_string(),
-            suite: plan.suite.to_string(),
+            side: match side {
+                Side::Client => results::Side::Client,
+                Side::Server => results::Side::Server,
+            },
+            provider: plan.provider,
+            group: plan.group,
+            suite: plan.suite,
             certificate: plan.certificate_name(),
             mode: plan.mode.name().to_owned(),
             messages: self.messages.into_iter().map(Row::part).collect(),

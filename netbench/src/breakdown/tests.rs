@@ -1,3 +1,5 @@
+//! Tests of breakdowns.
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -35,7 +37,7 @@ fn one(plan: &Plan, watch: Watch) -> (Record, Record) {
     once(plan, &ends.remove(0), watch).unwrap()
 }
 
-/// How often each operation was done, without those of which the number says little.
+/// Returns the count of each operation, without those whose number varies.
 fn counts(record: &Record) -> BTreeMap<&'static str, u32> {
     let unsteady = [
         Operation::KeyDerivation,
@@ -262,7 +264,7 @@ fn every_suite_and_every_kind_of_certificate_works() {
     }
 }
 
-/// What both sides do is part of the whole, and the whole has little else in it.
+/// The parts of both sides are within the whole, and the whole has little else in it.
 #[test]
 fn the_parts_add_up_to_the_handshake() {
     let plan = plan(Group::X25519MLKEM768);
@@ -306,14 +308,13 @@ fn s2n_tls_tells_no_operations_and_lacks_what_it_lacks() {
         3,
         || (),
     );
-    let sides: Vec<_> = outcome
-        .breakdowns
-        .iter()
-        .map(|it| it.side.as_str())
-        .collect();
-    assert_eq!(sides, ["client", "server"]);
+    let sides: Vec<_> = outcome.breakdowns.iter().map(|it| it.side).collect();
+    assert_eq!(
+        sides,
+        [crate::results::Side::Client, crate::results::Side::Server]
+    );
     for breakdown in &outcome.breakdowns {
-        assert_eq!(breakdown.group, "X25519MLKEM768");
+        assert_eq!(breakdown.group, Group::X25519MLKEM768);
         assert!(breakdown.operations.is_empty());
         assert!(!breakdown.messages.is_empty());
     }

@@ -3,15 +3,15 @@
 use maud::{Markup, html};
 
 use super::Figure;
-use super::frame::{Anchor, Area, Mark, Pen, Place, Shape, TEXT};
+use super::canvas::{Anchor, Area, Mark, Pen, Place, Shape, TEXT};
 use super::number::{Unit, px, tick};
 use super::scale::{Kind, Scale};
 use super::theme::{Ink, fit, text_width};
 
-/// Wholes and their parts.
+/// A chart of wholes and their parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Bars {
-    /// What the axis shows.
+    /// Title of the axis.
     pub(crate) title: String,
     pub(crate) unit: &'static str,
     pub(crate) parts: Vec<(String, Ink)>,
@@ -24,7 +24,7 @@ pub(crate) struct Bar {
     /// Stands above the first of several that have it in common; empty: nothing does.
     pub(crate) heading: String,
     pub(crate) name: String,
-    /// In the order of the parts.
+    /// Values, in the order of the parts.
     pub(crate) values: Vec<f64>,
 }
 
@@ -45,7 +45,7 @@ fn sane(value: f64) -> f64 {
 
 const THICKNESS: f64 = 20.0;
 
-/// How bars lie in an area.
+/// Layout of bars in an area.
 struct Layout {
     /// Space for names to the left; 0: they stand above the bars.
     names: f64,
@@ -113,7 +113,7 @@ impl Bars {
         }
     }
 
-    /// Where headings and bars stand, and where all ends.
+    /// Returns the positions of headings and bars, and of the end.
     fn tops(&self, mut y: f64, layout: &Layout) -> (Vec<(Option<f64>, f64)>, f64) {
         let mut tops = Vec::new();
         let mut before = "";

@@ -3,13 +3,13 @@
 use maud::{Markup, html};
 
 use super::Figure;
-use super::frame::{Anchor, Area, Pen, Place, TEXT};
+use super::canvas::{Anchor, Area, Pen, Place, TEXT};
 use super::number::{change, change_interval, px, tick};
 use super::scale::Scale;
 use super::theme::{Ink, fit, text_width};
 use crate::ratio::Ratio;
 
-/// What is compared in rows, and in what it is compared in columns.
+/// A chart of intervals: the compared cells are rows, the metrics columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Intervals {
     pub(crate) columns: Vec<Column>,
@@ -20,7 +20,7 @@ pub(crate) struct Intervals {
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) title: String,
-    /// Which way is better, in a word or two.
+    /// Direction in which it improves, in a word or two.
     pub(crate) note: &'static str,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Row {
     pub(crate) heading: String,
     pub(crate) name: String,
     pub(crate) series: usize,
-    /// In the order of the columns.
+    /// Intervals, in the order of the columns.
     pub(crate) ratios: Vec<Option<Ratio>>,
 }
 
@@ -99,7 +99,7 @@ impl Intervals {
         (html! { @for piece in &pieces { (piece) } }, top)
     }
 
-    /// Where headings and rows stand, and where all ends.
+    /// Returns the positions of headings and rows, and of the end.
     fn places(&self, mut y: f64) -> (Vec<(Option<f64>, f64)>, f64) {
         let mut places = Vec::new();
         let mut before = "";
@@ -149,7 +149,7 @@ impl Intervals {
     }
 }
 
-/// Those of the interval; of one repetition the change itself.
+/// Returns the ends of the interval; of one repetition the change itself.
 fn ends(ratio: Ratio) -> (f64, f64) {
     let change = ratio.percent();
     ratio.percent_interval().unwrap_or((change, change))

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 
 use super::Figure;
-use super::frame::{Anchor, Area, Mark, Pen, Place, Shape};
+use super::canvas::{Anchor, Area, Mark, Pen, Place, Shape};
 use super::number::{Unit, px, short, tick};
 use super::scale::{Kind, Scale};
 use super::theme::{Ink, SERIES, fit};
@@ -18,11 +18,11 @@ pub(crate) struct Lines {
     pub(crate) plots: Vec<Plot>,
 }
 
-/// What an axis shows.
+/// An axis of a plot.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
     pub(crate) title: String,
-    /// As metrics name it.
+    /// Unit, as metrics name it.
     pub(crate) unit: &'static str,
     pub(crate) kind: Kind,
 }

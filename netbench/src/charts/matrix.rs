@@ -1,4 +1,4 @@
-//! What varies between the cells, and how that is shown: one axis as colours, the others as panels.
+//! Axes that vary between the cells: one is shown as colours, the others as panels.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(crate) struct Matrix<'a> {
 
 /// Cells that differ in the coloured axis alone.
 pub(crate) struct Panel<'a> {
-    /// What they have in common and other panels have not; empty where there is one panel.
+    /// Values that distinguish it from other panels; empty where there is one panel.
     pub(crate) title: String,
     pub(crate) entries: Vec<Entry<'a>>,
 }
@@ -50,7 +50,7 @@ impl<'a> Matrix<'a> {
         Self::arrange(measured(results), None)
     }
 
-    /// The same with that axis in colours.
+    /// Returns the matrix with this axis in colours.
     pub(crate) fn along(results: &'a Results, axis: &str) -> Self {
         Self::arrange(measured(results), Some(axis))
     }
@@ -98,15 +98,15 @@ impl<'a> Matrix<'a> {
             .flat_map(|panel| panel.entries.iter().map(move |entry| (panel, entry)))
     }
 
-    /// Whether there is something to compare.
+    /// Returns true if there is something to compare.
     pub(crate) fn is_comparison(&self) -> bool {
         self.panels.iter().any(|panel| panel.entries.len() > 1)
     }
 }
 
 impl<'a> Panel<'a> {
-    /// What the others of this panel are compared with: the classical group that is most used, our
-    /// own stack, a full handshake; else what comes first.
+    /// Returns the entry that the others of this panel are compared with: the classical group that
+    /// is most used, our own stack, a full handshake; else the first.
     pub(crate) fn baseline(&self) -> Option<&Entry<'a>> {
         let preferred = [
             "X25519",
@@ -140,8 +140,8 @@ fn measured(results: &Results) -> Vec<&CellResult> {
 
 /// A cell's values by axis. What is varied most often comes first in [`order`].
 fn values(cell: &Cell) -> BTreeMap<String, String> {
-    let stack = if cell.client == cell.driver || cell.client.is_empty() {
-        cell.driver.clone()
+    let stack = if cell.client == cell.driver {
+        cell.driver.to_string()
     } else {
         format!("{} from {}", cell.driver, cell.client)
     };
@@ -151,12 +151,12 @@ fn values(cell: &Cell) -> BTreeMap<String, String> {
     };
     let either = |is: bool, yes: &str, no: &str| if is { yes } else { no }.to_owned();
     let mut values: BTreeMap<String, String> = [
-        ("group", cell.group.clone()),
+        ("group", cell.group.to_string()),
         ("stack", stack),
-        ("resumption", name_of(&cell.resumption)),
-        ("certificate", name_of(&cell.certificate)),
-        ("provider", cell.provider.clone()),
-        ("suite", cell.suite.clone()),
+        ("resumption", cell.resumption.to_string()),
+        ("certificate", cell.certificate.to_string()),
+        ("provider", cell.provider.to_string()),
+        ("suite", cell.suite.to_string()),
         ("link", link),
         ("chain", format!("chain of {}", cell.chain)),
         (
@@ -185,14 +185,6 @@ fn values(cell: &Cell) -> BTreeMap<String, String> {
         );
     }
     values
-}
-
-/// As it stands in JSON.
-fn name_of(value: &impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(name)) => name,
-        _ => String::new(),
-    }
 }
 
 const ORDER: [&str; 10] = [
@@ -230,7 +222,7 @@ fn varying(cells: &[BTreeMap<String, String>]) -> Vec<String> {
     kept
 }
 
-/// Whether cells with the same value on one axis have the same value on the other.
+/// Returns true if cells with the same value on one axis have the same value on the other.
 fn determines(known: &str, axis: &str, cells: &[BTreeMap<String, String>]) -> bool {
     let mut pairs = BTreeMap::new();
     cells
@@ -263,12 +255,14 @@ fn colour(axis: Option<&str>, name: &str, order: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::Matrix;
-    use crate::axes::{Cell, Resumption};
+    use hybriq::{Backend, Group};
+
+    use crate::axes::{Cell, Resumption, Stack};
     use crate::results::{CellResult, Repetition};
 
     fn result(cell: Cell) -> CellResult {
         CellResult {
-            name: cell.group.clone(),
+            name: cell.group.to_string(),
             cell,
             left_out: None,
             repetitions: vec![Repetition::default()],
@@ -276,12 +270,12 @@ mod tests {
         }
     }
 
-    fn cell(driver: &str, provider: &str, group: &str) -> CellResult {
+    fn cell(stack: Stack, provider: Backend, group: Group) -> CellResult {
         result(Cell {
-            driver: driver.to_owned(),
-            client: driver.to_owned(),
-            provider: provider.to_owned(),
-            group: group.to_owned(),
+            driver: stack,
+            client: stack,
+            provider,
+            group,
             ..Cell::default()
         })
     }
@@ -289,10 +283,10 @@ mod tests {
     #[test]
     fn groups_have_colours_and_stacks_panels() {
         let cells = [
-            cell("hybriq", "rustls", "X25519"),
-            cell("hybriq", "rustls", "X25519MLKEM768"),
-            cell("s2n-quic", "s2n-tls", "X25519"),
-            cell("s2n-quic", "s2n-tls", "X25519MLKEM768"),
+            cell(Stack::Hybriq, Backend::Rustls, Group::X25519),
+            cell(Stack::Hybriq, Backend::Rustls, Group::X25519MLKEM768),
+            cell(Stack::S2nQuic, Backend::S2nTls, Group::X25519),
+            cell(Stack::S2nQuic, Backend::S2nTls, Group::X25519MLKEM768),
         ];
         let matrix = Matrix::arrange(cells.iter().collect(), None);
         assert_eq!(matrix.varying, ["group", "stack"]);
@@ -312,9 +306,9 @@ mod tests {
     #[test]
     fn what_does_not_vary_is_not_named() {
         let cells = [
-            cell("hybriq", "rustls", "X25519"),
+            cell(Stack::Hybriq, Backend::Rustls, Group::X25519),
             result(Cell {
-                group: "X25519".to_owned(),
+                group: Group::X25519,
                 resumption: Resumption::Psk,
                 ..Cell::default()
             }),
@@ -328,7 +322,7 @@ mod tests {
 
     #[test]
     fn one_cell_has_its_own_name_and_nothing_to_compare_with() {
-        let cells = [cell("hybriq", "rustls", "X25519")];
+        let cells = [cell(Stack::Hybriq, Backend::Rustls, Group::X25519)];
         let matrix = Matrix::arrange(cells.iter().collect(), None);
         assert_eq!(matrix.varying, [""; 0]);
         assert_eq!(matrix.panels[0].entries[0].name, "X25519");

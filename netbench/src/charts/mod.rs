@@ -7,8 +7,8 @@
 //! ```
 
 mod bars;
+mod canvas;
 pub(crate) mod figures;
-mod frame;
 mod intervals;
 mod lines;
 pub(crate) mod matrix;
@@ -27,7 +27,7 @@ use crate::Failure;
 use crate::results::Results;
 
 pub(crate) use bars::{Bar, Bars};
-pub(crate) use frame::Place;
+pub(crate) use canvas::Place;
 pub(crate) use intervals::{Column, Intervals, Row};
 pub(crate) use lines::{Axis, Line, Lines, Plot};
 pub(crate) use scale::Kind;
@@ -46,10 +46,10 @@ pub(crate) struct Figure {
     /// Names its file and its place in the page.
     pub(crate) id: String,
     pub(crate) title: String,
-    /// What is drawn, in which unit, and how to read it.
+    /// Content and unit of the chart, and how to read it.
     pub(crate) caption: String,
     pub(crate) chart: Chart,
-    /// The same for those who cannot see it.
+    /// The same data as a table, for readers who cannot see the chart.
     pub(crate) table: Table,
 }
 

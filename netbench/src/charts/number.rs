@@ -1,9 +1,9 @@
-//! Figures as people read them.
+//! Numbers in the form that people read.
 
-/// What stands for a figure that there is not.
+/// Text in place of a missing number.
 pub(crate) const NONE: &str = "–";
 
-/// Keeps a figure and its unit on one line.
+/// Space that keeps a number and its unit on one line.
 pub(crate) const THIN_SPACE: char = '\u{202f}';
 
 /// A unit that suits figures of a size: what they are divided by, and its name.
@@ -14,7 +14,7 @@ pub(crate) struct Unit {
 }
 
 impl Unit {
-    /// For figures in `unit`, as metrics name it, of which `largest` is the largest.
+    /// Returns a unit for numbers in `unit`, as metrics name it, up to `largest`.
     pub(crate) fn fitting(unit: &'static str, largest: f64) -> Self {
         let steps: &[(f64, &'static str)] = match unit {
             "µs" => &[(1e6, "s"), (1e3, "ms"), (1.0, "µs")],
@@ -41,12 +41,12 @@ impl Unit {
         Self { factor, name }
     }
 
-    /// The figure in this unit, without its name.
+    /// Formats a number in this unit, without the unit's name.
     pub(crate) fn number(&self, value: f64) -> String {
         number(value / self.factor)
     }
 
-    /// The figure with its unit.
+    /// Formats a number with its unit.
     pub(crate) fn text(&self, value: f64) -> String {
         if !value.is_finite() {
             return NONE.to_owned();
@@ -58,12 +58,12 @@ impl Unit {
     }
 }
 
-/// A figure in its unit, on its own.
+/// Formats a single number with a unit that suits it.
 pub(crate) fn with_unit(value: f64, unit: &'static str) -> String {
     Unit::fitting(unit, value).text(value)
 }
 
-/// Three digits or more: `1,234`, `123`, `12.3`, `1.23`, `0.0123`.
+/// Formats a number with three digits or more: `1,234`, `123`, `12.3`, `1.23`, `0.0123`.
 pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -86,7 +86,7 @@ pub(crate) fn number(value: f64) -> String {
     minus(text)
 }
 
-/// How many.
+/// Formats a count.
 pub(crate) fn count(value: u64) -> String {
     if value >= 1_000_000_000_000_000 {
         number(value as f64)
@@ -95,7 +95,7 @@ pub(crate) fn count(value: u64) -> String {
     }
 }
 
-/// As [`number`], with only as many digits as tell apart figures that are `step` from each other.
+/// Formats a number with as many digits as tell apart numbers that differ by `step`.
 pub(crate) fn tick(value: f64, step: f64) -> String {
     if !value.is_finite() || value.abs() >= 1e15 {
         return number(value);
@@ -111,7 +111,7 @@ pub(crate) fn tick(value: f64, step: f64) -> String {
     }
 }
 
-/// As [`number`], without zeros at its end.
+/// Formats a number as [`number`] does, without zeros at its end.
 pub(crate) fn short(value: f64) -> String {
     let text = number(value);
     if text.contains('.') && !text.contains('e') {
@@ -152,22 +152,26 @@ fn signed(percent: f64) -> String {
 
 /// A whole number with its thousands apart.
 fn grouped(value: f64) -> String {
-    let digits = format!("{:.0}", value.abs());
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+    group_digits(&format!("{value:.0}"))
+}
+
+/// Puts a comma before every third digit of a number, counted from the point.
+pub(crate) fn group_digits(number: &str) -> String {
+    let digits = number.trim_start_matches('-');
+    let sign = &number[..number.len() - digits.len()];
+    let (whole, fraction) = digits.split_at(digits.find('.').unwrap_or(digits.len()));
+    let mut text = sign.to_owned();
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
     }
-    if value < 0.0 && digits != "0" {
-        text.insert(0, '-');
-    }
-    text
+    text + fraction
 }
 
-/// A hyphen is not a minus sign.
-fn minus(text: String) -> String {
+/// Replaces the hyphen of a negative number by a minus sign.
+pub(crate) fn minus(text: String) -> String {
     match text.strip_prefix('-') {
         Some(rest) => format!("−{rest}"),
         None => text,

@@ -1,6 +1,6 @@
 //! From figures to places on an axis.
 
-/// How figures lie on an axis.
+/// Kind of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Linear,
@@ -40,7 +40,7 @@ impl Scale {
         }
     }
 
-    /// As [`covering`](Self::covering), ending at the figures themselves.
+    /// Returns a scale as [`covering`](Self::covering) does, that ends at the numbers themselves.
     pub(crate) fn exactly((low, high): (f64, f64), ticks: usize) -> Self {
         let (_, _, step) = round_linear(low, high, ticks);
         let high = if high > low { high } else { low + 1.0 };
@@ -54,7 +54,7 @@ impl Scale {
         }
     }
 
-    /// Where it begins and ends.
+    /// Returns its ends.
     pub(crate) fn between(mut self, from: f64, to: f64) -> Self {
         (self.from, self.to) = (from, to);
         self
@@ -122,7 +122,7 @@ impl Scale {
     }
 }
 
-/// How many nines a quantile has, and parts of one.
+/// Returns the number of nines of a quantile, with fractions.
 fn nines(quantile: f64) -> f64 {
     -(1.0 - quantile).max(1e-9).log10()
 }

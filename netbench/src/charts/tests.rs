@@ -1,3 +1,5 @@
+//! Tests of charts.
+
 use super::figures;
 use super::{Place, write_all};
 use crate::results::Results;

@@ -1,13 +1,13 @@
 //! Colours and the widths of text.
 
-/// What is painted, by its meaning.
+/// A colour, by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ink {
     /// One of the things that are compared: a group, a stack.
     Series(usize),
     /// A part of a whole: client CPU, a message of the handshake.
     Part(usize),
-    /// What is left of a whole.
+    /// The rest of a whole.
     Rest,
     Text,
     Soft,
@@ -15,7 +15,7 @@ pub(crate) enum Ink {
     Paper,
 }
 
-/// How many series have a colour of their own; those after them have the same again, dashed.
+/// Number of series with a colour of their own; those after them repeat the colours, dashed.
 pub(crate) const SERIES: usize = 8;
 
 /// Told apart also by those who see two of the three primary colours (after Okabe and Ito 2008).
@@ -23,13 +23,13 @@ const SERIES_COLOURS: [&str; SERIES] = [
     "#0072b2", "#d55e00", "#009e73", "#b0529a", "#3a9bdc", "#c98a00", "#6b7785", "#6a4fb3",
 ];
 
-/// The same for parts, none of which is like a series.
+/// Colours of parts, which differ from those of series.
 const PART_COLOURS: [&str; 10] = [
     "#2f5d8a", "#e0a458", "#7fb7a6", "#b8577a", "#8cb4e0", "#8a7f3d", "#5e4b8b", "#d98c8c",
     "#3f7f6f", "#a3a9b3",
 ];
 
-/// Where colours come from.
+/// Source of the colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Theme {
     /// The variables of the page's style sheet, so that they follow dark and light.
@@ -66,7 +66,7 @@ fn light(ink: Ink) -> &'static str {
     }
 }
 
-/// How wide a text will be, a little more than less: the font is the reader's.
+/// Returns an upper estimate of the width of a text, as the font is the reader's.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let ems: f64 = text
         .chars()

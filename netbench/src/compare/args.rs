@@ -14,11 +14,11 @@ use crate::{Failure, terminal};
 /// more than the threshold.
 #[derive(Args)]
 pub(crate) struct Compare {
-    /// What `netbench run --json` wrote before.
+    /// File that `netbench run --json` wrote before.
     #[arg(value_name = "BEFORE")]
     before: PathBuf,
 
-    /// What it wrote after.
+    /// File that it wrote after.
     #[arg(value_name = "AFTER")]
     after: PathBuf,
 

@@ -23,10 +23,10 @@ pub(crate) use verdict::Verdict;
 /// All that there is to say.
 #[derive(Debug, Serialize)]
 pub(crate) struct Comparison {
-    /// What makes the two hard to compare.
+    /// Differences that make the two hard to compare.
     pub(crate) warnings: Vec<String>,
     pub(crate) rows: Vec<Line>,
-    /// In percent.
+    /// Change in percent.
     pub(crate) threshold: f64,
 }
 
@@ -121,7 +121,7 @@ fn lines(
     metrics.iter().filter_map(line).collect()
 }
 
-/// What else than the stacks may have changed.
+/// Returns the differences other than the stacks.
 fn differences(before: &Results, after: &Results) -> Vec<String> {
     let mut lines = Vec::new();
     let mut differ = |what: &str, old: &str, new: &str| {
@@ -171,7 +171,7 @@ fn crates(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Opt
     (!changed.is_empty()).then(|| format!("other versions: {}", changed.join(", ")))
 }
 
-/// Whether more of it is worse.
+/// Returns true if more of it is worse.
 fn is_worse(better: Better, change: f64) -> bool {
     match better {
         Better::Higher => change < 0.0,

@@ -1,3 +1,5 @@
+//! Tests of comparisons.
+
 use super::{Comparison, Verdict};
 use crate::results::{METRICS, Metric, Results};
 use crate::synthetic;

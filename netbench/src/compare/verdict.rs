@@ -1,4 +1,4 @@
-//! What a change comes to.
+//! Verdicts on a change.
 
 use serde::Serialize;
 

@@ -1,3 +1,5 @@
+//! Whether a scenario needs frames on TCP.
+
 use super::Streams;
 use crate::scenario::{ClientOp, Op, Scenario};
 

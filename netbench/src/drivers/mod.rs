@@ -21,6 +21,7 @@ mod udp;
 mod wakers;
 
 use std::net::SocketAddr;
+use std::ops::AddAssign;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -29,22 +30,43 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::Failure;
-use crate::axes::Cell;
+use crate::axes::{Cell, Resumption};
 use crate::outcome::Failed;
+use ::hybriq::{Backend, Group};
 
 #[cfg(test)]
 mod contract;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use list::{built_in, driver, version};
+pub(crate) use list::driver;
 pub(crate) use table::table;
 
 /// The application protocol of both ends.
 pub(crate) const ALPN: &str = "netbench";
 
-/// What an object-safe async method returns.
+/// Future that an object-safe async method returns.
 pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failed>> + 'a>>;
+
+/// The moment at which a connection is handed to its script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Handover {
+    /// As soon as 0-RTT data can be sent, where that is possible.
+    Early,
+    /// Once the handshake is complete.
+    Complete,
+}
+
+impl Handover {
+    /// Returns the moment that a cell asks for.
+    pub(crate) fn of(cell: &Cell) -> Self {
+        if cell.resumption == Resumption::ZeroRtt {
+            Self::Early
+        } else {
+            Self::Complete
+        }
+    }
+}
 
 /// A stack. Where [`Setup`] says nothing, it is as its defaults make it.
 pub(crate) trait Driver {
@@ -54,17 +76,17 @@ pub(crate) trait Driver {
     /// The congestion controller it uses by default.
     fn congestion(&self) -> String;
 
-    /// Those it can be told to use instead, in [`Transport::congestion`].
+    /// Controllers that it can be told to use instead, in [`Transport::congestion`].
     fn controllers(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Whether it has datagrams (RFC 9221).
+    /// Returns true if it has datagrams (RFC 9221).
     fn has_datagrams(&self) -> bool {
         true
     }
 
-    /// Whether it runs over UDP, as `netbench link` does.
+    /// Returns true if it runs over UDP, as `netbench link` does.
     fn is_over_udp(&self) -> bool {
         true
     }
@@ -89,13 +111,13 @@ pub(crate) enum Role {
 pub(crate) type Accepting = Pin<Box<dyn Future<Output = Result<Rc<dyn Connection>, Failed>>>>;
 
 pub(crate) trait Listener {
-    /// Where it listens.
+    /// Returns the address on which it listens.
     fn address(&self) -> SocketAddr;
 
     /// The next connection attempt. An error: there will be no more.
     fn accept(&mut self) -> Answer<'_, Accepting>;
 
-    /// What passed its socket so far. `None`: the stack does not tell.
+    /// Returns what passed its socket so far; `None` if the stack does not tell.
     fn traffic(&self) -> Option<Traffic>;
 }
 
@@ -105,7 +127,7 @@ pub(crate) trait Connector {
     /// it is there when the handshake is complete.
     fn connect<'a>(&'a self, server: SocketAddr, name: &'a str) -> Answer<'a, Rc<dyn Connection>>;
 
-    /// What passed its socket so far. `None`: the stack does not tell.
+    /// Returns what passed its socket so far; `None` if the stack does not tell.
     fn traffic(&self) -> Option<Traffic>;
 }
 
@@ -134,7 +156,7 @@ pub(crate) trait Connection {
     /// The peer's next datagram. `None`: the peer closed without an error.
     fn receive_datagram(&self) -> Answer<'_, Option<Bytes>>;
 
-    /// What this end sent and received for it so far, also once it has ended.
+    /// Returns what this end sent and received for it so far, also once it has ended.
     fn stats(&self) -> Stats;
 
     /// The name the client asked for, as the server sees it. `None`: the stack does not tell.
@@ -142,7 +164,8 @@ pub(crate) trait Connection {
         None
     }
 
-    /// Whether the client has a ticket for the next connection; true where the stack does not tell.
+    /// Returns true if the client has a ticket for the next connection; true where the stack does
+    /// not tell.
     fn has_ticket(&self) -> bool;
 
     /// Closes with an application error code.
@@ -182,7 +205,7 @@ pub(crate) trait Reader {
     ) -> Poll<Result<Option<Bytes>, Failed>>;
 }
 
-/// What both ends are set up with.
+/// Settings of both ends.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub(crate) cell: Cell,
@@ -193,7 +216,7 @@ pub(crate) struct Setup {
 /// PEM text. The leaf comes first.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Certificates {
-    /// What clients trust.
+    /// Root that clients trust.
     pub(crate) root: String,
     pub(crate) server_chain: String,
     /// Empty in what clients are told.
@@ -219,12 +242,13 @@ pub(crate) struct Transport {
     pub(crate) idle_timeout_ms: Option<u64>,
     /// Streams of each kind that the peer may have open at once.
     pub(crate) max_streams: Option<u64>,
-    /// What the scenario opens on each connection. A stack over TCP needs no framing for one.
+    /// Streams that the scenario opens on each connection. A stack over TCP needs no framing for
+    /// one.
     #[serde(default)]
     pub(crate) streams: Streams,
 }
 
-/// How many streams a connection carries.
+/// Number of streams that a connection carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Streams {
     /// One, bidirectional, opened by the client.
@@ -234,15 +258,15 @@ pub(crate) enum Streams {
     Many,
 }
 
-/// What a handshake came to. `None` and the empty text: the stack does not tell.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Results of a handshake. `None` and the empty text: the stack does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(crate) struct Negotiated {
     /// IANA name.
     pub(crate) group: String,
     pub(crate) hello_retry: Option<bool>,
     /// IANA name.
     pub(crate) suite: String,
-    /// What the server signed with, as in [`hybriq::tls`].
+    /// Algorithm that the server signed with, as in [`hybriq::tls`].
     pub(crate) signature: String,
     pub(crate) resumed: Option<bool>,
     pub(crate) early_data: Option<bool>,
@@ -260,7 +284,9 @@ pub(crate) struct Stats {
 }
 
 /// Datagrams and bytes of UDP payload; segments and bytes of TCP payload.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 pub(crate) struct Traffic {
     pub(crate) sent_datagrams: u64,
     pub(crate) sent_bytes: u64,
@@ -268,18 +294,41 @@ pub(crate) struct Traffic {
     pub(crate) received_bytes: u64,
 }
 
+impl Traffic {
+    /// Returns what passed since an earlier look.
+    pub(crate) fn since(self, earlier: Self) -> Self {
+        Self {
+            sent_datagrams: self.sent_datagrams.saturating_sub(earlier.sent_datagrams),
+            sent_bytes: self.sent_bytes.saturating_sub(earlier.sent_bytes),
+            received_datagrams: self
+                .received_datagrams
+                .saturating_sub(earlier.received_datagrams),
+            received_bytes: self.received_bytes.saturating_sub(earlier.received_bytes),
+        }
+    }
+}
+
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, more: Self) {
+        self.sent_datagrams += more.sent_datagrams;
+        self.sent_bytes += more.sent_bytes;
+        self.received_datagrams += more.received_datagrams;
+        self.received_bytes += more.received_bytes;
+    }
+}
+
 /// The group whose share a client sends first, so that the server answers with a HelloRetryRequest;
 /// `None`: it is to send none but the wanted one.
-fn first_share(cell: &Cell) -> Option<&'static str> {
-    const CLASSICAL: [&str; 3] = ["X25519", "secp256r1", "secp384r1"];
+fn first_share(cell: &Cell) -> Option<Group> {
+    const CLASSICAL: [Group; 3] = [Group::X25519, Group::SECP256R1, Group::SECP384R1];
     if !cell.hello_retry {
         return None;
     }
     // s2n-tls takes any share of its policy before it asks for another; it has no MLKEM768.
-    Some(match (cell.group.as_str(), cell.provider.as_str()) {
-        (group, "s2n-tls") if CLASSICAL.contains(&group) => "MLKEM768",
-        ("X25519", _) => "secp256r1",
-        _ => "X25519",
+    Some(match (cell.group, cell.provider) {
+        (group, Backend::S2nTls) if CLASSICAL.contains(&group) => Group::MLKEM768,
+        (Group::X25519, _) => Group::SECP256R1,
+        _ => Group::X25519,
     })
 }
 

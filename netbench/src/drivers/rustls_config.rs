@@ -18,16 +18,18 @@ use super::{ALPN, Role, Setup, failures};
 use crate::Failure;
 use crate::axes::{Cell, Resumption};
 use crate::outcome::{Failed, Kind};
+use hybriq::tls::Suite;
+use hybriq::{Backend, Group};
 
 /// Sessions that a server with 0-RTT keeps: each until its ticket is used.
 const SESSIONS: usize = 16_384;
 
-/// What rustls cannot do, whatever stack it is part of.
+/// Returns what rustls cannot do, whatever stack it is part of.
 pub(crate) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
-    group(&cell.group)?;
-    suite(&cell.suite)?;
-    let uses_up_tickets =
-        role == Role::Client && cell.provider == "s2n-tls" && cell.resumption != Resumption::Full;
+    group(cell.group)?;
+    let uses_up_tickets = role == Role::Client
+        && cell.provider == Backend::S2nTls
+        && cell.resumption != Resumption::Full;
     if uses_up_tickets {
         return Err(
             "s2n-tls issues no ticket on a resumed connection, and clients with rustls use each \
@@ -42,7 +44,7 @@ pub(crate) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
 /// `u32::MAX` (RFC 9001 §4.6.1).
 pub(crate) fn server(setup: &Setup, early_data: u32) -> Result<ServerConfig, Failure> {
     let (cell, pem) = (&setup.cell, &setup.certificates);
-    let provider = Arc::new(provider(vec![group(&cell.group)?], &cell.suite)?);
+    let provider = Arc::new(provider(vec![group(cell.group)?], cell.suite));
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])?;
     let builder = if cell.client_auth {
@@ -68,7 +70,7 @@ pub(crate) fn server(setup: &Setup, early_data: u32) -> Result<ServerConfig, Fai
 /// A client's side, and what watches it.
 pub(crate) fn client(setup: &Setup) -> Result<(ClientConfig, Arc<Watch>), Failure> {
     let (cell, pem) = (&setup.cell, &setup.certificates);
-    let provider = Arc::new(provider(offer(cell)?, &cell.suite)?);
+    let provider = Arc::new(provider(offer(cell)?, cell.suite));
     let verifier =
         WebPkiServerVerifier::builder_with_provider(roots(&pem.root)?, Arc::clone(&provider))
             .build()?;
@@ -88,65 +90,44 @@ pub(crate) fn client(setup: &Setup) -> Result<(ClientConfig, Arc<Watch>), Failur
     Ok((config, watch))
 }
 
-fn provider(
-    kx_groups: Vec<&'static dyn SupportedKxGroup>,
-    suite_name: &str,
-) -> Result<CryptoProvider, Failure> {
-    Ok(CryptoProvider {
+fn provider(kx_groups: Vec<&'static dyn SupportedKxGroup>, wanted: Suite) -> CryptoProvider {
+    CryptoProvider {
         kx_groups,
-        cipher_suites: vec![suite(suite_name)?],
+        cipher_suites: vec![suite(wanted)],
         ..aws_lc_rs::default_provider()
-    })
+    }
 }
 
 /// The groups a client offers; it sends the share of the first.
 fn offer(cell: &Cell) -> Result<Vec<&'static dyn SupportedKxGroup>, Failure> {
-    let wanted = group(&cell.group)?;
-    Ok(match super::first_share(cell) {
-        Some(other) => vec![group(other)?, wanted],
-        None => vec![wanted],
-    })
+    let offered = super::first_share(cell).into_iter().chain([cell.group]);
+    offered.map(group).collect()
 }
 
-const GROUPS: [(&str, &dyn SupportedKxGroup); 7] = [
-    ("X25519MLKEM768", kx_group::X25519MLKEM768),
-    ("SecP256r1MLKEM768", kx_group::SECP256R1MLKEM768),
-    ("MLKEM768", kx_group::MLKEM768),
-    ("MLKEM1024", kx_group::MLKEM1024),
-    ("X25519", kx_group::X25519),
-    ("secp256r1", kx_group::SECP256R1),
-    ("secp384r1", kx_group::SECP384R1),
+const GROUPS: [(Group, &dyn SupportedKxGroup); 7] = [
+    (Group::X25519MLKEM768, kx_group::X25519MLKEM768),
+    (Group::SECP256R1MLKEM768, kx_group::SECP256R1MLKEM768),
+    (Group::MLKEM768, kx_group::MLKEM768),
+    (Group::MLKEM1024, kx_group::MLKEM1024),
+    (Group::X25519, kx_group::X25519),
+    (Group::SECP256R1, kx_group::SECP256R1),
+    (Group::SECP384R1, kx_group::SECP384R1),
 ];
 
-fn group(name: &str) -> Result<&'static dyn SupportedKxGroup, Failure> {
-    let known = GROUPS.into_iter().find(|(known, _)| *known == name);
+fn group(wanted: Group) -> Result<&'static dyn SupportedKxGroup, Failure> {
+    let known = GROUPS.into_iter().find(|(known, _)| *known == wanted);
     known.map(|(_, group)| group).ok_or_else(|| {
-        let valid = GROUPS.map(|(name, _)| name).join(", ");
-        format!("rustls has no group {name}; it has {valid}").into()
+        let valid = GROUPS.map(|(group, _)| group.to_string()).join(", ");
+        format!("rustls has no group {wanted}; it has {valid}").into()
     })
 }
 
-const SUITES: [(&str, SupportedCipherSuite); 3] = [
-    (
-        "TLS_AES_128_GCM_SHA256",
-        cipher_suite::TLS13_AES_128_GCM_SHA256,
-    ),
-    (
-        "TLS_AES_256_GCM_SHA384",
-        cipher_suite::TLS13_AES_256_GCM_SHA384,
-    ),
-    (
-        "TLS_CHACHA20_POLY1305_SHA256",
-        cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
-    ),
-];
-
-fn suite(name: &str) -> Result<SupportedCipherSuite, Failure> {
-    let known = SUITES.iter().find(|(known, _)| *known == name);
-    known.map(|(_, suite)| *suite).ok_or_else(|| {
-        let valid = SUITES.each_ref().map(|(name, _)| *name).join(", ");
-        format!("unknown cipher suite '{name}'; valid: {valid}").into()
-    })
+fn suite(suite: Suite) -> SupportedCipherSuite {
+    match suite {
+        Suite::Aes128GcmSha256 => cipher_suite::TLS13_AES_128_GCM_SHA256,
+        Suite::Aes256GcmSha384 => cipher_suite::TLS13_AES_256_GCM_SHA384,
+        Suite::ChaCha20Poly1305Sha256 => cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+    }
 }
 
 fn roots(pem: &str) -> Result<Arc<RootCertStore>, Failure> {

@@ -26,7 +26,7 @@ pub(crate) struct Watch {
     tickets: Mutex<HashMap<ServerName<'static>, VecDeque<Tls13ClientSessionValue>>>,
     /// Whether a ticket was used since that was last asked.
     ticket_used: AtomicBool,
-    /// Of the last handshake that got so far.
+    /// Group of the last handshake that got so far.
     group: AtomicU16,
     signature: AtomicU16,
     /// Full handshakes that were verified, and those that were reported or are under way.
@@ -34,7 +34,7 @@ pub(crate) struct Watch {
     full: AtomicU64,
 }
 
-/// What is known of a handshake when it begins.
+/// Facts about a handshake that are known when it begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {
     offered_ticket: bool,
@@ -54,7 +54,7 @@ impl Watch {
         }
     }
 
-    /// Whether there is a ticket for the next connection.
+    /// Returns true if there is a ticket for the next connection.
     pub(crate) fn has_ticket(&self) -> bool {
         self.tickets().values().any(|tickets| !tickets.is_empty())
     }
@@ -80,9 +80,9 @@ impl Watch {
         let group = hybriq::Group(self.group.load(Relaxed));
         let signature = hybriq::tls::SignatureScheme(self.signature.load(Relaxed));
         Negotiated {
-            hello_retry: Some(self.cell.hello_retry && group.to_string() == self.cell.group),
+            hello_retry: Some(self.cell.hello_retry && group == self.cell.group),
             group: group.to_string(),
-            suite: self.cell.suite.clone(),
+            suite: self.cell.suite.to_string(),
             signature: if resumed {
                 String::new()
             } else {

@@ -2,71 +2,71 @@
 
 use std::fmt::Write as _;
 
-use super::list::{NAMES, driver, missing, version};
+use hybriq::{Backend, Group};
+
+use super::list::{driver, missing};
 use super::{Driver, Role};
-use crate::axes::{Cell, Certificate, Resumption};
+use crate::axes::{Cell, Certificate, Resumption, Stack};
+use crate::crates::version;
 
-/// The TLS libraries that cells may name, and their crates.
-const PROVIDERS: [(&str, &str); 3] = [
-    ("rustls", "rustls"),
-    ("s2n-tls", "s2n-tls"),
-    ("boringssl", "boring"),
-];
-
-/// What is built in and what that can vary, and how to get the rest.
+/// Returns a text about the stacks that are built in, what they can vary, and how to get the
+/// others.
 pub(crate) fn table() -> String {
     let mut text = String::new();
     let mut rest = String::new();
-    for (name, _) in NAMES {
-        match driver(name) {
-            Ok(driver) => describe(&mut text, driver.as_ref()),
-            Err(_) => rest.push_str(&(missing(name) + "\n")),
+    for stack in Stack::ALL {
+        match driver(stack) {
+            Ok(driver) => describe(&mut text, stack, driver.as_ref()),
+            Err(_) => rest.push_str(&(missing(stack) + "\n")),
         }
     }
     text + &rest
 }
 
-fn describe(text: &mut String, driver: &dyn Driver) {
-    let name = driver.name();
-    let version = match name {
-        "tcp-tls" => format!("with rustls {}", version("rustls")),
-        name => version(name).to_owned(),
+/// Returns the name and the crate of the TLS library that serves a stack under that provider.
+fn library(stack: Stack, provider: Backend) -> (&'static str, &'static str) {
+    match (stack, provider) {
+        (Stack::Quiche, _) => ("boringssl", "boring"),
+        (_, provider) => (provider.name(), provider.name()),
+    }
+}
+
+fn describe(text: &mut String, stack: Stack, driver: &dyn Driver) {
+    let described = match stack {
+        Stack::TcpTls => format!("with rustls {}", version("rustls")),
+        stack => version(stack.name()).to_owned(),
     };
     let mut congestion = driver.congestion();
     if !driver.controllers().is_empty() {
         congestion = format!("{congestion} (or: {})", driver.controllers().join(", "));
     }
     let datagrams = if driver.has_datagrams() { "yes" } else { "no" };
-    let _ = writeln!(text, "{name} {version}");
+    let _ = writeln!(text, "{stack} {described}");
     let _ = writeln!(text, "  congestion  {congestion}");
     let _ = writeln!(text, "  datagrams   {datagrams}");
-    for (provider, library) in PROVIDERS {
+    for provider in Backend::ALL {
+        let (name, library) = library(stack, provider);
         let cell = Cell {
-            driver: name.to_owned(),
-            client: name.to_owned(),
-            provider: provider.to_owned(),
+            driver: stack,
+            client: stack,
+            provider,
             ..Cell::default()
         };
         if driver.check(Role::Server, &cell).is_ok() {
-            let _ = writeln!(
-                text,
-                "  {provider} {} (a server\u{2019}s)",
-                self::version(library)
-            );
+            let _ = writeln!(text, "  {name} {} (a server\u{2019}s)", version(library));
             describe_tls(text, driver, &cell);
         }
     }
 }
 
-/// What a server can, and clients of the same stack with it.
+/// Writes what a server can do, and clients of the same stack with it.
 fn describe_tls(text: &mut String, driver: &dyn Driver, base: &Cell) {
     let can = |change: &dyn Fn(&mut Cell)| {
         let mut cell = base.clone();
         change(&mut cell);
         driver.check(Role::Server, &cell).is_ok() && driver.check(Role::Client, &cell).is_ok()
     };
-    let groups = hybriq::Group::ALL.map(|group| group.to_string());
-    let groups = share(&groups, |group| can(&|cell| cell.group.clone_from(group)));
+    let groups = share(&Group::ALL, |group| can(&|cell| cell.group = *group));
     let kinds = share(&Certificate::ALL, |kind| {
         can(&|cell| cell.certificate = *kind)
     });
@@ -83,13 +83,11 @@ fn describe_tls(text: &mut String, driver: &dyn Driver, base: &Cell) {
     let _ = writeln!(text, "    client auth   {auth}");
 }
 
-/// Those of a list that can be had: all, all but a few, or by name.
+/// Names the items of a list that can be had: all, all but a few, or one by one.
 fn share<T: ToString>(list: &[T], can: impl Fn(&T) -> bool) -> String {
-    let names = |wanted: bool| {
-        let names = list.iter().filter(|item| can(item) == wanted);
-        names.map(T::to_string).collect::<Vec<_>>()
-    };
-    let (had, lacked) = (names(true), names(false));
+    let (had, lacked): (Vec<_>, Vec<_>) = list.iter().partition(|item| can(item));
+    let [had, lacked] =
+        [had, lacked].map(|items| items.into_iter().map(T::to_string).collect::<Vec<_>>());
     match lacked.len() {
         0 => format!("all {}", list.len()),
         lacks if lacks <= 2 && list.len() > 3 => format!("all but {}", lacked.join(", ")),
@@ -104,8 +102,8 @@ mod tests {
     #[test]
     fn every_stack_is_in_the_table() {
         let table = table();
-        for (name, _) in NAMES {
-            assert!(table.contains(name), "{table}");
+        for stack in Stack::ALL {
+            assert!(table.contains(stack.name()), "{table}");
         }
     }
 

@@ -1,3 +1,5 @@
+//! Several tasks that wait for one event.
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use futures_util::future::LocalBoxFuture;
 use tokio::time::Instant;
 
+use super::names::Name;
 use super::observer::Observer;
 use super::phase::Phase;
 use super::recorder::Label;
-use super::tickets::Name;
 use crate::drivers::{Connection, Negotiated, Stats};
 use crate::outcome::{Failed, Kind};
 

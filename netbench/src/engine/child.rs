@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::spawn_local;
 
 use super::{
-    ClientSpec, FromClient, FromServer, ServerSpec, ToClient, ToServer, client, clock, server,
+    ClientSpec, FromClient, FromServer, ServerSpec, ToClient, ToServer, clock, orders, server,
 };
 use crate::pipe::{FromParent, tell};
 use crate::{Failure, os};
@@ -20,8 +20,8 @@ pub(crate) async fn client() -> Result<(), Failure> {
     let spec: ClientSpec = parent.expect().await?;
     pin(spec.core)?;
     clock::sharpen()?;
-    let orders = orders(parent, || ToClient::Stop)?;
-    client::run(spec, orders, answer::<FromClient>).await
+    let received = read_orders(parent, || ToClient::Stop)?;
+    orders::run(spec, received, answer::<FromClient>).await
 }
 
 /// Plays the server that the parent's first line describes.
@@ -30,7 +30,7 @@ pub(crate) async fn server() -> Result<(), Failure> {
     let spec: ServerSpec = parent.expect().await?;
     pin(spec.core)?;
     clock::sharpen()?;
-    let orders = orders(parent, || ToServer::Stop { after: 0 })?;
+    let orders = read_orders(parent, || ToServer::Stop { after: 0 })?;
     server::run(spec, orders, answer::<FromServer>).await
 }
 
@@ -43,7 +43,7 @@ fn answer<T: Serialize>(message: T) -> io::Result<()> {
 }
 
 /// The parent's orders. Their end is its own. A signal to end counts as the order to report.
-fn orders<T: DeserializeOwned + 'static>(
+fn read_orders<T: DeserializeOwned + 'static>(
     mut parent: FromParent,
     stop: fn() -> T,
 ) -> Result<UnboundedReceiver<T>, Failure> {

@@ -1,42 +1,15 @@
-//! The client process: warms up, measures, and reports.
+//! One client of a scenario: its plan, its names, and what connects it to the servers.
 
-use std::future::poll_fn;
-use std::io;
 use std::net::SocketAddr;
-use std::task::Poll;
-use std::time::Duration;
 
-use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
-
-use super::phase::Phase;
+use super::ClientSpec;
+use super::names::{Name, Names};
 use super::plan::Plan;
-use super::process::Meter;
-use super::progress::Progressing;
-use super::tickets::Names;
-use super::{ClientSpec, FromClient, ToClient};
 use crate::Failure;
-use crate::drivers::{self, Connector, Driver, Traffic};
+use crate::axes::Resumption;
+use crate::drivers::{Connector, Driver, Traffic};
 use crate::outcome::Failed;
-use crate::results::Repetition;
 use crate::scenario::ClientOp;
-
-/// How often progress is told.
-const PROGRESS: Duration = Duration::from_millis(100);
-
-/// The shortest interval of samples.
-const SHORTEST_SAMPLE: u64 = 10;
-
-/// Does what the parent orders, and tells it what comes of that, until there are no more orders.
-/// Runs in a `LocalSet`.
-pub(crate) async fn run(
-    spec: ClientSpec,
-    orders: Orders,
-    tell: impl Fn(FromClient) -> io::Result<()>,
-) -> Result<(), Failure> {
-    let driver = drivers::driver(&spec.setup.cell.client)?;
-    Client::new(spec, &*driver)?.obey(orders, tell).await
-}
 
 /// One client of a scenario.
 pub(super) struct Client {
@@ -45,9 +18,6 @@ pub(super) struct Client {
     pub(super) names: Names,
     connectors: Vec<Box<dyn Connector>>,
 }
-
-/// Who gives orders.
-type Orders = UnboundedReceiver<ToClient>;
 
 impl Client {
     pub(super) fn new(spec: ClientSpec, driver: &dyn Driver) -> Result<Self, Failure> {
@@ -67,117 +37,14 @@ impl Client {
         })
     }
 
-    /// Obeys until there are no more orders.
-    pub(super) async fn obey(
-        &self,
-        mut orders: Orders,
-        tell: impl Fn(FromClient) -> io::Result<()>,
-    ) -> Result<(), Failure> {
-        while let Some(order) = orders.recv().await {
-            let answer = match order {
-                ToClient::WarmUp => self.warm_up(&mut orders).await?,
-                ToClient::Measure => self.measure(&mut orders, &tell).await?,
-                ToClient::Stop => stopped("before the measurement began"),
-            };
-            tell(answer)?;
-        }
-        Ok(())
-    }
-
-    /// Does the scripts in part, so that caches, tickets and paths are there.
-    async fn warm_up(&self, orders: &mut Orders) -> Result<FromClient, Failure> {
-        let amount = self.spec.scenario.phases.warm_up;
-        let phase = Phase::new(amount.connections);
-        let primed = self.prime(&phase, self.script()).await;
-        let phase = Phase::new(amount.connections);
-        // Where scripts go on until the measurement ends, the warm-up has to end too.
-        let limit = amount.time.or(self.spec.scenario.phases.measure);
-        if amount.connections.is_some() || amount.time.is_some() {
-            let mut progress = Progressing::none();
-            self.play(&phase, limit, orders, &mut progress).await?;
-        }
-        if phase.was_interrupted() {
-            return Ok(stopped("in the warm-up"));
-        }
-        Ok(FromClient::Ready {
-            connections: primed + phase.recorder.totals.connections.get(),
-        })
-    }
-
-    async fn measure(
-        &self,
-        orders: &mut Orders,
-        tell: &impl Fn(FromClient) -> io::Result<()>,
-    ) -> Result<FromClient, Failure> {
-        let limit = self.spec.scenario.phases.measure;
-        // Where there was no warm-up that did.
-        self.prime(&Phase::new(None), self.script()).await;
-        let meter = Meter::start(self.traffic())?;
-        let phase = Phase::new(None);
-        let mut progress = Progressing::new(&phase, &meter, limit, self.connections(), tell);
-        self.play(&phase, limit, orders, &mut progress).await?;
-        let samples = progress.end();
-        let mut report = Repetition {
-            elapsed_us: phase.measured().as_secs_f64() * 1e6,
-            error: phase.problem(),
-            samples,
-            client: meter.read(self.traffic())?,
-            ..Repetition::default()
-        };
-        phase.recorder.report(&mut report);
-        Ok(FromClient::Report(Box::new(report)))
-    }
-
-    /// Does the scripts of a phase, to their end, or until their time is over and what is under way
-    /// has drained.
-    async fn play(
-        &self,
-        phase: &Phase,
-        limit: Option<Duration>,
-        orders: &mut Orders,
-        progress: &mut Progressing<'_>,
-    ) -> Result<(), Failure> {
-        // The budget of one task would have all connections wait for each other.
-        let ops = tokio::task::unconstrained(self.ops(self.script(), phase));
-        tokio::pin!(ops);
-        let sample = Duration::from_millis(self.spec.sample_ms.max(SHORTEST_SAMPLE));
-        let mut samples = ticks(phase.begin, sample);
-        let mut told = ticks(phase.begin, PROGRESS);
-        let mut listens = true;
-        loop {
-            let drained = phase
-                .stopped_at()
-                .map(|at| at + self.spec.scenario.phases.drain);
-            tokio::select! {
-                biased;
-                // Before the scripts: what could begin at that very moment does not.
-                () = at(limit.map(|limit| phase.begin + limit)), if drained.is_none() => {
-                    phase.stop_as_of(limit.map_or_else(Instant::now, |limit| phase.begin + limit));
-                }
-                outcome = &mut ops => {
-                    phase.done();
-                    return outcome.map_err(Into::into);
-                }
-                () = at(drained) => return Ok(()),
-                () = phase.stopping(), if drained.is_none() => {}
-                _ = orders.recv(), if listens => {
-                    // It is no time for any order but to stop, and so is the parent's end.
-                    listens = false;
-                    phase.interrupt();
-                }
-                _ = samples.tick() => progress.sample(),
-                _ = told.tick() => progress.tell()?,
-            }
-        }
-    }
-
-    fn script(&self) -> &[ClientOp] {
+    /// Operations of this client.
+    pub(super) fn script(&self) -> &[ClientOp] {
         let client = self.spec.scenario.clients.get(self.spec.client);
         client.map_or(&[], |client| &client.ops)
     }
 
-    /// What passed the sockets so far.
-    fn traffic(&self) -> Option<Traffic> {
+    /// Returns what passed the sockets so far.
+    pub(super) fn traffic(&self) -> Option<Traffic> {
         let mut sum = Traffic::default();
         for connector in &self.connectors {
             sum += connector.traffic()?;
@@ -185,7 +52,7 @@ impl Client {
         Some(sum)
     }
 
-    /// What connects to a server of the scenario, and where that is.
+    /// Returns what connects to a server of the scenario, and the server's address.
     pub(super) fn server(&self, number: usize) -> Result<(&dyn Connector, SocketAddr), Failed> {
         let connector = self.connectors.get(number).map(Box::as_ref);
         let address = self.spec.servers.get(number).copied();
@@ -196,34 +63,23 @@ impl Client {
             ))
         })
     }
-}
 
-fn stopped(when: &str) -> FromClient {
-    FromClient::Report(Box::new(Repetition {
-        error: Some(format!("stopped {when}")),
-        ..Repetition::default()
-    }))
-}
+    /// Returns true if connections are resumed.
+    pub(super) fn resumes(&self) -> bool {
+        self.spec.setup.cell.resumption != Resumption::Full
+    }
 
-fn ticks(begin: Instant, period: Duration) -> tokio::time::Interval {
-    let mut ticks = interval_at(begin + period, period);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    ticks
-}
+    /// Returns true if scripts begin before the handshake is complete.
+    pub(super) fn sends_early(&self) -> bool {
+        self.spec.setup.cell.resumption == Resumption::ZeroRtt
+    }
 
-/// Waits until then. Timers of the runtime go off up to a millisecond late: whoever looks before
-/// that learns it all the same.
-async fn at(time: Option<Instant>) {
-    let Some(time) = time else {
-        return std::future::pending().await;
-    };
-    let sleep = sleep_until(time);
-    tokio::pin!(sleep);
-    poll_fn(|cx| {
-        if Instant::now() >= time {
-            return Poll::Ready(());
+    /// Returns a name to connect under, with a ticket where there are any.
+    pub(super) fn name(&self, base: &str, server: usize) -> Name<'_> {
+        if self.resumes() {
+            self.names.lend(base, server)
+        } else {
+            Name::plain(base)
         }
-        sleep.as_mut().poll(cx)
-    })
-    .await;
+    }
 }

@@ -16,7 +16,7 @@ use super::turns::Turns;
 use crate::outcome::{Failed, Kind};
 use crate::scenario::Connect;
 
-/// What the connections of one operation share.
+/// State that the connections of one operation share.
 pub(super) struct Connecting<'a> {
     pub(super) making: Making<'a>,
     pub(super) connect: &'a Connect,

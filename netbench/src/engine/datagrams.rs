@@ -3,15 +3,13 @@
 //! A datagram begins with twice its number on this connection, plus one where it is an echo: as
 //! many bytes of that as fit, the lowest first.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::clock;
+use super::in_flight::{NUMBER, Sent};
 use super::pattern;
 use super::plan::Arriving;
 use super::session::Session;
@@ -19,78 +17,8 @@ use super::turns::Turns;
 use crate::outcome::{Failed, Kind};
 use crate::scenario;
 
-/// How long after it was sent a datagram that is not back counts as lost.
+/// Time after which a datagram that is not back counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(2);
-
-/// Bytes of a number.
-const NUMBER: usize = 8;
-
-/// The datagrams of one connection that are under way.
-#[derive(Default)]
-pub(super) struct Datagrams {
-    flight: RefCell<Flight>,
-    came_back: Notify,
-}
-
-/// Those that were sent and may come back.
-#[derive(Default)]
-struct Flight {
-    /// The number of the first one.
-    first: u64,
-    /// `None`: it came back, or is not to.
-    sent: VecDeque<Option<Sent>>,
-}
-
-#[derive(Clone, Copy)]
-struct Sent {
-    intended: Instant,
-    at: Instant,
-}
-
-impl Flight {
-    fn next(&self) -> u64 {
-        self.first + self.sent.len() as u64
-    }
-
-    /// What was sent under that number, of which `width` bytes are known.
-    fn take(&mut self, number: u64, width: usize) -> Option<Sent> {
-        let mask = mask(width) >> 1;
-        let index = number.wrapping_sub(self.first) & mask;
-        let sent = self.sent.get_mut(usize::try_from(index).ok()?)?.take();
-        self.forget();
-        sent
-    }
-
-    fn forget(&mut self) {
-        while let Some(None) = self.sent.front() {
-            self.sent.pop_front();
-            self.first += 1;
-        }
-    }
-
-    /// Gives up those that were sent before, and says how many those are.
-    fn give_up(&mut self, before: Instant) -> u64 {
-        let mut lost = 0;
-        while let Some(Some(sent)) = self.sent.front() {
-            if before < sent.at {
-                break;
-            }
-            lost += 1;
-            self.sent.pop_front();
-            self.first += 1;
-            self.forget();
-        }
-        lost
-    }
-}
-
-/// All ones in so many bytes.
-fn mask(width: usize) -> u64 {
-    match width {
-        0..NUMBER => (1 << (8 * width)) - 1,
-        _ => u64::MAX,
-    }
-}
 
 impl Session<'_> {
     pub(super) async fn send_datagrams(&self, what: &scenario::Datagrams) -> Result<(), Failed> {
@@ -109,7 +37,7 @@ impl Session<'_> {
     }
 
     async fn send_one(&self, what: &scenario::Datagrams, intended: Instant) -> Result<(), Failed> {
-        let flight = &self.datagrams.flight;
+        let flight = &self.in_flight.flight;
         let number = flight.borrow().next();
         if what.echo {
             let sent = Sent {
@@ -126,12 +54,12 @@ impl Session<'_> {
 
     /// Waits until each datagram that was sent so far is back or lost.
     async fn await_echoes(&self) -> Result<(), Failed> {
-        let end = self.datagrams.flight.borrow().next();
+        let end = self.in_flight.flight.borrow().next();
         loop {
             self.give_up();
-            let came_back = self.datagrams.came_back.notified();
+            let came_back = self.in_flight.came_back.notified();
             let oldest = {
-                let flight = self.datagrams.flight.borrow();
+                let flight = self.in_flight.flight.borrow();
                 match flight.sent.front() {
                     Some(Some(sent)) if flight.first < end => sent.at,
                     _ => return Ok(()),
@@ -148,7 +76,7 @@ impl Session<'_> {
         let Some(before) = Instant::now().checked_sub(LOST_AFTER) else {
             return;
         };
-        let lost = self.datagrams.flight.borrow_mut().give_up(before);
+        let lost = self.in_flight.flight.borrow_mut().give_up(before);
         if lost > 0 {
             self.observer.lost(lost);
         }
@@ -174,11 +102,11 @@ impl Session<'_> {
     }
 
     fn on_echo(&self, number: u64, width: usize) {
-        let sent = self.datagrams.flight.borrow_mut().take(number, width);
+        let sent = self.in_flight.flight.borrow_mut().take(number, width);
         if let Some(sent) = sent {
             self.observer.echo(sent.intended.elapsed());
         }
-        self.datagrams.came_back.notify_waiters();
+        self.in_flight.came_back.notify_waiters();
     }
 }
 

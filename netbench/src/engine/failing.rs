@@ -36,7 +36,7 @@ impl InARow {
         }
     }
 
-    /// Whether the operation is given up.
+    /// Returns true if the operation is given up.
     pub(super) fn is_too_many(&self) -> bool {
         self.is_too_many.get()
     }

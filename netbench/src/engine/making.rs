@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::attempt::{Attempt, Live};
 use super::client::Client;
@@ -16,10 +16,16 @@ use super::session::Session;
 use crate::drivers::Connection;
 use crate::outcome::Failed;
 
-/// How long a connection may take to tell the peer that it is closed.
+/// Longest wait for a ticket.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Longest time between two looks for a ticket.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Longest time that a connection may take to tell the peer that it is closed.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// What connections of one operation have in common.
+/// Facts that connections of one operation have in common.
 pub(super) struct Making<'a> {
     pub(super) client: &'a Client,
     pub(super) phase: &'a Phase,
@@ -72,7 +78,7 @@ impl<'a> Making<'a> {
         &self.name
     }
 
-    /// What the scripts of a connection share.
+    /// Makes the state that the scripts of a connection share.
     pub(super) fn session(&self, attempt: &Rc<Attempt<'a>>, live: &Live<'_>) -> Session<'a> {
         let connection = Rc::clone(&live.connection);
         let session = Session::new(
@@ -118,7 +124,7 @@ impl<'a> Making<'a> {
             if self.client.sends_early() || !attempt.has_first_byte() {
                 clock::until(live.is_seen_at().unwrap_or_else(Instant::now)).await;
             }
-            self.client.await_ticket(&*live.connection).await;
+            await_ticket(&*live.connection).await;
         }
         live.connection.close(0);
         let _ = timeout(CLOSING, live.connection.closed()).await;
@@ -137,4 +143,14 @@ pub(super) async fn beside(
         outcome = session.serve(|outcome| outcome) => outcome?,
     }
     script.await
+}
+
+/// Waits, before the connection is closed, for the ticket that the next one needs.
+pub(super) async fn await_ticket(connection: &dyn Connection) {
+    let end = Instant::now() + PATIENCE;
+    let mut pause = Duration::from_micros(100);
+    while !connection.has_ticket() && Instant::now() < end {
+        sleep(pause).await;
+        pause = (2 * pause).min(LOOK);
+    }
 }

@@ -1,12 +1,14 @@
 //! Whether a handshake came to what was to be measured.
 
+use std::fmt::Display;
+
 use crate::axes::{Cell, Resumption};
 use crate::drivers::Negotiated;
 use crate::outcome::{Failed, Kind};
 
 /// Says where what was negotiated is not what the cell is about, as far as the stack tells.
 pub(super) fn mismatch(cell: &Cell, negotiated: &Negotiated) -> Option<Failed> {
-    let differs = |is: &str, wanted: &str| !is.is_empty() && is != wanted;
+    let differs = |is: &str, wanted: &dyn Display| !is.is_empty() && is != wanted.to_string();
     let detail = if differs(&negotiated.group, &cell.group) {
         format!(
             "negotiated {} where {} was to be",

@@ -17,19 +17,23 @@
 //! One JSON value a line, over pipes. A child answers `Err` with one line instead where it cannot
 //! go on. The end of its standard input ends it.
 
+mod answering;
 mod arrivals;
 mod attempt;
 mod checkpoints;
 pub(crate) mod child;
-pub(crate) mod client;
+mod client;
 mod clock;
 mod connecting;
 mod datagrams;
 mod failing;
+mod in_flight;
 mod making;
 mod mismatch;
+mod names;
 mod observer;
 mod ops;
+pub(crate) mod orders;
 pub(crate) mod pattern;
 mod phase;
 mod plan;
@@ -44,7 +48,6 @@ mod streams;
 #[cfg(test)]
 mod tests;
 mod tickets;
-mod traffic;
 mod turns;
 
 use std::net::SocketAddr;
@@ -55,7 +58,7 @@ use crate::drivers::Setup;
 use crate::results::{Process, Repetition, Sample};
 use crate::scenario::Scenario;
 
-/// What a server process is told.
+/// Settings of a server process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ServerSpec {
     pub(crate) core: Option<usize>,
@@ -89,7 +92,7 @@ pub(crate) struct ServerReport {
     pub(crate) lacks: Option<String>,
 }
 
-/// What a client process is told.
+/// Settings of a client process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ClientSpec {
     pub(crate) core: Option<usize>,
@@ -99,7 +102,7 @@ pub(crate) struct ClientSpec {
     pub(crate) scenario: Scenario,
     /// Which of the scenario's clients this is.
     pub(crate) client: usize,
-    /// How long the intervals of samples are, in milliseconds.
+    /// Length of the intervals of samples, in milliseconds.
     pub(crate) sample_ms: u64,
 }
 
@@ -124,7 +127,7 @@ pub(crate) enum FromClient {
     Report(Box<Repetition>),
 }
 
-/// How far a measurement is, told every 100 ms or so.
+/// Progress of a measurement, told every 100 ms or so.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Progress {
     /// Connections that ended, well or not, and how many there will be; `None`: nobody knows.
@@ -132,7 +135,7 @@ pub(crate) struct Progress {
     pub(crate) of: Option<u64>,
     pub(crate) requests: u64,
     pub(crate) failures: u64,
-    /// How much of the measurement is over, of 1, as far as that is known.
+    /// Part of the measurement that is over, of 1, as far as that is known.
     pub(crate) share: Option<f64>,
     /// Since the last one.
     pub(crate) sample: Sample,

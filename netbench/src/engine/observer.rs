@@ -18,10 +18,10 @@ pub(super) trait Observer {
     /// A datagram came back, that long after it should have been sent.
     fn echo(&self, took: Duration);
 
-    /// So many datagrams did not come back.
+    /// Notes that so many datagrams did not come back.
     fn lost(&self, datagrams: u64);
 
-    /// Whether nothing new is to be begun.
+    /// Returns true if nothing new is to be begun.
     fn is_stopping(&self) -> bool;
 
     /// Waits until nothing new is to be begun.

@@ -112,7 +112,7 @@ impl Client {
         Ok(())
     }
 
-    /// How many connections the scripts make; `None`: nobody knows.
+    /// Returns the number of connections that the scripts make; `None`: nobody knows.
     pub(super) fn connections(&self) -> Option<u64> {
         let client = self.spec.scenario.clients.get(self.spec.client)?;
         connections(&client.ops)

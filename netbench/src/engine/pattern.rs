@@ -20,7 +20,7 @@ pub(crate) fn bytes_at(offset: u64, most: u64) -> Bytes {
     PATTERN.with(|pattern| pattern.expected(offset, most))
 }
 
-/// Whether these are the bytes of a stream at that offset.
+/// Returns true if these are the bytes of a stream at that offset.
 pub(crate) fn compare(offset: u64, received: &[u8]) -> Result<(), Failed> {
     PATTERN.with(|pattern| pattern.compare(offset, received))
 }

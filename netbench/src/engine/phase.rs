@@ -11,7 +11,7 @@ use super::checkpoints::Checkpoints;
 use super::clock;
 use super::recorder::Recorder;
 
-/// What all scripts of a client share while it lasts.
+/// State that all scripts of a client share while a phase lasts.
 pub(super) struct Phase {
     pub(super) begin: Instant,
     /// Connections of each operation that makes some, should it be given more.

@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::certificates::{NAMES, SERVER_NAME};
 use crate::scenario::{ClientOp, Op, Scenario};
 
-/// As many scripts as one byte tells apart.
+/// Most scripts, as one byte tells apart.
 const MOST_SCRIPTS: usize = 256;
 
 /// All kinds of connections of a scenario.
@@ -21,26 +21,26 @@ pub(super) struct Plan {
     kinds: Vec<Kind>,
 }
 
-/// What is done on a connection beside the client's own script.
+/// Scripts of a connection beside the client's own.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Kind {
     pub(super) server_ops: Vec<Op>,
-    /// What the server does on streams that the client opens.
+    /// Scripts of the server on streams that the client opens.
     pub(super) server: Scripts,
-    /// What the client does on streams that the server opens.
+    /// Scripts of the client on streams that the server opens.
     pub(super) client: Scripts,
 }
 
-/// What one side does for the other.
+/// Scripts that one side runs for the other.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Scripts {
     pub(super) bidi: Vec<Vec<Op>>,
     pub(super) uni: Vec<Vec<Op>>,
-    /// What it does with datagrams that arrive.
+    /// Use of datagrams that arrive.
     pub(super) datagrams: Arriving,
 }
 
-/// What is done with datagrams that arrive.
+/// Use of datagrams that arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Arriving {
     /// None will.
@@ -205,7 +205,7 @@ pub(super) fn prefix(scripts: &[Vec<Op>], script: &[Op]) -> Option<u8> {
     }
 }
 
-/// How many streams a script opens; `None`: nobody knows.
+/// Returns the number of streams that a script opens; `None`: nobody knows.
 pub(super) fn opens(ops: &[Op]) -> Option<u64> {
     ops.iter().try_fold(0_u64, |sum, op| {
         let more = match op {

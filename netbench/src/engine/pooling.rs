@@ -24,7 +24,7 @@ use super::turns::Turns;
 use crate::outcome::{Failed, Kind};
 use crate::scenario::Pool;
 
-/// What the requests of one operation share.
+/// State that the requests of one operation share.
 pub(super) struct Pooling<'a> {
     pub(super) making: Making<'a>,
     pub(super) pool: &'a Pool,
@@ -40,7 +40,7 @@ struct Kept<'a> {
     used: Instant,
 }
 
-/// What is under way: requests, which may give back their connection, and closings.
+/// Futures that are under way: requests, which may give back their connection, and closings.
 type Running<'b, 'a> = FuturesUnordered<LocalBoxFuture<'b, Done<'a>>>;
 
 enum Done<'a> {

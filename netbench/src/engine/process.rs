@@ -8,7 +8,7 @@ use crate::drivers::Traffic;
 use crate::os::{self, Usage};
 use crate::results::Process;
 
-/// What the clocks and counters of this process said when a measurement began.
+/// Clocks and counters of this process when a measurement began.
 pub(super) struct Meter {
     usage: Usage,
     traffic: Option<Traffic>,
@@ -33,8 +33,8 @@ impl Meter {
         })
     }
 
-    /// What was spent since then. The peak of memory is that of the whole life of the process: the
-    /// system keeps no other.
+    /// Returns what was spent since then. The peak of memory is that of the whole life of the
+    /// process: the system keeps no other.
     pub(super) fn read(&self, traffic: Option<Traffic>) -> Result<Process, Failure> {
         let now = os::usage()?;
         let memory = memory();

@@ -25,7 +25,7 @@ struct Measuring<'a> {
     told: Reading,
 }
 
-/// What the counters said.
+/// Values of the counters.
 #[derive(Clone, Copy)]
 struct Reading {
     at: Instant,

@@ -26,7 +26,7 @@ const TURN: u64 = 32;
 pub(super) struct Frame<'f> {
     parent: Option<&'f Frame<'f>>,
     streams: RefCell<Vec<(u64, Rc<Stream>)>>,
-    /// How late this began in an open loop. The first request answers for it.
+    /// Time by which this began too late in an open loop. The first request answers for it.
     late: Cell<Duration>,
 }
 

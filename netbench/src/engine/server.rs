@@ -30,7 +30,7 @@ pub(crate) async fn run(
     orders: UnboundedReceiver<ToServer>,
     tell: impl Fn(FromServer) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let driver = drivers::driver(&spec.setup.cell.driver)?;
+    let driver = drivers::driver(spec.setup.cell.driver)?;
     obey(spec, &*driver, orders, tell).await
 }
 
@@ -94,7 +94,7 @@ fn report(
     Ok(FromServer::Report(Box::new(report)))
 }
 
-/// What all connections share.
+/// State that all connections share.
 struct Serving {
     plan: Plan,
     tally: Tally,
@@ -172,7 +172,7 @@ impl Serving {
     }
 }
 
-/// What was counted since the measurement began.
+/// Returns what was counted since the measurement began.
 #[derive(Default)]
 struct Tally {
     completed: Cell<u64>,

@@ -223,8 +223,8 @@ impl Stream {
         })
     }
 
-    /// Whether nothing that was sent may still be under way, as far as that is known: the peer has
-    /// acknowledged it, or has ended its half too.
+    /// Returns true if nothing that was sent may still be under way, as far as that is known: the
+    /// peer has acknowledged it, or has ended its half too.
     pub(super) fn poll_settled(&self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
         if self
             .receiving
@@ -304,7 +304,7 @@ impl Pace {
         }
     }
 
-    /// How many of the bytes may pass now, or else when some may.
+    /// Returns how many of the bytes may pass now, or else when some may.
     fn allows(pace: Option<&mut Self>, wanted: u64, now: Instant) -> Result<u64, Instant> {
         match pace {
             None => Ok(wanted),

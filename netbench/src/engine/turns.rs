@@ -5,7 +5,7 @@ use tokio::time::Instant;
 use super::arrivals::Arrivals;
 use crate::scenario;
 
-/// What is left of a loop.
+/// Turns that are left of a loop.
 pub(super) struct Turns {
     /// `None`: as many as there is time for.
     left: Option<u64>,
@@ -53,7 +53,7 @@ impl Turns {
         }
     }
 
-    /// Whether turns have a time at which they should begin.
+    /// Returns true if turns have a time at which they should begin.
     pub(super) fn is_open(&self) -> bool {
         self.arrivals.is_some()
     }
@@ -80,7 +80,7 @@ impl Turns {
         }
     }
 
-    /// How many of those left should have begun before.
+    /// Returns the number of turns left that should have begun before.
     pub(super) fn count_due(mut self, before: Instant) -> u64 {
         let mut count = 0;
         while self.is_open() && self.due().is_some_and(|due| due < before) {

@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::{Args, Parser};
+use hybriq_sim::link::{Blackouts, Line, Marking, Settings};
 
-use super::emulator::{Line, Settings};
-use super::units::{Blackout, Burst, Queue, Rate, Reorder, Share, time};
 use crate::Failure;
+use crate::units::{Blackout, Burst, Queue, Rate, Reorder, Share, time};
 
-/// The command line; its help ends with [`UNITS`].
+/// Flags of `netbench link`; their help ends with [`UNITS`].
 #[derive(Args)]
-pub(crate) struct Link {
+pub(crate) struct LinkArgs {
     /// Where clients send to; port 0 takes a free one, which is printed.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     pub(crate) listen: SocketAddr,
@@ -64,7 +64,7 @@ Example, 20 Mbit/s and 100 ms there and back, a shallow buffer, 1% lost on the w
   netbench link --listen 127.0.0.1:4433 --to 192.0.2.7:4433 --rate 20mbit --delay 50ms
                 --queue 0.25bdp --down loss=1%";
 
-/// What a direction is like; what is not given is not done.
+/// Conditions of one direction; a condition that is not given does not apply.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Conditions {
     /// One way.
@@ -79,9 +79,9 @@ pub(crate) struct Conditions {
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
 
-    /// What may wait for the bottleneck: bytes (`64KiB`), what it sends in a time (`100ms`), or
-    /// that often the rate times both delays (`0.5bdp`, at least 15000 bytes). Datagrams beyond
-    /// it are dropped. Default with `--rate`: `1bdp`.
+    /// Most that may wait for the bottleneck, beside the datagram being sent: bytes (`64KiB`), what
+    /// it sends in a time (`100ms`), or a multiple of its rate times both delays (`0.5bdp`, at
+    /// least 15000 bytes). Datagrams beyond it are dropped. Default with `--rate`: `1bdp`.
     #[arg(long, value_name = "QUEUE")]
     queue: Option<Queue>,
 
@@ -149,7 +149,7 @@ fn interval(text: &str) -> Result<Duration, String> {
     })
 }
 
-impl Link {
+impl LinkArgs {
     /// Both directions, up first.
     pub(crate) fn settings(&self) -> Result<[Settings; 2], Failure> {
         let [up, down] = [&self.up, &self.down].map(|own| {
@@ -189,17 +189,16 @@ impl Conditions {
             delay: self.delay.unwrap_or_default(),
             jitter: self.jitter.unwrap_or_default(),
             mtu: self.mtu,
-            line: self.rate.map(|rate| Line {
-                rate,
-                queue: queue.bytes(rate, round_trip),
-                mark_above: self.ecn_mark,
+            line: self.rate.map(|rate| {
+                let marking = self.ecn_mark.map_or(Marking::Never, Marking::Above);
+                Line::new(rate.bits(), queue.bytes(rate, round_trip)).marking(marking)
             }),
-            loss: self.loss.unwrap_or_default(),
-            burst: self.burst_loss,
-            reorder: self.reorder,
-            duplicate: self.duplicate.unwrap_or_default(),
-            corrupt: self.corrupt.unwrap_or_default(),
-            blackouts: self.blackout,
+            loss: self.loss.unwrap_or_default().chance(),
+            bursts: self.burst_loss.map(Burst::model),
+            reorder: self.reorder.map(Reorder::model),
+            duplicate: self.duplicate.unwrap_or_default().chance(),
+            corrupt: self.corrupt.unwrap_or_default().chance(),
+            blackouts: Blackouts::new(self.blackout.iter().map(Blackout::span)),
         })
     }
 }
@@ -209,20 +208,21 @@ mod tests {
     use std::time::Duration;
 
     use clap::Parser;
+    use hybriq_sim::link::{Line, Settings};
 
-    use super::Link;
-    use crate::link::emulator::Settings;
+    use super::LinkArgs;
 
     #[derive(Parser)]
     #[command(no_binary_name = true)]
-    struct Line {
+    struct Flags {
         #[command(flatten)]
-        link: Link,
+        link: LinkArgs,
     }
 
     fn settings(args: &[&str]) -> Result<[Settings; 2], String> {
         let to = ["--to", "127.0.0.1:1"];
-        let line = Line::try_parse_from([&to, args].concat()).map_err(|error| error.to_string())?;
+        let line =
+            Flags::try_parse_from([&to, args].concat()).map_err(|error| error.to_string())?;
         line.link.settings().map_err(|error| error.to_string())
     }
 
@@ -240,11 +240,14 @@ mod tests {
         let [up, down] = settings(&[&args[..], &own].concat()).unwrap();
         assert_eq!((up.delay, down.delay).0, Duration::from_millis(50));
         assert_eq!(down.delay, Duration::from_millis(30));
-        let lines = [&up, &down].map(|settings| settings.line.unwrap());
-        assert_eq!(lines.map(|line| line.rate.to_string()), ["1mbit", "8mbit"]);
+        let lines = [&up, &down].map(|settings| settings.line.clone().unwrap());
+        assert_eq!(
+            lines.each_ref().map(Line::bits_per_second),
+            [1_000_000, 8_000_000]
+        );
         // One product of the rate and 80 ms, or ten frames.
-        assert_eq!(lines.map(|line| line.queue), [15_000, 80_000]);
-        assert_eq!((up.blackouts.len(), down.blackouts.len()), (1, 2));
+        assert_eq!(lines.each_ref().map(Line::queue_bytes), [15_000, 80_000]);
+        assert_eq!((up.blackouts.count(), down.blackouts.count()), (1, 2));
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Clients {
             .map(|(&number, client)| (number, client))
     }
 
-    /// How many there were so far.
+    /// Number of clients so far.
     pub(crate) fn seen(&self) -> u64 {
         self.next
     }

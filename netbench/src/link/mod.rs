@@ -2,22 +2,21 @@
 //!
 //! ```text
 //!                     ┌──────────── relay: one thread ────────────┐
-//!  client ◄─UDP─► listen ──► up:   emulator ──► schedule ──► socket of ◄─UDP─► server
-//!                        ◄── down: schedule ◄── emulator ◄── the client
+//!  client ◄─UDP─► listen ──► up:   direction ─► schedule ──► socket of ◄─UDP─► server
+//!                        ◄── down: schedule ◄─ direction ◄── the client
 //!                     └───────────────────────────────────────────┘
 //! ```
-//! `emulator` decides, without sockets or a clock; the rest carries out. ECN marks pass through.
+//! The model of `hybriq-sim` decides about every datagram, without sockets or a clock; the relay
+//! carries it out. ECN marks pass through.
 
 mod args;
 mod clients;
-mod dice;
-mod emulator;
+mod direction;
 mod relay;
 mod schedule;
 mod socket;
 mod tally;
 mod train;
-mod units;
 
 use std::io;
 use std::process::ExitCode;
@@ -32,16 +31,16 @@ use crate::Failure;
 use crate::terminal::print;
 use relay::{Plan, Relay};
 
-pub(crate) use args::{Link, UNITS};
+pub(crate) use args::{LinkArgs, UNITS};
 pub(crate) use tally::Summary;
 
-/// Whether a link can be made of these arguments, beside where it listens and sends to.
+/// Returns true if a link can be made of these arguments, beside where it listens and sends to.
 pub(crate) fn check(args: &str) -> Result<(), String> {
     #[derive(clap::Parser)]
     #[command(no_binary_name = true, disable_help_flag = true)]
     struct Alone {
         #[command(flatten)]
-        link: Link,
+        link: LinkArgs,
     }
     let args = args.split_whitespace().chain(["--to", "127.0.0.1:1"]);
     let first_line = |error: clap::Error| {
@@ -56,7 +55,7 @@ pub(crate) fn check(args: &str) -> Result<(), String> {
 }
 
 /// Relays until a signal or the end of standard input, then prints what it did.
-pub(crate) async fn run(link: Link) -> Result<ExitCode, Failure> {
+pub(crate) async fn run(link: LinkArgs) -> Result<ExitCode, Failure> {
     let [up, down] = link.settings()?;
     let plan = Plan {
         listen: link.listen,
@@ -104,7 +103,7 @@ pub(crate) async fn run(link: Link) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn announce(link: &Link, relay: &Relay) -> Result<(), Failure> {
+fn announce(link: &LinkArgs, relay: &Relay) -> Result<(), Failure> {
     let address = relay.address()?;
     print(|out| {
         use io::Write as _;

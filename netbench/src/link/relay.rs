@@ -5,29 +5,30 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use hybriq_sim::link::{self, Offer, Settings, flip};
 use quinn_udp::EcnCodepoint;
 
 use super::clients::Clients;
-use super::emulator::{Direction, Fate, Offer, Settings};
+use super::direction::Direction;
 use super::schedule::{Held, Schedule, Way};
 use super::socket::{Buffers, Message, Socket};
 use super::tally::Summary;
 use super::train::{Destination, Train};
-use crate::os::{self, PollSet};
+use crate::os;
 
-/// How long a request to stop may go unnoticed.
+/// Longest time for which a request to stop may go unnoticed.
 const ATTENTION: Duration = Duration::from_millis(50);
 
 /// Batches read from one socket before anything that is due may leave.
 const BATCHES: usize = 4;
 
-/// How often sockets are looked at that still have something when the relay stops.
+/// Most rounds in which sockets are read that still have something when the relay stops.
 const LAST_ROUNDS: usize = 100;
 
-/// What may be held: a second of 4 Gbit/s.
+/// Most bytes that are held: a second of 4 Gbit/s.
 const MOST_HELD: usize = 512 << 20;
 
-/// What a relay is told.
+/// Settings of a relay.
 pub(crate) struct Plan {
     pub(crate) listen: SocketAddr,
     pub(crate) to: SocketAddr,
@@ -70,12 +71,13 @@ impl Clock {
 
 impl Relay {
     pub(crate) fn bind(plan: Plan) -> io::Result<Self> {
+        let models = link::Direction::pair(plan.up.clone(), plan.down.clone(), plan.seed);
+        let [up, down] = models.map(Direction::new);
         Ok(Self {
             listen: Socket::bind(plan.listen)?,
             clients: Clients::new(plan.to, plan.clients),
-            // Seeds of their own: what happens on one way says nothing about the other.
-            up: Direction::new(plan.up.clone(), plan.seed.wrapping_mul(2)),
-            down: Direction::new(plan.down.clone(), plan.seed.wrapping_mul(2).wrapping_add(1)),
+            up,
+            down,
             schedule: Schedule::default(),
             train: Train::default(),
             clock: Clock::default(),
@@ -96,15 +98,14 @@ impl Relay {
     pub(crate) fn run(mut self, stop: &AtomicBool) -> io::Result<Summary> {
         os::wake_punctually()?;
         let mut buffers = Buffers::new();
-        let mut poll = PollSet::default();
         while !stop.load(Ordering::Relaxed) {
             self.release();
             self.rebind()?;
-            self.hear(self.patience(), &mut poll, &mut buffers)?;
+            self.receive(self.patience(), &mut buffers)?;
         }
         // What came before is still counted.
         for _ in 0..LAST_ROUNDS {
-            if !self.hear(Duration::ZERO, &mut poll, &mut buffers)? {
+            if !self.receive(Duration::ZERO, &mut buffers)? {
                 break;
             }
         }
@@ -112,38 +113,24 @@ impl Relay {
         Ok(self.sum_up())
     }
 
-    /// Waits until there is something to read, and reads. Says whether there was.
-    fn hear(
-        &mut self,
-        patience: Duration,
-        poll: &mut PollSet,
-        buffers: &mut Buffers,
-    ) -> io::Result<bool> {
-        poll.clear();
-        poll.add(self.listen.fd());
-        let numbers: Vec<u64> = self
-            .clients
-            .iter()
-            .map(|(number, client)| {
-                poll.add(client.socket.fd());
-                number
-            })
-            .collect();
-        if !poll.wait(patience)? {
-            return Ok(false);
+    /// Waits until there is something to read, and reads. Returns true if there was.
+    fn receive(&mut self, patience: Duration, buffers: &mut Buffers) -> io::Result<bool> {
+        let (mut numbers, mut sockets) = (vec![None], vec![self.listen.fd()]);
+        for (number, client) in self.clients.iter() {
+            numbers.push(Some(number));
+            sockets.push(client.socket.fd());
         }
-        if poll.is_ready(0) {
-            self.hear_clients(buffers)?;
-        }
-        for (index, &number) in numbers.iter().enumerate() {
-            if poll.is_ready(index + 1) {
-                self.hear_server(number, buffers)?;
+        let ready = os::wait_readable(&sockets, patience)?;
+        for place in &ready {
+            match numbers.get(*place).copied().flatten() {
+                Some(number) => self.receive_from_server(number, buffers)?,
+                None => self.receive_from_clients(buffers)?,
             }
         }
-        Ok(true)
+        Ok(!ready.is_empty())
     }
 
-    /// How long nothing is to be done but listen.
+    /// Returns the time in which there is nothing to do but listen.
     fn patience(&self) -> Duration {
         let now = self.clock.now();
         [
@@ -156,7 +143,7 @@ impl Relay {
         .fold(ATTENTION, Duration::min)
     }
 
-    fn hear_clients(&mut self, buffers: &mut Buffers) -> io::Result<()> {
+    fn receive_from_clients(&mut self, buffers: &mut Buffers) -> io::Result<()> {
         for _ in 0..BATCHES {
             let Some(batch) = self.listen.receive(buffers)? else {
                 break;
@@ -175,7 +162,7 @@ impl Relay {
         Ok(())
     }
 
-    fn hear_server(&mut self, number: u64, buffers: &mut Buffers) -> io::Result<()> {
+    fn receive_from_server(&mut self, number: u64, buffers: &mut Buffers) -> io::Result<()> {
         let server = self.plan.to;
         for _ in 0..BATCHES {
             let Some(client) = self.clients.get(number) else {
@@ -213,14 +200,12 @@ impl Relay {
                 bytes,
                 ecn_capable,
             };
-            let Fate::Passed(passage) = direction.offer(offer) else {
+            let Some(passage) = direction.offer(offer) else {
                 continue;
             };
             let mut contents = Box::<[u8]>::from(datagram);
-            if let Some(bit) = passage.flip
-                && let Some(byte) = contents.get_mut((bit / 8) as usize)
-            {
-                *byte ^= 1 << (bit % 8);
+            if let Some(bit) = passage.flip {
+                flip(&mut contents, bit);
             }
             let ecn = if passage.marked {
                 Some(EcnCodepoint::Ce)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quinn_udp::EcnCodepoint;
 
-/// Where a datagram goes.
+/// Direction of a datagram, with the number of its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// To the server, from the socket of this client.

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
@@ -60,8 +60,8 @@ impl Socket {
         self.io.local_addr()
     }
 
-    pub(crate) fn fd(&self) -> RawFd {
-        self.io.as_raw_fd()
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.io.as_fd()
     }
 
     /// Datagrams the system dropped here because nobody read them in time.
@@ -101,7 +101,7 @@ impl Socket {
     }
 }
 
-/// Where batches are received; allocated once. The default has no room.
+/// Memory into which batches are received; allocated once. The default has no room.
 #[derive(Default)]
 pub(crate) struct Buffers {
     memory: Vec<u8>,
@@ -117,7 +117,7 @@ impl Buffers {
     }
 }
 
-/// What one call received.
+/// Messages that one call received.
 pub(crate) struct Batch<'a> {
     buffers: &'a Buffers,
     count: usize,
@@ -128,14 +128,14 @@ pub(crate) struct Message<'a> {
     pub(crate) from: SocketAddr,
     pub(crate) to: Option<IpAddr>,
     pub(crate) ecn: Option<EcnCodepoint>,
-    /// How long ago they came.
+    /// Time since they came.
     pub(crate) age: Duration,
     bytes: &'a [u8],
     stride: usize,
 }
 
 impl Batch<'_> {
-    /// Whether there may be more.
+    /// Returns true if there may be more.
     pub(crate) fn is_full(&self) -> bool {
         self.count == BATCH_SIZE
     }

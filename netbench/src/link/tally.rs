@@ -68,10 +68,10 @@ pub(crate) struct Tally {
     /// The longest wait for the line, one's own transmission not counted.
     pub(crate) max_queue_delay_us: f64,
     pub(crate) mean_queue_delay_us: f64,
-    /// What passed the line, lost afterwards or not, from the first datagram in to the last that
-    /// left it.
+    /// Rate of what passed the line, lost afterwards or not, from the first datagram in to the last
+    /// that left it.
     pub(crate) rate_mbit: f64,
-    /// How much later than it should a datagram left the relay.
+    /// Time by which datagrams left the relay too late.
     pub(crate) mean_late_us: f64,
     pub(crate) max_late_us: f64,
     /// Still on the way when the relay stopped.
@@ -87,7 +87,7 @@ pub(crate) struct Tally {
 pub(crate) struct Summary {
     pub(crate) seed: u64,
     pub(crate) clients: u64,
-    /// How often a client's port was changed.
+    /// Number of times that a client's port was changed.
     pub(crate) rebinds: u64,
     /// Datagrams of clients that the table had no room for.
     pub(crate) turned_away: u64,

@@ -7,7 +7,7 @@ use quinn_udp::Transmit;
 use super::schedule::{Held, Way};
 use super::socket::Socket;
 
-/// What the system takes in one call.
+/// Most bytes that the system takes in one call.
 const LONGEST: usize = 65_000;
 
 /// Datagrams of one way, one mark and one size; the last may be shorter.
@@ -25,7 +25,7 @@ struct Head {
     size: usize,
 }
 
-/// Where a train goes.
+/// Destination of a train.
 #[derive(Clone, Copy)]
 pub(crate) struct Destination<'a> {
     pub(crate) socket: &'a Socket,
@@ -34,7 +34,7 @@ pub(crate) struct Destination<'a> {
 }
 
 impl Train {
-    /// Whether a datagram may join.
+    /// Returns true if a datagram may join.
     pub(crate) fn takes(&self, held: &Held, most: usize) -> bool {
         self.head.as_ref().is_none_or(|head| {
             !self.closed
@@ -60,7 +60,7 @@ impl Train {
         self.count += 1;
     }
 
-    /// Where it goes; `None` while it is empty.
+    /// Returns the way it goes; `None` while it is empty.
     pub(crate) fn way(&self) -> Option<Way> {
         self.head.as_ref().map(|head| head.way)
     }

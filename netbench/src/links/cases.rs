@@ -11,7 +11,7 @@ pub(crate) struct Case {
     pub(crate) args: &'static [&'static str],
 }
 
-/// What an Ethernet frame carries over IPv4: peers look for the largest datagram that passes, ours
+/// Payload of an Ethernet frame over IPv4: peers look for the largest datagram that passes, ours
 /// is told 1452.
 pub(crate) const MTU: &str = "1472";
 

@@ -15,7 +15,7 @@ use crate::outcome::Failed;
 use crate::pipe::{FromParent, tell};
 use crate::{Failure, os};
 
-/// What the client asks for.
+/// Request of the client.
 const REQUEST: &[u8] = b"everything";
 
 /// The most that is read at once.
@@ -24,7 +24,7 @@ const READ: usize = 256 << 10;
 /// Samples of a download are this long.
 pub(super) const SAMPLE: Duration = Duration::from_millis(100);
 
-/// How long the end of a connection may take to reach the server.
+/// Longest time that the end of a connection may take to reach the server.
 const DRAIN: Duration = Duration::from_secs(2);
 
 #[derive(Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub(crate) struct ClientSpec {
     pub(crate) lasts: Duration,
 }
 
-/// What the parent says to the server once the client is done.
+/// Order of the parent to the server once the client is done.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Finish;
 
@@ -63,7 +63,7 @@ pub(crate) struct ClientReport {
 pub(crate) async fn serve() -> Result<(), Failure> {
     let mut parent = FromParent::open()?;
     let spec: ServerSpec = parent.expect().await?;
-    let driver = driver(&spec.setup.cell.driver)?;
+    let driver = driver(spec.setup.cell.driver)?;
     let mut server = driver.listen(&spec.setup, ([127, 0, 0, 1], 0).into())?;
     tell(&Ok::<_, String>(server.address()))?;
 
@@ -101,7 +101,7 @@ pub(crate) async fn serve() -> Result<(), Failure> {
 pub(crate) async fn fetch() -> Result<(), Failure> {
     let mut parent = FromParent::open()?;
     let spec: ClientSpec = parent.expect().await?;
-    let driver = driver(&spec.setup.cell.client)?;
+    let driver = driver(spec.setup.cell.client)?;
     let start = Instant::now();
     let end = start + spec.lasts;
     let client = driver.client(&spec.setup, spec.server)?;

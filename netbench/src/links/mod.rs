@@ -20,9 +20,9 @@ use clap::Args;
 use serde::Deserialize;
 
 use crate::Failure;
-use crate::axes;
+use crate::axes::{self, Named as _};
 use crate::certificates;
-use crate::drivers::{self, Certificates, Setup, Transport};
+use crate::drivers::{Certificates, Setup, Transport};
 use crate::link::Summary;
 use crate::machine::Machine;
 use crate::process::Process;
@@ -31,16 +31,17 @@ use cases::Case;
 use child::{ClientReport, ClientSpec, Finish, ServerReport, ServerSpec};
 use report::{Download, Outcome, Report, Run, Stack};
 
-/// What may be unread or unacknowledged with any stack: five times what the longest link holds.
+/// Most bytes that may be unread or unacknowledged with any stack: five times what the longest link
+/// holds.
 const WINDOW: u32 = 32 << 20;
 
 const SOCKET_BUFFER: u32 = 4 << 20;
 
-/// What the other stacks find by path MTU discovery on these links, told to ours: a window counted
-/// in datagrams grows with them.
+/// Datagram size that the other stacks find by path MTU discovery on these links, told to ours: a
+/// window counted in datagrams grows with them.
 const DATAGRAM: u16 = 1452;
 
-/// How much longer than it should a download may take before it is given up.
+/// Factor by which a download may take longer than it should before it is given up.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// Downloads over emulated links (`netbench link`), and compares stacks.
@@ -53,8 +54,8 @@ pub(crate) struct Links {
 
     /// Stacks by name, separated by commas: hybriq, and where they are built in, quinn and
     /// s2n-quic (`netbench drivers`). Default: all that are built in.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    stacks: Vec<String>,
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = axes::Stack::from_text)]
+    stacks: Vec<axes::Stack>,
 
     /// Congestion controllers of hybriq, separated by commas: new-reno, cubic, bbr, prague. Each
     /// is a competitor of its own; the other stacks have their defaults.
@@ -141,30 +142,29 @@ fn told(run: &Run) -> String {
 
 fn stacks(links: &Links) -> Result<Vec<Stack>, Failure> {
     // The links carry UDP.
-    let built_in = || drivers::built_in().filter(|name| *name != "tcp-tls");
-    let names: Vec<&str> = match links.stacks.as_slice() {
+    let built_in = || axes::Stack::built_in().filter(|stack| *stack != axes::Stack::TcpTls);
+    let named: Vec<axes::Stack> = match links.stacks.as_slice() {
         [] => built_in().collect(),
-        names => names.iter().map(String::as_str).collect(),
+        named => named.to_vec(),
     };
     let mut stacks = Vec::new();
-    for name in names {
-        if name == "hybriq" {
+    for stack in named {
+        if stack == axes::Stack::Hybriq {
             for congestion in &links.congestion {
-                stacks.push(Stack::new(name, Some(congestion))?);
+                stacks.push(Stack::new(stack, Some(congestion))?);
             }
         } else {
-            stacks.push(Stack::new(name, None)?);
+            stacks.push(Stack::new(stack, None)?);
         }
     }
     Ok(stacks)
 }
 
 /// The TLS library that a stack is mostly used with.
-fn provider(stack: &str) -> &'static str {
+fn provider(stack: axes::Stack) -> hybriq::Backend {
     match stack {
-        "s2n-quic" => "s2n-tls",
-        "quiche" => "boringssl",
-        _ => "rustls",
+        axes::Stack::S2nQuic => hybriq::Backend::S2nTls,
+        _ => hybriq::Backend::Rustls,
     }
 }
 
@@ -213,17 +213,17 @@ impl Lane<'_> {
 
     /// X25519MLKEM768 with all; each stack as its defaults make it but for its windows and buffers.
     fn setup(&self) -> Setup {
-        let stack = &self.stack.driver;
+        let stack = self.stack.driver;
         Setup {
             cell: axes::Cell {
-                driver: stack.clone(),
-                client: stack.clone(),
-                provider: provider(stack).to_owned(),
+                driver: stack,
+                client: stack,
+                provider: provider(stack),
                 ..axes::Cell::default()
             },
             certificates: self.certificates.clone(),
             transport: Transport {
-                datagram_size: (stack == "hybriq").then_some(DATAGRAM),
+                datagram_size: (stack == axes::Stack::Hybriq).then_some(DATAGRAM),
                 congestion: self.stack.chosen.clone(),
                 window: Some(WINDOW),
                 socket_buffer: Some(SOCKET_BUFFER),

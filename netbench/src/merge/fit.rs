@@ -1,4 +1,4 @@
-//! Whether results belong together.
+//! Checks that results belong together.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,7 +7,7 @@ use super::Input;
 use crate::Failure;
 use crate::results::{CellResult, Repetition, Results};
 
-/// How results begin in a log, which has other lines too.
+/// Beginning of results in a log, which has other lines too.
 const MARK: &str = "{\"netbench_results\":";
 
 impl Input {
@@ -31,7 +31,7 @@ impl Input {
         }
     }
 
-    /// What it has of the same cell.
+    /// Its results of the same cell.
     pub(super) fn repetitions_of(&self, cell: &CellResult) -> Vec<Repetition> {
         let cells = self.results.cells.iter();
         let mut same = cells.filter(|other| other.cell == cell.cell);
@@ -104,7 +104,7 @@ fn has_all_cells(first: &Input, other: &Input) -> Result<(), Failure> {
     }
 }
 
-/// Whether these are the clients of one fleet, each once, or none of them is of a fleet.
+/// Checks that the inputs are the clients of one fleet, each once, or that none is of a fleet.
 fn members(inputs: &[Input]) -> Result<Vec<String>, Failure> {
     let fleet = |input: &Input| input.results.about.fleet;
     let sizes: BTreeSet<u32> = inputs

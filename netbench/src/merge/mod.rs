@@ -24,11 +24,11 @@ use crate::terminal::{self, complain, print};
 /// Merges the results of clients that ran against the same servers, as those of a fleet.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// What `netbench run --json` wrote, or the log of `netbench client --print-json`.
+    /// Files that `netbench run --json` wrote, or logs of `netbench client --print-json`.
     #[arg(required = true, num_args = 1.., value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Where the merged results go; by default only their table is printed.
+    /// File for the merged results; by default only their table is printed.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 /// One of the files.
 #[derive(Clone, Debug)]
 pub(super) struct Input {
-    /// What messages call it.
+    /// Name in messages.
     name: String,
     results: Results,
 }

@@ -6,6 +6,15 @@ use crate::engine::ServerReport;
 use crate::results::{CellResult, Repetition};
 use crate::run::combine;
 
+/// Relation of the clients whose files are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Clients {
+    /// They shared server processes, and began each repetition together.
+    Fleet,
+    /// Each had server processes of its own.
+    Separate,
+}
+
 /// Repetitions at the same time, with the numbers of their files.
 type Together = Vec<(usize, Repetition)>;
 
@@ -16,9 +25,12 @@ pub(super) fn merge(
     of_each: Vec<Vec<Repetition>>,
     inputs: &[Input],
 ) -> bool {
-    let is_fleet = inputs
-        .iter()
-        .any(|input| input.results.about.fleet.is_some());
+    let mut abouts = inputs.iter().map(|input| &input.results.about);
+    let clients = if abouts.any(|about| about.fleet.is_some()) {
+        Clients::Fleet
+    } else {
+        Clients::Separate
+    };
     let mut all: Vec<Together> = Vec::new();
     for (file, repetitions) in of_each.into_iter().enumerate() {
         for repetition in repetitions {
@@ -26,7 +38,7 @@ pub(super) fn merge(
                 group.iter().all(|(other, _)| *other != file)
                     && group
                         .iter()
-                        .any(|(_, other)| is_together(is_fleet, other, &repetition))
+                        .any(|(_, other)| is_together(clients, other, &repetition))
             };
             match all.iter_mut().find(is_of) {
                 Some(group) => group.push((file, repetition)),
@@ -39,8 +51,8 @@ pub(super) fn merge(
         .into_iter()
         .map(|group| {
             let missing = inputs.len() - group.len();
-            let mut sum = add_up(group, is_fleet);
-            if is_fleet && missing > 0 {
+            let mut sum = add_up(group, clients);
+            if clients == Clients::Fleet && missing > 0 {
                 is_whole = false;
                 sum.error.get_or_insert_with(|| {
                     format!(
@@ -50,7 +62,7 @@ pub(super) fn merge(
                 });
             }
             sum.metrics = match sum.error {
-                None => sum.figures(),
+                None => sum.derive_metrics(),
                 Some(_) => std::collections::BTreeMap::new(),
             };
             sum
@@ -62,8 +74,8 @@ pub(super) fn merge(
     is_whole
 }
 
-fn is_together(is_fleet: bool, one: &Repetition, other: &Repetition) -> bool {
-    if is_fleet {
+fn is_together(clients: Clients, one: &Repetition, other: &Repetition) -> bool {
+    if clients == Clients::Fleet {
         return one.round == other.round;
     }
     let end = |repetition: &Repetition| repetition.unix_ms + repetition.elapsed_us / 1e3;
@@ -74,14 +86,20 @@ fn is_together(is_fleet: bool, one: &Repetition, other: &Repetition) -> bool {
 
 /// The sum of what was at the same time. The clients of a fleet have all been told of the same
 /// server process, which counts once.
-fn add_up(group: Together, is_fleet: bool) -> Repetition {
+fn add_up(group: Together, clients: Clients) -> Repetition {
     let Some((_, first)) = group.first() else {
         return Repetition::default();
     };
     if group.len() == 1 {
         return first.clone();
     }
-    let begin = |repetition: &Repetition| if is_fleet { 0.0 } else { repetition.unix_ms };
+    let begin = |repetition: &Repetition| {
+        if clients == Clients::Fleet {
+            0.0
+        } else {
+            repetition.unix_ms
+        }
+    };
     let start = group
         .iter()
         .map(|(_, repetition)| begin(repetition))
@@ -90,25 +108,25 @@ fn add_up(group: Together, is_fleet: bool) -> Repetition {
     let mut head = first.clone();
     let mut servers = Vec::new();
     let mut end_us = 0.0_f64;
-    let mut clients = Vec::new();
+    let mut parts = Vec::new();
     for (_, mut repetition) in group {
         let later_ms = begin(&repetition) - start;
         end_us = end_us.max(later_ms * 1e3 + repetition.elapsed_us);
         head.started_ms = head.started_ms.min(repetition.started_ms);
         head.unix_ms = head.unix_ms.min(repetition.unix_ms);
         repetition.samples = align(&repetition.samples, later_ms, grid);
-        if !is_fleet || servers.is_empty() {
+        if clients == Clients::Separate || servers.is_empty() {
             servers.push(ServerReport {
                 process: repetition.server,
                 ..ServerReport::default()
             });
         }
-        clients.push(repetition);
+        parts.push(repetition);
     }
     Repetition {
         elapsed_us: end_us,
         started_ms: head.started_ms,
         unix_ms: head.unix_ms,
-        ..combine(clients, servers)
+        ..combine(parts, servers)
     }
 }

@@ -1,4 +1,4 @@
-//! What results come to, in words.
+//! Findings from results, in words.
 
 use crate::charts::figures::{metric, summary};
 use crate::charts::matrix::{Entry, Matrix, Panel};
@@ -46,7 +46,7 @@ enum Verb {
     Takes(&'static str),
 }
 
-/// Which two of a panel are set side by side.
+/// The two entries of a panel that are compared.
 struct Pair<'a> {
     panel: &'a Panel<'a>,
     this: &'a Entry<'a>,
@@ -182,7 +182,7 @@ fn percent(value: f64) -> String {
     format!("{}{THIN_SPACE}%", whole(value))
 }
 
-/// What else differs between the two, a sentence each.
+/// Returns the further differences between the two, a sentence each.
 fn details(pair: &Pair) -> Vec<String> {
     let mut lines = Vec::new();
     if !pair.panel.title.is_empty() {
@@ -242,7 +242,7 @@ fn changes(pair: &Pair) -> Vec<Card> {
     shown.into_iter().filter_map(card).take(4).collect()
 }
 
-/// Where there is nothing to compare with.
+/// Returns the findings where there is nothing to compare with.
 fn alone(matrix: &Matrix) -> (Option<String>, Vec<String>, Vec<Card>) {
     let Some((_, entry)) = matrix.entries().next() else {
         return (None, Vec::new(), Vec::new());

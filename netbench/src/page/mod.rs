@@ -26,7 +26,7 @@ pub(crate) use args::Report;
 /// Results with what is to be said about them.
 pub(crate) struct Chapter<'a> {
     pub(crate) title: String,
-    /// What was measured and why, a paragraph each; may be empty.
+    /// Introduction, a string per paragraph; may be empty.
     pub(crate) intro: Vec<String>,
     pub(crate) results: &'a Results,
     /// Tables that belong to it, as figures that others published, each with its title.
@@ -34,7 +34,7 @@ pub(crate) struct Chapter<'a> {
 }
 
 impl<'a> Chapter<'a> {
-    /// With the scenario's own name and description.
+    /// Returns a chapter with the scenario's own name and description.
     pub(crate) fn new(results: &'a Results) -> Self {
         let scenario = &results.scenario;
         let intro = Some(scenario.description.clone()).filter(|text| !text.is_empty());
@@ -113,7 +113,7 @@ fn render(title: &str, chapters: &[Chapter<'_>]) -> Markup {
                         }
                     }
                     @for (index, chapter) in chapters.iter().enumerate() {
-                        (sections::chapter(chapter, index, chapters.len() > 1))
+                        (sections::chapter(chapter, index, chapters.len()))
                     }
                 }
                 footer {

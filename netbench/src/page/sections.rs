@@ -9,7 +9,8 @@ use crate::charts::figures;
 use crate::charts::{Figure, Place, Table};
 use crate::results::Results;
 
-pub(super) fn chapter(chapter: &Chapter<'_>, index: usize, is_one_of_many: bool) -> Markup {
+/// Returns the chapter with that index of a page with `chapters` chapters.
+pub(super) fn chapter(chapter: &Chapter<'_>, index: usize, chapters: usize) -> Markup {
     let results = chapter.results;
     let findings = findings(results);
     let figures = figures::all(results);
@@ -18,7 +19,7 @@ pub(super) fn chapter(chapter: &Chapter<'_>, index: usize, is_one_of_many: bool)
             (warnings(results))
             section.hero {
                 p.eyebrow { (chapter.title) }
-                @if is_one_of_many { h2.headline { (findings.headline) } } @else { h1.headline { (findings.headline) } }
+                @if chapters > 1 { h2.headline { (findings.headline) } } @else { h1.headline { (findings.headline) } }
                 @for line in &chapter.intro { p.lead { (line) } }
                 @if !findings.more.is_empty() {
                     p.lead { @for line in &findings.more { (line) " " } }
@@ -38,7 +39,7 @@ pub(super) fn chapter(chapter: &Chapter<'_>, index: usize, is_one_of_many: bool)
     }
 }
 
-/// What a reader must know before believing any of it.
+/// Returns the warnings that a reader must see first.
 fn warnings(results: &Results) -> Markup {
     let is_debug = results.about.build != "release";
     html! {

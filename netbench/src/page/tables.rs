@@ -49,7 +49,7 @@ pub(super) fn about_line(results: &Results) -> String {
     parts.collect::<Vec<_>>().join(" · ")
 }
 
-/// How connections ended.
+/// Returns the table of the outcomes of connections.
 pub(super) fn outcomes(results: &Results, index: usize) -> Markup {
     let cells: Vec<(&CellResult, Outcomes)> = results
         .cells
@@ -247,7 +247,7 @@ fn figure(summary: Option<Summary>, unit: &'static str) -> Markup {
     }
 }
 
-/// What is needed to do it again.
+/// Returns the facts that are needed to do the run again.
 pub(super) fn method(results: &Results, index: usize) -> Markup {
     let about = &results.about;
     let machine = serde_json::to_value(&about.machine).unwrap_or_default();
@@ -286,7 +286,7 @@ pub(super) fn method(results: &Results, index: usize) -> Markup {
     }
 }
 
-/// Whatever is told of the machine.
+/// Returns the known facts about the machine.
 fn list(value: &Value) -> Markup {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),

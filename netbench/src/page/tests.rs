@@ -1,3 +1,5 @@
+//! Tests of the HTML page.
+
 use super::{Chapter, render};
 use crate::results::Results;
 use crate::synthetic;
@@ -30,8 +32,8 @@ fn nothing_in_a_file_becomes_markup() {
         .insert(evil.to_owned(), evil.to_owned());
     for (index, cell) in results.cells.iter_mut().enumerate() {
         cell.name = format!("{evil}{index}");
-        cell.cell.group = format!("{evil}{index}");
-        cell.cell.driver = evil.to_owned();
+        cell.cell.link = format!("{evil}{index}");
+        cell.cell.params.insert(evil.to_owned(), 1);
         cell.left_out = Some(evil.to_owned());
         for repetition in &mut cell.repetitions {
             repetition.error = Some(evil.to_owned());
@@ -43,8 +45,8 @@ fn nothing_in_a_file_becomes_markup() {
         }
     }
     for breakdown in &mut results.breakdowns {
-        breakdown.group = evil.to_owned();
-        breakdown.side = evil.to_owned();
+        breakdown.certificate = evil.to_owned();
+        breakdown.mode = evil.to_owned();
         for part in &mut breakdown.messages {
             part.name = evil.to_owned();
         }

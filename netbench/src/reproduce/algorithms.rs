@@ -1,8 +1,8 @@
-//! What key exchanges and signatures cost by themselves.
+//! The cost of key exchanges and signatures by themselves.
 
-use super::experiments::Experiment;
-use super::section::{Finding, Section, Source, Table, three_digits};
-use super::{Budget, Figure};
+use super::Experiment;
+use super::section::{Finding, Section, Source, ValueTable, three_digits};
+use super::{Budget, Value};
 use crate::Failure;
 use crate::breakdown::algorithms::{Algorithm, Algorithms, measure};
 
@@ -51,28 +51,28 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
     })
 }
 
-fn published() -> Table {
+fn published() -> ValueTable {
     let columns = [
         ("bytes transferred", ""),
         ("client", "kops/s"),
         ("server", "kops/s"),
     ];
-    let table = Table::new("Key exchange", "algorithm", &columns);
+    let table = ValueTable::new("Key exchange", "algorithm", &columns);
     let rows = PUBLISHED.into_iter();
     rows.fold(table, |table, (name, _, bytes, client, server)| {
         table.row(name, [bytes, client, server])
     })
 }
 
-fn key_exchanges(measured: &Algorithms) -> Table {
+fn key_exchanges(measured: &Algorithms) -> ValueTable {
     let columns = [
         ("bytes transferred", ""),
         ("client", "kops/s"),
         ("server", "kops/s"),
     ];
-    let mut table = Table::new("Key exchange", "algorithm", &columns);
+    let mut table = ValueTable::new("Key exchange", "algorithm", &columns);
     for it in &measured.key_exchanges {
-        let figures: [Figure; 3] = [
+        let figures: [Value; 3] = [
             bytes(it).into(),
             it.client_kops.into(),
             it.server_kops.into(),
@@ -82,16 +82,16 @@ fn key_exchanges(measured: &Algorithms) -> Table {
     table
 }
 
-fn signatures(measured: &Algorithms) -> Table {
+fn signatures(measured: &Algorithms) -> ValueTable {
     let columns = [
         ("public key", "B"),
         ("signature", "B"),
         ("sign", "kops/s"),
         ("verify", "kops/s"),
     ];
-    let mut table = Table::new("Signature", "algorithm", &columns);
+    let mut table = ValueTable::new("Signature", "algorithm", &columns);
     for it in &measured.signatures {
-        let figures: [Figure; 4] = [
+        let figures: [Value; 4] = [
             (it.client_bytes as f64).into(),
             (it.server_bytes as f64).into(),
             it.server_kops.into(),
@@ -106,7 +106,7 @@ fn bytes(of: &Algorithm) -> f64 {
     (of.client_bytes + of.server_bytes) as f64
 }
 
-/// What is compared: each algorithm's bytes and rates.
+/// The compared values: each algorithm's bytes and rates.
 struct Rates {
     bytes: f64,
     client: f64,

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::budget::Length;
+
 /// Repeats published experiments and writes one report, the published figures beside ours.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -18,7 +20,18 @@ pub(crate) struct Args {
     pub(crate) out: PathBuf,
 }
 
-/// Where the report goes.
+impl Args {
+    /// Returns the length of the run.
+    pub(super) fn length(&self) -> Length {
+        if self.quick {
+            Length::Quick
+        } else {
+            Length::Full
+        }
+    }
+}
+
+/// Files of the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outputs {
     pub(crate) html: PathBuf,

@@ -1,23 +1,35 @@
-//! Where a TLS 1.3 handshake's time goes, and what a ticket and shares made ahead save.
+//! The time of a TLS 1.3 handshake by message, and the savings of tickets and of early key shares.
 
 use hybriq::tls::Suite;
 use hybriq::{Backend, Group};
 
-use super::experiments::Experiment;
-use super::section::{Finding, Section, Source, Table, three_digits};
-use super::{Budget, Figure};
+use super::Experiment;
+use super::section::{Finding, Section, Source, ValueTable, three_digits};
+use super::{Budget, Value};
 use crate::Failure;
 use crate::axes::Certificate;
-use crate::breakdown::{Mode, Plan, measure, results};
-use crate::results::Breakdown;
+use crate::breakdown::{Gaps, Mode, Plan, measure, results};
+use crate::results::{Breakdown, Side};
 
 const GROUPS: [Group; 3] = [Group::SECP256R1, Group::X25519, Group::X25519MLKEM768];
 const SUITES: [Suite; 2] = [Suite::Aes128GcmSha256, Suite::ChaCha20Poly1305Sha256];
 const MODES: [Mode; 4] = [
-    mode(false, false),
-    mode(false, true),
-    mode(true, false),
-    mode(true, true),
+    Mode {
+        psk: false,
+        shares_ahead: false,
+    },
+    Mode {
+        psk: false,
+        shares_ahead: true,
+    },
+    Mode {
+        psk: true,
+        shares_ahead: false,
+    },
+    Mode {
+        psk: true,
+        shares_ahead: true,
+    },
 ];
 
 /// Rows of the published table, and whether they belong to what only a full handshake has, or to
@@ -32,7 +44,7 @@ const MESSAGES: [(&str, [f64; 4]); 7] = [
     ("Finished sent", [2.02, 2.00, 1.97, 1.92]),
 ];
 const TOTALS: [f64; 4] = [457.43, 154.67, 451.45, 148.81];
-/// What was expected of a resumed handshake with shares made ahead.
+/// Published expectation for a resumed handshake with shares made ahead.
 const PROPOSED: f64 = 31.95;
 
 /// The messages that public-key cryptography is in.
@@ -43,25 +55,21 @@ const COSTLY: [&str; 4] = [
     "CertificateVerify",
 ];
 
-const fn mode(psk: bool, shares_ahead: bool) -> Mode {
-    Mode { psk, shares_ahead }
-}
-
 /// Runs it.
 #[expect(clippy::unused_async, reason = "every experiment is a future")]
 pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
     let plans = plans();
     let iterations = budget.choose(50, 1000);
     let outcome = measure(&plans, iterations, || ());
-    let results = results(&plans, iterations, outcome, false)?;
+    let results = results(&plans, iterations, outcome, Gaps::Refused)?;
     let measured = &results.breakdowns;
-    let mut ours: Vec<Table> = MODES
+    let mut ours: Vec<ValueTable> = MODES
         .iter()
         .filter(|mode| !mode.shares_ahead)
         .map(|mode| messages(measured, *mode))
         .collect();
-    ours.push(totals(measured, "client"));
-    ours.push(totals(measured, "server"));
+    ours.push(totals(measured, Side::Client));
+    ours.push(totals(measured, Side::Server));
     Ok(Section {
         source: Source {
             text: "wolfSSL, 2018".to_owned(),
@@ -101,14 +109,14 @@ fn plans() -> Vec<Plan> {
     plans
 }
 
-fn published() -> Table {
+fn published() -> ValueTable {
     let columns = [
         ("AES128GCM secp256r1", "ms"),
         ("AES128GCM Curve25519", "ms"),
         ("CHACHA20 secp256r1", "ms"),
         ("CHACHA20 Curve25519", "ms"),
     ];
-    let table = Table::new("Client, full handshake", "message", &columns);
+    let table = ValueTable::new("Client, full handshake", "message", &columns);
     let table = MESSAGES
         .into_iter()
         .fold(table, |table, (name, figures)| table.row(name, figures));
@@ -118,22 +126,19 @@ fn published() -> Table {
     )
 }
 
-fn find<'a>(
-    measured: &'a [Breakdown],
-    side: &str,
+fn find(
+    measured: &[Breakdown],
+    side: Side,
     (group, suite): (Group, Suite),
     mode: Mode,
-) -> Option<&'a Breakdown> {
+) -> Option<&Breakdown> {
     measured.iter().find(|it| {
-        it.side == side
-            && it.group == group.to_string()
-            && it.suite == suite.to_string()
-            && it.mode == mode.name()
+        it.side == side && it.group == group && it.suite == suite && it.mode == mode.name()
     })
 }
 
 /// The published table, of our client.
-fn messages(measured: &[Breakdown], mode: Mode) -> Table {
+fn messages(measured: &[Breakdown], mode: Mode) -> ValueTable {
     let pairs = SUITES.map(|suite| GROUPS.map(|group| (group, suite)));
     let cells: Vec<_> = pairs.into_iter().flatten().collect();
     let heads: Vec<String> = cells
@@ -142,10 +147,10 @@ fn messages(measured: &[Breakdown], mode: Mode) -> Table {
         .collect();
     let columns: Vec<_> = heads.iter().map(|head| (head.as_str(), "µs")).collect();
     let title = format!("Client, {}", mode.name());
-    let mut table = Table::new(&title, "message", &columns);
+    let mut table = ValueTable::new(&title, "message", &columns);
     let found: Vec<_> = cells
         .iter()
-        .map(|cell| find(measured, "client", *cell, mode))
+        .map(|cell| find(measured, Side::Client, *cell, mode))
         .collect();
     let first = found.iter().flatten().next();
     let names = first.map(|it| it.messages.iter().map(|part| part.name.clone()));
@@ -169,19 +174,19 @@ fn short(suite: Suite) -> &'static str {
 }
 
 /// All groups by the way handshakes begin.
-fn totals(measured: &[Breakdown], side: &str) -> Table {
+fn totals(measured: &[Breakdown], side: Side) -> ValueTable {
     let columns = MODES.map(|mode| (mode.name(), "µs"));
     let title = format!("Total of the {side}, {}", SUITES[0]);
-    let mut table = Table::new(&title, "group", &columns);
+    let mut table = ValueTable::new(&title, "group", &columns);
     for group in Group::ALL {
         let total = |mode| find(measured, side, (group, SUITES[0]), mode).map(|it| it.total_us);
-        table.push(group.to_string(), MODES.map(total).map(Figure::from));
+        table.push(group.to_string(), MODES.map(total).map(Value::from));
     }
     table
 }
 
 fn finding(measured: &[Breakdown]) -> Finding {
-    let client = |group, mode| find(measured, "client", (group, SUITES[0]), mode);
+    let client = |group, mode| find(measured, Side::Client, (group, SUITES[0]), mode);
     let (Some(p256), Some(x25519), Some(ahead)) = (
         client(Group::SECP256R1, MODES[0]),
         client(Group::X25519, MODES[0]),
@@ -213,13 +218,13 @@ fn finding(measured: &[Breakdown]) -> Finding {
     compare(&published, &ours)
 }
 
-/// What is compared, with X25519 as the measure.
+/// The compared values, relative to X25519.
 struct Shape {
     /// P-256's total to X25519's.
     curves: f64,
     /// The part of the messages with public-key cryptography.
     costly: f64,
-    /// What is left with a ticket and shares made ahead.
+    /// Share of the time that is left with a ticket and shares made ahead.
     proposal: f64,
 }
 
@@ -278,9 +283,15 @@ mod tests {
     #[test]
     fn every_cell_of_our_tables_is_measured() {
         let plans = plans();
-        let results = results(&plans, 1, measure(&plans, 1, || ()), false).unwrap();
+        let results = results(
+            &plans,
+            1,
+            measure(&plans, 1, || ()),
+            crate::breakdown::Gaps::Refused,
+        )
+        .unwrap();
         assert!(results.complete, "{:?}", results.problems);
-        for side in ["client", "server"] {
+        for side in [super::Side::Client, super::Side::Server] {
             let table = super::totals(&results.breakdowns, side);
             for row in &table.rows {
                 assert!(row.figures.iter().all(|it| it.parts().0 != "–"), "{row:?}");

@@ -1,17 +1,17 @@
-//! How much work an experiment may be.
+//! The time that each experiment may take.
 
 use std::time::Duration;
 
-use super::experiments::Experiment;
+use super::Experiment;
 
-/// What all experiments of a quick run may take together. The rest of its three minutes is for
+/// Time of all experiments of a quick run together. The rest of its three minutes is for
 /// starting processes and writing the report.
 const QUICK: Duration = Duration::from_secs(155);
 
-/// What one experiment may take.
+/// Limits of one experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
-    /// Whether it is a quick run.
+    /// True in a quick run.
     pub(crate) quick: bool,
     /// Wall time that it should keep to. A full run has the time that the published experiment
     /// needs, and bounds for what should hang.
@@ -19,31 +19,44 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// What a quick and what a full run do.
+    /// Returns the value for a quick run, or that for a full one.
     pub(crate) fn choose<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
     }
 }
 
 impl Budget {
-    /// Time for one cell of so many, such that each can be measured twice.
+    /// Returns the time for each of this number of cells, such that each can be measured twice.
     pub(super) fn cell(&self, cells: u32) -> Duration {
         self.time / (2 * cells.max(1))
     }
+}
+
+/// Length of a run of all experiments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Length {
+    /// Three minutes, with fewer repetitions than were published.
+    Quick,
+    /// As long as the published experiments need.
+    Full,
 }
 
 /// Divides the time over the experiments by their weights.
 #[derive(Clone, Debug)]
 pub(super) struct Purse {
     quick: bool,
-    /// What the experiments so far should have taken.
+    /// Sum of the weights of all experiments.
+    total_weight: u32,
+    /// Time that was planned for the experiments so far.
     planned: Duration,
 }
 
 impl Purse {
-    pub(super) fn new(quick: bool) -> Self {
+    /// Returns the time of a run whose experiments have weights of this sum.
+    pub(super) fn new(length: Length, total_weight: u32) -> Self {
         Self {
-            quick,
+            total_weight,
+            quick: length == Length::Quick,
             planned: Duration::ZERO,
         }
     }
@@ -53,7 +66,7 @@ impl Purse {
     /// share of all: the same figure costs the same in both.
     pub(super) fn share(&mut self, experiment: &Experiment, elapsed: Duration) -> Budget {
         let time = if self.quick {
-            let share = QUICK * experiment.weight / total_weight();
+            let share = QUICK * experiment.weight / self.total_weight;
             let late = elapsed.saturating_sub(self.planned);
             self.planned += share;
             share.saturating_sub(late).max(share / 2)
@@ -67,21 +80,16 @@ impl Purse {
     }
 }
 
-fn total_weight() -> u32 {
-    let weights = super::experiments::ALL.iter().map(|it| it.weight);
-    weights.sum::<u32>().max(1)
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::{Purse, QUICK};
-    use crate::reproduce::experiments::ALL;
+    use super::{Length, Purse, QUICK};
+    use crate::reproduce::experiments::{ALL, total_weight};
 
     #[test]
     fn a_quick_run_of_everything_keeps_to_its_time() {
-        let mut purse = Purse::new(true);
+        let mut purse = Purse::new(Length::Quick, total_weight());
         let mut elapsed = Duration::ZERO;
         for experiment in ALL {
             elapsed += purse.share(experiment, elapsed).time;
@@ -91,23 +99,28 @@ mod tests {
 
     #[test]
     fn who_comes_after_one_that_took_too_long_gets_less() {
-        let mut purse = Purse::new(true);
+        let mut purse = Purse::new(Length::Quick, total_weight());
         let first = purse.share(&ALL[0], Duration::ZERO).time;
         let late = first + Duration::from_secs(2);
         let second = purse.share(&ALL[1], late).time;
-        let on_time = Purse::new(true).share(&ALL[1], Duration::ZERO).time;
+        let on_time = Purse::new(Length::Quick, total_weight())
+            .share(&ALL[1], Duration::ZERO)
+            .time;
         assert!(
             on_time >= second + Duration::from_millis(1999),
             "{second:?}"
         );
         let third = purse.share(&ALL[2], late * 100).time;
-        let on_time = Purse::new(true).share(&ALL[2], Duration::ZERO).time;
+        let on_time = Purse::new(Length::Quick, total_weight())
+            .share(&ALL[2], Duration::ZERO)
+            .time;
         assert_eq!(third, on_time / 2);
     }
 
     #[test]
     fn a_full_run_has_the_time_that_the_experiments_need() {
-        let share = Purse::new(false).share(&ALL[0], Duration::from_secs(9999));
+        let share =
+            Purse::new(Length::Full, total_weight()).share(&ALL[0], Duration::from_secs(9999));
         assert_eq!(share.time, ALL[0].full);
     }
 }

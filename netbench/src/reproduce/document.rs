@@ -1,20 +1,19 @@
-//! The report as a whole, and the files it is written to.
+//! The report of all experiments as data.
 
-use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::args::Outputs;
-use super::{Section, Verdict, page};
-use crate::Failure;
+use super::budget::Length;
+use super::{Section, Verdict};
 use crate::machine::Machine;
 use crate::results::About;
 
-/// The version of the format.
+/// Version of the format.
 const FORMAT: u32 = 1;
 
+/// Report of all experiments.
 #[expect(
     clippy::struct_field_names,
     reason = "the format's field tells it from other files"
@@ -23,40 +22,35 @@ const FORMAT: u32 = 1;
 pub(crate) struct Reproduction {
     /// [`FORMAT`].
     pub(crate) netbench_reproduction: u32,
-    /// Whether every experiment that was asked for is here and whole.
+    /// True if every experiment that was asked for is here and whole.
     pub(crate) complete: bool,
+    /// True if it was a quick run.
     pub(crate) quick: bool,
+    /// Facts that are needed to do the run again.
     pub(crate) about: About,
+    /// Sections in the order of the report.
     pub(crate) sections: Vec<Section>,
 }
 
 impl Reproduction {
-    pub(super) fn begin(quick: bool) -> Self {
+    /// Returns a report without sections.
+    pub(super) fn begin(length: Length) -> Self {
         Self {
             netbench_reproduction: FORMAT,
             complete: false,
-            quick,
+            quick: length == Length::Quick,
             about: About::this_run(Machine::detect()),
             sections: Vec::new(),
         }
     }
 
-    /// So many experiments were asked for.
+    /// Notes whether all of the experiments that were asked for are here; `asked` is their number.
     pub(super) fn finish(&mut self, asked: usize) {
         let are_complete = self.sections.iter().all(Section::is_complete);
         self.complete = are_complete && self.sections.len() == asked;
     }
 
-    pub(super) fn write(&self, to: &Outputs) -> Result<(), Failure> {
-        if let Some(directory) = to.html.parent() {
-            fs::create_dir_all(directory)
-                .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
-        }
-        write(&to.json, &serde_json::to_vec_pretty(self)?)?;
-        write(&to.html, page::html(self).as_bytes())
-    }
-
-    /// The findings and where the report is.
+    /// Prints the findings, and the files of the report.
     pub(super) fn print(&self, out: &mut impl Write, to: &Outputs) -> io::Result<()> {
         let id = |section: &Section| section.id.chars().count();
         let width = self.sections.iter().map(id).max().unwrap_or(0);
@@ -70,7 +64,7 @@ impl Reproduction {
 }
 
 impl Section {
-    /// Whether somebody has had enough.
+    /// Returns true if the user interrupted the experiment.
     pub(super) fn was_interrupted(&self) -> bool {
         let mut problems = self.problems.iter();
         problems.any(|problem| problem.contains("interrupted"))
@@ -81,11 +75,6 @@ impl Section {
     }
 }
 
-fn write(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    fs::write(path, content)
-        .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Reproduction, Section, Verdict};
@@ -94,13 +83,13 @@ mod tests {
 
     fn section(verdict: Verdict) -> Section {
         Section {
-            finding: Finding::judged(verdict, "so it is"),
+            finding: Finding::of(verdict, "so it is"),
             ..Section::begin(&ALL[0])
         }
     }
 
     fn is_complete(sections: Vec<Section>, asked: usize) -> bool {
-        let mut reproduction = Reproduction::begin(true);
+        let mut reproduction = Reproduction::begin(crate::reproduce::budget::Length::Quick);
         reproduction.sections = sections;
         reproduction.finish(asked);
         reproduction.complete

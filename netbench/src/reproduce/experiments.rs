@@ -1,28 +1,10 @@
 //! The list of experiments.
 
-use std::pin::Pin;
 use std::time::Duration;
 
-use super::{Budget, Section, algorithms, breakdown, hierarchy, negotiation};
+use super::{Experiment, algorithms, breakdown, hierarchy, negotiation};
 use super::{idle_timeout, latency, pool, rate, resumption, reuse};
 use crate::Failure;
-
-/// A section to come.
-pub(super) type Running<'a> = Pin<Box<dyn Future<Output = Result<Section, Failure>> + 'a>>;
-
-/// A published experiment that can be done again.
-pub(crate) struct Experiment {
-    /// On the command line, in JSON, and as the anchor in the report.
-    pub(crate) id: &'static str,
-    pub(crate) title: &'static str,
-    /// Its share of the time of a quick run.
-    pub(crate) weight: u32,
-    /// What it may take in a full run.
-    pub(crate) full: Duration,
-    /// Runs it. What could not be measured is in the section's problems; an error says that
-    /// nothing could.
-    pub(crate) run: for<'a> fn(&'a Experiment, &'a Budget) -> Running<'a>,
-}
 
 /// All of them, in the order of the report. A new one is a file beside this and a line here:
 ///
@@ -121,6 +103,12 @@ pub(super) fn choose(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure
         .iter()
         .filter(|experiment| ids.is_empty() || ids.iter().any(|id| id == experiment.id))
         .collect())
+}
+
+/// Returns the sum of all weights.
+pub(super) fn total_weight() -> u32 {
+    let weights = ALL.iter().map(|experiment| experiment.weight);
+    weights.sum::<u32>().max(1)
 }
 
 #[cfg(test)]

@@ -1,11 +1,14 @@
-//! What is drawn of each experiment.
+//! The charts of each experiment.
 
-use super::section::{Figure as Value, Row, Section};
+use super::section::{Row, Section, Value};
+use hybriq::Group;
+use hybriq::tls::Suite;
+
 use crate::charts::figures;
 use crate::charts::number::number;
 use crate::charts::theme::Ink;
 use crate::charts::{Bar, Bars, Chart, Figure, Table};
-use crate::results::{Breakdown, Results};
+use crate::results::{Breakdown, Results, Side};
 
 /// Charts of each experiment's results, by their ids: those that show what it is about.
 const CHARTS: [(&str, &[&str]); 8] = [
@@ -21,9 +24,9 @@ const CHARTS: [(&str, &[&str]); 8] = [
 
 /// The handshakes that are drawn of all that were taken apart: those of the published table, each
 /// way a handshake begins, and today's group beside them.
-const DRAWN: (&str, [&str; 3]) = (
-    "TLS_AES_128_GCM_SHA256",
-    ["secp256r1", "X25519", "X25519MLKEM768"],
+const DRAWN: (Suite, [Group; 3]) = (
+    Suite::Aes128GcmSha256,
+    [Group::SECP256R1, Group::X25519, Group::X25519MLKEM768],
 );
 
 /// The charts of an experiment, in the order in which they are read.
@@ -58,7 +61,7 @@ pub(super) fn of(section: &Section) -> Vec<Figure> {
 fn drawn(results: &Results) -> Results {
     let is_drawn = |it: &&Breakdown| {
         let (suite, groups) = DRAWN;
-        it.side == "client" && it.suite == suite && groups.contains(&it.group.as_str())
+        it.side == Side::Client && it.suite == suite && groups.contains(&it.group)
     };
     let all = results.breakdowns.iter();
     Results {
@@ -125,7 +128,7 @@ mod tests {
     use super::{Value, of};
     use crate::charts::Place;
     use crate::reproduce::experiments::ALL;
-    use crate::reproduce::section::{Section, Table};
+    use crate::reproduce::section::{Section, ValueTable};
 
     #[test]
     fn rates_of_key_exchanges_are_drawn_as_times() {
@@ -133,7 +136,7 @@ mod tests {
         let columns = [("bytes", ""), ("client", "kops/s"), ("server", "kops/s")];
         let section = Section {
             ours: vec![
-                Table::new("Key exchange", "algorithm", &columns)
+                ValueTable::new("Key exchange", "algorithm", &columns)
                     .row("X25519", [64.0, 20.0, 10.0])
                     .row("none", [Value::Number(1.0)]),
             ],

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use hybriq::Group;
+
 use crate::machine::Machine;
 use crate::results::{About, CellResult, FORMAT, KindResult, Repetition, Results};
 use crate::scenario::Template;
@@ -20,8 +22,8 @@ pub(super) fn results(cells: Vec<CellResult>) -> Results {
     }
 }
 
-/// With so many repetitions as there are values of each metric.
-pub(super) fn cell(group: &str, params: &[(&str, u64)], metrics: &[(&str, &[f64])]) -> CellResult {
+/// Returns a cell with as many repetitions as there are values of each metric.
+pub(super) fn cell(group: Group, params: &[(&str, u64)], metrics: &[(&str, &[f64])]) -> CellResult {
     let turns = metrics.first().map_or(0, |(_, values)| values.len());
     let repetition = |turn: usize| {
         let figure = |(name, values): &(&str, &[f64])| ((*name).to_owned(), values[turn]);
@@ -34,7 +36,7 @@ pub(super) fn cell(group: &str, params: &[(&str, u64)], metrics: &[(&str, &[f64]
         repetitions: (0..turns).map(repetition).collect(),
         ..CellResult::default()
     };
-    result.cell.group = group.to_owned();
+    result.cell.group = group;
     let params = params
         .iter()
         .map(|(name, value)| ((*name).to_owned(), *value));
@@ -43,7 +45,7 @@ pub(super) fn cell(group: &str, params: &[(&str, u64)], metrics: &[(&str, &[f64]
     result
 }
 
-/// The same with so many connections in each repetition.
+/// Returns the cell with this number of connections in each repetition.
 pub(super) fn with_connections(mut cell: CellResult, connections: u64) -> CellResult {
     for repetition in &mut cell.repetitions {
         let kind = KindResult {

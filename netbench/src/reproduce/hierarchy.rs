@@ -1,19 +1,19 @@
 //! Certificates with ML-DSA, from the root to both ends.
 
-use super::experiments::Experiment;
-use super::section::{Finding, Section, Source, Table, three_digits};
-use super::{Budget, Figure};
+use super::Experiment;
+use super::section::{Finding, Section, Source, ValueTable, three_digits};
+use super::{Budget, Value};
 use crate::Failure;
 use crate::breakdown::hierarchy::{self, Hierarchies, KINDS, Mutual};
-use crate::breakdown::results;
-use crate::results::{Breakdown, Results};
+use crate::breakdown::{Gaps, results};
+use crate::results::{Breakdown, Results, Side};
 
 /// Runs it.
 pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
     let connected = hierarchy::run().await?;
     let iterations = budget.choose(50, 1000);
     let outcome = hierarchy::times(iterations);
-    let results = results(&hierarchy::plans(), iterations, outcome, false)?;
+    let results = results(&hierarchy::plans(), iterations, outcome, Gaps::Refused)?;
     Ok(Section {
         source: Source {
             text: "AWS, 2025".to_owned(),
@@ -39,18 +39,18 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
     })
 }
 
-fn connections(of: &Hierarchies) -> Table {
+fn connections(of: &Hierarchies) -> ValueTable {
     let columns = [
         ("server signed with", ""),
         ("client sent", "B"),
         ("client received", "B"),
         ("mutually verified", ""),
     ];
-    let mut table = Table::new("QUIC connections with mutual TLS", "certificates", &columns);
+    let mut table = ValueTable::new("QUIC connections with mutual TLS", "certificates", &columns);
     for it in &of.connections {
         let name = format!("{}, {} to {}", it.certificate, it.client, it.server);
         let signature = if it.signature.is_empty() {
-            Figure::Missing("the library does not tell".to_owned())
+            Value::Missing("the library does not tell".to_owned())
         } else {
             it.signature.clone().into()
         };
@@ -64,8 +64,8 @@ fn connections(of: &Hierarchies) -> Table {
             ],
             Some(_) => [
                 signature,
-                Figure::Missing(String::new()),
-                Figure::Missing(String::new()),
+                Value::Missing(String::new()),
+                Value::Missing(String::new()),
                 outcome.into(),
             ],
         };
@@ -74,8 +74,8 @@ fn connections(of: &Hierarchies) -> Table {
     table
 }
 
-/// What each kind costs, and how many times that of the classical one.
-fn costs(results: &Results) -> Table {
+/// Returns a table of each kind's cost, and its ratio to the classical one.
+fn costs(results: &Results) -> ValueTable {
     let columns = [
         ("handshake messages", "B"),
         ("client", "µs"),
@@ -85,14 +85,14 @@ fn costs(results: &Results) -> Table {
         ("server", "×"),
     ];
     let title = "Cost of a handshake with mutual TLS, rustls, X25519MLKEM768";
-    let mut table = Table::new(title, "certificates", &columns);
+    let mut table = ValueTable::new(title, "certificates", &columns);
     let base = Cost::of(results, 0);
     for (index, kind) in KINDS.iter().enumerate() {
         let Some(cost) = Cost::of(results, index) else {
             continue;
         };
         let times = |of: fn(&Cost) -> f64| base.as_ref().map(|base| round(of(&cost) / of(base)));
-        let figures: [Figure; 6] = [
+        let figures: [Value; 6] = [
             cost.bytes.into(),
             cost.client.total_us.into(),
             cost.server.total_us.into(),
@@ -122,7 +122,7 @@ impl<'a> Cost<'a> {
             let mut all = results.breakdowns.iter();
             all.find(|it| it.side == side && it.certificate.starts_with(&name))
         };
-        let (client, server) = (side("client")?, side("server")?);
+        let (client, server) = (side(Side::Client)?, side(Side::Server)?);
         Some(Self {
             bytes: client.messages.iter().map(|part| part.bytes as f64).sum(),
             client,
@@ -131,8 +131,8 @@ impl<'a> Cost<'a> {
     }
 }
 
-fn verified(of: &Hierarchies) -> Table {
-    let mut table = Table::new(
+fn verified(of: &Hierarchies) -> ValueTable {
+    let mut table = ValueTable::new(
         "Verified by others",
         "certificates",
         &[("OpenSSL", ""), ("", "")],

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::measure::repetitions as repetitions_of;
 use super::measure::{figure, measure, of_each, scaled};
-use super::section::{Figure, Finding, Section, Source, Table, three_digits};
-use super::{Budget, experiments::Experiment};
+use super::section::{Finding, Section, Source, Value, ValueTable, three_digits};
+use super::{Budget, Experiment};
 use crate::Failure;
 use crate::results::{CellResult, Results};
 use crate::scenario::Template;
@@ -13,10 +13,10 @@ use crate::scenario::Template;
 /// A data centre's next zone.
 const LINK: &str = "--delay 2ms";
 
-/// In a minute.
+/// Bursts in a minute.
 const BURSTS: u64 = 12;
 
-/// What was published: connections and the median latency in milliseconds.
+/// Published values: connections, and the median latency in milliseconds.
 const SHORT: (f64, f64) = (100.0, 20.3);
 const LONG_MS: f64 = 5.9;
 
@@ -44,13 +44,13 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
                     .to_owned(),
         },
         published: vec![
-            Table::new(
+            ValueTable::new(
                 "Published",
                 "idle limit",
                 &[("connections", ""), ("median latency", "ms")],
             )
-            .row("1 s", [SHORT.0, SHORT.1].map(Figure::from))
-            .row("10 s", [Figure::from("reused"), LONG_MS.into()]),
+            .row("1 s", [SHORT.0, SHORT.1].map(Value::from))
+            .row("10 s", [Value::from("reused"), LONG_MS.into()]),
         ],
         ours: vec![ours(&results)],
         finding: finding(&results),
@@ -75,13 +75,13 @@ fn limit_ms(cell: &CellResult) -> u64 {
     cell.cell.params.get("idle_timeout").copied().unwrap_or(0)
 }
 
-fn ours(results: &Results) -> Table {
+fn ours(results: &Results) -> ValueTable {
     let columns = [("connections", ""), ("median latency", "ms"), ("p99", "ms")];
-    let mut table = Table::new("Here", "idle limit", &columns);
+    let mut table = ValueTable::new("Here", "idle limit", &columns);
     for result in &results.cells {
         let own = Some(result);
         let connections = of_each(own, |repetition| Some(repetition.completed() as f64));
-        let ms = |metric| Figure::from(figure(own, metric).map(|us| scaled(us, 1e-3)));
+        let ms = |metric| Value::from(figure(own, metric).map(|us| scaled(us, 1e-3)));
         let limit = limit_ms(result);
         let name = if limit.is_multiple_of(1000) {
             format!("{} s", limit / 1000)
@@ -129,7 +129,11 @@ mod tests {
     fn measured(short: (u64, f64), long: (u64, f64)) -> Results {
         let cell = |limit, (connections, latency): (u64, f64)| {
             let metrics: [(&str, &[f64]); 1] = [("request_p50_us", &[latency])];
-            let cell = cell("X25519MLKEM768", &[("idle_timeout", limit)], &metrics);
+            let cell = cell(
+                hybriq::Group::X25519MLKEM768,
+                &[("idle_timeout", limit)],
+                &metrics,
+            );
             with_connections(cell, connections)
         };
         results(vec![cell(1000, short), cell(10_000, long)])

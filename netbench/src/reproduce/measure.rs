@@ -1,6 +1,8 @@
-//! What the experiments have in common: running a scenario, and figures out of its results.
+//! Shared by the experiments: running a scenario, and reading metrics from its results.
 
 use super::Budget;
+use hybriq::Group;
+
 use crate::Failure;
 use crate::results::{CellResult, Repetition, Results, Summary};
 use crate::run::{self, Request};
@@ -27,7 +29,7 @@ pub(super) async fn measure(
     run::measure(&request).await
 }
 
-/// How often each cell was measured.
+/// Returns how often each cell was measured, in words.
 pub(super) fn turns(results: &Results) -> usize {
     let cells = results.cells.iter();
     cells.map(|cell| cell.repetitions.len()).max().unwrap_or(0)
@@ -51,10 +53,10 @@ pub(super) fn connections(results: &Results) -> String {
     }
 }
 
-/// The cell with that group and these parameters.
+/// Returns the cell with this group and these parameters.
 pub(super) fn cell<'a>(
     results: &'a Results,
-    group: &str,
+    group: Group,
     params: &[(&str, u64)],
 ) -> Option<&'a CellResult> {
     results.cells.iter().find(|result| {
@@ -63,7 +65,7 @@ pub(super) fn cell<'a>(
     })
 }
 
-/// A figure of a cell, by the names of [`crate::results::METRICS`].
+/// Returns a metric of a cell, by the names of [`crate::results::METRICS`].
 pub(super) fn figure(cell: Option<&CellResult>, metric: &str) -> Option<Summary> {
     cell?.summary.get(metric).copied()
 }
@@ -102,7 +104,7 @@ pub(super) fn paired(
     Summary::of(&values)
 }
 
-/// How many times the figure of the other it is.
+/// Returns the ratio of a metric in two cells.
 pub(super) fn ratio(
     one: Option<&CellResult>,
     base: Option<&CellResult>,
@@ -113,7 +115,7 @@ pub(super) fn ratio(
     })
 }
 
-/// By how many percent it differs.
+/// Returns the difference in percent.
 pub(super) fn change(ratio: Summary) -> Summary {
     Summary {
         median: (ratio.median - 1.0) * 100.0,

@@ -29,19 +29,39 @@ mod resumption;
 mod reuse;
 mod section;
 
+use std::fs;
+use std::pin::Pin;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::Failure;
 use crate::terminal::{complain, print};
 
 pub(crate) use args::Args;
 pub(crate) use budget::Budget;
-pub(crate) use section::{Figure, Section, Table, Verdict};
+pub(crate) use section::{Section, Value, ValueTable, Verdict};
 
+use args::Outputs;
 use budget::Purse;
 use document::Reproduction;
-use experiments::Experiment;
+
+/// A section that is being measured.
+type Running<'a> = Pin<Box<dyn Future<Output = Result<Section, Failure>> + 'a>>;
+
+/// A published experiment that can be done again.
+pub(crate) struct Experiment {
+    /// Name on the command line, in JSON, and as the anchor in the report.
+    pub(crate) id: &'static str,
+    /// Headline of its section.
+    pub(crate) title: &'static str,
+    /// Its share of the time of a quick run.
+    pub(crate) weight: u32,
+    /// Time that it may take in a full run.
+    pub(crate) full: Duration,
+    /// Runs it. The section's problems name what could not be measured; an error says that nothing
+    /// could.
+    pub(crate) run: for<'a> fn(&'a Experiment, &'a Budget) -> Running<'a>,
+}
 
 /// Runs the experiments one after the other. After each one the report is written anew, so that
 /// what was measured before something failed is kept.
@@ -49,11 +69,11 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let chosen = experiments::choose(&args.only)?;
     let out = args.outputs();
     let started = Instant::now();
-    let mut purse = Purse::new(args.quick);
-    let mut reproduction = Reproduction::begin(args.quick);
-    reproduction.write(&out)?;
+    let mut purse = Purse::new(args.length(), experiments::total_weight());
+    let mut reproduction = Reproduction::begin(args.length());
+    write(&reproduction, &out)?;
     for (index, experiment) in chosen.iter().enumerate() {
-        announce(index, chosen.len(), experiment);
+        print_progress(index, chosen.len(), experiment);
         let budget = purse.share(experiment, started.elapsed());
         let section = match (experiment.run)(experiment, &budget).await {
             Ok(section) => section,
@@ -64,13 +84,13 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         }
         let was_interrupted = section.was_interrupted();
         reproduction.sections.push(section);
-        reproduction.write(&out)?;
+        write(&reproduction, &out)?;
         if was_interrupted {
             break;
         }
     }
     reproduction.finish(chosen.len());
-    reproduction.write(&out)?;
+    write(&reproduction, &out)?;
     print(|to| reproduction.print(to, &out))?;
     Ok(if reproduction.complete {
         ExitCode::SUCCESS
@@ -79,6 +99,24 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     })
 }
 
-fn announce(index: usize, of: usize, experiment: &Experiment) {
+/// Writes the report so far, as JSON and as HTML.
+fn write(reproduction: &Reproduction, to: &Outputs) -> Result<(), Failure> {
+    if let Some(folder) = to.html.parent() {
+        fs::create_dir_all(folder)
+            .map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))?;
+    }
+    let json = serde_json::to_vec_pretty(reproduction)?;
+    for (path, content) in [
+        (&to.json, json),
+        (&to.html, page::html(reproduction).into_bytes()),
+    ] {
+        fs::write(path, content)
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Prints which experiment runs now.
+fn print_progress(index: usize, of: usize, experiment: &Experiment) {
     complain(&format!("{}/{of} {}", index + 1, experiment.title));
 }

@@ -1,8 +1,8 @@
-//! Which group is agreed on where the two sides prefer different ones.
+//! The group that two sides with different preferences negotiate.
 
 use super::Budget;
-use super::experiments::Experiment;
-use super::section::{Finding, Section, Source, Table};
+use super::Experiment;
+use super::section::{Finding, Section, Source, ValueTable};
 use crate::Failure;
 use crate::breakdown::negotiation::{self, Case};
 
@@ -34,8 +34,8 @@ pub(super) async fn run(experiment: &Experiment, _: &Budget) -> Result<Section, 
     })
 }
 
-fn published() -> Table {
-    Table::new("Expected", "case", &[("outcome", "")])
+fn published() -> ValueTable {
+    ValueTable::new("Expected", "case", &[("outcome", "")])
         .row(
             "shares of P256+MLKEM768 and P-256; the server has P-256 and another hybrid that the \
              client lists",
@@ -48,7 +48,7 @@ fn published() -> Table {
         )
 }
 
-fn ours(cases: &[Case]) -> Table {
+fn ours(cases: &[Case]) -> ValueTable {
     let columns = [
         ("client", ""),
         ("server", ""),
@@ -56,7 +56,7 @@ fn ours(cases: &[Case]) -> Table {
         ("happened", ""),
         ("", ""),
     ];
-    let mut table = Table::new("What happened", "case", &columns);
+    let mut table = ValueTable::new("What happened", "case", &columns);
     for case in cases {
         let passed = if case.passed {
             "as expected"

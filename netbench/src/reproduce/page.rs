@@ -3,9 +3,9 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::document::Reproduction;
-use super::section::{Figure, Verdict};
-use super::{Section, Table, figures};
-use crate::charts::{Figure as Drawing, Place};
+use super::section::{Value, Verdict};
+use super::{Section, ValueTable, figures};
+use crate::charts::{Figure, Place};
 use crate::page::{POLICY, SCRIPT, STYLE};
 
 const OWN_STYLE: &str = include_str!("page.css");
@@ -153,7 +153,7 @@ fn chapter(section: &Section) -> Markup {
     }
 }
 
-fn drawing(drawing: &Drawing) -> Markup {
+fn drawing(drawing: &Figure) -> Markup {
     html! {
         h3 { (drawing.title) }
         p.caption { (drawing.caption) }
@@ -164,7 +164,7 @@ fn drawing(drawing: &Drawing) -> Markup {
     }
 }
 
-fn table(table: &Table, kind: &str) -> Markup {
+fn table(table: &ValueTable, kind: &str) -> Markup {
     html! {
         div class=(kind) {
             h3 { (table.title) }
@@ -195,10 +195,10 @@ fn table(table: &Table, kind: &str) -> Markup {
     }
 }
 
-fn figure(figure: &Figure) -> Markup {
+fn figure(figure: &Value) -> Markup {
     let (text, interval) = figure.parts();
     html! {
-        td title=[match figure { Figure::Missing(why) if !why.is_empty() => Some(why), _ => None }] {
+        td title=[match figure { Value::Missing(why) if !why.is_empty() => Some(why), _ => None }] {
             (text)
             @if let Some(interval) = interval { small { (interval) } }
         }
@@ -207,17 +207,19 @@ fn figure(figure: &Figure) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reproduction, Section, Table, html};
+    use super::{Reproduction, Section, ValueTable, html};
     use crate::reproduce::section::{Finding, Source};
 
     #[test]
     fn everything_is_escaped_and_nothing_is_loaded() {
-        let mut reproduction = Reproduction::begin(true);
+        let mut reproduction = Reproduction::begin(crate::reproduce::budget::Length::Quick);
         reproduction.sections.push(Section {
             id: "rate".to_owned(),
             title: "<b>Rate</b>".to_owned(),
             source: Source::default(),
-            published: vec![Table::new("Published", "group", &[("rate", "%")]).row("X", [92.0])],
+            published: vec![
+                ValueTable::new("Published", "group", &[("rate", "%")]).row("X", [92.0]),
+            ],
             ours: Vec::new(),
             finding: Finding::of(true, "1 < 2 & \"so\""),
             notes: Vec::new(),

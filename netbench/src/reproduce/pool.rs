@@ -2,8 +2,8 @@
 
 use super::measure::repetitions as repetitions_of;
 use super::measure::{figure, measure, of_each, scaled};
-use super::section::{Figure, Finding, Section, Source, Table, three_digits};
-use super::{Budget, experiments::Experiment};
+use super::section::{Finding, Section, Source, Value, ValueTable, three_digits};
+use super::{Budget, Experiment};
 use crate::Failure;
 use crate::results::{CellResult, Results};
 use crate::scenario::Template;
@@ -47,7 +47,7 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
                 .to_owned(),
         },
         published: vec![
-            Table::new("Published", "connections", &[("median latency", "")])
+            ValueTable::new("Published", "connections", &[("median latency", "")])
                 .row("from 1 to 2", ["falls"])
                 .row("beyond 2", ["levels off"]),
         ],
@@ -73,17 +73,17 @@ fn size(cell: &CellResult) -> u64 {
     cell.cell.params.get("connections").copied().unwrap_or(0)
 }
 
-fn ours(results: &Results) -> Table {
+fn ours(results: &Results) -> ValueTable {
     let columns = [
         ("median latency", "ms"),
         ("p99", "ms"),
         ("handshakes", ""),
         ("requests", "1/s"),
     ];
-    let mut table = Table::new("Here", "connections", &columns);
+    let mut table = ValueTable::new("Here", "connections", &columns);
     for result in &results.cells {
         let own = Some(result);
-        let ms = |metric| Figure::from(figure(own, metric).map(|us| scaled(us, 1e-3)));
+        let ms = |metric| Value::from(figure(own, metric).map(|us| scaled(us, 1e-3)));
         let handshakes = of_each(own, |repetition| Some(repetition.completed() as f64));
         table.push(
             size(result).to_string(),
@@ -144,7 +144,7 @@ mod tests {
         let found = |latencies: [f64; 3]| {
             let cells = [1, 2, 8].into_iter().zip(latencies).map(|(size, latency)| {
                 cell(
-                    "X25519MLKEM768",
+                    hybriq::Group::X25519MLKEM768,
                     &[("connections", size)],
                     &[("request_p50_us", &[latency])],
                 )

@@ -2,21 +2,23 @@
 
 use super::measure::repetitions as repetitions_of;
 use super::measure::{cell, change, connections, figure, measure, percent, ratio, scaled};
-use super::section::{Figure, Finding, Section, Source, Table, Verdict};
-use super::{Budget, experiments::Experiment};
+use super::section::{Finding, Section, Source, Value, ValueTable, Verdict};
+use super::{Budget, Experiment};
+use hybriq::Group;
+
 use crate::Failure;
 use crate::results::Results;
 use crate::scenario::Template;
 
-const HYBRID: &str = "X25519MLKEM768";
+const HYBRID: Group = Group::X25519MLKEM768;
 
 /// All that there are.
 const GROUPS: u32 = 8;
 
-/// How many percent of X25519's connections X25519+Kyber512 made.
+/// Published rate of X25519+Kyber512, in percent of X25519's.
 const PUBLISHED: f64 = 92.0;
 
-/// How far, in points, a hybrid of today may be from the one of then before the shape is another:
+/// Points by which a hybrid of today may differ from that of the publication, within the same shape:
 /// ML-KEM-768 has half as many bytes again as Kyber512, and key exchange has become faster.
 const TOLERANCE: f64 = 10.0;
 
@@ -60,14 +62,14 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
 }
 
 fn finding(results: &Results) -> Finding {
-    let base = cell(results, "X25519", &[]);
+    let base = cell(results, Group::X25519, &[]);
     let hybrid = ratio(cell(results, HYBRID, &[]), base, "connections_per_second");
     let Some(hybrid) = hybrid else {
         return Finding::unknown("neither group's rate is known");
     };
     let share = scaled(hybrid, 100.0);
     let verdict = Verdict::within(share, PUBLISHED - TOLERANCE, PUBLISHED + TOLERANCE);
-    Finding::judged(
+    Finding::of(
         verdict,
         format!(
             "{HYBRID} makes {:.0} % of the connections of X25519 ({}); X25519+Kyber512 made \
@@ -78,25 +80,28 @@ fn finding(results: &Results) -> Finding {
     )
 }
 
-fn published() -> Table {
-    Table::new(
+fn published() -> ValueTable {
+    ValueTable::new(
         "Published",
         "group",
         &[("rate, of X25519's", "%"), ("today", "")],
     )
-    .row("X25519", [Figure::from(100.0), "X25519".into()])
-    .row("X25519+Kyber512", [Figure::from(PUBLISHED), HYBRID.into()])
+    .row("X25519", [Value::from(100.0), "X25519".into()])
+    .row(
+        "X25519+Kyber512",
+        [Value::from(PUBLISHED), HYBRID.to_string().into()],
+    )
     .row(
         "X25519+BIKE-1",
-        [Figure::from(63.0), "withdrawn: no library ships it".into()],
+        [Value::from(63.0), "withdrawn: no library ships it".into()],
     )
     .row(
         "X25519+SIKEp434",
-        [Figure::from(5.0), "withdrawn: broken in 2022".into()],
+        [Value::from(5.0), "withdrawn: broken in 2022".into()],
     )
 }
 
-fn ours(results: &Results) -> Table {
+fn ours(results: &Results) -> ValueTable {
     let columns = [
         ("rate, of X25519's", "%"),
         ("connections", "1/s"),
@@ -106,8 +111,8 @@ fn ours(results: &Results) -> Table {
         ("to the server", "B"),
         ("to the client", "B"),
     ];
-    let base = cell(results, "X25519", &[]);
-    let mut table = Table::new("Here", "group", &columns);
+    let base = cell(results, Group::X25519, &[]);
+    let mut table = ValueTable::new("Here", "group", &columns);
     for result in &results.cells {
         let own = Some(result);
         let relative = ratio(own, base, "connections_per_second");
@@ -119,16 +124,16 @@ fn ours(results: &Results) -> Table {
             "bytes_to_server",
             "bytes_to_client",
         ];
-        let mut figures = vec![Figure::from(relative.map(|ratio| scaled(ratio, 100.0)))];
-        figures.extend(names.iter().map(|name| Figure::from(figure(own, name))));
-        table.push(result.cell.group.clone(), figures);
+        let mut figures = vec![Value::from(relative.map(|ratio| scaled(ratio, 100.0)))];
+        figures.extend(names.iter().map(|name| Value::from(figure(own, name))));
+        table.push(result.cell.group.to_string(), figures);
     }
     table
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{HYBRID, finding, ours};
+    use super::{Group, HYBRID, finding, ours};
     use crate::reproduce::Verdict;
     use crate::reproduce::fixed::{cell, results};
     use crate::results::Results;
@@ -136,7 +141,7 @@ mod tests {
     fn rates(classical: &[f64], hybrid: &[f64]) -> Results {
         let metric = "connections_per_second";
         results(vec![
-            cell("X25519", &[], &[(metric, classical)]),
+            cell(Group::X25519, &[], &[(metric, classical)]),
             cell(HYBRID, &[], &[(metric, hybrid)]),
         ])
     }

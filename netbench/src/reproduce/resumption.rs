@@ -2,15 +2,17 @@
 
 use super::measure::repetitions as repetitions_of;
 use super::measure::{change, connections, figure, measure, paired, percent};
-use super::section::{Figure, Finding, Section, Source, Table, Verdict};
-use super::{Budget, experiments::Experiment};
+use super::section::{Finding, Section, Source, Value, ValueTable, Verdict};
+use super::{Budget, Experiment};
+use hybriq::Group;
+
 use crate::Failure;
 use crate::axes::Resumption;
 use crate::results::{CellResult, Repetition, Results};
 use crate::scenario::Template;
 
-const CLASSICAL: &str = "X25519";
-const HYBRID: &str = "X25519MLKEM768";
+const CLASSICAL: Group = Group::X25519;
+const HYBRID: Group = Group::X25519MLKEM768;
 
 pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
     let (wanted, repetitions) = budget.choose(("150", 4), ("1000", 10));
@@ -27,7 +29,7 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
             experiment: "Connections that begin with a ticket of an earlier one.".to_owned(),
         },
         published: vec![
-            Table::new("Published", "claim", &[("", "")])
+            ValueTable::new("Published", "claim", &[("", "")])
                 .row("the certificate", ["is bypassed"])
                 .row("the hybrid's cost", ["is amortised"]),
         ],
@@ -52,12 +54,12 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
     })
 }
 
-fn of<'a>(results: &'a Results, group: &str, resumption: Resumption) -> Option<&'a CellResult> {
+fn of(results: &Results, group: Group, resumption: Resumption) -> Option<&CellResult> {
     let mut cells = results.cells.iter();
     cells.find(|result| result.cell.group == group && result.cell.resumption == resumption)
 }
 
-fn ours(results: &Results) -> Table {
+fn ours(results: &Results) -> ValueTable {
     let columns = [
         ("begins with", ""),
         ("connections", "1/s"),
@@ -67,7 +69,7 @@ fn ours(results: &Results) -> Table {
         ("to the server", "B"),
         ("to the client", "B"),
     ];
-    let mut table = Table::new("Here", "group", &columns);
+    let mut table = ValueTable::new("Here", "group", &columns);
     for result in &results.cells {
         let names = [
             "connections_per_second",
@@ -77,7 +79,7 @@ fn ours(results: &Results) -> Table {
             "bytes_to_server",
             "bytes_to_client",
         ];
-        let mut figures = vec![Figure::from(match result.cell.resumption {
+        let mut figures = vec![Value::from(match result.cell.resumption {
             Resumption::Full => "a full handshake",
             Resumption::Psk => "a ticket",
             Resumption::ZeroRtt => "a ticket and 0-RTT",
@@ -85,9 +87,9 @@ fn ours(results: &Results) -> Table {
         figures.extend(
             names
                 .iter()
-                .map(|name| Figure::from(figure(Some(result), name))),
+                .map(|name| Value::from(figure(Some(result), name))),
         );
-        table.push(result.cell.group.clone(), figures);
+        table.push(result.cell.group.to_string(), figures);
     }
     table
 }
@@ -101,7 +103,7 @@ fn finding(results: &Results) -> Finding {
         return Finding::unknown("CPU time is missing");
     };
     let below_zero = |change| Verdict::within(change, f64::NEG_INFINITY, 0.0);
-    Finding::judged(
+    Finding::of(
         below_zero(saved).and(below_zero(against)),
         format!(
             "With a ticket both ends' CPU time of a hybrid connection changes by {} of a full \
@@ -112,7 +114,7 @@ fn finding(results: &Results) -> Finding {
     )
 }
 
-/// How many times the computing of the other it is, of both ends.
+/// Returns the ratio of the CPU times of both ends.
 fn computing(one: &Repetition, base: &Repetition) -> Option<f64> {
     let cpu =
         |of: &Repetition| Some(of.metrics.get("server_cpu_us")? + of.metrics.get("client_cpu_us")?);

@@ -2,14 +2,16 @@
 
 use super::measure::repetitions as repetitions_of;
 use super::measure::{cell, change, measure, of_each, percent, ratio};
-use super::section::{Figure, Finding, Section, Source, Table, Verdict};
-use super::{Budget, experiments::Experiment};
+use super::section::{Finding, Section, Source, Value, ValueTable, Verdict};
+use super::{Budget, Experiment};
+use hybriq::Group;
+
 use crate::Failure;
 use crate::results::{CellResult, Repetition, Results, Summary};
 use crate::scenario::Template;
 
-const CLASSICAL: &str = "secp256r1";
-const HYBRID: &str = "X25519MLKEM768";
+const CLASSICAL: Group = Group::SECP256R1;
+const HYBRID: Group = Group::X25519MLKEM768;
 
 /// A service like the one that was measured: 2 ms away, and a request takes it 2.4 ms, so that a
 /// thread makes about 216 requests a second on a connection that it keeps.
@@ -33,9 +35,9 @@ const SCENARIO: &str = r#"{
 }"#;
 const LINK: &str = "--delay 1ms";
 
-/// By how many percent the hybrid changes the rate without and with reuse, and how many points ours
-/// may be off. A handshake of ours takes a larger part of a connection: there is no HTTP and no
-/// service behind it.
+/// Published changes of the rate by the hybrid group, in percent, without and with reuse, and the
+/// points by which ours may differ. Our handshakes take a larger part of a connection: there is no
+/// HTTP and no service behind them.
 const PUBLISHED_WITHOUT: f64 = -2.3;
 const PUBLISHED_WITH: f64 = -0.05;
 const WITHOUT_TOLERANCE: f64 = 10.0;
@@ -121,7 +123,7 @@ fn finding(results: &Results, reused: u64) -> Finding {
         PUBLISHED_WITH,
         WITH_TOLERANCE,
     ));
-    Finding::judged(
+    Finding::of(
         verdict,
         format!(
             "{HYBRID} changes the rate of P-256 by {} without reuse (published −2.3 %) and by {} \
@@ -142,7 +144,7 @@ fn columns() -> Vec<(&'static str, &'static str)> {
     columns
 }
 
-fn published() -> Table {
+fn published() -> ValueTable {
     let rows = [
         (
             "P-256",
@@ -152,7 +154,7 @@ fn published() -> Table {
             ],
         ),
         (
-            HYBRID,
+            "X25519MLKEM768",
             "no",
             [
                 53_106.0, 106.2, 76.0, 85.0, 93.0, 100.0, 126.0, 134.0, 141.0,
@@ -166,39 +168,42 @@ fn published() -> Table {
             ],
         ),
         (
-            HYBRID,
+            "X25519MLKEM768",
             "yes",
             [
                 107_994.0, 216.0, 177.0, 194.0, 200.0, 216.0, 233.0, 239.0, 245.0,
             ],
         ),
     ];
-    let mut table = Table::new("Published", "group", &columns());
+    let mut table = ValueTable::new("Published", "group", &columns());
     for (group, reuse, figures) in rows {
-        let figures = figures.map(Figure::from);
+        let figures = figures.map(Value::from);
         table.push(group, std::iter::once(reuse.into()).chain(figures));
     }
     table
 }
 
-fn ours(results: &Results, reused: u64) -> Table {
-    let mut table = Table::new("Here", "group", &columns());
+fn ours(results: &Results, reused: u64) -> ValueTable {
+    let mut table = ValueTable::new("Here", "group", &columns());
     for (requests, reuse) in [(1, "no"), (reused, "yes")] {
-        for (group, name) in [(CLASSICAL, "P-256"), (HYBRID, HYBRID)] {
+        for (group, name) in [
+            (CLASSICAL, "P-256".to_owned()),
+            (HYBRID, HYBRID.to_string()),
+        ] {
             let own = cell(results, group, &[("requests", requests)]);
             let total = of_each(own, |repetition| Some(requests_of(repetition)));
             let total = total.map(|each| each.median * each.n as f64);
             let mean = own.and_then(|own| own.summary.get("requests_per_second").copied());
             let rates = own.map(rates).unwrap_or_default();
             let mut figures = vec![
-                Figure::from(reuse),
+                Value::from(reuse),
                 total.map(f64::round).into(),
                 mean.into(),
             ];
             figures.extend(
                 QUANTILES
                     .iter()
-                    .map(|(quantile, _)| Figure::from(at(&rates, *quantile))),
+                    .map(|(quantile, _)| Value::from(at(&rates, *quantile))),
             );
             table.push(name, figures);
         }

@@ -1,10 +1,11 @@
-//! What one experiment came to.
+//! The section of one experiment in the report.
 
 use std::error::Error;
 
 use serde::{Deserialize, Serialize};
 
-use super::experiments::Experiment;
+use super::Experiment;
+use crate::charts::number::{group_digits, minus};
 use crate::results::{Results, Summary};
 use crate::with_causes;
 
@@ -15,15 +16,15 @@ pub(crate) struct Section {
     pub(crate) title: String,
     pub(crate) source: Source,
     /// Empty where the source has a claim and no figures.
-    pub(crate) published: Vec<Table>,
-    pub(crate) ours: Vec<Table>,
+    pub(crate) published: Vec<ValueTable>,
+    pub(crate) ours: Vec<ValueTable>,
     pub(crate) finding: Finding,
     /// When the shape counts as the published one.
     #[serde(default)]
     pub(crate) rule: String,
-    /// How ours was run, what differs from the original, and what is no longer possible.
+    /// Method of our run, its differences from the original, and its limits.
     pub(crate) notes: Vec<String>,
-    /// What could not be measured.
+    /// Measurements that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) problems: Vec<String>,
     /// Everything that was measured, as `netbench run --json` writes it: charts are drawn from it.
@@ -31,16 +32,16 @@ pub(crate) struct Section {
     pub(crate) results: Option<Box<Results>>,
 }
 
-/// Where the figures were published.
+/// Publication of the original values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Source {
-    /// Who, where and when: `AWS, "…", 2023`.
+    /// Author, title and year: `AWS, "…", 2023`.
     pub(crate) text: String,
-    /// What was done there, in a sentence.
+    /// The published experiment, in a sentence.
     pub(crate) experiment: String,
 }
 
-/// Whether the shape is the published one.
+/// Comparison of the measured shape with the published one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Finding {
     pub(crate) verdict: Verdict,
@@ -55,13 +56,13 @@ pub(crate) enum Verdict {
     Differs,
     /// The intervals are too wide to say.
     Unclear,
-    /// What it would be said of was not measured.
+    /// The values to compare were not measured.
     Unknown,
 }
 
 /// Figures with a name a row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Table {
+pub(crate) struct ValueTable {
     pub(crate) title: String,
     /// The heading over the names of the rows.
     pub(crate) of: String,
@@ -72,7 +73,7 @@ pub(crate) struct Table {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Column {
     pub(crate) title: String,
-    /// Of every number below; empty: none.
+    /// Unit of every number below; empty: none.
     pub(crate) unit: String,
 }
 
@@ -80,13 +81,13 @@ pub(crate) struct Column {
 pub(crate) struct Row {
     pub(crate) name: String,
     /// One a column.
-    pub(crate) figures: Vec<Figure>,
+    pub(crate) figures: Vec<Value>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Figure {
-    /// As it was published, or counted.
+pub(crate) enum Value {
+    /// A number that was published or counted.
     Number(f64),
     /// The median of repetitions and its 95 % interval.
     Measured(Summary),
@@ -96,7 +97,7 @@ pub(crate) enum Figure {
 }
 
 impl Section {
-    /// Of an experiment that came to nothing.
+    /// Returns the section of an experiment that failed.
     pub(super) fn failed(experiment: &Experiment, failure: &(dyn Error + 'static)) -> Self {
         Self {
             problems: vec![with_causes(failure)],
@@ -104,7 +105,7 @@ impl Section {
         }
     }
 
-    /// Without anything in it yet.
+    /// Returns a section without content.
     pub(super) fn begin(experiment: &Experiment) -> Self {
         Self {
             id: experiment.id.to_owned(),
@@ -122,18 +123,15 @@ impl Section {
 }
 
 impl Finding {
-    /// `agrees` where the shape is the published one.
-    pub(crate) fn of(agrees: bool, sentence: impl Into<String>) -> Self {
-        Self::judged(Verdict::of(agrees), sentence)
-    }
-
-    pub(crate) fn judged(verdict: Verdict, sentence: impl Into<String>) -> Self {
+    /// Returns a finding with a verdict, or with whether the shape is the published one.
+    pub(crate) fn of(verdict: impl Into<Verdict>, sentence: impl Into<String>) -> Self {
         Self {
-            verdict,
+            verdict: verdict.into(),
             sentence: sentence.into(),
         }
     }
 
+    /// Returns the finding of an experiment that lacks what it compares.
     pub(crate) fn unknown(sentence: impl Into<String>) -> Self {
         Self {
             verdict: Verdict::Unknown,
@@ -142,13 +140,15 @@ impl Finding {
     }
 }
 
-impl Verdict {
-    pub(crate) fn of(agrees: bool) -> Self {
+impl From<bool> for Verdict {
+    fn from(agrees: bool) -> Self {
         if agrees { Self::Agrees } else { Self::Differs }
     }
+}
 
-    /// Whether a median is in that range. One outside whose interval reaches into it may yet belong
-    /// there.
+impl Verdict {
+    /// Judges whether a median is in a range. A median outside of the range whose interval reaches
+    /// into it may yet belong there.
     pub(crate) fn within(value: Summary, low: f64, high: f64) -> Self {
         if (low..=high).contains(&value.median) {
             Self::Agrees
@@ -159,7 +159,7 @@ impl Verdict {
         }
     }
 
-    /// What is to be said of both: the worse.
+    /// Returns the worse of two verdicts.
     pub(crate) fn and(self, other: Self) -> Self {
         let worse = [Self::Unknown, Self::Differs, Self::Unclear];
         let found = worse.into_iter().find(|it| [self, other].contains(it));
@@ -176,7 +176,7 @@ impl Verdict {
     }
 }
 
-impl Table {
+impl ValueTable {
     pub(crate) fn new(title: &str, of: &str, columns: &[(&str, &str)]) -> Self {
         Self {
             title: title.to_owned(),
@@ -187,7 +187,7 @@ impl Table {
     }
 
     /// Adds a row, which has a figure for every column.
-    pub(crate) fn row<F: Into<Figure>>(
+    pub(crate) fn row<F: Into<Value>>(
         mut self,
         name: impl Into<String>,
         figures: impl IntoIterator<Item = F>,
@@ -196,13 +196,13 @@ impl Table {
         self
     }
 
-    pub(crate) fn push<F: Into<Figure>>(
+    pub(crate) fn push<F: Into<Value>>(
         &mut self,
         name: impl Into<String>,
         figures: impl IntoIterator<Item = F>,
     ) {
-        let mut figures: Vec<Figure> = figures.into_iter().map(Into::into).collect();
-        figures.resize(self.columns.len(), Figure::Missing(String::new()));
+        let mut figures: Vec<Value> = figures.into_iter().map(Into::into).collect();
+        figures.resize(self.columns.len(), Value::Missing(String::new()));
         self.rows.push(Row {
             name: name.into(),
             figures,
@@ -219,41 +219,42 @@ impl From<(&str, &str)> for Column {
     }
 }
 
-impl From<f64> for Figure {
+impl From<f64> for Value {
     fn from(number: f64) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<&str> for Figure {
+impl From<&str> for Value {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<String> for Figure {
+impl From<String> for Value {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<Summary> for Figure {
+impl From<Summary> for Value {
     fn from(summary: Summary) -> Self {
         Self::Measured(summary)
     }
 }
 
-impl<T: Into<Figure>> From<Option<T>> for Figure {
+impl<T: Into<Value>> From<Option<T>> for Value {
     fn from(figure: Option<T>) -> Self {
         figure.map_or_else(|| Self::Missing(String::new()), Into::into)
     }
 }
 
-impl Figure {
-    /// For tables: numbers as published, measurements to three digits; and the interval of those.
+impl Value {
+    /// Returns the text for tables: numbers as published, measurements to three digits with their
+    /// interval.
     pub(crate) fn parts(&self) -> (String, Option<String>) {
         match self {
-            Self::Number(number) => (grouped(&number.to_string()), None),
+            Self::Number(number) => (minus(group_digits(&number.to_string())), None),
             Self::Measured(summary) => {
                 let interval = || {
                     let (low, high) = (three_digits(summary.low), three_digits(summary.high));
@@ -276,30 +277,12 @@ pub(crate) fn three_digits(number: f64) -> String {
         size if size >= 1.0 => 2,
         _ => 3,
     };
-    grouped(&format!("{number:.decimals$}"))
-}
-
-/// Puts a comma before every third digit from the point.
-fn grouped(number: &str) -> String {
-    let whole = number.split('.').next().unwrap_or(number);
-    let digits = whole.trim_start_matches('-').len();
-    let sign = whole.len() - digits;
-    let mut text = String::with_capacity(number.len() + digits / 3);
-    for (index, character) in number.chars().enumerate() {
-        let place = index.checked_sub(sign);
-        if place
-            .is_some_and(|place| place > 0 && place < digits && (digits - place).is_multiple_of(3))
-        {
-            text.push(',');
-        }
-        text.push(character);
-    }
-    text.replace('-', "−")
+    minus(group_digits(&format!("{number:.decimals$}")))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Figure, Table, Verdict, three_digits};
+    use super::{Value, ValueTable, Verdict, three_digits};
     use crate::results::Summary;
 
     #[test]
@@ -331,28 +314,28 @@ mod tests {
 
     #[test]
     fn figures_are_written_for_people() {
-        let text = |figure: Figure| figure.parts().0;
-        assert_eq!(text(Figure::Number(54367.0)), "54,367");
-        assert_eq!(text(Figure::Number(108.7)), "108.7");
-        assert_eq!(text(Figure::Number(-1_234_567.25)), "−1,234,567.25");
+        let text = |figure: Value| figure.parts().0;
+        assert_eq!(text(Value::Number(54367.0)), "54,367");
+        assert_eq!(text(Value::Number(108.7)), "108.7");
+        assert_eq!(text(Value::Number(-1_234_567.25)), "−1,234,567.25");
         let summary = Summary {
             median: 1234.56,
             low: 99.96,
             high: 1300.0,
             n: 5,
         };
-        let (median, interval) = Figure::Measured(summary).parts();
+        let (median, interval) = Value::Measured(summary).parts();
         assert_eq!(
             (median.as_str(), interval.as_deref()),
             ("1,235", Some("100.0 – 1,300"))
         );
-        assert_eq!(text(Figure::Missing("no such group".to_owned())), "–");
+        assert_eq!(text(Value::Missing("no such group".to_owned())), "–");
         assert_eq!(three_digits(0.0456), "0.046");
     }
 
     #[test]
     fn a_row_has_a_figure_for_every_column() {
-        let table = Table::new("t", "group", &[("a", "1/s"), ("b", "")]).row("x", [1.0]);
+        let table = ValueTable::new("t", "group", &[("a", "1/s"), ("b", "")]).row("x", [1.0]);
         assert_eq!(table.rows[0].figures.len(), 2);
     }
 }

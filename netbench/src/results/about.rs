@@ -1,13 +1,13 @@
-//! What is needed to do a run again.
+//! Facts that are needed to do a run again.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::About;
+use crate::crates;
 use crate::machine::Machine;
 
 impl About {
-    /// Of this process, now.
+    /// Returns the facts about this process, now.
     pub(crate) fn this_run(machine: Machine) -> Self {
         Self {
             netbench: env!("CARGO_PKG_VERSION").to_owned(),
@@ -27,12 +27,14 @@ impl About {
             servers: Vec::new(),
             fleet: None,
             merged: Vec::new(),
-            crates: crates(),
+            crates: crates::all()
+                .map(|(name, version)| (name.to_owned(), version.to_owned()))
+                .collect(),
         }
     }
 }
 
-/// Results are passed around; the token of a control port is not meant to be.
+/// Removes the token of the control port from the arguments, as results are passed around.
 fn without_secrets(args: impl Iterator<Item = String>) -> Vec<String> {
     let mut args: Vec<String> = args.collect();
     let mut is_secret = false;
@@ -47,15 +49,7 @@ fn without_secrets(args: impl Iterator<Item = String>) -> Vec<String> {
     args
 }
 
-fn crates() -> BTreeMap<String, String> {
-    env!("NETBENCH_CRATES")
-        .split_whitespace()
-        .filter_map(|entry| entry.split_once('='))
-        .map(|(name, version)| (name.to_owned(), version.to_owned()))
-        .collect()
-}
-
-/// UTC to the second, as `2026-11-22T08:30:00Z`.
+/// Formats a time in UTC to the second, as `2026-11-22T08:30:00Z`.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     let seconds = time
         .duration_since(UNIX_EPOCH)
@@ -66,7 +60,7 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// The date so many days after 1970-01-01 in the Gregorian calendar.
+/// Returns the Gregorian date that is this number of days after 1970-01-01.
 fn date(days: u64) -> (u64, u64, u64) {
     // Counted from 1 March of the year 0, so that the leap day is a year's last and 400 years,
     // 146,097 days, are a cycle.

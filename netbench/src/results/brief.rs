@@ -1,14 +1,14 @@
-//! A result in a line.
+//! The most important metrics of a result, in one line.
 
 use std::collections::BTreeMap;
 
-/// The figures that say most, as far as there are: `1975 conn/s, handshake p50 367 µs p99 542 µs`.
-pub(crate) fn brief(figures: &BTreeMap<String, f64>) -> String {
-    let figure = |name: &str| figures.get(name).copied();
+/// Returns the most important metrics, as `1975 conn/s, handshake p50 367 µs p99 542 µs`.
+pub(crate) fn brief(metrics: &BTreeMap<String, f64>) -> String {
+    let metric = |name: &str| metrics.get(name).copied();
     let mut parts = Vec::new();
-    let connections = figure("connections_per_second").unwrap_or(0.0);
-    let goodput = figure("goodput_bits_per_second").unwrap_or(0.0);
-    let requests = figure("requests_per_second").unwrap_or(0.0);
+    let connections = metric("connections_per_second").unwrap_or(0.0);
+    let goodput = metric("goodput_bits_per_second").unwrap_or(0.0);
+    let requests = metric("requests_per_second").unwrap_or(0.0);
     if goodput >= super::MUCH * connections && goodput > 0.0 {
         parts.push(rate_of_bits(goodput));
     } else if connections > 0.0 {
@@ -21,13 +21,13 @@ pub(crate) fn brief(figures: &BTreeMap<String, f64>) -> String {
         if name == "request" && requests <= 1.5 * connections {
             continue;
         }
-        let p50 = figure(&format!("{name}_p50_us"));
-        let p99 = figure(&format!("{name}_p99_us"));
+        let p50 = metric(&format!("{name}_p50_us"));
+        let p99 = metric(&format!("{name}_p99_us"));
         if let (Some(p50), Some(p99)) = (p50, p99) {
             parts.push(format!("{title} p50 {p50:.0} µs p99 {p99:.0} µs"));
         }
     }
-    match figure("failed_percent") {
+    match metric("failed_percent") {
         Some(failed) if failed > 0.0 => parts.push(format!("{failed:.1} % failed")),
         _ => {}
     }
@@ -51,7 +51,7 @@ mod tests {
 
     use super::brief;
 
-    fn figures(list: &[(&str, f64)]) -> BTreeMap<String, f64> {
+    fn metrics(list: &[(&str, f64)]) -> BTreeMap<String, f64> {
         list.iter()
             .map(|(name, value)| ((*name).to_owned(), *value))
             .collect()
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_line_says_what_the_scenario_is_about() {
-        let connect = figures(&[
+        let connect = metrics(&[
             ("connections_per_second", 1975.4),
             ("requests_per_second", 1975.4),
             ("goodput_bits_per_second", 32_000.0),
@@ -71,13 +71,13 @@ mod tests {
             brief(&connect),
             "1975 conn/s, handshake p50 367 µs p99 542 µs"
         );
-        let bulk = figures(&[
+        let bulk = metrics(&[
             ("connections_per_second", 0.5),
             ("goodput_bits_per_second", 4.2e9),
         ]);
         assert_eq!(brief(&bulk), "4.20 Gbit/s");
-        let failing = figures(&[("failed_percent", 100.0)]);
+        let failing = metrics(&[("failed_percent", 100.0)]);
         assert_eq!(brief(&failing), "100.0 % failed");
-        assert_eq!(brief(&figures(&[])), "nothing");
+        assert_eq!(brief(&metrics(&[])), "nothing");
     }
 }

@@ -1,13 +1,14 @@
-//! Durations, kept to three digits.
+//! Distributions of durations, kept to three digits.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use hdrhistogram::Histogram as Hdr;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error as _;
-use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// From a microsecond to an hour, in nanoseconds, to three digits.
+/// Shortest and longest duration that is kept: a microsecond and an hour, in nanoseconds.
 const BOUNDS: (u64, u64) = (1000, 3_600_000_000_000);
 
 /// A distribution of durations. In JSON its quantiles, for people, and its buckets, for everything
@@ -41,7 +42,7 @@ impl Histogram {
         self.0.is_empty()
     }
 
-    /// In microseconds; `quantile` of 0 to 1. 0 where nothing was recorded.
+    /// Returns the quantile (0 to 1) in microseconds; 0 where nothing was recorded.
     pub(crate) fn us_at(&self, quantile: f64) -> f64 {
         if self.is_empty() {
             return 0.0;
@@ -57,7 +58,7 @@ impl Histogram {
         self.0.max() as f64 / 1e3
     }
 
-    /// The buckets that hold something: their values in nanoseconds, and how many.
+    /// Returns the buckets that hold something: their values in nanoseconds, and their counts.
     pub(crate) fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         self.0
             .iter_recorded()
@@ -65,19 +66,60 @@ impl Histogram {
     }
 }
 
+/// A histogram in JSON.
+#[derive(Serialize, JsonSchema)]
+struct Document {
+    /// Number of durations.
+    count: u64,
+    /// Mean.
+    #[schemars(range(min = 0))]
+    mean_us: f64,
+    /// Quantile of 1 %.
+    #[schemars(range(min = 0))]
+    p01_us: f64,
+    /// Median.
+    #[schemars(range(min = 0))]
+    p50_us: f64,
+    /// Quantile of 90 %.
+    #[schemars(range(min = 0))]
+    p90_us: f64,
+    /// Quantile of 99 %.
+    #[schemars(range(min = 0))]
+    p99_us: f64,
+    /// Quantile of 99.9 %.
+    #[schemars(range(min = 0))]
+    p999_us: f64,
+    /// Longest duration.
+    #[schemars(range(min = 0))]
+    max_us: f64,
+    /// Buckets that hold something: their values in nanoseconds, and the number of durations.
+    buckets_ns: Vec<(u64, u64)>,
+}
+
+impl JsonSchema for Histogram {
+    fn schema_name() -> Cow<'static, str> {
+        "Histogram".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        Document::json_schema(generator)
+    }
+}
+
 impl Serialize for Histogram {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut fields = to.serialize_struct("Histogram", 9)?;
-        fields.serialize_field("count", &self.count())?;
-        fields.serialize_field("mean_us", &self.mean_us())?;
-        fields.serialize_field("p01_us", &self.us_at(0.01))?;
-        fields.serialize_field("p50_us", &self.us_at(0.5))?;
-        fields.serialize_field("p90_us", &self.us_at(0.9))?;
-        fields.serialize_field("p99_us", &self.us_at(0.99))?;
-        fields.serialize_field("p999_us", &self.us_at(0.999))?;
-        fields.serialize_field("max_us", &self.max_us())?;
-        fields.serialize_field("buckets_ns", &self.buckets().collect::<Vec<_>>())?;
-        fields.end()
+        let document = Document {
+            count: self.count(),
+            mean_us: self.mean_us(),
+            p01_us: self.us_at(0.01),
+            p50_us: self.us_at(0.5),
+            p90_us: self.us_at(0.9),
+            p99_us: self.us_at(0.99),
+            p999_us: self.us_at(0.999),
+            max_us: self.max_us(),
+            buckets_ns: self.buckets().collect(),
+        };
+        document.serialize(to)
     }
 }
 

@@ -1,21 +1,27 @@
-//! The figures that are compared: one number a repetition each.
+//! Metrics: the numbers of a repetition that are compared.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A figure.
+/// A number that every repetition has one of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Metric {
-    /// In JSON and CSV; ends with its unit where it has one.
+    /// Name in JSON and CSV; ends with its unit where it has one.
     pub(crate) name: &'static str,
-    /// In tables and charts.
+    /// Name in tables and charts.
     pub(crate) title: &'static str,
+    /// Unit, if any.
     pub(crate) unit: &'static str,
+    /// Direction in which it improves.
     pub(crate) better: Better,
 }
 
+/// Direction in which a metric improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
+    /// More is better.
     Higher,
+    /// Less is better.
     Lower,
 }
 
@@ -37,7 +43,7 @@ const fn lower(name: &'static str, title: &'static str, unit: &'static str) -> M
     }
 }
 
-/// Every figure, in the order of tables. CPU, switches, bytes and datagrams are per connection that
+/// Every metric, in the order of tables. CPU, switches, bytes and datagrams are per connection that
 /// ended well.
 pub(crate) const METRICS: [Metric; 31] = [
     higher("connections_per_second", "connections", "1/s"),
@@ -81,13 +87,15 @@ pub(crate) const METRICS: [Metric; 31] = [
     lower("failed_percent", "failed", "%"),
 ];
 
-/// A figure over repetitions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A metric over all repetitions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Summary {
+    /// Median of the repetitions.
     pub(crate) median: f64,
-    /// In 95 of 100 cases the median of a repeat lies from here to `high`.
+    /// Lower end of the 95 % interval: the median of a repeat lies within it 95 times of 100.
     pub(crate) low: f64,
+    /// Upper end of the 95 % interval.
     pub(crate) high: f64,
-    /// Repetitions.
+    /// Number of repetitions.
     pub(crate) n: u64,
 }

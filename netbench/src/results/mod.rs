@@ -1,212 +1,303 @@
-//! What was measured, as it stands in the JSON file. Everything else (tables, CSV, the HTML report,
-//! `compare`, `merge`) is made from this.
+//! Results of a run, in the form of the JSON file. Everything else (tables, CSV, the HTML report,
+//! `compare`, `merge`) is made from them.
 
 mod about;
 mod brief;
-mod figures;
+mod derive;
 mod file;
 mod histogram;
 mod metrics;
+mod print;
+mod schema;
 mod summary;
-mod table;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use hybriq::tls::Suite;
+use hybriq::{Backend, Group};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::axes::Cell;
+use crate::axes::{Cell, Name, named};
 use crate::drivers::{Negotiated, Traffic};
+use crate::fleet::Fleet;
 use crate::machine::Machine;
-use crate::remote::Fleet;
 use crate::scenario::Scenario;
 
 pub(crate) use brief::brief;
 pub(crate) use histogram::Histogram;
 pub(crate) use metrics::{Better, METRICS, Metric, Summary};
 
-/// The version of the format.
+/// Version of the format.
 pub(crate) const FORMAT: u32 = 1;
 
-/// Scenarios with so many bits for each connection are about throughput.
+/// Bits per connection from which on a scenario is about throughput.
 const MUCH: f64 = 64.0 * 1024.0 * 8.0;
 
-/// A whole run.
+/// Everything that a run measured.
 #[expect(
     clippy::struct_field_names,
     reason = "the format's field tells it from other files"
 )]
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(
+    title = "Results of netbench",
+    description = "Written by `netbench run --json`. Times are in microseconds unless their name says otherwise.",
+    extend("$id" = "urn:hybriq:netbench:results:1")
+)]
 pub(crate) struct Results {
-    /// [`FORMAT`].
+    /// Version of the format.
+    #[schemars(schema_with = "schema::format")]
     pub(crate) netbench_results: u32,
-    /// Whether everything that was asked for is here. What failed is in `problems`.
+    /// True if everything that was asked for is here. Failures are in `problems`.
     pub(crate) complete: bool,
+    /// Failures, each in a line.
     pub(crate) problems: Vec<String>,
+    /// Facts that are needed to do the run again.
     pub(crate) about: About,
+    /// The scenario, as in scenario.schema.json, with its parameters resolved.
+    #[schemars(schema_with = "schema::scenario")]
     pub(crate) scenario: Scenario,
-    /// A digest of the scenario's content.
+    /// Digest of the scenario's content.
     pub(crate) scenario_id: String,
+    /// Cells of the matrix.
     pub(crate) cells: Vec<CellResult>,
-    /// Where a handshake's time goes, message by message and operation by operation.
+    /// Times of handshakes, message by message and operation by operation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) breakdowns: Vec<Breakdown>,
 }
 
-/// What is needed to do it again.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// Facts that are needed to do a run again.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct About {
     /// Version of netbench.
     pub(crate) netbench: String,
-    /// `release` or `debug`. Figures of a debug build say nothing.
+    /// Kind of the build. Figures of a debug build say nothing.
+    #[schemars(extend("enum" = ["release", "debug"]))]
     pub(crate) build: String,
     /// Revision of the sources, `-dirty` where they were changed; `None`: built without git.
     pub(crate) git: Option<String>,
+    /// Arguments of the command, without secrets.
     pub(crate) command: Vec<String>,
-    /// UTC, RFC 3339.
+    /// Start of the run: UTC, RFC 3339.
     pub(crate) started: String,
+    /// Machine of the clients, and of the servers unless those ran elsewhere.
     pub(crate) machine: Machine,
-    /// The machines of servers on other hosts, in the order of the scenario's server numbers.
+    /// Machines of servers on other hosts, in the order of the scenario's server numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) servers: Vec<Machine>,
-    /// Which client of how many this was, all at the same time.
+    /// Place among the clients that ran at the same time.
+    #[schemars(with = "Fleet")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<Fleet>,
-    /// The runs that `netbench merge` has made this of.
+    /// Runs that `netbench merge` put together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) merged: Vec<About>,
     /// Versions of the stacks and libraries that were measured, by crate.
     pub(crate) crates: BTreeMap<String, String>,
 }
 
-/// One cell of the matrix.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+/// Results of one cell of the matrix.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct CellResult {
+    /// The cell.
     pub(crate) cell: Cell,
-    /// What distinguishes it from the other cells: the values of the axes that vary.
+    /// Name that distinguishes it from the other cells: the values of the axes that vary.
     pub(crate) name: String,
-    /// Why it was not measured.
+    /// Reason why it was not measured.
+    #[schemars(with = "String")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) left_out: Option<String>,
+    /// Repetitions, in the order in which they were measured.
     pub(crate) repetitions: Vec<Repetition>,
-    /// By the names of [`METRICS`].
+    /// Metrics over all repetitions, by the names of [`METRICS`].
+    #[schemars(transform = schema::by_metric)]
     pub(crate) summary: BTreeMap<String, Summary>,
 }
 
 /// One repetition of one cell: fresh processes, a warm-up, a measurement.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Repetition {
     /// Milliseconds from the start of the run to the start of the measurement.
+    #[schemars(range(min = 0))]
     pub(crate) started_ms: f64,
-    /// The same from 1970 on, by the clock of this machine: `merge` sees by it what was at the same
-    /// time.
+    /// Milliseconds from 1970 to the start of the measurement, by the clock of this machine.
+    /// `merge` sees by it which repetitions ran at the same time.
+    #[schemars(range(min = 0))]
     #[serde(default)]
     pub(crate) unix_ms: f64,
-    /// Which of the server processes of its fleet it shared with others.
+    /// Number of the server processes of its fleet that it shared with other clients.
+    #[schemars(with = "u64")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) round: Option<u64>,
     /// Wall time of the measurement.
+    #[schemars(range(min = 0))]
     pub(crate) elapsed_us: f64,
-    /// Why it ended early. What is here was measured before.
+    /// Reason why it ended early. Everything here was measured before.
+    #[schemars(with = "String")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
-    /// Of the first connection; every other one was the same.
+    /// Outcome of the first connection's handshake; every other one had the same.
     pub(crate) negotiated: Negotiated,
-    /// What each label's connections came to; a scenario without labels has one, the empty text.
+    /// Outcomes of the connections of each label; a scenario without labels has one, the empty
+    /// text.
     pub(crate) kinds: BTreeMap<String, KindResult>,
+    /// Progress, interval by interval.
     pub(crate) samples: Vec<Sample>,
+    /// Costs of the client processes.
     pub(crate) client: Process,
+    /// Costs of the server processes.
     pub(crate) server: Process,
-    /// Sums over the connections, by phase, as the client's stack counted them.
+    /// Traffic of all handshakes, as the client's stack counted it.
     pub(crate) handshake_traffic: Traffic,
+    /// Traffic after the handshakes, as the client's stack counted it.
     pub(crate) data_traffic: Traffic,
+    /// Packets that the client's stack declared lost.
     pub(crate) packets_lost: u64,
+    /// Probe timeouts of the client's stack.
     pub(crate) timeouts: u64,
-    /// By the names of [`METRICS`]; without those that this scenario or stack has not.
+    /// Metrics by the names of [`METRICS`], without those that this scenario or stack lacks.
+    #[schemars(transform = schema::by_metric)]
     pub(crate) metrics: BTreeMap<String, f64>,
 }
 
-/// Connections of one label.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+/// Outcomes of the connections of one label.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct KindResult {
-    /// `ok`, and failures by the text of [`crate::outcome::Kind`].
+    /// Number of connections by outcome: `ok`, and failures by the text of
+    /// [`crate::outcome::Kind`].
     pub(crate) outcomes: BTreeMap<String, u64>,
-    /// The first failure of each kind, in words.
+    /// First failure of each kind, in words.
     pub(crate) details: BTreeMap<String, String>,
-    /// From the intended start until the handshake was complete.
+    /// Times from the intended start until the handshake was complete.
     pub(crate) handshake: Histogram,
-    /// From the intended start until the first byte of the peer's application.
+    /// Times from the intended start until the first byte of the peer's application.
     pub(crate) first_byte: Histogram,
-    /// From the intended start until the connection's script was done.
+    /// Times from the intended start until the connection's script was done.
     pub(crate) connection: Histogram,
-    /// By label, from the intended start.
+    /// Times of requests from their intended start, by label.
     pub(crate) requests: BTreeMap<String, Histogram>,
     /// Round trips of datagrams that were echoed.
     pub(crate) datagrams: Histogram,
+    /// Datagrams whose echo never came.
     pub(crate) datagrams_lost: u64,
-    /// Bytes of streams, as the scripts sent and received them.
+    /// Bytes that the scripts sent on streams.
     pub(crate) stream_bytes_sent: u64,
+    /// Bytes that the scripts received on streams.
     pub(crate) stream_bytes_received: u64,
 }
 
-/// What happened in one interval of the measurement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Events in one interval of the measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Sample {
-    /// The end of the interval, from the start of the measurement.
+    /// End of the interval, from the start of the measurement.
+    #[schemars(range(min = 0))]
     pub(crate) at_ms: f64,
-    /// Its length.
+    /// Length of the interval.
+    #[schemars(range(min = 0))]
     pub(crate) lasted_ms: f64,
+    /// Connections that ended well.
     pub(crate) connections: u64,
+    /// Requests that ended well.
     pub(crate) requests: u64,
+    /// Connections that failed.
     pub(crate) failures: u64,
+    /// Bytes sent on streams.
     pub(crate) bytes_sent: u64,
+    /// Bytes received on streams.
     pub(crate) bytes_received: u64,
-    /// Of this process.
+    /// CPU time of the client process.
+    #[schemars(range(min = 0))]
     pub(crate) cpu_us: f64,
 }
 
-/// What a process spent while it was measured.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+/// Costs of a process while it was measured.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Process {
+    /// CPU time in user mode.
+    #[schemars(range(min = 0))]
     pub(crate) user_us: f64,
+    /// CPU time in the kernel.
+    #[schemars(range(min = 0))]
     pub(crate) system_us: f64,
+    /// Context switches because it waited.
     pub(crate) voluntary_switches: u64,
+    /// Context switches because another process ran.
     pub(crate) involuntary_switches: u64,
+    /// Resident memory at the start.
     pub(crate) rss_at_start_kib: u64,
+    /// Resident memory at the end.
     pub(crate) rss_at_end_kib: u64,
+    /// Largest resident memory.
     pub(crate) peak_rss_kib: u64,
-    /// All that passed the socket; `None`: the stack does not tell.
+    /// Everything that passed the socket; `None`: the stack does not tell.
     pub(crate) traffic: Option<Traffic>,
-    /// Connections that ended as they should, and that did not.
+    /// Connections that ended well.
     pub(crate) completed: u64,
+    /// Connections that failed.
     pub(crate) failed: u64,
 }
 
-/// Where the time of one kind of handshake goes, on one side.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// An end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Side {
+    /// The end that opened the connection.
+    Client,
+    /// The end that accepted it.
+    Server,
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        })
+    }
+}
+
+/// Time of one kind of handshake on one side, part by part.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Breakdown {
-    /// `client` or `server`.
-    pub(crate) side: String,
-    pub(crate) provider: String,
-    pub(crate) group: String,
-    pub(crate) suite: String,
+    /// End that was measured.
+    pub(crate) side: Side,
+    /// TLS provider of that end.
+    #[schemars(with = "Name<Backend>")]
+    #[serde(with = "named")]
+    pub(crate) provider: Backend,
+    /// Group that was negotiated, by its IANA name.
+    #[schemars(with = "Name<Group>")]
+    #[serde(with = "named")]
+    pub(crate) group: Group,
+    /// Cipher suite, by its IANA name.
+    #[schemars(with = "Name<Suite>")]
+    #[serde(with = "named")]
+    pub(crate) suite: Suite,
+    /// Kind of the server's certificate, with the length of its chain and the client's
+    /// certificate, if any: `ecdsa-p256, chain of 3, client too`.
     pub(crate) certificate: String,
-    /// `full`, `psk`, or `psk, shares made ahead`.
+    /// Beginning of the handshake: `full`, `psk`, or `psk, shares made ahead`.
     pub(crate) mode: String,
-    /// In the order of the handshake.
+    /// Messages, in the order of the handshake.
     pub(crate) messages: Vec<Part>,
-    /// Those that are timed inside of the messages.
+    /// Operations inside of the messages.
     pub(crate) operations: Vec<Part>,
+    /// Time of the whole handshake.
     pub(crate) total_us: Summary,
 }
 
 /// A message that is made or handled, or an operation.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Part {
+    /// Name of the message or of the operation.
     pub(crate) name: String,
-    /// How often in one handshake.
+    /// Number of times in one handshake.
+    #[schemars(range(min = 0))]
     pub(crate) count: f64,
     /// Bytes on the wire; 0 for operations.
     pub(crate) bytes: u64,
-    /// All of one handshake together.
+    /// Time of all of them in one handshake.
     pub(crate) us: Summary,
 }

@@ -1,8 +1,8 @@
-//! A figure over repetitions: its median, and where the median of a repeat would lie.
+//! Summaries of repetitions: the median, and the interval in which the median of a repeat lies.
 //!
-//! Whoever reads "1682 ±31" wants to know what the same command would have said a minute later.
-//! That is the prediction interval of the median of as many further repetitions (Hahn and Meeker,
-//! *Statistical Intervals*, have it for means): with `n` repetitions of standard deviation `s`
+//! A reader of "1682 ±31" asks what the same command would have printed a minute later. The answer is
+//! the prediction interval of the median of as many further repetitions (Hahn and Meeker,
+//! *Statistical Intervals*, give it for means): with `n` repetitions of standard deviation `s`
 //!
 //! ```text
 //!     median ± t(97.5 %, n − 1) · s · √(2 · v(n))
@@ -63,7 +63,7 @@ impl Summary {
     }
 }
 
-/// Of values in order.
+/// Returns the median of sorted values.
 fn median(sorted: &[f64]) -> Option<f64> {
     let upper = *sorted.get(sorted.len() / 2)?;
     let lower = *sorted.get(sorted.len().checked_sub(1)? / 2)?;

@@ -1,4 +1,4 @@
-//! How long a run may take.
+//! The time that a run may take.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ impl Allowance {
         begins
     }
 
-    /// Whether so much more than the whole time is over that not even this turn is to be ended.
+    /// Returns true if twice the whole time is over, so that not even this turn may end.
     pub(super) fn is_overdrawn(&self, now: Instant) -> bool {
         self.limit.is_some_and(|limit| now - self.began > 2 * limit)
     }

@@ -9,15 +9,16 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
 use super::axis_flags::AXES;
-use super::{Outputs, Place, Request};
+use super::{Place, Request};
 use crate::axes::Axes;
+use crate::distributed::RemoteArgs;
 use crate::drivers::Transport;
 use crate::links::Links;
-use crate::remote::RemoteArgs;
+use crate::outputs::Outputs;
 use crate::scenario::{Template, bundled};
 use crate::{Failure, breakdown};
 
-/// What `netbench run` is to do.
+/// A command of `netbench run`.
 pub(crate) enum Run {
     Scenario(Box<Request>),
     HandshakeBreakdown(Box<breakdown::Args>),
@@ -28,7 +29,7 @@ pub(crate) enum Run {
 #[derive(Args)]
 #[command(next_help_heading = "Run")]
 struct Common {
-    /// How often each cell is measured; figures are medians of that many.
+    /// Number of repetitions of each cell; results are their medians.
     #[arg(long, visible_alias = "repeat", default_value_t = 5, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
     repetitions: u32,
@@ -39,7 +40,7 @@ struct Common {
           value_parser = clap::value_parser!(u32).range(1..=256))]
     clients: u32,
 
-    /// Where servers listen; port 0 takes a free one.
+    /// Address on which servers listen; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     listen: SocketAddr,
 
@@ -53,7 +54,7 @@ struct Common {
     congestion: Option<String>,
 
     /// Also writes all that was measured to this file as JSON, for `netbench compare` and others.
-    /// It is written anew after each repetition.
+    /// The file is written anew after each repetition.
     #[arg(long, value_name = "PATH", help_heading = "Output")]
     json: Option<PathBuf>,
 
@@ -204,7 +205,7 @@ fn spellings(name: &str) -> Vec<String> {
     }
 }
 
-/// Whether another flag has that name, so that the scenario's goes by `--SCENARIO.NAME` alone.
+/// Returns true if another flag has this name: the scenario's is `--SCENARIO.NAME` alone then.
 fn is_taken(param: &str) -> bool {
     let common = Common::augment_args(Command::new("common"));
     let mut names = common.get_arguments().filter_map(Arg::get_long);

@@ -4,10 +4,10 @@ use crate::drivers::Traffic;
 use crate::engine::{Progress, ServerReport};
 use crate::results::{KindResult, Process, Repetition, Sample};
 
-/// So many samples show all that a chart can. More are merged.
+/// Largest number of samples, as many as a chart can show. More are merged.
 const MOST_SAMPLES: usize = 1200;
 
-/// What all clients and all servers reported of one repetition.
+/// Combines the reports of all clients and all servers on one repetition.
 pub(crate) fn combine(clients: Vec<Repetition>, servers: Vec<ServerReport>) -> Repetition {
     let mut clients = clients.into_iter();
     let mut all = clients.next().unwrap_or_default();
@@ -117,7 +117,7 @@ fn coarsen(samples: &mut Vec<Sample>) {
         .collect();
 }
 
-/// How far all clients are. Percentiles are those of the client that fares worst.
+/// Returns the progress of all clients. Percentiles are those of the slowest client.
 pub(super) fn total<'a>(clients: impl Iterator<Item = &'a Progress>) -> Progress {
     let mut sum = Progress {
         of: Some(0),

@@ -7,13 +7,13 @@ use tokio::sync::watch;
 
 use crate::Failure;
 
-/// What a measurement that was ended early says.
+/// Message of a measurement that the user ended early.
 pub(super) const INTERRUPTED: &str = "interrupted";
 
-/// What a shell makes of a program that SIGINT ended.
+/// Exit code of a program that SIGINT ended.
 const BY_SIGINT: i32 = 130;
 
-/// Whether the user wants the run to end.
+/// Returns true if the user wants the run to end.
 #[derive(Clone)]
 pub(crate) struct Interrupt(watch::Receiver<bool>);
 

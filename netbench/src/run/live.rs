@@ -1,4 +1,4 @@
-//! How far a run is, on standard error: on a terminal a live view, else a line a repetition.
+//! Progress on standard error: a live view on a terminal, else one line per repetition.
 //!
 //! ```text
 //! X25519MLKEM768      3/5  1682 conn/s, handshake p50 442 µs p99 640 µs
@@ -33,7 +33,7 @@ pub(crate) struct Live {
     view: Option<View>,
 }
 
-/// What is drawn on a terminal.
+/// The bars on a terminal.
 struct View {
     all: MultiProgress,
     cells: Vec<ProgressBar>,
@@ -105,7 +105,7 @@ impl Live {
         }
     }
 
-    /// So many repetitions will not be measured after all.
+    /// Notes that this number of repetitions will not be measured.
     pub(crate) fn skip(&mut self, repetitions: usize) {
         self.of = self.of.saturating_sub(repetitions).max(self.done);
     }
@@ -126,7 +126,7 @@ impl Live {
         (self.done as f64 + of_this) / self.of.max(1) as f64
     }
 
-    /// What is left, as soon as there is anything to reckon it from.
+    /// Returns the time left, once a repetition has been measured.
     fn left(&self, of_this: f64) -> Option<Duration> {
         time_left(self.started.elapsed(), self.share(of_this))
     }

@@ -95,14 +95,14 @@ fn refuse<'a>(mut cells: impl Iterator<Item = &'a Planned>) -> Result<(), Failur
 /// The value of an axis in a cell, as text that is the same for the same value.
 fn value_of(axis: &str, cell: &Cell) -> String {
     match axis {
-        "driver" => cell.driver.clone(),
-        "client" => cell.client.clone(),
-        "provider" => cell.provider.clone(),
-        "group" => cell.group.clone(),
+        "driver" => cell.driver.to_string(),
+        "client" => cell.client.to_string(),
+        "provider" => cell.provider.to_string(),
+        "group" => cell.group.to_string(),
         "hello_retry" => cell.hello_retry.to_string(),
         "certificate" => cell.certificate.to_string(),
         "chain" => cell.chain.to_string(),
-        "suite" => cell.suite.clone(),
+        "suite" => cell.suite.to_string(),
         "resumption" => cell.resumption.to_string(),
         "client_auth" => cell.client_auth.to_string(),
         _ => String::new(),
@@ -149,7 +149,7 @@ mod tests {
             .collect();
         assert_eq!(plan.len(), 8);
         assert_eq!(left_out.len(), 1);
-        assert_eq!(left_out[0].cell.group, "MLKEM768");
+        assert_eq!(left_out[0].cell.group, hybriq::Group::MLKEM768);
     }
 
     #[test]

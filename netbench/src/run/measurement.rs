@@ -7,18 +7,30 @@ use tokio::time::{Instant as Deadline, timeout, timeout_at};
 
 use super::combine::{combine, total};
 use super::interrupt::{INTERRUPTED, Interrupt};
-use super::processes::{Heard, Processes};
-use super::repetition::{Measured, REPORT, out_of_turn};
+use super::processes::{Processes, Received};
 use crate::Failure;
 use crate::engine::{FromClient, FromServer, Progress, ServerReport, ToClient, ToServer};
+use crate::machine::Machine;
 use crate::results::Repetition;
+
+/// Outcome of a repetition.
+pub(super) struct Measured {
+    pub(super) repetition: Repetition,
+    /// The first connection that failed at the server, in words.
+    pub(super) server_error: Option<String>,
+    /// Machines of servers on other hosts.
+    pub(super) servers: Vec<Machine>,
+}
+
+/// Time that the report of the last connection's end may take.
+pub(super) const REPORT: Duration = Duration::from_secs(10);
 
 /// The processes while they measure.
 pub(super) struct Measurement<'a> {
     processes: &'a mut Processes,
-    /// How long nothing may succeed.
+    /// Time without any success after which the run is given up.
     patience: Duration,
-    /// How much longer servers may take to report.
+    /// Additional time in which servers report.
     of_servers: Duration,
     progress: BTreeMap<usize, Progress>,
     clients: BTreeMap<usize, Repetition>,
@@ -50,13 +62,13 @@ impl<'a> Measurement<'a> {
         let mut succeeded = 0;
         let mut deadline = Deadline::now() + self.patience;
         while self.clients.len() < self.processes.clients.len() {
-            let heard = tokio::select! {
-                heard = timeout_at(deadline, self.processes.next()) => {
-                    heard.map_err(|_| self.stalled())??
+            let received = tokio::select! {
+                received = timeout_at(deadline, self.processes.next()) => {
+                    received.map_err(|_| self.stalled())??
                 }
                 () = interrupt.asked() => return Err(INTERRUPTED.into()),
             };
-            self.note(heard)?;
+            self.note(received)?;
             let all = total(self.progress.values());
             let now = self.successes();
             if now > succeeded {
@@ -68,15 +80,15 @@ impl<'a> Measurement<'a> {
         Ok(())
     }
 
-    fn note(&mut self, heard: Heard) -> Result<(), Failure> {
-        match heard {
-            Heard::Client(index, FromClient::Progress(progress)) => {
+    fn note(&mut self, received: Received) -> Result<(), Failure> {
+        match received {
+            Received::Client(index, FromClient::Progress(progress)) => {
                 self.progress.insert(index, progress);
             }
-            Heard::Client(index, FromClient::Report(report)) => {
+            Received::Client(index, FromClient::Report(report)) => {
                 self.clients.insert(index, *report);
             }
-            Heard::Server(FromServer::Report(report)) => self.servers.push(*report),
+            Received::Server(FromServer::Report(report)) => self.servers.push(*report),
             _ => return Err(out_of_turn()),
         }
         Ok(())
@@ -154,8 +166,8 @@ impl<'a> Measurement<'a> {
     async fn await_clients(&mut self) -> Result<(), Failure> {
         while self.is_waiting_for_clients() {
             // That one is gone must not keep the others from telling.
-            if let Ok(heard) = self.processes.next().await {
-                self.note(heard)?;
+            if let Ok(received) = self.processes.next().await {
+                self.note(received)?;
             }
         }
         Ok(())
@@ -167,10 +179,15 @@ impl<'a> Measurement<'a> {
             servers.filter(|server| !server.is_gone).count()
         };
         while self.servers.len() < there(self.processes) {
-            if let Ok(heard) = self.processes.next().await {
-                self.note(heard)?;
+            if let Ok(received) = self.processes.next().await {
+                self.note(received)?;
             }
         }
         Ok(())
     }
+}
+
+/// Returns the failure of a process that sends something unexpected.
+pub(super) fn out_of_turn() -> Failure {
+    "a process spoke out of turn".into()
 }

@@ -19,7 +19,6 @@ mod live;
 mod matrix;
 mod measurement;
 mod needs;
-mod outputs;
 mod place;
 mod processes;
 mod record;
@@ -36,6 +35,7 @@ use crate::Failure;
 use crate::axes::Axes;
 use crate::drivers::Transport;
 use crate::machine::Machine;
+use crate::outputs::Outputs;
 
 use crate::results::Results;
 use crate::scenario::Template;
@@ -43,7 +43,6 @@ use crate::terminal::{self, complain, print};
 
 pub(crate) use args::Run;
 pub(crate) use combine::combine;
-pub(crate) use outputs::Outputs;
 pub(crate) use place::Place;
 
 use allowance::Allowance;
@@ -53,21 +52,21 @@ use matrix::Planned;
 use record::Record;
 use repetition::Task;
 
-/// What is to be measured.
+/// A request for measurements.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) template: Template,
-    /// What is varied beside, or in place of, what the scenario's file varies.
+    /// Axes of the command line, which replace those of the scenario's file.
     pub(crate) axes: Axes,
     /// Axes with a value that must not be left out, by name.
     pub(crate) named: BTreeSet<String>,
     pub(crate) repetitions: u32,
-    /// What all of it should take: there are fewer repetitions where they take longer.
+    /// Time for all of it: there are fewer repetitions where they take longer.
     pub(crate) time: Option<Duration>,
     /// Processes for each client of the scenario.
     pub(crate) clients: u32,
     pub(crate) place: Place,
-    /// What the command line sets of it.
+    /// Settings of the command line.
     pub(crate) transport: Transport,
     pub(crate) outputs: Outputs,
 }
@@ -171,16 +170,18 @@ impl<'a> Measuring<'a> {
                 self.request.outputs.write_part(&record.results)?;
             }
         }
-        record.note_unmeasured(self.is_cut_short());
+        if !self.is_cut_short() {
+            record.note_unmeasured();
+        }
         record.tell(&live);
         drop(live);
         let told = record.results.problems.len();
-        let results = record.finish(self.interrupt.is_asked())?;
+        let results = record.finish(&self.interrupt)?;
         self.request.outputs.write(&results)?;
         Ok((results, told))
     }
 
-    /// Whether nothing more is to be measured, or can be.
+    /// Returns true if nothing more should be measured, or can be.
     fn is_cut_short(&self) -> bool {
         self.interrupt.is_asked() || self.request.place.is_lost()
     }
@@ -191,7 +192,7 @@ impl<'a> Measuring<'a> {
         repetition: u32,
         started: Instant,
         live: &Live,
-    ) -> Result<repetition::Measured, Failure> {
+    ) -> Result<measurement::Measured, Failure> {
         let planned = self.plan.get(cell).ok_or("a cell that was never planned")?;
         let transport = setup::transport(&self.request.transport, &planned.cell, &planned.scenario);
         let task = Task {

@@ -1,4 +1,4 @@
-//! What a scenario and a link need of a stack.
+//! Checks that a stack can do what a scenario and a link need.
 
 use crate::Failure;
 use crate::axes::Cell;
@@ -7,8 +7,8 @@ use crate::scenario::{ClientOp, Connect, Op, Scenario};
 
 /// Says why the cell's stacks cannot play the scenario, in one line.
 pub(super) fn check(cell: &Cell, scenario: &Scenario) -> Result<(), Failure> {
-    let server = drivers::driver(&cell.driver)?;
-    let client = drivers::driver(&cell.client)?;
+    let server = drivers::driver(cell.driver)?;
+    let client = drivers::driver(cell.client)?;
     server.check(Role::Server, cell)?;
     client.check(Role::Client, cell)?;
     for driver in [server, client] {

@@ -1,4 +1,4 @@
-//! Where the servers of a run are.
+//! The place of a run's servers: this host, or others.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -6,34 +6,35 @@ use std::time::Duration;
 
 use super::processes::{START, in_time};
 use crate::Failure;
+use crate::distributed::Remote;
 use crate::drivers::Certificates;
 use crate::engine::{FromServer, ServerSpec};
+use crate::fleet::Fleet;
 use crate::machine::Machine;
 use crate::process::Process;
-use crate::remote::{Fleet, Remote};
 
-/// Where servers run.
+/// The place where servers run.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// On this machine, started for each repetition, listening there.
     Here(SocketAddr),
-    /// Where `netbench server` waits for runs.
+    /// Hosts on which `netbench server` waits for runs.
     Agents(Rc<Remote>),
 }
 
 /// A server that listens.
 pub(super) struct Listening {
     pub(super) process: Process,
-    /// Where clients reach it.
+    /// Address at which clients reach it.
     pub(super) address: SocketAddr,
     pub(super) elsewhere: Option<Elsewhere>,
 }
 
-/// What is known of a server on another host.
+/// Facts about a server on another host.
 #[derive(Clone, Debug)]
 pub(super) struct Elsewhere {
     pub(super) machine: Machine,
-    /// What its clients need: those of a fleet have the certificates of one of them.
+    /// Certificates for its clients: all clients of a fleet use those of one of them.
     pub(super) certificates: Certificates,
     pub(super) round: u64,
 }
@@ -84,7 +85,7 @@ impl Place {
         Process::spawn("drive", &[])
     }
 
-    /// What a server is told to listen on. An agent has addresses of its own.
+    /// Returns the address for a server to listen on. An agent has addresses of its own.
     pub(super) fn listen(&self) -> SocketAddr {
         match self {
             Self::Here(listen) => *listen,
@@ -100,7 +101,8 @@ impl Place {
         }
     }
 
-    /// How much longer a server may take to answer, because it waits for other clients too.
+    /// Returns the additional time in which a server answers, because it waits for other clients
+    /// too.
     pub(super) fn patience(&self) -> Duration {
         match self {
             Self::Here(_) => Duration::ZERO,
@@ -108,12 +110,12 @@ impl Place {
         }
     }
 
-    /// Whether no server can be had there any longer.
+    /// Returns true if no server can be started there any longer.
     pub(super) fn is_lost(&self) -> bool {
         matches!(self, Self::Agents(remote) if remote.is_lost.get())
     }
 
-    /// Which client of how many this run is.
+    /// Returns the place of this run among the clients that run together.
     pub(super) fn fleet(&self) -> Option<Fleet> {
         match self {
             Self::Agents(remote) if remote.fleet.size > 1 => Some(remote.fleet),

@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::engine::{ClientSpec, FromClient, FromServer, ToClient, ToServer};
 use crate::process::Process;
 
-/// How long a process may take to start.
+/// Time in which a process must start.
 pub(super) const START: Duration = Duration::from_secs(20);
 
 /// Servers, the links before them, and clients. Dropping it ends them all.
@@ -23,20 +23,20 @@ pub(super) struct Processes {
     pub(super) clients: Vec<Member>,
 }
 
-/// One of them. Whoever has ended is listened to no more.
+/// A process of the repetition.
 pub(super) struct Member {
     process: Process,
     pub(super) is_gone: bool,
 }
 
-/// What somebody said.
-pub(super) enum Heard {
+/// A message of a process.
+pub(super) enum Received {
     Server(FromServer),
     Client(usize, FromClient),
 }
 
 #[derive(Clone, Copy)]
-enum Who {
+enum Origin {
     Server(usize),
     Link(usize),
     Client(usize),
@@ -97,40 +97,40 @@ impl Processes {
         Ok(())
     }
 
-    /// What any of them says next, or that it has ended. Nothing is lost where this is dropped.
-    pub(super) async fn next(&mut self) -> Result<Heard, Failure> {
+    /// Returns the next message of any process, or the failure of one that ended. Cancel safe.
+    pub(super) async fn next(&mut self) -> Result<Received, Failure> {
         let (who, line) = poll_fn(|cx| self.poll_line(cx)).await;
-        let (Who::Server(index) | Who::Link(index) | Who::Client(index)) = who;
+        let (Origin::Server(index) | Origin::Link(index) | Origin::Client(index)) = who;
         let group = match who {
-            Who::Server(_) => &mut self.servers,
-            Who::Link(_) => &mut self.links,
-            Who::Client(_) => &mut self.clients,
+            Origin::Server(_) => &mut self.servers,
+            Origin::Link(_) => &mut self.links,
+            Origin::Client(_) => &mut self.clients,
         };
         let Some(member) = group.get_mut(index) else {
             return Err("a process that was never started spoke".into());
         };
-        let heard = match who {
-            Who::Server(_) => member.process.understand(line).await.map(Heard::Server),
-            Who::Client(_) => {
+        let received = match who {
+            Origin::Server(_) => member.process.understand(line).await.map(Received::Server),
+            Origin::Client(_) => {
                 let said = member.process.understand(line).await;
-                said.map(|said| Heard::Client(index, said))
+                said.map(|said| Received::Client(index, said))
             }
-            Who::Link(_) => match member.process.understand::<serde_json::Value>(line).await {
+            Origin::Link(_) => match member.process.understand::<serde_json::Value>(line).await {
                 Ok(_) => Err(member.process.out_of_turn()),
                 Err(failure) => Err(failure),
             },
         };
-        member.is_gone = heard.is_err();
-        heard
+        member.is_gone = received.is_err();
+        received
     }
 
-    fn poll_line(&mut self, cx: &mut Context<'_>) -> Poll<(Who, io::Result<Option<String>>)> {
+    fn poll_line(&mut self, cx: &mut Context<'_>) -> Poll<(Origin, io::Result<Option<String>>)> {
         let servers = self.servers.iter_mut().enumerate();
         let links = self.links.iter_mut().enumerate();
         let clients = self.clients.iter_mut().enumerate();
-        let all = (servers.map(|(index, member)| (Who::Server(index), member)))
-            .chain(links.map(|(index, member)| (Who::Link(index), member)))
-            .chain(clients.map(|(index, member)| (Who::Client(index), member)));
+        let all = (servers.map(|(index, member)| (Origin::Server(index), member)))
+            .chain(links.map(|(index, member)| (Origin::Link(index), member)))
+            .chain(clients.map(|(index, member)| (Origin::Client(index), member)));
         for (who, member) in all.filter(|(_, member)| !member.is_gone) {
             if let Poll::Ready(line) = member.process.poll_line(cx) {
                 return Poll::Ready((who, line));

@@ -1,18 +1,18 @@
-//! What was measured so far, and what went wrong.
+//! The results of a run so far, and its failures.
 
 use std::collections::BTreeMap;
 
-use super::interrupt::INTERRUPTED;
+use super::interrupt::{INTERRUPTED, Interrupt};
 use super::live::Live;
 use super::matrix::Planned;
-use super::repetition::Measured;
+use super::measurement::Measured;
 use super::waits::is_open_loop;
 use super::{Request, setup};
 use crate::Failure;
 use crate::machine::Machine;
 use crate::results::{About, CellResult, FORMAT, Results};
 
-/// What an open loop is there to find out, so that it is no problem.
+/// Failures that an open loop is meant to provoke, so that they are no problem.
 const OF_OVERLOAD: [&str; 3] = ["refused", "timeout", "unfinished"];
 
 /// The results of a run under way.
@@ -21,7 +21,7 @@ pub(super) struct Record {
     cells: Vec<State>,
     /// Failures that were not told yet, because nothing has succeeded yet: where nothing ever
     /// does, one of them stands for all.
-    untold: Vec<(String, String)>,
+    unreported: Vec<(String, String)>,
 }
 
 #[derive(Default)]
@@ -68,7 +68,7 @@ impl Record {
         Ok(Self {
             results,
             cells: plan.iter().map(state).collect(),
-            untold: Vec::new(),
+            unreported: Vec::new(),
         })
     }
 
@@ -92,7 +92,7 @@ impl Record {
             .collect()
     }
 
-    /// Whether a cell has failed more often than not.
+    /// Returns true if a cell has failed more often than not.
     pub(super) fn is_given_up(&self, cell: usize) -> bool {
         let state = self.cells.get(cell);
         state.is_none_or(|state| state.failed > state.succeeded)
@@ -143,15 +143,12 @@ impl Record {
         state.failed += 1;
         let name = result.name.clone();
         self.results.problems.push(format!("{name}: {failure}"));
-        self.untold.push((name, failure));
+        self.unreported.push((name, failure));
         self.tell(live);
     }
 
-    /// Nothing is to be missing without a reason: what there was no time for.
-    pub(super) fn note_unmeasured(&mut self, was_cut_short: bool) {
-        if was_cut_short {
-            return;
-        }
+    /// Notes the cells that there was no time for, so that none is missing without a reason.
+    pub(super) fn note_unmeasured(&mut self) {
         for (cell, state) in self.results.cells.iter().zip(&self.cells) {
             let is_missing = cell.left_out.is_none() && cell.repetitions.is_empty();
             if is_missing && state.failed == 0 {
@@ -159,7 +156,7 @@ impl Record {
                 self.results
                     .problems
                     .push(format!("{}: {problem}", cell.name));
-                self.untold.push((cell.name.clone(), problem));
+                self.unreported.push((cell.name.clone(), problem));
             }
         }
     }
@@ -170,17 +167,22 @@ impl Record {
         if cells.iter().all(|cell| cell.repetitions.is_empty()) {
             return;
         }
-        for (name, failure) in self.untold.drain(..) {
+        for (name, failure) in self.unreported.drain(..) {
             live.say(&format!("{name}: {failure}"));
         }
     }
 
-    /// The results. An error: there are none, and why.
-    pub(super) fn finish(mut self, was_interrupted: bool) -> Result<Results, Failure> {
+    /// Returns the results of a run that is over.
+    ///
+    /// # Errors
+    ///
+    /// The first failure, if nothing was measured.
+    pub(super) fn finish(mut self, interrupt: &Interrupt) -> Result<Results, Failure> {
         let cells = &self.results.cells;
         if cells.iter().all(|cell| cell.repetitions.is_empty()) {
             return Err(self.first_failure().into());
         }
+        let was_interrupted = interrupt.is_asked();
         let mut problems = Vec::new();
         for (cell, state) in cells.iter().zip(&self.cells) {
             problems.extend(failures(cell, state));
@@ -195,10 +197,10 @@ impl Record {
     }
 
     fn first_failure(&self) -> String {
-        let Some((name, failure)) = self.untold.first() else {
+        let Some((name, failure)) = self.unreported.first() else {
             return "interrupted before anything was measured".to_owned();
         };
-        if self.untold.iter().all(|(_, other)| other == failure) {
+        if self.unreported.iter().all(|(_, other)| other == failure) {
             failure.clone()
         } else {
             format!("{name}: {failure}")

@@ -6,19 +6,18 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::time::{Instant as Deadline, timeout, timeout_at};
 
 use super::interrupt::{INTERRUPTED, Interrupt};
-use super::measurement::Measurement;
+use super::measurement::{Measured, Measurement, REPORT, out_of_turn};
 use super::place::{Elsewhere, Place};
-use super::processes::{Heard, Processes};
+use super::processes::{Processes, Received};
 use super::waits::{servers, wait_for};
 use crate::Failure;
 use crate::axes::Cell;
 use crate::drivers::{Certificates, Setup, Transport};
 use crate::engine::{ClientSpec, FromClient, FromServer, Progress, ServerSpec, ToClient, ToServer};
 use crate::machine::Machine;
-use crate::results::Repetition;
 use crate::scenario::Scenario;
 
-/// What the processes of a cell are set up with.
+/// Settings of the processes of a cell.
 pub(super) struct Task<'a> {
     pub(super) cell: &'a Cell,
     pub(super) scenario: &'a Scenario,
@@ -28,19 +27,10 @@ pub(super) struct Task<'a> {
     pub(super) place: &'a Place,
     /// Processes for each client of the scenario.
     pub(super) clients: usize,
-    /// Of the link's chance.
+    /// Seed of the link's random losses and delays.
     pub(super) seed: u64,
     pub(super) started: Instant,
     pub(super) interrupt: &'a Interrupt,
-}
-
-/// What came of it.
-pub(super) struct Measured {
-    pub(super) repetition: Repetition,
-    /// The first connection that failed at the server, in words.
-    pub(super) server_error: Option<String>,
-    /// Of servers on other hosts.
-    pub(super) servers: Vec<Machine>,
 }
 
 /// When a measurement began, and where.
@@ -55,9 +45,6 @@ impl Begun {
         self.servers.first().map(|server| server.round)
     }
 }
-
-/// How long the end of the last connection may take to be reported.
-pub(super) const REPORT: Duration = Duration::from_secs(10);
 
 impl Task<'_> {
     /// Measures. An error: nothing was. What was measured before something failed is returned with
@@ -83,7 +70,7 @@ impl Task<'_> {
             repetition.error = Some(error.to_string());
         }
         if repetition.error.is_none() || self.interrupt.is_asked() {
-            repetition.metrics = repetition.figures();
+            repetition.metrics = repetition.derive_metrics();
         }
         measured.servers = begun
             .servers
@@ -124,7 +111,7 @@ impl Task<'_> {
                 .await
                 .map_err(|_| silent())??
             {
-                Heard::Server(FromServer::Measuring) => {}
+                Received::Server(FromServer::Measuring) => {}
                 _ => return Err(out_of_turn()),
             }
         }
@@ -148,15 +135,15 @@ impl Task<'_> {
         let mut sum = 0;
         let mut ready = 0;
         while ready < processes.clients.len() {
-            let heard = timeout_at(deadline, processes.next()).await.map_err(|_| {
+            let received = timeout_at(deadline, processes.next()).await.map_err(|_| {
                 format!("the warm-up did not end within {limit:?}: does the server answer?")
             })??;
-            match heard {
-                Heard::Client(_, FromClient::Ready { connections }) => {
+            match received {
+                Received::Client(_, FromClient::Ready { connections }) => {
                     ready += 1;
                     sum += connections;
                 }
-                Heard::Client(_, FromClient::Progress(_)) => {}
+                Received::Client(_, FromClient::Progress(_)) => {}
                 _ => return Err(out_of_turn()),
             }
         }
@@ -219,8 +206,4 @@ fn sample_ms(measure: Option<Duration>) -> u64 {
 
 fn silent() -> Failure {
     format!("the server did not answer within {REPORT:?}").into()
-}
-
-pub(super) fn out_of_turn() -> Failure {
-    "a process spoke out of turn".into()
 }

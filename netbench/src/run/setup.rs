@@ -1,4 +1,4 @@
-//! What the processes of cells are set up with, from the command line and the scenario.
+//! Settings of the processes of a cell, from the command line and the scenario.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -10,14 +10,14 @@ use crate::drivers::{Certificates, Streams, Transport};
 use crate::scenario::Scenario;
 use crate::{Failure, certificates};
 
-/// What the file varies, and in place of that what the command line does.
+/// Returns the axes of the file, replaced by those of the command line.
 pub(super) fn axes(request: &Request) -> Result<Axes, Failure> {
     let mut axes = request.template.resolve(&BTreeMap::new())?.axes;
     axes.override_with(request.axes.clone());
     Ok(axes)
 }
 
-/// Whether servers can be started or reached there.
+/// Checks that servers can be started or reached at the place.
 pub(super) fn check_place(place: &Place, plan: &[Planned]) -> Result<(), Failure> {
     match place {
         Place::Here(listen) if listen.ip().is_unspecified() => {
@@ -34,8 +34,9 @@ fn has_several_servers(planned: &Planned) -> bool {
     super::waits::servers(&planned.scenario) > 1
 }
 
-/// What the command line sets, else what the scenario does. A connection that is made for its
-/// ticket reads until that is there, beside what its script reads: more than raw bytes can do.
+/// Returns the settings of the command line, else those of the scenario. A connection that is made
+/// for its ticket reads until the ticket is there, beside the reads of its script: raw bytes on a
+/// single stream cannot do both.
 pub(super) fn transport(given: &Transport, cell: &Cell, scenario: &Scenario) -> Transport {
     let own = &scenario.transport;
     let streams = match cell.resumption {

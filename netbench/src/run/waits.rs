@@ -1,30 +1,30 @@
-//! What a scenario says about how long to wait, and for how many servers.
+//! Waiting times and numbers of servers that follow from a scenario.
 
 use std::time::Duration;
 
 use crate::scenario::{ClientOp, Op, Scenario};
 
-/// How long nothing may succeed where the scenario itself does not wait.
+/// Time without any success that is allowed where the scenario itself does not wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The time a connection may take says how long one waits for an answer, up to here. What takes
 /// longer gets somewhere meanwhile.
 const LONGEST_ANSWER: Duration = Duration::from_mins(1);
 
-/// How long nothing may succeed before the run is given up: longer than anything that the scenario
-/// has it wait for.
+/// Returns the time without any success after which the run is given up: longer than any wait of
+/// the scenario.
 pub(super) fn wait_for(scenario: &Scenario) -> Duration {
     let ops = scenario.clients.iter().flat_map(|client| &client.ops);
     PATIENCE + ops.map(longest).max().unwrap_or_default()
 }
 
-/// How many servers the scenario speaks of.
+/// Returns the number of servers in the scenario.
 pub(super) fn servers(scenario: &Scenario) -> usize {
     let ops = scenario.clients.iter().flat_map(|client| &client.ops);
     ops.map(highest_server).max().unwrap_or(0) + 1
 }
 
-/// Whether anything begins at a rate, whatever the servers can take.
+/// Returns true if anything begins at a rate, whatever the servers can take.
 pub(super) fn is_open_loop(scenario: &Scenario) -> bool {
     let mut ops = scenario.clients.iter().flat_map(|client| &client.ops);
     ops.any(has_rate)

@@ -1,6 +1,6 @@
 //! The scenarios that are built in.
 
-/// Their names and texts, in the order they are listed in.
+/// Names and texts, in the order of the list.
 pub(super) const ALL: [(&str, &str); 11] = [
     ("connect", include_str!("../../scenarios/connect.json")),
     (
@@ -27,12 +27,12 @@ pub(super) const ALL: [(&str, &str); 11] = [
     ("overload", include_str!("../../scenarios/overload.json")),
 ];
 
-/// The names of the scenarios that are built in.
-pub fn bundled() -> impl Iterator<Item = &'static str> {
+/// Returns the names of the scenarios that are built in.
+pub(crate) fn bundled() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|(name, _)| *name)
 }
 
-/// The text of one; `_` may stand for a dash.
+/// Returns the text of a scenario; `_` may stand for a dash.
 pub(super) fn text(name: &str) -> Option<&'static str> {
     let name = name.replace('_', "-");
     ALL.iter()

@@ -1,4 +1,4 @@
-//! Who waits at checkpoints, and whether anybody ever lets them go on.
+//! Checks that every script which waits at a checkpoint is released.
 
 use super::{Client, ClientOp, Iterate, Op};
 
@@ -25,7 +25,7 @@ pub(super) struct Checkpoints {
     unparks: Vec<Place>,
 }
 
-/// What a script is made of, as far as checkpoints go.
+/// The parts of a script that matter to checkpoints.
 enum Parts<'a, T> {
     Park(u64),
     Unpark(u64),
@@ -152,7 +152,7 @@ impl Checkpoints {
     }
 }
 
-/// Whether the one operation is done before the other, or at the same time.
+/// Returns true if the one operation runs before the other, or at the same time.
 fn is_reached_before(one: &[Step], other: &[Step]) -> bool {
     let apart = one.iter().zip(other).find(|(one, other)| one != other);
     match apart {

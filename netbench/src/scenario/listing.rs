@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::problem::unknown_name;
-use super::{Template, bundled, parse_number};
+use super::{Template, bundled};
+use crate::units::quantity::parse_number;
 use crate::{Failure, terminal};
 
 /// Lists the scenarios that are built in, or writes them to files.
@@ -30,11 +31,11 @@ Example, the scenario of ten thousand connections with a byte each way:
   netbench scenarios out --request_response.connections 10000
       --request_response.request_size 1 --request_response.response_size 1";
 
-/// What is to be written.
+/// The files to write.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Order {
     folder: String,
-    /// As they are called; none: all.
+    /// Names of the scenarios; none: all.
     names: Vec<String>,
     /// Parameters that are set, by scenario.
     set: BTreeMap<String, BTreeMap<String, u64>>,
@@ -109,7 +110,7 @@ fn order(words: &[String]) -> Result<Order, Failure> {
     Ok(order)
 }
 
-/// The name of a bundled scenario, however it is spelled.
+/// Returns the name of a bundled scenario, with dashes or underscores.
 fn scenario(word: &str) -> Result<String, Failure> {
     let name = word.replace('_', "-");
     let names: Vec<&str> = bundled().collect();

@@ -1,4 +1,4 @@
-//! Where in a file's text a part of it stands.
+//! Finds the line and column of a part of a JSON text.
 
 /// Line and column, from 1, of what a path such as `clients[0].ops[1].connect` leads to, or of the
 /// last part of the way that is there. `None`: not even the first is. The text is valid JSON.

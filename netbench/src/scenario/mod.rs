@@ -3,12 +3,11 @@
 //! ```text
 //!  file or bundled name ─► Template ── params ─► Scenario ─► engine
 //!                                                   ▲
-//!  s2n-netbench's file ─► seed ─────────────────────┤
-//!  Rust: Scenario::build ───────────────────────────┘
+//!  s2n-netbench's file ─► seed ─────────────────────┘
 //! ```
 
-pub mod builder;
 mod bundled;
+mod bytes;
 mod checkpoints;
 pub(crate) mod listing;
 mod locate;
@@ -16,6 +15,8 @@ mod model;
 mod op;
 mod params;
 mod problem;
+mod rules;
+mod schema;
 mod seed;
 mod streams;
 mod template;
@@ -24,10 +25,10 @@ mod tests;
 mod text;
 mod validate;
 
-pub use bundled::bundled;
-pub use model::*;
-pub use op::*;
-pub use params::{Default, Param};
-pub(crate) use template::MAX_OPEN_LOOP;
-pub use template::Template;
-pub(crate) use text::parse_number;
+pub(crate) use bundled::bundled;
+pub(crate) use model::*;
+pub(crate) use op::*;
+pub(crate) use template::Template;
+
+/// Version of the format that this netbench reads and writes.
+pub(crate) const FORMAT: u32 = 1;

@@ -1,160 +1,184 @@
-//! What a scenario says: plain data, as it stands in a file.
+//! Scenarios as plain data, in the form that files have.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::op::{Iterate, Op};
-use super::text;
+use super::{schema, text};
 use crate::axes::Axes;
 
-/// The version of the format that this netbench reads and writes.
-pub const FORMAT: u32 = 1;
-
-/// What clients and servers do together: one script for both sides, whatever the protocol.
+/// A script for clients and servers together, whatever the protocol.
 ///
 /// In a file every number may also be the name of a parameter (`"$connections"`), and times, sizes
 /// and rates may carry their unit (`"10ms"`, `"64KiB"`, `"500/s"`); here they are resolved.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Scenario {
-    /// [`FORMAT`].
-    pub netbench: u32,
-    /// What it is called in reports.
-    pub name: String,
-    /// What it measures, in a sentence.
+#[schemars(
+    title = "netbench scenario",
+    extend("$id" = "scenario.schema.json"),
+    transform = schema::with_schema_key
+)]
+pub(crate) struct Scenario {
+    /// Version of the format.
+    #[schemars(schema_with = "schema::format")]
+    pub(crate) netbench: u32,
+    /// Name in reports.
+    #[schemars(regex(pattern = r"\S"))]
+    pub(crate) name: String,
+    /// Purpose of the measurement, in a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub description: String,
-    /// The parameters that were named, and their values.
+    pub(crate) description: String,
+    /// Numbers that the user may set; anywhere below, "$name" stands for one. In a resolved scenario:
+    /// their values.
+    #[schemars(schema_with = "schema::params")]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub params: BTreeMap<String, u64>,
-    /// Warm-up, measurement and drain.
+    pub(crate) params: BTreeMap<String, u64>,
+    /// Lengths of warm-up, measurement and drain.
     #[serde(default)]
-    pub phases: Phases,
-    /// What the transport of both ends is set to.
+    pub(crate) phases: Phases,
+    /// Settings of the transport of both ends.
     #[serde(default, skip_serializing_if = "Transport::is_default")]
-    pub transport: Transport,
-    /// Takes each handshake apart, message by message and operation by operation.
+    pub(crate) transport: Transport,
+    /// True if each handshake is taken apart, message by message and operation by operation.
     #[serde(default, skip_serializing_if = "is_false")]
-    pub breakdown: bool,
-    /// What is varied; every combination is measured.
+    pub(crate) breakdown: bool,
+    /// Values that are varied; every combination is measured.
     #[serde(default, skip_serializing_if = "Axes::is_empty")]
-    pub axes: Axes,
-    /// The scripts of the client processes.
-    pub clients: Vec<Client>,
+    pub(crate) axes: Axes,
+    /// Scripts of the client processes.
+    #[schemars(length(min = 1))]
+    pub(crate) clients: Vec<Client>,
 }
 
-/// When is measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Lengths of the phases of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Phases {
-    /// What is done before, and not counted.
+pub(crate) struct Phases {
+    /// Work that is done before the measurement, and not counted.
     #[serde(skip_serializing_if = "Amount::is_nothing")]
-    pub warm_up: Amount,
-    /// When the measurement ends, should the scripts not end before.
+    pub(crate) warm_up: Amount,
+    /// Time after which the measurement ends, unless the scripts end before.
+    #[schemars(with = "schema::OptionalTime")]
     #[serde(with = "text::optional_time", skip_serializing_if = "Option::is_none")]
-    pub measure: Option<Duration>,
-    /// How long what is under way may take to end once nothing new is begun. What has not ended by
-    /// then is counted as unfinished.
+    pub(crate) measure: Option<Duration>,
+    /// Time that work under way may take to end once nothing new is begun. Work that has not ended
+    /// by then is counted as unfinished.
+    #[schemars(with = "schema::Time")]
     #[serde(with = "text::time")]
-    pub drain: Duration,
+    pub(crate) drain: Duration,
 }
 
-/// Settings of the transport; without one it is the stack's default.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Settings of the transport. A setting that is absent has the stack's default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Transport {
+pub(crate) struct Transport {
     /// Silence after which a connection is given up.
+    #[schemars(with = "schema::OptionalTime")]
     #[serde(with = "text::optional_time", skip_serializing_if = "Option::is_none")]
-    pub idle_timeout: Option<Duration>,
-    /// Streams of each kind that the peer may have open at once.
+    pub(crate) idle_timeout: Option<Duration>,
+    /// Number of streams of each kind that the peer may have open at once.
+    #[schemars(with = "schema::OptionalCount")]
     #[serde(with = "text::optional_count", skip_serializing_if = "Option::is_none")]
-    pub max_streams: Option<u64>,
+    pub(crate) max_streams: Option<u64>,
 }
 
-/// How much is done in the warm-up: the scripts with so many connections for each `connect`, or
-/// for so long.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Amount of work in the warm-up: the scripts with this number of connections for each `connect`,
+/// or for this time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Amount {
-    /// Connections of each `connect`, requests of each `pool`.
+pub(crate) struct Amount {
+    /// Number of connections of each `connect`, and of requests of each `pool`.
+    #[schemars(with = "schema::OptionalCount")]
     #[serde(with = "text::optional_count", skip_serializing_if = "Option::is_none")]
-    pub connections: Option<u64>,
+    pub(crate) connections: Option<u64>,
     /// Time, counted from the first connection.
+    #[schemars(with = "schema::OptionalTime")]
     #[serde(with = "text::optional_time", skip_serializing_if = "Option::is_none")]
-    pub time: Option<Duration>,
+    pub(crate) time: Option<Duration>,
 }
 
 /// One client process.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Client {
-    /// What it is called in reports.
-    pub name: String,
-    /// What it does, one after the other.
-    pub ops: Vec<ClientOp>,
+pub(crate) struct Client {
+    /// Name in reports.
+    pub(crate) name: String,
+    /// Operations, one after the other.
+    pub(crate) ops: Vec<ClientOp>,
 }
 
-/// What a client does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// An operation of a client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ClientOp {
-    /// Makes connections.
+pub(crate) enum ClientOp {
+    /// Makes connections, each with the same script.
     Connect(Box<Connect>),
     /// Makes requests over connections that are kept and shared.
     Pool(Box<Pool>),
     /// Does nothing for a while.
-    Sleep(#[serde(with = "text::time")] Duration),
+    Sleep(
+        #[schemars(with = "schema::Time")]
+        #[serde(with = "text::time")]
+        Duration,
+    ),
     /// Waits until the checkpoint of that number is unparked.
-    Park(u64),
-    /// Lets those go on that wait, or will wait, at the checkpoint.
-    Unpark(u64),
-    /// Does these at the same time, and goes on when all are done.
+    Park(#[schemars(with = "schema::Count")] u64),
+    /// Releases every script that waits, or will wait, at the checkpoint of that number.
+    Unpark(#[schemars(with = "schema::Count")] u64),
+    /// Runs these scripts at the same time, and goes on when all are done.
     Scope(Vec<Vec<ClientOp>>),
-    /// Does it again and again.
+    /// Repeats operations.
     Iterate(Iterate<ClientOp>),
 }
 
 /// Makes connections, each with the same script.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Connect {
-    /// Which server, where there are several: `SERVER_0`, `SERVER_1`, …
+pub(crate) struct Connect {
+    /// Number of the server, where there are several: `SERVER_0`, `SERVER_1`, …
+    #[schemars(with = "schema::Count")]
     #[serde(default)]
-    pub server: usize,
-    /// Names the connections in results where a scenario makes several kinds.
+    pub(crate) server: usize,
+    /// Name of the connections in results, where a scenario makes several kinds.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub label: String,
-    /// How many. `None`: as many as the measurement has time for.
+    pub(crate) label: String,
+    /// Number of connections. `None`: as many as the measurement has time for.
+    #[schemars(with = "schema::OptionalAtLeastOne")]
     #[serde(default = "one", with = "text::optional_count")]
-    pub connections: Option<u64>,
-    /// How many may be under way at once. In a closed loop (no `rate`) so many always are.
+    pub(crate) connections: Option<u64>,
+    /// Number of connections that may be under way at once. In a closed loop (no `rate`) always so many
+    /// are. Default: 1; with a rate 10000.
+    #[schemars(with = "schema::Bound")]
     #[serde(default = "one_u32")]
-    pub concurrency: u32,
-    /// Open loop: so many begin every second, whether or not earlier ones are done. Latency counts
-    /// from the intended start, also where `concurrency` holds one back.
+    pub(crate) concurrency: u32,
+    /// Open loop: number of connections that begin every second, whether or not earlier ones are done.
+    /// Latency counts from the intended start, also where `concurrency` holds one back.
+    #[schemars(with = "schema::PerSecond")]
     #[serde(
         default,
         with = "text::optional_rate",
         skip_serializing_if = "Option::is_none"
     )]
-    pub rate: Option<f64>,
-    /// How arrivals of an open loop are spaced.
+    pub(crate) rate: Option<f64>,
+    /// Spacing of the arrivals of an open loop.
     #[serde(default)]
-    pub arrivals: Arrivals,
-    /// How long one connection may take from its start to its end.
+    pub(crate) arrivals: Arrivals,
+    /// Time that one connection may take from its start to its end.
+    #[schemars(with = "schema::Time")]
     #[serde(default = "ten_seconds", with = "text::time")]
-    pub timeout: Duration,
-    /// What follows a failure.
+    pub(crate) timeout: Duration,
+    /// Consequence of a failure.
     #[serde(default)]
-    pub on_error: OnError,
-    /// What the client does on each connection.
+    pub(crate) on_error: OnError,
+    /// Operations of the client on each connection.
     #[serde(default)]
-    pub ops: Vec<Op>,
-    /// What the server does on each connection beside answering streams.
+    pub(crate) ops: Vec<Op>,
+    /// Operations of the server on each connection, beside answering streams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub server_ops: Vec<Op>,
+    pub(crate) server_ops: Vec<Op>,
 }
 
 /// Makes requests over connections that are kept and shared: each takes one that is free, opens a
@@ -162,67 +186,76 @@ pub struct Connect {
 ///
 /// Every request is timed from its intended start: with the wait for a connection, and with the
 /// handshake where it opens one. One that fails costs its connection.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Pool {
-    /// Which server, where there are several.
+pub(crate) struct Pool {
+    /// Number of the server, where there are several.
+    #[schemars(with = "schema::Count")]
     #[serde(default)]
-    pub server: usize,
-    /// Names the connections and requests in results where a scenario makes several kinds.
+    pub(crate) server: usize,
+    /// Name of the connections and requests in results, where a scenario makes several kinds.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub label: String,
-    /// How many connections there may be at once.
+    pub(crate) label: String,
+    /// Number of connections that there may be at once.
+    #[schemars(with = "schema::AtLeastOne")]
     #[serde(default = "one_u32")]
-    pub connections: u32,
-    /// How long a connection may be unused before the pool closes it. `None`: it is kept.
+    pub(crate) connections: u32,
+    /// Time that a connection may be unused before the pool closes it. `None`: it is kept.
+    #[schemars(with = "schema::OptionalTime")]
     #[serde(
         default,
         with = "text::optional_time",
         skip_serializing_if = "Option::is_none"
     )]
-    pub keep: Option<Duration>,
-    /// How many requests. `None`: as many as the measurement has time for.
+    pub(crate) keep: Option<Duration>,
+    /// Number of requests. `None`: as many as the measurement has time for.
+    #[schemars(with = "schema::OptionalAtLeastOne")]
     #[serde(
         default,
         with = "text::optional_count",
         skip_serializing_if = "Option::is_none"
     )]
-    pub requests: Option<u64>,
-    /// Open loop: so many bursts begin every second. `None`: a closed loop, in which each
+    pub(crate) requests: Option<u64>,
+    /// Open loop: number of bursts that begin every second. `None`: a closed loop, in which each
     /// connection always has a request under way.
+    #[schemars(with = "schema::PerSecond")]
     #[serde(
         default,
         with = "text::optional_rate",
         skip_serializing_if = "Option::is_none"
     )]
-    pub rate: Option<f64>,
-    /// Open loop, in place of `rate`: a burst begins every so often.
+    pub(crate) rate: Option<f64>,
+    /// Open loop, in place of `rate`: time between the beginnings of two bursts.
+    #[schemars(with = "schema::OptionalTime")]
     #[serde(
         default,
         with = "text::optional_time",
         skip_serializing_if = "Option::is_none"
     )]
-    pub every: Option<Duration>,
-    /// How many requests begin together.
+    pub(crate) every: Option<Duration>,
+    /// Number of requests that begin together.
+    #[schemars(with = "schema::AtLeastOne")]
     #[serde(default = "one_u32")]
-    pub burst: u32,
-    /// How bursts of an open loop are spaced.
+    pub(crate) burst: u32,
+    /// Spacing of the bursts of an open loop.
     #[serde(default)]
-    pub arrivals: Arrivals,
-    /// How long one request may take from its intended start to its end.
+    pub(crate) arrivals: Arrivals,
+    /// Time that one request may take from its intended start to its end.
+    #[schemars(with = "schema::Time")]
     #[serde(default = "ten_seconds", with = "text::time")]
-    pub timeout: Duration,
-    /// What follows a failure.
+    pub(crate) timeout: Duration,
+    /// Consequence of a failure.
     #[serde(default)]
-    pub on_error: OnError,
-    /// One request.
-    pub ops: Vec<Op>,
+    pub(crate) on_error: OnError,
+    /// Operations of one request.
+    #[schemars(length(min = 1))]
+    pub(crate) ops: Vec<Op>,
 }
 
-/// How arrivals of an open loop are spaced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Spacing of the arrivals of an open loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Arrivals {
+pub(crate) enum Arrivals {
     /// Evenly.
     #[default]
     Constant,
@@ -230,11 +263,11 @@ pub enum Arrivals {
     Poisson,
 }
 
-/// What follows a failure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Consequence of a failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum OnError {
-    /// It is counted by its kind, and the run goes on.
+pub(crate) enum OnError {
+    /// The failure is counted by its kind, and the run goes on.
     #[default]
     Count,
     /// The run ends; what was measured before is kept.

@@ -1,29 +1,31 @@
-//! What either end does on a connection: plain data, as it stands in a file.
+//! Operations on a connection as plain data, in the form that files have.
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::text;
+use super::{schema, text};
 
-/// What either end does on a connection.
+/// An operation of either end of a connection.
 ///
-/// A stream has a number of its own script's choosing, 0 where none is given; opening one under
+/// A script chooses the numbers of its streams, 0 where it gives none; a stream that is opened under
 /// the number of another replaces it. In the script of a peer's stream, 0 is that stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Op {
+#[schemars(transform = schema::with_bare_names)]
+pub(crate) enum Op {
     /// Opens a bidirectional stream.
     OpenBidi(Open),
     /// Opens a unidirectional stream.
     OpenUni(Open),
-    /// Sends so many bytes on a stream.
+    /// Sends a number of bytes on a stream.
     Send(Bytes),
-    /// Has what is sent on a stream from now on keep to a rate.
+    /// Limits the rate of sending on a stream from now on.
     SendRate(Rate),
-    /// Reads so many bytes from a stream.
+    /// Reads a number of bytes from a stream.
     Receive(Bytes),
-    /// Reads a stream no faster than that from now on.
+    /// Limits the rate of reading from a stream from now on.
     ReceiveRate(Rate),
     /// Reads a stream to its end.
     ReceiveAll(Stream),
@@ -31,137 +33,157 @@ pub enum Op {
     Finish(Stream),
     /// Gives up the sending half of a stream, with an application error code.
     Reset(Reset),
-    /// Sends datagrams, and where the peer echoes them, waits for them.
+    /// Sends datagrams (RFC 9221), and waits for their echoes if the peer sends any.
     Datagrams(Datagrams),
     /// Does nothing for a while.
-    Sleep(#[serde(with = "text::time")] Duration),
+    Sleep(
+        #[schemars(with = "schema::Time")]
+        #[serde(with = "text::time")]
+        Duration,
+    ),
     /// Waits until the checkpoint of that number of this connection is unparked.
-    Park(u64),
-    /// Lets those go on that wait, or will wait, at the checkpoint.
-    Unpark(u64),
-    /// Does these at the same time, and goes on when all are done.
+    Park(#[schemars(with = "schema::Count")] u64),
+    /// Releases every script that waits, or will wait, at the checkpoint of that number.
+    Unpark(#[schemars(with = "schema::Count")] u64),
+    /// Runs these scripts at the same time, and goes on when all are done.
     Scope(Vec<Vec<Op>>),
-    /// Does it again and again.
+    /// Repeats operations.
     Iterate(Iterate<Op>),
-    /// Times these as one request, from their (intended) start to their end.
+    /// Times operations as one request, from their (intended) start to their end.
     Request(Request),
 }
 
-/// A stream to be opened, and what the peer does on it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// A stream to open, and the peer's script for it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Open {
+pub(crate) struct Open {
     /// Its number in this script.
-    pub stream: u64,
-    /// The peer's script.
-    pub peer: Vec<Op>,
+    #[schemars(with = "schema::Count")]
+    pub(crate) stream: u64,
+    /// Script of the peer; there the stream is stream 0.
+    pub(crate) peer: Vec<Op>,
 }
 
-/// Bytes to send or to receive. In a file also a number alone, for stream 0.
+/// Bytes to send or to receive. In a file a number alone means stream 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Bytes {
-    /// The stream's number.
-    pub stream: u64,
-    /// How many.
-    pub bytes: u64,
+pub(crate) struct Bytes {
+    /// Number of the stream.
+    pub(crate) stream: u64,
+    /// Number of bytes.
+    pub(crate) bytes: u64,
 }
 
-/// So many bytes in so much time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A limit of bytes in a period of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Rate {
-    /// The stream's number.
+pub(crate) struct Rate {
+    /// Number of the stream.
+    #[schemars(with = "schema::Count")]
     #[serde(default)]
-    pub stream: u64,
-    /// How many.
+    pub(crate) stream: u64,
+    /// Number of bytes.
+    #[schemars(with = "schema::Size")]
     #[serde(with = "text::size")]
-    pub bytes: u64,
-    /// In that time.
+    pub(crate) bytes: u64,
+    /// Time in which that many bytes may pass.
+    #[schemars(with = "schema::Time")]
     #[serde(with = "text::time")]
-    pub period: Duration,
+    pub(crate) period: Duration,
 }
 
 /// A stream, by its number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Stream {
-    /// The stream's number.
-    pub stream: u64,
+pub(crate) struct Stream {
+    /// Number of the stream.
+    #[schemars(with = "schema::Count")]
+    pub(crate) stream: u64,
 }
 
 /// A stream to give up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Reset {
-    /// The stream's number.
-    pub stream: u64,
-    /// The application error code.
-    pub code: u64,
+pub(crate) struct Reset {
+    /// Number of the stream.
+    #[schemars(with = "schema::Count")]
+    pub(crate) stream: u64,
+    /// Application error code.
+    #[schemars(with = "schema::Count")]
+    pub(crate) code: u64,
 }
 
 /// Datagrams (RFC 9221).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Datagrams {
-    /// How many.
-    pub count: u64,
+pub(crate) struct Datagrams {
+    /// Number of datagrams.
+    #[schemars(with = "schema::AtLeastOne")]
+    pub(crate) count: u64,
     /// Bytes of each.
+    #[schemars(with = "schema::Size")]
     #[serde(with = "text::size")]
-    pub bytes: u64,
-    /// How many a second; `None`: as fast as they are taken.
+    pub(crate) bytes: u64,
+    /// Datagrams a second; `None`: as fast as the stack takes them.
+    #[schemars(with = "schema::PerSecond")]
     #[serde(
         default,
         with = "text::optional_rate",
         skip_serializing_if = "Option::is_none"
     )]
-    pub rate: Option<f64>,
-    /// Whether the peer sends each back. They are timed then; those that never come back are
-    /// counted as lost.
+    pub(crate) rate: Option<f64>,
+    /// True if the peer sends each back. Each is timed then; those that never come back are counted
+    /// as lost.
     #[serde(default)]
-    pub echo: bool,
+    pub(crate) echo: bool,
 }
 
-/// Does something again and again: so many times, or for so long, whichever ends first; with
+/// Operations that are repeated: a number of times, or for a time, whichever ends first; with
 /// neither, until the measurement ends.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Iterate<T> {
-    /// How often.
+pub(crate) struct Iterate<T> {
+    /// Number of turns.
+    #[schemars(with = "schema::OptionalCount")]
     #[serde(
         default,
         with = "text::optional_count",
         skip_serializing_if = "Option::is_none"
     )]
-    pub times: Option<u64>,
-    /// How long.
+    pub(crate) times: Option<u64>,
+    /// Time after which no further turn begins.
+    #[schemars(with = "schema::OptionalTime")]
     #[serde(
         default,
         with = "text::optional_time",
         skip_serializing_if = "Option::is_none"
     )]
-    pub time: Option<Duration>,
-    /// Open loop: so many begin every second. One that is late counts from its intended start.
+    pub(crate) time: Option<Duration>,
+    /// Open loop: number of turns that begin every second. One that is late counts from its intended
+    /// start.
+    #[schemars(with = "schema::PerSecond")]
     #[serde(
         default,
         with = "text::optional_rate",
         skip_serializing_if = "Option::is_none"
     )]
-    pub rate: Option<f64>,
-    /// How many turns may be under way at once. With more than one, the streams that a turn opens
-    /// are its own.
+    pub(crate) rate: Option<f64>,
+    /// Number of turns that may be under way at once. With more than one, the streams that a turn
+    /// opens are its own.
+    #[schemars(with = "schema::AtLeastOne")]
     #[serde(default = "super::model::one_u32")]
-    pub concurrency: u32,
-    /// What.
-    pub ops: Vec<T>,
+    pub(crate) concurrency: u32,
+    /// Operations of one turn.
+    #[schemars(length(min = 1))]
+    pub(crate) ops: Vec<T>,
 }
 
 /// A request to time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
-    /// Names it in results, where a scenario has several kinds.
+pub(crate) struct Request {
+    /// Name in results, where a scenario has several kinds.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub label: String,
-    /// What belongs to it.
-    pub ops: Vec<Op>,
+    pub(crate) label: String,
+    /// Operations of the request.
+    pub(crate) ops: Vec<Op>,
 }

@@ -5,27 +5,27 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::text::parse_number;
+use crate::units::quantity::parse_number;
 
 /// A number that the user may set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Param {
+pub(crate) struct Param {
     /// Its name; a scenario refers to it as `"$name"`.
-    pub name: String,
-    /// What it is unless it is set.
-    pub default: Default,
-    /// What it is for, in a sentence.
-    pub help: String,
+    pub(crate) name: String,
+    /// Value unless it is set.
+    pub(crate) default: Default,
+    /// Purpose, in a sentence.
+    pub(crate) help: String,
 }
 
-/// What a parameter is unless it is set.
+/// Value of a parameter that is not set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Default {
-    /// That number.
+pub(crate) enum Default {
+    /// A number.
     Number(u64),
-    /// As another parameter.
+    /// The value of another parameter.
     Same(String),
-    /// Nothing: what it stands for is left out.
+    /// None: the key that refers to it is left out.
     Unset,
 }
 
@@ -89,7 +89,7 @@ fn default_of(value: &Value) -> Result<Default, String> {
     }
 }
 
-/// The values of parameters; those that are unset have none.
+/// Values of parameters; a parameter that is unset has none.
 pub(super) struct Values<'a> {
     params: &'a [Param],
     set: &'a BTreeMap<String, u64>,
@@ -100,7 +100,7 @@ impl<'a> Values<'a> {
         Self { params, set }
     }
 
-    /// The value of one, following defaults that name another.
+    /// Returns the value of a parameter, following defaults that name another.
     pub(super) fn of(&self, name: &str) -> Result<Option<u64>, String> {
         let mut name = name;
         // Whoever goes on longer than there are parameters goes round in circles.
@@ -171,7 +171,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The name and the unit of what follows the `$`.
+/// Splits the text behind a `$` into the name and the unit.
 fn split(named: &str) -> (&str, &str) {
     let end = named
         .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
@@ -179,7 +179,7 @@ fn split(named: &str) -> (&str, &str) {
     named.split_at(end)
 }
 
-/// Whether a value refers to a parameter.
+/// Returns true if a value refers to a parameter.
 pub(super) fn refers(value: &Value, name: &str) -> bool {
     match value {
         Value::String(text) => text

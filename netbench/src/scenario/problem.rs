@@ -1,4 +1,4 @@
-//! What is wrong with a file, in one line that says where.
+//! Problems of a file, each in one line that says where it is.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -78,7 +78,7 @@ pub(crate) fn unknown_name(noun: &str, unknown: &str, valid: &[&str]) -> String 
     }
 }
 
-/// How many letters are to be changed to make one of the other (Levenshtein).
+/// Returns the number of letters that differ between two words (Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().take(64).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,23 +1,18 @@
-//! Which streams a script has at each of its operations, and what it may still do with them.
+//! Refuses scripts that use streams which they do not have, or have ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::validate::{check_iterate, refuse_no_time, refuse_zero};
+use super::rules::{End, check_iterate, refuse_no_time, refuse_zero};
 use super::{Op, Open};
 
-/// Bytes that no datagram has: UDP's length field, less its own header and that of IPv4.
+/// Largest payload of a datagram: the limit of UDP's length field, less the headers of UDP and IPv4.
 const MAX_DATAGRAM: u64 = 65_507;
 
 /// Refuses scripts that use streams in a way that they never can.
-pub(super) fn check(
-    path: &str,
-    client: &[Op],
-    server: &[Op],
-    is_timed: bool,
-) -> Result<(), String> {
+pub(super) fn check(path: &str, client: &[Op], server: &[Op], end: End) -> Result<(), String> {
     let check = |is_client| Check {
         is_client,
-        is_timed,
+        end,
         is_again: false,
     };
     check(true).ops(&format!("{path}.ops"), client, &mut Streams::new())?;
@@ -38,16 +33,16 @@ enum Half {
     Open,
     /// The stream is unidirectional, the other way.
     Missing,
-    /// By that operation.
+    /// The operation of this name ended it.
     Ended(&'static str),
 }
 
 #[derive(Clone, Copy)]
 struct Check {
-    /// Whose script it is.
+    /// True for the client's script.
     is_client: bool,
-    is_timed: bool,
-    /// Whether this is the second time that a loop is gone through.
+    end: End,
+    /// True while a loop is checked for the second time.
     is_again: bool,
 }
 
@@ -61,8 +56,12 @@ impl Check {
 
     fn op(self, path: &str, op: &Op, streams: &mut Streams) -> Result<(), String> {
         match op {
-            Op::OpenBidi(open) => self.open(&format!("{path}.open_bidi"), open, true, streams),
-            Op::OpenUni(open) => self.open(&format!("{path}.open_uni"), open, false, streams),
+            Op::OpenBidi(open) => {
+                self.open(&format!("{path}.open_bidi"), open, Half::Open, streams)
+            }
+            Op::OpenUni(open) => {
+                self.open(&format!("{path}.open_uni"), open, Half::Missing, streams)
+            }
             Op::Send(bytes) => sending(path, "send", bytes.stream, None, streams),
             Op::SendRate(rate) | Op::ReceiveRate(rate) => {
                 let name = match op {
@@ -104,7 +103,7 @@ impl Check {
             Op::Scope(threads) => self.scope(&format!("{path}.scope"), threads, streams),
             Op::Iterate(iterate) => {
                 let path = format!("{path}.iterate");
-                check_iterate(&path, iterate, self.is_timed)?;
+                check_iterate(&path, iterate, self.end)?;
                 let path = format!("{path}.ops");
                 self.ops(&path, &iterate.ops, streams)?;
                 // What the first turn ended is missing in the second. Loops within loops are gone
@@ -127,18 +126,14 @@ impl Check {
         }
     }
 
+    /// Opens a stream; `answers` is the half that the peer sends on.
     fn open(
         self,
         path: &str,
         open: &Open,
-        is_bidi: bool,
+        answers: Half,
         streams: &mut Streams,
     ) -> Result<(), String> {
-        let (ours, theirs) = if is_bidi {
-            (Half::Open, Half::Open)
-        } else {
-            (Half::Missing, Half::Missing)
-        };
         let peer = Self {
             is_client: !self.is_client,
             is_again: self.is_again,
@@ -147,14 +142,14 @@ impl Check {
         let mut its = Streams::from([(
             0,
             Halves {
-                send: theirs,
+                send: answers,
                 receive: Half::Open,
             },
         )]);
         peer.ops(&format!("{path}.peer"), &open.peer, &mut its)?;
         let halves = Halves {
             send: Half::Open,
-            receive: ours,
+            receive: answers,
         };
         streams.insert(open.stream, halves);
         Ok(())

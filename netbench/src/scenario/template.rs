@@ -10,27 +10,17 @@ use serde_json::{Map, Value};
 
 use super::locate::locate;
 use super::params::{self, Param, Values};
+use super::schema::BARE;
 use super::{Scenario, bundled, problem, seed};
 use crate::Failure;
 use crate::axes::{self, Axes};
 
 /// A scenario before its parameters are set: one that is built in, or a file.
-///
-/// ```
-/// use std::collections::BTreeMap;
-/// use hybriq_netbench::scenario::Template;
-///
-/// let template = Template::load("request-response")?;
-/// let set = BTreeMap::from([("connections".to_owned(), 10_000)]);
-/// let scenario = template.resolve(&set)?;
-/// assert_eq!(scenario.params["connections"], 10_000);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug)]
-pub struct Template {
-    /// What messages call it: its name, or the path of its file.
+pub(crate) struct Template {
+    /// Name in messages: its own, or the path of its file.
     origin: String,
-    /// What its user wrote, to tell where in it something is wrong; empty where that is nothing.
+    /// Text of the user's file, to locate problems in it; empty for a scenario that is built in.
     text: String,
     document: Map<String, Value>,
     params: Vec<Param>,
@@ -38,7 +28,7 @@ pub struct Template {
 
 impl Template {
     /// Loads a scenario that is built in by its name, or a file by its path.
-    pub fn load(name_or_path: &str) -> Result<Self, Failure> {
+    pub(crate) fn load(name_or_path: &str) -> Result<Self, Failure> {
         if let Some(text) = bundled::text(name_or_path) {
             return Ok(Self {
                 text: String::new(),
@@ -58,7 +48,7 @@ impl Template {
     }
 
     /// Reads the text of a scenario, also of s2n-netbench's; `origin` is what messages call it.
-    pub fn parse(origin: &str, text: &str) -> Result<Self, Failure> {
+    pub(crate) fn parse(origin: &str, text: &str) -> Result<Self, Failure> {
         Self::read(origin, text)
             .and_then(|(document, is_seed)| {
                 let params = match document.get("params") {
@@ -80,7 +70,7 @@ impl Template {
             .map_err(|problem| refusal(origin, text, &problem))
     }
 
-    /// The document, and whether it was one of s2n-netbench's.
+    /// Returns the document, and true if it was one of s2n-netbench's.
     fn read(origin: &str, text: &str) -> Result<(Map<String, Value>, bool), String> {
         let value: Value = serde_json::from_str(text).map_err(|error| problem::syntax(&error))?;
         let Value::Object(document) = value else {
@@ -104,13 +94,13 @@ impl Template {
         }
     }
 
-    /// Its name.
-    pub fn name(&self) -> &str {
+    /// Returns its name.
+    pub(crate) fn name(&self) -> &str {
         self.text("name").unwrap_or(&self.origin)
     }
 
-    /// What it measures, in a sentence.
-    pub fn description(&self) -> &str {
+    /// Returns its purpose, in a sentence.
+    pub(crate) fn description(&self) -> &str {
         self.text("description").unwrap_or_default()
     }
 
@@ -118,13 +108,13 @@ impl Template {
         self.document.get(key).and_then(Value::as_str)
     }
 
-    /// The parameters that may be set, by name.
-    pub fn params(&self) -> &[Param] {
+    /// Returns the parameters that may be set.
+    pub(crate) fn params(&self) -> &[Param] {
         &self.params
     }
 
-    /// The scenario with these parameters set, and the others as their defaults say.
-    pub fn resolve(&self, set: &BTreeMap<String, u64>) -> Result<Scenario, Failure> {
+    /// Returns the scenario with these parameters set, and the others at their defaults.
+    pub(crate) fn resolve(&self, set: &BTreeMap<String, u64>) -> Result<Scenario, Failure> {
         self.check_names("parameter", set.keys(), &[])?;
         if let Some(name) = set.keys().find(|name| !self.uses(name)) {
             return Err(format!(
@@ -147,7 +137,7 @@ impl Template {
         Ok(scenario)
     }
 
-    /// The text of a file whose parameters have these defaults.
+    /// Returns the text of a file whose parameters have these defaults.
     pub(super) fn with_defaults(&self, set: &BTreeMap<String, u64>) -> Result<String, Failure> {
         self.resolve(set)?;
         let mut document = self.document.clone();
@@ -165,7 +155,8 @@ impl Template {
         Ok(serde_json::to_string_pretty(&document)? + "\n")
     }
 
-    /// The same, whose measurement ends after that time should its scripts not have ended before.
+    /// Returns the scenario with a measurement that ends after this time, unless its scripts end
+    /// before.
     #[must_use]
     pub(crate) fn ending_after(mut self, time: Duration) -> Self {
         let phases = self.document.entry("phases");
@@ -176,8 +167,8 @@ impl Template {
         self
     }
 
-    /// Refuses names that are neither parameters nor of a list.
-    pub fn check_axes(&self, axes: &Axes) -> Result<(), Failure> {
+    /// Refuses names that are neither parameters nor axes.
+    pub(crate) fn check_axes(&self, axes: &Axes) -> Result<(), Failure> {
         self.check_names("axis or parameter", axes.params.keys(), &axes::NAMES)
     }
 
@@ -199,7 +190,7 @@ impl Template {
         Ok(())
     }
 
-    /// Whether anything refers to a parameter, another's default included.
+    /// Returns true if anything refers to a parameter, another's default included.
     fn uses(&self, name: &str) -> bool {
         (self.document.iter()).any(|(key, value)| {
             key != "name" && key != "description" && params::refers(value, name)
@@ -225,7 +216,7 @@ impl Template {
     }
 }
 
-/// What is wrong, and in which line of the text if the problem begins with a path.
+/// Returns the problem with its line in the text, if it begins with a path.
 fn refusal(origin: &str, text: &str, problem: &str) -> Failure {
     let path = problem.split(": ").next().unwrap_or_default();
     let place = locate(text, path).map_or(String::new(), |(line, column)| {
@@ -241,9 +232,6 @@ fn spelled_out(scenario: &Scenario) -> Result<Map<String, Value>, String> {
         Err(error) => Err(error.to_string()),
     }
 }
-
-/// Operations that may stand as their name alone: `"finish"` for `{"finish": {}}`.
-const BARE: [&str; 5] = ["open_bidi", "open_uni", "finish", "reset", "receive_all"];
 
 /// Spells out the operations that stand as their name alone.
 fn spell_out(value: &mut Value) {
@@ -279,6 +267,6 @@ fn bound_open_loop(connect: &mut Map<String, Value>) {
     connect.insert("concurrency".to_owned(), bound.into());
 }
 
-/// How many connections an open loop may have under way unless it is said otherwise: as many as
-/// one address has ports for, less what others use.
+/// Largest number of connections that an open loop has under way unless the scenario sets another:
+/// the ports of one address, less those that others use.
 pub(crate) const MAX_OPEN_LOOP: u32 = 10_000;

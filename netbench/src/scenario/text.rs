@@ -1,64 +1,18 @@
-//! How times, sizes and rates stand in a file: a number in the base unit, or text with a unit.
+//! Times, sizes and rates in a file: a number in the base unit, or text with a unit.
 
 use std::fmt;
 use std::time::Duration;
 
-use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{self, Deserializer, Visitor};
 
-use super::op::Bytes;
+use crate::units::quantity::{LARGEST, TIME, parse_time, time_of_seconds};
 
-const TIME: &str = "a time, as \"10ms\" or \"5s\" (a number alone is milliseconds)";
-const SIZE: &str = "a number of bytes, as 1000 or \"64KiB\"";
+pub(super) const SIZE: &str = "a number of bytes, as 1000 or \"64KiB\"";
 const RATE: &str = "a rate per second above 0, as 500 or \"500/s\"";
 const COUNT: &str = "a whole number";
 
-/// The largest whole number that every JSON reader keeps exactly.
-const MAX: u64 = 1 << 53;
-
-/// Milliseconds, or text as `"500us"`, `"10ms"`, `"5s"`, `"2m"`, `"1h"`.
-pub(super) fn parse_time(text: &str) -> Result<Duration, String> {
-    const UNITS: [(&str, f64); 7] = [
-        ("ns", 1e-9),
-        ("us", 1e-6),
-        ("µs", 1e-6),
-        ("ms", 1e-3),
-        ("s", 1.0),
-        ("m", 60.0),
-        ("h", 3600.0),
-    ];
-    UNITS
-        .iter()
-        .find_map(|(unit, seconds)| {
-            let count: f64 = text.strip_suffix(unit)?.trim().parse().ok()?;
-            bounded(count * seconds)
-        })
-        .ok_or_else(|| format!("expected {TIME}, not \"{text}\""))
-}
-
-/// A time of at most a century: what is longer overflows when it is added to a clock.
-fn bounded(seconds: f64) -> Option<Duration> {
-    const CENTURY: f64 = 100.0 * 365.25 * 86_400.0;
-    (seconds <= CENTURY)
-        .then(|| Duration::try_from_secs_f64(seconds).ok())
-        .flatten()
-}
-
-/// A whole number, or text with a unit: bytes (`64KiB`), milliseconds (`5s`), a rate (`500/s`).
-pub(crate) fn parse_number(text: &str) -> Result<u64, String> {
-    let number = crate::cli::size(text.trim())
-        .ok()
-        .or_else(|| text.strip_suffix("/s")?.trim().parse().ok())
-        .or_else(|| {
-            let time = parse_time(text.trim()).ok()?;
-            (time.subsec_nanos() % 1_000_000 == 0).then_some(time.as_millis() as u64)
-        });
-    number.filter(|number| *number <= MAX).ok_or_else(|| {
-        format!("expected a whole number, as 1000, 64KiB, 5s or 500/s, not \"{text}\"")
-    })
-}
-
-/// What a quantity may look like.
-enum Form {
+/// A quantity as a file has it.
+pub(super) enum Form {
     Nothing,
     Number(f64),
     Text(String),
@@ -72,18 +26,18 @@ impl Form {
     fn time(self) -> Result<Option<Duration>, String> {
         match self {
             Self::Nothing => Ok(None),
-            Self::Number(millis) => bounded(millis / 1e3)
+            Self::Number(millis) => time_of_seconds(millis / 1e3)
                 .map(Some)
                 .ok_or_else(|| format!("expected {TIME}, not {millis}")),
             Self::Text(text) => parse_time(&text).map(Some),
         }
     }
 
-    fn size(self) -> Result<Option<u64>, String> {
+    pub(super) fn size(self) -> Result<Option<u64>, String> {
         match self {
-            Self::Text(text) => crate::cli::size(&text)
+            Self::Text(text) => crate::units::size(&text)
                 .ok()
-                .filter(|bytes| *bytes <= MAX)
+                .filter(|bytes| *bytes <= LARGEST)
                 .map(Some)
                 .ok_or_else(|| format!("expected {SIZE}, not \"{text}\"")),
             form => form.whole(SIZE),
@@ -100,7 +54,9 @@ impl Form {
     fn whole(self, expected: &str) -> Result<Option<u64>, String> {
         match self {
             Self::Nothing => Ok(None),
-            Self::Number(count) if count >= 0.0 && count.fract() == 0.0 && count <= MAX as f64 => {
+            Self::Number(count)
+                if count >= 0.0 && count.fract() == 0.0 && count <= LARGEST as f64 =>
+            {
                 Ok(Some(count as u64))
             }
             Self::Number(count) => Err(format!("expected {expected}, not {count}")),
@@ -158,8 +114,11 @@ impl Visitor<'_> for Quantity {
     }
 }
 
-/// What a field has to have: the reader of a quantity that may be left out, without that freedom.
-fn needed<T, E: de::Error>(quantity: Result<Option<T>, String>, expected: &str) -> Result<T, E> {
+/// Returns a quantity that must not be left out.
+pub(super) fn needed<T, E: de::Error>(
+    quantity: Result<Option<T>, String>,
+    expected: &str,
+) -> Result<T, E> {
     quantity
         .and_then(|quantity| quantity.ok_or_else(|| format!("expected {expected}, not null")))
         .map_err(E::custom)
@@ -258,51 +217,5 @@ pub(super) mod optional_count {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
         Form::read(from, COUNT)?.count().map_err(D::Error::custom)
-    }
-}
-
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(BytesForms)
-    }
-}
-
-/// The two forms of [`Bytes`]: the number alone, or with the stream's.
-struct BytesForms;
-
-impl<'de> Visitor<'de> for BytesForms {
-    type Value = Bytes;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{SIZE}, or {{\"stream\": 1, \"bytes\": 1000}}")
-    }
-
-    fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<Bytes, E> {
-        let bytes = needed(Form::Number(bytes as f64).size(), SIZE)?;
-        Ok(Bytes { stream: 0, bytes })
-    }
-
-    fn visit_f64<E: de::Error>(self, bytes: f64) -> Result<Bytes, E> {
-        let bytes = needed(Form::Number(bytes).size(), SIZE)?;
-        Ok(Bytes { stream: 0, bytes })
-    }
-
-    fn visit_str<E: de::Error>(self, bytes: &str) -> Result<Bytes, E> {
-        let bytes = needed(Form::Text(bytes.to_owned()).size(), SIZE)?;
-        Ok(Bytes { stream: 0, bytes })
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Bytes, A::Error> {
-        #[derive(serde::Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Fields {
-            #[serde(default)]
-            stream: u64,
-            #[serde(with = "size")]
-            bytes: u64,
-        }
-        let Fields { stream, bytes } =
-            Fields::deserialize(de::value::MapAccessDeserializer::new(map))?;
-        Ok(Bytes { stream, bytes })
     }
 }

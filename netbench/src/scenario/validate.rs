@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use aws_lc_rs::digest;
 
 use super::checkpoints::Checkpoints;
+use super::rules::{End, check_iterate, check_rate, refuse_no_time, refuse_zero};
 use super::streams;
-use super::{Arrivals, ClientOp, Connect, Iterate, Pool, Scenario};
+use super::{Arrivals, ClientOp, Connect, Pool, Scenario};
 use crate::Failure;
 
 impl Scenario {
     /// A digest of what is done: of the phases, the transport and the scripts, not of names,
     /// descriptions, parameters or axes. Hexadecimal.
-    pub fn id(&self) -> String {
+    pub(crate) fn id(&self) -> String {
         let content = (&self.phases, &self.transport, self.breakdown, &self.clients);
         let content = serde_json::to_vec(&content).unwrap_or_default();
         let digest = digest::digest(&digest::SHA256, &content);
@@ -26,7 +26,7 @@ impl Scenario {
     }
 
     /// Refuses what can never run, in one line that says where it stands.
-    pub fn validate(&self) -> Result<(), Failure> {
+    pub(crate) fn validate(&self) -> Result<(), Failure> {
         Ok(self.check()?)
     }
 
@@ -47,7 +47,10 @@ impl Scenario {
         for (index, client) in self.clients.iter().enumerate() {
             let path = format!("clients[{index}].ops");
             let mut check = ClientCheck {
-                is_timed: self.phases.measure.is_some(),
+                end: match self.phases.measure {
+                    Some(_) => End::ByTime,
+                    None => End::ByScripts,
+                },
                 servers: &mut servers,
                 connects: false,
             };
@@ -69,8 +72,7 @@ impl Scenario {
 }
 
 struct ClientCheck<'a> {
-    /// Whether the measurement ends what has no end of its own.
-    is_timed: bool,
+    end: End,
     servers: &'a mut BTreeSet<usize>,
     connects: bool,
 }
@@ -100,7 +102,7 @@ impl ClientCheck<'_> {
                 .try_for_each(|(index, ops)| self.ops(&format!("{path}.scope[{index}]"), ops)),
             ClientOp::Iterate(iterate) => {
                 let path = format!("{path}.iterate");
-                check_iterate(&path, iterate, self.is_timed)?;
+                check_iterate(&path, iterate, self.end)?;
                 self.ops(&format!("{path}.ops"), &iterate.ops)
             }
         }
@@ -111,7 +113,7 @@ impl ClientCheck<'_> {
         refuse_zero(path, "concurrency", Some(connect.concurrency.into()))?;
         refuse_no_time(path, "timeout", connect.timeout)?;
         check_rate(path, connect.rate)?;
-        if connect.connections.is_none() && !self.is_timed {
+        if connect.connections.is_none() && self.end == End::ByScripts {
             return Err(format!(
                 "{path}.connections: unlimited needs `phases.measure`, which ends it"
             ));
@@ -121,7 +123,7 @@ impl ClientCheck<'_> {
                 "{path}.arrivals: without `rate` there are no arrivals to space"
             ));
         }
-        streams::check(path, &connect.ops, &connect.server_ops, self.is_timed)?;
+        streams::check(path, &connect.ops, &connect.server_ops, self.end)?;
         Checkpoints::of_connection(path, &connect.ops, &connect.server_ops)
     }
 
@@ -134,7 +136,7 @@ impl ClientCheck<'_> {
         if let Some(every) = pool.every {
             refuse_no_time(path, "every", every)?;
         }
-        if pool.requests.is_none() && !self.is_timed {
+        if pool.requests.is_none() && self.end == End::ByScripts {
             return Err(format!(
                 "{path}.requests: give their number, or `phases.measure`, which ends it"
             ));
@@ -153,49 +155,7 @@ impl ClientCheck<'_> {
         if pool.ops.is_empty() {
             return Err(format!("{path}.ops: is empty: a request does something"));
         }
-        streams::check(path, &pool.ops, &[], self.is_timed)?;
+        streams::check(path, &pool.ops, &[], self.end)?;
         Checkpoints::of_connection(path, &pool.ops, &[])
     }
-}
-
-/// Refuses a loop over nothing, and one without an end.
-pub(super) fn check_iterate<T>(
-    path: &str,
-    iterate: &Iterate<T>,
-    is_timed: bool,
-) -> Result<(), String> {
-    check_rate(path, iterate.rate)?;
-    refuse_zero(path, "concurrency", Some(iterate.concurrency.into()))?;
-    if iterate.ops.is_empty() {
-        return Err(format!("{path}.ops: is empty: there is nothing to repeat"));
-    }
-    if iterate.times.is_none() && iterate.time.is_none() && !is_timed {
-        return Err(format!(
-            "{path}: never ends; give `times` or `time`, or `phases.measure`, which ends it"
-        ));
-    }
-    Ok(())
-}
-
-fn check_rate(path: &str, rate: Option<f64>) -> Result<(), String> {
-    match rate {
-        Some(rate) if !(rate.is_finite() && rate > 0.0) => Err(format!(
-            "{path}.rate: {rate} a second is no rate; leave it out for a closed loop"
-        )),
-        _ => Ok(()),
-    }
-}
-
-pub(super) fn refuse_zero(path: &str, key: &str, count: Option<u64>) -> Result<(), String> {
-    match count {
-        Some(0) => Err(format!("{path}.{key}: is 0; at least 1")),
-        _ => Ok(()),
-    }
-}
-
-pub(super) fn refuse_no_time(path: &str, key: &str, time: Duration) -> Result<(), String> {
-    if time.is_zero() {
-        return Err(format!("{path}.{key}: is no time at all"));
-    }
-    Ok(())
 }

@@ -1,58 +1,44 @@
+//! Nodes that lose, delay and mangle.
+
 use std::time::Duration;
 
 use hybriq_tls::Side;
 
-use super::{Chance, Datagram, Hop, Node, node::Both, one_in};
+use super::{
+    Chance, Datagram, Hop, Node,
+    link::{Blackouts, GilbertElliott, InOrder},
+    node::Both,
+    one_in,
+};
 use hybriq_proto::space::Ecn;
 
 /// Loses datagrams in bursts: the model of Gilbert and Elliott, each way on its own.
 #[derive(Clone, Copy, Debug)]
-pub struct Bursts {
-    begin: Chance,
-    end: Chance,
-    lost_within: Chance,
-    longest: Duration,
-    /// When the burst began that goes on.
-    since: Both<Option<Duration>>,
-}
+pub struct Bursts(Both<GilbertElliott>);
 
 impl Bursts {
-    /// Before every datagram a burst begins with this chance; it is so many datagrams long on
+    /// Begins a burst with this chance before every datagram; it is so many datagrams long on
     /// average, and all of them are lost.
     pub fn new(begin: Chance, length: u32) -> Self {
-        Self {
-            begin,
-            end: one_in(length),
-            lost_within: one_in(1),
-            longest: Duration::MAX,
-            since: Both::default(),
-        }
+        Self(Both::of(|| GilbertElliott::new(begin, one_in(length))))
     }
 
-    /// Of a burst only some are lost.
+    /// Loses only some datagrams of a burst.
     #[must_use]
-    pub const fn lost_within(mut self, chance: Chance) -> Self {
-        self.lost_within = chance;
-        self
+    pub fn lost_within(self, chance: Chance) -> Self {
+        Self(self.0.map(|model| model.lost_within(chance)))
     }
 
-    /// No burst goes on for longer, however few datagrams come: what fades comes back by itself.
+    /// Ends a burst after this time, however few datagrams come: what fades comes back by itself.
     #[must_use]
-    pub const fn longest(mut self, span: Duration) -> Self {
-        self.longest = span;
-        self
+    pub fn longest(self, span: Duration) -> Self {
+        Self(self.0.map(|model| model.longest(span)))
     }
 }
 
 impl Node for Bursts {
     fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
-        let since = self.since.toward_mut(hop.toward);
-        *since = match *since {
-            Some(at) if hop.now.saturating_sub(at) > self.longest => None,
-            Some(at) => (!hop.rng.happens(self.end)).then_some(at),
-            None => hop.rng.happens(self.begin).then_some(hop.now),
-        };
-        if since.is_none() || !hop.rng.happens(self.lost_within) {
+        if !self.0.toward_mut(hop.toward).takes(hop.now, hop.rng) {
             hop.forward(datagram);
         }
     }
@@ -60,29 +46,25 @@ impl Node for Bursts {
 
 /// Loses everything for a while.
 #[derive(Clone, Debug)]
-pub struct Blackout(Vec<(Duration, Duration)>);
+pub struct Blackout(Blackouts);
 
 impl Blackout {
     /// Loses what comes in these spans, each from its first moment up to its last, which is not
     /// part of it.
     pub fn new(spans: impl IntoIterator<Item = (Duration, Duration)>) -> Self {
-        Self(spans.into_iter().collect())
+        Self(Blackouts::new(spans))
     }
 }
 
 impl Node for Blackout {
     fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
-        if !self
-            .0
-            .iter()
-            .any(|&(from, to)| from <= hop.now && hop.now < to)
-        {
+        if !self.0.covers(hop.now) {
             hop.forward(datagram);
         }
     }
 }
 
-/// Which way and how far a datagram has to be overtaken.
+/// A datagram that is to be overtaken.
 #[derive(Clone, Debug)]
 struct Held {
     datagram: Datagram,
@@ -150,7 +132,7 @@ impl Node for Overtake {
 #[derive(Clone, Copy, Debug)]
 pub struct OrderedJitter {
     most: Duration,
-    last: Both<Duration>,
+    order: Both<InOrder>,
 }
 
 impl OrderedJitter {
@@ -158,16 +140,16 @@ impl OrderedJitter {
     pub fn new(most: Duration) -> Self {
         Self {
             most,
-            last: Both::default(),
+            order: Both::default(),
         }
     }
 }
 
 impl Node for OrderedJitter {
     fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>) {
-        let last = self.last.toward_mut(hop.toward);
-        *last = (*last).max(hop.now + hop.rng.up_to(self.most));
-        hop.forward_at(*last, datagram);
+        let due = hop.now + hop.rng.up_to(self.most);
+        let arrival = self.order.toward_mut(hop.toward).arrival(due);
+        hop.forward_at(arrival, datagram);
     }
 }
 

@@ -18,6 +18,7 @@
 
 pub mod adversary;
 mod app;
+mod bandwidth;
 mod datagram;
 mod download;
 mod dual_queue;
@@ -26,7 +27,7 @@ mod forge;
 mod host;
 mod impair;
 mod ledger;
-mod link;
+pub mod link;
 mod link_stats;
 pub mod matrix;
 mod network;
@@ -35,6 +36,7 @@ mod recut;
 mod rng;
 mod timeline;
 mod trace;
+mod whole_link;
 mod world;
 
 #[cfg(test)]
@@ -43,6 +45,7 @@ mod tests;
 use std::time::Duration;
 
 pub use app::{App, Ask, Echo, Idle, Progress};
+pub use bandwidth::Bandwidth;
 pub use datagram::{Datagram, StandIn};
 pub use download::{Fetch, Serve};
 pub use dual_queue::DualQueue;
@@ -52,7 +55,7 @@ pub use forge::{
 };
 pub use host::{Answer, Host, Peer};
 pub use impair::{Blackout, Bursts, Mangle, OrderedJitter, Overtake};
-pub use link::{Bandwidth, Marking};
+pub use link::Marking;
 pub use link_stats::{Delays, LinkReport, LinkStats};
 pub use network::Network;
 pub use node::{
@@ -62,6 +65,7 @@ pub use node::{
 pub use recut::Recut;
 pub use rng::{Chance, Rng, SeededRandom, one_in, per_mille};
 pub use trace::{Record, Stage, Trace};
+pub use whole_link::Link;
 pub use world::{SERVER_ADDRESS, World};
 
 /// Returns a duration of that many milliseconds.

@@ -4,8 +4,8 @@ use hybriq_tls::Side;
 
 use super::{
     Bandwidth, Blackout, Bursts, Chance, Corrupt, Datagram, Delay, DelayNth, DropIf, DropNth,
-    Duplicate, Hop, Jitter, Loss, Mtu, MtuDrop, Node, OrderedJitter, Overtake, Reorder, Rng,
-    timeline::Timeline,
+    Duplicate, Hop, Jitter, Link, Loss, Mtu, MtuDrop, Node, OrderedJitter, Overtake, Reorder, Rng,
+    link::Settings, timeline::Timeline,
 };
 
 /// What lies between the clients and the server: a list of nodes, the clients at its start. What
@@ -169,6 +169,13 @@ impl Network {
     #[must_use]
     pub fn mtu_from(self, from: Duration, bytes: usize) -> Self {
         self.node(MtuDrop { from, bytes })
+    }
+
+    /// Appends a whole link with these conditions each way.
+    #[must_use]
+    pub fn link(self, conditions: &Settings) -> Self {
+        let seed = self.seed ^ (self.nodes.len() as u64).rotate_right(8);
+        self.node(Link::new(conditions.clone(), conditions.clone(), seed))
     }
 
     /// A link of this rate each way, with a queue before it.

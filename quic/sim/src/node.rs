@@ -1,8 +1,10 @@
+//! What a node of the network is, and the simple ones.
+
 use std::time::Duration;
 
 use hybriq_tls::Side;
 
-use super::{Chance, Datagram, Rng};
+use super::{Chance, Datagram, Rng, link::flip};
 
 /// Something between the two ends that every datagram passes.
 pub trait Node: Send {
@@ -189,10 +191,8 @@ pub struct Corrupt(pub Chance);
 impl Node for Corrupt {
     fn on_datagram(&mut self, mut datagram: Datagram, hop: &mut Hop<'_>) {
         if hop.rng.happens(self.0) {
-            let bit = hop.rng.below(datagram.payload.len() as u64 * 8) as usize;
-            if let Some(byte) = datagram.payload.get_mut(bit / 8) {
-                *byte ^= 1 << (bit % 8);
-            }
+            let bit = hop.rng.below(datagram.payload.len() as u64 * 8);
+            flip(&mut datagram.payload, bit);
         }
         hop.forward(datagram);
     }
@@ -236,10 +236,24 @@ pub(super) struct Both<T> {
 }
 
 impl<T> Both<T> {
+    pub(super) const fn new(to_client: T, to_server: T) -> Self {
+        Self {
+            to_client,
+            to_server,
+        }
+    }
+
     pub(super) fn of(mut make: impl FnMut() -> T) -> Self {
         Self {
             to_client: make(),
             to_server: make(),
+        }
+    }
+
+    pub(super) fn map<U>(self, mut change: impl FnMut(T) -> U) -> Both<U> {
+        Both {
+            to_client: change(self.to_client),
+            to_server: change(self.to_server),
         }
     }
 

@@ -41,7 +41,7 @@ impl Rng {
         Duration::from_nanos(self.below(most.as_nanos() as u64 + 1))
     }
 
-    /// Whether it happens this time.
+    /// Returns true if it happens this time.
     pub fn happens(&mut self, chance: Chance) -> bool {
         chance.times != 0 && self.below(chance.of.into()) < chance.times.into()
     }
@@ -57,8 +57,8 @@ impl Rng {
     }
 }
 
-/// How often something happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Chance that something happens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chance {
     times: u32,
     of: u32,
@@ -75,6 +75,16 @@ pub const fn one_in(count: u32) -> Chance {
 /// So many times in a thousand on average.
 pub const fn per_mille(times: u32) -> Chance {
     Chance { times, of: 1000 }
+}
+
+impl Chance {
+    /// Returns the chance of a share between 0 and 1; what is beyond counts as the nearer of both.
+    pub fn share(share: f64) -> Self {
+        Self {
+            times: (share.clamp(0.0, 1.0) * f64::from(u32::MAX)).round() as u32,
+            of: u32::MAX,
+        }
+    }
 }
 
 /// The core's randomness, drawn from a seed.

@@ -18,7 +18,7 @@ use super::{
 
 const CLIENT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);
 
-fn numbered(toward: Side, number: u32, len: usize) -> Datagram {
+pub(crate) fn numbered(toward: Side, number: u32, len: usize) -> Datagram {
     let mut payload = vec![0; len.max(4)];
     payload[..4].copy_from_slice(&number.to_be_bytes());
     datagram(toward, payload)
@@ -48,7 +48,7 @@ fn run(network: Network, toward: Side, count: u32) -> Vec<(Duration, u32)> {
 }
 
 /// Sends datagrams at their times; what came and when.
-fn deliver(
+pub(crate) fn deliver(
     mut network: Network,
     toward: Side,
     sent: impl IntoIterator<Item = (Duration, Datagram)>,

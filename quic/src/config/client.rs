@@ -1,8 +1,8 @@
 use std::sync::{Arc, OnceLock};
 
 use hybriq_tls::{
-    Backend, ClientOptions, ConfigError, EarlyData, Identity, KeyExchange, KeyLog, Provider, Suite,
-    Trust,
+    Backend, ClientOptions, ConfigError, EarlyDataPolicy, Identity, KeyExchange, KeyLog, Provider,
+    Suite, Trust,
 };
 
 use super::{KnownVersions, MemoryTokenStore};
@@ -32,7 +32,7 @@ pub struct ClientConfig {
     backend: Backend,
     provider: Option<Arc<dyn Provider>>,
     transport: TransportConfig,
-    early_data: EarlyData,
+    early_data: EarlyDataPolicy,
     tokens: Arc<dyn TokenStore>,
     versions: KnownVersions,
     built: Arc<OnceLock<Setup>>,
@@ -52,7 +52,7 @@ impl ClientConfig {
             backend: Backend::default(),
             provider: None,
             transport: TransportConfig::new(),
-            early_data: EarlyData::Off,
+            early_data: EarlyDataPolicy::Off,
             tokens: Arc::new(MemoryTokenStore::new()),
             versions: KnownVersions::default(),
             built: Arc::default(),
@@ -115,7 +115,7 @@ impl ClientConfig {
     /// See [`EarlyConnection`](crate::EarlyConnection).
     #[must_use]
     pub fn offer_early_data(mut self) -> Self {
-        self.early_data = EarlyData::On;
+        self.early_data = EarlyDataPolicy::On;
         self.built = Arc::default();
         self
     }

@@ -1,7 +1,7 @@
 use std::sync::{Arc, OnceLock};
 
 use hybriq_tls::{
-    Backend, ClientAuth, ConfigError, EarlyData, Identity, KeyExchange, KeyLog, Provider,
+    Backend, ClientAuth, ConfigError, EarlyDataPolicy, Identity, KeyExchange, KeyLog, Provider,
     ServerOptions, Suite, Tickets,
 };
 
@@ -147,7 +147,7 @@ impl ServerConfig {
     /// ```
     #[must_use]
     pub fn accept_early_data(self) -> Self {
-        self.with_tls(|tls| tls.early_data(EarlyData::On))
+        self.with_tls(|tls| tls.early_data(EarlyDataPolicy::On))
     }
 
     /// Which TLS library does the handshakes. Default: rustls.

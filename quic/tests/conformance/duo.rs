@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use hybriq::{
     By, ConnectionError, KnownVersions, TransportConfig,
     tls::{
-        Backend, CertificateDer, ClientOptions, EarlyData, Identity, PrivateKeyDer, ServerOptions,
-        Side, Trust,
+        Backend, CertificateDer, ClientOptions, EarlyDataPolicy, Identity, PrivateKeyDer,
+        ServerOptions, Side, Trust,
     },
 };
 use hybriq_proto::{endpoint::Setup, frame::FrameWriter, packet::Space};
@@ -57,7 +57,7 @@ pub(crate) fn early_pair(
         provider: Backend::Rustls.client(&options).unwrap(),
         transport: Arc::new(
             client_transport
-                .early_data(EarlyData::On)
+                .early_data(EarlyDataPolicy::On)
                 .remember_versions(KnownVersions::default()),
         ),
     };
@@ -68,7 +68,7 @@ pub(crate) fn early_pair(
 pub(crate) fn early_server(transport: TransportConfig) -> Setup {
     let options = ServerOptions::new(certificate().0.clone())
         .alpn(["sim"])
-        .early_data(EarlyData::On);
+        .early_data(EarlyDataPolicy::On);
     Setup {
         provider: Backend::Rustls.server(&options).unwrap(),
         transport: Arc::new(transport),

@@ -469,7 +469,7 @@ fn early_data_of_another_version_is_refused_and_stays_in_its_version() {
         // It learned another version since it got its ticket, and the server moves to that.
         let learned = |client: &Setup| Setup {
             provider: client.provider.clone(),
-            transport: Arc::new(transport().early_data(hybriq::tls::EarlyData::On)),
+            transport: Arc::new(transport().early_data(hybriq::tls::EarlyDataPolicy::On)),
         };
         let (client, server) = early_pair(transport().versions([Version::V1]), transport());
         let node = Of(SECOND, DropNth::new(lost));

@@ -8,7 +8,7 @@ use std::{
 use hybriq::{
     By, ConnectionError, KnownVersions, TransportConfig,
     tls::{
-        Backend, CertificateDer, ClientOptions, EarlyData, Group, Identity, KeyExchange,
+        Backend, CertificateDer, ClientOptions, EarlyDataPolicy, Group, Identity, KeyExchange,
         PrivateKeyDer, ServerOptions, Tickets, Trust,
     },
 };
@@ -236,7 +236,7 @@ pub(crate) fn early_client(protocols: &[&str], transport: TransportConfig) -> Se
     setup(
         Backend::Rustls.client(&options).unwrap(),
         transport
-            .early_data(EarlyData::On)
+            .early_data(EarlyDataPolicy::On)
             .remember_versions(KnownVersions::default()),
     )
 }
@@ -244,7 +244,7 @@ pub(crate) fn early_client(protocols: &[&str], transport: TransportConfig) -> Se
 fn early_options(protocol: &str) -> ServerOptions {
     ServerOptions::new(small().identity.clone())
         .alpn([protocol])
-        .early_data(EarlyData::On)
+        .early_data(EarlyDataPolicy::On)
 }
 
 /// A server that takes 0-RTT data.

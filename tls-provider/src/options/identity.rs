@@ -1,3 +1,5 @@
+//! Certificates of this end and the keys behind them.
+
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -5,22 +7,30 @@ use std::sync::Arc;
 use rustls_pki_types::pem::PemObject;
 use zeroize::Zeroize;
 
-use crate::{CertificateDer, ConfigError, PrivateKeyDer};
+use crate::{CertificateDer, ConfigError, PrivateKeyDer, Signer};
 
 /// A certificate chain, the owner's certificate first, and its private key.
 ///
-/// Cloning shares both. The key is wiped when the last clone goes, and `Debug` never shows it.
+/// A clone shares both. The key is wiped when the last clone goes, and `Debug` never shows it.
 #[derive(Clone)]
 pub struct Identity(Arc<Inner>);
 
 struct Inner {
     chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
+    key: Key,
 }
 
-impl Drop for Inner {
+/// Private key of an identity.
+pub(crate) enum Key {
+    Der(PrivateKeyDer<'static>),
+    Signer(Arc<dyn Signer>),
+}
+
+impl Drop for Key {
     fn drop(&mut self) {
-        self.key.zeroize();
+        if let Self::Der(key) = self {
+            key.zeroize();
+        }
     }
 }
 
@@ -50,7 +60,7 @@ impl Identity {
     /// Reads the certificate chain and the private key from PEM text.
     ///
     /// # Errors
-    /// [`ConfigError::Identity`] says which of the two is not there.
+    /// [`ConfigError::Identity`] says which of the two is missing.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, ConfigError> {
         let certificates = certificates(chain).map_err(|error| {
             ConfigError::Identity(format!(
@@ -67,15 +77,24 @@ impl Identity {
 
     /// Takes the parts as they are. A provider checks that they belong together.
     pub fn from_der(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
+        let key = Key::Der(key);
         Self(Arc::new(Inner { chain, key }))
     }
 
-    /// The certificate chain, the owner's certificate first.
+    /// Takes a certificate chain and a key that this process does not hold.
+    ///
+    /// s2n-tls gives signers only a digest, and refuses those that do not sign digests.
+    pub fn from_signer(chain: Vec<CertificateDer<'static>>, signer: impl Signer + 'static) -> Self {
+        let key = Key::Signer(Arc::new(signer));
+        Self(Arc::new(Inner { chain, key }))
+    }
+
+    /// Returns the certificate chain, the owner's certificate first.
     pub fn certificates(&self) -> &[CertificateDer<'static>] {
         &self.0.chain
     }
 
-    pub(crate) fn private_key(&self) -> &PrivateKeyDer<'static> {
+    pub(crate) fn key(&self) -> &Key {
         &self.0.key
     }
 }
@@ -88,7 +107,7 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Every certificate of a PEM text, at least one.
+/// Reads every certificate of a PEM text, at least one.
 pub(super) fn certificates(
     pem: &[u8],
 ) -> Result<Vec<CertificateDer<'static>>, rustls_pki_types::pem::Error> {

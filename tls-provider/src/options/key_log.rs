@@ -1,3 +1,5 @@
+//! Logs of session secrets.
+
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -8,21 +10,21 @@ use zeroize::Zeroizing;
 
 use crate::ConfigError;
 
-/// Where the secrets of sessions are logged, so that a packet capture can be read
-/// (NSS key log format, RFC 9850).
+/// A log of session secrets, with which a packet capture can be read (NSS key log format,
+/// RFC 9850).
 ///
 /// # Security
-/// Whoever reads the log reads the connections.
+/// Whoever reads the log can read the connections.
 #[derive(Clone, Default)]
 pub enum KeyLog {
-    /// Nowhere.
+    /// No log.
     #[default]
     Off,
-    /// To the file that `SSLKEYLOGFILE` names when the provider is built, if it names one.
+    /// The file that `SSLKEYLOGFILE` names when the provider is built, if it names one.
     Environment,
-    /// Appended to this file.
+    /// This file, to which lines are appended.
     File(PathBuf),
-    /// To a function, one line a call and without a line end.
+    /// A function, called with one line at a time, without its line end.
     Callback(Arc<dyn Fn(&str) + Send + Sync>),
 }
 
@@ -38,7 +40,7 @@ impl fmt::Debug for KeyLog {
 }
 
 impl KeyLog {
-    /// Opens it. `None` logs nothing and costs nothing.
+    /// Opens the log. `None` logs nothing and costs nothing.
     pub(crate) fn open(&self) -> Result<Option<Arc<KeyLogSink>>, ConfigError> {
         let sink = match self {
             Self::Off => return Ok(None),
@@ -78,7 +80,7 @@ impl KeyLogSink {
         Ok(Self::File(Mutex::new(file)))
     }
 
-    /// Writes one line. A log that cannot be written does not end the handshake.
+    /// Writes one line. The handshake goes on where that fails.
     pub(crate) fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
         let hex_len = 2 * (client_random.len() + secret.len());
         let mut line = Zeroizing::new(String::with_capacity(label.len() + hex_len + 3));

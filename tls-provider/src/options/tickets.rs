@@ -1,13 +1,15 @@
+//! Ticket keys and sessions that servers share.
+
 use std::fmt;
 use std::sync::Arc;
 
-/// The session tickets that several servers of one process have in common: the keys of those that
-/// carry their session, the sessions behind those that do not.
+/// Session tickets that several servers of one process share: keys of the tickets that carry their
+/// session, and sessions behind the others.
 ///
 /// A clone is the same set. Give it to a configuration that replaces another, or that takes over
-/// accepted connections of another, and its clients still resume. What a key-exchange policy
-/// refuses is refused all the same, by the [`Lineage`] in each ticket; and a ticket is good only
-/// where clients are asked for certificates in the same way.
+/// accepted connections of another, and the clients still resume. A key-exchange policy refuses
+/// tickets by their [`Lineage`] all the same, and a ticket is good only where clients are asked for
+/// certificates in the same way.
 ///
 /// [`Lineage`]: crate::Lineage
 #[derive(Clone, Default)]
@@ -22,7 +24,7 @@ struct Parts {
 }
 
 impl Tickets {
-    /// A set of its own. Keys are made when they are first needed.
+    /// Makes a new set. Its keys are made when they are first needed.
     pub fn new() -> Self {
         Self::default()
     }

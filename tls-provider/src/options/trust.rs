@@ -1,12 +1,23 @@
+//! The peers that are trusted: roots, revocation lists, the application's own checks.
+
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustls_pki_types::CertificateRevocationListDer;
+use rustls_pki_types::pem::PemObject;
 
 use super::identity::{certificates, no_certificate};
-use crate::{CertificateDer, ConfigError};
+use crate::{CertificateDer, ConfigError, Verifier};
 
-/// Who is believed about a peer's identity.
+/// Peers whose certificates are accepted.
 #[derive(Clone, Debug, Default)]
-pub struct Trust(Kind);
+pub struct Trust {
+    kind: Kind,
+    revocation: Vec<CertificateRevocationListDer<'static>>,
+    custom: Option<Custom>,
+}
 
 #[derive(Clone, Debug, Default)]
 enum Kind {
@@ -16,21 +27,49 @@ enum Kind {
     Anyone,
 }
 
-/// What a provider builds its verifier from.
+/// Built-in check that a provider makes.
 pub(crate) enum Anchors {
     Roots(Arc<[CertificateDer<'static>]>),
-    /// The chain and the name are not checked, the handshake signature is.
+    /// Chain and name are not checked, the handshake signature is.
     Anyone,
 }
 
+/// The application's own check.
+#[derive(Clone)]
+pub(crate) struct Custom {
+    /// Tells verifiers apart for as long as the process lives, as an address would not.
+    #[cfg_attr(
+        not(feature = "rustls"),
+        expect(dead_code, reason = "s2n-tls resumes none")
+    )]
+    pub(crate) id: u64,
+    pub(crate) verifier: Arc<dyn Verifier>,
+}
+
+impl fmt::Debug for Custom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Verifier")
+    }
+}
+
+impl From<Kind> for Trust {
+    fn from(kind: Kind) -> Self {
+        Self {
+            kind,
+            ..Self::default()
+        }
+    }
+}
+
 impl Trust {
-    /// The certificate authorities that the operating system trusts. Read when a provider is
-    /// built; `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured.
+    /// Trusts the certificate authorities of the operating system.
+    ///
+    /// They are read when a provider is built; `SSL_CERT_FILE` and `SSL_CERT_DIR` are honoured.
     pub fn system() -> Self {
-        Self(Kind::System)
+        Kind::System.into()
     }
 
-    /// The certificates of a PEM file and no others.
+    /// Trusts the certificates of a PEM file and no others.
     ///
     /// # Errors
     /// [`ConfigError::Read`] and [`ConfigError::Pem`] name the file.
@@ -40,7 +79,7 @@ impl Trust {
         Ok(Self::roots_der(roots))
     }
 
-    /// The certificates of a PEM text and no others.
+    /// Trusts the certificates of a PEM text and no others.
     ///
     /// # Errors
     /// [`ConfigError::Roots`] where it holds none.
@@ -53,12 +92,12 @@ impl Trust {
         Ok(Self::roots_der(roots))
     }
 
-    /// These certificates and no others.
+    /// Trusts these certificates and no others.
     pub fn roots_der(roots: impl IntoIterator<Item = CertificateDer<'static>>) -> Self {
-        Self(Kind::Roots(roots.into_iter().collect()))
+        Kind::Roots(roots.into_iter().collect()).into()
     }
 
-    /// **Dangerous.** Believes whatever certificate the peer shows, for whatever name.
+    /// **Dangerous.** Trusts whatever certificate the peer shows, for whatever name.
     ///
     /// For tests and measurements only. The peer still proves that it holds the key of the
     /// certificate it shows.
@@ -66,11 +105,80 @@ impl Trust {
     /// # Security
     /// Anybody on the path can play the peer and read everything.
     pub fn dangerously_accept_any_certificate() -> Self {
-        Self(Kind::Anyone)
+        Kind::Anyone.into()
+    }
+
+    /// Lets a verifier alone decide, in place of the built-in check of chain and name.
+    ///
+    /// s2n-tls keeps no certificates that it does not check, and refuses this.
+    ///
+    /// # Security
+    /// Nothing else checks the chain, the name or the time of validity.
+    pub fn verifier(verifier: impl Verifier + 'static) -> Self {
+        Self::from(Kind::Anyone).also(verifier)
+    }
+
+    /// Asks a verifier after the built-in check, in place of an earlier one.
+    #[must_use]
+    pub fn also(mut self, verifier: impl Verifier + 'static) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        self.custom = Some(Custom {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            verifier: Arc::new(verifier),
+        });
+        self
+    }
+
+    /// Adds certificate revocation lists (RFC 5280 §5), in DER.
+    ///
+    /// With any, every certificate of a chain but its root must be covered by a list that has not
+    /// expired; a peer whose status is unknown is refused. A resumed session is not checked again:
+    /// build a new provider with the new lists to end the sessions of a server, or issue no
+    /// tickets. s2n-tls has no lists and refuses them.
+    #[must_use]
+    pub fn revocation_lists(
+        mut self,
+        lists: impl IntoIterator<Item = CertificateRevocationListDer<'static>>,
+    ) -> Self {
+        self.revocation.extend(lists);
+        self
+    }
+
+    /// Adds the certificate revocation lists of a PEM file, as
+    /// [`revocation_lists`](Self::revocation_lists) does.
+    ///
+    /// # Errors
+    /// [`ConfigError::Read`] and [`ConfigError::Pem`] name the file.
+    pub fn revocation_lists_pem_file(self, path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        let pem = read(path.as_ref())?;
+        let lists: Vec<_> = CertificateRevocationListDer::pem_slice_iter(&pem)
+            .collect::<Result<_, _>>()
+            .unwrap_or_default();
+        if lists.is_empty() {
+            return Err(ConfigError::Pem {
+                path: path.as_ref().to_owned(),
+                wanted: "certificate revocation list",
+                label: "X509 CRL",
+            });
+        }
+        Ok(self.revocation_lists(lists))
+    }
+
+    pub(crate) fn revocation(&self) -> &[CertificateRevocationListDer<'static>] {
+        &self.revocation
+    }
+
+    pub(crate) fn custom(&self) -> Option<&Custom> {
+        self.custom.as_ref()
     }
 
     pub(crate) fn anchors(&self) -> Result<Anchors, ConfigError> {
-        let roots = match &self.0 {
+        let roots = match &self.kind {
+            Kind::Anyone if !self.revocation.is_empty() => {
+                return Err(ConfigError::Roots(
+                    "revocation lists need roots that signed them; give trusted roots".to_owned(),
+                ));
+            }
             Kind::Anyone => return Ok(Anchors::Anyone),
             Kind::Roots(roots) => roots.clone(),
             Kind::System => system_roots()?,

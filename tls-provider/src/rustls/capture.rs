@@ -1,7 +1,7 @@
-//! What rustls tells only through shared configuration, brought back to the session that runs.
+//! Secrets and signature schemes, on their way from shared configuration to the running session.
 //!
-//! Key log, verifier and signing key are called synchronously inside `read_hs` and `new`, so a
-//! thread-local collects what they see and the session empties it right after the call.
+//! rustls calls key log, verifier and signing key synchronously inside `read_hs` and `new`, so that
+//! a thread-local collects what they see, and the session empties it right after the call.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 use crate::options::KeyLogSink;
 use crate::{Level, Side};
 
-/// What one secret is for.
+/// Purpose of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Traffic(Level, Side),
@@ -36,7 +36,7 @@ impl RawSecret {
     }
 }
 
-/// Everything seen since the last [`take`].
+/// Secrets and schemes seen since the last [`take`].
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) secrets: ArrayVec<RawSecret, 6>,
@@ -54,12 +54,12 @@ pub(super) fn take() -> Seen {
     SEEN.with_borrow_mut(std::mem::take)
 }
 
-/// Notes how the server signed.
+/// Notes the scheme of the server's signature.
 pub(super) fn note_scheme(scheme: SignatureScheme) {
     SEEN.with_borrow_mut(|seen| seen.scheme = Some(scheme.into()));
 }
 
-/// The key log that feeds the transport, with the user's behind it.
+/// Key log that feeds the transport, and after it the user's.
 #[derive(Debug)]
 pub(super) struct Capture {
     pub(super) user: Option<Arc<KeyLogSink>>,

@@ -1,25 +1,25 @@
-//! What a ticket goes back to, between the session that runs and the stores that rustls calls.
+//! Facts that pass between a running session and the ticket stores that rustls calls.
 //!
-//! The stores are part of configurations that many sessions share, and rustls calls them
-//! synchronously inside `read_hs` and `new`. So a thread-local carries what they need to know, as it
-//! does for secrets.
+//! The stores belong to configurations that many sessions share, and rustls calls them
+//! synchronously inside `read_hs` and `new`. A thread-local carries the facts, as it does for
+//! secrets.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::Lineage;
 
-/// What is written beside the tickets of the handshake that runs.
+/// Facts to store with the tickets of the running handshake.
 #[derive(Clone, Default)]
 pub(super) struct Issue {
     pub(super) lineage: Option<Lineage>,
-    /// Server: what 0-RTT data will rely on. Client: the application protocol.
+    /// Server: limits that 0-RTT data will rely on. Client: the application protocol.
     pub(super) context: Arc<[u8]>,
-    /// What the tickets are bound to, and those that are used must be.
+    /// Context that the tickets are bound to, those that are issued and those that are used.
     pub(super) scope: Arc<[u8]>,
 }
 
-/// What was found beside the ticket that the handshake uses.
+/// Facts stored with the ticket that the handshake uses.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) lineage: Lineage,
@@ -39,22 +39,22 @@ thread_local! {
     static CHAIN: RefCell<Chain> = RefCell::default();
 }
 
-/// Before a call into rustls: forgets what other sessions left on this thread.
+/// Prepares a call into rustls: forgets what other sessions left on this thread.
 pub(super) fn begin(issue: Issue) {
     CHAIN.set(Chain { issue, found: None });
 }
 
-/// After the call: the last ticket that was good, which is the one rustls uses, if it uses any.
+/// Returns, after the call, the last ticket that was good. rustls uses it, if it uses any.
 pub(super) fn take_found() -> Option<Found> {
     CHAIN.with_borrow_mut(|chain| chain.found.take())
 }
 
-/// For the stores: what a new ticket goes back to.
+/// Returns the facts to store with a new ticket. Called by the stores.
 pub(super) fn issue() -> Issue {
     CHAIN.with_borrow(|chain| chain.issue.clone())
 }
 
-/// For the stores: a ticket was good.
+/// Notes a ticket that was good. Called by the stores.
 pub(super) fn found(found: Found) {
     CHAIN.with_borrow_mut(|chain| chain.found = Some(found));
 }

@@ -1,10 +1,12 @@
+//! The client's side.
+
 use std::sync::Arc;
 
 use ::rustls::ClientConfig;
 use ::rustls::client::Resumption;
 use ::rustls::crypto::CryptoProvider;
 use ::rustls::quic::{ClientConnection, Version};
-use ::rustls::sign::CertifiedKey;
+use ::rustls::sign::SingleCertAndKey;
 use ::rustls::version;
 use rustls_pki_types::ServerName;
 
@@ -12,41 +14,52 @@ use super::capture::Capture;
 use super::chain::{self, Issue};
 use super::remembered::{Memory, Remembered};
 use super::session::Running;
-use super::{NAME, groups, suites, unsupported, unusable, verify, wrong_side};
-use crate::{ClientOptions, ConfigError, EarlyData, KeyExchange, Provider, Session, Side, Start};
+use super::{NAME, groups, keys, suites, unsupported, verify, wrong_side};
+use crate::{
+    ClientOptions, ConfigError, EarlyDataPolicy, KeyExchange, Provider, Session, Side, Start,
+};
 
-/// A client's side of rustls.
+/// A provider of client sessions over rustls.
 pub struct Client {
     key_exchange: KeyExchange,
     resuming: Arc<ClientConfig>,
-    /// Resumes, and offers 0-RTT data where the ticket allows it.
+    /// Configuration that resumes, and offers 0-RTT data where the ticket allows it.
     early: Arc<ClientConfig>,
-    /// Remembers tickets as well, and uses none.
+    /// Configuration that remembers tickets and uses none.
     fresh: Arc<ClientConfig>,
 }
 
 impl Client {
-    /// Builds the configuration once; sessions share it.
+    /// Builds the configuration, which all sessions share.
     ///
     /// # Errors
-    /// Says which option cannot be used.
+    /// Names the option that cannot be used.
     pub fn new(options: &ClientOptions) -> Result<Self, ConfigError> {
         Self::with_crypto(options, |crypto| crypto)
     }
 
-    /// The same over the crypto that `wrap` makes of what the options ask for, for example to time
-    /// or to count its operations. Offered are the groups that `wrap` leaves, in its order.
+    /// Builds the configuration over crypto that `wrap` returns, for example to time or to count its
+    /// operations.
+    ///
+    /// `wrap` gets the crypto that the options ask for. The client offers the groups that it
+    /// leaves, in its order.
     ///
     /// # Errors
-    /// Says which option cannot be used.
+    /// Names the option that cannot be used.
     ///
     /// # Security
-    /// Nothing checks what `wrap` returns: it can offer what the policy of the options excludes.
-    /// A transport that enforces the policy still refuses what was negotiated against it.
+    /// Nothing checks what `wrap` returns: it can offer groups that the policy excludes. A transport
+    /// that enforces the policy still refuses them once they are negotiated.
     pub fn with_crypto(
         options: &ClientOptions,
         wrap: impl Fn(CryptoProvider) -> CryptoProvider,
     ) -> Result<Self, ConfigError> {
+        if options.session_store.is_some() {
+            return Err(unsupported(
+                "rustls 0.23 cannot turn a session into bytes, so that no store can keep it; leave \
+                 session_store out, or use s2n-tls",
+            ));
+        }
         let groups = groups::of_policy(&options.key_exchange)?;
         let crypto = Arc::new(wrap(suites::crypto(options.suites.as_deref(), &groups)?));
         let builder = ClientConfig::builder_with_provider(crypto.clone())
@@ -57,16 +70,16 @@ impl Client {
         let mut config = match &options.identity {
             None => builder.with_no_client_auth(),
             Some(identity) => {
-                let key = CertifiedKey::from_der(
-                    identity.certificates().to_vec(),
-                    identity.private_key().clone_key(),
-                    &crypto,
-                )
-                .map_err(|error| unusable(&error))?;
-                let resolver = ::rustls::sign::SingleCertAndKey::from(key);
+                let resolver = SingleCertAndKey::from(keys::load(identity, &crypto)?);
                 builder.with_client_cert_resolver(Arc::new(resolver))
             }
         };
+        if let Some(change) = &options.change_rustls {
+            (change.0)(&mut config);
+        }
+        // From here on, what the transport relies on.
+        config.check_selected_alpn = true;
+        config.enable_early_data = false;
         config.alpn_protocols.clone_from(&options.alpn);
         config.key_log = Arc::new(Capture {
             user: options.key_log.open()?,
@@ -124,8 +137,8 @@ impl Provider for Client {
         let sent = matches!(verified, ServerName::DnsName(_)).then(|| name.to_owned());
         let config = match (start.resume, start.early_data) {
             (false, _) => &self.fresh,
-            (true, EarlyData::Off) => &self.resuming,
-            (true, EarlyData::On) => &self.early,
+            (true, EarlyDataPolicy::Off) => &self.resuming,
+            (true, EarlyDataPolicy::On) => &self.early,
         };
         let params = start.params.to_vec();
         super::capture::take();

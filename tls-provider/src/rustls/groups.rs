@@ -1,3 +1,5 @@
+//! Key-exchange groups of rustls, and the one it lacks.
+
 use ::rustls::crypto::aws_lc_rs::kx_group;
 use ::rustls::crypto::{ActiveKeyExchange, CompletedKeyExchange, SharedSecret, SupportedKxGroup};
 use ::rustls::ffdhe_groups::FfdheGroup;
@@ -10,7 +12,7 @@ use crate::{ConfigError, Group, KeyExchange};
 #[cfg(test)]
 mod tests;
 
-/// The groups of a policy in its order, each once.
+/// Returns the groups of a policy in its order, each once.
 pub(super) fn of_policy(policy: &KeyExchange) -> Result<Vec<Group>, ConfigError> {
     let mut groups: Vec<Group> = Vec::new();
     for group in policy.groups() {
@@ -51,7 +53,7 @@ pub(super) fn implementation(group: Group) -> Option<&'static dyn SupportedKxGro
 
 /// P-384 with ML-KEM-1024, which rustls 0.23 lacks (draft-ietf-tls-ecdhe-mlkem).
 ///
-/// In shares and in the secret the elliptic curve comes first.
+/// The elliptic curve comes first in shares and in the secret.
 #[derive(Debug)]
 struct SecP384r1MlKem1024;
 

@@ -1,3 +1,5 @@
+//! A client's memory of servers: tickets, and the group that each asked for.
+
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,23 +14,23 @@ use crate::{Group, KeyExchange, Lineage};
 #[cfg(test)]
 mod tests;
 
-/// Servers that something is remembered of.
+/// Number of servers that are remembered.
 const SERVERS: usize = 256;
-/// Tickets of one server. Each is used once.
+/// Number of tickets of one server. Each is used once.
 const TICKETS: usize = 8;
 
-/// What a client remembers of servers between connections.
+/// Tickets and groups of servers that a client remembers between connections.
 pub(super) struct Memory<T = Tls13ClientSessionValue>(Mutex<Table<T>>);
 
 struct Table<T> {
     servers: HashMap<ServerName<'static>, Server<T>>,
-    /// Counts the changes, so that the server that was heard of longest ago is known.
+    /// Counts the changes, so that the server that changed longest ago is known.
     clock: u64,
 }
 
 struct Server<T> {
     hint: Option<NamedGroup>,
-    /// The newest last.
+    /// Tickets, the newest last.
     tickets: VecDeque<Ticket<T>>,
     changed: u64,
 }
@@ -37,7 +39,7 @@ struct Ticket<T> {
     value: T,
     lineage: Lineage,
     alpn: Arc<[u8]>,
-    /// What the transport bound it to.
+    /// Context that the transport bound it to.
     scope: Arc<[u8]>,
 }
 
@@ -83,7 +85,7 @@ impl<T> Memory<T> {
 }
 
 impl<T> Table<T> {
-    /// The entry of a server that is heard of now, in place of the oldest if there is no room.
+    /// Returns the entry of a server, which replaces the oldest if there is no room.
     fn change(&mut self, name: ServerName<'static>) -> &mut Server<T> {
         self.clock = self.clock.wrapping_add(1);
         if self.servers.len() >= SERVERS && !self.servers.contains_key(&name) {
@@ -103,11 +105,11 @@ impl<T> Table<T> {
     }
 }
 
-/// The memory as one configuration uses it.
+/// The memory, as one configuration uses it.
 pub(super) struct Remembered {
     pub(super) memory: Arc<Memory>,
     pub(super) policy: KeyExchange,
-    /// Whether sessions take tickets out. All put them in.
+    /// True if sessions take tickets out. All put them in.
     pub(super) resumes: bool,
 }
 
@@ -123,9 +125,9 @@ impl ClientSessionStore for Remembered {
             .with(|table| table.change(name).hint = Some(group));
     }
 
-    /// The group a server asked for last time. Such a wish is not authenticated when it is noted,
-    /// so it may save a round trip but never turns a post-quantum first flight into a classical
-    /// one.
+    /// Returns the group that a server asked for last time. Its request was not authenticated when it
+    /// was noted, so that it may save a round trip but never turns a post-quantum first flight into
+    /// a classical one.
     fn kx_hint(&self, name: &ServerName<'_>) -> Option<NamedGroup> {
         let hint = self.memory.with(|table| table.servers.get(name)?.hint)?;
         let first = self.policy.groups().first().copied();

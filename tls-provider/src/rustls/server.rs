@@ -1,3 +1,5 @@
+//! The server's side.
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,53 +19,55 @@ use super::capture::{self, Capture, NotedKey};
 use super::session::Running;
 use super::sessions::Sessions;
 use super::tickets::{self, Audience, Kept, Sealed};
-use super::{NAME, groups, suites, unsupported, unusable, verify, wrong_side};
+use super::{NAME, groups, keys, suites, unsupported, verify, wrong_side};
 use crate::accepting::{Accepting, Answer};
 use crate::admission::{self, ByServerName};
 use crate::{
-    Alert, ClientHello, ConfigError, EarlyData, Error, Group, Identity, KeyExchange, Provider,
-    ServerOptions, Session, Side, Start,
+    Alert, ClientHello, ConfigError, EarlyDataPolicy, EarlyDataStatus, Error, Group, Identity,
+    KeyExchange, Provider, ServerOptions, Session, Side, Start,
 };
 
-/// A server's side of rustls.
+/// A provider of server sessions over rustls.
 pub struct Server {
     shared: Arc<Shared>,
 }
 
-/// What sessions need that have seen no ClientHello yet.
+/// Everything that sessions need before they have seen a ClientHello.
 struct Shared {
     policies: ByServerName<Policy>,
     alpn: Vec<Vec<u8>>,
-    /// The sessions behind the tickets, where 0-RTT data is accepted.
+    /// Sessions behind the tickets, where 0-RTT data is accepted.
     sessions: Option<Arc<Sessions>>,
 }
 
 struct Policy {
     key_exchange: KeyExchange,
     groups: Vec<Group>,
-    /// One configuration for each of `groups`, in their order.
+    /// Configurations for each of `groups`, in their order.
     configs: Vec<Arc<ServerConfig>>,
 }
 
 impl Server {
-    /// Builds the configurations once; sessions share them.
+    /// Builds the configurations, which all sessions share.
     ///
     /// # Errors
-    /// Says which option cannot be used.
+    /// Names the option that cannot be used.
     pub fn new(options: &ServerOptions) -> Result<Self, ConfigError> {
         Self::with_crypto(options, |crypto| crypto)
     }
 
-    /// The same over the crypto that `wrap` makes of what the options ask for, for example to time
-    /// or to count its operations. It is called for the certificates and once for each group of
-    /// each policy, which is then the only one in it.
+    /// Builds the configurations over crypto that `wrap` returns, for example to time or to count
+    /// its operations.
+    ///
+    /// `wrap` gets the crypto that the options ask for: once for the certificates, and once for each
+    /// group of each policy, which is then the only group in it.
     ///
     /// # Errors
-    /// Says which option cannot be used.
+    /// Names the option that cannot be used.
     ///
     /// # Security
-    /// Nothing checks what `wrap` returns: it can accept what the policy of the options excludes.
-    /// A transport that enforces the policy still refuses what was negotiated against it.
+    /// Nothing checks what `wrap` returns: it can accept groups that the policy excludes. A
+    /// transport that enforces the policy still refuses them once they are negotiated.
     pub fn with_crypto(
         options: &ServerOptions,
         wrap: impl Fn(CryptoProvider) -> CryptoProvider,
@@ -102,7 +106,7 @@ impl Server {
     }
 }
 
-/// What all configurations of one server have in common.
+/// Parts that all configurations of one server share.
 struct Parts {
     resolver: Arc<Identities>,
     clients: Arc<dyn ClientCertVerifier>,
@@ -117,9 +121,9 @@ enum Tickets {
     Kept(Arc<Sessions>),
 }
 
-/// Without 0-RTT one is enough, because a resumed client gets a new one each time. With it a client
-/// that opens two connections at once has early data on both.
+/// Number of tickets without 0-RTT: a resumed client gets a new one each time.
 const SEALED_TICKETS: usize = 1;
+/// Number of tickets with 0-RTT, for early data on two connections at once.
 const KEPT_TICKETS: usize = 2;
 /// The only limit that QUIC knows (RFC 9001 §4.6.1); its own flow control does the rest.
 const MAX_EARLY_DATA_SIZE: u32 = u32::MAX;
@@ -133,8 +137,8 @@ impl Parts {
         let shared = options.tickets.clone().unwrap_or_default();
         let tickets = match (options.no_tickets, options.early_data) {
             (true, _) => Tickets::None,
-            (false, EarlyData::Off) => Tickets::Sealed(shared.rustls().ticketer()?),
-            (false, EarlyData::On) => Tickets::Kept(shared.rustls().sessions().clone()),
+            (false, EarlyDataPolicy::Off) => Tickets::Sealed(shared.rustls().ticketer()?),
+            (false, EarlyDataPolicy::On) => Tickets::Kept(shared.rustls().sessions().clone()),
         };
         Ok(Self {
             resolver: Arc::new(Identities::new(&options.identities, &crypto)?),
@@ -158,8 +162,14 @@ impl Parts {
             .map_err(|error| unsupported(error.to_string()))?
             .with_client_cert_verifier(self.clients.clone())
             .with_cert_resolver(self.resolver.clone());
+        if let Some(change) = &options.change_rustls {
+            (change.0)(&mut config);
+        }
+        // From here on, what the transport relies on.
         config.alpn_protocols.clone_from(&options.alpn);
         config.key_log = self.key_log.clone();
+        config.ticketer = Arc::new(NoTickets);
+        config.max_early_data_size = 0;
         config.session_storage = Arc::new(NoServerSessionStorage {});
         let (policy, audience) = (policy.clone(), self.audience);
         match &self.tickets {
@@ -227,21 +237,21 @@ impl Answer for Shared {
         capture::take();
         let mut tls = ServerConnection::new(config, Version::V1, start.params.to_vec())
             .map_err(|error| Error::new(Alert::INTERNAL_ERROR, error.to_string()))?;
-        if hello.wants_early_data() && !self.may_be_early(hello, start) {
-            tls.reject_early_data();
+        let mut early_data = EarlyDataStatus::None;
+        if hello.wants_early_data() {
+            early_data = EarlyDataStatus::Offered;
+            if !self.may_be_early(hello, start) {
+                tls.reject_early_data();
+            }
         }
-        Ok(Box::new(Running::server(
-            tls,
-            hello.wants_early_data(),
-            start,
-        )))
+        Ok(Box::new(Running::server(tls, early_data, start)))
     }
 }
 
 impl Shared {
-    /// Whether 0-RTT data would rely on what holds today. The other rules are rustls' own: the
-    /// first ticket, of this name, cipher suite and application protocol, of the age that it says,
-    /// and no HelloRetryRequest.
+    /// Returns true if the session of the ticket has the limits and the scope of today, on which
+    /// 0-RTT data relies. The other rules are rustls' own: the first ticket, of this name, cipher
+    /// suite and application protocol, of the age that it says, and no HelloRetryRequest.
     fn may_be_early(&self, hello: &ClientHello, start: Start<'_>) -> bool {
         let (Some(sessions), Some(ticket)) = (&self.sessions, hello.ticket()) else {
             return false;
@@ -254,7 +264,29 @@ impl Shared {
     }
 }
 
-/// Chooses among certificates by the server name.
+/// Issues and opens nothing.
+#[derive(Debug)]
+struct NoTickets;
+
+impl ProducesTickets for NoTickets {
+    fn enabled(&self) -> bool {
+        false
+    }
+
+    fn lifetime(&self) -> u32 {
+        0
+    }
+
+    fn encrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+/// Certificates, chosen by the server name.
 #[derive(Debug)]
 struct Identities(Vec<Arc<CertifiedKey>>);
 
@@ -263,16 +295,11 @@ impl Identities {
         let keys = identities
             .iter()
             .map(|identity| {
-                let mut certified = CertifiedKey::from_der(
-                    identity.certificates().to_vec(),
-                    identity.private_key().clone_key(),
-                    crypto,
-                )?;
+                let mut certified = keys::load(identity, crypto)?;
                 certified.key = Arc::new(NotedKey(certified.key));
                 Ok(Arc::new(certified))
             })
-            .collect::<Result<_, ::rustls::Error>>()
-            .map_err(|error| unusable(&error))?;
+            .collect::<Result<_, ConfigError>>()?;
         Ok(Self(keys))
     }
 }

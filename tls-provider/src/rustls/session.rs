@@ -1,5 +1,6 @@
+//! One handshake of rustls.
+
 use std::sync::Arc;
-use std::task::Waker;
 
 use ::rustls::HandshakeKind;
 use ::rustls::quic::{ClientConnection, Connection, KeyChange, ServerConnection};
@@ -7,13 +8,12 @@ use bytes::BytesMut;
 
 use super::capture::{self, Purpose};
 use super::chain::{self, Found, Issue};
-use super::hello_retry::is_hello_retry;
 use crate::{
     Alert, CertificateDer, EarlyDataStatus, Error, Flight, Group, Level, Lineage, Negotiated,
     PerLevel, Secret, Session, Side, SignatureScheme, Start, Status, Suite, message, ticket,
 };
 
-/// The message that says whether the server accepts 0-RTT data (RFC 8446 §4.3.1).
+/// Message in which the server accepts 0-RTT data or not (RFC 8446 §4.3.1).
 const ENCRYPTED_EXTENSIONS: u8 = 8;
 
 /// One rustls connection and the levels it has reached.
@@ -27,13 +27,13 @@ pub(super) struct Running {
     hello_retry: bool,
     scheme: Option<SignatureScheme>,
     early_data: EarlyDataStatus,
-    /// Client: waits for the first flight.
+    /// Client: secret that leaves with the first flight.
     early_secret: Option<Secret>,
-    /// What was found with the ticket, whether or not it is accepted.
+    /// Facts found with the ticket, accepted or not.
     ticket: Option<Found>,
-    /// Server: what goes into new tickets.
+    /// Server: limits to store with new tickets.
     early_context: Arc<[u8]>,
-    /// What new tickets are bound to.
+    /// Context that new tickets are bound to.
     scope: Arc<[u8]>,
 }
 
@@ -58,13 +58,15 @@ impl Running {
         session
     }
 
-    pub(super) fn server(tls: ServerConnection, wants_early: bool, start: Start<'_>) -> Self {
+    pub(super) fn server(
+        tls: ServerConnection,
+        early_data: EarlyDataStatus,
+        start: Start<'_>,
+    ) -> Self {
         let mut session = Self::new(Connection::Server(tls), Side::Server, None);
         session.early_context = start.early_context.into();
         session.scope = start.resumption_context.into();
-        if wants_early {
-            session.early_data = EarlyDataStatus::Offered;
-        }
+        session.early_data = early_data;
         session
     }
 
@@ -115,7 +117,7 @@ impl Running {
         }
     }
 
-    /// What the stores write beside tickets that rustls issues or receives now.
+    /// Returns the facts to store with tickets that rustls issues or receives now.
     fn issue(&self) -> Issue {
         let context = match self.side {
             // It has no tickets to write beside before that.
@@ -130,7 +132,7 @@ impl Running {
         }
     }
 
-    /// Learns from the message just read what became of 0-RTT data.
+    /// Decides from the message just read whether 0-RTT data was accepted.
     fn decide_early(&mut self, message: &[u8]) -> Result<(), Error> {
         if self.early_data != EarlyDataStatus::Offered {
             return Ok(());
@@ -166,7 +168,7 @@ impl Running {
             self.scratch.clear();
             let change = self.tls.write_hs(&mut self.scratch);
             if self.side.is_server() && self.write_level == Level::Initial {
-                self.hello_retry |= is_hello_retry(&self.scratch);
+                self.hello_retry |= message::is_hello_retry(&self.scratch);
             }
             tx.crypto[self.write_level].extend_from_slice(&self.scratch);
             match change {
@@ -216,7 +218,7 @@ impl Running {
 
     fn read(&mut self, message: &[u8], tx: &mut Flight) -> Result<(), Error> {
         if self.side.is_client() && !self.hello_retry {
-            self.hello_retry = is_hello_retry(message);
+            self.hello_retry = message::is_hello_retry(message);
         }
         if self.side.is_client() && !self.tls.is_handshaking() {
             ticket::check(message)?;
@@ -238,6 +240,9 @@ impl Running {
 
     fn failure(&self, error: &::rustls::Error) -> Error {
         use ::rustls::Error as Tls;
+        if let Some(error) = of_application(error) {
+            return error.clone();
+        }
         let alert = match (self.tls.alert(), error) {
             (Some(alert), _) => Alert(alert.into()),
             (
@@ -265,8 +270,19 @@ fn push(tx: &mut Flight, secret: Secret) -> Result<(), Error> {
     })
 }
 
-/// Whether the peer showed a CA certificate as its own. rustls has no variant for it, and its
-/// verifier's error is no public type, so that only its text tells.
+/// Returns the error of the application's verifier or signer, if it is one.
+fn of_application(error: &::rustls::Error) -> Option<&Error> {
+    use ::rustls::{CertificateError, Error as Tls};
+    match error {
+        Tls::InvalidCertificate(CertificateError::Other(why)) | Tls::Other(why) => {
+            why.0.downcast_ref()
+        }
+        _ => None,
+    }
+}
+
+/// Returns true if the peer showed a CA certificate as its own. rustls has no variant for it, and
+/// the error of its verifier is no public type, so that only its text tells.
 fn is_ca_as_peer(error: &::rustls::Error) -> bool {
     use ::rustls::{CertificateError, Error as Tls};
     matches!(
@@ -288,12 +304,7 @@ fn ca_as_peer(side: Side) -> String {
 }
 
 impl Session for Running {
-    fn drive(
-        &mut self,
-        rx: &mut PerLevel<BytesMut>,
-        tx: &mut Flight,
-        _: &Waker,
-    ) -> Result<Status, Error> {
+    fn drive(&mut self, rx: &mut PerLevel<BytesMut>, tx: &mut Flight) -> Result<Status, Error> {
         if self.side.is_client() && self.write_level == Level::Initial {
             self.collect_writes(tx);
         }

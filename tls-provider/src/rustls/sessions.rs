@@ -1,3 +1,5 @@
+//! Sessions that a server keeps behind its tickets, for 0-RTT.
+
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,13 +13,13 @@ use crate::Lineage;
 #[cfg(test)]
 mod tests;
 
-/// Sessions kept. One takes about 400 bytes without a client certificate, so a full store takes
+/// Number of sessions kept. One takes about 400 bytes without a client certificate, so a full store takes
 /// 6.5 MB; it grows as it is used.
 pub(super) const CAPACITY: usize = 16 * 1024;
-/// Bytes of all sessions and their contexts. Client certificates are kept with them and can be long.
+/// Number of bytes of all sessions and their contexts. Client certificates are kept with them and can be long.
 const MAX_BYTES: usize = 16 << 20;
-/// What rustls tells the client of stateful tickets.
-const LIFETIME: Duration = Duration::from_hours(24);
+/// Lifetime of a ticket that names a session, as rustls tells the client.
+const LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
 /// The sessions behind the tickets of a server that accepts 0-RTT data.
 ///
@@ -34,9 +36,9 @@ type Id = [u8; 32];
 #[derive(Default)]
 struct Table {
     places: HashMap<Id, u64>,
-    /// In the order they came; those that were used are empty.
+    /// Sessions in the order they came. Those that were used are empty.
     order: VecDeque<(Id, Option<Session>)>,
-    /// The place of the first in `order`.
+    /// Place of the first in `order`.
     first: u64,
     bytes: usize,
 }
@@ -51,7 +53,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// The tickets of one handshake share their context and scope; they count for each.
+    /// Counts the bytes. The tickets of one handshake share context and scope, which count for each.
     fn bytes(&self) -> usize {
         let beside = self.context.len().saturating_add(self.scope.len());
         self.value.len().saturating_add(beside)
@@ -74,7 +76,7 @@ impl Sessions {
         body(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps a session; false if it cannot be kept.
+    /// Keeps a session; returns false if it cannot be kept.
     pub(super) fn put(&self, id: &[u8], session: Session) -> bool {
         let Ok(id) = Id::try_from(id) else {
             return false;

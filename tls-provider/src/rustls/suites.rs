@@ -1,3 +1,5 @@
+//! Cipher suites of rustls, without packet keys.
+
 use std::sync::LazyLock;
 
 use ::rustls::crypto::aws_lc_rs::cipher_suite;
@@ -9,7 +11,7 @@ use super::{groups, unsupported};
 use crate::options::DEFAULT_SUITES;
 use crate::{ConfigError, Group, Suite};
 
-/// rustls' own suites with a QUIC algorithm that builds nothing.
+/// Suites of rustls, with a QUIC algorithm that builds nothing.
 static SUITES: LazyLock<[Option<Tls13CipherSuite>; 3]> = LazyLock::new(|| {
     [
         without_keys(cipher_suite::TLS13_AES_128_GCM_SHA256, &NoKeys(16)),
@@ -35,7 +37,7 @@ fn without_keys(
     })
 }
 
-/// rustls' crypto with these suites and exactly these groups.
+/// Returns rustls' crypto with these suites and exactly these groups.
 pub(super) fn crypto(
     suites: Option<&[Suite]>,
     groups: &[Group],
@@ -63,7 +65,7 @@ pub(super) fn crypto(
     })
 }
 
-/// A [`quic::Algorithm`] with a key length and no keys.
+/// A [`quic::Algorithm`] with a key length and without keys.
 struct NoKeys(usize);
 struct NoKey;
 

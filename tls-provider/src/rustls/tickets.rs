@@ -1,8 +1,8 @@
-//! A server's tickets, with what their sessions go back to.
+//! Tickets of a server, with the lineage of their sessions.
 //!
-//! Without 0-RTT a ticket is the session itself, encrypted, and the server keeps nothing. With it a
-//! ticket is the name of a session that the server keeps until the ticket is first used, because
-//! rustls accepts 0-RTT data with nothing else.
+//! Without 0-RTT a ticket is the session itself, encrypted, and the server keeps nothing. With 0-RTT
+//! a ticket is the name of a session, which the server keeps until the ticket is first used: rustls
+//! accepts 0-RTT data only then.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ use crate::{ClientAuth, ConfigError, KeyExchange, Lineage};
 #[cfg(test)]
 mod tests;
 
-/// What all servers that know each other's tickets have in common.
+/// Parts that all servers that know each other's tickets share.
 pub(crate) struct Shared {
     ticketer: Mutex<Option<Arc<dyn ProducesTickets>>>,
     sessions: Arc<Sessions>,
@@ -59,8 +59,10 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// How clients were asked for certificates, in short. A session resumes only where they are asked in
-/// the same way: a resumed one shows none, so that one without would pass where one is required.
+/// Digest of the way clients are asked for certificates.
+///
+/// A session resumes only where they are asked in the same way. A resumed one shows no certificate,
+/// so that a client without one would pass where it is required.
 pub(super) type Audience = [u8; 16];
 
 pub(super) fn audience(auth: &ClientAuth) -> Result<Audience, ConfigError> {
@@ -81,6 +83,15 @@ pub(super) fn audience(auth: &ClientAuth) -> Result<Audience, ConfigError> {
                 }
             }
         }
+        for list in trust.revocation() {
+            digest.update(b"revocation");
+            digest.update(&(list.len() as u64).to_be_bytes());
+            digest.update(list);
+        }
+        if let Some(custom) = trust.custom() {
+            digest.update(b"verifier");
+            digest.update(&custom.id.to_be_bytes());
+        }
     }
     let mut audience = Audience::default();
     for (to, from) in audience.iter_mut().zip(digest.finish().as_ref()) {
@@ -97,7 +108,7 @@ fn note(lineage: Lineage) {
     });
 }
 
-/// Tickets that are the session itself, under one policy.
+/// Tickets that carry their session, under one policy.
 #[derive(Debug)]
 pub(super) struct Sealed {
     pub(super) inner: Arc<dyn ProducesTickets>,
@@ -153,7 +164,7 @@ impl ProducesTickets for Sealed {
     }
 }
 
-/// Tickets that name a session the server keeps, under one policy.
+/// Tickets that name a session of the server, under one policy.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) sessions: Arc<Sessions>,

@@ -1,3 +1,6 @@
+//! Verification of certificates as [`Trust`] asks for it.
+
+use std::fmt;
 use std::sync::Arc;
 
 use ::rustls::client::WebPkiServerVerifier;
@@ -6,16 +9,16 @@ use ::rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_s
 use ::rustls::server::WebPkiClientVerifier;
 use ::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use ::rustls::{
-    DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, RootCertStore,
-    SignatureScheme,
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError,
+    PeerIncompatible, RootCertStore, SignatureScheme,
 };
 use rustls_pki_types::{ServerName, UnixTime};
 
 use super::capture;
-use crate::options::Anchors;
-use crate::{CertificateDer, ClientAuth, ConfigError, Trust};
+use crate::options::{Anchors, Custom};
+use crate::{CertificateDer, ClientAuth, ConfigError, PeerChain, Side, Trust};
 
-/// Verifies servers as `trust` says.
+/// Returns a verifier of servers.
 pub(super) fn of_servers(
     trust: &Trust,
     crypto: &Arc<CryptoProvider>,
@@ -24,15 +27,22 @@ pub(super) fn of_servers(
         Anchors::Anyone => Arc::new(AnyServer(crypto.signature_verification_algorithms)),
         Anchors::Roots(roots) => {
             let roots = Arc::new(store(&roots)?);
-            WebPkiServerVerifier::builder_with_provider(roots, crypto.clone())
+            let mut builder = WebPkiServerVerifier::builder_with_provider(roots, crypto.clone());
+            if !trust.revocation().is_empty() {
+                builder = builder
+                    .with_crls(trust.revocation().iter().cloned())
+                    .enforce_revocation_expiration();
+            }
+            builder
                 .build()
                 .map_err(|error| ConfigError::Roots(error.to_string()))?
         }
     };
-    Ok(Arc::new(Noted(inner)))
+    let custom = trust.custom().cloned();
+    Ok(Arc::new(OfServers { inner, custom }))
 }
 
-/// Verifies clients as `auth` says.
+/// Returns a verifier of clients.
 pub(super) fn of_clients(
     auth: &ClientAuth,
     crypto: &Arc<CryptoProvider>,
@@ -42,27 +52,52 @@ pub(super) fn of_clients(
         ClientAuth::Optional(trust) => (trust, false),
         ClientAuth::Required(trust) => (trust, true),
     };
-    let roots = match trust.anchors()? {
-        Anchors::Roots(roots) => Arc::new(store(&roots)?),
-        Anchors::Anyone => {
-            let algorithms = crypto.signature_verification_algorithms;
-            return Ok(Arc::new(AnyClient {
-                algorithms,
-                mandatory,
-            }));
+    let inner = match trust.anchors()? {
+        Anchors::Anyone => Arc::new(AnyClient {
+            algorithms: crypto.signature_verification_algorithms,
+            mandatory,
+        }),
+        Anchors::Roots(roots) => {
+            let roots = Arc::new(store(&roots)?);
+            let mut builder = WebPkiClientVerifier::builder_with_provider(roots, crypto.clone());
+            if !mandatory {
+                builder = builder.allow_unauthenticated();
+            }
+            if !trust.revocation().is_empty() {
+                builder = builder
+                    .with_crls(trust.revocation().iter().cloned())
+                    .enforce_revocation_expiration();
+            }
+            builder
+                .build()
+                .map_err(|error| ConfigError::Roots(error.to_string()))?
         }
     };
-    let mut builder = WebPkiClientVerifier::builder_with_provider(roots, crypto.clone());
-    if !mandatory {
-        builder = builder.allow_unauthenticated();
-    }
-    builder
-        .build()
-        .map_err(|error| ConfigError::Roots(error.to_string()))
+    Ok(match trust.custom().cloned() {
+        Some(custom) => Arc::new(OfClients { inner, custom }),
+        None => inner,
+    })
 }
 
-/// System stores hold a few certificates that no library reads, so only a store without any
-/// readable one is an error.
+/// Asks the application's verifier. Its error travels through rustls to the session.
+fn ask(custom: &Custom, peer: &PeerChain<'_>) -> Result<(), Error> {
+    custom.verifier.verify(peer).map_err(|error| {
+        Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(error))))
+    })
+}
+
+fn whole_chain<'a>(
+    end_entity: &'a CertificateDer<'_>,
+    intermediates: &'a [CertificateDer<'_>],
+) -> Vec<CertificateDer<'a>> {
+    std::iter::once(end_entity)
+        .chain(intermediates)
+        .map(|certificate| CertificateDer::from(&**certificate))
+        .collect()
+}
+
+/// Reads the roots. System stores hold a few certificates that no library reads, so that only a
+/// store without any readable one is an error.
 fn store(roots: &[CertificateDer<'static>]) -> Result<RootCertStore, ConfigError> {
     let mut store = RootCertStore::empty();
     let (added, ignored) = store.add_parsable_certificates(roots.iter().cloned());
@@ -78,11 +113,19 @@ fn no_tls12<T>() -> Result<T, Error> {
     Err(PeerIncompatible::Tls12NotOffered.into())
 }
 
-/// Notes the signature scheme of the server on the way to the real verifier.
-#[derive(Debug)]
-struct Noted(Arc<dyn ServerCertVerifier>);
+/// Verifies servers, and notes the signature scheme of each.
+struct OfServers {
+    inner: Arc<dyn ServerCertVerifier>,
+    custom: Option<Custom>,
+}
 
-impl ServerCertVerifier for Noted {
+impl fmt::Debug for OfServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OfServers").finish_non_exhaustive()
+    }
+}
+
+impl ServerCertVerifier for OfServers {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -91,8 +134,23 @@ impl ServerCertVerifier for Noted {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        self.0
-            .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+        let verified = self.inner.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        )?;
+        if let Some(custom) = &self.custom {
+            let peer = PeerChain {
+                owner: Side::Server,
+                certificates: &whole_chain(end_entity, intermediates),
+                server_name: Some(&server_name.to_str()),
+                ocsp_response,
+            };
+            ask(custom, &peer)?;
+        }
+        Ok(verified)
     }
 
     fn verify_tls12_signature(
@@ -110,17 +168,80 @@ impl ServerCertVerifier for Noted {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let valid = self.0.verify_tls13_signature(message, cert, dss)?;
+        let valid = self.inner.verify_tls13_signature(message, cert, dss)?;
         capture::note_scheme(dss.scheme);
         Ok(valid)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.inner.supported_verify_schemes()
     }
 }
 
-/// Believes any certificate, but not that the peer holds its key: that it must prove.
+/// Verifies clients by the built-in check and then by the application's.
+struct OfClients {
+    inner: Arc<dyn ClientCertVerifier>,
+    custom: Custom,
+}
+
+impl fmt::Debug for OfClients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OfClients").finish_non_exhaustive()
+    }
+}
+
+impl ClientCertVerifier for OfClients {
+    fn client_auth_mandatory(&self) -> bool {
+        self.inner.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.inner.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let verified = self
+            .inner
+            .verify_client_cert(end_entity, intermediates, now)?;
+        let peer = PeerChain {
+            owner: Side::Client,
+            certificates: &whole_chain(end_entity, intermediates),
+            server_name: None,
+            ocsp_response: &[],
+        };
+        ask(&self.custom, &peer)?;
+        Ok(verified)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        no_tls12()
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
+
+/// Accepts any certificate of a server, whose key the server still proves to hold.
 #[derive(Debug)]
 struct AnyServer(WebPkiSupportedAlgorithms);
 
@@ -159,7 +280,7 @@ impl ServerCertVerifier for AnyServer {
     }
 }
 
-/// The same for clients.
+/// Accepts any certificate of a client, whose key the client still proves to hold.
 #[derive(Debug)]
 struct AnyClient {
     algorithms: WebPkiSupportedAlgorithms,

@@ -1,6 +1,8 @@
+//! The client's side.
+
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::SystemTime;
 
 use rustls_pki_types::ServerName;
 use s2n_tls::callbacks::VerifyHostNameCallback;
@@ -10,32 +12,36 @@ use s2n_tls::enums::{ClientAuthType, Mode};
 use s2n_tls::error::Error as S2nError;
 
 use super::config::{self, Roots};
-use super::session::{Peer, Running};
+use super::session::{Common, Peer, Running};
 use super::tickets::Tickets;
-use super::{NAME, policy, reason, session, unsupported};
-use crate::options::KeyLogSink;
-use crate::{ClientOptions, ConfigError, KeyExchange, Provider, Session, Side, Start};
+use super::{NAME, keys_elsewhere, policy, reason, session, unsupported};
+use crate::{
+    ClientOptions, ConfigError, KeyExchange, MemorySessions, Provider, Session, SessionStore, Side,
+    Start,
+};
 
-/// A client's side of s2n-tls.
+/// A provider of client sessions over s2n-tls.
 pub struct Client {
     key_exchange: KeyExchange,
     config: Config,
-    alpn: Arc<[Vec<u8>]>,
-    key_log: Option<Arc<KeyLogSink>>,
-    tickets: Option<Arc<Tickets>>,
+    common: Common,
+    tickets: Option<Tickets>,
 }
 
 impl Client {
-    /// Builds the configuration once; sessions share it.
+    /// Builds the configuration, which all sessions share.
     ///
     /// # Errors
-    /// Says which option cannot be used.
+    /// Names the option that cannot be used.
     pub fn new(options: &ClientOptions) -> Result<Self, ConfigError> {
+        #[cfg(feature = "rustls")]
+        config::refuse_change(options.change_rustls.as_ref().map(drop))?;
         let policy = policy::find(&options.key_exchange, options.suites.as_deref())?;
         let mut builder = config::builder(policy, &options.alpn)?;
-        Roots::new(options.trust.anchors()?).apply(&mut builder)?;
+        Roots::new(&options.trust)?.apply(&mut builder)?;
         if let Some(identity) = &options.identity {
             config::add_chain(&mut builder, &config::chain(identity)?, policy)?;
+            keys_elsewhere::install(&mut builder, std::slice::from_ref(identity))?;
         }
         // A client without a certificate answers a server that asks with an empty list.
         builder
@@ -48,9 +54,12 @@ impl Client {
         Ok(Self {
             key_exchange: options.key_exchange.clone(),
             config,
-            alpn: options.alpn.clone().into(),
-            key_log: options.key_log.open()?,
-            tickets: (!options.no_resumption).then(Arc::default),
+            common: Common {
+                alpn: options.alpn.clone().into(),
+                key_log: options.key_log.open()?,
+                verifier: options.trust.custom().map(|custom| custom.verifier.clone()),
+            },
+            tickets: (!options.no_resumption).then(|| Tickets::new(store(options))),
         })
     }
 
@@ -99,7 +108,7 @@ impl Provider for Client {
         let mut connection = connect()?;
         let tickets = self.tickets.as_ref().filter(|_| start.resume);
         let wanted = (&self.key_exchange, start.resumption_context);
-        let ticket = tickets.and_then(|tickets| tickets.get(name, wanted, Instant::now()));
+        let ticket = tickets.and_then(|tickets| tickets.get(name, wanted, SystemTime::now()));
         let mut lineage = None;
         if let Some(ticket) = ticket {
             if connection.set_session_ticket(&ticket.bytes).is_ok() {
@@ -110,20 +119,24 @@ impl Provider for Client {
             }
         }
         let peer = Peer {
-            server_name: matches!(server, ServerName::DnsName(_)).then(|| name.to_owned()),
-            tickets: self
-                .tickets
-                .clone()
-                .map(|tickets| (tickets, name.to_owned())),
+            name: name.to_owned(),
+            is_sent: matches!(server, ServerName::DnsName(_)),
+            tickets: self.tickets.clone(),
             lineage,
             scope: start.resumption_context.into(),
         };
         Ok(Box::new(Running::client(
             connection,
-            self.alpn.clone(),
-            self.key_log.clone(),
+            self.common.clone(),
             peer,
         )))
+    }
+}
+
+fn store(options: &ClientOptions) -> Arc<dyn SessionStore> {
+    match &options.session_store {
+        Some(store) => store.0.clone(),
+        None => Arc::new(MemorySessions::new()),
     }
 }
 

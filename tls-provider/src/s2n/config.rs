@@ -1,3 +1,5 @@
+//! Configurations of s2n-tls: certificates, keys, roots, and what it cannot do.
+
 use std::sync::Arc;
 
 use s2n_tls::callbacks::VerifyHostNameCallback;
@@ -8,10 +10,10 @@ use s2n_tls::security;
 
 use super::policy::Policy;
 use super::{pem, reason, unsupported};
-use crate::options::Anchors;
-use crate::{CertificateDer, ConfigError, Identity};
+use crate::options::{Anchors, Key};
+use crate::{CertificateDer, ConfigError, Identity, Signer, Trust, certificate};
 
-/// What both sides have in common: QUIC, a policy, the application protocols, no trust yet.
+/// Returns a builder with what both sides need: QUIC, a policy and the application protocols.
 pub(super) fn builder(policy: &Policy, alpn: &[Vec<u8>]) -> Result<Builder, ConfigError> {
     check_alpn(alpn)?;
     let build = || -> Result<Builder, S2nError> {
@@ -25,7 +27,8 @@ pub(super) fn builder(policy: &Policy, alpn: &[Vec<u8>]) -> Result<Builder, Conf
     build().map_err(|error| unsupported(format!("policy `{}`: {}", policy.name, reason(&error))))
 }
 
-/// s2n-tls reads an answer of one byte as no answer, and gives the answer out as a C string.
+/// Refuses protocol names that s2n-tls mistakes: it reads an answer of one byte as no answer, and
+/// gives the answer out as a C string.
 fn check_alpn(alpn: &[Vec<u8>]) -> Result<(), ConfigError> {
     if alpn
         .iter()
@@ -39,9 +42,13 @@ fn check_alpn(alpn: &[Vec<u8>]) -> Result<(), ConfigError> {
     ))
 }
 
-/// Certificate and key as s2n-tls holds them.
+/// Loads an identity.
 pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, ConfigError> {
-    let key = pem::key(identity)
+    let key = match identity.key() {
+        Key::Der(key) => key,
+        Key::Signer(signer) => return public_chain(identity, signer),
+    };
+    let key = pem::key(key)
         .ok_or_else(|| ConfigError::Identity("a private key of unknown format".to_owned()))?;
     let load = || -> Result<CertificateChain<'static>, S2nError> {
         let mut builder = cert_chain::Builder::new()?;
@@ -59,7 +66,34 @@ pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, Co
     })
 }
 
-/// Adds a certificate. s2n-tls keeps the chain alive and shares it.
+/// Loads a chain whose key is elsewhere.
+fn public_chain(
+    identity: &Identity,
+    signer: &Arc<dyn Signer>,
+) -> Result<CertificateChain<'static>, ConfigError> {
+    if !signer.signs_digests() {
+        return Err(unsupported(
+            "it gives a signer only a digest, which this one does not sign; implement \
+             Signer::sign_digest, or use rustls",
+        ));
+    }
+    let leaf = identity.certificates().first();
+    let certified = leaf.and_then(|leaf| certificate::public_key(leaf));
+    if let Some(key) = signer.public_key() {
+        if certified.is_some_and(|certified| certified != key) {
+            return Err(ConfigError::Identity(crate::error::KEY_MISMATCH.to_owned()));
+        }
+    }
+    let load = || -> Result<CertificateChain<'static>, S2nError> {
+        let mut builder = cert_chain::Builder::new()?;
+        builder.load_public_pem(pem::chain(identity.certificates()).as_bytes())?;
+        builder.set_application_context(signer.clone())?;
+        builder.build()
+    };
+    load().map_err(|error| ConfigError::Identity(reason(&error)))
+}
+
+/// Adds a certificate chain, which all configurations share.
 pub(super) fn add_chain(
     builder: &mut Builder,
     chain: &CertificateChain<'static>,
@@ -77,7 +111,18 @@ pub(super) fn add_chain(
         })
 }
 
-/// The trusted roots in the form s2n-tls reads.
+/// Refuses what changes the configuration of another library.
+#[cfg(feature = "rustls")]
+pub(super) fn refuse_change(of_rustls: Option<()>) -> Result<(), ConfigError> {
+    match of_rustls {
+        None => Ok(()),
+        Some(()) => Err(unsupported(
+            "change_rustls has nothing to change here; leave it out, or use rustls",
+        )),
+    }
+}
+
+/// Trusted roots in the form that s2n-tls reads.
 #[derive(Clone)]
 pub(super) enum Roots {
     Pem(Arc<[String]>),
@@ -85,8 +130,19 @@ pub(super) enum Roots {
 }
 
 impl Roots {
-    pub(super) fn new(anchors: Anchors) -> Self {
-        match anchors {
+    pub(super) fn new(trust: &Trust) -> Result<Self, ConfigError> {
+        if !trust.revocation().is_empty() {
+            return Err(unsupported(
+                "it has no revocation lists; use rustls, or leave them out",
+            ));
+        }
+        Ok(match trust.anchors()? {
+            Anchors::Anyone if trust.custom().is_some() => {
+                return Err(unsupported(
+                    "it keeps no certificates that it does not check, so that no verifier can \
+                     decide alone; use rustls, or Trust::also over trusted roots",
+                ));
+            }
             Anchors::Anyone => Self::Anyone,
             Anchors::Roots(roots) => Self::Pem(
                 roots
@@ -94,11 +150,11 @@ impl Roots {
                     .map(|root| pem::chain(&[CertificateDer::from(&**root)]))
                     .collect(),
             ),
-        }
+        })
     }
 
-    /// System stores hold a few certificates that no library reads, so only a store without any
-    /// readable one is an error.
+    /// Adds the roots. System stores hold a few certificates that no library reads, so that only a
+    /// store without any readable one is an error.
     pub(super) fn apply(&self, builder: &mut Builder) -> Result<(), ConfigError> {
         match self {
             Self::Anyone => accept_anyone(builder),
@@ -127,7 +183,7 @@ fn accept_anyone(builder: &mut Builder) -> Result<(), ConfigError> {
         .map_err(|error| ConfigError::Roots(reason(&error)))
 }
 
-/// A server does not know the names of its clients: their chain alone decides.
+/// Accepts every name: a server does not know those of its clients, whose chain alone decides.
 pub(super) struct AnyName;
 
 impl VerifyHostNameCallback for AnyName {

@@ -1,10 +1,17 @@
+//! Errors of s2n-tls as alerts.
+
 use s2n_tls::error::{Error as S2nError, ErrorType};
 
 use crate::{Alert, Error};
 
-/// The alert the RFCs ask for. s2n-tls names none for many errors, 80 for some that are the peer's
-/// fault, and the same one for an unknown authority and for a wrong name.
+/// Translates an error to the alert that the RFCs ask for. s2n-tls names none for many errors, 80
+/// for some that are the peer's fault, and one and the same for an unknown authority and for a
+/// wrong name.
 pub(super) fn of(error: &S2nError) -> Error {
+    let of_signer = error.application_error().and_then(|it| it.downcast_ref());
+    if let Some(error) = of_signer.cloned() {
+        return error;
+    }
     let alert = match error.name() {
         "S2N_ERR_STUFFER_OUT_OF_DATA" | "S2N_ERR_SAFETY" => Alert::DECODE_ERROR,
         "S2N_ERR_INVALID_SUPPORTED_GROUP_STATE"
@@ -14,18 +21,20 @@ pub(super) fn of(error: &S2nError) -> Error {
         | "S2N_ERR_INVALID_SIGNATURE_ALGORITHM" => Alert::HANDSHAKE_FAILURE,
         "S2N_ERR_CERT_UNTRUSTED" => Alert::UNKNOWN_CA,
         "S2N_ERR_CERT_INVALID_HOSTNAME" | "S2N_ERR_CERT_INTENT_INVALID" => Alert::BAD_CERTIFICATE,
-        "S2N_ERR_VERIFY_SIGNATURE" | "S2N_ERR_BAD_FINISHED" | "S2N_ERR_BAD_PSK_BINDER" => Alert(51),
+        "S2N_ERR_VERIFY_SIGNATURE" | "S2N_ERR_BAD_FINISHED" | "S2N_ERR_BAD_PSK_BINDER" => {
+            Alert::DECRYPT_ERROR
+        }
         "S2N_ERR_BAD_KEY_SHARE"
         | "S2N_ERR_PQ_CRYPTO"
         | "S2N_ERR_ECDHE_INVALID_PUBLIC_KEY"
         | "S2N_ERR_ECDHE_SHARED_SECRET"
         | "S2N_ERR_INVALID_HELLO_RETRY"
         | "S2N_ERR_DUPLICATE_EXTENSION" => Alert::ILLEGAL_PARAMETER,
-        "S2N_ERR_SECURITY_POLICY_INCOMPATIBLE_CERT" => Alert(43),
+        "S2N_ERR_SECURITY_POLICY_INCOMPATIBLE_CERT" => Alert::UNSUPPORTED_CERTIFICATE,
         // It trips over what an extension that is missing would have set.
         "S2N_ERR_NULL" => Alert::MISSING_EXTENSION,
-        "S2N_ERR_UNSUPPORTED_EXTENSION" => Alert(110),
-        "S2N_ERR_PROTOCOL_VERSION_UNSUPPORTED" => Alert(70),
+        "S2N_ERR_UNSUPPORTED_EXTENSION" => Alert::UNSUPPORTED_EXTENSION,
+        "S2N_ERR_PROTOCOL_VERSION_UNSUPPORTED" => Alert::PROTOCOL_VERSION,
         "S2N_ERR_UNSUPPORTED_WITH_QUIC" => Alert::UNEXPECTED_MESSAGE,
         "S2N_ERR_NO_APPLICATION_PROTOCOL" => Alert::NO_APPLICATION_PROTOCOL,
         _ => error.alert().map_or_else(|| by_kind(error), Alert),

@@ -22,11 +22,11 @@ use crate::{Level, PerLevel, Secret, Side, Suite};
 const REFUSE: c_int = -1;
 const ACCEPT: c_int = 0;
 
-/// What one connection reads and writes.
+/// Buffers that one connection reads from and writes to.
 pub(super) struct Io {
-    /// The rest of the handshake message that s2n-tls is to read.
+    /// Rest of the handshake message that s2n-tls reads next.
     pub(super) message: BytesMut,
-    /// What s2n-tls wants to send.
+    /// Handshake bytes to send.
     pub(super) crypto: PerLevel<BytesMut>,
     pub(super) secrets: ArrayVec<Secret, 5>,
     pub(super) exporter: Option<Secret>,
@@ -52,7 +52,7 @@ impl Io {
         }
     }
 
-    /// The level that handshake bytes of the peer arrive at until the handshake is complete.
+    /// Returns the level at which the peer's handshake bytes arrive until the handshake is complete.
     pub(super) fn read_level(&self) -> Level {
         if self.handshake_secrets < 2 {
             Level::Initial
@@ -61,8 +61,9 @@ impl Io {
         }
     }
 
-    /// s2n-tls does not tell the level of what it sends. The secrets do: a server's last Handshake
-    /// byte comes before both 1-RTT secrets, a client's Finished after them.
+    /// Returns the level of the bytes that s2n-tls sends now, which it does not tell. The secrets do:
+    /// a server's last Handshake byte comes before both 1-RTT secrets, a client's Finished after
+    /// them.
     fn write_level(&self) -> Level {
         if self.side.is_server() && self.one_rtt_secrets == 2 {
             Level::OneRtt
@@ -78,6 +79,11 @@ impl Io {
             Level::Handshake => self.handshake_secrets += 1,
             _ => self.one_rtt_secrets += 1,
         }
+        Some(())
+    }
+
+    fn on_exporter(&mut self, suite: Suite, bytes: &[u8]) -> Option<()> {
+        self.exporter = Some(Secret::new(Level::OneRtt, self.side, suite, bytes)?);
         Some(())
     }
 }
@@ -107,7 +113,7 @@ pub(super) fn with<T>(io: &mut Io, call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Runs a callback's work. Outside of [`with`] there is nothing to work on.
+/// Runs the work of a callback on the [`Io`] of [`with`]; `None` outside of it.
 fn current<T>(work: impl FnOnce(&mut Io) -> Option<T>) -> Option<T> {
     CURRENT
         .try_with(|current| {
@@ -139,16 +145,15 @@ unsafe extern "C" fn on_receive(_: *mut c_void, buffer: *mut u8, len: u32) -> c_
 }
 
 unsafe extern "C" fn on_send(_: *mut c_void, buffer: *const u8, len: u32) -> c_int {
-    let sent = current(|io| {
-        if buffer.is_null() {
-            return None;
-        }
-        // SAFETY: s2n-tls gives `len` readable bytes that stay as they are during the call.
-        let bytes = unsafe { std::slice::from_raw_parts(buffer, len as usize) };
-        let level = io.write_level();
-        io.crypto[level].extend_from_slice(bytes);
-        c_int::try_from(len).ok()
-    });
+    let send = |bytes: &[u8]| {
+        current(|io| {
+            let level = io.write_level();
+            io.crypto[level].extend_from_slice(bytes);
+            c_int::try_from(bytes.len()).ok()
+        })
+    };
+    // SAFETY: s2n-tls gives `len` readable bytes that stay as they are during the call.
+    let sent = unsafe { with_bytes(buffer, len as usize, send) };
     sent.unwrap_or(REFUSE)
 }
 
@@ -159,52 +164,61 @@ unsafe extern "C" fn on_secret(
     secret: *mut u8,
     len: u8,
 ) -> c_int {
-    let (level, writer) = match kind {
-        s2n_secret_type_t::CLIENT_HANDSHAKE_TRAFFIC_SECRET => (Level::Handshake, Side::Client),
-        s2n_secret_type_t::SERVER_HANDSHAKE_TRAFFIC_SECRET => (Level::Handshake, Side::Server),
-        s2n_secret_type_t::CLIENT_APPLICATION_TRAFFIC_SECRET => (Level::OneRtt, Side::Client),
-        s2n_secret_type_t::SERVER_APPLICATION_TRAFFIC_SECRET => (Level::OneRtt, Side::Server),
-        s2n_secret_type_t::EXPORTER_SECRET => {
-            return match take_exporter(connection, secret, len) {
-                Some(()) => ACCEPT,
-                None => REFUSE,
-            };
+    let traffic = match kind {
+        s2n_secret_type_t::CLIENT_HANDSHAKE_TRAFFIC_SECRET => {
+            Some((Level::Handshake, Side::Client))
         }
+        s2n_secret_type_t::SERVER_HANDSHAKE_TRAFFIC_SECRET => {
+            Some((Level::Handshake, Side::Server))
+        }
+        s2n_secret_type_t::CLIENT_APPLICATION_TRAFFIC_SECRET => Some((Level::OneRtt, Side::Client)),
+        s2n_secret_type_t::SERVER_APPLICATION_TRAFFIC_SECRET => Some((Level::OneRtt, Side::Server)),
+        s2n_secret_type_t::EXPORTER_SECRET => None,
         // 0-RTT does not work in QUIC mode and is never enabled.
         _ => return ACCEPT,
     };
-    let taken = current(|io| {
-        let bytes = secret_bytes(secret, len)?;
-        io.on_secret(level, writer, suite(connection)?, bytes)
-    });
+    // SAFETY: `connection` is the live connection inside whose `s2n_negotiate` this callback runs.
+    let Some(suite) = (unsafe { suite(connection) }) else {
+        return REFUSE;
+    };
+    let take = |bytes: &[u8]| {
+        current(|io| match traffic {
+            Some((level, writer)) => io.on_secret(level, writer, suite, bytes),
+            None => io.on_exporter(suite, bytes),
+        })
+    };
+    // SAFETY: s2n-tls gives `len` readable bytes that stay as they are during the call.
+    let taken = unsafe { with_bytes(secret, len.into(), take) };
     if taken.is_some() { ACCEPT } else { REFUSE }
 }
 
-fn take_exporter(connection: *mut s2n_connection, secret: *mut u8, len: u8) -> Option<()> {
-    current(|io| {
-        let bytes = secret_bytes(secret, len)?;
-        let suite = suite(connection)?;
-        io.exporter = Some(Secret::new(Level::OneRtt, io.side, suite, bytes)?);
-        Some(())
-    })
-}
-
-/// The bytes of a secret, valid during the callback that got it.
-fn secret_bytes<'a>(secret: *mut u8, len: u8) -> Option<&'a [u8]> {
-    if secret.is_null() {
+/// Lends the bytes behind a pointer of C to `work`, for no longer than it runs.
+///
+/// # Safety
+/// Unless it is null, `bytes` points to `len` bytes that are readable and do not change until this
+/// returns.
+unsafe fn with_bytes<T>(
+    bytes: *const u8,
+    len: usize,
+    work: impl FnOnce(&[u8]) -> Option<T>,
+) -> Option<T> {
+    if bytes.is_null() {
         return None;
     }
-    // SAFETY: the secret callback of s2n-tls gives `len` readable bytes for the length of the
-    // call, and both callers copy them before they return.
-    Some(unsafe { std::slice::from_raw_parts(secret, len.into()) })
+    // SAFETY: promised by the caller. The slice does not outlive this call, because `work` is
+    // generic over its lifetime.
+    work(unsafe { std::slice::from_raw_parts(bytes, len) })
 }
 
-/// The suite of the connection that calls the secret callback.
-fn suite(connection: *mut s2n_connection) -> Option<Suite> {
+/// Returns the suite of a connection.
+///
+/// # Safety
+/// `connection` points to a live connection of s2n-tls that no other thread uses.
+unsafe fn suite(connection: *mut s2n_connection) -> Option<Suite> {
     let mut iana = [0_u8; 2];
     let [high, low] = &mut iana;
-    // SAFETY: `connection` is the live connection inside whose `s2n_negotiate` the callback runs;
-    // the call reads it and writes one byte to each of the two valid addresses.
+    // SAFETY: promised by the caller; the call reads the connection and writes one byte to each of
+    // the two valid addresses.
     let result = unsafe { s2n_connection_get_cipher_iana_value(connection, high, low) };
     (result == 0).then_some(())?;
     Suite::from_iana(u16::from_be_bytes(iana))

@@ -1,6 +1,7 @@
-//! The keys of a server's tickets: one for each lineage and for each context that the transport
-//! binds them to, so that the key that opens a ticket tells what its session goes back to and where
-//! it is good. s2n-tls has no room of ours in a ticket.
+//! Keys of a server's tickets.
+//!
+//! There is one for each lineage and for each context that the transport binds tickets to. s2n-tls
+//! has no room for either in a ticket, so the key that opens a ticket tells them.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,21 +18,21 @@ use crate::{ConfigError, Lineage};
 #[cfg(test)]
 mod tests;
 
-/// New ticket keys are made this often; those before still open their tickets.
-pub(super) const ROTATION: Duration = Duration::from_hours(12);
-/// How long a key may encrypt, and after that decrypt, so that there is always one that does.
-const LIFETIME: Duration = Duration::from_hours(24);
-/// How far back a key is dated that shall only decrypt. The hour is for clocks that are set back.
-const DECRYPTS_ONLY: Duration = Duration::from_hours(25);
-/// A ticket is a version and the name of its key before anything else.
+/// Time between new ticket keys. Those before still open their tickets.
+pub(super) const ROTATION: Duration = Duration::from_secs(12 * 3600);
+/// Time in which a key encrypts, and then again decrypts. Long enough that there is always one.
+const LIFETIME: Duration = Duration::from_secs(24 * 3600);
+/// Age given to a key that shall only decrypt. The hour is for clocks that are set back.
+const DECRYPTS_ONLY: Duration = Duration::from_secs(25 * 3600);
+/// First byte of a ticket. The name of its key follows.
 const VERSION: u8 = 1;
 const NAME_LEN: usize = 16;
 
-/// The keys of all servers that know each other's tickets.
+/// Ticket keys of all servers that know each other's tickets.
 #[derive(Default)]
 pub(crate) struct Keys(Mutex<Option<Arc<Generation>>>);
 
-/// The keys in use until they are replaced, and those before.
+/// Keys in use until they are replaced, and those before.
 pub(super) struct Generation {
     made: SystemTime,
     current: Arc<[Key; 2]>,
@@ -55,7 +56,7 @@ impl Key {
         Ok(key)
     }
 
-    /// The key for tickets that are good in one scope alone, and its name.
+    /// Derives the key for tickets of one scope, and its name.
     fn bound_to(&self, scope: &[u8]) -> Self {
         let derive = |label: &[u8], to: &mut [u8]| {
             let mut context =
@@ -91,13 +92,11 @@ fn of_lineage([classical, post_quantum]: &[Key; 2], lineage: Lineage) -> &Key {
 }
 
 impl Keys {
-    /// The keys of this time. Where no new ones can be made the old ones stay.
+    /// Returns the keys of this time. The old ones stay where no new ones can be made.
     pub(super) fn at(&self, now: SystemTime) -> Result<Arc<Generation>, ConfigError> {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(generation) = &*slot
-            && !generation.is_due(now)
-        {
-            return Ok(generation.clone());
+        if let Some(current) = slot.as_ref().filter(|current| !current.is_due(now)) {
+            return Ok(current.clone());
         }
         match (Generation::new(slot.as_deref(), now), &*slot) {
             (Ok(next), _) => Ok(slot.insert(Arc::new(next)).clone()),
@@ -116,7 +115,7 @@ impl Generation {
         })
     }
 
-    /// The keys for tickets that are good in one scope alone.
+    /// Derives the keys for tickets of one scope.
     pub(super) fn bound_to(&self, scope: &[u8]) -> Self {
         let bind = |keys: &Arc<[Key; 2]>| Arc::new(keys.each_ref().map(|key| key.bound_to(scope)));
         Self {
@@ -135,7 +134,7 @@ impl Generation {
         std::iter::once(&self.current).chain(&self.previous)
     }
 
-    /// What the session of a ticket goes back to, by the name of the key that opens it.
+    /// Returns the lineage of a ticket, by the name of the key that opens it.
     pub(super) fn lineage_of(&self, ticket: &[u8]) -> Option<Lineage> {
         let (&VERSION, rest) = ticket.split_first()? else {
             return None;
@@ -169,16 +168,6 @@ impl Generation {
             of_lineage(keys, accepted).add(builder, decrypts_only)?;
         }
         Ok(())
-    }
-
-    /// Makes the keys older than they are.
-    #[cfg(test)]
-    pub(super) fn aged(&self, by: Duration) -> Self {
-        Self {
-            made: self.made - by,
-            current: self.current.clone(),
-            previous: self.previous.clone(),
-        }
     }
 }
 

@@ -1,6 +1,6 @@
-//! Which named policy of s2n-tls stands for which key-exchange policy.
+//! The named policies of s2n-tls, and the key-exchange policies that they stand for.
 //!
-//! s2n-tls 0.3.47 takes no list of groups, only the name of one of its policies, so an exact list
+//! s2n-tls 0.3 takes no list of groups, only the name of one of its policies, so that an exact list
 //! works where a policy has exactly that list in that order (post-quantum groups always come
 //! before classical ones). Two of the general policies are wider than rustls':
 //!
@@ -18,13 +18,13 @@ use crate::{ConfigError, Group, KeyExchange, Suite};
 #[cfg(test)]
 mod tests;
 
-/// A named policy as far as TLS 1.3 sees it.
+/// A named policy, as far as TLS 1.3 is concerned.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub(super) name: &'static str,
     pub(super) groups: &'static [Group],
     pub(super) suites: &'static [Suite],
-    /// What its certificates must be, where that is special.
+    /// Requirement on its certificates, where it has one.
     pub(super) remark: &'static str,
 }
 
@@ -76,7 +76,7 @@ const REQUIRE: Policy = policy(
 );
 const CLASSICAL: Policy = policy("CloudFront-TLS-1-3-2025-no-pq", &[X25519, P256, P384]);
 
-/// Every list of groups that a policy means exactly.
+/// Policies for exact lists of groups.
 pub(super) const POLICIES: [Policy; 14] = [
     PREFER,
     REQUIRE,
@@ -139,7 +139,7 @@ pub(super) const POLICIES: [Policy; 14] = [
     cnsa("cnsa_2", &[MLKEM1024], " with ML-DSA-87 certificates only"),
 ];
 
-/// The policy for these groups and suites.
+/// Finds the policy for groups and suites.
 pub(super) fn find(
     key_exchange: &KeyExchange,
     suites: Option<&[Suite]>,

@@ -1,3 +1,5 @@
+//! The server's side.
+
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
@@ -9,41 +11,41 @@ use s2n_tls::enums::{ClientAuthType, Mode};
 use super::config::{self, AnyName, Roots};
 use super::keys::Generation;
 use super::policy::{self, Policy};
-use super::session::{self, Client, Running};
-use super::{NAME, failure, reason, unsupported};
+use super::session::{self, Client, Common, Running};
+use super::{NAME, failure, keys_elsewhere, reason, unsupported};
 use crate::accepting::{Accepting, Answer};
 use crate::admission::{self, ByServerName};
-use crate::options::KeyLogSink;
 use crate::{
-    Alert, ClientAuth, ClientHello, ConfigError, Error, Group, KeyExchange, Lineage, Provider,
-    ServerOptions, Session, Side, Start, Tickets,
+    Alert, ClientAuth, ClientHello, ConfigError, Error, Group, Identity, KeyExchange, Lineage,
+    Provider, ServerOptions, Session, Side, Start, Tickets,
 };
 
 #[cfg(test)]
 pub(super) mod tests;
 
-/// A server's side of s2n-tls.
+/// A provider of server sessions over s2n-tls.
 pub struct Server {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     policies: ByServerName<Named>,
-    alpn: Arc<[Vec<u8>]>,
-    key_log: Option<Arc<KeyLogSink>>,
+    common: Common,
 }
 
 impl Server {
-    /// Builds the configurations once; sessions share them.
+    /// Builds the configurations, which all sessions share.
     ///
     /// # Errors
-    /// Says which option cannot be used.
+    /// Names the option that cannot be used.
     pub fn new(options: &ServerOptions) -> Result<Self, ConfigError> {
         if options.early_data.is_on() {
             return Err(unsupported(
                 "it has no 0-RTT in QUIC; leave early_data off, or use rustls",
             ));
         }
+        #[cfg(feature = "rustls")]
+        config::refuse_change(options.change_rustls.as_ref().map(drop))?;
         let parts = Arc::new(Parts::new(options)?);
         let policies = ByServerName::build(
             &options.key_exchange,
@@ -55,8 +57,16 @@ impl Server {
         )?;
         let shared = Shared {
             policies,
-            alpn: parts.alpn.clone(),
-            key_log: options.key_log.open()?,
+            common: Common {
+                alpn: parts.alpn.clone(),
+                key_log: options.key_log.open()?,
+                verifier: match &options.client_auth {
+                    ClientAuth::None => None,
+                    ClientAuth::Optional(trust) | ClientAuth::Required(trust) => {
+                        trust.custom().map(|custom| custom.verifier.clone())
+                    }
+                },
+            },
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -93,7 +103,7 @@ impl Provider for Server {
 
 impl Answer for Shared {
     fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error> {
-        admission::check(hello, &self.alpn)?;
+        admission::check(hello, &self.common.alpn)?;
         let named = self.policies.get(hello.server_name());
         // s2n-tls chooses by itself, a post-quantum group where there is one, as this does.
         let group = admission::choose_group(named.policy.groups, hello)?;
@@ -106,10 +116,11 @@ impl Answer for Shared {
             .ok_or_else(|| Error::new(Alert::INTERNAL_ERROR, "a group without configuration"))?;
         let connection = session::connection(Mode::Server, config, start.params)
             .map_err(|error| failure::of(&error))?;
-        let (alpn, key_log) = (self.alpn.clone(), self.key_log.clone());
         let client = Client { hello, lineages };
         Ok(Box::new(Running::server(
-            connection, alpn, key_log, &client,
+            connection,
+            self.common.clone(),
+            &client,
         )))
     }
 }
@@ -122,26 +133,26 @@ struct Named {
     live: RwLock<Live>,
 }
 
-/// What a handshake issues tickets of, and accepts tickets of.
+/// Lineages of the tickets that a handshake issues and accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lineages {
     pub(super) issued: Lineage,
     pub(super) accepted: Lineage,
 }
 
-/// The configurations in use, and what their ticket keys come from.
+/// Configurations in use, and the origin of their ticket keys.
 struct Live {
     keys: Option<Arc<Generation>>,
-    /// What each context that tickets are bound to has; the newest last. Without tickets one serves
-    /// all.
+    /// Configurations of each context that tickets are bound to, the newest last. Without tickets
+    /// one entry serves all.
     scopes: VecDeque<(Box<[u8]>, Arc<Scope>)>,
 }
 
-/// Contexts with configurations at once. A transport binds tickets to its version, and has few.
+/// Number of contexts with configurations. A transport binds tickets to its version, and has few.
 const SCOPES: usize = 8;
 
-/// A configuration for each choice that a ClientHello can lead to, and the ticket keys in them.
-/// Without tickets one is enough.
+/// Configurations for each choice that a ClientHello can lead to, and the ticket keys in them.
+/// Without tickets there is one.
 struct Scope {
     configs: Vec<(Lineages, Config)>,
     keys: Option<Generation>,
@@ -188,8 +199,8 @@ impl Named {
         })
     }
 
-    /// The configuration for a handshake with a group, with new ticket keys if the time for them
-    /// has come. s2n-tls takes keys only while a configuration is built.
+    /// Returns the configuration for a handshake with a group, with new ticket keys where they are
+    /// due. s2n-tls takes keys only while a configuration is built.
     ///
     /// A ticket of a lineage that the policy refuses, of another scope, or of a key that is gone,
     /// meets a configuration that cannot open it, so that the handshake is a full one.
@@ -215,7 +226,7 @@ impl Named {
             .map(|(_, config)| (wanted, config.clone()))
     }
 
-    /// What is in use for a scope.
+    /// Returns the configurations for a scope.
     fn scope(&self, name: &[u8], now: SystemTime) -> Option<Arc<Scope>> {
         let keys = self.parts.keys(now).ok()?;
         let current = |live: &Live| {
@@ -244,8 +255,9 @@ impl Named {
     }
 }
 
-/// What all configurations of one server have in common.
+/// Parts that all configurations of one server share.
 struct Parts {
+    identities: Vec<Identity>,
     chains: Vec<CertificateChain<'static>>,
     clients: Option<(ClientAuthType, Roots)>,
     alpn: Arc<[Vec<u8>]>,
@@ -261,9 +273,18 @@ impl Parts {
         };
         let clients = match clients {
             None => None,
-            Some((auth, trust)) => Some((auth, Roots::new(trust.anchors()?))),
+            Some((auth, trust)) => Some((auth, Roots::new(trust)?)),
         };
+        // A resumed session shows no certificates that a verifier could refuse.
+        let no_tickets = options.no_tickets
+            || match &options.client_auth {
+                ClientAuth::None => false,
+                ClientAuth::Optional(trust) | ClientAuth::Required(trust) => {
+                    trust.custom().is_some()
+                }
+            };
         Ok(Self {
+            identities: options.identities.clone(),
             chains: options
                 .identities
                 .iter()
@@ -271,11 +292,11 @@ impl Parts {
                 .collect::<Result<_, _>>()?,
             clients,
             alpn: options.alpn.clone().into(),
-            tickets: (!options.no_tickets).then(|| options.tickets.clone().unwrap_or_default()),
+            tickets: (!no_tickets).then(|| options.tickets.clone().unwrap_or_default()),
         })
     }
 
-    /// What the ticket keys come from, if there are tickets.
+    /// Returns the origin of the ticket keys, if there are tickets.
     fn keys(&self, now: SystemTime) -> Result<Option<Arc<Generation>>, ConfigError> {
         let tickets = self.tickets.as_ref();
         tickets.map(|tickets| tickets.s2n().at(now)).transpose()
@@ -316,6 +337,7 @@ impl Parts {
         for chain in &self.chains {
             config::add_chain(&mut builder, chain, policy)?;
         }
+        keys_elsewhere::install(&mut builder, &self.identities)?;
         if let Some((auth, roots)) = &self.clients {
             roots.apply(&mut builder)?;
             builder

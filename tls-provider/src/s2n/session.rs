@@ -1,6 +1,8 @@
+//! One handshake of s2n-tls.
+
 use std::sync::Arc;
 use std::task::{Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime};
 
 use bytes::BytesMut;
 use s2n_tls::config::Config;
@@ -15,14 +17,15 @@ use super::server::Lineages;
 use super::tickets::{State, Tickets};
 use crate::options::KeyLogSink;
 use crate::{
-    Alert, CertificateDer, ClientHello, Error, Flight, Group, Level, Lineage, Negotiated, PerLevel,
-    Secret, Session, Side, SignatureScheme, Status, Suite, message, ticket,
+    Alert, CertificateDer, ClientHello, Error, Flight, Group, Level, Lineage, Negotiated,
+    PeerChain, PerLevel, Secret, Session, Side, SignatureScheme, Status, Suite, Verifier, message,
+    ticket,
 };
 
 #[cfg(test)]
 mod tests;
 
-/// Where the random of a ClientHello stands.
+/// Place of the random in a ClientHello.
 const RANDOM: std::ops::Range<usize> = 6..38;
 
 /// A connection in QUIC mode that reads from and writes to our buffers.
@@ -37,38 +40,51 @@ pub(super) fn connection(
     // s2n-tls would sleep for seconds after a failure; a datagram transport has no use for it.
     connection.set_blinding(Blinding::SelfService)?;
     connection.set_quic_transport_parameters(params)?;
+    // Callbacks that answer at once are polled as well, and need a waker for it.
+    connection.set_waker(Some(Waker::noop()))?;
     io::install(&mut connection)?;
     Ok(connection)
 }
 
-/// What a client knows of its server.
+/// Parts that all sessions of a provider share.
+#[derive(Clone)]
+pub(super) struct Common {
+    pub(super) alpn: Arc<[Vec<u8>]>,
+    pub(super) key_log: Option<Arc<KeyLogSink>>,
+    /// The application's check of certificates, after that of s2n-tls.
+    pub(super) verifier: Option<Arc<dyn Verifier>>,
+}
+
+/// A client's knowledge of its server.
 #[derive(Default)]
 pub(super) struct Peer {
-    pub(super) server_name: Option<String>,
-    /// Where its tickets go, and under which name.
-    pub(super) tickets: Option<(Arc<Tickets>, String)>,
-    /// That of the ticket in the ClientHello.
+    /// Name or address that is verified, and whose tickets are used.
+    pub(super) name: String,
+    /// True if the name is sent: an address is not (RFC 6066 §3).
+    pub(super) is_sent: bool,
+    /// Store of its tickets.
+    pub(super) tickets: Option<Tickets>,
+    /// Lineage of the ticket in the ClientHello.
     pub(super) lineage: Option<Lineage>,
-    /// What new tickets are bound to.
+    /// Context that new tickets are bound to.
     pub(super) scope: Arc<[u8]>,
 }
 
-/// What a server knows of its client.
+/// A server's knowledge of its client.
 pub(super) struct Client<'a> {
     pub(super) hello: &'a ClientHello,
     pub(super) lineages: Lineages,
 }
 
-/// One s2n-tls connection and the levels it has reached.
+/// One connection of s2n-tls and the levels it has reached.
 pub(super) struct Running {
     connection: Connection,
     io: Io,
     side: Side,
-    alpn: Arc<[Vec<u8>]>,
-    key_log: Option<Arc<KeyLogSink>>,
+    common: Common,
     client_random: [u8; 32],
     peer: Peer,
-    /// Server: of the tickets that its configuration issues and accepts.
+    /// Server: lineages of the tickets that its configuration issues and accepts.
     lineages: Option<Lineages>,
     peer_params: Option<Vec<u8>>,
     suite: Option<Suite>,
@@ -78,18 +94,12 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn client(
-        connection: Connection,
-        alpn: Arc<[Vec<u8>]>,
-        key_log: Option<Arc<KeyLogSink>>,
-        peer: Peer,
-    ) -> Self {
+    pub(super) fn client(connection: Connection, common: Common, peer: Peer) -> Self {
         Self {
             connection,
             io: Io::new(Side::Client),
             side: Side::Client,
-            alpn,
-            key_log,
+            common,
             client_random: [0; 32],
             peer,
             lineages: None,
@@ -101,19 +111,14 @@ impl Running {
         }
     }
 
-    pub(super) fn server(
-        connection: Connection,
-        alpn: Arc<[Vec<u8>]>,
-        key_log: Option<Arc<KeyLogSink>>,
-        client: &Client<'_>,
-    ) -> Self {
+    pub(super) fn server(connection: Connection, common: Common, client: &Client<'_>) -> Self {
         Self {
             io: Io::new(Side::Server),
             side: Side::Server,
             lineages: Some(client.lineages),
             client_random: client.hello.random().try_into().unwrap_or_default(),
             started: true,
-            ..Self::client(connection, alpn, key_log, Peer::default())
+            ..Self::client(connection, common, Peer::default())
         }
     }
 
@@ -125,7 +130,7 @@ impl Running {
         }
     }
 
-    /// Lets s2n-tls read the staged message and write its answer.
+    /// Feeds s2n-tls the staged message and collects its answer.
     fn advance(&mut self) -> Result<(), Error> {
         if self.complete {
             return self.read_ticket();
@@ -152,6 +157,7 @@ impl Running {
         }
         if self.complete {
             self.check_complete()?;
+            self.ask_verifier()?;
             self.withhold_ticket();
         }
         Ok(())
@@ -174,16 +180,33 @@ impl Running {
         }
     }
 
-    /// A ticket never says more of its session than is true, whatever s2n-tls chose.
+    /// Drops a ticket that claims more of its session than is true, whatever s2n-tls chose.
     fn withhold_ticket(&mut self) {
-        if let Some(lineages) = self.lineages
-            && self.lineage() != Some(lineages.issued)
-        {
+        let issued = self.lineages.map(|lineages| lineages.issued);
+        if issued.is_some() && issued != self.lineage() {
             self.io.crypto.one_rtt.clear();
         }
     }
 
-    /// What s2n-tls lets pass and RFC 9001 §8 does not.
+    /// Asks the application's verifier, before any secret or byte of this flight leaves.
+    fn ask_verifier(&self) -> Result<(), Error> {
+        let Some(verifier) = &self.common.verifier else {
+            return Ok(());
+        };
+        let certificates = self.peer_certificates();
+        if certificates.is_empty() {
+            // Resumed, or a client that may connect without a certificate.
+            return Ok(());
+        }
+        verifier.verify(&PeerChain {
+            owner: self.side.peer(),
+            certificates: &certificates,
+            server_name: self.side.is_client().then_some(&*self.peer.name),
+            ocsp_response: &[],
+        })
+    }
+
+    /// Refuses what s2n-tls lets pass and RFC 9001 §8 does not.
     fn check_complete(&self) -> Result<(), Error> {
         if self.peer_params.is_none() {
             return Err(Error::new(
@@ -192,12 +215,12 @@ impl Running {
             ));
         }
         match self.connection.application_protocol() {
-            None if self.alpn.is_empty() => Ok(()),
+            None if self.common.alpn.is_empty() => Ok(()),
             None => Err(Error::new(
                 Alert::NO_APPLICATION_PROTOCOL,
                 "the peer chose no application protocol",
             )),
-            Some(chosen) if self.alpn.iter().any(|ours| ours == chosen) => Ok(()),
+            Some(chosen) if self.common.alpn.iter().any(|ours| ours == chosen) => Ok(()),
             Some(_) => Err(Error::new(
                 Alert::ILLEGAL_PARAMETER,
                 "the peer chose an application protocol that was not offered",
@@ -226,7 +249,7 @@ impl Running {
         })
         .map_err(|error| failure::of(&error))?;
         self.io.message.clear();
-        if let (Some((tickets, name)), Some(lineage)) = (&self.peer.tickets, self.lineage()) {
+        if let (Some(tickets), Some(lineage)) = (&self.peer.tickets, self.lineage()) {
             let mut state = vec![0; self.connection.session_ticket_length().unwrap_or_default()];
             if self
                 .connection
@@ -239,14 +262,16 @@ impl Running {
                     lineage,
                     scope: self.peer.scope.clone(),
                 };
-                tickets.insert(name, state, lifetime, Instant::now());
+                tickets.insert(&self.peer.name, &state, lifetime, SystemTime::now());
             }
         }
         Ok(())
     }
 
     fn log_secrets(&self) {
-        let Some(key_log) = &self.key_log else { return };
+        let Some(key_log) = &self.common.key_log else {
+            return;
+        };
         for secret in &self.io.secrets {
             key_log.log(label(secret), &self.client_random, secret.as_bytes());
         }
@@ -306,12 +331,7 @@ fn label(secret: &Secret) -> &'static str {
 }
 
 impl Session for Running {
-    fn drive(
-        &mut self,
-        rx: &mut PerLevel<BytesMut>,
-        tx: &mut Flight,
-        _: &Waker,
-    ) -> Result<Status, Error> {
+    fn drive(&mut self, rx: &mut PerLevel<BytesMut>, tx: &mut Flight) -> Result<Status, Error> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -344,7 +364,7 @@ impl Session for Running {
             .signature_scheme()
             .filter(|_| self.complete && !resumed);
         let server_name = match self.side {
-            Side::Client => self.peer.server_name.clone(),
+            Side::Client => self.peer.is_sent.then(|| self.peer.name.clone()),
             Side::Server => connection.server_name().map(str::to_owned),
         };
         Negotiated {

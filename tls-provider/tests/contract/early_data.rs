@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use hybriq_tls::{
-    ClientHello, ClientOptions, EarlyData, EarlyDataStatus, KeyExchange, Level, Provider,
+    ClientHello, ClientOptions, EarlyDataPolicy, EarlyDataStatus, KeyExchange, Level, Provider,
     ServerOptions, Side, Start, Status, Suite,
 };
 
@@ -20,21 +20,21 @@ fn early_pairings() -> impl Iterator<Item = (&'static Contender, &'static Conten
 
 fn early_options() -> (ClientOptions, ServerOptions) {
     let (client, server) = options();
-    (client, server.early_data(EarlyData::On))
+    (client, server.early_data(EarlyDataPolicy::On))
 }
 
 /// What one handshake starts from at both ends.
 #[derive(Clone, Copy)]
 struct Starts<'a> {
-    client: EarlyData,
-    server: EarlyData,
+    client: EarlyDataPolicy,
+    server: EarlyDataPolicy,
     context: &'a [u8],
     name: &'a str,
 }
 
 const ON: Starts<'static> = Starts {
-    client: EarlyData::On,
-    server: EarlyData::On,
+    client: EarlyDataPolicy::On,
+    server: EarlyDataPolicy::On,
     context: CONTEXT,
     name: HOST,
 };
@@ -184,7 +184,7 @@ fn of_two_copies_at_once_one_is_accepted() {
 fn without_both_ends_wanting_it_there_is_none() {
     for pairing in early_pairings() {
         let off = Starts {
-            client: EarlyData::Off,
+            client: EarlyDataPolicy::Off,
             ..ON
         };
         let (client, server) = providers(pairing, &early_options());
@@ -207,7 +207,7 @@ fn a_server_may_refuse_it_for_one_handshake() {
         let (client, server) = providers(pairing, &early_options());
         connect(&*client, &*server, ON);
         let refuse = Starts {
-            server: EarlyData::Off,
+            server: EarlyDataPolicy::Off,
             ..ON
         };
         let pair = pair(&*client, &*server, refuse).complete();
@@ -307,7 +307,7 @@ fn a_ticket_of_another_name_brings_no_early_data() {
         ClientOptions::new().alpn(ALPN).trust(authority.trust()),
         ServerOptions::new(authority.issue(&[HOST, "other.test"]))
             .alpn(ALPN)
-            .early_data(EarlyData::On),
+            .early_data(EarlyDataPolicy::On),
     );
     for pairing in early_pairings() {
         let (client, server) = providers(pairing, &options);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use hybriq_tls::{
-    ClientOptions, EarlyData, EarlyDataStatus, KeyExchange, Lineage, Negotiated, Provider,
+    ClientOptions, EarlyDataPolicy, EarlyDataStatus, KeyExchange, Lineage, Negotiated, Provider,
     ServerOptions, Side, Start, Tickets,
 };
 
@@ -41,11 +41,11 @@ fn ends(pairing: (&Contender, &Contender), options: &(ClientOptions, ServerOptio
 #[track_caller]
 fn connect(client: &dyn Provider, server: &dyn Provider) -> (Negotiated, EarlyDataStatus) {
     let early = Start {
-        early_data: EarlyData::On,
+        early_data: EarlyDataPolicy::On,
         ..client_start(HOST)
     };
     let accepting = Start {
-        early_data: EarlyData::On,
+        early_data: EarlyDataPolicy::On,
         ..server_start(None)
     };
     let pair = Pair {
@@ -142,7 +142,7 @@ fn a_post_quantum_session_stays_one_over_a_classical_resumption() {
 fn no_early_data_of_a_classical_session_is_accepted_where_post_quantum_is_required() {
     for pairing in pairings().filter(|(_, server)| server.early_data) {
         let (client, server) = options();
-        let ends = ends(pairing, &(client, server.early_data(EarlyData::On)));
+        let ends = ends(pairing, &(client, server.early_data(EarlyDataPolicy::On)));
         let offered = |status| {
             if pairing.0.early_data {
                 status
@@ -163,7 +163,7 @@ fn early_data_of_a_classical_session_is_accepted_where_it_may_be() {
     for pairing in pairings().filter(|(client, server)| client.early_data && server.early_data) {
         let (client, server) = options();
         let client = client.key_exchange(KeyExchange::OnlyClassical);
-        let ends = ends(pairing, &(client, server.early_data(EarlyData::On)));
+        let ends = ends(pairing, &(client, server.early_data(EarlyDataPolicy::On)));
         expect(&*ends.client, &*ends.prefer, (false, false, Classical));
         let early = expect(&*ends.client, &*ends.prefer, (true, false, Classical));
         assert_eq!(early, EarlyDataStatus::Accepted);

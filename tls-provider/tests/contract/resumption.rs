@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hybriq_tls::{
-    ClientHello, ClientOptions, EarlyData, Provider, ServerOptions, Side, Start, Status,
+    ClientHello, ClientOptions, EarlyDataPolicy, Provider, ServerOptions, Side, Start, Status,
     issued_ticket,
 };
 
@@ -159,7 +159,7 @@ fn a_ticket_does_not_replace_the_certificate_that_another_server_requires() {
     use hybriq_tls::{ClientAuth, Tickets};
     let trust = crate::support::Authority::new("clients").trust();
     for pairing in pairings() {
-        for early_data in [EarlyData::Off, EarlyData::On] {
+        for early_data in [EarlyDataPolicy::Off, EarlyDataPolicy::On] {
             if early_data.is_on() && !pairing.1.early_data {
                 continue;
             }
@@ -215,7 +215,7 @@ fn resumed_within(
 /// Both kinds of tickets, where the server has both.
 fn kinds() -> impl Iterator<Item = (Arc<dyn Provider>, Arc<dyn Provider>)> {
     pairings().flat_map(|pairing| {
-        let kinds = [EarlyData::Off, EarlyData::On];
+        let kinds = [EarlyDataPolicy::Off, EarlyDataPolicy::On];
         let possible = kinds
             .into_iter()
             .filter(move |early| pairing.1.early_data || !early.is_on());

@@ -1,7 +1,6 @@
 //! Certificates, the list of providers under test, and two sessions joined back to back.
 
 use std::sync::Arc;
-use std::task::Waker;
 
 use bytes::{Buf, BytesMut};
 use hybriq_tls::{
@@ -77,6 +76,7 @@ impl Authority {
             .push(rcgen::DnType::CommonName, name);
         params.key_usages = vec![
             KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::CrlSign,
             KeyUsagePurpose::DigitalSignature,
         ];
         let root = params.self_signed(&key).expect("a root");
@@ -118,6 +118,15 @@ impl Authority {
     }
 
     fn issue_parts(&self, names: &[&str]) -> (rcgen::Certificate, KeyPair) {
+        self.issue_with(names, |_| {})
+    }
+
+    /// The same, with other parameters.
+    pub(crate) fn issue_with(
+        &self,
+        names: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> (rcgen::Certificate, KeyPair) {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).expect("a key");
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("parameters");
@@ -126,7 +135,32 @@ impl Authority {
             ExtendedKeyUsagePurpose::ServerAuth,
             ExtendedKeyUsagePurpose::ClientAuth,
         ];
+        change(&mut params);
         (params.signed_by(&key, &self.issuer).expect("a leaf"), key)
+    }
+
+    /// A revocation list with these serial numbers, good until a day.
+    #[cfg(feature = "rustls")]
+    pub(crate) fn revoke(
+        &self,
+        serials: &[u64],
+        until: (i32, u8, u8),
+    ) -> rcgen::CertificateRevocationList {
+        let revoked = |serial: &u64| rcgen::RevokedCertParams {
+            serial_number: (*serial).into(),
+            revocation_time: rcgen::date_time_ymd(2024, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let params = rcgen::CertificateRevocationListParams {
+            this_update: rcgen::date_time_ymd(2024, 1, 1),
+            next_update: rcgen::date_time_ymd(until.0, until.1, until.2),
+            crl_number: 1_u64.into(),
+            issuing_distribution_point: None,
+            revoked_certs: serials.iter().map(revoked).collect(),
+            key_identifier_method: rcgen::KeyIdMethod::Sha256,
+        };
+        params.signed_by(&self.issuer).expect("a list")
     }
 
     pub(crate) fn trust(&self) -> Trust {
@@ -206,9 +240,7 @@ impl End {
 
     pub(crate) fn drive(&mut self) -> Result<Status, Error> {
         let before = LEVELS.map(|level| self.outbox.crypto[level].len());
-        let driven = self
-            .session
-            .drive(&mut self.inbox, &mut self.outbox, Waker::noop());
+        let driven = self.session.drive(&mut self.inbox, &mut self.outbox);
         for (level, before) in LEVELS.into_iter().zip(before) {
             self.sent[level] += self.outbox.crypto[level].len() - before;
         }

@@ -1,3 +1,5 @@
+//! The loop that drives quiche's connections.
+
 use std::{
     future::Future,
     io,
@@ -23,7 +25,7 @@ const MAX_DATAGRAM: usize = 65_535;
 /// BoringSSL's `ssl_early_data_accepted`.
 const EARLY_DATA_ACCEPTED: u32 = 2;
 
-/// What the user of a connection asks for.
+/// Requests of the user of a connection.
 pub(super) enum Command {
     /// A new bidirectional stream.
     Open(oneshot::Sender<(Writer, Reader)>),
@@ -55,10 +57,10 @@ pub(super) enum User {
     },
 }
 
-/// What a client remembers of the last connection that gave it something.
+/// Session ticket of the last connection that gave the client one.
 pub(super) type Ticket = Arc<Mutex<Option<Vec<u8>>>>;
 
-/// What a client learns with the end of its handshake.
+/// Facts that a client learns with the end of its handshake.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Told {
     pub(super) resumed: bool,
@@ -109,7 +111,7 @@ impl Line {
         }
     }
 
-    /// What the peer needs to use another path.
+    /// Issues the connection ids that the peer needs to use another path.
     fn issue_ids(&mut self) {
         while self.connection.is_established() && self.connection.scids_left() > 0 {
             let (scid, token) = (id(), id());

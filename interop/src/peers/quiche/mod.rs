@@ -261,7 +261,7 @@ fn id() -> [u8; quiche::MAX_CONN_ID_LEN] {
     id
 }
 
-/// How a connection ended.
+/// Returns how a connection ended.
 fn failure_of(connection: &quiche::Connection) -> Failure {
     let told = |by, error: &quiche::ConnectionError| Failure::Transport {
         by,

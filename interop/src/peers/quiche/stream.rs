@@ -1,3 +1,5 @@
+//! Pipes between quiche's streams and their users.
+
 use std::{
     pin::Pin,
     task::{Context, Poll},
@@ -7,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
 use crate::{Reader, Writer};
 
-/// What a pipe between a stream and its user holds.
+/// Most bytes in a pipe between a stream and its user.
 const PIPE: usize = 64 * 1024;
 
 /// One bidirectional stream: quiche on one side, on the other a pipe to its user.

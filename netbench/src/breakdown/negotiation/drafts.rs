@@ -12,7 +12,7 @@ use rustls::{Error, NamedGroup, PeerMisbehaved, ProtocolVersion};
 /// draft-kwiatkowski-tls-ecdhe-kyber), and X25519Kyber512Draft00 as it was tried out.
 pub(super) const KYBER_DRAFTS: [u16; 3] = [0x6399, 0x639a, 0xfe30];
 
-/// Which shares a client of drafts sends.
+/// Key shares of a client that offers drafts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shares {
     DraftAndClassical,
@@ -38,10 +38,11 @@ pub(super) fn offer(mut crypto: CryptoProvider, shares: Shares) -> CryptoProvide
     crypto
 }
 
-static BOTH: [Draft; 3] = drafts(true);
-static ALONE: [Draft; 3] = drafts(false);
+static BOTH: [Draft; 3] = drafts(Shares::DraftAndClassical);
+static ALONE: [Draft; 3] = drafts(Shares::DraftAlone);
 
-const fn drafts(with_classical: bool) -> [Draft; 3] {
+const fn drafts(shares: Shares) -> [Draft; 3] {
+    let with_classical = matches!(shares, Shares::DraftAndClassical);
     let [first, second, third] = KYBER_DRAFTS;
     [
         Draft {

@@ -62,7 +62,7 @@ struct Hybrid {
     kem: &'static Single,
     /// Bytes of the part that comes first: in the client's share, and in the server's.
     split_at: (usize, usize),
-    /// Whether ML-KEM comes first, in shares and in the secret.
+    /// True if ML-KEM comes first, in shares and in the secret.
     kem_first: bool,
 }
 

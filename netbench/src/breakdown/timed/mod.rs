@@ -1,4 +1,4 @@
-//! rustls' crypto with a clock at every operation.
+//! A crypto provider of rustls with a clock at every operation.
 
 mod groups;
 mod schedule;
@@ -8,7 +8,8 @@ pub(super) use groups::{forget_ahead, make_ahead};
 
 use hybriq::tls::rustls::CryptoProvider;
 
-/// The same crypto, timed. For [`hybriq::tls::rustls::Client::with_crypto`] and the server's.
+/// Returns a provider with a clock at every operation of another, for
+/// [`hybriq::tls::rustls::Client::with_crypto`] and the server's.
 pub(super) fn crypto(plain: CryptoProvider) -> CryptoProvider {
     CryptoProvider {
         cipher_suites: plain

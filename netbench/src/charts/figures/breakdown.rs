@@ -1,11 +1,11 @@
-//! Where a handshake's time goes, message by message and operation by operation.
+//! The time of handshakes, message by message and operation by operation.
 
 use crate::charts::number::{NONE, number, with_unit};
 use crate::charts::theme::Ink;
 use crate::charts::{Bar, Bars, Chart, Figure, Table};
 use crate::results::{Breakdown, Part, Results};
 
-/// What a figure has in its bars.
+/// Selects the parts of the bars.
 type Parts = fn(&Breakdown) -> &[Part];
 
 pub(super) fn figures(results: &Results) -> Vec<Figure> {
@@ -85,12 +85,12 @@ fn figure(
 
 /// The side as heading, and what varies as name.
 fn labels(breakdowns: &[Breakdown]) -> Vec<(String, String)> {
-    let fields: [fn(&Breakdown) -> &String; 5] = [
-        |b| &b.group,
-        |b| &b.suite,
-        |b| &b.certificate,
-        |b| &b.mode,
-        |b| &b.provider,
+    let fields: [fn(&Breakdown) -> String; 5] = [
+        |b| b.group.to_string(),
+        |b| b.suite.to_string(),
+        |b| b.certificate.clone(),
+        |b| b.mode.clone(),
+        |b| b.provider.to_string(),
     ];
     let varying: Vec<_> = fields
         .into_iter()
@@ -102,15 +102,12 @@ fn labels(breakdowns: &[Breakdown]) -> Vec<(String, String)> {
         })
         .collect();
     let label = |breakdown: &Breakdown| {
-        let values: Vec<&str> = varying
-            .iter()
-            .map(|field| field(breakdown).as_str())
-            .collect();
+        let values: Vec<String> = varying.iter().map(|field| field(breakdown)).collect();
         let name = match values.join(", ") {
-            name if name.is_empty() => breakdown.group.clone(),
+            name if name.is_empty() => breakdown.group.to_string(),
             name => name,
         };
-        (breakdown.side.clone(), name)
+        (breakdown.side.to_string(), name)
     };
     breakdowns.iter().map(label).collect()
 }

@@ -6,7 +6,7 @@ use crate::charts::number::{NONE, number, with_unit};
 use crate::charts::theme::Ink;
 use crate::charts::{Bar, Bars, Chart, Figure, Table};
 
-/// In the order of the bars.
+/// Metrics, in the order of the bars.
 const PARTS: [(&str, Ink); 4] = [
     ("handshake, to the server", Ink::Part(0)),
     ("handshake, to the client", Ink::Part(4)),

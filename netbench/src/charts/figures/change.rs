@@ -1,4 +1,4 @@
-//! What each costs beside the one that all are compared with.
+//! Changes of each cell relative to the one that all are compared with.
 
 use crate::charts::figures::{metric, summary};
 use crate::charts::matrix::{Entry, Matrix, Panel};
@@ -136,7 +136,7 @@ fn file_name(axis: &str) -> String {
     plain.take(40).collect()
 }
 
-/// What the values of an axis are.
+/// Returns the noun for the values of an axis.
 fn things(axis: &str) -> String {
     let known = match axis {
         "group" => "Groups",

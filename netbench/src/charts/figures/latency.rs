@@ -42,7 +42,7 @@ const LATENCIES: [(&str, &str, &str, Pick); 5] = [
     ),
 ];
 
-/// Where curves have their points, in parts of each nine.
+/// Points of curves, per nine of the quantile.
 const POINTS_A_NINE: usize = 20;
 
 pub(super) fn figures(matrix: &Matrix) -> Vec<Figure> {
@@ -119,7 +119,7 @@ fn sum<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
     })
 }
 
-/// Of all repetitions and kinds of connections together.
+/// Returns the histogram of all repetitions and kinds of connections together.
 fn latencies(entry: &Entry, pick: Pick) -> Histogram {
     let kinds = entry
         .result

@@ -1,4 +1,4 @@
-//! What is drawn of results. Each figure is there only where the results have what it shows.
+//! The figures of results. A figure is left out where the results lack its data.
 
 mod breakdown;
 mod bytes;

@@ -5,7 +5,7 @@ use crate::charts::number::{count, number};
 use crate::charts::{Axis, Chart, Figure, Kind, Line, Lines, Plot, Table};
 use crate::results::{Repetition, Sample};
 
-/// What is counted of a sample.
+/// Selects the counter of a sample.
 type Counted = fn(&Sample) -> u64;
 
 /// The percentiles of rates that are published most.
@@ -85,7 +85,7 @@ fn samples<'a>(entry: &'a Entry) -> impl Iterator<Item = &'a Sample> {
     repetitions.flat_map(full_samples)
 }
 
-/// Without a last one that is too short to tell a rate.
+/// Returns the samples without a last one that is too short to tell a rate.
 fn full_samples(repetition: &Repetition) -> &[Sample] {
     let samples = &repetition.samples;
     let longest = samples.iter().map(|s| s.lasted_ms).fold(0.0, f64::max);
@@ -127,7 +127,7 @@ fn line(entry: &Entry, counted: Counted) -> Line {
     }
 }
 
-/// Of sorted figures, between the two that are nearest.
+/// Returns the quantile of sorted numbers, interpolated between the two nearest.
 fn quantile(sorted: &[f64], quantile: f64) -> f64 {
     let place = quantile * (sorted.len().saturating_sub(1)) as f64;
     let below = sorted

@@ -1,4 +1,4 @@
-//! Where the time of a connection goes: the client's CPU, the server's, and the rest.
+//! The time of a connection: the client's CPU, the server's, and the rest.
 
 use crate::charts::figures::median;
 use crate::charts::matrix::{Entry, Matrix};
@@ -66,7 +66,7 @@ pub(super) fn figure(matrix: &Matrix) -> Option<Figure> {
     })
 }
 
-/// How long a connection took on average.
+/// Returns the mean time of a connection.
 fn wall(entry: &Entry) -> Option<f64> {
     let kinds = entry
         .result

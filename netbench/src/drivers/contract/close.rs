@@ -1,3 +1,5 @@
+//! The end of a connection.
+
 use super::*;
 use crate::outcome::Kind;
 

@@ -1,12 +1,10 @@
-use super::*;
-use crate::axes::{Certificate, Resumption};
-use crate::outcome::Kind;
+//! Handshakes: groups, certificates, resumption and refusals.
 
-const SUITES: [&str; 3] = [
-    "TLS_AES_128_GCM_SHA256",
-    "TLS_AES_256_GCM_SHA384",
-    "TLS_CHACHA20_POLY1305_SHA256",
-];
+use super::*;
+use hybriq::tls::Suite;
+
+use crate::axes::{Certificate, Named, Resumption, Stack};
+use crate::outcome::Kind;
 
 const CERTIFICATES: [Certificate; 7] = [
     Certificate::EcdsaP256,
@@ -18,23 +16,18 @@ const CERTIFICATES: [Certificate; 7] = [
     Certificate::MlDsa87,
 ];
 
-fn groups() -> Vec<String> {
-    let all = hybriq::Group::ALL;
-    all.iter().map(ToString::to_string).collect()
-}
-
-/// What is told is what was asked for, or nothing.
+/// Checks that a stack tells what was asked for, or nothing.
 async fn negotiates_as_asked(mut ends: Ends) {
     let (client, server) = ends.connect().await;
     let cell = &ends.setup.cell;
     for end in [client, server] {
         let told = end.established().await.unwrap();
         assert!(
-            told.group.is_empty() || told.group == cell.group,
+            told.group.is_empty() || told.group == cell.group.to_string(),
             "{told:?}"
         );
         assert!(
-            told.suite.is_empty() || told.suite == cell.suite,
+            told.suite.is_empty() || told.suite == cell.suite.to_string(),
             "{told:?}"
         );
         assert_eq!(
@@ -48,7 +41,7 @@ async fn negotiates_as_asked(mut ends: Ends) {
 
 #[test]
 fn each_group_is_negotiated_and_told() {
-    for group in groups() {
+    for group in hybriq::Group::ALL {
         let cell = Cell {
             group,
             ..Cell::default()
@@ -60,7 +53,7 @@ fn each_group_is_negotiated_and_told() {
 
 #[test]
 fn each_group_is_asked_for_by_a_hello_retry_request() {
-    for group in groups() {
+    for group in hybriq::Group::ALL {
         let cell = Cell {
             group,
             hello_retry: true,
@@ -73,9 +66,9 @@ fn each_group_is_asked_for_by_a_hello_retry_request() {
 
 #[test]
 fn each_suite_is_negotiated_and_told() {
-    for suite in SUITES {
+    for &suite in <Suite as Named>::ALL {
         let cell = Cell {
-            suite: suite.to_owned(),
+            suite,
             ..Cell::default()
         };
         println!("{suite}");
@@ -127,14 +120,14 @@ fn a_server_that_the_client_does_not_trust_is_an_alert_at_both_ends() {
 
 /// s2n-quic's server never hands out a connection whose handshake failed.
 fn hides_failed_handshakes(ends: &Ends) -> bool {
-    let hides = ends.setup.cell.driver == "s2n-quic";
+    let hides = ends.setup.cell.driver == Stack::S2nQuic;
     if hides {
         println!("left out: s2n-quic's server does not tell of handshakes that failed");
     }
     hides
 }
 
-/// How a connection failed, in the handshake or right after it.
+/// Returns how a connection failed, in the handshake or right after it.
 async fn failure(outcome: Outcome) -> Failed {
     match outcome {
         Err(failed) => failed,

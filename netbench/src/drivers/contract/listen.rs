@@ -7,7 +7,7 @@ use crate::outcome::Kind;
 #[test]
 fn a_port_in_use_is_told_in_one_line_that_names_it() {
     every_pair(&Cell::default(), |ends| async move {
-        let driver = driver(&ends.setup.cell.driver).unwrap();
+        let driver = driver(ends.setup.cell.driver).unwrap();
         let address = ends.listener.address();
         let failure = driver.listen(&ends.setup, address).err();
         let failure = failure.expect("two cannot listen there").to_string();

@@ -14,10 +14,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{
-    Connection, Connector, Listener, Reader, Role, Setup, Transport, Writer, driver, list,
-};
-use crate::axes::Cell;
+use super::{Connection, Connector, Listener, Reader, Role, Setup, Transport, Writer, driver};
+use crate::axes::{Cell, Stack};
 use crate::certificates;
 use crate::outcome::Failed;
 
@@ -27,24 +25,24 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// A client's driver and a server's.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
-    client: &'static str,
-    server: &'static str,
+    client: Stack,
+    server: Stack,
 }
 
 /// Each driver with itself, and each of QUIC with hybriq.
 fn pairs() -> Vec<Pair> {
     let mut pairs = Vec::new();
-    for (name, _) in list::NAMES {
-        if let Err(reason) = driver(name) {
+    for stack in Stack::ALL {
+        if let Err(reason) = driver(stack) {
             println!("left out: {reason}");
             continue;
         }
-        let alone = name == "hybriq" || name == "tcp-tls";
-        let others = if alone { &[][..] } else { &["hybriq"][..] };
         let with = |client, server| Pair { client, server };
-        pairs.push(with(name, name));
-        pairs.extend(others.iter().map(|other| with(name, other)));
-        pairs.extend(others.iter().map(|other| with(other, name)));
+        pairs.push(with(stack, stack));
+        if stack != Stack::Hybriq && stack != Stack::TcpTls {
+            pairs.push(with(stack, Stack::Hybriq));
+            pairs.push(with(Stack::Hybriq, stack));
+        }
     }
     pairs
 }
@@ -63,8 +61,8 @@ fn every_pair_with<F: Future<Output = ()>>(
     let mut checked = 0;
     for pair in pairs() {
         let cell = Cell {
-            driver: pair.server.to_owned(),
-            client: pair.client.to_owned(),
+            driver: pair.server,
+            client: pair.client,
             ..cell.clone()
         };
         if let Err(reason) = can(&cell) {
@@ -93,8 +91,8 @@ fn every_pair_with<F: Future<Output = ()>>(
 }
 
 fn can(cell: &Cell) -> Result<(), crate::Failure> {
-    driver(&cell.driver)?.check(Role::Server, cell)?;
-    driver(&cell.client)?.check(Role::Client, cell)
+    driver(cell.driver)?.check(Role::Server, cell)?;
+    driver(cell.client)?.check(Role::Client, cell)
 }
 
 /// A server that listens, and a client that knows it.
@@ -109,7 +107,7 @@ type Outcome = Result<Rc<dyn Connection>, Failed>;
 impl Ends {
     fn new(setup: Setup) -> Self {
         let local = ([127, 0, 0, 1], 0).into();
-        let server = driver(&setup.cell.driver).unwrap();
+        let server = driver(setup.cell.driver).unwrap();
         let listener = server.listen(&setup, local).unwrap();
         let connector = Self::connector(&setup, &*listener);
         Self {
@@ -120,11 +118,11 @@ impl Ends {
     }
 
     fn connector(setup: &Setup, listener: &dyn Listener) -> Box<dyn Connector> {
-        let client = driver(&setup.cell.client).unwrap();
+        let client = driver(setup.cell.client).unwrap();
         client.client(setup, listener.address()).unwrap()
     }
 
-    /// What both ends come to.
+    /// Outcomes of both ends.
     async fn try_connect(&mut self) -> (Outcome, Outcome) {
         let address = self.listener.address();
         let connect = self.connector.connect(address, certificates::SERVER_NAME);

@@ -2,7 +2,7 @@
 //! their own do not ask.
 
 use super::*;
-use crate::axes::Resumption;
+use crate::axes::{Resumption, Stack};
 use crate::drivers::Streams;
 use crate::outcome::Kind;
 
@@ -14,7 +14,7 @@ fn one() -> Transport {
 }
 
 fn asks(ends: &Ends) -> bool {
-    ends.setup.cell.driver == "tcp-tls"
+    ends.setup.cell.driver == Stack::TcpTls
 }
 
 /// Asks and answers on the only stream, and closes.

@@ -1,3 +1,5 @@
+//! What drivers count.
+
 use super::*;
 use crate::drivers::Traffic;
 

@@ -202,7 +202,7 @@ fn a_writer_that_is_dropped_is_no_end() {
 fn datagrams_come_back_from_who_echoes_them() {
     every_pair(&Cell::default(), |mut ends| async move {
         let (client, server) = ends.connect().await;
-        if ends.setup.cell.client == "tcp-tls" {
+        if ends.setup.cell.client == crate::axes::Stack::TcpTls {
             let failed = client.send_datagram(Bytes::new()).await.unwrap_err();
             println!("left out: {}", failed.detail);
             return;

@@ -1,3 +1,5 @@
+//! Connections of hybriq as scripts use them.
+
 use std::cell::{Cell, OnceCell};
 use std::pin::pin;
 use std::rc::Rc;
@@ -12,21 +14,21 @@ use hybriq::{
 use tokio::sync::watch;
 
 use super::super::{
-    Accepting, Answer, Connection, Halves, Negotiated, Reader, Stats, Traffic, Writer, failures,
-    yield_until,
+    Accepting, Answer, Connection, Halves, Handover, Negotiated, Reader, Stats, Traffic, Writer,
+    failures, yield_until,
 };
 use crate::outcome::{Failed, Kind};
 
 /// A connection, perhaps still in its handshake.
 pub(super) struct Opened {
-    /// Where data may pass before the handshake is complete.
+    /// Connection on which data may pass before the handshake is complete.
     early: Option<EarlyConnection>,
     connection: OnceCell<hybriq::Connection>,
     /// The name that was asked for, of a server's.
     server_name: Option<String>,
-    /// How the handshake ended, once it did.
+    /// Outcome of the handshake, once it has ended.
     outcome: watch::Sender<Option<Result<(), Failed>>>,
-    /// What was sent when this end closed it.
+    /// Number of datagrams that were sent when this end closed it.
     sent_at_close: Cell<Option<u64>>,
     /// The code it is to be closed with as soon as it can be.
     close_with: Cell<Option<u64>>,
@@ -36,10 +38,10 @@ impl Opened {
     pub(super) fn begin(
         connecting: hybriq::Connecting,
         server_name: Option<String>,
-        early: bool,
+        handover: Handover,
     ) -> Accepting {
         Box::pin(async move {
-            let connecting = if early {
+            let connecting = if handover == Handover::Early {
                 match connecting.early().await {
                     Ok(early) => return Ok(Self::early(early, server_name) as Rc<dyn Connection>),
                     Err(connecting) => connecting,

@@ -11,11 +11,11 @@ use hybriq::congestion::Congestion;
 use hybriq::{Endpoint, TransportConfig};
 
 use super::{
-    Accepting, Answer, Connection, Connector, Driver, Listener, Role, Setup, Traffic, Transport,
-    udp::any_port,
+    Accepting, Answer, Connection, Connector, Driver, Handover, Listener, Role, Setup, Traffic,
+    Transport, udp::any_port,
 };
 use crate::Failure;
-use crate::axes::{Cell, Resumption};
+use crate::axes::Cell;
 use crate::outcome::Failed;
 use connection::Opened;
 
@@ -41,8 +41,8 @@ impl Driver for Hybriq {
     fn listen(&self, setup: &Setup, address: SocketAddr) -> Result<Box<dyn Listener>, Failure> {
         let config = tls::server(setup)?.transport(transport(&setup.transport)?);
         let endpoint = builder(&setup.transport).server(config).bind(address)?;
-        let early = setup.cell.resumption == Resumption::ZeroRtt;
-        Ok(Box::new(Served { endpoint, early }))
+        let handover = Handover::of(&setup.cell);
+        Ok(Box::new(Served { endpoint, handover }))
     }
 
     fn client(&self, setup: &Setup, server: SocketAddr) -> Result<Box<dyn Connector>, Failure> {
@@ -50,8 +50,8 @@ impl Driver for Hybriq {
         let endpoint = builder(&setup.transport)
             .client(config)
             .bind(any_port(server))?;
-        let early = setup.cell.resumption == Resumption::ZeroRtt;
-        Ok(Box::new(Client { endpoint, early }))
+        let handover = Handover::of(&setup.cell);
+        Ok(Box::new(Client { endpoint, handover }))
     }
 }
 
@@ -104,8 +104,7 @@ fn congestion(name: &str) -> Result<Congestion, Failure> {
 
 struct Served {
     endpoint: Endpoint,
-    /// Whether connections are handed out before their handshake is complete.
-    early: bool,
+    handover: Handover,
 }
 
 impl Listener for Served {
@@ -118,7 +117,7 @@ impl Listener for Served {
             let incoming = self.endpoint.accept().await;
             let incoming = incoming.ok_or_else(|| Failed::other("the endpoint is closed"))?;
             let name = incoming.client_hello().server_name().map(str::to_owned);
-            Ok(Opened::begin(incoming.accept(), name, self.early))
+            Ok(Opened::begin(incoming.accept(), name, self.handover))
         })
     }
 
@@ -129,12 +128,12 @@ impl Listener for Served {
 
 struct Client {
     endpoint: Endpoint,
-    early: bool,
+    handover: Handover,
 }
 
 impl Connector for Client {
     fn connect<'a>(&'a self, server: SocketAddr, name: &'a str) -> Answer<'a, Rc<dyn Connection>> {
-        Opened::begin(self.endpoint.connect(server, name), None, self.early)
+        Opened::begin(self.endpoint.connect(server, name), None, self.handover)
     }
 
     fn traffic(&self) -> Option<Traffic> {

@@ -1,7 +1,5 @@
 //! TLS of both ends, such that a connection can only negotiate what its cell says.
 
-use std::str::FromStr;
-
 use hybriq::tls::{ClientAuth, Suite};
 use hybriq::{Backend, ClientConfig, Group, Identity, KeyExchange, ServerConfig, Trust};
 
@@ -9,11 +7,9 @@ use super::super::{ALPN, Role, Setup, first_share};
 use crate::Failure;
 use crate::axes::{Cell, Certificate, Resumption};
 
-/// Whether hybriq can play that role.
+/// Returns true if hybriq can play that role.
 pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
-    group(&cell.group)?;
-    suite(&cell.suite)?;
-    match (role, backend(cell)?) {
+    match (role, cell.provider) {
         (Role::Client, _) if cell.hello_retry && cell.resumption != Resumption::Full => Err(
             "hybriq's client remembers with a ticket which group the server asked for, so that \
              only full handshakes have a HelloRetryRequest; use resumption full"
@@ -25,9 +21,9 @@ pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
     }
 }
 
-/// What s2n-tls cannot do over QUIC.
+/// Returns what s2n-tls cannot do over QUIC.
 fn check_s2n(cell: &Cell) -> Result<(), Failure> {
-    let policy = s2n_policy(group(&cell.group)?)?;
+    let policy = s2n_policy(cell.group)?;
     let ml_dsa = [
         Certificate::MlDsa44,
         Certificate::MlDsa65,
@@ -59,13 +55,13 @@ fn check_s2n(cell: &Cell) -> Result<(), Failure> {
 /// s2n-tls issues no ticket on a resumed connection, so that one is used again and again; only the
 /// client of s2n-tls does so.
 fn reuses_ticket(cell: &Cell) -> bool {
-    cell.provider == Backend::S2nTls.name() && cell.resumption == Resumption::Psk
+    cell.provider == Backend::S2nTls && cell.resumption == Resumption::Psk
 }
 
 /// It takes no list of groups or suites either.
 fn check_s2n_client(cell: &Cell) -> Result<(), Failure> {
-    let first = ("X25519MLKEM768", "TLS_AES_128_GCM_SHA256");
-    if (cell.group.as_str(), cell.suite.as_str()) == first {
+    let first = (Group::X25519MLKEM768, Suite::Aes128GcmSha256);
+    if (cell.group, cell.suite) == first {
         return Ok(());
     }
     Err(format!(
@@ -77,13 +73,13 @@ fn check_s2n_client(cell: &Cell) -> Result<(), Failure> {
 
 pub(super) fn server(setup: &Setup) -> Result<ServerConfig, Failure> {
     let (cell, pem) = (&setup.cell, &setup.certificates);
-    let group = group(&cell.group)?;
+    let group = cell.group;
     let identity = Identity::from_pem(pem.server_chain.as_bytes(), pem.server_key.as_bytes())?;
     let config = ServerConfig::new(identity).alpn([ALPN]);
-    let mut config = match backend(cell)? {
+    let mut config = match cell.provider {
         Backend::Rustls => config
             .key_exchange(KeyExchange::Exactly(vec![group]))
-            .suites(vec![suite(&cell.suite)?]),
+            .suites(vec![cell.suite]),
         // It takes no list of suites; the client offers but one.
         Backend::S2nTls => config.tls(Backend::S2nTls).key_exchange(s2n_policy(group)?),
     };
@@ -109,8 +105,8 @@ pub(super) fn client(setup: &Setup) -> Result<ClientConfig, Failure> {
         config.tls(Backend::S2nTls)
     } else {
         config
-            .key_exchange(KeyExchange::Exactly(offer(cell)?))
-            .suites(vec![suite(&cell.suite)?])
+            .key_exchange(KeyExchange::Exactly(offer(cell)))
+            .suites(vec![cell.suite])
     };
     let config = if cell.client_auth {
         config.identity(Identity::from_pem(
@@ -128,44 +124,8 @@ pub(super) fn client(setup: &Setup) -> Result<ClientConfig, Failure> {
 }
 
 /// The groups a client offers; it sends the share of the first.
-fn offer(cell: &Cell) -> Result<Vec<Group>, Failure> {
-    let wanted = group(&cell.group)?;
-    Ok(match first_share(cell) {
-        Some(other) => vec![group(other)?, wanted],
-        None => vec![wanted],
-    })
-}
-
-/// The group of that name, one of the eight.
-fn group(name: &str) -> Result<Group, Failure> {
-    Group::from_name(name)
-        .filter(|group| Group::ALL.contains(group))
-        .ok_or_else(|| {
-            let valid = Group::ALL.map(|group| group.to_string()).join(", ");
-            format!("unknown group '{name}'; valid: {valid}").into()
-        })
-}
-
-/// The cipher suite of that IANA name.
-fn suite(name: &str) -> Result<Suite, Failure> {
-    let all = [
-        Suite::Aes128GcmSha256,
-        Suite::Aes256GcmSha384,
-        Suite::ChaCha20Poly1305Sha256,
-    ];
-    all.into_iter()
-        .find(|suite| suite.to_string() == name)
-        .ok_or_else(|| {
-            let valid = all.map(|suite| suite.to_string()).join(", ");
-            format!("unknown cipher suite '{name}'; valid: {valid}").into()
-        })
-}
-
-fn backend(cell: &Cell) -> Result<Backend, Failure> {
-    Backend::from_str(&cell.provider).map_err(|_| {
-        let valid = Backend::ALL.map(Backend::name).join(", ");
-        format!("unknown TLS provider '{}'; valid: {valid}", cell.provider).into()
-    })
+fn offer(cell: &Cell) -> Vec<Group> {
+    first_share(cell).into_iter().chain([cell.group]).collect()
 }
 
 /// The narrowest policy of s2n-tls that has the group.

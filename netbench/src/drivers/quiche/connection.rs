@@ -1,3 +1,5 @@
+//! Connections of quiche as scripts use them.
+
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -19,7 +21,7 @@ pub(super) type Tickets = Rc<RefCell<VecDeque<Vec<u8>>>>;
 /// A connection of a user. Without users it is closed.
 pub(super) struct Opened {
     line: Rc<Line>,
-    /// Where a client's tickets go.
+    /// Place for a client's tickets.
     tickets: Option<Tickets>,
     /// Whether it was there before the handshake was complete.
     early: Cell<bool>,

@@ -21,7 +21,7 @@ use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 use tokio::time::{Sleep, sleep_until};
 
-use super::line::Line;
+use super::line::{Dirty, Line, Number};
 use crate::Failure;
 use crate::drivers::wakers::Wakers;
 use crate::drivers::{Role, Traffic};
@@ -34,9 +34,6 @@ const BATCH: usize = 64;
 /// Length of the ids that connections are given.
 const ID_LEN: usize = 16;
 
-/// A connection by its number.
-type Number = u64;
-
 pub(super) struct Endpoint {
     pub(super) address: SocketAddr,
     pub(super) traffic: Cell<Traffic>,
@@ -46,13 +43,11 @@ pub(super) struct Endpoint {
     lines: RefCell<HashMap<Number, Rc<Line>>>,
     routes: RefCell<HashMap<ConnectionId<'static>, Number>>,
     timers: RefCell<BTreeSet<(Instant, Number)>>,
-    /// Connections that may have something to send, or a new timer.
-    dirty: RefCell<VecDeque<Number>>,
+    dirty: Rc<Dirty>,
     incoming: RefCell<VecDeque<Rc<Line>>>,
     stopped: Cell<bool>,
     next: Cell<Number>,
     users: Arc<Wakers>,
-    pump: Arc<Wakers>,
 }
 
 impl Endpoint {
@@ -72,12 +67,11 @@ impl Endpoint {
             lines: RefCell::default(),
             routes: RefCell::default(),
             timers: RefCell::default(),
-            dirty: RefCell::default(),
+            dirty: Rc::default(),
             incoming: RefCell::default(),
             stopped: Cell::default(),
             next: Cell::default(),
             users: Arc::default(),
-            pump: Arc::default(),
         });
         let mut pump = Pump {
             endpoint: Rc::clone(&endpoint),
@@ -95,13 +89,7 @@ impl Endpoint {
         for line in self.incoming.borrow_mut().drain(..) {
             line.close(0);
         }
-        self.pump.wake_all();
-    }
-
-    /// Has a connection looked at.
-    pub(super) fn touch(&self, number: Number) {
-        self.dirty.borrow_mut().push_back(number);
-        self.pump.wake_all();
+        self.dirty.pump.wake_all();
     }
 
     pub(super) async fn accept(&self) -> Result<Rc<Line>, Failed> {
@@ -148,10 +136,10 @@ impl Endpoint {
         id: ConnectionId<'static>,
         quic: quiche::Connection,
     ) -> Rc<Line> {
-        let line = Rc::new(Line::new(quic, Rc::clone(self), number, self.role));
+        let line = Rc::new(Line::new(quic, Rc::clone(&self.dirty), number, self.role));
         self.routes.borrow_mut().insert(id, number);
         self.lines.borrow_mut().insert(number, Rc::clone(&line));
-        self.touch(number);
+        self.dirty.touch(number);
         line
     }
 
@@ -174,11 +162,12 @@ impl Endpoint {
         let line = self.lines.borrow().get(&number).cloned();
         if let Some(line) = line {
             line.receive(datagram, from, self.address);
-            self.dirty.borrow_mut().push_back(number);
+            self.dirty.numbers.borrow_mut().push_back(number);
         }
     }
 
-    /// What a client's first datagram begins. Its others carry the same id that it chose.
+    /// Begins a connection for a client's first datagram. Its others carry the same id that it
+    /// chose.
     fn begin(
         self: &Rc<Self>,
         header: &quiche::Header<'_>,
@@ -235,7 +224,7 @@ struct Pump {
 impl Pump {
     /// Goes on. It is over when the endpoint is stopped and has no connections.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let _ = self.endpoint.pump.join(cx);
+        let _ = self.endpoint.dirty.pump.join(cx);
         loop {
             let received = self.receive(cx);
             let sent = self.send(cx);
@@ -272,7 +261,7 @@ impl Pump {
                     Poll::Ready(_) => self.unsent = None,
                 }
             }
-            let number = self.endpoint.dirty.borrow_mut().pop_front();
+            let number = self.endpoint.dirty.numbers.borrow_mut().pop_front();
             let Some(number) = number else {
                 return Poll::Ready(());
             };
@@ -280,7 +269,7 @@ impl Pump {
             let Some(line) = line else { continue };
             if self.drain(&line) {
                 // The rest of it comes once there is room.
-                self.endpoint.dirty.borrow_mut().push_front(number);
+                self.endpoint.dirty.numbers.borrow_mut().push_front(number);
             }
             self.endpoint.settle(number, &line);
             line.wake();
@@ -326,7 +315,7 @@ impl Pump {
             if let Some(line) = line {
                 line.timer.set(None);
                 line.quic.borrow_mut().on_timeout();
-                self.endpoint.dirty.borrow_mut().push_back(number);
+                self.endpoint.dirty.numbers.borrow_mut().push_back(number);
             }
         }
         any

@@ -1,5 +1,7 @@
+//! One connection of quiche.
+
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -9,10 +11,28 @@ use std::time::Instant;
 
 use quiche::ConnectionId;
 
-use super::endpoint::Endpoint;
 use crate::drivers::wakers::Wakers;
 use crate::drivers::{Role, Traffic, failures};
 use crate::outcome::{Failed, Kind};
+
+/// Number of a connection of an endpoint.
+pub(super) type Number = u64;
+
+/// Connections that may have something to send, or a new timer.
+#[derive(Default)]
+pub(super) struct Dirty {
+    pub(super) numbers: RefCell<VecDeque<Number>>,
+    /// The task that looks at them.
+    pub(super) pump: Arc<Wakers>,
+}
+
+impl Dirty {
+    /// Has the endpoint look at a connection.
+    pub(super) fn touch(&self, number: Number) {
+        self.numbers.borrow_mut().push_back(number);
+        self.pump.wake_all();
+    }
+}
 
 /// One connection, as its endpoint and its users share it.
 pub(super) struct Line {
@@ -21,8 +41,8 @@ pub(super) struct Line {
     pub(super) readers: RefCell<HashMap<u64, Waker>>,
     pub(super) writers: RefCell<HashMap<u64, Waker>>,
     users: Arc<Wakers>,
-    endpoint: Rc<Endpoint>,
-    number: u64,
+    dirty: Rc<Dirty>,
+    number: Number,
     pub(super) traffic: Cell<Traffic>,
     /// The id that the client chose before it knew one.
     chosen: RefCell<Option<ConnectionId<'static>>>,
@@ -37,8 +57,8 @@ pub(super) const UNI: usize = 1;
 impl Line {
     pub(super) fn new(
         quic: quiche::Connection,
-        endpoint: Rc<Endpoint>,
-        number: u64,
+        dirty: Rc<Dirty>,
+        number: Number,
         role: Role,
     ) -> Self {
         // RFC 9000 §2.1.
@@ -52,7 +72,7 @@ impl Line {
             readers: RefCell::default(),
             writers: RefCell::default(),
             users: Arc::default(),
-            endpoint,
+            dirty,
             number,
             traffic: Cell::default(),
             chosen: RefCell::default(),
@@ -106,7 +126,7 @@ impl Line {
 
     /// Has the endpoint send what there is.
     pub(super) fn touch(&self) {
-        self.endpoint.touch(self.number);
+        self.dirty.touch(self.number);
     }
 
     pub(super) fn close(&self, code: u64) {
@@ -115,7 +135,7 @@ impl Line {
         self.touch();
     }
 
-    /// How it ended, once it has.
+    /// Returns how it ended, once it has.
     pub(super) fn ended(&self) -> Option<Result<(), Failed>> {
         let quic = self.quic.borrow();
         if !quic.is_draining() && !quic.is_closed() {

@@ -19,7 +19,7 @@ use crate::outcome::Failed;
 use connection::{Opened, Tickets};
 use endpoint::Endpoint;
 
-/// What quiche's own tools ask for; the library itself allows a peer nothing.
+/// Limits that quiche's own tools ask for; the library itself allows a peer nothing.
 const STREAM_WINDOW: u64 = 1_000_000;
 const CONNECTION_WINDOW: u64 = 10_000_000;
 const STREAMS: u64 = 100;

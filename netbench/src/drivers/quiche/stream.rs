@@ -1,3 +1,5 @@
+//! Streams of quiche.
+
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -31,6 +33,14 @@ pub(super) fn reader(id: u64, line: &Rc<Line>) -> Box<dyn Reader> {
     })
 }
 
+/// Place at which a stream ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Behind these bytes.
+    Here,
+    Later,
+}
+
 struct Sender {
     id: u64,
     line: Rc<Line>,
@@ -38,17 +48,12 @@ struct Sender {
 }
 
 impl Sender {
-    fn poll_write(
-        &self,
-        cx: &Context<'_>,
-        data: &[u8],
-        finish: bool,
-    ) -> Poll<Result<usize, Failed>> {
+    fn poll_write(&self, cx: &Context<'_>, data: &[u8], end: End) -> Poll<Result<usize, Failed>> {
         let sent = self
             .line
             .quic
             .borrow_mut()
-            .stream_send(self.id, data, finish);
+            .stream_send(self.id, data, end == End::Here);
         match sent {
             Ok(sent) => {
                 self.line.touch();
@@ -78,12 +83,12 @@ impl Writer for Sender {
         if data.is_empty() {
             return Poll::Ready(Ok(()));
         }
-        self.poll_write(cx, data, false)
+        self.poll_write(cx, data, End::Later)
             .map_ok(|sent| data.advance(sent))
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
-        let finished = self.poll_write(cx, b"", true).map_ok(|_| ());
+        let finished = self.poll_write(cx, b"", End::Here).map_ok(|_| ());
         self.over |= finished.is_ready();
         finished
     }

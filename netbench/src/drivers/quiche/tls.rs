@@ -4,6 +4,8 @@ use boring::pkey::{PKey, Private};
 use boring::ssl::{SslContextBuilder, SslMethod, SslOptions, SslSignatureAlgorithm, SslVerifyMode};
 use boring::x509::X509;
 use boring::x509::store::X509StoreBuilder;
+use hybriq::tls::Suite;
+use hybriq::{Backend, Group};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject as _;
 
@@ -11,21 +13,15 @@ use crate::Failure;
 use crate::axes::{Cell, Certificate, Resumption};
 use crate::drivers::{ALPN, Role, Setup, first_share};
 
-/// By their IANA names, and as BoringSSL calls them.
-const GROUPS: [(&str, &str); 4] = [
-    ("X25519MLKEM768", "X25519MLKEM768"),
-    ("X25519", "X25519"),
-    ("secp256r1", "P-256"),
-    ("secp384r1", "P-384"),
+/// Groups, and their names in BoringSSL.
+const GROUPS: [(Group, &str); 4] = [
+    (Group::X25519MLKEM768, "X25519MLKEM768"),
+    (Group::X25519, "X25519"),
+    (Group::SECP256R1, "P-256"),
+    (Group::SECP384R1, "P-384"),
 ];
 
-const SUITES: [&str; 3] = [
-    "TLS_AES_128_GCM_SHA256",
-    "TLS_AES_256_GCM_SHA384",
-    "TLS_CHACHA20_POLY1305_SHA256",
-];
-
-/// What clients accept a server's proof with.
+/// Signature algorithms that clients accept from a server.
 const SIGNATURES: [SslSignatureAlgorithm; 4] = [
     SslSignatureAlgorithm::ECDSA_SECP256R1_SHA256,
     SslSignatureAlgorithm::ECDSA_SECP384R1_SHA384,
@@ -33,19 +29,19 @@ const SIGNATURES: [SslSignatureAlgorithm; 4] = [
     SslSignatureAlgorithm::RSA_PSS_RSAE_SHA256,
 ];
 
-/// Whether quiche can play that role.
+/// Returns true if quiche can play that role.
 pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
-    curve(&cell.group)?;
+    curve(cell.group)?;
     if matches!(
         cell.certificate,
         Certificate::MlDsa44 | Certificate::MlDsa65 | Certificate::MlDsa87
     ) {
         return Err("quiche's BoringSSL has no ML-DSA certificates; use a classical one".into());
     }
-    if role == Role::Server && cell.provider == "s2n-tls" {
+    if role == Role::Server && cell.provider == Backend::S2nTls {
         return Err("quiche has BoringSSL, not s2n-tls; leave out the provider".into());
     }
-    if role == Role::Client && cell.hello_retry && cell.group == "X25519MLKEM768" {
+    if role == Role::Client && cell.hello_retry && cell.group == Group::X25519MLKEM768 {
         return Err(
             "quiche's client sends its first classical and its first post-quantum share, so that \
              there is no HelloRetryRequest for X25519MLKEM768; use a classical group"
@@ -57,22 +53,17 @@ pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
 
 /// BoringSSL takes no list of suites. One that the other end alone allows is used.
 fn check_suite(cell: &Cell) -> Result<(), Failure> {
-    let suite = cell.suite.as_str();
-    if !SUITES.contains(&suite) {
-        let valid = SUITES.join(", ");
-        return Err(format!("unknown cipher suite '{suite}'; valid: {valid}").into());
-    }
-    if cell.driver == cell.client && suite != SUITES[0] {
-        let only = SUITES[0];
+    let only = Suite::Aes128GcmSha256;
+    if cell.driver == cell.client && cell.suite != only {
         return Err(format!("two ends with quiche agree on {only}; use it for them").into());
     }
     Ok(())
 }
 
-fn curve(group: &str) -> Result<&'static str, Failure> {
-    let known = GROUPS.iter().find(|(name, _)| *name == group);
+fn curve(group: Group) -> Result<&'static str, Failure> {
+    let known = GROUPS.iter().find(|(known, _)| *known == group);
     known.map(|(_, curve)| *curve).ok_or_else(|| {
-        let valid = GROUPS.map(|(name, _)| name).join(", ");
+        let valid = GROUPS.map(|(group, _)| group.to_string()).join(", ");
         format!("quiche's BoringSSL has no group {group}; it has {valid}").into()
     })
 }
@@ -86,7 +77,7 @@ pub(super) fn config(setup: &Setup, role: Role) -> Result<quiche::Config, Failur
         Role::Client => first_share(cell),
         Role::Server => None,
     };
-    let groups: Result<Vec<_>, _> = first.into_iter().chain([&*cell.group]).map(curve).collect();
+    let groups: Result<Vec<_>, _> = first.into_iter().chain([cell.group]).map(curve).collect();
     tls.set_curves_list(&groups?.join(":"))?;
     tls.set_verify_algorithm_prefs(&SIGNATURES)?;
     match role {

@@ -1,3 +1,5 @@
+//! Connections of quinn as scripts use them.
+
 use std::cell::Cell;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -14,46 +16,47 @@ use tokio::sync::Mutex;
 
 use super::super::rustls_watch::{Begun, Watch};
 use super::super::{
-    Answer, Connection, Halves, Negotiated, Reader, Stats, Traffic, Writer, failures, yield_until,
+    Answer, Connection, Halves, Handover, Negotiated, Reader, Stats, Traffic, Writer, failures,
+    yield_until,
 };
 use crate::outcome::{Failed, Kind};
 
 /// A connection, perhaps still in its handshake.
 pub(super) struct Opened {
     connection: quinn::Connection,
-    /// What there is to wait for before the handshake is complete.
+    /// Future to wait for before the handshake is complete.
     early: Mutex<Option<ZeroRttAccepted>>,
-    /// What became of 0-RTT data.
+    /// Outcome of 0-RTT data.
     early_data: Cell<Option<bool>>,
     /// A client's.
     handshake: Option<(Arc<Watch>, Begun)>,
     negotiated: Mutex<Option<Negotiated>>,
-    /// What was sent when this end closed it, and the code.
+    /// Number of datagrams that were sent when this end closed it, and the code.
     closed: Cell<Option<(u64, u64)>>,
 }
 
 impl Opened {
     pub(super) async fn accept(
         connecting: Connecting,
-        early: bool,
+        handover: Handover,
     ) -> Result<Rc<dyn Connection>, Failed> {
-        Self::begin(connecting, early, None).await
+        Self::begin(connecting, handover, None).await
     }
 
     pub(super) async fn connect(
         connecting: Connecting,
-        early: bool,
+        handover: Handover,
         handshake: (Arc<Watch>, Begun),
     ) -> Result<Rc<dyn Connection>, Failed> {
-        Self::begin(connecting, early, Some(handshake)).await
+        Self::begin(connecting, handover, Some(handshake)).await
     }
 
     async fn begin(
         connecting: Connecting,
-        early: bool,
+        handover: Handover,
         handshake: Option<(Arc<Watch>, Begun)>,
     ) -> Result<Rc<dyn Connection>, Failed> {
-        let connecting = if early {
+        let connecting = if handover == Handover::Early {
             match connecting.into_0rtt() {
                 Ok((connection, accepted)) => {
                     return Ok(Rc::new(Self::new(connection, Some(accepted), handshake)));

@@ -18,13 +18,14 @@ use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 
 use super::rustls_watch::Watch;
 use super::{
-    Accepting, Answer, Connection, Connector, Driver, Listener, Role, Setup, Traffic, Transport,
-    rustls_config, udp,
+    Accepting, Answer, Connection, Connector, Driver, Handover, Listener, Role, Setup, Traffic,
+    Transport, rustls_config, udp,
 };
 use crate::Failure;
-use crate::axes::{Cell, Resumption};
+use crate::axes::Cell;
 use crate::outcome::Failed;
 use connection::{Opened, ended};
+use hybriq::Backend;
 use socket::Counting;
 
 pub(super) struct Quinn;
@@ -43,7 +44,7 @@ impl Driver for Quinn {
     }
 
     fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure> {
-        if role == Role::Server && cell.provider != "rustls" {
+        if role == Role::Server && cell.provider != Backend::Rustls {
             return Err(format!(
                 "quinn's TLS is rustls, not {}; use provider rustls",
                 cell.provider
@@ -62,7 +63,7 @@ impl Driver for Quinn {
         Ok(Box::new(Served {
             endpoint,
             socket,
-            early: setup.cell.resumption == Resumption::ZeroRtt,
+            handover: Handover::of(&setup.cell),
         }))
     }
 
@@ -77,7 +78,7 @@ impl Driver for Quinn {
             endpoint,
             socket,
             watch,
-            early: setup.cell.resumption == Resumption::ZeroRtt,
+            handover: Handover::of(&setup.cell),
         }))
     }
 }
@@ -152,8 +153,7 @@ fn congestion(config: &mut TransportConfig, name: &str) -> Result<(), Failure> {
 struct Served {
     endpoint: Endpoint,
     socket: Arc<Counting>,
-    /// Whether connections are handed out before their handshake is complete.
-    early: bool,
+    handover: Handover,
 }
 
 impl Listener for Served {
@@ -164,13 +164,13 @@ impl Listener for Served {
     }
 
     fn accept(&mut self) -> Answer<'_, Accepting> {
-        let early = self.early;
+        let handover = self.handover;
         Box::pin(async move {
             let incoming = self.endpoint.accept().await;
             let incoming = incoming.ok_or_else(|| Failed::other("the endpoint is closed"))?;
             Ok(Box::pin(async move {
                 let connecting = incoming.accept().map_err(ended)?;
-                Opened::accept(connecting, early).await
+                Opened::accept(connecting, handover).await
             }) as Accepting)
         })
     }
@@ -184,7 +184,7 @@ struct Client {
     endpoint: Endpoint,
     socket: Arc<Counting>,
     watch: Arc<Watch>,
-    early: bool,
+    handover: Handover,
 }
 
 impl Connector for Client {
@@ -193,7 +193,7 @@ impl Connector for Client {
             let connecting = self.endpoint.connect(server, name);
             let begun = self.watch.begun();
             let connecting = connecting.map_err(Failed::other)?;
-            Opened::connect(connecting, self.early, (Arc::clone(&self.watch), begun)).await
+            Opened::connect(connecting, self.handover, (Arc::clone(&self.watch), begun)).await
         })
     }
 

@@ -1,3 +1,5 @@
+//! A socket of quinn that counts.
+
 use std::fmt;
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -41,7 +43,7 @@ impl Counting {
     }
 }
 
-/// How many datagrams of that size make up so many bytes.
+/// Returns the number of datagrams of that size that make up so many bytes.
 fn datagrams(bytes: usize, size: usize) -> u64 {
     bytes.div_ceil(size.max(1)) as u64
 }

@@ -1,3 +1,5 @@
+//! Connections of s2n-quic as scripts use them.
+
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -25,7 +27,7 @@ pub(super) struct Opened {
     counts: Arc<Counts>,
     /// A client's.
     negotiated: Option<Negotiated>,
-    /// What was sent when this end closed it.
+    /// Number of datagrams that were sent when this end closed it.
     sent_at_close: Cell<Option<u64>>,
 }
 

@@ -39,7 +39,7 @@ impl Endpoint {
     }
 }
 
-/// What is counted of one connection.
+/// Counters of one connection.
 #[derive(Default)]
 pub(super) struct Counts {
     datagrams: Endpoint,

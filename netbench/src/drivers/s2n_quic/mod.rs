@@ -26,6 +26,7 @@ use crate::axes::Cell;
 use crate::outcome::Failed;
 use connection::{Opened, ended};
 use events::{Endpoint, Observer};
+use hybriq::Backend;
 
 pub(super) struct S2nQuic;
 
@@ -50,7 +51,7 @@ impl Driver for S2nQuic {
     }
 
     fn listen(&self, setup: &Setup, address: SocketAddr) -> Result<Box<dyn Listener>, Failure> {
-        if setup.cell.provider.as_str() == "s2n-tls" {
+        if setup.cell.provider == Backend::S2nTls {
             listen(tls::s2n_server(setup)?, setup, address)
         } else {
             let config = rustls_config::server(setup, 0)?;

@@ -1,3 +1,6 @@
+//! TLS for s2n-quic.
+
+use hybriq::{Backend, Group};
 use s2n_quic::provider::tls::s2n_tls::Server;
 use s2n_tls::security::Policy;
 
@@ -5,22 +8,19 @@ use super::super::{ALPN, Role, Setup, rustls_config};
 use crate::Failure;
 use crate::axes::{Cell, Certificate, Resumption};
 
-/// Whether s2n-quic can play that role.
+/// Returns true if s2n-quic can play that role.
 pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
     if cell.resumption != Resumption::Full {
         return Err("s2n-quic resumes no sessions; use resumption full".into());
     }
-    match (role, cell.provider.as_str()) {
-        (Role::Server, "s2n-tls") => check_s2n(cell),
-        (Role::Server, provider) if provider != "rustls" => {
-            Err(format!("unknown TLS provider '{provider}'; valid: rustls, s2n-tls").into())
-        }
+    match (role, cell.provider) {
+        (Role::Server, Backend::S2nTls) => check_s2n(cell),
         (role, _) => rustls_config::check(role, cell),
     }
 }
 
 fn check_s2n(cell: &Cell) -> Result<(), Failure> {
-    let (_, has_ml_dsa) = policy(&cell.group)?;
+    let (_, has_ml_dsa) = policy(cell.group)?;
     let is_ml_dsa = matches!(
         cell.certificate,
         Certificate::MlDsa44 | Certificate::MlDsa65 | Certificate::MlDsa87
@@ -40,12 +40,16 @@ fn check_s2n(cell: &Cell) -> Result<(), Failure> {
 
 /// The policy of s2n-tls that has the group, and whether it has ML-DSA. It takes no lists of groups
 /// or suites; clients offer but one of each.
-fn policy(group: &str) -> Result<(&'static str, bool), Failure> {
+fn policy(group: Group) -> Result<(&'static str, bool), Failure> {
     match group {
-        "X25519MLKEM768" | "SecP256r1MLKEM768" | "SecP384r1MLKEM1024" | "X25519" | "secp256r1"
-        | "secp384r1" => Ok(("default_pq", true)),
+        Group::X25519MLKEM768
+        | Group::SECP256R1MLKEM768
+        | Group::SECP384R1MLKEM1024
+        | Group::X25519
+        | Group::SECP256R1
+        | Group::SECP384R1 => Ok(("default_pq", true)),
         // In spite of its name an ordinary policy, and the only one with this group and every suite.
-        "MLKEM1024" => Ok(("test_pq_only", false)),
+        Group::MLKEM1024 => Ok(("test_pq_only", false)),
         _ => Err(format!("s2n-tls has no {group}; use provider rustls for it").into()),
     }
 }
@@ -63,7 +67,7 @@ pub(super) fn s2n_server(setup: &Setup) -> Result<Server, Failure> {
             // A client is known by its certificate, not by a host's name in it.
             .with_verify_host_name_callback(AnyName)?;
     }
-    let (policy, _) = policy(&setup.cell.group)?;
+    let (policy, _) = policy(setup.cell.group)?;
     builder
         .config_mut()
         .set_security_policy(&Policy::from_version(policy)?)?;

@@ -38,6 +38,7 @@ use super::{
 use crate::Failure;
 use crate::axes::{Cell, Resumption};
 use crate::outcome::Failed;
+use hybriq::Backend;
 
 const NO_DATAGRAMS: &str = "TCP has no datagrams; use a driver of QUIC for them";
 
@@ -71,7 +72,7 @@ impl Driver for TcpTls {
         if cell.driver != cell.client {
             return Err("tcp-tls has no peer but itself; use it for both client and driver".into());
         }
-        if cell.provider != "rustls" {
+        if cell.provider != Backend::Rustls {
             let provider = &cell.provider;
             return Err(format!("tcp-tls has rustls, not {provider}; use provider rustls").into());
         }

@@ -8,79 +8,21 @@
 //!   kind │ code                                                   kind: CLOSE
 //! ```
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::pump::Pump;
 use super::session::Session;
-use super::stream::{self, Abandoned, Both, Stream};
-use crate::drivers::wakers::Wakers;
+use super::stream::{self, BIDI, State, Stream, UNI};
 use crate::drivers::{Answer, Connection, Halves, Negotiated, Reader, Role, Stats, Writer};
-use crate::outcome::{Failed, Kind};
-
-pub(super) const BIDI: u8 = 0;
-pub(super) const UNI: u8 = 1;
-pub(super) const CLOSE: u8 = 2;
+use crate::outcome::Failed;
 
 pub(super) struct Multiplexed {
     session: Session,
     state: Rc<State>,
-}
-
-/// What users of a connection and its [`Pump`] share.
-#[derive(Default)]
-pub(super) struct State {
-    pub(super) bidi: RefCell<VecDeque<Both>>,
-    pub(super) uni: RefCell<VecDeque<Box<dyn Reader>>>,
-    /// Who waits for a new stream.
-    pub(super) wanted: RefCell<VecDeque<oneshot::Sender<Stream>>>,
-    /// Halves of streams that were given up, of which the peer has to be told.
-    pub(super) abandoned: RefCell<Vec<Abandoned>>,
-    /// The code this end closes it with.
-    pub(super) close: Cell<Option<u64>>,
-    /// How it ended.
-    pub(super) ended: RefCell<Option<Result<(), Failed>>>,
-    /// Who waits for the pump.
-    pub(super) users: Arc<Wakers>,
-    /// The pump.
-    pub(super) pump: Arc<Wakers>,
-}
-
-impl State {
-    /// Waits for one from a queue. `None`: the peer closed without an error.
-    fn poll_next<T>(
-        &self,
-        cx: &Context<'_>,
-        queue: &RefCell<VecDeque<T>>,
-    ) -> Poll<Result<Option<T>, Failed>> {
-        if let Some(next) = queue.borrow_mut().pop_front() {
-            return Poll::Ready(Ok(Some(next)));
-        }
-        self.poll_ended(cx).map_ok(|()| None)
-    }
-
-    fn poll_ended(&self, cx: &Context<'_>) -> Poll<Result<(), Failed>> {
-        if let Some(ended) = &*self.ended.borrow() {
-            return Poll::Ready(ended.clone());
-        }
-        let _ = self.users.join(cx);
-        Poll::Pending
-    }
-
-    /// Why a stream of this connection ended without saying so.
-    pub(super) fn lost(&self) -> Failed {
-        match &*self.ended.borrow() {
-            Some(Err(failed)) => failed.clone(),
-            _ => Failed::new(Kind::Reset, "the peer gave up the stream"),
-        }
-    }
 }
 
 impl Multiplexed {

@@ -8,10 +8,9 @@ use tokio::io::AsyncWrite as _;
 use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _, TokioAsyncReadCompatExt as _};
 use yamux::{Config, ConnectionError, Mode};
 
-use super::multiplexed::{BIDI, CLOSE, State, UNI};
 use super::session::failure;
 use super::shared::Shared;
-use super::stream::{self, Stream};
+use super::stream::{self, BIDI, CLOSE, State, Stream, UNI};
 use crate::drivers::Role;
 use crate::outcome::{Failed, Kind};
 
@@ -26,7 +25,7 @@ pub(super) struct Pump {
     state: Rc<State>,
     /// Streams of which it is not known what they are.
     new: Vec<New>,
-    /// What tells the peer a code.
+    /// Stream that tells the peer a code.
     goodbye: Option<Stream>,
     /// The code that the peer told.
     told: Option<u64>,

@@ -15,7 +15,7 @@ use crate::drivers::rustls_watch::{Begun, Watch};
 use crate::drivers::{Negotiated, Stats, rustls_config};
 use crate::outcome::{Failed, Kind};
 
-/// What knows a client's tickets and signatures.
+/// Watch that knows a client's tickets and signatures.
 type Watched = (Arc<Watch>, Begun);
 
 /// One connection below its streams.
@@ -66,7 +66,8 @@ impl Session {
             .map(|(watch, begun)| watch.complete(*begun));
         Ok(Negotiated {
             signature: signature.unwrap_or_default().signature,
-            ..negotiated(tls.session(), early)
+            early_data: Some(early),
+            ..negotiated(tls.session())
         })
     }
 
@@ -87,7 +88,7 @@ impl Session {
     }
 }
 
-fn negotiated(session: &Connection, early_data: bool) -> Negotiated {
+fn negotiated(session: &Connection) -> Negotiated {
     let kind = session.handshake_kind();
     let group = session.negotiated_key_exchange_group();
     let group = group.map(|group| hybriq::Group(group.name().into()).to_string());
@@ -104,11 +105,11 @@ fn negotiated(session: &Connection, early_data: bool) -> Negotiated {
         suite: suite.unwrap_or_default().replace("TLS13_", "TLS_"),
         signature: String::new(),
         resumed: kind.map(|kind| kind == HandshakeKind::Resumed),
-        early_data: Some(early_data),
+        early_data: None,
     }
 }
 
-/// How TCP and TLS fail before the handshake is complete.
+/// Turns a failure of TCP or TLS before the handshake is complete into that of a connection.
 pub(super) fn failed_in_handshake(failed: tls::Failed) -> Failed {
     match failed {
         tls::Failed::Tcp(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe, text) => {
@@ -118,7 +119,7 @@ pub(super) fn failed_in_handshake(failed: tls::Failed) -> Failed {
     }
 }
 
-/// How they fail later.
+/// Turns a later failure into that of a connection.
 pub(super) fn failure(failed: tls::Failed) -> Failed {
     match failed {
         tls::Failed::Tls(error) => rustls_config::failed(&error),

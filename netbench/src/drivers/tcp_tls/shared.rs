@@ -1,3 +1,5 @@
+//! A TLS session that several parts of a connection read and write.
+
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
@@ -8,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::tls::Tls;
 
-/// What parts of a connection share.
+/// TLS session that parts of a connection share.
 #[derive(Clone)]
 pub(super) struct Shared(pub(super) Rc<RefCell<Tls>>);
 

@@ -18,7 +18,7 @@ use crate::drivers::wakers::Wakers;
 use crate::drivers::{Stats, Traffic, Transport};
 use crate::os::{self, TcpCounts};
 
-/// How many connections may wait to be accepted.
+/// Most connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
 
 /// The counters of all connections of a listener or a client.
@@ -60,7 +60,7 @@ fn plus(a: Traffic, b: Traffic) -> Traffic {
 #[derive(Debug)]
 pub(super) struct Counters {
     fd: RawFd,
-    /// What they were in the end, as far as the system told.
+    /// Counters at the end, as far as the system told.
     #[expect(
         clippy::option_option,
         reason = "not yet, and not told, are different things"

@@ -1,16 +1,19 @@
-//! Streams of a multiplexed connection, in chunks.
+//! Streams of a multiplexed connection, in chunks, and the state that they share.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use tokio::sync::oneshot;
 use tokio_util::compat::Compat;
 
-use super::multiplexed::State;
+use crate::drivers::wakers::Wakers;
 use crate::drivers::{Reader, Writer};
 use crate::outcome::{Failed, Kind};
 
@@ -22,6 +25,60 @@ const CHUNK: usize = 16 * 1024 - LENGTH;
 const LENGTH: usize = 4;
 const END: u32 = 0;
 const LOST: u32 = u32::MAX;
+
+/// First byte of a stream that this side opened: what kind it is.
+pub(super) const BIDI: u8 = 0;
+pub(super) const UNI: u8 = 1;
+pub(super) const CLOSE: u8 = 2;
+
+/// State that the users of a connection and its pump share.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) bidi: RefCell<VecDeque<Both>>,
+    pub(super) uni: RefCell<VecDeque<Box<dyn Reader>>>,
+    /// Tasks that wait for a new stream.
+    pub(super) wanted: RefCell<VecDeque<oneshot::Sender<Stream>>>,
+    /// Halves of streams that were given up, of which the peer has to be told.
+    pub(super) abandoned: RefCell<Vec<Abandoned>>,
+    /// The code this end closes it with.
+    pub(super) close: Cell<Option<u64>>,
+    /// Outcome of the connection, once it has ended.
+    pub(super) ended: RefCell<Option<Result<(), Failed>>>,
+    /// Tasks that wait for the pump.
+    pub(super) users: Arc<Wakers>,
+    /// The pump.
+    pub(super) pump: Arc<Wakers>,
+}
+
+impl State {
+    /// Waits for one from a queue. `None`: the peer closed without an error.
+    pub(super) fn poll_next<T>(
+        &self,
+        cx: &Context<'_>,
+        queue: &RefCell<VecDeque<T>>,
+    ) -> Poll<Result<Option<T>, Failed>> {
+        if let Some(next) = queue.borrow_mut().pop_front() {
+            return Poll::Ready(Ok(Some(next)));
+        }
+        self.poll_ended(cx).map_ok(|()| None)
+    }
+
+    pub(super) fn poll_ended(&self, cx: &Context<'_>) -> Poll<Result<(), Failed>> {
+        if let Some(ended) = &*self.ended.borrow() {
+            return Poll::Ready(ended.clone());
+        }
+        let _ = self.users.join(cx);
+        Poll::Pending
+    }
+
+    /// Why a stream of this connection ended without saying so.
+    pub(super) fn lost(&self) -> Failed {
+        match &*self.ended.borrow() {
+            Some(Err(failed)) => failed.clone(),
+            _ => Failed::new(Kind::Reset, "the peer gave up the stream"),
+        }
+    }
+}
 
 /// Both halves of a stream.
 pub(super) type Both = (Box<dyn Writer>, Box<dyn Reader>);

@@ -14,7 +14,7 @@ use super::socket::Socket;
 pub(super) struct Tls {
     pub(super) socket: Socket,
     session: Connection,
-    /// How it failed, for all who ask later.
+    /// Failure, for all who ask later.
     failed: Option<Failed>,
     finish: Finish,
     /// Whether this client sent early data.
@@ -25,7 +25,7 @@ pub(super) struct Tls {
     unread: bool,
 }
 
-/// How far the end of what this side sends is.
+/// Progress of the end of what this side sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finish {
     Open,
@@ -73,7 +73,7 @@ impl Tls {
         &self.session
     }
 
-    /// Whether streams can be used: after the handshake, or as early data.
+    /// Returns true if streams can be used: after the handshake, or as early data.
     fn is_open(&mut self) -> bool {
         match &mut self.session {
             Connection::Client(client) if client.is_handshaking() => client.early_data().is_some(),
@@ -101,7 +101,7 @@ impl Tls {
         Poll::Ready(Ok(()))
     }
 
-    /// Whether this server got early data.
+    /// Returns true if this server got early data.
     pub(super) fn has_early_data(&mut self) -> bool {
         match &mut self.session {
             Connection::Client(_) => false,
@@ -109,7 +109,7 @@ impl Tls {
         }
     }
 
-    /// Whether this client's early data was thrown away.
+    /// Returns true if this client's early data was thrown away.
     pub(super) fn lost_early_data(&self) -> bool {
         match &self.session {
             Connection::Client(client) => {
@@ -287,7 +287,7 @@ impl Tls {
         }
     }
 
-    /// Whether this side has ended.
+    /// Returns true if this side has ended.
     pub(super) fn has_finished(&self) -> bool {
         self.finish == Finish::Sent
     }

@@ -170,7 +170,7 @@ impl Connector for FakeConnector {
                 network: Rc::clone(&self.network),
                 name: name.to_owned(),
                 negotiated: Negotiated {
-                    group: self.cell.group.clone(),
+                    group: self.cell.group.to_string(),
                     resumed: Some(resumed),
                     ..Negotiated::default()
                 },

@@ -13,7 +13,7 @@ fn real(cell: Cell) -> Setup {
 }
 
 fn play_real(cell: Cell, phases: &str, ops: &str) -> Played {
-    let driver = drivers::driver(&cell.driver).unwrap();
+    let driver = drivers::driver(cell.driver).unwrap();
     on_this_thread(play(&*driver, real(cell), scenario(phases, ops)))
 }
 

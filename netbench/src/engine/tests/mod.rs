@@ -182,7 +182,7 @@ fn on_this_thread<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(LocalSet::new().run_until(future))
 }
 
-/// Whether two durations in microseconds are the same, to the three digits of histograms.
+/// Returns true if two durations in microseconds are the same, to the three digits of histograms.
 fn is_about(measured: f64, exact: f64) -> bool {
     (measured - exact).abs() <= exact * 0.002 + 1.0
 }

@@ -1,4 +1,7 @@
+//! The report and its table.
+
 use super::{Download, Outcome, Report, Run, Stack, median};
+use crate::axes::{self, Named as _};
 use crate::link::Summary;
 use crate::links::cases::CASES;
 use crate::links::child::{ClientReport, ServerReport};
@@ -7,7 +10,7 @@ use crate::machine::Machine;
 fn stack(label: &str) -> Stack {
     Stack {
         label: label.to_owned(),
-        driver: label.split('/').next().unwrap().to_owned(),
+        driver: axes::Stack::from_text(label.split('/').next().unwrap()).unwrap(),
         version: "1.2.3",
         chosen: None,
         congestion: "cubic".to_owned(),

@@ -10,30 +10,39 @@ use crate::scenario::{Bytes, Iterate, Op, Open, Rate, Request, Stream};
 #[derive(Clone, Copy)]
 pub(super) struct Side<'a> {
     pub(super) end: &'a End<'a>,
-    /// What the other side does on the streams that this one opens.
+    /// Scripts of the other side for the streams that this one opens.
     pub(super) other: &'a End<'a>,
     pub(super) traces: &'a [String],
     /// The number of the stream whose script it is; here that is 0.
     pub(super) stream: Option<u64>,
 }
 
+/// Role of an end in its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The end that opens the connection.
+    Client,
+    /// The end that accepts it.
+    Server,
+}
+
 /// One end of a connection.
 pub(super) struct End<'a> {
-    is_client: bool,
+    role: Role,
     connection: &'a format::Connection,
     /// The checkpoints that it waits at. An `unpark` of any other does nothing.
     parked: BTreeSet<u64>,
 }
 
 impl<'a> End<'a> {
-    pub(super) fn new(is_client: bool, connection: &'a format::Connection) -> Self {
+    pub(super) fn new(role: Role, connection: &'a format::Connection) -> Self {
         let mut parked = BTreeSet::new();
         parks(&connection.ops, &mut parked);
         for ops in &connection.peer_streams {
             parks(ops, &mut parked);
         }
         Self {
-            is_client,
+            role,
             connection,
             parked,
         }
@@ -136,7 +145,7 @@ impl Side<'_> {
     /// A profile is a request with its label; only clients time them here.
     fn timed(self, trace: Option<usize>, ops: Vec<Op>, read: &mut Vec<Op>) -> Result<(), String> {
         match trace {
-            Some(trace) if self.end.is_client => {
+            Some(trace) if self.end.role == Role::Client => {
                 let label = (self.traces.get(trace).cloned())
                     .ok_or_else(|| format!("trace_id: there is no trace {trace}"))?;
                 read.push(Op::Request(Request { label, ops }));
@@ -188,7 +197,7 @@ fn parks(ops: &[format::Op], found: &mut BTreeSet<u64>) {
     }
 }
 
-/// Whether a script has read a stream to its end since it opened it.
+/// Returns true if a script has read a stream to its end since it opened it.
 fn is_read_to_its_end(ops: &[Op], number: u64) -> bool {
     let opens = |op: &&Op| match op {
         Op::OpenBidi(open) => open.stream == number,

@@ -58,7 +58,7 @@ pub(super) struct Server {
 pub(super) struct Connection {
     #[serde(default)]
     pub(super) ops: Vec<Op>,
-    /// What it does on the streams that the other side opens, by their number.
+    /// Scripts for the streams that the other side opens, by their number.
     #[serde(default)]
     pub(super) peer_streams: Vec<Vec<Op>>,
 }
@@ -155,7 +155,7 @@ pub(super) enum Op {
     },
 }
 
-/// How long something is repeated.
+/// Length of a loop.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Turns {

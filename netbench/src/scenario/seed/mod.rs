@@ -21,14 +21,14 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use self::connection::{End, Side};
+use self::connection::{End, Role, Side};
 use super::{ClientOp, Connect, OnError, Phases, Scenario, Transport, problem};
 use crate::axes::Axes;
 
 /// There a connection may last as long as it likes.
 const TIMEOUT: Duration = Duration::from_hours(1);
 
-/// Whether a file is one of s2n-netbench's.
+/// Returns true if a file is one of s2n-netbench's.
 pub(super) fn is_seed(document: &Map<String, Value>) -> bool {
     !document.contains_key("netbench")
         && document.contains_key("clients")
@@ -169,8 +169,8 @@ impl Reader<'_> {
         ours: &format::Connection,
         theirs: &format::Connection,
     ) -> Result<ClientOp, String> {
-        let client = End::new(true, ours);
-        let server_end = End::new(false, theirs);
+        let client = End::new(Role::Client, ours);
+        let server_end = End::new(Role::Server, theirs);
         let side = |end, other| Side {
             end,
             other,

@@ -1,3 +1,5 @@
+//! Scenarios of s2n-netbench become ours.
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};

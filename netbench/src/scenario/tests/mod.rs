@@ -1,3 +1,5 @@
+//! Tests of scenarios.
+
 mod docs;
 mod noise;
 mod problems;

@@ -1,4 +1,4 @@
-//! Whatever a file says, it is read or refused in one line.
+//! Any file is read, or refused in one line.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -1,3 +1,5 @@
+//! Messages about files that are no scenarios.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! The schema of scenarios and the parser agree.
+
 use serde_json::Value;
 
 use super::*;

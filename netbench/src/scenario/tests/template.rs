@@ -1,3 +1,5 @@
+//! Templates and their parameters.
+
 use std::time::Duration;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Scenarios that are refused because they can never run.
+
 use super::*;
 
 #[test]

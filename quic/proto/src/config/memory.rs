@@ -4,7 +4,7 @@
 use std::{fmt, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use hybriq_tls::EarlyData;
+use hybriq_tls::EarlyDataPolicy;
 
 use crate::{
     known_path::{KnownPath, PathKey},
@@ -71,14 +71,14 @@ pub trait PathMemory: fmt::Debug + Send + Sync {
 #[derive(Clone)]
 pub(crate) struct ClientMemory {
     /// Offer of 0-RTT data.
-    pub(crate) early_data: EarlyData,
+    pub(crate) early_data: EarlyDataPolicy,
     pub(crate) tokens: Option<Arc<dyn TokenStore>>,
     pub(crate) versions: Option<Arc<dyn VersionMemory>>,
 }
 
 impl ClientMemory {
     pub(super) const NONE: Self = Self {
-        early_data: EarlyData::Off,
+        early_data: EarlyDataPolicy::Off,
         tokens: None,
         versions: None,
     };

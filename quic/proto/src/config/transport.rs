@@ -4,7 +4,7 @@ use std::{
     time::Duration,
 };
 
-use hybriq_tls::EarlyData;
+use hybriq_tls::EarlyDataPolicy;
 
 use super::{
     PathMemory, TokenStore, VersionMemory,
@@ -144,7 +144,7 @@ impl TransportConfig {
     /// Lets a client offer 0-RTT data; `ClientConfig` sets it.
     #[doc(hidden)]
     #[must_use]
-    pub const fn early_data(mut self, early_data: EarlyData) -> Self {
+    pub const fn early_data(mut self, early_data: EarlyDataPolicy) -> Self {
         self.memory.early_data = early_data;
         self
     }

@@ -11,7 +11,7 @@
 
 use std::time::Instant;
 
-use hybriq_tls::{EarlyData, EarlyDataStatus, Side};
+use hybriq_tls::{EarlyDataPolicy, EarlyDataStatus, Side};
 
 use super::{ClientStart, Connection, Event, delivery::Carried, receive::Seen};
 use crate::{
@@ -296,9 +296,9 @@ pub(super) fn early_context(version: Version, params: &Params) -> Vec<u8> {
 
 /// Whether a client's attempt offers 0-RTT data: one that a Version Negotiation packet led to goes
 /// without, so that nothing is sent twice.
-pub(super) fn offer(start: &ClientStart<'_>) -> EarlyData {
+pub(super) fn offer(start: &ClientStart<'_>) -> EarlyDataPolicy {
     if start.attempt.reacts() {
-        EarlyData::Off
+        EarlyDataPolicy::Off
     } else {
         start.setup.transport.memory.early_data
     }
@@ -306,10 +306,10 @@ pub(super) fn offer(start: &ClientStart<'_>) -> EarlyData {
 
 /// Whether a server takes 0-RTT data. Its tickets are of the version in use, and the client's first
 /// flight must be of the same (RFC 9369 §5).
-pub(super) fn takes(original: Version, version: Version) -> EarlyData {
+pub(super) fn takes(original: Version, version: Version) -> EarlyDataPolicy {
     if original == version {
-        EarlyData::On
+        EarlyDataPolicy::On
     } else {
-        EarlyData::Off
+        EarlyDataPolicy::Off
     }
 }

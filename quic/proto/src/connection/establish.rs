@@ -4,7 +4,6 @@ use std::{
     collections::VecDeque,
     hash::{DefaultHasher, Hasher as _},
     net::SocketAddr,
-    task::Waker,
     time::{Duration, Instant},
 };
 
@@ -337,7 +336,7 @@ impl Connection {
 
     /// Lets TLS read what came and takes up what it says.
     pub(super) fn advance_handshake(&mut self, now: Instant) {
-        let progress = match self.handshake.drive(Waker::noop()) {
+        let progress = match self.handshake.drive() {
             Ok(progress) => progress,
             Err(failure) => return self.fail(now, failure),
         };

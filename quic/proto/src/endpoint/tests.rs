@@ -4,7 +4,9 @@ mod tokens;
 
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
-use hybriq_tls::{Backend, ClientOptions, EarlyData, Identity, PrivateKeyDer, ServerOptions, Side};
+use hybriq_tls::{
+    Backend, ClientOptions, EarlyDataPolicy, Identity, PrivateKeyDer, ServerOptions, Side,
+};
 
 use super::{Arrival, Endpoint, Local, Routed, Setup, hello_table::Crypto};
 use crate::forge::{InitialFrame, build_initial, join, open_initials};
@@ -25,10 +27,10 @@ fn arrival(port: u16) -> Arrival {
 }
 
 fn server() -> Endpoint {
-    server_with(EarlyData::Off)
+    server_with(EarlyDataPolicy::Off)
 }
 
-fn server_with(early_data: EarlyData) -> Endpoint {
+fn server_with(early_data: EarlyDataPolicy) -> Endpoint {
     let made = rcgen::generate_simple_self_signed(["server.test".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
     let options = ServerOptions::new(Identity::from_der(vec![made.cert.der().clone()], key));
@@ -248,7 +250,7 @@ fn kept_of(endpoint: &mut Endpoint, dcid: Cid, peer: SocketAddr) -> usize {
 #[test]
 fn early_packets_of_strangers_are_bounded() {
     let now = Instant::now();
-    let mut endpoint = server_with(EarlyData::On);
+    let mut endpoint = server_with(EarlyDataPolicy::On);
     let one = Cid::from(7_u64.to_be_bytes());
     for _ in 0..100 {
         let mut packet = zero_rtt(one, 1200);
@@ -280,7 +282,7 @@ fn early_packets_of_strangers_are_bounded() {
 #[test]
 fn early_packets_are_forgotten_after_a_while_and_with_their_client() {
     let now = Instant::now();
-    let mut endpoint = server_with(EarlyData::On);
+    let mut endpoint = server_with(EarlyDataPolicy::On);
     let id = |index: u64| Cid::from(index.to_be_bytes());
     endpoint.on_datagram(now, &arrival(1), &mut zero_rtt(id(1), 100));
     let later = now + 2 * limits::PARTIAL_HELLO_LIFETIME;

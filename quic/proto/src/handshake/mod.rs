@@ -7,8 +7,6 @@ mod keys;
 #[cfg(test)]
 mod tests;
 
-use std::task::Waker;
-
 use bytes::Bytes;
 
 use hybriq_tls::{
@@ -213,7 +211,7 @@ impl Handshake {
     }
 
     /// Feeds TLS what arrived, queues what it answers, installs new keys.
-    pub fn drive(&mut self, waker: &Waker) -> Result<Progress, Failure> {
+    pub fn drive(&mut self) -> Result<Progress, Failure> {
         let Some(session) = self.session.as_mut() else {
             return Ok(Progress::default());
         };
@@ -223,7 +221,7 @@ impl Handshake {
             one_rtt: self.streams.one_rtt.take_input(),
         };
         let had_ticket_bytes = !input.one_rtt.is_empty();
-        let driven = session.drive(&mut input, &mut self.flight, waker);
+        let driven = session.drive(&mut input, &mut self.flight);
         let status = driven.map_err(|error| {
             TransportError::new(Code(error.code()), error.detail).in_frame(FrameType::CRYPTO)
         })?;

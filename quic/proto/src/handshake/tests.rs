@@ -1,7 +1,5 @@
 //! The bound of a CRYPTO stream, byte by byte; what a provider may have agreed on.
 
-use std::task::Waker;
-
 use bytes::BytesMut;
 use hybriq_tls::{
     CertificateDer, Error, Flight, Group, KeyExchange, Lineage, Negotiated, PerLevel, Session,
@@ -70,12 +68,7 @@ fn the_bound_leaves_room_for_what_rfc_9000_demands() {
 struct Complete(Negotiated);
 
 impl Session for Complete {
-    fn drive(
-        &mut self,
-        _: &mut PerLevel<BytesMut>,
-        _: &mut Flight,
-        _: &Waker,
-    ) -> Result<Status, Error> {
+    fn drive(&mut self, _: &mut PerLevel<BytesMut>, _: &mut Flight) -> Result<Status, Error> {
         Ok(Status::Complete)
     }
 
@@ -100,7 +93,7 @@ fn stands(policy: &KeyExchange, resumed: bool, lineage: Option<Lineage>) -> bool
     let keys = initial_keys(Version::V1, &Cid::from([1; 8]), Side::Client);
     let session = Box::new(Complete(negotiated));
     let mut handshake = Handshake::new(Side::Client, session, policy, Version::V1, keys);
-    match handshake.drive(Waker::noop()) {
+    match handshake.drive() {
         Ok(progress) => progress.completed,
         Err(Failure::KeyExchange(_)) => false,
         Err(Failure::Transport(error)) => panic!("{error}"),

@@ -97,7 +97,7 @@ fn what_is_not_wanted_stays() {
 fn a_session_ends_with_its_lifetime() {
     let (sessions, now) = (Sessions::new(4), Instant::now());
     assert!(sessions.put(&id(1), session(1, now)));
-    let (last, over) = (now + Duration::from_hours(23), now + LIFETIME);
+    let (last, over) = (now + Duration::from_secs(23 * 3600), now + LIFETIME);
     assert!(sessions.peek(&id(1), last, |_| ()).is_some());
     assert!(sessions.peek(&id(1), over, |_| ()).is_none());
     assert!(sessions.take(&id(1), over, |_| true).is_none());

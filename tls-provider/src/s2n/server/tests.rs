@@ -1,5 +1,3 @@
-use std::task::Waker;
-
 use rcgen::{CertificateParams, KeyPair};
 
 use super::super::keys::ROTATION;
@@ -35,14 +33,14 @@ fn resumed(client: &dyn Provider, server: &Server) -> bool {
         to_server.secrets.clear();
         from_server.secrets.clear();
         client
-            .drive(&mut to_client, &mut to_server, Waker::noop())
+            .drive(&mut to_client, &mut to_server)
             .expect("the client");
         server
-            .drive(&mut to_server.crypto, &mut from_server, Waker::noop())
+            .drive(&mut to_server.crypto, &mut from_server)
             .expect("the server");
         std::mem::swap(&mut to_client, &mut from_server.crypto);
     }
-    let status = client.drive(&mut to_client, &mut to_server, Waker::noop());
+    let status = client.drive(&mut to_client, &mut to_server);
     assert_eq!(status, Ok(Status::Complete));
     client.negotiated().resumed
 }

@@ -23,7 +23,12 @@ fn careless_server(initial: &[u8]) -> Running {
         hello: &hello,
         lineages,
     };
-    Running::server(connection, [].into(), None, &client)
+    let common = Common {
+        alpn: [].into(),
+        key_log: None,
+        verifier: None,
+    };
+    Running::server(connection, common, &client)
 }
 
 #[test]
@@ -46,13 +51,13 @@ fn a_client_refuses_a_server_that_chooses_no_protocol() {
         let mut client = client.session(Side::Client, start).expect("a session");
         let (mut to_server, mut to_client) = (Flight::default(), Flight::default());
         client
-            .drive(&mut PerLevel::default(), &mut to_server, Waker::noop())
+            .drive(&mut PerLevel::default(), &mut to_server)
             .expect("a ClientHello");
         let mut server = careless_server(&to_server.crypto.initial);
         server
-            .drive(&mut to_server.crypto, &mut to_client, Waker::noop())
+            .drive(&mut to_server.crypto, &mut to_client)
             .expect("a server flight");
-        let answered = client.drive(&mut to_client.crypto, &mut to_server, Waker::noop());
+        let answered = client.drive(&mut to_client.crypto, &mut to_server);
         let error = answered.expect_err("no application protocol");
         assert_eq!(error.alert, Alert::NO_APPLICATION_PROTOCOL, "{error}");
     }

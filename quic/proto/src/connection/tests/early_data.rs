@@ -4,7 +4,7 @@ use crate::frame::FrameType;
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use hybriq_tls::{Backend, EarlyData, EarlyDataStatus, KeyExchange};
+use hybriq_tls::{Backend, EarlyDataPolicy, EarlyDataStatus, KeyExchange};
 
 use super::{
     Event, Pair, Setup, client_address, client_setup, retry::retry, server_address, server_options,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 fn server() -> Setup {
-    let options = server_options().early_data(EarlyData::On);
+    let options = server_options().early_data(EarlyDataPolicy::On);
     Setup {
         provider: Backend::Rustls.server(&options).unwrap(),
         transport: Arc::new(TransportConfig::new()),
@@ -33,7 +33,7 @@ fn come_again(first: &Setup, second: &Setup) -> Pair {
     let mut client = client_setup(KeyExchange::default(), Backend::Rustls);
     client.transport = Arc::new(
         TransportConfig::new()
-            .early_data(EarlyData::On)
+            .early_data(EarlyDataPolicy::On)
             .remember_versions(KnownVersions::default()),
     );
     let mut pair = Pair::between(&client, first.clone());

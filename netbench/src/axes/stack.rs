@@ -1,0 +1,71 @@
+//! The stacks that netbench can measure.
+
+use std::fmt;
+
+/// A stack: an implementation of QUIC, or TLS over TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stack {
+    /// Ours.
+    Hybriq,
+    /// quiche with BoringSSL.
+    Quiche,
+    /// quinn with rustls.
+    Quinn,
+    /// s2n-quic with rustls or s2n-tls.
+    S2nQuic,
+    /// rustls over TCP, with yamux for several streams.
+    TcpTls,
+}
+
+impl Stack {
+    /// Every stack, in the order of their names.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Hybriq,
+        Self::Quiche,
+        Self::Quinn,
+        Self::S2nQuic,
+        Self::TcpTls,
+    ];
+
+    /// Returns its name on the command line and in files.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Hybriq => "hybriq",
+            Self::Quiche => "quiche",
+            Self::Quinn => "quinn",
+            Self::S2nQuic => "s2n-quic",
+            Self::TcpTls => "tcp-tls",
+        }
+    }
+
+    /// Returns the cargo feature that builds it in; `None`: it always is.
+    pub(crate) const fn feature(self) -> Option<&'static str> {
+        match self {
+            Self::Hybriq | Self::TcpTls => None,
+            Self::Quiche => Some("quiche"),
+            Self::Quinn => Some("quinn"),
+            Self::S2nQuic => Some("s2n-quic"),
+        }
+    }
+
+    /// Returns true if this program can run it.
+    pub(crate) const fn is_built_in(self) -> bool {
+        match self {
+            Self::Hybriq | Self::TcpTls => true,
+            Self::Quiche => cfg!(feature = "quiche"),
+            Self::Quinn => cfg!(feature = "quinn"),
+            Self::S2nQuic => cfg!(feature = "s2n-quic"),
+        }
+    }
+
+    /// Returns the stacks that this program can run.
+    pub(crate) fn built_in() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|stack| stack.is_built_in())
+    }
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

@@ -1,0 +1,263 @@
+//! Connections to an agent's control port.
+
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use serde::de::DeserializeOwned;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, interval, sleep_until, timeout};
+
+use super::agent::{Agent, Counted};
+use super::group::{Event, Joining, Member};
+use super::lines::{LineReader, write_line, write_value};
+use super::options::Options;
+use super::protocol::{Accepted, Hello, MAX_GREETING, MAX_LINE, Order, Welcome};
+use super::token::challenge;
+use crate::engine::ToServer;
+
+/// Longest time that a controller may take to say who it is and what it wants.
+const GREETING: Duration = Duration::from_secs(10);
+
+/// Longest time that a refused client may take to hang up.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Interval at which each end says that it is there.
+pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
+
+struct Control {
+    from: LineReader<OwnedReadHalf>,
+    to: OwnedWriteHalf,
+}
+
+/// Takes connections to the control port for ever.
+pub(super) async fn serve(listener: TcpListener, options: Options) {
+    let agent = Rc::new(Agent::new(options));
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                if let Some(stranger) = agent.strangers.take() {
+                    tokio::task::spawn_local(attend(Rc::clone(&agent), stream, peer, stranger));
+                }
+            }
+            Err(error) => {
+                agent.complain(&format!("cannot accept a connection: {error}"));
+                // Out of file descriptors, most likely: others will be closed.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+/// Serves one connection to its end. Whatever the peer does, only this ends.
+pub(super) async fn attend(
+    agent: Rc<Agent>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    stranger: Counted,
+) {
+    let Ok(local) = stream.local_addr() else {
+        return;
+    };
+    let _ = stream.set_nodelay(true);
+    let (from, to) = stream.into_split();
+    let mut control = Control {
+        from: LineReader::new(from, MAX_GREETING),
+        to,
+    };
+    let greeting = timeout(GREETING, control.greet(&agent)).await;
+    let refused = match greeting.unwrap_or_else(|_| Err(silent(GREETING))) {
+        Ok((hello, order, _session)) => {
+            drop(stranger);
+            let host = local.ip().to_canonical();
+            control.take_part(&agent, hello, order, host).await.err()
+        }
+        Err(refused) => Some(refused),
+    };
+    // Nothing is said to one that only looks whether the port is open.
+    if let Some(refused) = refused.filter(|refused| !refused.is_empty()) {
+        agent.complain(&format!("{peer}: {refused}"));
+        let _ = write_value(&mut control.to, &Err::<(), _>(refused)).await;
+        control.hang_up().await;
+    }
+}
+
+fn silent(lasted: Duration) -> String {
+    format!(
+        "nothing was heard of this client for {} s",
+        lasted.as_secs()
+    )
+}
+
+impl Control {
+    async fn greet(&mut self, agent: &Agent) -> Result<(Hello, Order, Counted), String> {
+        let token = agent.options.token.as_ref();
+        let challenge = match token.map(|_| challenge()).transpose() {
+            Ok(challenge) => challenge,
+            Err(failure) => return Err(failure.to_string()),
+        };
+        self.tell(&Welcome::new(challenge.clone())).await?;
+        let hello: Hello = match self.from.next().await {
+            Ok(Some(line)) => parse(&line)?,
+            Ok(None) => return Err(String::new()),
+            Err(error) => return Err(error.to_string()),
+        };
+        hello.check()?;
+        if let (Some(token), Some(challenge)) = (token, &challenge) {
+            let proof = hello.proof.as_deref();
+            if !proof.is_some_and(|proof| token.is_proven(challenge, proof)) {
+                return Err(match proof {
+                    Some(_) => "the token is not this agent's".to_owned(),
+                    None => "this agent asks for a token: give --token".to_owned(),
+                });
+            }
+        }
+        check(agent, &hello)?;
+        let session = agent.admit()?;
+        self.tell(&Accepted).await?;
+        self.from.set_limit(MAX_LINE);
+        let order = self.expect().await?;
+        Ok((hello, order, session))
+    }
+
+    /// Passes lines between the controller and its group, until one of them has no more.
+    async fn take_part(
+        &mut self,
+        agent: &Agent,
+        hello: Hello,
+        order: Order,
+        host: IpAddr,
+    ) -> Result<(), String> {
+        let member = Member {
+            connection: agent.next_connection(),
+            client: hello.fleet.client,
+        };
+        let (replies, mut from_group) = unbounded_channel();
+        let group = agent.group(key(&hello, &order));
+        let joining = Joining {
+            member,
+            order,
+            host,
+            replies,
+        };
+        if group.send(Event::Join(Box::new(joining))).is_err() {
+            return Err("the fleet has begun without this client".to_owned());
+        }
+        let ended = self.relay(agent, member, &group, &mut from_group).await;
+        // A group that is over needs not know.
+        let _ = group.send(Event::Leave(member));
+        ended
+    }
+
+    async fn relay(
+        &mut self,
+        agent: &Agent,
+        member: Member,
+        group: &UnboundedSender<Event>,
+        from_group: &mut UnboundedReceiver<String>,
+    ) -> Result<(), String> {
+        let silence = agent.options.silence;
+        let mut heard = Instant::now();
+        let mut sign = interval(SIGN_OF_LIFE);
+        loop {
+            tokio::select! {
+                line = self.from.next() => {
+                    heard = Instant::now();
+                    let Some(line) = line.map_err(|error| error.to_string())? else {
+                        return Ok(());
+                    };
+                    if !line.is_empty() {
+                        let said: ToServer = parse(&line)?;
+                        let _ = group.send(Event::Say(member, said));
+                    }
+                }
+                line = from_group.recv() => match line {
+                    Some(line) => self.write(&line).await?,
+                    None => return Ok(()),
+                },
+                _ = sign.tick() => self.write("").await?,
+                () = sleep_until(heard + silence) => return Err(silent(silence)),
+            }
+        }
+    }
+
+    /// Reads away what the peer still says, for a moment: a connection that is closed with bytes
+    /// unread is reset, and the peer would not read why.
+    async fn hang_up(&mut self) {
+        let _ = self.to.shutdown().await;
+        let _ = timeout(LINGER, self.from.discard()).await;
+    }
+
+    async fn tell<T: serde::Serialize>(&mut self, said: &T) -> Result<(), String> {
+        let told = write_value(&mut self.to, &Ok::<_, String>(said)).await;
+        told.map_err(|error| error.to_string())
+    }
+
+    async fn write(&mut self, line: &str) -> Result<(), String> {
+        let told = write_line(&mut self.to, line).await;
+        told.map_err(|error| error.to_string())
+    }
+
+    async fn expect<T: DeserializeOwned>(&mut self) -> Result<T, String> {
+        match self.from.next().await {
+            Ok(Some(line)) => parse(&line),
+            Ok(None) => Err("it hung up".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+fn parse<T: DeserializeOwned>(line: &str) -> Result<T, String> {
+    serde_json::from_str(line).map_err(|_| {
+        "this is the control port of `netbench server`, which `netbench client` talks to".to_owned()
+    })
+}
+
+/// Returns true if this is the agent the controller is looking for.
+fn check(agent: &Agent, hello: &Hello) -> Result<(), String> {
+    let options = &agent.options;
+    if let Some(id) = &options.scenario_id
+        && *id != hello.scenario_id
+    {
+        return Err(format!(
+            "this agent serves the scenario {id} and no other: start both ends with the same file"
+        ));
+    }
+    if let Some(id) = options.server_id
+        && id != hello.server
+    {
+        return Err(format!(
+            "this agent is SERVER_{id} of its scenario, not SERVER_{}",
+            hello.server
+        ));
+    }
+    let size = hello.fleet.size;
+    if size != options.fleet {
+        return Err(format!(
+            "this agent serves fleets of {}, this client is of one of {size}: give both the same \
+             --fleet",
+            options.fleet
+        ));
+    }
+    if hello.fleet.client >= size {
+        let client = hello.fleet.client;
+        return Err(format!(
+            "client {client} is not of a fleet of {size}, which has the clients 0 to {}",
+            size.saturating_sub(1)
+        ));
+    }
+    Ok(())
+}
+
+/// The clients of a fleet meet where all of this is the same.
+fn key(hello: &Hello, order: &Order) -> String {
+    let Order { spec, .. } = order;
+    let what = (&spec.setup.cell, &spec.setup.transport, &spec.scenario);
+    let what = serde_json::to_vec(&what).unwrap_or_default();
+    let digest = digest(&SHA256, &what);
+    format!("{} {:02x?} {}", hello.server, digest.as_ref(), hello.round)
+}

@@ -1,0 +1,45 @@
+//! Servers on other hosts.
+//!
+//! ```text
+//!  controller's host                       server's host
+//!  run ─► session ◄──── TCP, lines ────► agent ─► member ┐
+//!   └► client process                             member ┼► group ◄─pipes─► server process
+//!           ▲                                     member ┘                      ▲
+//!           └─────────────────────────── measured traffic ─────────────────────┘
+//! ```
+//! An agent (`netbench server`) starts a server process for each repetition and passes on what
+//! [`crate::engine`] says to it. One connection to its control port is one repetition; when that
+//! connection ends, so does the server process.
+//!
+//! ```text
+//!  controller               agent                   server process
+//!      │◄── Welcome ──────────│
+//!      │─── Hello ───────────►│   same versions? token? scenario? room?
+//!      │─── ServerSpec ──────►│─── ServerSpec ──────────►│   once the whole fleet is here
+//!      │◄── Started ──────────│◄── Listening ────────────│
+//!      │─── Measure ─────────►│─── Measure ─────────────►│   once the whole fleet is ready
+//!      │◄── Measuring ────────│◄── Measuring ────────────│
+//!      │─── Stop ────────────►│─── Stop ────────────────►│   once the whole fleet is done
+//!      │◄── Report ───────────│◄── Report ───────────────│
+//! ```
+//! What an agent says is `{"Ok": …}`, or `{"Err": "one line"}` before it hangs up. Both send an
+//! empty line every few seconds as a sign of life.
+
+mod address;
+mod agent;
+mod args;
+mod barrier;
+mod group;
+mod lines;
+mod member;
+mod options;
+mod protocol;
+mod server;
+mod session;
+mod token;
+
+pub(crate) use address::Target;
+pub(crate) use args::RemoteArgs;
+pub(crate) use server::{ServerArgs, serve};
+pub(crate) use session::Remote;
+pub(crate) use token::Token;

@@ -1,0 +1,107 @@
+//! Runs the scripts that answer what the peer opens.
+
+use futures_util::StreamExt as _;
+use futures_util::future::LocalBoxFuture;
+use futures_util::stream::FuturesUnordered;
+
+use super::script::Frame;
+use super::session::Session;
+use super::streams::Stream;
+use crate::outcome::{Failed, Kind};
+use crate::scenario::Op;
+
+/// An event beside the script.
+enum Event {
+    Bidi(Option<Stream>),
+    Uni(Option<Stream>),
+    /// The script of a stream that the peer opened is done.
+    Served(Result<(), Failed>),
+    NoMoreDatagrams,
+}
+
+impl Session<'_> {
+    /// Answers what the peer opens and sends, until it closes. `on_end` is told of the end of each
+    /// stream's script, and may give up.
+    pub(super) async fn serve(
+        &self,
+        mut on_end: impl FnMut(Result<(), Failed>) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        type Events<'a> = FuturesUnordered<LocalBoxFuture<'a, Result<Event, Failed>>>;
+        let mut events = Events::new();
+        if !self.own.bidi.is_empty() {
+            events.push(Box::pin(self.accept_bidi()));
+        }
+        if !self.own.uni.is_empty() {
+            events.push(Box::pin(self.accept_uni()));
+        }
+        if self.own.datagrams.is_awaited() {
+            events.push(Box::pin(async {
+                self.receive_datagrams().await?;
+                Ok(Event::NoMoreDatagrams)
+            }));
+        }
+        while let Some(event) = events.next().await {
+            match event? {
+                Event::Bidi(Some(stream)) => {
+                    events.push(Box::pin(self.accept_bidi()));
+                    events.push(Box::pin(self.answer(stream, &self.own.bidi)));
+                }
+                Event::Uni(Some(stream)) => {
+                    events.push(Box::pin(self.accept_uni()));
+                    events.push(Box::pin(self.answer(stream, &self.own.uni)));
+                }
+                Event::Served(outcome) => {
+                    self.served.set(self.served.get() + 1);
+                    self.progressed.notify_one();
+                    on_end(outcome)?;
+                }
+                Event::Bidi(None) | Event::Uni(None) | Event::NoMoreDatagrams => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn accept_bidi(&self) -> Result<Event, Failed> {
+        let accepted = self.connection.accept_bidi().await?;
+        Ok(Event::Bidi(
+            accepted.map(|(writer, reader)| Stream::bidi(writer, reader)),
+        ))
+    }
+
+    async fn accept_uni(&self) -> Result<Event, Failed> {
+        let accepted = self.connection.accept_uni().await?;
+        Ok(Event::Uni(accepted.map(Stream::receiving)))
+    }
+
+    /// Runs the script of a stream that the peer opened.
+    async fn answer(&self, stream: Stream, scripts: &[Vec<Op>]) -> Result<Event, Failed> {
+        Ok(Event::Served(self.script_of(stream, scripts).await))
+    }
+
+    async fn script_of(&self, stream: Stream, scripts: &[Vec<Op>]) -> Result<(), Failed> {
+        let number = match scripts.len() {
+            0 | 1 => 0,
+            _ => stream.receive_prefix().await?,
+        };
+        let Some(script) = scripts.get(usize::from(number)) else {
+            return Err(Failed::new(
+                Kind::Mismatch,
+                format_args!("a stream for script {number} of {}", scripts.len()),
+            ));
+        };
+        let frame = Frame::of(stream);
+        if script.is_empty() {
+            frame.stream(0)?.receive_all(&*self.observer).await?;
+        }
+        self.run(script, &frame).await?;
+        self.finish(&frame).await
+    }
+
+    /// Ends the streams of a script that is done.
+    pub(super) async fn finish(&self, frame: &Frame<'_>) -> Result<(), Failed> {
+        for stream in frame.own_streams() {
+            self.finish_stream(&stream).await?;
+        }
+        Ok(())
+    }
+}

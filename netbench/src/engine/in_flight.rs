@@ -1,0 +1,77 @@
+//! Datagrams of one connection that were sent and may come back.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Bytes of a number.
+pub(super) const NUMBER: usize = 8;
+
+/// Datagrams that are under way, and the news that one came back.
+#[derive(Default)]
+pub(super) struct InFlight {
+    pub(super) flight: RefCell<Flight>,
+    pub(super) came_back: Notify,
+}
+
+/// Datagrams that were sent and may come back, in their order.
+#[derive(Default)]
+pub(super) struct Flight {
+    /// Number of the first one.
+    pub(super) first: u64,
+    /// `None`: it came back, or is not to.
+    pub(super) sent: VecDeque<Option<Sent>>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Sent {
+    pub(super) intended: Instant,
+    pub(super) at: Instant,
+}
+
+impl Flight {
+    pub(super) fn next(&self) -> u64 {
+        self.first + self.sent.len() as u64
+    }
+
+    /// Takes what was sent under that number, of which `width` bytes are known.
+    pub(super) fn take(&mut self, number: u64, width: usize) -> Option<Sent> {
+        let mask = mask(width) >> 1;
+        let index = number.wrapping_sub(self.first) & mask;
+        let sent = self.sent.get_mut(usize::try_from(index).ok()?)?.take();
+        self.forget();
+        sent
+    }
+
+    fn forget(&mut self) {
+        while let Some(None) = self.sent.front() {
+            self.sent.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// Gives up those that were sent before, and says how many those are.
+    pub(super) fn give_up(&mut self, before: Instant) -> u64 {
+        let mut lost = 0;
+        while let Some(Some(sent)) = self.sent.front() {
+            if before < sent.at {
+                break;
+            }
+            lost += 1;
+            self.sent.pop_front();
+            self.first += 1;
+            self.forget();
+        }
+        lost
+    }
+}
+
+/// All ones in so many bytes.
+fn mask(width: usize) -> u64 {
+    match width {
+        0..NUMBER => (1 << (8 * width)) - 1,
+        _ => u64::MAX,
+    }
+}

@@ -1,0 +1,64 @@
+//! The server names under which a client keeps its tickets.
+//!
+//! A ticket may be good for one connection, and a stack may keep only a few of a server. So each of
+//! the connections that are under way at once asks for a server name of its own, such as
+//! `t0.netbench.localhost`, and finds the ticket that the last one under that name left behind.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+/// Free server names, each with a ticket.
+#[derive(Default)]
+pub(super) struct Names {
+    free: RefCell<BTreeMap<(String, usize), Vec<String>>>,
+    pub(super) is_primed: Cell<bool>,
+}
+
+impl Names {
+    /// Lends a name that has a ticket; the base name where none is free.
+    pub(super) fn lend(&self, base: &str, server: usize) -> Name<'_> {
+        let key = (base.to_owned(), server);
+        let free = self.free.borrow_mut().get_mut(&key).and_then(Vec::pop);
+        match free {
+            Some(name) => Name {
+                back_to: Some((self, base.to_owned(), server)),
+                name,
+            },
+            None => Name::plain(base),
+        }
+    }
+
+    /// Adds a free name that has a ticket.
+    pub(super) fn put(&self, base: &str, server: usize, name: String) {
+        let key = (base.to_owned(), server);
+        self.free.borrow_mut().entry(key).or_default().push(name);
+    }
+}
+
+/// A name that nobody else uses at the same time. Dropped, it is free again.
+pub(super) struct Name<'a> {
+    back_to: Option<(&'a Names, String, usize)>,
+    name: String,
+}
+
+impl Name<'_> {
+    /// A name that needs no ticket and that several connections may use at once.
+    pub(super) fn plain(base: &str) -> Self {
+        Self {
+            back_to: None,
+            name: base.to_owned(),
+        }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Name<'_> {
+    fn drop(&mut self) {
+        if let Some((names, base, server)) = self.back_to.take() {
+            names.put(&base, server, std::mem::take(&mut self.name));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! A node of limited rate.
+
+use std::time::Duration;
+
+use hybriq_proto::space::Ecn;
+use hybriq_tls::Side;
+
+use super::{
+    Datagram, Hop, LinkReport, LinkStats, Node,
+    link::{Line, Marking, Offer},
+    node::Both,
+};
+
+/// A link of limited rate with a queue before it, each way.
+///
+/// The queue holds so many bytes, the datagram on the wire not counted; a datagram that does not
+/// fit is lost.
+#[derive(Clone, Debug)]
+pub struct Bandwidth {
+    ways: Both<Way>,
+    stats: LinkStats,
+}
+
+/// One direction.
+#[derive(Clone, Debug)]
+struct Way {
+    line: Line,
+    /// Time up to which the delay of the queue is in the statistics.
+    counted_at: Duration,
+}
+
+impl Bandwidth {
+    /// Makes an idle link of constant rate.
+    pub fn new(bits_per_second: u64, queue_bytes: u64) -> Self {
+        Self {
+            ways: Both::of(|| Way {
+                line: Line::new(bits_per_second, queue_bytes),
+                counted_at: Duration::ZERO,
+            }),
+            stats: LinkStats::new(),
+        }
+    }
+
+    /// Changes the rate both ways to so many bits a second from those times on, in their order. At
+    /// rate 0 everything waits, and is lost where no other rate follows.
+    #[must_use]
+    pub fn then(mut self, changes: impl IntoIterator<Item = (Duration, u64)>) -> Self {
+        for (at, rate) in changes {
+            for side in [Side::Client, Side::Server] {
+                self.ways.toward_mut(side).line.change_rate(at, rate);
+            }
+        }
+        self
+    }
+
+    /// Marks ECN-capable datagrams.
+    #[must_use]
+    pub fn marking(mut self, marking: Marking) -> Self {
+        for side in [Side::Client, Side::Server] {
+            let way = self.ways.toward_mut(side);
+            way.line = way.line.clone().marking(marking);
+        }
+        self
+    }
+
+    /// Counts into these statistics.
+    #[must_use]
+    pub fn stats(mut self, stats: &LinkStats) -> Self {
+        self.stats = stats.clone();
+        self
+    }
+}
+
+impl Node for Bandwidth {
+    fn on_datagram(&mut self, mut datagram: Datagram, hop: &mut Hop<'_>) {
+        let way = self.ways.toward_mut(hop.toward);
+        let offer = Offer {
+            now: hop.now,
+            bytes: datagram.size(),
+            ecn_capable: datagram.ecn.is_some(),
+        };
+        let drained = way.line.backlog(way.counted_at);
+        let span = hop.now.saturating_sub(way.counted_at);
+        way.counted_at = hop.now;
+        let departure = way.line.enter(offer, hop.rng);
+        let queued = way.line.waiting_bytes();
+        self.stats.update(hop.toward, |report| {
+            report.delay.on_drain(drained, span);
+            report.most_queued = report.most_queued.max(queued);
+            let marked = departure.is_some_and(|departure| departure.marked);
+            report.count(offer.bytes, departure.is_some(), marked);
+        });
+        if let Some(departure) = departure {
+            if departure.marked {
+                datagram.ecn = Some(Ecn::Ce);
+            }
+            hop.forward_at(departure.at, datagram);
+        }
+    }
+}
+
+impl LinkReport {
+    pub(super) const fn count(&mut self, size: u64, fits: bool, marked: bool) {
+        if fits {
+            self.datagrams += 1;
+            self.bytes += size;
+            self.marked += marked as u64;
+        } else {
+            self.dropped += 1;
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! 0-RTT data, and the lineage of resumed sessions.
+
+use crate::{Group, KeyExchange};
+
+/// Policy for 0-RTT data (RFC 8446 §2.3).
+///
+/// An attacker who records the first flight can send it again, and one who later learns the ticket's
+/// key can read it. Use it for requests that may be repeated and are worth little to an eavesdropper.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EarlyDataPolicy {
+    /// A client offers none; a server issues no tickets for it and accepts none.
+    #[default]
+    Off,
+    /// A client offers it where a ticket allows; a server accepts it where every rule does.
+    On,
+}
+
+impl EarlyDataPolicy {
+    /// Returns true for [`EarlyDataPolicy::On`].
+    pub const fn is_on(self) -> bool {
+        matches!(self, Self::On)
+    }
+}
+
+/// Fate of the 0-RTT data of one handshake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EarlyDataStatus {
+    /// The client offered none.
+    #[default]
+    None,
+    /// The client offers it and the server's answer is not known yet.
+    Offered,
+    /// The server accepted it.
+    Accepted,
+    /// The server refused it: the data is lost, the handshake goes on.
+    Rejected,
+}
+
+/// Kind of key exchange in the first full handshake of a chain of resumed sessions.
+///
+/// A resumed handshake exchanges keys afresh, but its ticket's key, which authenticates it and
+/// encrypts 0-RTT data, goes back to the full handshake at the beginning of the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lineage {
+    /// A group without ML-KEM, or one this build does not know.
+    Classical,
+    /// A group with ML-KEM.
+    PostQuantum,
+}
+
+impl Lineage {
+    /// Returns the lineage of a full handshake with this group.
+    pub fn of(group: Group) -> Self {
+        if group.is_post_quantum() {
+            Self::PostQuantum
+        } else {
+            Self::Classical
+        }
+    }
+
+    /// Returns true if a session of this lineage may be resumed under a policy.
+    ///
+    /// A policy that lets only post-quantum groups do a full handshake resumes nothing that began
+    /// with another.
+    pub fn may_resume(self, policy: &KeyExchange) -> bool {
+        self == Self::PostQuantum || !policy.requires_post_quantum()
+    }
+}

@@ -1,0 +1,37 @@
+//! The s2n-tls provider, for releases 0.3 from 0.3.47.
+//!
+//! s2n-tls hands out traffic secrets by a callback, so its QUIC mode fits the seam as it is. What
+//! it lacks is made up for here: a server refuses a ClientHello without a common protocol or group
+//! before s2n-tls sees it, alerts are those of the RFCs, and handshake bytes left at a level that
+//! is over are refused. It has no 0-RTT in QUIC mode and only named policies (see [`policy`]).
+
+mod client;
+mod config;
+mod failure;
+mod io;
+pub(crate) mod keys;
+mod keys_elsewhere;
+mod pem;
+pub mod policy;
+mod server;
+mod session;
+mod tickets;
+
+pub use client::Client;
+pub use server::Server;
+
+use crate::ConfigError;
+
+const NAME: &str = "s2n-tls";
+
+fn unsupported(detail: impl Into<String>) -> ConfigError {
+    ConfigError::Unsupported {
+        provider: NAME,
+        detail: detail.into(),
+    }
+}
+
+/// Describes a call that s2n-tls refused.
+fn reason(error: &s2n_tls::error::Error) -> String {
+    format!("{} ({})", error.message(), error.name())
+}

@@ -1,0 +1,58 @@
+//! The seam for private keys that this process does not hold.
+
+use crate::SignatureScheme;
+
+/// A private key in a hardware module, in an agent or at a remote service.
+///
+/// Make an [`Identity`] of it with [`Identity::from_signer`].
+///
+/// [`Identity`]: crate::Identity
+/// [`Identity::from_signer`]: crate::Identity::from_signer
+pub trait Signer: Send + Sync {
+    /// Returns the schemes that the key can sign with, first preference first.
+    fn schemes(&self) -> &[SignatureScheme];
+
+    /// Returns the public key (DER SubjectPublicKeyInfo, RFC 5280 §4.1), if it is at hand.
+    ///
+    /// With it a provider refuses a certificate for another key when it is built; without it,
+    /// every handshake with such a certificate fails.
+    fn public_key(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Signs a message with one of [`schemes`](Self::schemes).
+    ///
+    /// The message is not hashed. The signature has the form that TLS 1.3 gives it (RFC 8446
+    /// §4.2.3): DER for ECDSA.
+    ///
+    /// The call blocks [`Session::drive`] and with it every connection that runs on the thread: a
+    /// key that takes 20 ms lets a thread do 50 full handshakes a second and delays its other
+    /// connections by as much. Resumed handshakes sign nothing.
+    ///
+    /// [`Session::drive`]: crate::Session::drive
+    ///
+    /// # Errors
+    /// The key cannot be used now. The handshake fails with `internal_error`.
+    fn sign(&self, scheme: SignatureScheme, message: &[u8]) -> Result<Vec<u8>, SignError>;
+
+    /// Returns true if [`sign_digest`](Self::sign_digest) works, which s2n-tls needs. Default: false.
+    fn signs_digests(&self) -> bool {
+        false
+    }
+
+    /// Signs a message that is already hashed, by the hash of the scheme. Otherwise as
+    /// [`sign`](Self::sign). s2n-tls calls this one, and chooses among the schemes of the
+    /// certificate's key without a look at [`schemes`](Self::schemes).
+    ///
+    /// # Errors
+    /// The key cannot be used now, or signs no digests.
+    fn sign_digest(&self, scheme: SignatureScheme, digest: &[u8]) -> Result<Vec<u8>, SignError> {
+        let _ = (scheme, digest);
+        Err(SignError("it signs no digests".to_owned()))
+    }
+}
+
+/// A signature that a [`Signer`] could not make.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the signer failed: {0}")]
+pub struct SignError(pub String);

@@ -1,0 +1,64 @@
+//! The seam for the application's own certificate checks.
+
+use crate::{CertificateDer, Error, Side};
+
+/// Certificates that a peer shows, and what is known about it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct PeerChain<'a> {
+    /// Owner of the certificates: [`Side::Server`] where a client verifies.
+    pub owner: Side,
+    /// Certificate of the peer, then its issuers. rustls gives the chain as the peer sent it,
+    /// s2n-tls the chain it verified, root included. Never empty.
+    pub certificates: &'a [CertificateDer<'a>],
+    /// Name or address that the client connects to. `None` where a server verifies.
+    pub server_name: Option<&'a str>,
+    /// Stapled OCSP response, unverified. Empty where there is none; s2n-tls gives none.
+    pub ocsp_response: &'a [u8],
+}
+
+/// Accepts or refuses the certificates of peers.
+///
+/// Give it to [`Trust::also`], which asks it after the built-in check, or to [`Trust::verifier`],
+/// which asks nobody else. A closure is a verifier.
+///
+/// The provider itself verifies that the peer holds the key of its certificate. A resumed
+/// connection shows no certificates, so that no verifier is asked. A server of rustls resumes only
+/// the sessions that its own verifier accepted, one of s2n-tls with a verifier none.
+///
+/// # Examples
+/// ```
+/// use hybriq_tls::{Alert, Error, PeerChain, Trust};
+///
+/// # let pinned: Vec<u8> = Vec::new();
+/// let trust = Trust::system().also(move |peer: &PeerChain<'_>| {
+///     if peer.certificates.iter().any(|it| it[..] == pinned[..]) {
+///         return Ok(());
+///     }
+///     Err(Error::new(Alert::CERTIFICATE_UNKNOWN, "the chain has no pinned certificate"))
+/// });
+/// ```
+///
+/// [`Trust::also`]: crate::Trust::also
+/// [`Trust::verifier`]: crate::Trust::verifier
+pub trait Verifier: Send + Sync {
+    /// Accepts the peer, or refuses it with the alert and the reason of the error.
+    ///
+    /// The call blocks [`Session::drive`] and with it every connection that runs on the thread, so
+    /// that it should ask no network.
+    ///
+    /// [`Session::drive`]: crate::Session::drive
+    ///
+    /// # Errors
+    /// The peer is not acceptable. It receives the alert.
+    fn verify(&self, peer: &PeerChain<'_>) -> Result<(), Error>;
+}
+
+impl<F> Verifier for F
+where
+    F: Fn(&PeerChain<'_>) -> Result<(), Error> + Send + Sync,
+{
+    fn verify(&self, peer: &PeerChain<'_>) -> Result<(), Error> {
+        self(peer)
+    }
+}

@@ -1,8 +1,8 @@
-//! What the examples share: command lines, and certificates for a first try.
+//! Code that the examples share: command lines, and certificates for first experiments.
 //!
-//! A server without `--cert` and `--key` has a certificate for `localhost` that the first of them
-//! made and wrote to a file beside the programs; a client trusts that file unless `--ca` names
-//! another. That is good for trying things out on one machine and for nothing else.
+//! A server without `--cert` and `--key` makes a certificate for `localhost` and writes it to a file
+//! beside the programs. A client trusts that file unless `--ca` names another. Use such certificates
+//! for experiments on one machine only.
 
 pub mod qlog;
 
@@ -18,7 +18,7 @@ use hybriq::tls::{ConfigError, Group, Identity, KeyExchange, Trust};
 /// The command line of a server.
 #[derive(Debug, clap::Parser)]
 pub struct Server {
-    /// Where to listen; port 0 takes a free one.
+    /// Address to listen on; port 0 selects a free port.
     #[arg(long, default_value = "127.0.0.1:4433")]
     pub listen: SocketAddr,
     /// PEM file with the certificate chain.
@@ -27,8 +27,8 @@ pub struct Server {
     /// PEM file with the private key.
     #[arg(long, requires = "cert")]
     pub key: Option<PathBuf>,
-    /// File of the self-made certificate, which clients trust; its key is beside it. Made where
-    /// there is none. Default: beside this program.
+    /// File of the self-signed certificate, which clients trust; its key is stored beside it. It is
+    /// created if it does not exist. Default: beside this program.
     #[arg(long)]
     pub ca: Option<PathBuf>,
 }
@@ -39,26 +39,26 @@ pub struct Client {
     /// The server's address.
     #[arg(default_value = "127.0.0.1:4433")]
     pub server: SocketAddr,
-    /// The name the server's certificate must have.
+    /// Name that the server's certificate must have.
     #[arg(long, default_value = "localhost")]
     pub name: String,
-    /// PEM file with the certificates to trust. Default: what a server example wrote.
+    /// PEM file with the certificates to trust. Default: the file that a server example wrote.
     #[arg(long)]
     pub ca: Option<PathBuf>,
 }
 
 impl Server {
-    /// The given certificate and key, else a self-made one.
+    /// Returns the given certificate and key, or a self-signed one.
     ///
     /// # Errors
-    /// Where a file cannot be read or written.
+    /// A file cannot be read or written.
     pub fn identity(&self) -> Result<Identity, Failure> {
         if let (Some(cert), Some(key)) = (&self.cert, &self.key) {
             return Ok(Identity::from_pem_files(cert, key)?);
         }
         let ca = ca_file(self.ca.as_ref())?;
         let key = ca.with_extension("key");
-        // A new one each time would take away what clients of a running server trust.
+        // Keeps an existing certificate: clients of a running server trust it.
         let identity = match Identity::from_pem_files(&ca, &key) {
             Ok(identity) => identity,
             Err(error) if ca == key || ca.exists() || key.exists() => {
@@ -67,7 +67,7 @@ impl Server {
             Err(_) => make_identity(&ca, &key)?,
         };
         eprintln!(
-            "NOT FOR PRODUCTION: self-made certificate for localhost in {}; clients trust it by --ca",
+            "NOT FOR PRODUCTION: self-signed certificate for localhost in {}; clients trust it by --ca",
             ca.display()
         );
         Ok(identity)
@@ -75,10 +75,10 @@ impl Server {
 }
 
 impl Client {
-    /// The certificates of the given file, else those that a server example wrote.
+    /// Returns the certificates of the given file, or those that a server example wrote.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// The file cannot be read.
     pub fn trust(&self) -> Result<Trust, Failure> {
         match Trust::roots_pem_file(ca_file(self.ca.as_ref())?) {
             Err(error @ ConfigError::Read { .. }) if self.ca.is_none() => {
@@ -89,10 +89,11 @@ impl Client {
     }
 }
 
-/// The groups with these names, first choice first; without any, post-quantum is preferred.
+/// Returns a policy of exactly the named groups, first choice first. Without names, post-quantum is
+/// preferred.
 ///
 /// # Errors
-/// Names the group that is unknown, and those that are not.
+/// A group is unknown; the message lists the valid names.
 pub fn policy(names: &[String]) -> Result<KeyExchange, Failure> {
     if names.is_empty() {
         return Ok(KeyExchange::PreferPostQuantum);
@@ -105,11 +106,11 @@ pub fn policy(names: &[String]) -> Result<KeyExchange, Failure> {
     Ok(KeyExchange::Exactly(groups?))
 }
 
-/// Why nothing was written over files that no server example made, or not whole.
+/// Explains why files that no server example made are not overwritten.
 fn refusal(ca: &Path, error: &ConfigError) -> Failure {
     let ca = ca.display();
     format!(
-        "--ca {ca} is no certificate that a server example made, and is not overwritten: {error}; \
+        "--ca {ca} is not a certificate that a server example made, and is not overwritten: {error}; \
          remove it, or give the path of a new file"
     )
     .into()
@@ -128,7 +129,7 @@ fn make_identity(ca: &Path, key: &Path) -> Result<Identity, Failure> {
     Ok(Identity::from_pem_files(ca, key)?)
 }
 
-/// Programs built together lie in one folder that nobody else writes to.
+/// Returns the given path, or the default: beside the program, where nobody else writes.
 fn ca_file(given: Option<&PathBuf>) -> Result<PathBuf, Failure> {
     match given {
         Some(path) => Ok(path.clone()),
@@ -136,7 +137,7 @@ fn ca_file(given: Option<&PathBuf>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Any error; a `main` that returns it ends with one line that says what and how to mend it.
+/// Any error. A `main` that returns it prints one line with the problem and its remedy.
 pub struct Failure(Box<dyn Error>);
 
 impl<E: Into<Box<dyn Error>>> From<E> for Failure {

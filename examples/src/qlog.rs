@@ -1,4 +1,4 @@
-//! A small qlog writer: what a connection tells, as one JSON record each (RFC 7464).
+//! A small qlog writer: writes each event of a connection as one JSON record (RFC 7464).
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use hybriq::PathStats;
 use hybriq::events::{Event, LossTimer, Meta, Packet, PacketKind, Subscriber, TimerKind};
 use serde_json::{Value, json};
 
-/// Writes what it hears to a file, as a qlog of one connection.
+/// Writes the events of one connection to a qlog file.
 #[derive(Debug)]
 pub struct Qlog<W> {
     inner: Mutex<Inner<W>>,
@@ -23,7 +23,7 @@ struct Inner<W> {
 }
 
 impl<W: Write + Send> Qlog<W> {
-    /// Begins with the header once something happens.
+    /// Makes a writer; the header is written with the first event.
     pub const fn new(out: W) -> Self {
         Self {
             inner: Mutex::new(Inner {
@@ -34,10 +34,10 @@ impl<W: Write + Send> Qlog<W> {
         }
     }
 
-    /// Brings everything to the file.
+    /// Writes everything that is buffered to the file.
     ///
     /// # Errors
-    /// Whatever went wrong while writing, first.
+    /// The first error that writing met.
     pub fn finish(&self) -> io::Result<()> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         match inner.failed.take() {
@@ -99,7 +99,7 @@ fn header(meta: &Meta) -> Value {
     })
 }
 
-/// The name and the data of an event; those that are not worth a line here have none.
+/// Returns the name and the data of an event, or `None` for events that are not logged.
 fn record(event: &Event<'_>) -> Option<(&'static str, Value)> {
     Some(match event {
         Event::ConnectionStarted(peer) => (
@@ -192,7 +192,7 @@ fn loss_timer(timer: &LossTimer) -> Value {
     }
 }
 
-/// `ReorderingThreshold` is `reordering_threshold`.
+/// Converts `ReorderingThreshold` to `reordering_threshold`.
 fn snake_case(name: &str) -> String {
     let mut snake = String::new();
     for letter in name.chars() {

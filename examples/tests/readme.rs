@@ -1,11 +1,17 @@
-//! What the README shows is what the examples are.
+//! What the README shows works as it is: its programs are built and run in an empty crate.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
-use std::path::Path;
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 
-fn read(path: &str) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn readme() -> String {
+    fs::read_to_string(root().join("README.md")).unwrap()
 }
 
 /// The fenced blocks of one language, in order.
@@ -21,20 +27,133 @@ fn blocks(readme: &str, language: &str) -> Vec<String> {
     blocks
 }
 
-#[test]
-fn the_readme_shows_the_echo_examples_as_they_are() {
-    let blocks = blocks(&read("README.md"), "rust");
-    for example in ["echo_server", "echo_client"] {
-        let source = read(&format!("examples/src/bin/{example}.rs"));
-        assert!(
-            blocks.contains(&source),
-            "README.md must have one ```rust block that is exactly examples/src/bin/{example}.rs"
+/// An empty crate outside the workspace, with the README's dependencies, programs and certificate.
+struct NewCrate {
+    folder: PathBuf,
+}
+
+impl NewCrate {
+    fn from_readme() -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
+        let readme = readme();
+        fs::create_dir_all(folder.join("src/bin")).unwrap();
+        // The programs are the README's but for the port, which may be taken.
+        let port = format!(":{}", free_port());
+        let programs = blocks(&readme, "rust");
+        assert_eq!(programs.len(), 2, "a server and a client");
+        for (name, program) in ["server", "client"].iter().zip(&programs) {
+            assert!(program.lines().count() <= 21, "the {name} is too long");
+            assert_eq!(program.matches(":4433").count(), 1);
+            let program = program.replace(":4433", &port);
+            fs::write(folder.join(format!("src/bin/{name}.rs")), program).unwrap();
+        }
+        let [dependencies] = &blocks(&readme, "toml")[..] else {
+            panic!("one `toml` block with the dependencies");
+        };
+        let published = "hybriq = \"0.1\"";
+        assert!(dependencies.contains(published), "{dependencies}");
+        let path = format!(
+            "hybriq = {{ version = \"0.1\", path = \"{}\" }}",
+            root().join("quic").display()
         );
-        assert!(
-            source.lines().count() <= 40,
-            "{example} is longer than 40 lines"
+        let dependencies = dependencies.replace(published, &path);
+        // `[workspace]` keeps it apart from the workspace around the target folder; the profile is
+        // the workspace's, so that dependencies are built once for both.
+        let manifest = format!(
+            "[package]\nname = \"newcomer\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n{dependencies}\n\
+             [workspace]\nresolver = \"3\"\n\n{}",
+            dev_profile()
         );
+        fs::write(folder.join("Cargo.toml"), manifest).unwrap();
+        // The workspace's versions: what is not needed is dropped from the copy.
+        fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+        Self { folder }
     }
+
+    /// Makes the certificate by the README's command.
+    fn make_certificate(&self) {
+        let commands = blocks(&readme(), "sh").concat();
+        let command = commands
+            .lines()
+            .find(|line| line.starts_with("openssl "))
+            .unwrap();
+        let mut words = command.split(' ');
+        let output = Command::new(words.next().unwrap())
+            .args(words)
+            .current_dir(&self.folder)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+
+    /// Builds into the target folder of the tests, where the dependencies are already.
+    fn build(&self) -> PathBuf {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
+        let output = Command::new(env!("CARGO"))
+            .args(["build", "--offline", "--bins", "--target-dir"])
+            .arg(target)
+            .current_dir(&self.folder)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        target.join("debug")
+    }
+}
+
+fn free_port() -> u16 {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.local_addr().unwrap().port()
+}
+
+/// The development profile of the workspace.
+fn dev_profile() -> String {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let start = manifest.find("[profile.dev").unwrap();
+    let members = ["hybriq", "hybriq-proto", "hybriq-tls"]
+        .map(|member| format!("[profile.dev.package.{member}]\nopt-level = 0\n"));
+    format!("{}\n{}", &manifest[start..], members.join("\n"))
+}
+
+/// A process that is killed when dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_readmes_server_and_client_work_in_an_empty_crate() {
+    let new = NewCrate::from_readme();
+    new.make_certificate();
+    let programs = new.build();
+    let server = Command::new(programs.join("server"))
+        .current_dir(&new.folder)
+        .spawn()
+        .unwrap();
+    let _server = Running(server);
+    let client = Command::new(programs.join("client"))
+        .current_dir(&new.folder)
+        .output()
+        .unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&client.stdout),
+        "connected with X25519MLKEM768\nhello, post-quantum world\n",
+        "{}",
+        String::from_utf8_lossy(&client.stderr)
+    );
+}
+
+#[test]
+fn the_readme_is_short() {
+    let lines = readme().lines().count();
+    assert!(lines <= 150, "README.md has {lines} lines");
 }
 
 #[test]
@@ -48,10 +167,11 @@ fn every_example_fits_on_two_screens() {
 }
 
 #[test]
-fn the_readme_gives_the_two_commands_that_ci_takes_from_it() {
-    let commands = blocks(&read("README.md"), "sh").concat();
+fn the_readme_gives_the_commands_that_ci_takes_from_it() {
+    let commands = blocks(&readme(), "sh").concat();
     for command in [
         "cargo run --release -p hybriq-netbench -- run request-response --groups all\n",
+        "cargo run --release -p hybriq-netbench -- reproduce --quick\n",
         "cargo test --workspace\n",
     ] {
         assert!(commands.contains(command), "no `sh` block has: {command}");

@@ -153,6 +153,8 @@
 //! sent early or again by accident.
 //!
 //! # What is where
+//! The [`guide`] has chapters for first steps, migration from other libraries, tuning, deployment,
+//! security and post-quantum.
 //!
 //! | to | there is |
 //! |---|---|
@@ -210,6 +212,8 @@ mod early;
 #[cfg(feature = "tokio")]
 mod endpoint;
 mod error;
+#[cfg(all(feature = "tokio", feature = "rustls"))]
+pub mod guide;
 #[cfg(feature = "tokio")]
 mod incoming;
 mod random;

@@ -1,5 +1,5 @@
-//! A pair in one program: one end sends its position again and again, the other wants the newest.
-//! A datagram that is lost is not sent again; the next one says more (RFC 9221).
+//! Two ends in one program: one sends its position a hundred times, the other wants the newest.
+//! A lost datagram is not sent again: the next one is newer anyway (RFC 9221).
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use hybriq_examples::Failure;
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let args = hybriq_examples::Server::parse();
-    // What is newest matters most, so that little is kept on either end.
+    // Only the newest position matters: both ends keep short queues.
     let datagrams = DatagramConfig::new().send_queue(4096).receive_buffer(4096);
     let transport = TransportConfig::new().datagrams(datagrams);
     let config = ServerConfig::new(args.identity()?).alpn(["positions"]);
@@ -53,7 +53,7 @@ async fn tell(connection: Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads positions until the other end closes.
+/// Reads positions until the peer closes.
 async fn watch(connection: Connection) -> Result<Option<u32>, Failure> {
     let mut newest = None;
     while let Some(datagram) = connection.recv_datagram().await? {

@@ -1,5 +1,5 @@
-//! Connects twice. The second time its request leaves with the first datagrams, and is answered
-//! after one round trip.
+//! Connects twice. The second time, the request leaves with the first datagrams, so the answer
+//! takes one round trip.
 
 use clap::Parser;
 use hybriq::{ClientConfig, Connection, EarlyData, Endpoint, RecvStream};
@@ -24,7 +24,7 @@ async fn main() -> Result<(), Failure> {
                 if early_data == EarlyData::Accepted {
                     println!("{}", answer(receive).await?);
                 } else {
-                    // Nothing of it arrived, and nothing is sent again by itself.
+                    // The server discarded it, and hybriq does not send it again.
                     ask(&connection).await?;
                 }
                 connection.close(0, b"");

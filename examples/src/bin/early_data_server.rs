@@ -1,4 +1,4 @@
-//! Answers requests that come with a client's first datagrams, before the handshake is over.
+//! Answers requests that arrive with a client's first datagrams, before the handshake is complete.
 
 use clap::Parser;
 use hybriq::{EarlyError, Endpoint, Incoming, RecvStream, SendStream, ServerConfig};
@@ -39,7 +39,7 @@ async fn serve(incoming: Incoming) -> Result<(), Failure> {
 
 async fn answer(mut send: SendStream, mut receive: RecvStream) -> Result<(), Failure> {
     let request = receive.read_to_end(1024).await?;
-    // An early request may be somebody's recording of an earlier one: "GET" may be repeated.
+    // An early request may be a replay by an attacker: answer only what may be repeated.
     let answer: &[u8] = if request.starts_with(b"GET") {
         b"here you are"
     } else if receive.is_early() {

@@ -1,4 +1,4 @@
-//! Sends half a line, moves to another address, sends the rest: the stream goes on.
+//! Sends half a line, moves to another address, and sends the rest on the same stream.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ async fn main() -> Result<(), Failure> {
     let (mut send, mut receive) = connection.open_bidi().await?;
     send.write_all(b"before ").await?;
 
-    // A phone that leaves the house would give the address that its mobile network gave it.
+    // A phone that leaves its Wi-Fi would pass the address of its mobile network here.
     let anywhere = if args.server.is_ipv4() {
         "0.0.0.0:0"
     } else {

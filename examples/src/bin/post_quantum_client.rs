@@ -1,4 +1,4 @@
-//! Says how the keys were agreed on, and how to look at it with Wireshark.
+//! Prints how the keys were agreed on, and how to inspect the handshake with Wireshark.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,13 @@ use clap::Parser;
 use hybriq::{ClientConfig, Connection, Endpoint, KeyLog};
 use hybriq_examples::{Failure, policy};
 
-/// A client that tells about its handshake.
+/// A client that prints its handshake.
 #[derive(Parser)]
 struct Args {
     #[command(flatten)]
     client: hybriq_examples::Client,
-    /// Offer these groups instead of the default, first choice first: `X25519,X25519MLKEM768`
-    /// makes a server that prefers post-quantum ask again, by HelloRetryRequest.
+    /// Offer these groups instead of the default, first choice first. With
+    /// `X25519,X25519MLKEM768`, a server that prefers post-quantum sends a HelloRetryRequest.
     #[arg(long, value_delimiter = ',')]
     groups: Vec<String>,
     /// Write the secrets of the connection to this file, for Wireshark.

@@ -7,7 +7,7 @@ use clap::Parser;
 use hybriq::{Connection, Endpoint, KeyExchange, KeyLog, ServerConfig};
 use hybriq_examples::Failure;
 
-/// A server that tells about its handshakes.
+/// A server that prints its handshakes.
 #[derive(Parser)]
 struct Args {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! Sends a mebibyte to an echo server and writes what happens to a qlog file, for qvis and the like.
+//! Sends a mebibyte to an echo server and writes the events to a qlog file, for tools such as qvis.
 
 use std::fs::File;
 use std::io::BufWriter;

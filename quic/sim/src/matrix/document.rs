@@ -27,7 +27,7 @@ How it is measured:
 
 - Loss detection, controllers, pacing and the policy of acknowledgements are those of the library, over the
   same simulated network as its tests, in virtual time; handshake, encryption and flow control are left out
-  (`quic/src/sim/flow`, `quic/src/sim/matrix`).
+  (`quic/sim/src/flow`, `quic/sim/src/matrix`).
 - A run lasts 200 round trips, at least 3 s, but no longer than the link takes for 1,500,000 datagrams: that cuts
   10 Gbit/s to 107 round trips of 100 ms and 35 of 300 ms. Its first third, the start, is not counted.
 - Datagrams have 1200 bytes, from 1 Gbit/s on 8952 (jumbo frames).

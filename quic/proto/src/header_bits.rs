@@ -3,6 +3,8 @@
 
 use hybriq_tls::Side;
 
+use crate::prf::Sequence;
+
 #[cfg(test)]
 mod tests;
 
@@ -34,7 +36,9 @@ pub enum Grease {
 #[derive(Debug)]
 pub struct HeaderBits {
     side: Side,
-    random: u64,
+    random: Sequence,
+    /// Random bits for packets to come, behind a 1 that marks their end.
+    coins: u64,
     allowed: SpinBit,
     /// Whether the bit follows the peer's on this path.
     spins: bool,
@@ -49,7 +53,8 @@ impl HeaderBits {
     pub fn new(side: Side, seed: u64, allowed: SpinBit) -> Self {
         let mut bits = Self {
             side,
-            random: seed,
+            random: Sequence::new(seed),
+            coins: 1,
             allowed,
             spins: false,
             spin: false,
@@ -68,7 +73,7 @@ impl HeaderBits {
     /// Another path or another id of the peer is used: whether it has a spin bit is drawn anew, and
     /// the bit starts from the beginning (RFC 9000 §17.4).
     pub fn on_new_path(&mut self) {
-        let draw = self.draw();
+        let draw = self.random.draw();
         self.spins =
             self.allowed == SpinBit::On && !(draw >> 32).is_multiple_of(PATHS_WITHOUT_SPIN);
         self.spin = !self.spins && draw & 1 == 1;
@@ -94,14 +99,16 @@ impl HeaderBits {
     /// Whether the next packet goes without the QUIC bit. Nobody can say for which it will.
     #[inline]
     pub fn clears_quic_bit(&mut self) -> bool {
-        self.greases && self.draw() & 1 == 1
+        self.greases && self.toss()
     }
 
-    /// The next of a sequence that does not repeat (SplitMix64).
-    fn draw(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.random ^ self.random >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+    /// Returns true for every second packet on average. A draw lasts for 63 packets.
+    fn toss(&mut self) -> bool {
+        if self.coins <= 1 {
+            self.coins = self.random.draw() | 1 << 63;
+        }
+        let heads = self.coins & 1 == 1;
+        self.coins >>= 1;
+        heads
     }
 }

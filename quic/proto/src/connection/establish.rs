@@ -2,7 +2,6 @@
 
 use std::{
     collections::VecDeque,
-    hash::{DefaultHasher, Hasher as _},
     net::SocketAddr,
     time::{Duration, Instant},
 };
@@ -38,6 +37,7 @@ use crate::{
     packet::{self, Cid, KeyPair, Version},
     params::{ACK_DELAY_EXPONENT, Params, PreferredAddress, VersionInformation},
     path::{Address, Path, Paths},
+    prf::Prf,
     recovery::{self, Outcome, PathState, Recovery},
     space::Received,
     streams::Streams,
@@ -508,8 +508,5 @@ fn announced(config: &TransportConfig, issued: Option<cids::Issued>) -> Option<P
 
 /// A secret of its own for each purpose, so that what one gives away says nothing about another.
 fn derived(seed: u64, purpose: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write_u64(seed);
-    hasher.write(purpose);
-    hasher.finish()
+    Prf::from_seed(seed).of(purpose)
 }

@@ -5,11 +5,12 @@ use std::{collections::VecDeque, net::SocketAddr, time::Instant};
 
 use hashbrown::HashMap;
 
-use super::{Arrival, Endpoint, Routed, hello_table::Hello, routing::Keyed};
+use super::{Arrival, Endpoint, Routed, hello_table::Hello};
 use crate::{
     connection::{KeptPacket, Seen},
     limits,
     packet::{self, Cid, Decoded, Kind},
+    prf::KeyedHash,
 };
 
 /// Cost of one packet beside its bytes, for the bounds.
@@ -22,7 +23,7 @@ type Client = (Cid, SocketAddr);
 /// many the oldest client's give way: they are sent again.
 #[derive(Debug)]
 pub(super) struct EarlyPackets {
-    clients: HashMap<Client, Kept, Keyed>,
+    clients: HashMap<Client, Kept, KeyedHash>,
     /// In the order of their first packets. Entries may be stale.
     order: VecDeque<(Client, Instant)>,
     pub(super) bytes: usize,
@@ -41,7 +42,7 @@ pub(super) struct Kept {
 impl EarlyPackets {
     pub(super) fn new(key: [u8; 16]) -> Self {
         Self {
-            clients: HashMap::with_hasher(Keyed(key)),
+            clients: HashMap::with_hasher(KeyedHash(key)),
             order: VecDeque::new(),
             bytes: 0,
         }

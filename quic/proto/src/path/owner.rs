@@ -2,7 +2,6 @@
 
 use std::{
     collections::VecDeque,
-    hash::{DefaultHasher, Hasher as _},
     time::{Duration, Instant},
 };
 
@@ -12,6 +11,7 @@ use super::{Address, Event, Path, Patience, State, others::Others};
 use crate::{
     limits,
     packet::Cid,
+    prf::Sequence,
     udp::{Arrival, Local, SocketId},
 };
 
@@ -149,25 +149,9 @@ pub struct Paths<S> {
     pub(super) owes_ping: bool,
     /// Time at which what waits for the pacer may leave.
     pub(super) paced_until: Option<Instant>,
-    challenges: Challenges,
+    /// Source of challenges, which nobody can foresee (RFC 9000 §8.2.1).
+    challenges: Sequence,
     pub(super) events: VecDeque<PathEvent>,
-}
-
-/// The source of challenges, which nobody can foresee (RFC 9000 §8.2.1).
-#[derive(Debug)]
-struct Challenges {
-    seed: u64,
-    drawn: u64,
-}
-
-impl Challenges {
-    fn draw(&mut self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        hasher.write_u64(self.seed);
-        hasher.write_u64(self.drawn);
-        self.drawn += 1;
-        hasher.finish()
-    }
 }
 
 impl<S> Paths<S> {
@@ -182,7 +166,7 @@ impl<S> Paths<S> {
             elsewhere: None,
             owes_ping: false,
             paced_until: None,
-            challenges: Challenges { seed, drawn: 0 },
+            challenges: Sequence::new(seed),
             events: VecDeque::new(),
         }
     }

@@ -1,10 +1,9 @@
 //! Packet numbers left out on purpose, to catch a peer that acknowledges what it never received
 //! (RFC 9000 §21.4).
 
-use std::{
-    hash::{DefaultHasher, Hasher as _},
-    ops::RangeInclusive,
-};
+use std::ops::RangeInclusive;
+
+use crate::prf::Sequence;
 
 /// Numbers remembered per space. Intervals grow to [`MAX_INTERVAL`], so that these reach back
 /// further than as many packets as may be in flight.
@@ -22,9 +21,8 @@ const MAX_INTERVAL: u64 = 8192;
 /// connection wastes none or one, a long one next to none.
 #[derive(Debug)]
 pub(super) struct Skipper {
-    /// `None`: no number is ever skipped.
-    seed: Option<u64>,
-    drawn: u64,
+    /// Source of the intervals; `None`: no number is ever skipped.
+    sequence: Option<Sequence>,
     bound: u64,
     due: u64,
 }
@@ -32,8 +30,7 @@ pub(super) struct Skipper {
 impl Skipper {
     pub(super) fn new(seed: Option<u64>) -> Self {
         let mut skipper = Self {
-            seed,
-            drawn: 0,
+            sequence: seed.map(Sequence::new),
             bound: FIRST_INTERVAL,
             due: 0,
         };
@@ -44,24 +41,16 @@ impl Skipper {
     /// Whether the number is to be skipped that would be used next.
     #[inline]
     pub(super) const fn is_due(&self, next: u64) -> bool {
-        self.seed.is_some() && next >= self.due
+        self.sequence.is_some() && next >= self.due
     }
 
     /// Plans the next one, seen from `pn`.
     pub(super) fn plan(&mut self, pn: u64) {
         let half = self.bound / 2;
-        let interval = half + self.draw() % (self.bound - half + 1);
+        let interval =
+            half + self.sequence.as_mut().map_or(0, Sequence::draw) % (self.bound - half + 1);
         self.due = pn.saturating_add(interval);
         self.bound = (self.bound * 2).min(MAX_INTERVAL);
-    }
-
-    /// SipHash over a secret and a counter: what was skipped tells nothing about what will be.
-    fn draw(&mut self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        hasher.write_u64(self.seed.unwrap_or_default());
-        hasher.write_u64(self.drawn);
-        self.drawn += 1;
-        hasher.finish()
     }
 }
 

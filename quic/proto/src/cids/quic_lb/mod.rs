@@ -1,6 +1,5 @@
 use std::{
     fmt,
-    hash::{DefaultHasher, Hasher as _},
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -10,7 +9,7 @@ use aws_lc_rs::cipher::{
 };
 
 use super::CidGenerator;
-use crate::{limits, random::Random};
+use crate::{limits, prf::Prf, random::Random};
 
 #[cfg(test)]
 mod tests;
@@ -217,10 +216,7 @@ impl QuicLb {
         if self.cipher.is_some() {
             return 0;
         }
-        let mut hasher = DefaultHasher::new();
-        hasher.write(&self.mask);
-        hasher.write(rest);
-        hasher.finish() as u8
+        Prf::new(self.mask).of(rest) as u8
     }
 }
 

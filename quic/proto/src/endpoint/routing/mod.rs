@@ -1,12 +1,12 @@
-use std::{
-    hash::{BuildHasher, DefaultHasher, Hasher as _},
-    net::SocketAddr,
-};
+use std::{hash::BuildHasher, net::SocketAddr};
 
 use hashbrown::HashMap;
 
 use super::Slot;
-use crate::packet::Cid;
+use crate::{
+    packet::Cid,
+    prf::{KeyedHash, PlainHash},
+};
 
 /// Destination of a connection id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,38 +19,25 @@ pub(super) enum Target {
     Waiting,
 }
 
-/// SipHash under a secret key: a peer cannot choose ids that collide (CVE-2025-24947 and others).
-#[derive(Clone, Debug)]
-pub(super) struct Keyed(pub(super) [u8; 16]);
-
-impl BuildHasher for Keyed {
-    type Hasher = DefaultHasher;
-
-    fn build_hasher(&self) -> DefaultHasher {
-        let mut hasher = DefaultHasher::new();
-        hasher.write(&self.0);
-        hasher
-    }
-}
-
 /// Finds what a datagram belongs to by its destination connection id.
 ///
 /// Ids of ours are unique. Ids that clients chose for their first Initial are not, so those also
 /// need the address.
 #[derive(Debug)]
 pub(super) struct Routing {
-    issued: HashMap<Cid, Target, Keyed>,
-    initial: HashMap<(Cid, SocketAddr), Target, Keyed>,
+    /// Ids of ours, which are random: no peer can choose them.
+    issued: HashMap<Cid, Target, PlainHash>,
+    initial: HashMap<(Cid, SocketAddr), Target, KeyedHash>,
     /// Connections by peer address, where our ids have no bytes.
-    addresses: HashMap<SocketAddr, Slot, Keyed>,
+    addresses: HashMap<SocketAddr, Slot, KeyedHash>,
 }
 
 impl Routing {
     pub(super) fn new(key: [u8; 16]) -> Self {
         Self {
-            issued: HashMap::with_hasher(Keyed(key)),
-            initial: HashMap::with_hasher(Keyed(key)),
-            addresses: HashMap::with_hasher(Keyed(key)),
+            issued: HashMap::with_hasher(PlainHash),
+            initial: HashMap::with_hasher(KeyedHash(key)),
+            addresses: HashMap::with_hasher(KeyedHash(key)),
         }
     }
 
@@ -98,7 +85,7 @@ impl Routing {
 }
 
 /// Gives memory back after a burst.
-fn shrink<K: Eq + std::hash::Hash, V>(map: &mut HashMap<K, V, Keyed>) {
+fn shrink<K: Eq + std::hash::Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>) {
     if map.capacity() > 1024 && map.len() < map.capacity() / 8 {
         map.shrink_to(map.len() * 2);
     }

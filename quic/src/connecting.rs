@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     connection::Connection,
-    early::EarlyConnection,
+    early_connection::EarlyConnection,
     error::ConnectError,
     worker::{Attempt, Promise},
 };

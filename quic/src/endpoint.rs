@@ -1,3 +1,5 @@
+//! The handle of an endpoint, and its builder.
+
 use std::{
     fmt,
     net::{Ipv6Addr, SocketAddr, ToSocketAddrs},
@@ -14,7 +16,7 @@ use crate::{
     error::{ConnectError, EndpointError},
     incoming::Incoming,
     udp::{self, Socket},
-    worker::{EndpointStats, Link, Shared, Worker},
+    worker::{EndpointStats, Mailbox, Shared, Worker},
 };
 use hybriq_proto::config::AddressValidation;
 use hybriq_proto::{
@@ -166,6 +168,9 @@ impl Endpoint {
         let checked = setup.and_then(|setup| {
             if self.shared.is_closed() {
                 return Err(ConnectError::EndpointClosed);
+            }
+            if address.port() == 0 {
+                return Err(ConnectError::PortZero(address));
             }
             if !udp::can_reach(self.local_address(), address) {
                 return Err(ConnectError::Address(address));
@@ -486,11 +491,11 @@ impl EndpointBuilder {
         }
         let addresses = sockets.iter().map(Socket::local_address).collect();
 
-        let link = Link::new();
-        let shared = Shared::new([link.clone()].into(), addresses, self.socket);
+        let mailbox = Mailbox::new();
+        let shared = Shared::new([mailbox.clone()].into(), addresses, self.socket);
         let sockets = (sockets, self.socket);
-        let mut worker =
-            Worker::new(0, shared.clone(), link, sockets, server).with_ids(&self.ids, self.workers);
+        let mut worker = Worker::new(0, shared.clone(), mailbox, sockets, server)
+            .with_ids(&self.ids, self.workers);
         let token_keys = self.token_keys.unwrap_or_else(TokenKeys::random);
         worker.set_address_validation(token_keys, self.address_validation);
         worker.set_accept_backlog(self.accept_backlog);

@@ -14,6 +14,9 @@ pub enum ConnectError {
     /// The endpoint has no client configuration.
     #[error("this endpoint has no client configuration; use Endpoint::client, or connect_with")]
     NoClientConfig,
+    /// The server's port is 0, which no server listens on.
+    #[error("{0} has port 0, where no server listens; give the server's port")]
+    PortZero(SocketAddr),
     /// The address cannot be reached from this endpoint's socket.
     #[error("cannot connect to {_0}: {remedy}", remedy = remedy(*_0))]
     Address(SocketAddr),

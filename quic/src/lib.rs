@@ -208,7 +208,7 @@ mod connecting;
 #[cfg(feature = "tokio")]
 mod connection;
 #[cfg(feature = "tokio")]
-mod early;
+mod early_connection;
 #[cfg(feature = "tokio")]
 mod endpoint;
 mod error;
@@ -234,7 +234,7 @@ pub use connecting::Connecting;
 #[cfg(feature = "tokio")]
 pub use connection::Connection;
 #[cfg(feature = "tokio")]
-pub use early::EarlyConnection;
+pub use early_connection::EarlyConnection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
 pub use error::{
@@ -253,14 +253,15 @@ pub use hybriq_proto::{
     error::{By, Code, ConnectionError, MigrateError},
     events,
     frame::EcnCounts,
-    packet::Version,
+    packet::{Cid as ConnectionId, Version},
     saved_path::{InvalidSavedPath, SavedPath},
     stats::{ConnectionStats, DatagramStats, PathStats},
     streams::{Direction, Priority, StreamId},
 };
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{
-    Backend, ClientHello, Group, Identity, KeyExchange, KeyLog, Lineage, Side, Tickets, Trust,
+    Backend, ClientAuth, ClientHello, ConfigError, Group, Identity, KeyExchange, KeyLog, Lineage,
+    Side, Suite, Tickets, Trust,
 };
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;

@@ -1,3 +1,5 @@
+//! The receiving end of a stream.
+
 use std::{
     fmt,
     future::poll_fn,
@@ -16,12 +18,12 @@ use crate::{
 };
 use hybriq_proto::streams::{self, RecvEnd, StreamId, Streams};
 
-/// Asked for at once by [`RecvStream::read_to_end`].
+/// Bytes that [`RecvStream::read_to_end`] asks for at once.
 const CHUNK: usize = 64 * 1024;
 
 /// The receiving end of a stream.
 ///
-/// Dropped before its end was read it tells the peer to stop sending, with code 0.
+/// Dropping it before its end was read tells the peer to stop sending, with code 0.
 pub struct RecvStream {
     handle: Handle,
     id: StreamId,
@@ -29,7 +31,7 @@ pub struct RecvStream {
     early: bool,
 }
 
-/// How the stream ended for the reader. Told again to whoever asks again.
+/// How the stream ended for the reader; every later call returns the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum End {
     Open,
@@ -53,16 +55,16 @@ impl RecvStream {
         }
     }
 
-    /// The stream's number.
+    /// Returns the stream's number.
     pub fn id(&self) -> StreamId {
         self.id
     }
 
-    /// Whether some of it came in 0-RTT packets, on a server: whoever recorded them can have sent
-    /// them again (RFC 9001 §9.2).
+    /// Returns true on a server if some of the data came in 0-RTT packets, which an attacker can
+    /// replay (RFC 9001 §9.2).
     ///
-    /// It may become true while the stream is read. A request that must not be acted on twice is to
-    /// be refused, or to wait until the client repeats it on a stream that is not early.
+    /// The answer may become true while the stream is read. Refuse a request that must not be acted
+    /// on twice, or let the client repeat it on a stream that is not early.
     pub fn is_early(&self) -> bool {
         let streams = |state: &mut State| state.core.streams().is_early(self.id);
         self.early
@@ -72,15 +74,15 @@ impl RecvStream {
                 .is_ok_and(|mut state| streams(&mut state))
     }
 
-    /// Reads what there is, in order, and says how much; 0 is the end of the stream.
+    /// Reads what has arrived, in order, and returns how many bytes; 0 is the end of the stream.
     ///
-    /// What came before the connection ended can still be read.
+    /// Data that arrived before the connection ended can still be read.
     ///
     /// # Errors
     /// The peer reset the stream, it was stopped here, or the connection is over.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has read nothing.
+    /// Reads nothing if the future is dropped before it is ready.
     pub async fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
         poll_fn(|cx| self.poll_read(cx, buffer)).await
     }
@@ -91,9 +93,33 @@ impl RecvStream {
     /// As [`read`](Self::read).
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has read nothing.
+    /// Reads nothing if the future is dropped before it is ready.
     pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
         poll_fn(|cx| self.poll_read_chunk(cx, max)).await
+    }
+
+    /// Reads what has arrived without copying it, in as many chunks as there is room for, under one
+    /// lock. Returns the number of chunks filled, from the front; `None` is the end of the stream.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    ///
+    /// # Cancel safety
+    /// Reads nothing if the future is dropped before it is ready.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(mut recv: hybriq::RecvStream) -> Result<(), hybriq::ReadError> {
+    /// let mut chunks = [const { bytes::Bytes::new() }; 16];
+    /// while let Some(count) = recv.read_chunks(&mut chunks).await? {
+    ///     let bytes: usize = chunks[..count].iter().map(|chunk| chunk.len()).sum();
+    ///     println!("{bytes} bytes");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn read_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Option<usize>, ReadError> {
+        poll_fn(|cx| self.poll_read_chunks(cx, chunks)).await
     }
 
     /// Reads the rest of the stream, which may be up to `limit` bytes.
@@ -102,7 +128,7 @@ impl RecvStream {
     /// [`ReadError::TooLong`] beyond the limit, else as [`read`](Self::read).
     ///
     /// # Cancel safety
-    /// Not cancel safe: dropped before it is ready, what it read is lost.
+    /// Not cancel safe: what was read is lost if the future is dropped before it is ready.
     pub async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, ReadError> {
         let mut all = Vec::new();
         while let Some(chunk) = self.read_chunk(CHUNK).await? {
@@ -114,7 +140,7 @@ impl RecvStream {
         Ok(all)
     }
 
-    /// Reads what there is; the twin of [`read`](Self::read).
+    /// Reads what has arrived; the twin of [`read`](Self::read).
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -146,6 +172,35 @@ impl RecvStream {
             return Poll::Ready(Ok(Some(Bytes::new())));
         }
         self.poll_with(cx, |streams, id| streams.read_chunk(id, max))
+    }
+
+    /// Reads into chunks; the twin of [`read_chunks`](Self::read_chunks).
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn poll_read_chunks(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunks: &mut [Bytes],
+    ) -> Poll<Result<Option<usize>, ReadError>> {
+        if chunks.is_empty() {
+            return Poll::Ready(Ok(Some(0)));
+        }
+        self.poll_with(cx, |streams, id| {
+            let mut count = 0;
+            for room in chunks {
+                // After the first, the end and errors wait for the next call.
+                if count > 0 && streams.readable(id) == 0 {
+                    break;
+                }
+                let Some(chunk) = streams.read_chunk(id, usize::MAX)? else {
+                    return Ok(None);
+                };
+                *room = chunk;
+                count += 1;
+            }
+            Ok(Some(count))
+        })
     }
 
     fn poll_with<T>(
@@ -190,10 +245,10 @@ impl RecvStream {
         Poll::Ready(Err(error))
     }
 
-    /// Waits until it is known how the stream ends, without reading: `Some` is the code with which
-    /// the peer reset it, `None` means that all of it came, or that it was stopped here.
+    /// Waits until the end of the stream is known, without reading. `Some` is the code with which the
+    /// peer reset it; `None` means that all data has arrived, or that it was stopped here.
     ///
-    /// Of a stream that was reset with `RESET_STREAM_AT` some data may be left to read.
+    /// A stream that was reset with `RESET_STREAM_AT` may have data left to read.
     ///
     /// # Errors
     /// The connection is over.
@@ -204,7 +259,12 @@ impl RecvStream {
         poll_fn(|cx| self.poll_received_reset(cx)).await
     }
 
-    fn poll_received_reset(
+    /// Returns how the stream ends, once that is known; the twin of
+    /// [`received_reset`](Self::received_reset).
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn poll_received_reset(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<u64>, ReadError>> {
@@ -229,8 +289,8 @@ impl RecvStream {
         Poll::Pending
     }
 
-    /// Tells the peer not to send any more, with the application's code (STOP_SENDING), and drops
-    /// what came and was not read. Has no effect after the end.
+    /// Asks the peer to stop sending, with the application's code (STOP_SENDING), and drops unread
+    /// data. Has no effect after the end.
     pub fn stop(&mut self, code: u64) {
         if self.end != End::Open {
             return;

@@ -1,3 +1,5 @@
+//! The sending end of a stream.
+
 use std::{
     fmt,
     future::poll_fn,
@@ -16,14 +18,14 @@ use crate::{
 };
 use hybriq_proto::streams::{self, ClosedStream, Priority, StreamId, Streams};
 
-/// Copied into the connection under one lock at most.
+/// Most bytes that are copied into the connection under one lock.
 const COPY: usize = 256 * 1024;
 
 /// The sending end of a stream.
 ///
-/// Dropped before [`finish`](Self::finish) it resets the stream with code 0: a peer that sees the
-/// end of a stream knows that nothing is missing. Dropped after it, what was written is still
-/// delivered, as long as the connection lives.
+/// Dropping it before [`finish`](Self::finish) resets the stream with code 0, so that a peer that sees
+/// the end of a stream knows that nothing is missing. After `finish`, the data is still delivered for
+/// as long as the connection lives.
 pub struct SendStream {
     handle: Handle,
     id: StreamId,
@@ -57,21 +59,21 @@ impl SendStream {
         }
     }
 
-    /// The stream's number.
+    /// Returns the stream's number.
     pub fn id(&self) -> StreamId {
         self.id
     }
 
-    /// When this stream's data goes, compared with that of the connection's other streams.
+    /// Returns the stream's priority among the connection's streams.
     pub fn priority(&self) -> Priority {
         self.priority
     }
 
-    /// Decides when this stream's data goes, compared with that of the connection's other streams.
+    /// Sets the stream's priority among the connection's streams.
     ///
-    /// Takes effect at once, for what was written before as well. May be called at any time; once
-    /// everything was delivered it changes nothing. It is not told to the peer and does not concern
-    /// what the peer sends.
+    /// Takes effect at once, also for data that was written before. May be called at any time; once
+    /// everything was delivered it changes nothing. The peer does not learn of it, and the data it
+    /// sends is not affected.
     ///
     /// # Examples
     /// ```no_run
@@ -91,15 +93,14 @@ impl SendStream {
         }
     }
 
-    /// Writes some of the data and says how much; waits while [as much as may wait] to be sent does.
-    ///
-    /// [as much as may wait]: crate::TransportConfig::send_buffer
+    /// Writes some of the data and returns how many bytes. Waits while the
+    /// [send buffer](crate::TransportConfig::send_buffer) is full.
     ///
     /// # Errors
     /// The peer stopped the stream, it was finished, or the connection is over.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has written nothing.
+    /// Writes nothing if the future is dropped before it is ready.
     pub async fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
         poll_fn(|cx| self.poll_write(cx, data)).await
     }
@@ -110,7 +111,7 @@ impl SendStream {
     /// The peer stopped the stream, it was finished, or the connection is over.
     ///
     /// # Cancel safety
-    /// Not cancel safe: dropped before it is ready, it may have written a part of the data.
+    /// Not cancel safe: a part of the data may have been written when the future is dropped.
     pub async fn write_all(&mut self, mut data: &[u8]) -> Result<(), WriteError> {
         while !data.is_empty() {
             let written = self.write(data).await?;
@@ -125,7 +126,7 @@ impl SendStream {
     /// The peer stopped the stream, it was finished, or the connection is over.
     ///
     /// # Cancel safety
-    /// Not cancel safe: dropped before it is ready, it may have written a part of the data.
+    /// Not cancel safe: a part of the data may have been written when the future is dropped.
     pub async fn write_chunk(&mut self, mut data: Bytes) -> Result<(), WriteError> {
         while !data.is_empty() {
             poll_fn(|cx| self.poll_write_chunk(cx, &mut data)).await?;
@@ -133,7 +134,30 @@ impl SendStream {
         Ok(())
     }
 
-    /// Writes some of the data and says how much; the twin of [`write`](Self::write).
+    /// Writes all of the chunks without copying them, as many as fit under one lock.
+    ///
+    /// # Errors
+    /// The peer stopped the stream, it was finished, or the connection is over.
+    ///
+    /// # Cancel safety
+    /// What was written is taken off the front of `chunks`: if the future is dropped before it is
+    /// ready, they hold the rest.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(mut send: hybriq::SendStream) -> Result<(), hybriq::WriteError> {
+    /// send.write_chunks(&mut ["a header".into(), "and its body".into()]).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn write_chunks(&mut self, chunks: &mut [Bytes]) -> Result<(), WriteError> {
+        while chunks.iter().any(|chunk| !chunk.is_empty()) {
+            poll_fn(|cx| self.poll_write_chunks(cx, chunks)).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes some of the data and returns how many bytes; the twin of [`write`](Self::write).
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -149,7 +173,7 @@ impl SendStream {
         self.poll_with(cx, |streams, id| streams.write(id, data))
     }
 
-    /// Writes from the front of the data, without copying it, and says how much.
+    /// Writes from the front of the data, without copying it, and returns how many bytes.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -162,6 +186,35 @@ impl SendStream {
             return Poll::Ready(Ok(0));
         }
         self.poll_with(cx, |streams, id| streams.write_chunk(id, data))
+    }
+
+    /// Writes from the front of the chunks, without copying them and under one lock. Returns the
+    /// number of bytes written, and takes them off the chunks.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn poll_write_chunks(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunks: &mut [Bytes],
+    ) -> Poll<Result<usize, WriteError>> {
+        if chunks.iter().all(Bytes::is_empty) {
+            return Poll::Ready(Ok(0));
+        }
+        self.poll_with(cx, |streams, id| {
+            let mut total = 0;
+            for chunk in chunks.iter_mut().filter(|chunk| !chunk.is_empty()) {
+                match streams.write_chunk(id, chunk) {
+                    Ok(written) => total += written,
+                    Err(error) if total == 0 => return Err(error),
+                    Err(_) => break,
+                }
+                if !chunk.is_empty() {
+                    break;
+                }
+            }
+            Ok(total)
+        })
     }
 
     fn poll_with(
@@ -194,28 +247,28 @@ impl SendStream {
         }
     }
 
-    /// Ends the stream after what was written. Has no effect when it was finished or reset before.
+    /// Ends the stream after the data written so far. Has no effect after an earlier finish or reset.
     pub fn finish(&mut self) {
         self.end_with(End::Finished, Streams::finish);
     }
 
-    /// Abandons the stream with the application's code: what was written may not arrive. Has no
-    /// effect when it was finished or reset before.
+    /// Abandons the stream with the application's code: data written so far may not arrive. Has no
+    /// effect after an earlier finish or reset.
     pub fn reset(&mut self, code: u64) {
         self.end_with(End::Reset, |streams, id| streams.reset(id, wire_code(code)));
     }
 
     /// Abandons the stream with the application's code, but delivers its first `reliable_size`
-    /// bytes, or what was written if that is less: the peer reads them, and then of the reset
+    /// bytes, or all that was written if that is less: the peer reads them before it sees the reset
     /// (`RESET_STREAM_AT`, draft-ietf-quic-reliable-stream-reset).
     ///
-    /// For protocols that must know what an abandoned stream was about, as WebTransport does. May be
-    /// called again to have fewer bytes delivered; the first code stays. A stream that was finished
-    /// can be reset as well, as long as not all of it arrived.
+    /// Protocols such as WebTransport need this to tell what an abandoned stream was about. A second
+    /// call can lower the number of bytes; the first code stays. A finished stream can be reset too,
+    /// until all of it has arrived.
     ///
     /// # Errors
     /// The peer does not support it, nothing is left to reset, or the connection is over. The
-    /// stream is as it was then.
+    /// stream is unchanged then.
     ///
     /// # Examples
     /// ```no_run
@@ -277,8 +330,8 @@ impl SendStream {
         }
     }
 
-    /// Waits until the peer needs nothing more of this stream: `Some` is the code of its
-    /// STOP_SENDING, `None` means that everything and the end of the stream were acknowledged, or
+    /// Waits until the peer needs nothing more of this stream. `Some` is the code of its
+    /// STOP_SENDING; `None` means that the peer acknowledged all data and the end of the stream, or
     /// its reset.
     ///
     /// # Errors
@@ -290,7 +343,11 @@ impl SendStream {
         poll_fn(|cx| self.poll_stopped(cx)).await
     }
 
-    fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, WriteError>> {
+    /// Returns how the peer ended the stream, once it did; the twin of [`stopped`](Self::stopped).
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<u64>, WriteError>> {
         let mut state = self.handle.lock_stream()?;
         let streams = state.core.streams();
         if let Some(code) = streams.stop_code(self.id) {
@@ -310,13 +367,13 @@ impl SendStream {
     }
 
     /// Finishes the stream, if that was not done, and waits until the peer has acknowledged all of
-    /// it. The peer's transport has it then, which does not say that its application read it.
+    /// it. The peer's transport has the data then; its application may not have read it yet.
     ///
     /// # Errors
     /// The peer stopped the stream, it was reset, or the connection is over.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has finished the stream.
+    /// The stream is finished even if the future is dropped.
     pub async fn acknowledged(&mut self) -> Result<(), WriteError> {
         self.finish();
         if matches!(self.end, End::Reset | End::ResetAt) {

@@ -86,7 +86,11 @@ async fn what_cannot_be_connected_to_is_an_error_at_once() {
             "{error}"
         );
     }
-    for address in ["127.0.0.1:0", "0.0.0.0:4433", "[::]:4433"] {
+    let error = soon(client.connect(([127, 0, 0, 1], 0).into(), "localhost"))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, ConnectError::PortZero(_)), "{error}");
+    for address in ["0.0.0.0:4433", "[::]:4433"] {
         let error = soon(client.connect(address.parse().unwrap(), "localhost"))
             .await
             .unwrap_err();

@@ -1,17 +1,19 @@
+//! Migration on request.
+
 use std::{net::SocketAddr, task::Poll};
 
 use super::Connection;
-use crate::worker::{wait_until, wake};
+use crate::worker::{State, WaitFor, wake};
 use hybriq_proto::error::MigrateError;
 
 impl Connection {
-    /// Moves a client to another address of this machine, without loss of what is under way
-    /// (RFC 9000 §9). Returns where its own new socket is bound to, once the server answered there.
+    /// Moves a client to another address of this machine, without losing data under way (RFC 9000
+    /// §9). Returns the address of its new socket, once the server answered there.
     ///
     /// The new path is tried while the old one is still in use: on an error the connection stays
-    /// where it was. Before the handshake is confirmed, and until the server gave a connection id to
-    /// use on the new path, it waits. Of several wishes the last one counts. A port of 0 picks a free
-    /// one; the address may be `0.0.0.0` or `[::]`, for a new port only.
+    /// where it was. The call waits until the handshake is confirmed and the server has supplied a
+    /// connection id for the new path. A later call replaces an earlier one. Port 0 picks a free
+    /// port; the address may be `0.0.0.0` or `[::]` to change the port only.
     ///
     /// # Errors
     /// See [`MigrateError`].
@@ -28,20 +30,16 @@ impl Connection {
     /// ```
     pub async fn migrate(&self, local: SocketAddr) -> Result<SocketAddr, MigrateError> {
         let mut wakes = Vec::new();
-        let wish = self.handle.lock().moving.begin(&mut wakes);
+        let request = self.handle.lock().begin_move(&mut wakes);
         wake(&mut wakes);
-        if !self.handle.migrate(wish, local) {
+        if !self.handle.migrate(request, local) {
             return Err(MigrateError::Closed);
         }
-        wait_until(
-            self.handle.state(),
-            |state| &mut state.moving.waiters,
-            |state| match state.moving.outcome(wish) {
-                Some(outcome) => Poll::Ready(outcome),
-                None if state.closed.is_some() => Poll::Ready(Err(MigrateError::Closed)),
-                None => Poll::Pending,
-            },
-        )
-        .await
+        let outcome = |state: &mut State| match state.moving.outcome(request) {
+            Some(outcome) => Poll::Ready(outcome),
+            None if state.closed.is_some() => Poll::Ready(Err(MigrateError::Closed)),
+            None => Poll::Pending,
+        };
+        self.handle.wait(WaitFor::Migration, outcome).await
     }
 }

@@ -1,6 +1,8 @@
+//! Datagrams as they come from the sockets.
+
 use std::sync::MutexGuard;
 
-use super::{State, Worker, touch};
+use super::{Standing, State, Worker, touch};
 use crate::udp::Buffers;
 use hybriq_proto::endpoint::{Arrival, Routed, SocketId};
 
@@ -72,11 +74,11 @@ impl Worker {
                     continue;
                 }
             };
-            let Some(entry) = self.table.get(slot) else {
+            let Some(entry) = self.connections.get(slot) else {
                 continue;
             };
             touch(&mut self.touched, entry);
-            let mut state: MutexGuard<'_, State> = entry.cell.lock();
+            let mut state: MutexGuard<'_, State> = entry.connection.lock();
             state.core.on_datagram(self.now, arrival, datagram);
             while let Some(datagram) = datagrams.peek_mut() {
                 match self.endpoint.on_datagram(self.now, arrival, datagram) {
@@ -95,7 +97,7 @@ impl Worker {
 
     fn on_unconnected(&mut self, routed: Routed, arrival: &Arrival, datagram: &[u8]) {
         match routed {
-            Routed::Incoming(incoming) if self.closing.is_some() || self.released => {
+            Routed::Incoming(incoming) if self.standing != Standing::Open => {
                 self.endpoint.refuse(*incoming);
             }
             Routed::Incoming(incoming) => {
@@ -111,8 +113,8 @@ impl Worker {
                 let handed = worker != self.index
                     && self
                         .shared
-                        .link(worker)
-                        .is_some_and(|link| link.push_foreign(*arrival, datagram));
+                        .mailbox(worker)
+                        .is_some_and(|mailbox| mailbox.push_foreign(*arrival, datagram));
                 self.stats.datagrams_dropped += u64::from(!handed);
             }
             Routed::Connection(_) | Routed::Consumed | Routed::Dropped => {}

@@ -6,16 +6,17 @@
 
 mod attempt;
 mod batch;
-mod cell;
+mod connection;
+mod connections;
+mod inbox;
 mod input;
-mod link;
+mod mailbox;
 mod moves;
 mod output;
 mod requests;
 mod shared;
 mod sockets;
 mod stats;
-mod table;
 mod timers;
 mod waiters;
 
@@ -30,11 +31,7 @@ use std::{
 use bytes::Bytes;
 
 use self::{
-    batch::SendBatch,
-    link::Requests,
-    sockets::Sockets,
-    table::Table,
-    timers::{Alarm, Timers},
+    batch::SendBatch, connections::Connections, inbox::Inbox, sockets::Sockets, timers::Timers,
 };
 use crate::{
     SystemRandom,
@@ -52,20 +49,16 @@ use hybriq_proto::{
 };
 
 pub(crate) use attempt::{Attempt, Promise};
-pub(crate) use cell::{Handle, Rejected, State};
-pub(crate) use link::{Command, Link};
+pub(crate) use connection::{Handle, Polling, Rejected, State, WaitFor};
+pub(crate) use mailbox::{Command, Mailbox};
 pub(crate) use shared::Shared;
 pub use stats::EndpointStats;
-pub(crate) use waiters::{set_waker, wait_until, wake};
+pub(crate) use waiters::{set_waker, wake};
 
 /// How often in one turn applications may run before anything is sent. What they do meanwhile
 /// shares datagrams with what the protocol has to send: a reply with the acknowledgement and
 /// HANDSHAKE_DONE, a request with the client's Finished.
 const ROUNDS: usize = 3;
-
-/// Handshakes started in one turn at most: they cost more than everything else, and connections
-/// that are established come first.
-const STARTS: usize = 16;
 
 /// How often the core is told the time of day, from which the clocks drift apart.
 const CLOCK_INTERVAL: Duration = Duration::from_mins(1);
@@ -74,68 +67,62 @@ const CLOCK_INTERVAL: Duration = Duration::from_mins(1);
 pub(crate) struct Worker {
     index: u8,
     shared: Arc<Shared>,
-    link: Arc<Link>,
+    inbox: Inbox,
     sockets: Sockets,
-    /// How sockets are made.
-    options: udp::Options,
     buffers: Buffers,
     batch: SendBatch,
     endpoint: Endpoint,
-    table: Table,
+    connections: Connections,
     timers: Timers,
-    alarm: Alarm,
     /// When the core was told the time of day.
     clock_set: Option<Instant>,
     /// Read at the start of a turn and whenever applications ran.
     now: Instant,
     touched: Vec<Slot>,
     sending: VecDeque<Slot>,
-    requests: Requests,
-    /// What the application wants and this turn's budget did not allow.
-    backlog: VecDeque<Command>,
-    /// Handshakes that may still be started in this turn.
-    starts: usize,
     /// Connections that ended in this turn.
     ended: usize,
     wakes: Vec<Waker>,
-    /// What every connection is closed with, once the endpoint is.
-    closing: Option<(u64, Bytes)>,
-    /// Whether no handle of the endpoint is left.
-    released: bool,
+    standing: Standing,
     stats: EndpointStats,
+}
+
+/// How the endpoint stands with the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It has handles and is open.
+    Open,
+    /// No handle of it is left: its connections live on, and it takes no new ones.
+    Released,
+    /// It was closed, and all its connections with it.
+    Closed,
 }
 
 impl Worker {
     pub(crate) fn new(
         index: u8,
         shared: Arc<Shared>,
-        link: Arc<Link>,
+        mailbox: Arc<Mailbox>,
         (sockets, options): (Vec<Socket>, udp::Options),
         server: Option<Setup>,
     ) -> Self {
         Self {
             index,
             shared,
-            link,
-            sockets: Sockets::new(sockets),
-            options,
+            inbox: Inbox::new(mailbox),
+            sockets: Sockets::new(sockets, options),
             buffers: Buffers::new(),
             batch: SendBatch::new(),
             endpoint: Endpoint::new(index, Box::new(SystemRandom::new()), server),
-            table: Table::default(),
+            connections: Connections::default(),
             timers: Timers::default(),
-            alarm: Alarm::default(),
             clock_set: None,
             now: clock(),
             touched: Vec::new(),
             sending: VecDeque::new(),
-            requests: Requests::default(),
-            backlog: VecDeque::new(),
-            starts: STARTS,
             ended: 0,
             wakes: Vec::new(),
-            closing: None,
-            released: false,
+            standing: Standing::Open,
             stats: EndpointStats::default(),
         }
     }
@@ -160,7 +147,7 @@ impl Worker {
     pub(crate) async fn run(mut self) {
         loop {
             self.turn().await;
-            if self.is_done() && self.link.try_end() {
+            if self.is_done() && self.inbox.try_end() {
                 return;
             }
             self.wait().await;
@@ -169,7 +156,7 @@ impl Worker {
 
     async fn turn(&mut self) {
         self.now = clock();
-        self.starts = STARTS;
+        self.inbox.begin_turn();
         self.set_clock();
         self.receive();
         self.on_timeouts();
@@ -200,7 +187,7 @@ impl Worker {
 
     /// Tells what this turn came to: the counters first, then that nothing is left to wait for.
     fn publish(&mut self) {
-        self.link.set_stats(self.stats.with(self.endpoint.stats()));
+        self.inbox.set_stats(self.stats.with(self.endpoint.stats()));
         if self.ended > 0 {
             self.shared.on_ended(self.ended, &mut self.wakes);
             self.ended = 0;
@@ -209,25 +196,26 @@ impl Worker {
 
     /// Whether nothing is left to do, now or later.
     fn is_done(&self) -> bool {
-        (self.released || self.closing.is_some())
-            && self.table.is_empty()
+        self.standing != Standing::Open
+            && self.connections.is_empty()
             && self.batch.is_empty()
             && self.touched.is_empty()
-            && self.backlog.is_empty()
+            && !self.inbox.has_starts()
     }
 
     /// Waits until there is something to do.
     async fn wait(&mut self) {
         let may_send = !self.sending.is_empty() && self.batch.is_empty();
-        if may_send || !self.backlog.is_empty() {
+        if may_send || self.inbox.has_starts() {
             return tokio::task::yield_now().await;
         }
         let mut slept = false;
         poll_fn(|cx| {
-            let ready = self.link.poll_requests(cx).is_ready()
+            let next = self.next_timeout();
+            let ready = self.inbox.poll_requests(cx).is_ready()
                 || self.sockets.poll_readable(cx).is_ready()
                 || self.poll_writable(cx).is_ready()
-                || self.alarm.poll(self.next_timeout(), cx).is_ready();
+                || self.timers.poll_alarm(next, cx).is_ready();
             if ready {
                 return Poll::Ready(());
             }
@@ -261,11 +249,11 @@ impl Worker {
             self.endpoint.on_timeout(now);
         }
         while let Some(slot) = self.timers.pop(now) {
-            let Some(entry) = self.table.get(slot) else {
+            let Some(entry) = self.connections.get(slot) else {
                 continue;
             };
             if self.timers.is_due(slot, &mut entry.deadline, now) {
-                entry.cell.lock().core.on_timeout(now);
+                entry.connection.lock().core.on_timeout(now);
                 touch(&mut self.touched, entry);
             }
         }
@@ -282,17 +270,18 @@ impl Worker {
     }
 
     fn service_one(&mut self, slot: Slot) {
-        let Some(entry) = self.table.get(slot) else {
+        let Some(entry) = self.connections.get(slot) else {
             return;
         };
         entry.touched = false;
-        let cell = entry.cell.clone();
-        let mut state = cell.lock();
+        let connection = entry.connection.clone();
+        let mut state = connection.lock();
         if let Some((code, reason)) = state.take_close() {
             state.core.close(self.now, code, reason);
         }
         let alive = self.endpoint.service(slot, &mut state.core);
         let complete = state.take_events(&mut self.wakes);
+        state.local_address = self.sockets.local_address(state.core.local());
         if !alive {
             state.end(ConnectionError::TimedOut, &mut self.wakes);
         }
@@ -310,7 +299,7 @@ impl Worker {
         drop(state);
 
         let outcome = match (complete, error) {
-            (Some(handshake), _) => Some(Ok((Handle::new(cell), handshake))),
+            (Some(handshake), _) => Some(Ok((Handle::new(connection), handshake))),
             (None, error) => error.map(|error| Err(ConnectError::Connection(error))),
         };
         if let Some(outcome) = outcome
@@ -320,7 +309,7 @@ impl Worker {
         }
         if !alive {
             self.timers.remove(slot, &entry.deadline);
-            self.table.remove(slot);
+            self.connections.remove(slot);
             self.ended += 1;
         } else if !entry.sending {
             entry.sending = true;
@@ -330,10 +319,10 @@ impl Worker {
 }
 
 /// Puts a connection among those to be serviced.
-fn touch(touched: &mut Vec<Slot>, entry: &mut table::Entry) {
+fn touch(touched: &mut Vec<Slot>, entry: &mut connections::Entry) {
     if !entry.touched {
         entry.touched = true;
-        touched.push(entry.cell.slot);
+        touched.push(entry.connection.slot);
     }
 }
 
@@ -358,16 +347,9 @@ impl Drop for Worker {
             reason: Bytes::from_static(b"the endpoint's task ended"),
         };
         let mut wakes = std::mem::take(&mut self.wakes);
-        let waiting = self.link.end();
-        self.backlog.extend(waiting.commands);
-        let starts = |command: &&Command| {
-            matches!(command, Command::Connect { .. } | Command::Accept { .. })
-        };
-        self.ended += self.backlog.iter().filter(starts).count();
-        // Their promises say that the endpoint is closed.
-        self.backlog.clear();
-        for entry in self.table.iter_mut() {
-            entry.cell.lock().end(error.clone(), &mut wakes);
+        self.ended += self.inbox.end();
+        for entry in self.connections.iter_mut() {
+            entry.connection.lock().end(error.clone(), &mut wakes);
             if let Some(promise) = entry.promise.take() {
                 promise.keep(Err(error.clone().into()), &mut wakes);
             }

@@ -4,31 +4,29 @@ use std::{net::SocketAddr, sync::Arc, task::Waker, time::Instant};
 
 use super::{
     Worker,
-    cell::{Cell, State},
+    connection::{SharedConnection, State, WaitFor},
     touch,
-    waiters::Waiters,
+    waiters::Waited as _,
 };
-use crate::udp::{self, Socket};
+use crate::udp::Socket;
 use hybriq_proto::error::MigrateError;
 use hybriq_proto::{
     connection::PathChange,
     endpoint::{Local, SocketId},
 };
 
-/// The application's wish to move a connection: the last one counts.
+/// The application's request to move a connection. The last one counts.
 #[derive(Default)]
 pub(crate) struct Move {
-    wish: u64,
+    request: u64,
     target: Option<Target>,
     outcome: Option<Result<SocketAddr, MigrateError>>,
-    /// Who waits for the outcome.
-    pub(crate) waiters: Waiters,
 }
 
 /// Where a connection is to move to.
 #[derive(Clone, Copy)]
 struct Target {
-    wish: u64,
+    request: u64,
     socket: SocketId,
     address: SocketAddr,
     /// Whether the core is still to be told: before the handshake is confirmed it refuses.
@@ -36,17 +34,9 @@ struct Target {
 }
 
 impl Move {
-    /// Begins another; whoever waits for one before learns of it.
-    pub(crate) fn begin(&mut self, wakes: &mut Vec<Waker>) -> u64 {
-        self.wish += 1;
-        self.outcome = None;
-        self.waiters.wake_all(wakes);
-        self.wish
-    }
-
-    /// What came of the wish, if that is known.
-    pub(crate) fn outcome(&self, wish: u64) -> Option<Result<SocketAddr, MigrateError>> {
-        if self.wish == wish {
+    /// What came of the request, if that is known.
+    pub(crate) fn outcome(&self, request: u64) -> Option<Result<SocketAddr, MigrateError>> {
+        if self.request == request {
             self.outcome
         } else {
             Some(Err(MigrateError::Replaced))
@@ -57,17 +47,38 @@ impl Move {
     pub(super) fn socket(&self) -> Option<SocketId> {
         self.target.map(|target| target.socket)
     }
+}
 
-    fn settle(
+impl State {
+    /// Begins another move; whoever waits for an earlier one learns that it was replaced.
+    pub(crate) fn begin_move(&mut self, wakes: &mut Vec<Waker>) -> u64 {
+        self.moving.request += 1;
+        self.moving.outcome = None;
+        self.waiters(WaitFor::Migration).wake_all(wakes);
+        self.moving.request
+    }
+
+    /// Notes the outcome of a move, unless another one replaced it.
+    fn end_move(
         &mut self,
-        wish: u64,
+        request: u64,
         outcome: Result<SocketAddr, MigrateError>,
         wakes: &mut Vec<Waker>,
     ) {
-        if self.wish == wish {
-            self.outcome = Some(outcome);
-            self.waiters.wake_all(wakes);
+        if self.moving.request == request {
+            self.moving.outcome = Some(outcome);
+            self.waiters(WaitFor::Migration).wake_all(wakes);
         }
+    }
+
+    /// Handles a path that the core moved to.
+    pub(super) fn on_path_changed(&mut self, change: PathChange, wakes: &mut Vec<Waker>) {
+        self.on_path(change, None, wakes);
+    }
+
+    /// Handles a path that the core could not move to.
+    pub(super) fn on_path_failed(&mut self, change: PathChange, wakes: &mut Vec<Waker>) {
+        self.on_path(change, Some(MigrateError::Unreachable), wakes);
     }
 
     fn on_path(
@@ -76,25 +87,13 @@ impl Move {
         failure: Option<MigrateError>,
         wakes: &mut Vec<Waker>,
     ) {
-        if let Some(target) = self.target
+        if let Some(target) = self.moving.target
             && target.socket == change.local.socket
         {
-            self.target = None;
-            self.settle(target.wish, failure.map_or(Ok(target.address), Err), wakes);
+            self.moving.target = None;
+            let outcome = failure.map_or(Ok(target.address), Err);
+            self.end_move(target.request, outcome, wakes);
         }
-    }
-}
-
-impl State {
-    /// The core moved.
-    pub(super) fn on_path_changed(&mut self, change: PathChange, wakes: &mut Vec<Waker>) {
-        self.moving.on_path(change, None, wakes);
-    }
-
-    /// It could not.
-    pub(super) fn on_path_failed(&mut self, change: PathChange, wakes: &mut Vec<Waker>) {
-        let failure = Some(MigrateError::Unreachable);
-        self.moving.on_path(change, failure, wakes);
     }
 
     /// Tells the core where to move, as soon as it listens. Gives a socket that is of no use.
@@ -117,58 +116,47 @@ impl State {
             Err(MigrateError::NotConfirmed | MigrateError::NoConnectionId) => return None,
             Err(error) => error,
         };
-        let Target { wish, socket, .. } = *target;
+        let Target {
+            request, socket, ..
+        } = *target;
         self.moving.target = None;
-        self.moving.settle(wish, Err(error), wakes);
+        self.end_move(request, Err(error), wakes);
         Some(socket)
     }
 }
 
 impl Worker {
     /// Opens a socket and tells a connection to move there.
-    pub(super) fn on_migrate(&mut self, cell: &Arc<Cell>, wish: u64, address: SocketAddr) {
-        let Some(entry) = self.table.get(cell.slot) else {
+    pub(super) fn on_migrate(
+        &mut self,
+        connection: &Arc<SharedConnection>,
+        request: u64,
+        address: SocketAddr,
+    ) {
+        let Some(entry) = self.connections.get(connection.slot) else {
             return;
         };
-        if !Arc::ptr_eq(&entry.cell, cell) {
+        if !Arc::ptr_eq(&entry.connection, connection) {
             return;
         }
         touch(&mut self.touched, entry);
-        let mut state = cell.lock();
-        if state.moving.wish != wish {
+        let mut state = connection.lock();
+        if state.moving.request != request {
             return;
         }
         let peer = state.core.peer_address();
         drop(state);
-        let opened = self.open(address, peer);
-        state = cell.lock();
+        let opened = self.sockets.open(address, peer);
+        state = connection.lock();
         match opened {
-            Ok((socket, address)) => self.aim(&mut state, (wish, socket, address)),
-            Err(error) => state.moving.settle(wish, Err(error), &mut self.wakes),
+            Ok((socket, address)) => self.aim(&mut state, (request, socket, address)),
+            Err(error) => state.end_move(request, Err(error), &mut self.wakes),
         }
     }
 
-    /// Opens a socket to reach that peer from.
-    fn open(
-        &mut self,
-        address: SocketAddr,
-        peer: SocketAddr,
-    ) -> Result<(SocketId, SocketAddr), MigrateError> {
-        let socket = Socket::bind(address, self.options)
-            .map_err(|error| MigrateError::Bind(address, std::io::Error::from(error).kind()))?;
-        let bound = socket.local_address();
-        if !udp::can_reach(bound, peer) {
-            return Err(MigrateError::Unreachable);
-        }
-        let added = self.sockets.add(socket);
-        added
-            .map(|socket| (socket, bound))
-            .map_err(|_| MigrateError::TooManySockets)
-    }
-
-    fn aim(&mut self, state: &mut State, (wish, socket, address): (u64, SocketId, SocketAddr)) {
+    fn aim(&mut self, state: &mut State, (request, socket, address): (u64, SocketId, SocketAddr)) {
         let before = state.moving.target.replace(Target {
-            wish,
+            request,
             socket,
             address,
             waiting: true,
@@ -185,18 +173,18 @@ impl Worker {
         let address = socket.local_address();
         let old = self.sockets.set_primary(socket);
         let socket = self.sockets.primary();
-        let cells: Vec<_> = self
-            .table
+        let connections: Vec<_> = self
+            .connections
             .iter_mut()
-            .map(|entry| entry.cell.clone())
+            .map(|entry| entry.connection.clone())
             .collect();
-        for cell in cells {
-            let mut state = cell.lock();
+        for connection in connections {
+            let mut state = connection.lock();
             if state.core.side().is_client() {
-                let wish = state.moving.begin(&mut self.wakes);
-                self.aim(&mut state, (wish, socket, address));
+                let request = state.begin_move(&mut self.wakes);
+                self.aim(&mut state, (request, socket, address));
             }
-            if let Some(entry) = self.table.get(cell.slot) {
+            if let Some(entry) = self.connections.get(connection.slot) {
                 let core = &state.core;
                 self.sockets
                     .recount(&mut entry.sockets, |socket| core.uses(socket));

@@ -1,3 +1,5 @@
+//! Filling datagrams and sending them, connections in turn.
+
 use super::{Worker, batch::Flushed};
 use hybriq_proto::endpoint::Slot;
 
@@ -58,10 +60,10 @@ impl Worker {
 
     fn fill(&mut self, slot: Slot) -> Filled {
         for _ in 0..TRAINS {
-            let Some(entry) = self.table.get(slot) else {
+            let Some(entry) = self.connections.get(slot) else {
                 return Filled::All;
             };
-            let mut state = entry.cell.lock();
+            let mut state = entry.connection.lock();
             let max_datagrams = self.sockets.max_datagrams(state.core.local().socket);
             let space = self.batch.space();
             let transmit = state.core.poll_transmit(self.now, space, max_datagrams);

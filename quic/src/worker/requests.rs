@@ -1,8 +1,10 @@
+//! What the application asks a worker for.
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Command, Promise, Worker, cell::Cell, clock, touch};
+use super::{Command, Promise, Standing, Worker, clock, connection::SharedConnection, touch};
 use crate::error::ConnectError;
 use hybriq_proto::{
     connection::Connection,
@@ -13,30 +15,30 @@ impl Worker {
     /// Does what the application asked for since the last time, within this turn's budget of new
     /// handshakes.
     pub(super) fn take_requests(&mut self) {
-        let mut requests = std::mem::take(&mut self.requests);
-        if self.link.take(&mut requests) {
+        if let Some(mut requests) = self.inbox.take() {
             for (arrival, mut datagram) in requests.foreign.drain(..) {
                 let len = datagram.len();
                 self.process_message(&arrival, &mut datagram, len.max(1));
             }
-            self.backlog.extend(requests.commands.drain(..));
-            for cell in requests.dirty.drain(..) {
-                cell.clear_dirty();
-                self.on_dirty(&cell);
+            for command in requests.commands.drain(..) {
+                if let Some(command) = self.inbox.sort(command) {
+                    self.on_command(command);
+                }
             }
+            for connection in requests.dirty.drain(..) {
+                connection.clear_dirty();
+                self.on_dirty(&connection);
+            }
+            self.inbox.give_back(requests);
         }
-        self.requests = requests;
-        while self.starts > 0 {
-            let Some(command) = self.backlog.pop_front() else {
-                return;
-            };
-            self.on_command(command);
+        while let Some(start) = self.inbox.next_start() {
+            self.on_command(start);
         }
     }
 
-    fn on_dirty(&mut self, cell: &Arc<Cell>) {
-        if let Some(entry) = self.table.get(cell.slot)
-            && Arc::ptr_eq(&entry.cell, cell)
+    fn on_dirty(&mut self, connection: &Arc<SharedConnection>) {
+        if let Some(entry) = self.connections.get(connection.slot)
+            && Arc::ptr_eq(&entry.connection, connection)
         {
             touch(&mut self.touched, entry);
         }
@@ -80,18 +82,18 @@ impl Worker {
             Command::Ignore(incoming) => self.endpoint.ignore(incoming),
             Command::Close(code, reason) => self.close(code, &reason),
             Command::Migrate {
-                cell,
-                wish,
+                connection,
+                request,
                 address,
-            } => self.on_migrate(&cell, wish, address),
+            } => self.on_migrate(&connection, request, address),
             Command::Rebind(socket) => self.on_rebind(socket),
-            Command::Release => self.released = true,
+            Command::Release => self.release(),
         }
     }
 
     /// Whether a connection that was asked for is still to be started.
     fn is_wanted(&mut self, promise: &Promise) -> bool {
-        let wanted = self.closing.is_none() && !promise.is_left();
+        let wanted = self.standing != Standing::Closed && !promise.is_left();
         if !wanted {
             self.ended += 1;
         }
@@ -99,16 +101,16 @@ impl Worker {
     }
 
     fn on_started(&mut self, started: Result<(Slot, Connection), ConnectError>, promise: Promise) {
-        self.starts = self.starts.saturating_sub(1);
+        self.inbox.on_started();
         match started {
             Ok((slot, mut core)) => {
                 if core.side().is_client() {
                     core.start_from(self.sockets.primary());
                 }
-                let cell = Cell::new(slot, self.link.clone(), core);
-                promise.on_started(&cell, &mut self.wakes);
-                self.table.insert(cell, promise);
-                if let Some(entry) = self.table.get(slot) {
+                let connection = SharedConnection::new(slot, self.inbox.mailbox().clone(), core);
+                promise.on_started(&connection, &mut self.wakes);
+                self.connections.insert(connection, promise);
+                if let Some(entry) = self.connections.get(slot) {
                     touch(&mut self.touched, entry);
                 }
             }
@@ -119,11 +121,18 @@ impl Worker {
         }
     }
 
+    /// No handle of the endpoint is left.
+    fn release(&mut self) {
+        if self.standing == Standing::Open {
+            self.standing = Standing::Released;
+        }
+    }
+
     fn close(&mut self, code: u64, reason: &Bytes) {
-        self.closing = Some((code, reason.clone()));
-        for entry in self.table.iter_mut() {
+        self.standing = Standing::Closed;
+        for entry in self.connections.iter_mut() {
             entry
-                .cell
+                .connection
                 .lock()
                 .close(code, reason.clone(), &mut self.wakes);
             touch(&mut self.touched, entry);

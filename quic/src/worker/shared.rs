@@ -1,3 +1,5 @@
+//! What the handles and all workers of an endpoint share.
+
 use std::{
     collections::VecDeque,
     net::SocketAddr,
@@ -12,9 +14,9 @@ use bytes::Bytes;
 
 use super::{
     attempt::Promise,
-    link::{Command, Link},
+    mailbox::{Command, Mailbox},
     stats::EndpointStats,
-    waiters::{Waiters, lock, wait_until, wake},
+    waiters::{Waited, Waiters, lock, wait_until, wake},
 };
 use crate::udp::{self, Socket};
 use hybriq_proto::{
@@ -24,7 +26,7 @@ use hybriq_proto::{
 
 /// What the handles and all workers of an endpoint share.
 pub(crate) struct Shared {
-    links: Box<[Arc<Link>]>,
+    mailboxes: Box<[Arc<Mailbox>]>,
     /// Where the sockets are bound to, the one that connections start from first.
     addresses: Mutex<Vec<SocketAddr>>,
     /// How sockets are made.
@@ -51,14 +53,30 @@ struct Activity {
     idle: Waiters,
 }
 
+impl Waited for Arrivals {
+    type For = ();
+
+    fn waiters(&mut self, (): ()) -> &mut Waiters {
+        &mut self.accepting
+    }
+}
+
+impl Waited for Activity {
+    type For = ();
+
+    fn waiters(&mut self, (): ()) -> &mut Waiters {
+        &mut self.idle
+    }
+}
+
 impl Shared {
     pub(crate) fn new(
-        links: Box<[Arc<Link>]>,
+        mailboxes: Box<[Arc<Mailbox>]>,
         addresses: Vec<SocketAddr>,
         options: udp::Options,
     ) -> Arc<Self> {
         Arc::new(Self {
-            links,
+            mailboxes,
             addresses: Mutex::new(addresses),
             options,
             closed: AtomicBool::new(false),
@@ -87,18 +105,18 @@ impl Shared {
 
     /// Lets a worker take up another socket; `false`: it has ended.
     pub(crate) fn rebind(&self, socket: Socket) -> bool {
-        let link = self.link(0);
-        link.is_some_and(|link| link.push(Command::Rebind(socket)))
+        let mailbox = self.mailbox(0);
+        mailbox.is_some_and(|mailbox| mailbox.push(Command::Rebind(socket)))
     }
 
-    pub(super) fn link(&self, worker: u8) -> Option<&Arc<Link>> {
-        self.links.get(usize::from(worker))
+    pub(super) fn mailbox(&self, worker: u8) -> Option<&Arc<Mailbox>> {
+        self.mailboxes.get(usize::from(worker))
     }
 
     pub(crate) fn stats(&self) -> EndpointStats {
         let mut sum = EndpointStats::default();
-        for link in &self.links {
-            sum += link.stats();
+        for mailbox in &self.mailboxes {
+            sum += mailbox.stats();
         }
         sum
     }
@@ -111,7 +129,7 @@ impl Shared {
         server_name: String,
         promise: Promise,
     ) {
-        let worker = self.turn.fetch_add(1, Ordering::Relaxed) % self.links.len().max(1);
+        let worker = self.turn.fetch_add(1, Ordering::Relaxed) % self.mailboxes.len().max(1);
         self.start(
             worker as u8,
             Command::Connect {
@@ -143,7 +161,9 @@ impl Shared {
 
     fn start(&self, worker: u8, command: Command) {
         lock(&self.activity).connections += 1;
-        let taken = self.link(worker).is_some_and(|link| link.push(command));
+        let taken = self
+            .mailbox(worker)
+            .is_some_and(|mailbox| mailbox.push(command));
         if !taken {
             let mut wakes = Vec::new();
             self.on_ended(1, &mut wakes);
@@ -153,8 +173,8 @@ impl Shared {
 
     /// Hands a decision about an [`Incoming`] over. An ended worker needs none.
     pub(crate) fn decide(&self, worker: u8, command: Command) {
-        if let Some(link) = self.link(worker) {
-            link.push(command);
+        if let Some(mailbox) = self.mailbox(worker) {
+            mailbox.push(command);
         }
     }
 
@@ -168,28 +188,22 @@ impl Shared {
     }
 
     pub(crate) async fn idle(&self) {
-        wait_until(
-            &self.activity,
-            |activity| &mut activity.idle,
-            |activity| match activity.connections {
-                0 => Poll::Ready(()),
-                _ => Poll::Pending,
-            },
-        )
+        wait_until(&self.activity, (), |activity| match activity.connections {
+            0 => Poll::Ready(()),
+            _ => Poll::Pending,
+        })
         .await;
     }
 
     /// The next ClientHello and its worker; `None` once the endpoint is closed.
     pub(crate) async fn accept(&self) -> Option<(u8, Incoming)> {
-        wait_until(
-            &self.arrivals,
-            |arrivals| &mut arrivals.accepting,
-            |arrivals| match arrivals.waiting.pop_front() {
+        wait_until(&self.arrivals, (), |arrivals| {
+            match arrivals.waiting.pop_front() {
                 Some(arrival) => Poll::Ready(Some(arrival)),
                 None if arrivals.open => Poll::Pending,
                 None => Poll::Ready(None),
-            },
-        )
+            }
+        })
         .await
     }
 
@@ -205,7 +219,7 @@ impl Shared {
             return Some(incoming);
         }
         arrivals.waiting.push_back((worker, incoming));
-        arrivals.accepting.wake_all(wakes);
+        arrivals.accepting.wake_one(wakes);
         None
     }
 
@@ -231,8 +245,8 @@ impl Shared {
             return;
         }
         self.shut();
-        for link in &self.links {
-            link.push(Command::Close(code, reason.clone()));
+        for mailbox in &self.mailboxes {
+            mailbox.push(Command::Close(code, reason.clone()));
         }
     }
 
@@ -249,8 +263,8 @@ impl Shared {
     pub(crate) fn on_handle_dropped(&self) {
         if self.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.shut();
-            for link in &self.links {
-                link.push(Command::Release);
+            for mailbox in &self.mailboxes {
+                mailbox.push(Command::Release);
             }
         }
     }

@@ -1,3 +1,5 @@
+//! The counters of an endpoint.
+
 use std::ops::AddAssign;
 
 /// What an endpoint did so far, connections aside. Bytes are UDP payload bytes.

@@ -288,6 +288,12 @@ impl Connection {
         self.side
     }
 
+    /// Returns the id that events name the connection by: the destination connection id of the
+    /// client's first Initial.
+    pub const fn id(&self) -> Cid {
+        self.original_dcid
+    }
+
     /// The peer's address.
     pub fn peer_address(&self) -> SocketAddr {
         self.paths.active().peer()

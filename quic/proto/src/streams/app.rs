@@ -138,6 +138,11 @@ impl Streams {
         result
     }
 
+    /// Returns the number of bytes that can be read now.
+    pub fn readable(&self, id: StreamId) -> usize {
+        self.recvs.get(id).map_or(0, Recv::readable)
+    }
+
     /// Asks the peer to stop sending (`STOP_SENDING`); what arrives from now on is dropped.
     pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let recv = self.recvs.get_mut(id).ok_or(ClosedStream)?;

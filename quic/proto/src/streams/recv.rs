@@ -239,6 +239,16 @@ impl Recv {
         Ok(Some(chunk))
     }
 
+    /// Returns the number of bytes that can be read now.
+    pub(super) fn readable(&self) -> usize {
+        match self.state {
+            RecvState::Recv | RecvState::SizeKnown | RecvState::DataRecvd => {
+                self.reliable_left(self.data.readable())
+            }
+            RecvState::DataRead | RecvState::ResetRecvd | RecvState::ResetRead => 0,
+        }
+    }
+
     fn check_readable(&mut self) -> Result<(), ReadError> {
         if self.stop != Stop::Wanted {
             return Err(ReadError::Closed);

@@ -8,7 +8,7 @@ use crate::{
 use hybriq_proto::endpoint::{Local, Transmit};
 
 fn sockets() -> Sockets {
-    Sockets::new(vec![socket()])
+    Sockets::new(vec![socket()], Options::default())
 }
 
 fn socket() -> Socket {

@@ -11,7 +11,7 @@ fn bound(sockets: &Sockets) -> usize {
 
 #[tokio::test]
 async fn a_socket_is_closed_when_the_last_connection_leaves_it() {
-    let mut sockets = Sockets::new(vec![socket(), socket()]);
+    let mut sockets = Sockets::new(vec![socket(), socket()], Options::default());
     let id = sockets.add(socket()).ok().unwrap();
     assert_eq!(id, SocketId(2));
     let (mut one, mut two) = (Used::default(), Used::default());
@@ -34,7 +34,7 @@ async fn a_socket_is_closed_when_the_last_connection_leaves_it() {
 
 #[tokio::test]
 async fn connections_have_no_more_sockets_than_there_are_places() {
-    let mut sockets = Sockets::new(vec![socket()]);
+    let mut sockets = Sockets::new(vec![socket()], Options::default());
     for _ in 1..limits::SOCKETS {
         assert!(sockets.add(socket()).is_ok());
     }
@@ -47,7 +47,7 @@ async fn connections_have_no_more_sockets_than_there_are_places() {
 
 #[tokio::test]
 async fn the_socket_before_is_kept_while_it_is_used() {
-    let mut sockets = Sockets::new(vec![socket()]);
+    let mut sockets = Sockets::new(vec![socket()], Options::default());
     let first = sockets.addresses();
     let mut used = Used::default();
     let old = sockets.set_primary(socket());
@@ -65,7 +65,7 @@ async fn the_socket_before_is_kept_while_it_is_used() {
 
 #[tokio::test]
 async fn every_socket_has_its_turn_first() {
-    let mut sockets = Sockets::new(vec![socket(), socket(), socket()]);
+    let mut sockets = Sockets::new(vec![socket(), socket(), socket()], Options::default());
     let mut turn = || sockets.take_turns().map(|id| id.0).collect::<Vec<_>>();
     assert_eq!(turn(), [0, 1, 2]);
     assert_eq!(turn(), [1, 2, 0]);

@@ -57,7 +57,7 @@ fn one_entry_is_held_per_connection_however_often_it_changes() {
         timers.set(SLOT, &mut deadline, Some(start + ms(30_000 + round)));
         timers.set(SLOT, &mut deadline, Some(start + ms(2000 - round)));
     }
-    assert_eq!(timers.0.len(), 1);
+    assert_eq!(timers.queue.len(), 1);
     timers.remove(SLOT, &deadline);
     assert_eq!(timers.next(), None);
 }

@@ -1,3 +1,5 @@
+//! The deadlines of a worker's connections.
+
 use std::{
     collections::BTreeSet,
     future::Future as _,
@@ -15,7 +17,10 @@ use hybriq_proto::endpoint::Slot;
 /// A deadline that moves later, which is what happens with every packet, leaves the entry where it
 /// is; it finds its new place when it comes up.
 #[derive(Default)]
-pub(super) struct Timers(BTreeSet<(Instant, Slot)>);
+pub(super) struct Timers {
+    queue: BTreeSet<(Instant, Slot)>,
+    alarm: Alarm,
+}
 
 /// A connection's part of it.
 #[derive(Clone, Copy, Default)]
@@ -33,26 +38,26 @@ impl Timers {
             if queued <= wanted {
                 return;
             }
-            self.0.remove(&(queued, slot));
+            self.queue.remove(&(queued, slot));
         }
-        self.0.insert((wanted, slot));
+        self.queue.insert((wanted, slot));
         deadline.queued = Some(wanted);
     }
 
     /// Forgets a connection.
     pub(super) fn remove(&mut self, slot: Slot, deadline: &Deadline) {
         if let Some(queued) = deadline.queued {
-            self.0.remove(&(queued, slot));
+            self.queue.remove(&(queued, slot));
         }
     }
 
     /// The next connection whose entry has come up. Ask [`Timers::is_due`] whether it meant it.
     pub(super) fn pop(&mut self, now: Instant) -> Option<Slot> {
-        let &(at, slot) = self.0.first()?;
+        let &(at, slot) = self.queue.first()?;
         if at > now {
             return None;
         }
-        self.0.pop_first();
+        self.queue.pop_first();
         Some(slot)
     }
 
@@ -70,20 +75,24 @@ impl Timers {
 
     /// When the next entry comes up.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.0.first().map(|&(at, _)| at)
+        self.queue.first().map(|&(at, _)| at)
+    }
+
+    /// Is ready at `at`.
+    pub(super) fn poll_alarm(&mut self, at: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
+        self.alarm.poll(at, cx)
     }
 }
 
 /// The runtime's timer: one for everything, set anew only when the earliest deadline changes.
 #[derive(Default)]
-pub(super) struct Alarm {
+struct Alarm {
     sleep: Option<Pin<Box<Sleep>>>,
     set: Option<Instant>,
 }
 
 impl Alarm {
-    /// Ready when `at` has come.
-    pub(super) fn poll(&mut self, at: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll(&mut self, at: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(at) = at else {
             self.set = None;
             return Poll::Pending;

@@ -1,20 +1,23 @@
+//! A connection as its worker and the application's handles share it.
+
 use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    task::{Poll, Waker},
+    task::{Context, Poll, Waker},
 };
 
 use bytes::Bytes;
 use hashbrown::HashMap;
 
 use super::{
-    link::{Command, Link},
+    mailbox::{Command, Mailbox},
     moves::Move,
-    waiters::{Waiters, lock, wake},
+    waiters::{Place, Waited, Waiters, leave, lock, poll_waiting, wait_until, wake},
 };
+use crate::{recv_stream::RecvStream, send_stream::SendStream};
 use hybriq_proto::{
     agreement::Handshake,
     error::{By, ConnectionError},
@@ -27,10 +30,10 @@ use hybriq_proto::{
 };
 
 /// A connection as its worker and the application's handles share it.
-pub(crate) struct Cell {
-    /// Its place in its worker's table.
+pub(crate) struct SharedConnection {
+    /// Its place in its worker's connections.
     pub(super) slot: Slot,
-    link: Arc<Link>,
+    mailbox: Arc<Mailbox>,
     /// Whether it already waits in the worker's queue.
     dirty: AtomicBool,
     handles: AtomicUsize,
@@ -43,22 +46,60 @@ pub(crate) struct State {
     pub(crate) core: Connection,
     /// Why it is over, once it is over for the application.
     pub(crate) closed: Option<ConnectionError>,
+    /// Our address on the path in use.
+    pub(crate) local_address: Option<SocketAddr>,
     /// What the peer is still to be told: only the worker has a clock.
     close: Option<(u64, Bytes)>,
-    /// Who waits in [`Handle::closed`](crate::Connection::closed).
-    pub(crate) closing: Waiters,
-    /// Where it is to move to.
+    /// The move that the application asked for.
     pub(crate) moving: Move,
-    opening: [Waiters; 2],
-    accepting: [Waiters; 2],
-    /// Who waits for a datagram.
-    pub(crate) datagram_readers: Waiters,
-    /// Who waits for room for one.
-    pub(crate) datagram_writers: Waiters,
+    waiters: [Waiters; WaitFor::ALL.len()],
     /// Send streams that have a handle.
     pub(crate) sends: HashMap<StreamId, SendSide>,
     /// Receive streams that have a handle, and who reads them.
     pub(crate) recvs: HashMap<StreamId, Option<Waker>>,
+}
+
+/// What handles and their futures can wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitFor {
+    /// The peer's permission to open a stream.
+    Open(Direction),
+    /// A stream that the peer opens.
+    Accept(Direction),
+    /// A datagram from the peer.
+    Datagram,
+    /// Room in the queue of datagrams to send.
+    DatagramRoom,
+    /// The outcome of a migration.
+    Migration,
+    /// The end of the connection.
+    End,
+}
+
+impl WaitFor {
+    const ALL: [Self; 8] = [
+        Self::Open(Direction::Bidi),
+        Self::Open(Direction::Uni),
+        Self::Accept(Direction::Bidi),
+        Self::Accept(Direction::Uni),
+        Self::Datagram,
+        Self::DatagramRoom,
+        Self::Migration,
+        Self::End,
+    ];
+
+    const fn index(self) -> usize {
+        match self {
+            Self::Open(Direction::Bidi) => 0,
+            Self::Open(Direction::Uni) => 1,
+            Self::Accept(Direction::Bidi) => 2,
+            Self::Accept(Direction::Uni) => 3,
+            Self::Datagram => 4,
+            Self::DatagramRoom => 5,
+            Self::Migration => 6,
+            Self::End => 7,
+        }
+    }
 }
 
 /// The handle is of a stream that never was, since the server refused 0-RTT data.
@@ -73,23 +114,20 @@ pub(crate) struct SendSide {
     pub(crate) watcher: Option<Waker>,
 }
 
-impl Cell {
-    pub(super) fn new(slot: Slot, link: Arc<Link>, core: Connection) -> Arc<Self> {
+impl SharedConnection {
+    pub(super) fn new(slot: Slot, mailbox: Arc<Mailbox>, core: Connection) -> Arc<Self> {
         Arc::new(Self {
             slot,
-            link,
+            mailbox,
             dirty: AtomicBool::new(false),
             handles: AtomicUsize::new(0),
             state: Mutex::new(State {
                 core,
                 closed: None,
+                local_address: None,
                 close: None,
-                closing: Waiters::default(),
                 moving: Move::default(),
-                opening: Default::default(),
-                accepting: Default::default(),
-                datagram_readers: Waiters::default(),
-                datagram_writers: Waiters::default(),
+                waiters: Default::default(),
                 sends: HashMap::new(),
                 recvs: HashMap::new(),
             }),
@@ -109,7 +147,7 @@ impl Cell {
     /// Tells the worker that there may be something to send.
     pub(crate) fn touch(self: &Arc<Self>) {
         if !self.dirty.swap(true, Ordering::AcqRel) {
-            self.link.push_dirty(self.clone());
+            self.mailbox.push_dirty(self.clone());
         }
     }
 
@@ -118,11 +156,11 @@ impl Cell {
         self.dirty.store(false, Ordering::Release);
     }
 
-    /// Asks the worker to move it; the wish has that number. `false`: there is no worker.
-    pub(crate) fn migrate(self: &Arc<Self>, wish: u64, address: SocketAddr) -> bool {
-        self.link.push(Command::Migrate {
-            cell: self.clone(),
-            wish,
+    /// Asks the worker to move it; the request has that number. `false`: there is no worker.
+    pub(crate) fn migrate(self: &Arc<Self>, request: u64, address: SocketAddr) -> bool {
+        self.mailbox.push(Command::Migrate {
+            connection: self.clone(),
+            request,
             address,
         })
     }
@@ -138,22 +176,37 @@ impl Cell {
     }
 }
 
+impl Waited for State {
+    type For = WaitFor;
+
+    fn waiters(&mut self, what: WaitFor) -> &mut Waiters {
+        &mut self.waiters[what.index()]
+    }
+}
+
 impl State {
-    /// Who waits to open a stream.
-    pub(crate) fn opening(&mut self, direction: Direction) -> &mut Waiters {
-        let [bidi, uni] = &mut self.opening;
-        match direction {
-            Direction::Bidi => bidi,
-            Direction::Uni => uni,
+    /// Returns why the connection is over.
+    pub(crate) fn poll_closed(&mut self) -> Poll<ConnectionError> {
+        match &self.closed {
+            Some(error) => Poll::Ready(error.clone()),
+            None => Poll::Pending,
         }
     }
 
-    /// Who waits for the peer to open a stream.
-    pub(crate) fn accepting(&mut self, direction: Direction) -> &mut Waiters {
-        let [bidi, uni] = &mut self.accepting;
-        match direction {
-            Direction::Bidi => bidi,
-            Direction::Uni => uni,
+    /// Returns the next datagram of the peer. Those that came before the connection ended are still
+    /// handed out.
+    pub(crate) fn poll_recv_datagram(&mut self) -> Poll<Result<Option<Bytes>, ConnectionError>> {
+        if let Some(data) = self.core.datagrams().recv() {
+            return Poll::Ready(Ok(Some(data)));
+        }
+        self.poll_clean_end()
+    }
+
+    fn poll_clean_end<T>(&self) -> Poll<Result<Option<T>, ConnectionError>> {
+        match &self.closed {
+            Some(error) if error.is_clean() => Poll::Ready(Ok(None)),
+            Some(error) => Poll::Ready(Err(error.clone())),
+            None => Poll::Pending,
         }
     }
 
@@ -175,7 +228,7 @@ impl State {
         Poll::Ready(Ok(id))
     }
 
-    /// The next stream of the peer. Those that came before the connection ended are still handed
+    /// Returns the next stream of the peer. Those that came before the connection ended are still handed
     /// out.
     pub(crate) fn poll_accept(
         &mut self,
@@ -188,19 +241,13 @@ impl State {
             }
             return Poll::Ready(Ok(Some(id)));
         }
-        match &self.closed {
-            Some(error) if error.is_clean() => Poll::Ready(Ok(None)),
-            Some(error) => Poll::Ready(Err(error.clone())),
-            None => Poll::Pending,
-        }
+        self.poll_clean_end()
     }
 
     /// The streams opened so far never were: everybody who waits learns it, and their handles touch
     /// nothing any more.
     fn on_early_data_rejected(&mut self, wakes: &mut Vec<Waker>) {
-        self.datagram_readers.wake_all(wakes);
-        self.datagram_writers.wake_all(wakes);
-        for waiters in self.opening.iter_mut().chain(&mut self.accepting) {
+        for waiters in &mut self.waiters {
             waiters.wake_all(wakes);
         }
         for (_, side) in self.sends.drain() {
@@ -235,11 +282,7 @@ impl State {
     /// It is over: everybody who waits is woken.
     pub(super) fn end(&mut self, error: ConnectionError, wakes: &mut Vec<Waker>) {
         self.closed.get_or_insert(error);
-        self.closing.wake_all(wakes);
-        self.moving.waiters.wake_all(wakes);
-        self.datagram_readers.wake_all(wakes);
-        self.datagram_writers.wake_all(wakes);
-        for waiters in self.opening.iter_mut().chain(&mut self.accepting) {
+        for waiters in &mut self.waiters {
             waiters.wake_all(wakes);
         }
         for side in self.sends.values_mut() {
@@ -284,16 +327,21 @@ impl State {
     }
 
     fn on_datagram_event(&mut self, event: DatagramEvent, wakes: &mut Vec<Waker>) {
-        match event {
-            DatagramEvent::Readable => self.datagram_readers.wake_all(wakes),
-            DatagramEvent::Writable => self.datagram_writers.wake_all(wakes),
-        }
+        let what = match event {
+            DatagramEvent::Readable => WaitFor::Datagram,
+            DatagramEvent::Writable => WaitFor::DatagramRoom,
+        };
+        self.waiters(what).wake_one(wakes);
     }
 
     fn on_stream_event(&mut self, event: StreamEvent, wakes: &mut Vec<Waker>) {
         match event {
-            StreamEvent::Opened(direction) => self.accepting(direction).wake_all(wakes),
-            StreamEvent::Available(direction) => self.opening(direction).wake_all(wakes),
+            StreamEvent::Opened(direction) => {
+                self.waiters(WaitFor::Accept(direction)).wake_one(wakes);
+            }
+            StreamEvent::Available(direction) => {
+                self.waiters(WaitFor::Open(direction)).wake_one(wakes);
+            }
             StreamEvent::Readable(id) => {
                 wakes.extend(self.recvs.get_mut(&id).and_then(Option::take));
             }
@@ -315,40 +363,67 @@ impl State {
 
 /// An application's share in a connection: the last one to go closes it with code 0.
 pub(crate) struct Handle {
-    cell: Arc<Cell>,
+    connection: Arc<SharedConnection>,
     /// Whether 0-RTT data was refused when it was made: it is for the streams since.
     refused: bool,
 }
 
 impl Handle {
     /// For the streams from now on.
-    pub(super) fn new(cell: Arc<Cell>) -> Self {
-        let refused = cell.lock().core.is_early_data_refused();
-        Self::of(cell, refused)
+    pub(super) fn new(connection: Arc<SharedConnection>) -> Self {
+        let refused = connection.lock().core.is_early_data_refused();
+        Self::of(connection, refused)
     }
 
     /// A handle for early data, if the connection is to carry some.
-    pub(super) fn early(cell: &Arc<Cell>) -> Option<Self> {
-        let state = cell.lock();
+    pub(super) fn early(connection: &Arc<SharedConnection>) -> Option<Self> {
+        let state = connection.lock();
         let early = state.closed.is_none() && state.core.may_use_early();
         let refused = state.core.is_early_data_refused();
         drop(state);
-        early.then(|| Self::of(cell.clone(), refused))
+        early.then(|| Self::of(connection.clone(), refused))
     }
 
-    fn of(cell: Arc<Cell>, refused: bool) -> Self {
-        cell.handles.fetch_add(1, Ordering::Relaxed);
-        Self { cell, refused }
+    fn of(connection: Arc<SharedConnection>, refused: bool) -> Self {
+        connection.handles.fetch_add(1, Ordering::Relaxed);
+        Self {
+            connection,
+            refused,
+        }
     }
 
-    /// Whether the streams of this handle still are. The protocol says so itself: it may know of a
-    /// refusal whose event nobody took yet.
+    /// Waits until `attempt` is ready; it is repeated whenever `what` may have come.
+    pub(crate) async fn wait<R>(
+        &self,
+        what: WaitFor,
+        attempt: impl FnMut(&mut State) -> Poll<R>,
+    ) -> R {
+        wait_until(self.state(), what, attempt).await
+    }
+
+    /// Checks that the streams of this handle still exist. Asks the protocol itself, which may know
+    /// of a refusal whose event nobody took yet.
     pub(crate) fn check(&self, state: &State) -> Result<(), Rejected> {
         if self.refused == state.core.is_early_data_refused() {
             Ok(())
         } else {
             Err(Rejected)
         }
+    }
+
+    /// Returns both ends of a bidirectional stream.
+    pub(crate) fn bidi(&self, id: StreamId) -> (SendStream, RecvStream) {
+        (self.send_stream(id), self.recv_stream(id))
+    }
+
+    /// Returns the sending end of a stream.
+    pub(crate) fn send_stream(&self, id: StreamId) -> SendStream {
+        SendStream::new(self.clone(), id)
+    }
+
+    /// Returns the receiving end of a stream.
+    pub(crate) fn recv_stream(&self, id: StreamId) -> RecvStream {
+        RecvStream::new(self.clone(), id)
     }
 
     /// Locks for an operation on a stream of this handle.
@@ -359,24 +434,85 @@ impl Handle {
     }
 }
 
+/// The places that one application handle has among a connection's waiters through its `poll`
+/// methods.
+///
+/// A clone begins with none; dropped, it gives its places up.
+pub(crate) struct Polling {
+    handle: Handle,
+    /// Made with the first wait: most handles are never polled.
+    places: Option<Box<[Place; WaitFor::ALL.len()]>>,
+}
+
+impl Polling {
+    pub(crate) const fn new(handle: Handle) -> Self {
+        Self {
+            handle,
+            places: None,
+        }
+    }
+
+    /// Tries, and waits for `what` if it must.
+    pub(crate) fn poll<R>(
+        &mut self,
+        what: WaitFor,
+        cx: &Context<'_>,
+        attempt: impl FnOnce(&Handle, &mut State) -> Poll<R>,
+    ) -> Poll<R> {
+        let handle = &self.handle;
+        let places = self
+            .places
+            .get_or_insert_with(|| Box::new([const { Place::of_handle() }; WaitFor::ALL.len()]));
+        let place = &mut places[what.index()];
+        poll_waiting(handle.state(), (what, place), cx, |state| {
+            attempt(handle, state)
+        })
+    }
+}
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        let Some(places) = &mut self.places else {
+            return;
+        };
+        for (what, place) in WaitFor::ALL.into_iter().zip(places.iter_mut()) {
+            leave(self.handle.state(), what, place);
+        }
+    }
+}
+
+impl Clone for Polling {
+    fn clone(&self) -> Self {
+        Self::new(self.handle.clone())
+    }
+}
+
+impl std::ops::Deref for Polling {
+    type Target = Handle;
+
+    fn deref(&self) -> &Handle {
+        &self.handle
+    }
+}
+
 impl Clone for Handle {
     fn clone(&self) -> Self {
-        Self::of(self.cell.clone(), self.refused)
+        Self::of(self.connection.clone(), self.refused)
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if self.cell.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.cell.close(0, Bytes::new());
+        if self.connection.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.connection.close(0, Bytes::new());
         }
     }
 }
 
 impl std::ops::Deref for Handle {
-    type Target = Arc<Cell>;
+    type Target = Arc<SharedConnection>;
 
-    fn deref(&self) -> &Arc<Cell> {
-        &self.cell
+    fn deref(&self) -> &Arc<SharedConnection> {
+        &self.connection
     }
 }

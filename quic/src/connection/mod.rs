@@ -1,21 +1,23 @@
+//! The handle of a connection.
+
 use std::{
     fmt,
-    net::SocketAddr,
+    net::{Ipv6Addr, SocketAddr},
     sync::Arc,
-    task::Poll,
     time::{Duration, Instant, SystemTime},
 };
 
 use bytes::Bytes;
 use hybriq_tls::{CertificateDer, Side};
 
-pub(crate) mod datagrams;
 mod migrate;
+mod polled;
+pub(crate) mod unreliable;
 
 use crate::{
     recv_stream::RecvStream,
     send_stream::SendStream,
-    worker::{Handle, wait_until},
+    worker::{Handle, Polling, State, WaitFor},
 };
 use hybriq_proto::{
     agreement::Handshake,
@@ -25,7 +27,7 @@ use hybriq_proto::{
 };
 use hybriq_proto::{
     limits,
-    packet::Version,
+    packet::{Cid as ConnectionId, Version},
     streams::{Direction, StreamId, Streams},
 };
 
@@ -34,12 +36,15 @@ const MAX_CODE: u64 = (1 << 62) - 1;
 
 /// A connection whose handshake is complete.
 ///
-/// Clones are the same connection. When the last of them and of its streams is dropped, the
-/// connection is closed with code 0. Data that was not acknowledged by then may be lost: wait for
+/// Clones are handles of the same connection. When the last handle and the last stream are dropped,
+/// the connection is closed with code 0. Data that was not acknowledged by then may be lost: wait for
 /// [`SendStream::acknowledged`], or for the peer to close.
+///
+/// Every waiting operation is an `async` method, and has a `poll_` twin for those who write futures
+/// by hand.
 #[derive(Clone)]
 pub struct Connection {
-    handle: Handle,
+    handle: Polling,
     handshake: Arc<Handshake>,
 }
 
@@ -55,90 +60,77 @@ impl fmt::Debug for Connection {
 impl Connection {
     /// The handle of a connection whose handshake is complete.
     pub(crate) fn new(handle: Handle, handshake: Arc<Handshake>) -> Self {
-        Self { handle, handshake }
+        Self {
+            handle: Polling::new(handle),
+            handshake,
+        }
     }
 
     /// Opens a bidirectional stream; waits while the peer's limit allows none.
     ///
-    /// The peer learns of it with the first byte.
+    /// The peer learns of the stream with its first byte.
     ///
     /// # Errors
     /// The connection is over.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has opened nothing.
+    /// Opens nothing if the future is dropped before it is ready.
     pub async fn open_bidi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
         let id = self.open(Direction::Bidi).await?;
-        Ok((
-            SendStream::new(self.handle.clone(), id),
-            RecvStream::new(self.handle.clone(), id),
-        ))
+        Ok(self.handle.bidi(id))
     }
 
     /// Opens a unidirectional stream; waits while the peer's limit allows none.
     ///
-    /// The peer learns of it with the first byte.
+    /// The peer learns of the stream with its first byte.
     ///
     /// # Errors
     /// The connection is over.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has opened nothing.
+    /// Opens nothing if the future is dropped before it is ready.
     pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
         let id = self.open(Direction::Uni).await?;
-        Ok(SendStream::new(self.handle.clone(), id))
+        Ok(self.handle.send_stream(id))
     }
 
-    /// The next bidirectional stream that the peer opened; `None` when the connection was closed
-    /// cleanly, with code 0 or without an error.
+    /// Returns the next bidirectional stream that the peer opened; `None` once the connection was
+    /// closed cleanly, with code 0 or without an error.
     ///
     /// # Errors
     /// The connection is over for another reason.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has taken nothing.
+    /// Takes no stream if the future is dropped before it is ready.
     pub async fn accept_bidi(&self) -> Result<Option<(SendStream, RecvStream)>, ConnectionError> {
         let id = self.accept(Direction::Bidi).await?;
-        Ok(id.map(|id| {
-            (
-                SendStream::new(self.handle.clone(), id),
-                RecvStream::new(self.handle.clone(), id),
-            )
-        }))
+        Ok(id.map(|id| self.handle.bidi(id)))
     }
 
-    /// The next unidirectional stream that the peer opened; `None` when the connection was closed
-    /// cleanly, with code 0 or without an error.
+    /// Returns the next unidirectional stream that the peer opened; `None` once the connection was
+    /// closed cleanly, with code 0 or without an error.
     ///
     /// # Errors
     /// The connection is over for another reason.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has taken nothing.
+    /// Takes no stream if the future is dropped before it is ready.
     pub async fn accept_uni(&self) -> Result<Option<RecvStream>, ConnectionError> {
         let id = self.accept(Direction::Uni).await?;
-        Ok(id.map(|id| RecvStream::new(self.handle.clone(), id)))
+        Ok(id.map(|id| self.handle.recv_stream(id)))
     }
 
     async fn open(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
-        wait_until(
-            self.handle.state(),
-            |state| state.opening(direction),
-            |state| state.poll_open(direction),
-        )
-        .await
+        let open = |state: &mut State| state.poll_open(direction);
+        self.handle.wait(WaitFor::Open(direction), open).await
     }
 
     async fn accept(&self, direction: Direction) -> Result<Option<StreamId>, ConnectionError> {
-        wait_until(
-            self.handle.state(),
-            |state| state.accepting(direction),
-            |state| state.poll_accept(direction),
-        )
-        .await
+        let accept = |state: &mut State| state.poll_accept(direction);
+        self.handle.wait(WaitFor::Accept(direction), accept).await
     }
 
-    /// Lets the peer have so many bidirectional streams open at once, from now on. What it was
+    /// Sets the number of bidirectional streams that the peer may have open at once. What it was
     /// allowed before stays allowed (RFC 9000 §4.6).
     ///
     /// A server may start with none
@@ -148,13 +140,13 @@ impl Connection {
         self.steer(|streams| streams.set_max_streams(Direction::Bidi, count));
     }
 
-    /// Lets the peer have so many unidirectional streams open at once, from now on. What it was
+    /// Sets the number of unidirectional streams that the peer may have open at once. What it was
     /// allowed before stays allowed (RFC 9000 §4.6).
     pub fn set_max_uni_streams(&self, count: u64) {
         self.steer(|streams| streams.set_max_streams(Direction::Uni, count));
     }
 
-    /// Lets the peer have so many bytes under way or unread on all streams together, from now on.
+    /// Sets the number of bytes that the peer may have under way or unread on all streams together.
     /// What it was allowed before stays allowed (RFC 9000 §4.1), and the window does not grow by
     /// itself any more.
     pub fn set_receive_window(&self, bytes: u64) {
@@ -168,25 +160,25 @@ impl Connection {
         self.handle.touch();
     }
 
-    /// What the handshake agreed on: group, suite, ALPN.
+    /// Returns what the handshake agreed on: group, cipher suite, application protocol.
     pub fn handshake(&self) -> &Handshake {
         &self.handshake
     }
 
-    /// The peer's certificates, its own first. Empty when the session was resumed or the peer
+    /// Returns the peer's certificates, its own first. Empty when the session was resumed or the peer
     /// showed none.
     pub fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
         self.handle.lock().core.peer_certificates().to_vec()
     }
 
-    /// What it did so far.
+    /// Returns the counters of the connection.
     pub fn stats(&self) -> ConnectionStats {
         self.handle.lock().core.stats()
     }
 
-    /// What the path carries, to start another connection from: see
-    /// [`CarefulResume`](crate::CarefulResume). `None` unless that is switched on, before some round
-    /// trips' worth of data was sent, and where the path carries so little that nothing is won.
+    /// Returns what the path carries, for another connection to start from: see
+    /// [`CarefulResume`](crate::CarefulResume). `None` unless that is switched on, until data for some
+    /// round trips was sent, and where the path carries too little to gain anything.
     #[expect(
         clippy::disallowed_methods,
         reason = "what outlives the process is dated by the wall clock"
@@ -196,11 +188,11 @@ impl Connection {
         Some(SavedPath::new(known, SystemTime::now()))
     }
 
-    /// Updates the keys that packets are protected with (RFC 9001 §6), as soon as that is allowed:
-    /// the handshake is confirmed, the peer has followed the last update, and three probe timeouts
-    /// went by since. How often it happened is in [`ConnectionStats::key_updates`].
+    /// Updates the keys that protect packets (RFC 9001 §6), as soon as that is allowed: the handshake
+    /// is confirmed, the peer has followed the last update, and three probe timeouts have passed
+    /// since. [`ConnectionStats::key_updates`] counts the updates.
     ///
-    /// There is no need to: both ends do it by themselves long before a key wears out.
+    /// Applications need not call this: both ends update keys long before one wears out.
     ///
     /// # Examples
     /// ```no_run
@@ -213,37 +205,51 @@ impl Connection {
         self.handle.touch();
     }
 
-    /// What is known of the path it uses.
+    /// Returns what is known of the path in use.
     pub fn path_stats(&self) -> PathStats {
         self.handle.lock().core.path_stats()
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub fn peer_address(&self) -> SocketAddr {
         self.handle.lock().core.peer_address()
     }
 
-    /// The version of QUIC it speaks.
+    /// Returns our address on the path in use, as of the last datagram; the IP address is the one
+    /// that the peer's datagrams came to, or an unspecified one where the system does not tell.
+    pub fn local_address(&self) -> SocketAddr {
+        let unknown = (Ipv6Addr::UNSPECIFIED, 0).into();
+        self.handle.lock().local_address.unwrap_or(unknown)
+    }
+
+    /// Returns the id that names this connection in [events](crate::events::Meta), logs and traces: the
+    /// destination connection id of the client's first packet. Both ends know it, and it never
+    /// changes; it is in no packet after the handshake.
+    pub fn id(&self) -> ConnectionId {
+        self.handle.lock().core.id()
+    }
+
+    /// Returns the version of QUIC that the connection speaks.
     pub fn version(&self) -> Version {
         self.handshake.version
     }
 
-    /// Which end we are.
+    /// Returns which end this is.
     pub fn side(&self) -> Side {
         self.handle.lock().core.side()
     }
 
-    /// The smoothed round-trip time.
+    /// Returns the smoothed round-trip time.
     pub fn rtt(&self) -> Duration {
         self.stats().rtt
     }
 
-    /// Changes the connection ids of both directions, so that whoever watches cannot tell by them
-    /// that what follows is the same connection (RFC 9000 §9.5). A migration does so by itself.
+    /// Changes the connection ids of both directions, so that an observer cannot tell by them that the
+    /// packets before and after belong together (RFC 9000 §9.5). A migration does this by itself.
     ///
-    /// `false` if the peer has not retired the ids of the last change, or has given no others to
-    /// move to; what could be changed is. Both need a round trip from the handshake's end, or from
-    /// one change to the next.
+    /// Returns false if the peer has not retired the ids of the last change, or has supplied no new
+    /// ones; whatever can be changed is changed. Both take a round trip after the handshake, and
+    /// after each change.
     ///
     /// # Examples
     /// ```no_run
@@ -262,12 +268,12 @@ impl Connection {
         rotated
     }
 
-    /// Closes it with the application's code (RFC 9000 §10.2), without waiting for anything: data
-    /// under way may be lost. Every operation of this end fails from now on.
+    /// Closes the connection with the application's code (RFC 9000 §10.2), without waiting for
+    /// anything: data under way may be lost. Every later operation of this end fails.
     ///
-    /// `code` is at most 2^62 - 1, larger ones are lowered to it; of `reason` the first 256 bytes
-    /// are sent. To be sure that the peer learns of it, wait for [`Endpoint::idle`] before the
-    /// runtime ends.
+    /// `code` is at most 2^62 - 1, larger ones are lowered to it. The first 256 bytes of `reason` are
+    /// sent. To be sure that the peer learns of it, wait for [`Endpoint::idle`] before the runtime
+    /// ends.
     ///
     /// [`Endpoint::idle`]: crate::Endpoint::idle
     pub fn close(&self, code: u64, reason: &[u8]) {
@@ -276,24 +282,21 @@ impl Connection {
             .close(wire_code(code), Bytes::copy_from_slice(reason));
     }
 
-    /// Waits until the connection is over, and says why.
+    /// Waits until the connection is over, and returns why.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
     pub async fn closed(&self) -> ConnectionError {
-        wait_until(
-            self.handle.state(),
-            |state| &mut state.closing,
-            |state| match &state.closed {
-                Some(error) => Poll::Ready(error.clone()),
-                None => Poll::Pending,
-            },
-        )
-        .await
+        self.handle.wait(WaitFor::End, State::poll_closed).await
+    }
+
+    /// Returns why the connection is over; `None` while it is not.
+    pub fn close_reason(&self) -> Option<ConnectionError> {
+        self.handle.lock().closed.clone()
     }
 }
 
-/// A code that fits on the wire.
+/// Returns a code that fits on the wire.
 pub(crate) fn wire_code(code: u64) -> u64 {
     code.min(MAX_CODE)
 }

@@ -1,3 +1,5 @@
+//! How handles and other workers reach a worker.
+
 use std::{
     mem,
     net::SocketAddr,
@@ -9,7 +11,7 @@ use bytes::Bytes;
 
 use super::{
     attempt::Promise,
-    cell::Cell,
+    connection::SharedConnection,
     stats::EndpointStats,
     waiters::{lock, set_waker},
 };
@@ -20,7 +22,7 @@ use hybriq_proto::endpoint::{Arrival, Incoming, Setup};
 const FOREIGN_DATAGRAMS: usize = 1024;
 
 /// How handles and other workers reach a worker.
-pub(crate) struct Link {
+pub(crate) struct Mailbox {
     requests: Mutex<Requests>,
     stats: Mutex<EndpointStats>,
 }
@@ -29,7 +31,7 @@ pub(crate) struct Link {
 #[derive(Default)]
 pub(super) struct Requests {
     /// Connections that the application touched.
-    pub(super) dirty: Vec<Arc<Cell>>,
+    pub(super) dirty: Vec<Arc<SharedConnection>>,
     /// What else the application wants.
     pub(super) commands: Vec<Command>,
     /// Datagrams that came to another worker's socket.
@@ -70,9 +72,9 @@ pub(crate) enum Command {
     /// Move a connection to a socket of its own.
     Migrate {
         /// Which.
-        cell: Arc<Cell>,
-        /// The number of the wish.
-        wish: u64,
+        connection: Arc<SharedConnection>,
+        /// The number of the request.
+        request: u64,
         /// Where the socket is to be bound to.
         address: SocketAddr,
     },
@@ -84,13 +86,20 @@ pub(crate) enum Command {
     Release,
 }
 
+impl Command {
+    /// Returns true if it starts a handshake, which costs more than anything else.
+    pub(super) const fn starts_handshake(&self) -> bool {
+        matches!(self, Self::Connect { .. } | Self::Accept { .. })
+    }
+}
+
 impl Requests {
     fn is_empty(&self) -> bool {
         self.dirty.is_empty() && self.commands.is_empty() && self.foreign.is_empty()
     }
 }
 
-impl Link {
+impl Mailbox {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             requests: Mutex::default(),
@@ -110,12 +119,12 @@ impl Link {
         true
     }
 
-    pub(super) fn push_dirty(&self, cell: Arc<Cell>) {
+    pub(super) fn push_dirty(&self, connection: Arc<SharedConnection>) {
         let mut requests = lock(&self.requests);
         if requests.ended {
             return;
         }
-        requests.dirty.push(cell);
+        requests.dirty.push(connection);
         notify(requests.waker.take(), requests);
     }
 

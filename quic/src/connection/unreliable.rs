@@ -1,3 +1,5 @@
+//! Datagrams: messages that are not sent again when they are lost.
+
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -5,25 +7,25 @@ use bytes::Bytes;
 use super::Connection;
 use crate::{
     error::SendDatagramError,
-    worker::{Handle, State},
+    worker::{Handle, State, WaitFor},
 };
 use hybriq_proto::datagrams::SendError;
 use hybriq_proto::error::ConnectionError;
 
-/// Datagrams (RFC 9221): messages that keep their bounds, are not sent again when they are lost, and
-/// may overtake each other.
+/// Datagrams (RFC 9221): messages that keep their boundaries, are not sent again when they are lost,
+/// and may overtake each other.
 ///
-/// Congestion control and pacing hold for them as for streams. As long as both wait to be sent, they
-/// get the same number of bytes.
+/// Congestion control and pacing apply to them as to streams. While both wait to be sent, they get the
+/// same number of bytes.
 impl Connection {
-    /// Bytes a datagram may have now; `None` if the peer takes none. It grows with what is found of
-    /// the path, and may shrink when the path changes.
+    /// Returns the number of bytes that a datagram may have now; `None` if the peer takes no
+    /// datagrams. It grows as larger packets are found to pass, and may shrink when the path changes.
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.handle.lock().core.max_datagram_size()
     }
 
-    /// Sends a datagram. When too many wait already, the oldest gives way, unless the
-    /// [configuration](crate::DatagramConfig::when_full) is to refuse.
+    /// Sends a datagram. When too many wait already, the oldest is dropped, unless the
+    /// [configuration](crate::DatagramConfig::when_full) says to refuse the new one.
     ///
     /// # Errors
     /// The peer takes none, it is too large for the path, the queue is full, or the connection is
@@ -50,53 +52,45 @@ impl Connection {
     /// The peer takes none, it is too large for the path, or the connection is over.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has sent nothing.
+    /// Sends nothing if the future is dropped before it is ready.
     pub async fn send_datagram_wait(&self, data: Bytes) -> Result<(), SendDatagramError> {
-        crate::worker::wait_until(
-            self.handle.state(),
-            |state| &mut state.datagram_writers,
-            |state| {
-                if let Some(error) = &state.closed {
-                    return Poll::Ready(Err(error.clone().into()));
-                }
-                match state.core.send_datagram_within(&data) {
-                    Ok(()) => Poll::Ready(Ok(())),
-                    Err(SendError::Full) => Poll::Pending,
-                    Err(error) => Poll::Ready(Err(public(error, data.len()))),
-                }
-            },
-        )
-        .await?;
+        let send = |state: &mut State| {
+            if let Some(error) = &state.closed {
+                return Poll::Ready(Err(error.clone().into()));
+            }
+            match state.core.send_datagram_within(&data) {
+                Ok(()) => Poll::Ready(Ok(())),
+                Err(SendError::Full) => Poll::Pending,
+                Err(error) => Poll::Ready(Err(public(error, data.len()))),
+            }
+        };
+        self.handle.wait(WaitFor::DatagramRoom, send).await?;
         self.handle.touch();
         Ok(())
     }
 
-    /// The next datagram that came; `None` when the connection was closed cleanly, with code 0 or
-    /// without an error. Those that came before are still handed out.
+    /// Returns the next datagram of the peer; `None` once the connection was closed cleanly, with
+    /// code 0 or without an error. Datagrams that came before the end are still handed out.
     ///
-    /// On a server that [accepts early data](crate::ServerConfig::accept_early_data) datagrams of a
-    /// client's 0-RTT packets, which may be recordings, are among the first, unless
+    /// On a server that [accepts early data](crate::ServerConfig::accept_early_data), the first may be
+    /// of a client's 0-RTT packets, and thus replayed, unless
     /// [`EarlyConnection::recv_datagram`](crate::EarlyConnection::recv_datagram) took them.
     ///
-    /// What nobody reads is dropped, the oldest first, once more than
+    /// Unread datagrams are dropped, oldest first, once more than
     /// [`receive_buffer`](crate::DatagramConfig::receive_buffer) bytes wait.
     ///
     /// # Errors
     /// The connection is over for another reason.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has taken nothing.
+    /// Takes no datagram if the future is dropped before it is ready.
     pub async fn recv_datagram(&self) -> Result<Option<Bytes>, ConnectionError> {
-        crate::worker::wait_until(
-            self.handle.state(),
-            |state| &mut state.datagram_readers,
-            poll_recv,
-        )
-        .await
+        let recv = State::poll_recv_datagram;
+        self.handle.wait(WaitFor::Datagram, recv).await
     }
 }
 
-/// Sends one, of the handle's time: after a refusal none of those that were to be early.
+/// Sends a datagram, unless the handle is for 0-RTT data that was refused.
 pub(crate) fn send(handle: &Handle, data: Bytes) -> Result<(), SendDatagramError> {
     let len = data.len();
     let mut state = handle.lock();
@@ -111,18 +105,6 @@ pub(crate) fn send(handle: &Handle, data: Bytes) -> Result<(), SendDatagramError
     taken.map_err(|error| public(error, len))?;
     handle.touch();
     Ok(())
-}
-
-/// The next one that came. Those that came before the connection ended are still handed out.
-pub(crate) fn poll_recv(state: &mut State) -> Poll<Result<Option<Bytes>, ConnectionError>> {
-    if let Some(data) = state.core.datagrams().recv() {
-        return Poll::Ready(Ok(Some(data)));
-    }
-    match &state.closed {
-        Some(error) if error.is_clean() => Poll::Ready(Ok(None)),
-        Some(error) => Poll::Ready(Err(error.clone())),
-        None => Poll::Pending,
-    }
 }
 
 fn public(error: SendError, len: usize) -> SendDatagramError {

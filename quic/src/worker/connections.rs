@@ -1,18 +1,20 @@
+//! The connections of a worker by their slots.
+
 use std::sync::Arc;
 
-use super::{attempt::Promise, cell::Cell, sockets::Used, timers::Deadline};
+use super::{attempt::Promise, connection::SharedConnection, sockets::Used, timers::Deadline};
 use hybriq_proto::endpoint::Slot;
 
 /// The connections of a worker by their slots.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct Connections {
     entries: Vec<Option<Entry>>,
     len: usize,
 }
 
 /// A connection and what its worker notes about it.
 pub(super) struct Entry {
-    pub(super) cell: Arc<Cell>,
+    pub(super) connection: Arc<SharedConnection>,
     /// Who waits for the handshake.
     pub(super) promise: Option<Promise>,
     pub(super) deadline: Deadline,
@@ -24,18 +26,18 @@ pub(super) struct Entry {
     pub(super) sending: bool,
 }
 
-impl Table {
+impl Connections {
     pub(super) fn get(&mut self, slot: Slot) -> Option<&mut Entry> {
         self.entries.get_mut(slot.0 as usize)?.as_mut()
     }
 
-    pub(super) fn insert(&mut self, cell: Arc<Cell>, promise: Promise) {
-        let index = cell.slot.0 as usize;
+    pub(super) fn insert(&mut self, connection: Arc<SharedConnection>, promise: Promise) {
+        let index = connection.slot.0 as usize;
         if index >= self.entries.len() {
             self.entries.resize_with(index + 1, || None);
         }
         let entry = Entry {
-            cell,
+            connection,
             promise: Some(promise),
             deadline: Deadline::default(),
             sockets: Used::default(),

@@ -1,3 +1,5 @@
+//! Datagrams on their way to the sockets.
+
 use std::{collections::VecDeque, io, ops::Range};
 
 use super::{sockets::Sockets, stats::EndpointStats};

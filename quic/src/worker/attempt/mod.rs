@@ -1,3 +1,5 @@
+//! A connection that somebody waits for, from the request to the end of its handshake.
+
 use std::{
     sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
@@ -6,7 +8,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    cell::{Cell, Handle},
+    connection::{Handle, SharedConnection},
     waiters::{lock, set_waker},
 };
 use crate::error::ConnectError;
@@ -27,7 +29,7 @@ enum Phase {
     /// The worker has not seen the request yet.
     Asked,
     /// The handshake is under way.
-    Started(Arc<Cell>),
+    Started(Arc<SharedConnection>),
     /// The handshake is over.
     Over(Outcome),
     /// Nobody waits any more.
@@ -46,8 +48,8 @@ impl Attempt {
     /// Nobody waits any more: an unfinished handshake is given up.
     pub(crate) fn leave(&self) {
         let phase = std::mem::replace(&mut lock(&self.0).phase, Phase::Left);
-        if let Phase::Started(cell) = phase {
-            cell.close(0, Bytes::new());
+        if let Phase::Started(connection) = phase {
+            connection.close(0, Bytes::new());
         }
     }
 
@@ -68,10 +70,10 @@ impl Attempt {
                 drop(replaced);
                 Poll::Pending
             }
-            Phase::Started(cell) => {
-                let cell = cell.clone();
+            Phase::Started(connection) => {
+                let connection = connection.clone();
                 drop(waiting);
-                Poll::Ready(Handle::early(&cell))
+                Poll::Ready(Handle::early(&connection))
             }
             Phase::Over(_) | Phase::Left => Poll::Ready(None),
         }
@@ -119,15 +121,15 @@ impl Promise {
     }
 
     /// The handshake is under way.
-    pub(super) fn on_started(&self, cell: &Arc<Cell>, wakes: &mut Vec<Waker>) {
+    pub(super) fn on_started(&self, connection: &Arc<SharedConnection>, wakes: &mut Vec<Waker>) {
         let Some(attempt) = &self.0 else { return };
         let mut waiting = lock(&attempt.0);
         if let Phase::Asked = waiting.phase {
-            waiting.phase = Phase::Started(cell.clone());
+            waiting.phase = Phase::Started(connection.clone());
             wakes.extend(waiting.waker.take());
         } else {
             drop(waiting);
-            cell.close(0, Bytes::new());
+            connection.close(0, Bytes::new());
         }
     }
 

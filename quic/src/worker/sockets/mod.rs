@@ -1,11 +1,14 @@
+//! The sockets of a worker.
+
 use std::{
     net::SocketAddr,
     task::{Context, Poll},
 };
 
-use crate::udp::{Buffers, Socket};
+use crate::udp::{self, Buffers, Socket};
 use hybriq_proto::{
-    endpoint::{SocketId, Transmit},
+    endpoint::{Local, SocketId, Transmit},
+    error::MigrateError,
     limits,
 };
 
@@ -15,8 +18,10 @@ pub(super) struct Sockets {
     bound: Vec<Option<Bound>>,
     /// Where new connections leave from.
     primary: SocketId,
-    /// Whose turn it is to be received from.
+    /// Index of the socket to receive from first.
     turn: usize,
+    /// How further sockets are made.
+    options: udp::Options,
 }
 
 struct Bound {
@@ -41,7 +46,7 @@ pub(super) struct Used(u16);
 
 impl Sockets {
     /// Sockets that are kept, the one that new connections leave from first.
-    pub(super) fn new(sockets: Vec<Socket>) -> Self {
+    pub(super) fn new(sockets: Vec<Socket>, options: udp::Options) -> Self {
         let bound = |socket| {
             Some(Bound {
                 socket,
@@ -53,6 +58,7 @@ impl Sockets {
             bound: sockets.into_iter().map(bound).collect(),
             primary: SocketId::default(),
             turn: 0,
+            options,
         }
     }
 
@@ -64,6 +70,24 @@ impl Sockets {
     /// Where new connections leave from.
     pub(super) const fn primary(&self) -> SocketId {
         self.primary
+    }
+
+    /// Opens a socket to reach a peer from. Returns it with the address it is bound to.
+    pub(super) fn open(
+        &mut self,
+        address: SocketAddr,
+        peer: SocketAddr,
+    ) -> Result<(SocketId, SocketAddr), MigrateError> {
+        let socket = Socket::bind(address, self.options)
+            .map_err(|error| MigrateError::Bind(address, std::io::Error::from(error).kind()))?;
+        let bound = socket.local_address();
+        if !udp::can_reach(bound, peer) {
+            return Err(MigrateError::Unreachable);
+        }
+        let added = self.add(socket);
+        added
+            .map(|socket| (socket, bound))
+            .map_err(|_| MigrateError::TooManySockets)
     }
 
     /// Takes one that connections may move to; gives it back where there are too many.
@@ -159,6 +183,16 @@ impl Sockets {
                 _ => {}
             }
         }
+    }
+
+    /// Returns the address that a connection uses: where its socket is bound to, with the IP address
+    /// that the peer's datagrams came to, if the system told.
+    pub(super) fn local_address(&self, local: Local) -> Option<SocketAddr> {
+        let mut address = self.get(local.socket)?.local_address();
+        if let Some(ip) = local.ip {
+            address.set_ip(ip);
+        }
+        Some(address)
     }
 
     /// Every socket with its id, beginning with another one each time.

@@ -1,0 +1,365 @@
+//! The handle of a connection before its handshake is complete.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    net::SocketAddr,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use hybriq_tls::Side;
+
+use crate::{
+    connection::{Connection, unreliable},
+    error::{ConnectError, EarlyError, SendDatagramError},
+    recv_stream::RecvStream,
+    send_stream::SendStream,
+    worker::{Attempt, Handle, Polling, Rejected, State, WaitFor},
+};
+use hybriq_proto::{
+    agreement::EarlyData,
+    error::ConnectionError,
+    packet::Cid as ConnectionId,
+    streams::{Direction, StreamId},
+};
+
+/// A connection that carries data before its handshake is complete: a client's in 0-RTT packets
+/// (RFC 9001 §4.6), a server's right after its part of the handshake.
+///
+/// [`Connecting::early`](crate::Connecting::early) returns it. It is a type of its own so that nobody
+/// sends replayable data by accident. Its streams are ordinary ones and live on in the [`Connection`]
+/// that [`established`](Self::established) returns. The connection is closed when this handle and all
+/// of its streams are dropped.
+///
+/// # Security
+/// An attacker who records a client's 0-RTT packets can replay them, to this server or to another one
+/// with the same tickets. A server of this crate accepts each ticket once, but cannot know what other
+/// servers accepted, or what it accepted itself before a restart. **Send only requests that may be
+/// repeated**, and on the server check [`RecvStream::is_early`] before acting on any other. 0-RTT data
+/// has no forward secrecy beyond the ticket's key: it is as safe as the connection that the ticket
+/// came from.
+///
+/// Data that a server sends before the handshake is complete goes to a client whose certificate it
+/// has not seen yet.
+///
+/// # Examples
+/// ```no_run
+/// use std::net::SocketAddr;
+///
+/// use hybriq::{EarlyData, Endpoint};
+///
+/// # async fn run(client: Endpoint, address: SocketAddr) -> Result<(), Box<dyn std::error::Error>> {
+/// // The configuration says `offer_early_data()`.
+/// let connection = match client.connect(address, "example.com").early().await {
+///     Ok(early) => {
+///         let mut request = early.open_uni().await?;
+///         request.write_all(b"a request that may be repeated").await?;
+///         request.finish();
+///         let (connection, early_data) = early.established().await?;
+///         if early_data == EarlyData::Rejected {
+///             // Nothing of it arrived: ask again, on a stream of the connection.
+///         }
+///         connection
+///     }
+///     Err(connecting) => connecting.await?, // no ticket: wait for the handshake
+/// };
+/// # drop(connection);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "dropping it closes the connection; await `established`"]
+pub struct EarlyConnection {
+    attempt: Arc<Attempt>,
+    handle: Polling,
+}
+
+impl fmt::Debug for EarlyConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EarlyConnection")
+            .field("peer_address", &self.peer_address())
+            .field("side", &self.side())
+            .finish_non_exhaustive()
+    }
+}
+
+impl EarlyConnection {
+    pub(crate) fn new(attempt: Arc<Attempt>, handle: Handle) -> Self {
+        Self {
+            attempt,
+            handle: Polling::new(handle),
+        }
+    }
+
+    /// Opens a bidirectional stream; waits while the peer's limit allows none. Before the handshake is
+    /// complete, that is the limit of the earlier connection.
+    ///
+    /// # Errors
+    /// The server refused 0-RTT data, or the connection is over.
+    ///
+    /// # Cancel safety
+    /// Opens nothing if the future is dropped before it is ready.
+    pub async fn open_bidi(&self) -> Result<(SendStream, RecvStream), EarlyError> {
+        let id = self.open(Direction::Bidi).await?;
+        Ok(self.handle.bidi(id))
+    }
+
+    /// Opens a unidirectional stream; waits while the peer's limit allows none. Before the handshake
+    /// is complete, that is the limit of the earlier connection.
+    ///
+    /// # Errors
+    /// The server refused 0-RTT data, or the connection is over.
+    ///
+    /// # Cancel safety
+    /// Opens nothing if the future is dropped before it is ready.
+    pub async fn open_uni(&self) -> Result<SendStream, EarlyError> {
+        let id = self.open(Direction::Uni).await?;
+        Ok(self.handle.send_stream(id))
+    }
+
+    /// Returns the next bidirectional stream that the peer opened; `None` once the connection was
+    /// closed cleanly. A client gets none before the handshake is complete.
+    ///
+    /// # Errors
+    /// The server refused 0-RTT data, or the connection is over for another reason.
+    ///
+    /// # Cancel safety
+    /// Takes no stream if the future is dropped before it is ready.
+    pub async fn accept_bidi(&self) -> Result<Option<(SendStream, RecvStream)>, EarlyError> {
+        let id = self.accept(Direction::Bidi).await?;
+        Ok(id.map(|id| self.handle.bidi(id)))
+    }
+
+    /// Returns the next unidirectional stream that the peer opened; `None` once the connection was
+    /// closed cleanly. A client gets none before the handshake is complete.
+    ///
+    /// # Errors
+    /// The server refused 0-RTT data, or the connection is over for another reason.
+    ///
+    /// # Cancel safety
+    /// Takes no stream if the future is dropped before it is ready.
+    pub async fn accept_uni(&self) -> Result<Option<RecvStream>, EarlyError> {
+        let id = self.accept(Direction::Uni).await?;
+        Ok(id.map(|id| self.handle.recv_stream(id)))
+    }
+
+    async fn open(&self, direction: Direction) -> Result<StreamId, EarlyError> {
+        let open = |state: &mut State| poll_open(&self.handle, state, direction);
+        self.handle.wait(WaitFor::Open(direction), open).await
+    }
+
+    async fn accept(&self, direction: Direction) -> Result<Option<StreamId>, EarlyError> {
+        let accept = |state: &mut State| poll_accept(&self.handle, state, direction);
+        self.handle.wait(WaitFor::Accept(direction), accept).await
+    }
+
+    /// Opens a bidirectional stream; the twin of [`open_bidi`](Self::open_bidi).
+    ///
+    /// # Errors
+    /// As [`open_bidi`](Self::open_bidi).
+    pub fn poll_open_bidi(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(SendStream, RecvStream), EarlyError>> {
+        let open = |handle: &Handle, state: &mut State| poll_open(handle, state, Direction::Bidi);
+        let id = self.handle.poll(WaitFor::Open(Direction::Bidi), cx, open);
+        id.map_ok(|id| self.handle.bidi(id))
+    }
+
+    /// Opens a unidirectional stream; the twin of [`open_uni`](Self::open_uni).
+    ///
+    /// # Errors
+    /// As [`open_uni`](Self::open_uni).
+    pub fn poll_open_uni(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendStream, EarlyError>> {
+        let open = |handle: &Handle, state: &mut State| poll_open(handle, state, Direction::Uni);
+        let id = self.handle.poll(WaitFor::Open(Direction::Uni), cx, open);
+        id.map_ok(|id| self.handle.send_stream(id))
+    }
+
+    /// Returns the next bidirectional stream of the peer; the twin of
+    /// [`accept_bidi`](Self::accept_bidi).
+    ///
+    /// # Errors
+    /// As [`accept_bidi`](Self::accept_bidi).
+    pub fn poll_accept_bidi(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<(SendStream, RecvStream)>, EarlyError>> {
+        let accept =
+            |handle: &Handle, state: &mut State| poll_accept(handle, state, Direction::Bidi);
+        let id = self
+            .handle
+            .poll(WaitFor::Accept(Direction::Bidi), cx, accept);
+        id.map_ok(|id| id.map(|id| self.handle.bidi(id)))
+    }
+
+    /// Returns the next unidirectional stream of the peer; the twin of
+    /// [`accept_uni`](Self::accept_uni).
+    ///
+    /// # Errors
+    /// As [`accept_uni`](Self::accept_uni).
+    pub fn poll_accept_uni(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<RecvStream>, EarlyError>> {
+        let accept =
+            |handle: &Handle, state: &mut State| poll_accept(handle, state, Direction::Uni);
+        let id = self
+            .handle
+            .poll(WaitFor::Accept(Direction::Uni), cx, accept);
+        id.map_ok(|id| id.map(|id| self.handle.recv_stream(id)))
+    }
+
+    /// Returns the number of bytes that a datagram may have now; `None` if the peer takes no
+    /// datagrams, or took none on the earlier connection. 0-RTT packets have less room than later
+    /// ones.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        self.handle.lock().core.max_datagram_size()
+    }
+
+    /// Sends a datagram (RFC 9221), on a client in a 0-RTT packet: **an attacker can replay it**. When
+    /// too many wait already, the oldest is dropped, unless the
+    /// [configuration](crate::DatagramConfig::when_full) says to refuse the new one.
+    ///
+    /// If the server refuses 0-RTT data, [`DatagramStats`](crate::DatagramStats) counts the datagrams
+    /// sent so far as lost and those that wait as dropped. Nothing is sent again automatically.
+    ///
+    /// # Errors
+    /// The peer takes none, it is too large, the queue is full, the server refused 0-RTT data, or the
+    /// connection is over.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(early: hybriq::EarlyConnection) -> Result<(), Box<dyn std::error::Error>> {
+    /// if early.max_datagram_size().is_some() {
+    ///     early.send_datagram("where I am, as often as you like".into())?;
+    /// }
+    /// let (connection, _) = early.established().await?;
+    /// # drop(connection);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
+        unreliable::send(&self.handle, data)
+    }
+
+    /// Returns the next datagram of the peer; `None` once the connection was closed cleanly. A client
+    /// gets none before the handshake is complete; those a server gets may be replayed.
+    ///
+    /// # Errors
+    /// The server refused 0-RTT data, or the connection is over for another reason.
+    ///
+    /// # Cancel safety
+    /// Takes no datagram if the future is dropped before it is ready.
+    pub async fn recv_datagram(&self) -> Result<Option<Bytes>, EarlyError> {
+        let recv = |state: &mut State| poll_recv_datagram(&self.handle, state);
+        self.handle.wait(WaitFor::Datagram, recv).await
+    }
+
+    /// Returns the next datagram of the peer; the twin of [`recv_datagram`](Self::recv_datagram).
+    ///
+    /// # Errors
+    /// As [`recv_datagram`](Self::recv_datagram).
+    pub fn poll_recv_datagram(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, EarlyError>> {
+        self.handle.poll(WaitFor::Datagram, cx, poll_recv_datagram)
+    }
+
+    /// Waits until the handshake is complete, and returns what became of the client's 0-RTT data.
+    ///
+    /// A client gets [`EarlyData::Accepted`] or [`EarlyData::Rejected`]. After a rejection none of the
+    /// data has arrived, every stream opened so far fails with
+    /// [`ZeroRttRejected`](crate::WriteError::ZeroRttRejected), and nothing is sent again
+    /// automatically. A server gets [`EarlyData::None`] if the client offered none.
+    ///
+    /// # Errors
+    /// The handshake failed.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the handshake, unless streams of the connection are left.
+    pub async fn established(self) -> Result<(Connection, EarlyData), ConnectError> {
+        self.complete().await
+    }
+
+    /// Waits like [`established`](Self::established), but leaves the early connection usable for
+    /// others who still wait on it.
+    ///
+    /// # Errors
+    /// The handshake failed, or the connection was handed out before.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost when the future is dropped.
+    pub async fn complete(&self) -> Result<(Connection, EarlyData), ConnectError> {
+        let (handle, handshake) = poll_fn(|cx| self.attempt.poll(cx)).await?;
+        let early_data = handshake.early_data;
+        Ok((Connection::new(handle, handshake), early_data))
+    }
+
+    /// Returns the application protocol of 0-RTT data: on a client that of the earlier connection, on
+    /// a server that of this one.
+    pub fn alpn(&self) -> Option<Vec<u8>> {
+        self.handle.lock().core.early_alpn()
+    }
+
+    /// Returns why the connection is over; `None` while it is not.
+    pub fn close_reason(&self) -> Option<ConnectionError> {
+        self.handle.lock().closed.clone()
+    }
+
+    /// Returns the id that names this connection in [events](crate::events::Meta): see
+    /// [`Connection::id`].
+    pub fn id(&self) -> ConnectionId {
+        self.handle.lock().core.id()
+    }
+
+    /// Returns the peer's address.
+    pub fn peer_address(&self) -> SocketAddr {
+        self.handle.lock().core.peer_address()
+    }
+
+    /// Returns which end this is.
+    pub fn side(&self) -> Side {
+        self.handle.lock().core.side()
+    }
+}
+
+impl Drop for EarlyConnection {
+    fn drop(&mut self) {
+        self.attempt.forget();
+    }
+}
+
+fn poll_open(
+    handle: &Handle,
+    state: &mut State,
+    direction: Direction,
+) -> Poll<Result<StreamId, EarlyError>> {
+    handle.check(state)?;
+    state.poll_open(direction).map_err(EarlyError::from)
+}
+
+fn poll_accept(
+    handle: &Handle,
+    state: &mut State,
+    direction: Direction,
+) -> Poll<Result<Option<StreamId>, EarlyError>> {
+    handle.check(state)?;
+    state.poll_accept(direction).map_err(EarlyError::from)
+}
+
+fn poll_recv_datagram(
+    handle: &Handle,
+    state: &mut State,
+) -> Poll<Result<Option<Bytes>, EarlyError>> {
+    handle.check(state)?;
+    state.poll_recv_datagram().map_err(EarlyError::from)
+}
+
+impl From<Rejected> for EarlyError {
+    fn from(Rejected: Rejected) -> Self {
+        Self::ZeroRttRejected
+    }
+}

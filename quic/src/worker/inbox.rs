@@ -1,0 +1,114 @@
+//! The worker's end of its mailbox, and the handshakes that wait for their turn.
+
+use std::{
+    collections::VecDeque,
+    mem,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use super::{
+    mailbox::{Command, Mailbox, Requests},
+    stats::EndpointStats,
+};
+
+/// Handshakes started in one turn at most: they cost more than everything else, and connections
+/// that are established come first.
+const STARTS: usize = 16;
+
+/// What a worker took from its mailbox and has not done yet.
+pub(super) struct Inbox {
+    mailbox: Arc<Mailbox>,
+    /// Lists to exchange with the mailbox's, empty between two turns.
+    taken: Requests,
+    /// Handshakes that this turn's budget did not allow. Nothing else waits for the budget.
+    starts: VecDeque<Command>,
+    /// Handshakes that may still be started in this turn.
+    budget: usize,
+}
+
+impl Inbox {
+    pub(super) fn new(mailbox: Arc<Mailbox>) -> Self {
+        Self {
+            mailbox,
+            taken: Requests::default(),
+            starts: VecDeque::new(),
+            budget: STARTS,
+        }
+    }
+
+    /// Returns the mailbox, for connections to reach their worker.
+    pub(super) const fn mailbox(&self) -> &Arc<Mailbox> {
+        &self.mailbox
+    }
+
+    /// Allows as many handshakes as one turn may start.
+    pub(super) const fn begin_turn(&mut self) {
+        self.budget = STARTS;
+    }
+
+    /// Counts a handshake that was started.
+    pub(super) const fn on_started(&mut self) {
+        self.budget = self.budget.saturating_sub(1);
+    }
+
+    /// Takes everything that waits in the mailbox; to be given back once it is done.
+    pub(super) fn take(&mut self) -> Option<Requests> {
+        let mut taken = mem::take(&mut self.taken);
+        if self.mailbox.take(&mut taken) {
+            return Some(taken);
+        }
+        self.taken = taken;
+        None
+    }
+
+    /// Takes the lists back, which saves making new ones.
+    pub(super) fn give_back(&mut self, done: Requests) {
+        self.taken = done;
+    }
+
+    /// Queues a command if it has to wait for the budget, else gives it back to be done at once.
+    pub(super) fn sort(&mut self, command: Command) -> Option<Command> {
+        if command.starts_handshake() {
+            self.starts.push_back(command);
+            None
+        } else {
+            Some(command)
+        }
+    }
+
+    /// Returns the next handshake to start, while the budget lasts.
+    pub(super) fn next_start(&mut self) -> Option<Command> {
+        (self.budget > 0).then(|| self.starts.pop_front())?
+    }
+
+    /// Returns true if handshakes wait for the next turn.
+    pub(super) fn has_starts(&self) -> bool {
+        !self.starts.is_empty()
+    }
+
+    /// Is ready when something waits in the mailbox.
+    pub(super) fn poll_requests(&self, cx: &Context<'_>) -> Poll<()> {
+        self.mailbox.poll_requests(cx)
+    }
+
+    /// Publishes the worker's counters.
+    pub(super) fn set_stats(&self, stats: EndpointStats) {
+        self.mailbox.set_stats(stats);
+    }
+
+    /// Closes the mailbox, if nothing waits in it.
+    pub(super) fn try_end(&self) -> bool {
+        self.mailbox.try_end()
+    }
+
+    /// Closes the mailbox and drops what waits, so that promises say that the endpoint is closed.
+    /// Returns the number of handshakes that are never started.
+    pub(super) fn end(&mut self) -> usize {
+        let waiting = self.mailbox.end();
+        let dropped = waiting.commands.iter().chain(&self.starts);
+        let count = dropped.filter(|command| command.starts_handshake()).count();
+        self.starts.clear();
+        count
+    }
+}

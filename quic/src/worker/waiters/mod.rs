@@ -1,0 +1,237 @@
+//! Futures and handles that wait for something behind a lock, and the helpers that wake them.
+
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    mem,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+/// Those who wait for the same thing, oldest first.
+///
+/// A waiter keeps its [`Place`] from its first wait until it is dropped, so the memory held is
+/// bounded by the waiters alive, however often they are polled.
+///
+/// # Who is woken
+/// [`wake_one`](Self::wake_one) wakes the oldest future. That future is certain to be polled again or
+/// to be dropped: it takes something and wakes the next one, it finds nothing, or it wakes the next
+/// one as it is dropped. Handles may never be polled again, so all of them are woken as well and
+/// none of them counts.
+#[derive(Default)]
+pub(crate) struct Waiters {
+    /// Sorted by their tickets.
+    waiting: VecDeque<Waiter>,
+    /// Number of handles among them.
+    handles: usize,
+    /// Ticket of the next newcomer.
+    next: u64,
+}
+
+struct Waiter {
+    ticket: u64,
+    kind: Kind,
+    waker: Option<Waker>,
+}
+
+/// What waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    /// A future: polled again after it is woken, or dropped.
+    #[default]
+    Future,
+    /// A handle with a `poll` method, which nobody may call again.
+    Handle,
+}
+
+/// A place among waiters; none before the first wait.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    ticket: Option<u64>,
+    kind: Kind,
+}
+
+impl Place {
+    /// Returns the place of a handle that is polled.
+    pub(crate) const fn of_handle() -> Self {
+        Self {
+            ticket: None,
+            kind: Kind::Handle,
+        }
+    }
+
+    /// Returns true if somebody may have to be told that this waiter is gone.
+    pub(crate) const fn is_taken(&self) -> bool {
+        self.ticket.is_some()
+    }
+}
+
+impl Waiters {
+    /// Notes whom to wake. Returns the waker that was noted before, to be dropped without the lock.
+    fn register(&mut self, place: &mut Place, cx: &Context<'_>) -> Option<Waker> {
+        let ticket = *place.ticket.get_or_insert_with(|| {
+            self.next += 1;
+            self.next
+        });
+        match self.position(ticket) {
+            Ok(index) => {
+                let waiter = self.waiting.get_mut(index)?;
+                set_waker(&mut waiter.waker, cx)
+            }
+            Err(index) => {
+                self.handles += usize::from(place.kind == Kind::Handle);
+                let waiter = Waiter {
+                    ticket,
+                    kind: place.kind,
+                    waker: Some(cx.waker().clone()),
+                };
+                self.waiting.insert(index, waiter);
+                None
+            }
+        }
+    }
+
+    fn position(&self, ticket: u64) -> Result<usize, usize> {
+        self.waiting
+            .binary_search_by_key(&ticket, |waiter| waiter.ticket)
+    }
+
+    /// Gives the place up. A future that was woken hands the wake on.
+    fn leave(&mut self, place: &mut Place, wakes: &mut Vec<Waker>) -> Option<Waker> {
+        let ticket = place.ticket.take()?;
+        match self.position(ticket) {
+            Ok(index) => {
+                self.handles -= usize::from(place.kind == Kind::Handle);
+                self.waiting.remove(index)?.waker
+            }
+            Err(_) => {
+                if place.kind == Kind::Future {
+                    self.wake_one(wakes);
+                }
+                None
+            }
+        }
+    }
+
+    /// Moves the oldest future's waker to `wakes`, and those of all handles, to be called once no
+    /// lock is held.
+    pub(crate) fn wake_one(&mut self, wakes: &mut Vec<Waker>) {
+        let mut found = false;
+        if self.handles == 0 {
+            let oldest = self.waiting.pop_front();
+            return wakes.extend(oldest.and_then(|waiter| waiter.waker));
+        }
+        self.handles = 0;
+        self.waiting.retain_mut(|waiter| {
+            let stays = waiter.kind == Kind::Future && mem::replace(&mut found, true);
+            if !stays {
+                wakes.extend(waiter.waker.take());
+            }
+            stays
+        });
+    }
+
+    /// Moves every waker to `wakes`, to be called once no lock is held.
+    pub(crate) fn wake_all(&mut self, wakes: &mut Vec<Waker>) {
+        self.handles = 0;
+        wakes.extend(self.waiting.drain(..).filter_map(|waiter| waiter.waker));
+    }
+}
+
+/// State behind a lock that somebody can wait for.
+pub(crate) trait Waited {
+    /// What to wait for.
+    type For: Copy;
+
+    /// Returns those who wait for it.
+    fn waiters(&mut self, what: Self::For) -> &mut Waiters;
+}
+
+/// Remembers whom to wake; cheap where it is the same task as before.
+///
+/// Returns who was remembered before, to be dropped once no lock is held: a task may go with its
+/// last waker, and its streams with it.
+#[must_use = "drop it once no lock is held"]
+pub(crate) fn set_waker(slot: &mut Option<Waker>, cx: &Context<'_>) -> Option<Waker> {
+    match slot {
+        Some(waker) if waker.will_wake(cx.waker()) => None,
+        slot => slot.replace(cx.waker().clone()),
+    }
+}
+
+/// Calls wakers that were collected under a lock, after it.
+pub(crate) fn wake(wakes: &mut Vec<Waker>) {
+    for waker in wakes.drain(..) {
+        waker.wake();
+    }
+}
+
+/// Locks, also after a panic elsewhere: what the locks guard is valid between statements.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tries under the lock, and takes the place among the waiters if it must wait.
+pub(crate) fn poll_waiting<T: Waited, R>(
+    mutex: &Mutex<T>,
+    (what, place): (T::For, &mut Place),
+    cx: &Context<'_>,
+    attempt: impl FnOnce(&mut T) -> Poll<R>,
+) -> Poll<R> {
+    let mut wakes = Vec::new();
+    let mut guarded = lock(mutex);
+    let result = attempt(&mut guarded);
+    let waiters = guarded.waiters(what);
+    let replaced = if result.is_pending() {
+        waiters.register(place, cx)
+    } else {
+        waiters.leave(place, &mut wakes)
+    };
+    drop(guarded);
+    drop(replaced);
+    wake(&mut wakes);
+    result
+}
+
+/// Gives a place among the waiters up.
+pub(crate) fn leave<T: Waited>(mutex: &Mutex<T>, what: T::For, place: &mut Place) {
+    if place.is_taken() {
+        let mut wakes = Vec::new();
+        let waker = lock(mutex).waiters(what).leave(place, &mut wakes);
+        drop(waker);
+        wake(&mut wakes);
+    }
+}
+
+/// Repeats `attempt` under the lock whenever it is woken, until it is ready.
+///
+/// # Cancel safety
+/// Dropped before it is ready it has done nothing.
+pub(crate) async fn wait_until<T: Waited, R>(
+    mutex: &Mutex<T>,
+    what: T::For,
+    mut attempt: impl FnMut(&mut T) -> Poll<R>,
+) -> R {
+    let mut wait = Wait {
+        mutex,
+        what,
+        place: Place::default(),
+    };
+    poll_fn(|cx| poll_waiting(mutex, (what, &mut wait.place), cx, &mut attempt)).await
+}
+
+/// A future's wait, which ends when the future is dropped.
+struct Wait<'a, T: Waited> {
+    mutex: &'a Mutex<T>,
+    what: T::For,
+    place: Place,
+}
+
+impl<T: Waited> Drop for Wait<'_, T> {
+    fn drop(&mut self) {
+        leave(self.mutex, self.what, &mut self.place);
+    }
+}
+
+#[cfg(test)]
+mod tests;

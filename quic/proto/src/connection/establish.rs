@@ -313,11 +313,9 @@ impl Connection {
                 local: cids::Local::new(parts.local_cid),
                 peer: cids::Peer::new(parts.peer_cid),
                 initial: parts.original_dcid,
+                original: parts.original_dcid,
             },
-            opening: Some(Box::new(Opening::new(
-                parts.original_dcid,
-                parts.negotiation,
-            ))),
+            opening: Some(Box::new(Opening::new(parts.negotiation))),
             memory: Memory::default(),
             streams: Streams::new(side, config.streams),
             datagrams: Datagrams::new(config.datagrams),
@@ -436,9 +434,7 @@ impl Connection {
         if params.initial_scid.as_ref() != Some(self.cids.peer.active()) {
             return wrong("initial_source_connection_id is not the one of the Initial packets");
         }
-        if self.side.is_client()
-            && params.original_dcid != self.opening.as_ref().map(|opening| opening.original_dcid)
-        {
+        if self.side.is_client() && params.original_dcid != Some(self.cids.original) {
             return wrong("original_destination_connection_id is not the one that was used");
         }
         let retry_scid = self.retried().map(|retried| retried.scid);

@@ -156,6 +156,8 @@ struct Cids {
     peer: cids::Peer,
     /// The id that a client calls a server by until it knows the server's own.
     initial: Cid,
+    /// The id that the client's first Initial went to.
+    original: Cid,
 }
 
 /// What is remembered from one connection to the next.
@@ -291,7 +293,7 @@ impl Connection {
     /// Returns the id that events name the connection by: the destination connection id of the
     /// client's first Initial.
     pub const fn id(&self) -> Cid {
-        self.original_dcid
+        self.cids.original
     }
 
     /// The peer's address.

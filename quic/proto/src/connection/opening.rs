@@ -5,8 +5,6 @@ use crate::{packet::Cid, params::Params};
 
 /// What is of use only until the handshake is confirmed. It is dropped then.
 pub(super) struct Opening {
-    /// The id that the client's first Initial went to.
-    pub(super) original_dcid: Cid,
     pub(super) negotiation: Negotiation,
     /// What the server's Retry told, if there was one.
     pub(super) retried: Option<Retried>,
@@ -17,9 +15,8 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    pub(super) fn new(original_dcid: Cid, negotiation: Negotiation) -> Self {
+    pub(super) fn new(negotiation: Negotiation) -> Self {
         Self {
-            original_dcid,
             negotiation,
             retried: None,
             early: Early::default(),
@@ -62,6 +59,6 @@ impl Connection {
     /// Returns the id that the client's first Initial went to.
     #[cfg(test)]
     pub(super) fn original_dcid(&self) -> Cid {
-        self.opening.as_ref().unwrap().original_dcid
+        self.cids.original
     }
 }

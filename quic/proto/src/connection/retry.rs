@@ -43,14 +43,11 @@ impl Connection {
     /// Begins again, with the same ClientHello. A Retry that is not genuine, not the first, or late
     /// is ignored; says whether it was followed.
     pub(super) fn on_retry(&mut self, now: Instant, retry: &packet::Retry<'_>) -> bool {
-        let Some(original_dcid) = self.opening.as_ref().map(|opening| opening.original_dcid) else {
-            return false;
-        };
         let meant = self.awaits_server()
             && retry.version == self.original_version()
             && self.cids.local.active().any(|cid| cid == retry.dcid)
-            && retry.scid != original_dcid;
-        if !meant || !retry.verify(&original_dcid) {
+            && retry.scid != self.cids.original;
+        if !meant || !retry.verify(&self.cids.original) {
             return false;
         }
         if let Some(opening) = &mut self.opening {

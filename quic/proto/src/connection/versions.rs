@@ -269,8 +269,7 @@ impl Connection {
     /// after a Retry, in every version.
     fn client_initial_keys(&self, version: Version) -> KeyPair {
         let retried = self.retried().map(|retried| retried.scid);
-        let original = self.opening.as_ref().map(|opening| opening.original_dcid);
-        let dcid = retried.or(original).unwrap_or(self.cids.initial);
+        let dcid = retried.unwrap_or(self.cids.original);
         initial_keys(version, &dcid, Side::Client)
     }
 

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, fmt, io, net::SocketAddr};
 
 use bytes::Bytes;
+use hybriq_tls::Alert;
 
 use super::wire::{Eof, FrameType};
 
@@ -20,7 +21,13 @@ macro_rules! codes {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self.0 {
                     $($value => f.write_str(stringify!($name)),)*
-                    0x100..0x200 => write!(f, "CRYPTO_ERROR ({})", self.0 - 0x100),
+                    0x100..0x200 => {
+                        let alert = (self.0 - 0x100) as u8;
+                        match Alert(alert).name() {
+                            Some(name) => write!(f, "CRYPTO_ERROR ({alert}: {name})"),
+                            None => write!(f, "CRYPTO_ERROR ({alert})"),
+                        }
+                    }
                     code => write!(f, "{code:#x}"),
                 }
             }
@@ -132,7 +139,10 @@ pub enum ConnectionError {
     },
     /// A transport closed it because of an error (RFC 9000 §20.1) or a TLS alert (§4.8 of RFC
     /// 9001).
-    #[error("closed by the {} transport: {code}{}", who(*by), because(reason))]
+    #[error(
+        "closed by the {} transport: {code}{}{}",
+        who(*by), because(reason), remedy(*by, *code)
+    )]
     Transport {
         /// End that closed it.
         by: By,
@@ -196,6 +206,15 @@ fn because(reason: &Bytes) -> String {
     }
 }
 
+/// Returns what to do about a TLS alert.
+fn remedy(by: By, code: Code) -> String {
+    let remedy = code.alert().map(Alert).and_then(|alert| match by {
+        By::Local => alert.remedy(),
+        By::Peer => alert.remedy_for_received(),
+    });
+    remedy.map_or_else(String::new, |remedy| format!("; {remedy}"))
+}
+
 impl ConnectionError {
     /// Returns true for the normal end: an application closed with code 0, or a transport without
     /// an error.
@@ -257,4 +276,30 @@ pub enum MigrateError {
     /// The connection is over.
     #[error("the connection is closed")]
     Closed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{By, Code, ConnectionError};
+
+    #[test]
+    fn a_tls_alert_is_named_and_comes_with_what_to_do() {
+        let shown = |by| {
+            let error = ConnectionError::Transport {
+                by,
+                code: Code::crypto(48),
+                frame: None,
+                reason: "invalid peer certificate: UnknownIssuer".into(),
+            };
+            error.to_string()
+        };
+        let (ours, theirs) = (shown(By::Local), shown(By::Peer));
+        let start = "CRYPTO_ERROR (48: unknown_ca) (invalid peer certificate: UnknownIssuer); ";
+        assert!(
+            ours.contains(start) && theirs.contains(start),
+            "{ours}\n{theirs}"
+        );
+        assert_ne!(ours.split("); ").last(), theirs.split("); ").last());
+        assert_eq!(Code::crypto(200).to_string(), "CRYPTO_ERROR (200)");
+    }
 }

@@ -155,7 +155,7 @@
 //!
 //! # Rules
 //! Imports point one way: `wire ← frame ← packet ← owners ← connection ← endpoint`. Owners
-//! ([`streams`], [`recovery`], [`space`], [`cids`], [`handshake`], …) never import each other nor
+//! ([`streams`], [`recovery`], [`space`], [`cids`], …) never import each other nor
 //! [`connection`]; they get what they need as arguments. What connections share and what needs a lock
 //! is a trait that the driver implements: [`config::TokenStore`], [`config::PathMemory`],
 //! [`config::VersionMemory`], [`token::Keys`].
@@ -185,7 +185,7 @@ pub mod endpoint;
 pub mod error;
 pub mod events;
 pub mod frame;
-pub mod handshake;
+mod handshake;
 pub mod header_bits;
 pub mod known_path;
 pub mod limits;

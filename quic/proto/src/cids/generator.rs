@@ -1,3 +1,5 @@
+//! Makers of connection ids.
+
 use std::{fmt, sync::Arc};
 
 use super::ResetKey;

@@ -1,3 +1,5 @@
+//! The key of stateless reset tokens.
+
 use std::fmt;
 
 use aws_lc_rs::hmac;

@@ -1,3 +1,5 @@
+//! The record that a sent packet keeps of connection id frames.
+
 /// The sequence numbers in the connection id frames of one packet.
 ///
 /// Two words in every sent packet's record: the smallest number and which of the 63 behind it.

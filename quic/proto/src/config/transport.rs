@@ -1,3 +1,5 @@
+//! The configuration of a connection, and its setters.
+
 use std::{
     net::{SocketAddrV4, SocketAddrV6},
     sync::Arc,

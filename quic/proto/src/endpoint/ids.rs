@@ -1,3 +1,5 @@
+//! Connection ids of one worker, and the tokens that go with them.
+
 use std::sync::Arc;
 
 use super::Endpoint;

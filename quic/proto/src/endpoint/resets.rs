@@ -1,3 +1,5 @@
+//! Stateless resets that come: which connection one ends.
+
 use arrayvec::ArrayVec;
 use aws_lc_rs::hmac;
 use hashbrown::HashMap;

@@ -1,3 +1,5 @@
+//! Plain data of an endpoint: names of connections, counters.
+
 /// Name of a connection within its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u32);

@@ -12,13 +12,13 @@ use crate::{
 
 /// The CRYPTO frames of one packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
+pub(crate) struct Sent {
     frames: ArrayVec<(u32, u16), 4>,
 }
 
 impl Sent {
     /// Returns true if the packet carried none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 

@@ -1,10 +1,12 @@
+//! Packet keys by encryption level, and their discarding.
+
 use hybriq_tls::{Level, Secret, Side, Suite};
 
 use super::{OneRtt, key_update::RESERVED_FOR_CLOSING};
 use crate::packet::{DirectionKeys, KeyPair, Version, confidentiality_limit, integrity_limit};
 
 /// The keys of every level that is in use.
-pub struct Keys {
+pub(crate) struct Keys {
     /// The version in use, which secrets are turned into keys for.
     version: Version,
     initial: Option<Box<KeyPair>>,
@@ -71,7 +73,7 @@ impl Keys {
     }
 
     /// The version of the client's first flight, which 0-RTT packets stay in (RFC 9369 §4.1).
-    pub fn set_original_version(&mut self, version: Version) {
+    pub(crate) fn set_original_version(&mut self, version: Version) {
         self.early_version = version;
     }
 
@@ -106,57 +108,57 @@ impl Keys {
     }
 
     /// Replaces the Initial keys: a Retry changes the connection id they come from.
-    pub fn replace_initial(&mut self, keys: KeyPair) {
+    pub(crate) fn replace_initial(&mut self, keys: KeyPair) {
         self.initial = Some(Box::new(keys));
     }
 
     /// The version in use.
-    pub fn version(&self) -> Version {
+    pub(crate) fn version(&self) -> Version {
         self.version
     }
 
     /// A client learned that another version is used from now on; what comes in the original one
     /// is still opened.
-    pub fn switch(&mut self, version: Version, initial: KeyPair) {
+    pub(crate) fn switch(&mut self, version: Version, initial: KeyPair) {
         let before = self.initial.replace(Box::new(initial));
         self.original = before.map(|before| Box::new(before.peer));
         self.version = version;
     }
 
     /// A server chose another version than the client began with.
-    pub fn keep_original(&mut self, peer: DirectionKeys) {
+    pub(crate) fn keep_original(&mut self, peer: DirectionKeys) {
         self.original = Some(Box::new(peer));
     }
 
     /// Returns the keys that open Initial packets of the original version, where it is not the one
     /// in use.
-    pub fn original(&self) -> Option<&DirectionKeys> {
+    pub(crate) fn original(&self) -> Option<&DirectionKeys> {
         self.original.as_deref()
     }
 
     /// The Initial keys, until they are discarded.
-    pub fn initial(&self) -> Option<&KeyPair> {
+    pub(crate) fn initial(&self) -> Option<&KeyPair> {
         self.initial.as_deref()
     }
 
     /// The Handshake keys, while they are in use.
-    pub fn handshake(&self) -> Option<&KeyPair> {
+    pub(crate) fn handshake(&self) -> Option<&KeyPair> {
         self.handshake_ready.as_deref()
     }
 
     /// Returns true if the Handshake keys came and went.
-    pub fn handshake_discarded(&self) -> bool {
+    pub(crate) fn handshake_discarded(&self) -> bool {
         self.discarded_handshake
     }
 
     /// The 0-RTT keys, while they are in use: a client seals with them, a server opens.
-    pub fn zero_rtt(&self) -> Option<&DirectionKeys> {
+    pub(crate) fn zero_rtt(&self) -> Option<&DirectionKeys> {
         self.zero_rtt.as_ref().map(|zero_rtt| &zero_rtt.keys)
     }
 
     /// Counts a 0-RTT packet sealed. A client whose keys are spent waits for those of 1-RTT packets
     /// (RFC 9001 §6.6).
-    pub fn on_zero_rtt_sealed(&mut self) {
+    pub(crate) fn on_zero_rtt_sealed(&mut self) {
         if let Some(zero_rtt) = &mut self.zero_rtt {
             zero_rtt.left = zero_rtt.left.saturating_sub(1);
             if zero_rtt.left == 0 {
@@ -167,7 +169,7 @@ impl Keys {
 
     /// Counts a packet with a long header that did not open; says whether the connection must end:
     /// all keys count together (RFC 9001 §6.6).
-    pub fn on_failed(&mut self) -> bool {
+    pub(crate) fn on_failed(&mut self) -> bool {
         if let Some(keys) = &mut self.one_rtt_ready {
             return keys.on_failed();
         }
@@ -177,12 +179,12 @@ impl Keys {
     }
 
     /// The 1-RTT keys, once both secrets are known.
-    pub fn one_rtt(&self) -> Option<&OneRtt> {
+    pub(crate) fn one_rtt(&self) -> Option<&OneRtt> {
         self.one_rtt_ready.as_deref()
     }
 
     /// The 1-RTT keys, to update.
-    pub fn one_rtt_mut(&mut self) -> Option<&mut OneRtt> {
+    pub(crate) fn one_rtt_mut(&mut self) -> Option<&mut OneRtt> {
         self.one_rtt_ready.as_deref_mut()
     }
 

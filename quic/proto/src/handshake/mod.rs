@@ -14,9 +14,9 @@ use hybriq_tls::{
     Session, Side, Status,
 };
 
-pub use crypto_stream::Sent;
-pub use key_update::{OneRtt, Violation};
-pub use keys::Keys;
+pub(crate) use crypto_stream::Sent;
+pub(crate) use key_update::{OneRtt, Violation};
+pub(crate) use keys::Keys;
 
 use self::crypto_stream::{CryptoStream, Spread};
 use super::{
@@ -30,16 +30,16 @@ pub(crate) const POST_QUANTUM_REQUIRED: &str = "a post-quantum key exchange is r
 
 /// Changes made by a call of [`Handshake::drive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub(crate) struct Progress {
     /// The handshake became complete (RFC 9001 §4.1.1).
-    pub completed: bool,
+    pub(crate) completed: bool,
     /// The peer's transport parameters became known.
-    pub params: bool,
+    pub(crate) params: bool,
 }
 
 /// Reason why a handshake ends here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub(crate) enum Failure {
     /// The peer, or what it sent, is at fault.
     Transport(TransportError),
     /// The peer chose a classical group although post-quantum is required.
@@ -57,7 +57,7 @@ impl From<TransportError> for Failure {
     clippy::struct_excessive_bools,
     reason = "independent facts, each set once or twice in a life"
 )]
-pub struct Handshake {
+pub(crate) struct Handshake {
     side: Side,
     session: Option<Box<dyn Session>>,
     streams: PerLevel<CryptoStream>,
@@ -75,7 +75,7 @@ pub struct Handshake {
 
 impl Handshake {
     /// Starts with the Initial keys.
-    pub fn new(
+    pub(crate) fn new(
         side: Side,
         session: Box<dyn Session>,
         policy: &KeyExchange,
@@ -99,37 +99,37 @@ impl Handshake {
     }
 
     /// The keys.
-    pub fn keys(&self) -> &Keys {
+    pub(crate) fn keys(&self) -> &Keys {
         &self.keys
     }
 
     /// The keys, to update or discard.
-    pub fn keys_mut(&mut self) -> &mut Keys {
+    pub(crate) fn keys_mut(&mut self) -> &mut Keys {
         &mut self.keys
     }
 
     /// Returns true if a classical group is to be refused.
-    pub fn requires_post_quantum(&self) -> bool {
+    pub(crate) fn requires_post_quantum(&self) -> bool {
         self.requires_post_quantum
     }
 
     /// Returns true if TLS is complete (RFC 9001 §4.1.1).
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.complete
     }
 
     /// The peer's certificates, its own first; known at completion.
-    pub fn peer_certificates(&self) -> &[CertificateDer<'static>] {
+    pub(crate) fn peer_certificates(&self) -> &[CertificateDer<'static>] {
         &self.peer_certificates
     }
 
     /// The peer's transport parameters, while the session lives.
-    pub fn peer_params(&self) -> Option<&[u8]> {
+    pub(crate) fn peer_params(&self) -> Option<&[u8]> {
         self.session.as_ref()?.peer_params()
     }
 
     /// Returns what was negotiated so far, while the session lives.
-    pub fn negotiated(&self) -> Negotiated {
+    pub(crate) fn negotiated(&self) -> Negotiated {
         self.session
             .as_ref()
             .map(|session| session.negotiated())
@@ -137,24 +137,24 @@ impl Handshake {
     }
 
     /// Returns what became of 0-RTT data so far.
-    pub fn early_data(&self) -> EarlyDataStatus {
+    pub(crate) fn early_data(&self) -> EarlyDataStatus {
         self.early_data
     }
 
     /// The server's transport parameters that a client's 0-RTT data relies on.
-    pub fn remembered_params(&self) -> Option<&[u8]> {
+    pub(crate) fn remembered_params(&self) -> Option<&[u8]> {
         self.session.as_ref()?.remembered_params()
     }
 
     /// A client's session tickets are bound to this from now on.
-    pub fn set_resumption_context(&mut self, context: &[u8]) {
+    pub(crate) fn set_resumption_context(&mut self, context: &[u8]) {
         if let Some(session) = &mut self.session {
             session.set_resumption_context(context);
         }
     }
 
     /// The application protocol that early data is for: a client's of the session before.
-    pub fn early_alpn(&self) -> Option<Vec<u8>> {
+    pub(crate) fn early_alpn(&self) -> Option<Vec<u8>> {
         let session = self.session.as_ref()?;
         match self.side {
             Side::Client => session.remembered_alpn().map(<[u8]>::to_vec),
@@ -163,12 +163,16 @@ impl Handshake {
     }
 
     /// Drops the 0-RTT keys.
-    pub fn discard_zero_rtt(&mut self) {
+    pub(crate) fn discard_zero_rtt(&mut self) {
         self.keys.discard(Level::ZeroRtt);
     }
 
     /// Takes CRYPTO data of one level (RFC 9001 §4.1.3).
-    pub fn on_frame(&mut self, level: Level, frame: &Crypto<'_>) -> Result<(), TransportError> {
+    pub(crate) fn on_frame(
+        &mut self,
+        level: Level,
+        frame: &Crypto<'_>,
+    ) -> Result<(), TransportError> {
         if self.session.is_none() {
             return self.on_late_frame(level, frame);
         }
@@ -203,7 +207,7 @@ impl Handshake {
     }
 
     /// Returns true if TLS has bytes to read.
-    pub fn has_input(&self) -> bool {
+    pub(crate) fn has_input(&self) -> bool {
         self.session.is_some()
             && (self.streams.initial.has_input()
                 || self.streams.handshake.has_input()
@@ -211,7 +215,7 @@ impl Handshake {
     }
 
     /// Feeds TLS what arrived, queues what it answers, installs new keys.
-    pub fn drive(&mut self) -> Result<Progress, Failure> {
+    pub(crate) fn drive(&mut self) -> Result<Progress, Failure> {
         let Some(session) = self.session.as_mut() else {
             return Ok(Progress::default());
         };
@@ -282,25 +286,25 @@ impl Handshake {
     }
 
     /// The session tickets that a server issued with the completion of its handshake.
-    pub fn take_tickets(&mut self) -> Bytes {
+    pub(crate) fn take_tickets(&mut self) -> Bytes {
         std::mem::take(&mut self.tickets)
     }
 
     /// Drops the TLS object once nothing needs it: a server's at completion, a client's when no
     /// session ticket is expected any more.
-    pub fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         if self.complete {
             self.session = None;
         }
     }
 
     /// Returns true if the TLS object is still there.
-    pub fn has_session(&self) -> bool {
+    pub(crate) fn has_session(&self) -> bool {
         self.session.is_some()
     }
 
     /// The connection is over: only the keys are still of use, to say so.
-    pub fn on_closed(&mut self) {
+    pub(crate) fn on_closed(&mut self) {
         self.session = None;
         self.flight = Flight::default();
         let mut streams = PerLevel::default();
@@ -315,28 +319,33 @@ impl Handshake {
 
     /// Returns true for a client whose Finished the server may still wait for. It can read nothing
     /// that an application says before it has it.
-    pub fn has_last_flight(&self) -> bool {
+    pub(crate) fn has_last_flight(&self) -> bool {
         self.side.is_client() && self.is_complete() && !self.keys.handshake_discarded()
     }
 
     /// Drops everything of a level whose keys are gone.
-    pub fn discard(&mut self, level: Level) {
+    pub(crate) fn discard(&mut self, level: Level) {
         self.keys.discard(level);
         self.streams[level] = CryptoStream::default();
     }
 
     /// Returns true if CRYPTO data of a level waits to be sent.
-    pub fn has_pending(&self, level: Level) -> bool {
+    pub(crate) fn has_pending(&self, level: Level) -> bool {
         self.streams[level].has_pending()
     }
 
     /// Returns true if what waits of a client's first flight needs more than one datagram.
-    pub fn fills_datagrams(&self) -> bool {
+    pub(crate) fn fills_datagrams(&self) -> bool {
         self.streams.initial.fills_datagrams()
     }
 
     /// Writes CRYPTO frames of a level.
-    pub fn write_frames(&mut self, level: Level, out: &mut FrameWriter<'_>, sent: &mut Sent) {
+    pub(crate) fn write_frames(
+        &mut self,
+        level: Level,
+        out: &mut FrameWriter<'_>,
+        sent: &mut Sent,
+    ) {
         let spread = if self.side.is_client() && level == Level::Initial {
             Spread::Evenly
         } else {
@@ -346,34 +355,34 @@ impl Handshake {
     }
 
     /// A server owes HANDSHAKE_DONE, for the first time or again (RFC 9000 §19.20).
-    pub fn owe_done(&mut self) {
+    pub(crate) fn owe_done(&mut self) {
         self.done_owed = true;
     }
 
     /// Returns true if HANDSHAKE_DONE waits to be sent.
-    pub fn owes_done(&self) -> bool {
+    pub(crate) fn owes_done(&self) -> bool {
         self.done_owed
     }
 
     /// Writes HANDSHAKE_DONE if it is owed; says whether it did.
-    pub fn write_done(&mut self, out: &mut FrameWriter<'_>) -> bool {
+    pub(crate) fn write_done(&mut self, out: &mut FrameWriter<'_>) -> bool {
         let written = self.done_owed && out.handshake_done();
         self.done_owed &= !written;
         written
     }
 
     /// Counts CRYPTO data as received by the peer.
-    pub fn on_acked(&mut self, level: Level, sent: &Sent) {
+    pub(crate) fn on_acked(&mut self, level: Level, sent: &Sent) {
         self.streams[level].on_acked(sent);
     }
 
     /// Queues everything of a level again that the peer has not acknowledged.
-    pub fn send_again(&mut self, level: Level) {
+    pub(crate) fn send_again(&mut self, level: Level) {
         self.streams[level].send_again();
     }
 
     /// Queues CRYPTO data again.
-    pub fn on_lost(&mut self, level: Level, sent: &Sent) {
+    pub(crate) fn on_lost(&mut self, level: Level, sent: &Sent) {
         self.streams[level].on_lost(sent);
     }
 }

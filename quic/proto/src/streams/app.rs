@@ -1,3 +1,5 @@
+//! The application's calls.
+
 use bytes::Bytes;
 
 use super::{

@@ -1,3 +1,5 @@
+//! Flow-control credit, in both directions.
+
 use super::window::{Timing, Window};
 use crate::wire::VarInt;
 

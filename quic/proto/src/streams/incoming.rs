@@ -1,3 +1,5 @@
+//! Stream frames that come in.
+
 use super::{StreamEvent, StreamId, Streams, marks::Mark, opening::Standing};
 use crate::{
     error::{Code, TransportError},

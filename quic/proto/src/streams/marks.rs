@@ -1,3 +1,5 @@
+//! Flags of one half of a stream.
+
 /// Marks of what one half of a stream waits for or is queued in, each at most once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks(u8);

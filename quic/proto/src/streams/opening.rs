@@ -1,3 +1,5 @@
+//! Streams that are opened, by us and by the peer, within their limits.
+
 use super::{
     Direction,
     flow::{ReceiveCredit, SendCredit},

@@ -1,3 +1,5 @@
+//! Stream frames that are sent.
+
 use super::{
     Direction, Sent, StreamEvent, StreamId, Streams,
     marks::Mark,

@@ -1,3 +1,5 @@
+//! Priorities of streams (RFC 9218).
+
 /// Order in which a stream's data goes, compared with the connection's other streams.
 ///
 /// The two terms are those of RFC 9218, for the streams of any protocol; nothing of it is told to

@@ -1,3 +1,5 @@
+//! Queues of streams that wait for their turn, by priority.
+
 use std::collections::BTreeSet;
 
 use slab::Slab;

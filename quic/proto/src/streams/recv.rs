@@ -1,3 +1,5 @@
+//! The receiving part of a stream.
+
 use bytes::Bytes;
 
 use super::{

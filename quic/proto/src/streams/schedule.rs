@@ -1,3 +1,5 @@
+//! What waits to be sent, and who is next.
+
 use std::collections::VecDeque;
 
 use super::{

@@ -1,3 +1,5 @@
+//! The sending part of a stream.
+
 use bytes::Bytes;
 
 use super::{

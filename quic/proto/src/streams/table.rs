@@ -1,3 +1,5 @@
+//! A table of stream halves by stream id.
+
 use hashbrown::HashMap;
 use slab::Slab;
 

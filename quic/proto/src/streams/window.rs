@@ -1,3 +1,5 @@
+//! A receive window that grows with what the path holds.
+
 use std::time::{Duration, Instant};
 
 use crate::wire::VarInt;

@@ -1,3 +1,5 @@
+//! Connection ids that we issue to the peer.
+
 use std::time::Instant;
 
 use arrayvec::ArrayVec;

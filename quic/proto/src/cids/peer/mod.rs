@@ -1,3 +1,5 @@
+//! Connection ids that the peer issued to us.
+
 use arrayvec::ArrayVec;
 
 use super::Sent;

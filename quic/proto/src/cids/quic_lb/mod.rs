@@ -1,3 +1,5 @@
+//! Connection ids that a load balancer can read (QUIC-LB).
+
 use std::{
     fmt,
     sync::atomic::{AtomicU64, Ordering},

@@ -1,3 +1,5 @@
+//! Load by handshakes, which decides when clients must prove their address.
+
 use std::time::{Duration, Instant};
 
 use crate::limits;

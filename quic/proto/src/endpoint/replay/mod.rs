@@ -1,3 +1,5 @@
+//! Tokens that were spent, so that each counts once.
+
 use crate::{limits, token::SEED_LEN};
 
 /// Bits of one filter.

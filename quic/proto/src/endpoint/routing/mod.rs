@@ -1,3 +1,5 @@
+//! The table that leads from connection ids and addresses to connections.
+
 use std::{hash::BuildHasher, net::SocketAddr};
 
 use hashbrown::HashMap;

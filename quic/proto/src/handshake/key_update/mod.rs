@@ -1,3 +1,5 @@
+//! Keys of 1-RTT packets and their updates (RFC 9001 §6).
+
 use std::time::Instant;
 
 use hybriq_tls::Secret;
@@ -22,7 +24,7 @@ const OLD_KEYS: &str = "a packet under old keys that follows one under new keys"
 ///   phase p ──────────────────────────────────────────────────────────────────► phase !p
 ///            the old opening key stays for packets that were overtaken
 /// ```
-pub struct OneRtt {
+pub(crate) struct OneRtt {
     version: Version,
     /// The secret of the keys we seal with.
     local_secret: Secret,
@@ -51,11 +53,11 @@ pub struct OneRtt {
 
 /// Violation of the rules of key updates: `KEY_UPDATE_ERROR` (RFC 9001 §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Violation(pub &'static str);
+pub(crate) struct Violation(pub &'static str);
 
 /// Key that opens a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Opening {
+pub(crate) enum Opening {
     /// The key of the current phase.
     Current,
     /// The key before the last update.
@@ -96,29 +98,29 @@ impl OneRtt {
     }
 
     /// The keys we seal with.
-    pub fn local(&self) -> &DirectionKeys {
+    pub(crate) fn local(&self) -> &DirectionKeys {
         &self.local
     }
 
     /// The peer's header protection, which no update changes.
-    pub fn peer_header(&self) -> &HeaderKey {
+    pub(crate) fn peer_header(&self) -> &HeaderKey {
         &self.peer.header
     }
 
     /// The key phase bit of packets we send.
-    pub fn phase(&self) -> KeyPhase {
+    pub(crate) fn phase(&self) -> KeyPhase {
         self.phase
     }
 
     /// Returns how often the keys were updated.
-    pub fn updates(&self) -> u64 {
+    pub(crate) fn updates(&self) -> u64 {
         self.updates
     }
 
     /// Returns the key that a packet wants, by its phase bit and its number (RFC 9001 §6.5).
     /// Exactly one is tried, so that the time it takes tells nobody what the header says (RFC 9001
     /// §9.5).
-    pub fn choose(&self, phase: KeyPhase, pn: u64) -> Opening {
+    pub(crate) fn choose(&self, phase: KeyPhase, pn: u64) -> Opening {
         if phase == self.phase {
             return Opening::Current;
         }
@@ -133,7 +135,7 @@ impl OneRtt {
     }
 
     /// The key chosen.
-    pub fn opening(&self, which: Opening) -> &PacketKey {
+    pub(crate) fn opening(&self, which: Opening) -> &PacketKey {
         match which {
             Opening::Current => &self.peer.packet,
             Opening::Previous => self.previous_peer.as_ref().unwrap_or(&self.peer.packet),
@@ -146,7 +148,7 @@ impl OneRtt {
     ///
     /// # Errors
     /// The peer used keys that it must not use.
-    pub fn on_opened(
+    pub(crate) fn on_opened(
         &mut self,
         which: Opening,
         pn: u64,
@@ -202,23 +204,23 @@ impl OneRtt {
 
     /// Returns true if the packet opened last may acknowledge this number: one that is protected
     /// with old keys knows of no packet under new keys (RFC 9001 §6.2).
-    pub fn may_acknowledge(&self, largest: u64) -> bool {
+    pub(crate) fn may_acknowledge(&self, largest: u64) -> bool {
         self.last_opened != Opening::Previous
             || self.phase_sealed_from.is_none_or(|first| largest < first)
     }
 
     /// Asks for an update as soon as one may start.
-    pub fn want_update(&mut self) {
+    pub(crate) fn want_update(&mut self) {
         self.wanted = true;
     }
 
     /// Returns true if an update was asked for and not started since.
-    pub fn wants_update(&self) -> bool {
+    pub(crate) fn wants_update(&self) -> bool {
         self.wanted
     }
 
     /// Starts an update: both directions move to the next keys.
-    pub fn update(&mut self) {
+    pub(crate) fn update(&mut self) {
         self.local.packet = next_packet_key(self.version, &mut self.local_secret);
         let following = next_packet_key(self.version, &mut self.next_peer_secret);
         let current = std::mem::replace(&mut self.next_peer, following);
@@ -235,7 +237,7 @@ impl OneRtt {
 
     /// Returns true if an update of ours may start: the last one, by either end, was followed by
     /// the other, which is known once a packet of this phase was acknowledged (RFC 9001 §6.1).
-    pub fn may_update(&self, largest_acked: Option<u64>) -> bool {
+    pub(crate) fn may_update(&self, largest_acked: Option<u64>) -> bool {
         let acked = self
             .phase_sealed_from
             .is_some_and(|first| largest_acked.is_some_and(|acked| acked >= first));
@@ -243,7 +245,7 @@ impl OneRtt {
     }
 
     /// Notes an acknowledgement of numbers up to this one, sealed with the present keys.
-    pub fn on_acknowledgement_sent(&mut self, largest: u64) {
+    pub(crate) fn on_acknowledgement_sent(&mut self, largest: u64) {
         self.phase_acknowledged |= self
             .phase_opened
             .is_some_and(|(smallest, _)| largest >= smallest);
@@ -251,7 +253,7 @@ impl OneRtt {
 
     /// Counts a packet sealed; says whether the keys are due for an update, long before the limit
     /// of the AEAD (RFC 9001 §6.6).
-    pub fn on_sealed(&mut self, pn: u64, most: u64) -> bool {
+    pub(crate) fn on_sealed(&mut self, pn: u64, most: u64) -> bool {
         self.phase_sealed_from.get_or_insert(pn);
         self.sealed += 1;
         self.sealed >= most.min(confidentiality_limit(self.local_secret.suite()) / 2)
@@ -259,20 +261,20 @@ impl OneRtt {
 
     /// Returns true if the keys may seal no more, but for the few packets that close the connection
     /// (RFC 9001 §6.6): the peer did not follow the update that was due long before.
-    pub fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         let limit = confidentiality_limit(self.local_secret.suite());
         self.sealed >= limit - RESERVED_FOR_CLOSING
     }
 
     /// Counts a packet that did not open, with these keys or others; says whether the connection
     /// must end (RFC 9001 §6.6).
-    pub fn on_failed(&mut self) -> bool {
+    pub(crate) fn on_failed(&mut self) -> bool {
         self.failed += 1;
         self.failed >= integrity_limit(self.local_secret.suite())
     }
 
     /// Drops the keys before the last update when their time is over.
-    pub fn expire(&mut self, now: Instant) {
+    pub(crate) fn expire(&mut self, now: Instant) {
         if self.previous_expires.is_some_and(|at| at <= now) {
             self.previous_peer = None;
             self.previous_expires = None;

@@ -15,7 +15,7 @@ impl RangeSet {
         Self { ranges: Vec::new() }
     }
 
-    /// Whether it holds nothing.
+    /// Returns true if it holds nothing.
     pub(crate) const fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }

@@ -111,7 +111,7 @@ impl Reassembler {
         ahead.max(self.contiguous_end())
     }
 
-    /// Whether the data would stand alone: only then is there one more piece afterwards.
+    /// Returns true if the data would stand alone: only then is there one more piece afterwards.
     fn needs_new_run(&self, offset: u64, data: &[u8]) -> bool {
         let end = offset + data.len() as u64;
         let touches = self

@@ -148,7 +148,7 @@ impl SendBuffer {
         self.end
     }
 
-    /// Whether everything written was acknowledged, or everything that is still needed of it.
+    /// Returns true if everything written was acknowledged, or everything that is still needed of it.
     pub(crate) const fn is_acked(&self) -> bool {
         self.acked == self.end || self.acked >= self.needed
     }
@@ -174,7 +174,7 @@ impl SendBuffer {
         self.lost.first()
     }
 
-    /// What to send next: what was lost, then what is new.
+    /// Returns what to send next: what was lost, then what is new.
     pub(crate) fn pending(&self) -> Option<Range<u64>> {
         self.lost()
             .or_else(|| (self.next < self.end).then_some(self.next..self.end))

@@ -68,7 +68,7 @@ pub struct Sent {
     pub bytes: u64,
     /// Bytes in flight, this packet included.
     pub bytes_in_flight: u64,
-    /// Whether the application was what limited the rate before it.
+    /// True if the application was what limited the rate before it.
     pub app_limited: bool,
 }
 
@@ -240,15 +240,15 @@ pub trait Controller: Send + fmt::Debug {
         10
     }
 
-    /// What it is about.
+    /// Returns what it is about.
     fn phase(&self) -> Phase;
 
-    /// Where slow start ends, for those that have such a point.
+    /// Returns where slow start ends, for those that have such a point.
     fn slow_start_threshold(&self) -> Option<u64> {
         None
     }
 
-    /// How ECN-capable packets are marked: [`Ecn::Ect1`] by controllers that answer marks in
+    /// Returns how ECN-capable packets are marked: [`Ecn::Ect1`] by controllers that answer marks in
     /// proportion (RFC 9331), else [`Ecn::Ect0`].
     fn ecn(&self) -> Ecn {
         Ecn::Ect0

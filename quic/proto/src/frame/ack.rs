@@ -152,7 +152,7 @@ pub struct AckEncoder<R> {
 }
 
 impl<R: Iterator<Item = RangeInclusive<u64>> + Clone> AckEncoder<R> {
-    /// How many of the ranges fit into `space` bytes.
+    /// Returns how many of the ranges fit into `space` bytes.
     pub(super) fn fitting(&self, space: usize) -> usize {
         self.sizes().take_while(|size| *size <= space).count()
     }
@@ -209,7 +209,7 @@ fn varint_size(value: u64) -> usize {
     VarInt::saturating(value).size()
 }
 
-/// What says where a range is: its largest number if it is the first, else the gap above it.
+/// Returns what says where a range is: its largest number if it is the first, else the gap above it.
 fn distance(smallest_before: Option<u64>, range: &RangeInclusive<u64>) -> u64 {
     let Some(smallest) = smallest_before else {
         return *range.end();

@@ -130,7 +130,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Whether a packet that carries it must be acknowledged (RFC 9000 §13.2).
+    /// Returns true if a packet that carries it must be acknowledged (RFC 9000 §13.2).
     pub const fn is_ack_eliciting(&self) -> bool {
         !matches!(
             self,
@@ -138,7 +138,7 @@ impl Frame<'_> {
         )
     }
 
-    /// Whether a packet with nothing else leaves the peer where it is (RFC 9000 §9.1).
+    /// Returns true if a packet with nothing else leaves the peer where it is (RFC 9000 §9.1).
     #[inline]
     pub const fn is_probing(&self) -> bool {
         matches!(
@@ -150,7 +150,7 @@ impl Frame<'_> {
         )
     }
 
-    /// Whether packets of that kind may carry it (RFC 9000 §12.4, table 3, and
+    /// Returns true if packets of that kind may carry it (RFC 9000 §12.4, table 3, and
     /// draft-ietf-quic-ack-frequency §3).
     pub const fn allowed_in(&self, kind: Kind) -> bool {
         match self {

@@ -17,7 +17,7 @@ pub struct Stream<'a> {
     pub id: StreamId,
     /// Where the data starts.
     pub offset: u64,
-    /// Whether the stream ends behind the data.
+    /// True if the stream ends behind the data.
     pub fin: bool,
     /// The data.
     pub data: &'a [u8],

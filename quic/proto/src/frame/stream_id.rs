@@ -30,7 +30,7 @@ impl StreamId {
         }
     }
 
-    /// Whether it carries data both ways.
+    /// Returns whether it carries data both ways.
     pub const fn direction(self) -> Direction {
         if self.0 & 2 == 0 {
             Direction::Bidi

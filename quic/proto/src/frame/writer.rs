@@ -112,7 +112,7 @@ impl<'a> FrameWriter<'a> {
         true
     }
 
-    /// How many bytes a STREAM frame takes, behind how much PADDING, and whether with a length.
+    /// Returns how many bytes a STREAM frame takes, behind how much PADDING, and whether with a length.
     ///
     /// The length may be left out by the last frame of a packet. Where the wanted bytes fit only
     /// without it and would leave a byte or two behind them, PADDING goes in front.
@@ -190,12 +190,12 @@ impl<'a> FrameWriter<'a> {
         self.writer.len()
     }
 
-    /// Whether nothing was written.
+    /// Returns true if nothing was written.
     pub const fn is_empty(&self) -> bool {
         self.writer.is_empty()
     }
 
-    /// Whether a frame was written that the peer must acknowledge.
+    /// Returns true if a frame was written that the peer must acknowledge.
     pub const fn is_ack_eliciting(&self) -> bool {
         self.ack_eliciting
     }

@@ -55,12 +55,12 @@ pub fn peek(datagram: &[u8], local_cid_len: usize) -> Option<Peek<'_>> {
     peek_behind(first, &mut reader, local_cid_len).ok()
 }
 
-/// Whether a datagram starts with an Initial packet of a version we speak, QUIC bit or not.
+/// Returns true if a datagram starts with an Initial packet of a version we speak, QUIC bit or not.
 pub fn is_initial(datagram: &[u8]) -> bool {
     starts_with(datagram, LongType::Initial)
 }
 
-/// Whether a datagram starts with a 0-RTT packet of a version we speak.
+/// Returns true if a datagram starts with a 0-RTT packet of a version we speak.
 pub fn is_zero_rtt(datagram: &[u8]) -> bool {
     starts_with(datagram, LongType::ZeroRtt)
 }
@@ -182,7 +182,7 @@ pub fn decode(
     Ok((Decoded::Protected(packet), rest))
 }
 
-/// What a long header of a version we speak says it is; `None` for a Retry.
+/// Returns what a long header of a version we speak says it is; `None` for a Retry.
 fn kind_of(first: u8, version: u32) -> Option<(Version, Kind)> {
     let version = Version::from_number(version)?;
     let kind = match version.long_type(first) {

@@ -39,7 +39,7 @@ impl<'a> Protected<'a> {
         self.bytes.get(self.token.clone()).unwrap_or_default()
     }
 
-    /// Whether the QUIC bit is set. Without it a packet is dropped, unless we announced that we
+    /// Returns true if the QUIC bit is set. Without it a packet is dropped, unless we announced that we
     /// take such (RFC 9287).
     #[inline]
     pub fn has_quic_bit(&self) -> bool {

@@ -137,7 +137,7 @@ impl HeaderKey {
             .map(Self)
     }
 
-    /// What is laid over the first byte and the packet number.
+    /// Returns what is laid over the first byte and the packet number.
     #[inline]
     pub fn mask(&self, sample: &[u8; SAMPLE_LEN]) -> [u8; 5] {
         // It fails for a sample of another length only.

@@ -119,7 +119,7 @@ impl Versions {
         [Some(self.first), self.second].into_iter().flatten()
     }
 
-    /// Whether a version is among them.
+    /// Returns true if a version is among them.
     pub fn contains(self, version: Version) -> bool {
         self.iter().any(|own| own == version)
     }

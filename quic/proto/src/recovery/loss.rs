@@ -76,7 +76,7 @@ impl<R> Recovery<R> {
         state.sent.compact();
         state.loss_time = loss_time;
         state.eliciting_in_flight -= eliciting;
-        self.packets_lost += count;
+        self.totals.packets_lost += count;
         self.ecn.on_lost(marked);
         self.bytes_in_flight -= oversize_bytes;
         let prior_in_flight = self.bytes_in_flight;

@@ -116,8 +116,14 @@ pub struct Recovery<R> {
     pto_count: u32,
     /// Where the timer starts that keeps a client from a deadlock.
     timer_base: Instant,
-    /// Whether a Handshake packet was acknowledged.
+    /// True if a Handshake packet was acknowledged.
     handshake_acked: bool,
+    totals: Totals,
+}
+
+/// Counts for statistics, which decide nothing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
     packets_sent: u64,
     packets_lost: u64,
     spurious_losses: u64,
@@ -174,10 +180,7 @@ impl<R> Recovery<R> {
             pto_count: 0,
             timer_base: now,
             handshake_acked: false,
-            packets_sent: 0,
-            packets_lost: 0,
-            spurious_losses: 0,
-            ptos: 0,
+            totals: Totals::default(),
         }
     }
 
@@ -195,7 +198,7 @@ impl<R> Recovery<R> {
             packet.snapshot = Some(snapshot);
         }
         let state = &mut self.spaces[space];
-        self.packets_sent += 1;
+        self.totals.packets_sent += 1;
         if packet.ack_eliciting {
             state.last_eliciting_sent = Some(now);
             state.eliciting_in_flight += 1;
@@ -254,7 +257,7 @@ impl<R> Recovery<R> {
         state.skipped.push(pn);
     }
 
-    /// How the next datagram is to be marked; `None` is Not-ECT. All datagrams of one train are
+    /// Returns how the next datagram is to be marked; `None` is Not-ECT. All datagrams of one train are
     /// marked alike: it changes only with what comes in or is due.
     #[inline]
     pub fn ecn_mark(&self) -> Option<Ecn> {
@@ -266,7 +269,7 @@ impl<R> Recovery<R> {
         self.ecn.reset();
     }
 
-    /// Whether the path carries ECN marks.
+    /// Returns whether the path carries ECN marks.
     pub const fn ecn_state(&self) -> EcnState {
         self.ecn.state()
     }
@@ -346,7 +349,7 @@ impl<R> Recovery<R> {
             && !self.spaces.iter().any(|space| space.sent.is_full())
     }
 
-    /// Whether pacing lets a datagram leave now. What is not paced need not ask.
+    /// Returns true if pacing lets a datagram leave now. What is not paced need not ask.
     #[inline]
     pub fn may_send_now(&self, now: Instant) -> bool {
         self.pacer.may_send(now)
@@ -404,7 +407,7 @@ impl<R> Recovery<R> {
         self.space(space).largest_acked
     }
 
-    /// Whether an ack-eliciting packet of a space waits for its acknowledgement.
+    /// Returns true if an ack-eliciting packet of a space waits for its acknowledgement.
     pub fn has_eliciting_in_flight(&self, space: Space) -> bool {
         self.space(space).eliciting_in_flight > 0
     }
@@ -415,7 +418,7 @@ impl<R> Recovery<R> {
         self.reordering.packets()
     }
 
-    /// How long after it was sent a packet counts as lost (RFC 9002 §6.1.2), likewise.
+    /// Returns how long after it was sent a packet counts as lost (RFC 9002 §6.1.2), likewise.
     pub fn time_threshold(&self) -> Duration {
         self.reordering.delay(self.rtt.larger())
     }
@@ -437,22 +440,22 @@ impl<R> Recovery<R> {
 
     /// Packets sent.
     pub const fn packets_sent(&self) -> u64 {
-        self.packets_sent
+        self.totals.packets_sent
     }
 
     /// Packets declared lost.
     pub const fn packets_lost(&self) -> u64 {
-        self.packets_lost
+        self.totals.packets_lost
     }
 
     /// Packets declared lost that were acknowledged later.
     pub const fn spurious_losses(&self) -> u64 {
-        self.spurious_losses
+        self.totals.spurious_losses
     }
 
     /// Probe timeouts in all.
     pub const fn ptos(&self) -> u64 {
-        self.ptos
+        self.totals.ptos
     }
 
     /// Probe timeouts since the last progress.

@@ -18,9 +18,9 @@ pub struct Outcome<R> {
     pub lost: Vec<Settled<R>>,
     /// The largest number in any ACK frame of ours that is now known to have arrived.
     pub largest_acked_ack: Option<u64>,
-    /// Whether an ack-eliciting packet was acknowledged.
+    /// True if an ack-eliciting packet was acknowledged.
     pub progress: bool,
-    /// Whether the losses amount to persistent congestion (RFC 9002 §7.6).
+    /// True if the losses amount to persistent congestion (RFC 9002 §7.6).
     pub persistent_congestion: bool,
 }
 

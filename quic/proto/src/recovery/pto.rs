@@ -64,7 +64,7 @@ impl<R> Recovery<R> {
             Pto::AntiDeadlock(space) => (space, 1),
         };
         self.pto_count = self.pto_count.saturating_add(1);
-        self.ptos += 1;
+        self.totals.ptos += 1;
         self.ecn.on_pto(self.pto_count);
         // Should the probe not leave at once, the next timeout counts from here all the same: a
         // timer must never stay in the past.

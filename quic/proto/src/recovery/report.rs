@@ -6,7 +6,7 @@ use crate::{
 };
 
 impl<R> Recovery<R> {
-    /// What is known of the path.
+    /// Returns what is known of the path.
     pub fn path_stats(&self) -> PathStats {
         PathStats {
             latest_rtt: self.rtt.latest(),
@@ -28,7 +28,7 @@ impl<R> Recovery<R> {
         }
     }
 
-    /// What the congestion controller is about.
+    /// Returns what the congestion controller is about.
     pub fn phase(&self) -> Phase {
         self.controller.phase()
     }
@@ -50,7 +50,7 @@ impl<R> Recovery<R> {
         counts.fold(EcnCounts::default(), EcnCounts::plus)
     }
 
-    /// Whether the timer stands for packets that may be lost by time, not for a probe.
+    /// Returns true if the timer stands for packets that may be lost by time, not for a probe.
     pub fn awaits_loss(&self) -> bool {
         self.loss_time().is_some()
     }

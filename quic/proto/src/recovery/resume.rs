@@ -12,12 +12,12 @@ impl<R> Recovery<R> {
         self.controller.resume(saved);
     }
 
-    /// What may be resumed later; `None` while it was not measured well.
+    /// Returns what may be resumed later; `None` while it was not measured well.
     pub fn observed(&self) -> Option<Observed> {
         self.controller.observed()
     }
 
-    /// How far resuming is.
+    /// Returns how far resuming is.
     pub const fn resume_stage(&self) -> Stage {
         self.controller.stage()
     }

@@ -30,10 +30,10 @@ impl<R> Recovery<R> {
         state.lost.expire(now, keep);
         let round_trip = self.rtt.larger();
         let largest = largest_before.unwrap_or_default();
-        let before = self.spurious_losses;
+        let before = self.totals.spurious_losses;
         for range in ranges {
             for late in state.lost.take_range(*range.start(), *range.end()) {
-                self.spurious_losses += 1;
+                self.totals.spurious_losses += 1;
                 self.delivery.on_late(now, late.size.into());
                 self.episode.on_late(late.episode);
                 let overtaken_by = largest.saturating_sub(late.pn);
@@ -44,7 +44,7 @@ impl<R> Recovery<R> {
                 });
             }
         }
-        if self.spurious_losses > before && self.episode.is_refuted() {
+        if self.totals.spurious_losses > before && self.episode.is_refuted() {
             self.controller.on_spurious(&Spurious {
                 now,
                 bytes_in_flight: self.bytes_in_flight,

@@ -29,12 +29,12 @@ impl Cid {
         self.bytes.split_at(usize::from(self.len)).0
     }
 
-    /// How many bytes it has.
+    /// Returns how many bytes it has.
     pub const fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether it has none.
+    /// Returns true if it has none.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -21,12 +21,12 @@ impl<'a> Reader<'a> {
         self.bytes.len()
     }
 
-    /// Whether everything was read.
+    /// Returns true if everything was read.
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// What was not yet read.
+    /// Returns what was not yet read.
     pub const fn rest(&self) -> &'a [u8] {
         self.bytes
     }

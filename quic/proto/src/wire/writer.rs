@@ -21,7 +21,7 @@ impl<'a> Writer<'a> {
         self.len
     }
 
-    /// Whether nothing was written.
+    /// Returns true if nothing was written.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -31,7 +31,7 @@ impl<'a> Writer<'a> {
         self.buffer.len() - self.len
     }
 
-    /// What was written.
+    /// Returns what was written.
     pub fn written(&mut self) -> &mut [u8] {
         self.buffer.split_at_mut(self.len).0
     }

@@ -22,7 +22,7 @@ pub(super) struct Signals {
     /// The best rate and volume of the round.
     pub(super) bw_latest: u64,
     pub(super) inflight_latest: u64,
-    /// Whether the acknowledgement being processed begins a round. Rounds of losses begin with the
+    /// True if the acknowledgement being processed begins a round. Rounds of losses begin with the
     /// first loss.
     pub(super) round_started: bool,
     in_round: Congestion,

@@ -89,7 +89,7 @@ impl State {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
 
-    /// Whether losses are the price of looking for more.
+    /// Returns true if losses are the price of looking for more.
     const fn is_probing(self) -> bool {
         matches!(self, Self::Startup | Self::Refill | Self::Up)
     }
@@ -115,7 +115,7 @@ struct Sample {
     prior_in_flight: u64,
     in_flight: u64,
     total_delivered: u64,
-    /// Whether the window was full at some time of the last round trip.
+    /// True if the window was full at some time of the last round trip.
     window_limited: bool,
 }
 

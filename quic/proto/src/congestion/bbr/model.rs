@@ -14,7 +14,7 @@ use super::{
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Round {
     pub(super) count: u64,
-    /// Whether the acknowledgement being processed begins one.
+    /// True if the acknowledgement being processed begins one.
     pub(super) started: bool,
     /// A packet sent with so much delivered ends it.
     end: u64,
@@ -164,7 +164,7 @@ impl Bbr {
         }
     }
 
-    /// What has to be in flight to fill the path at rate `bw` without a queue.
+    /// Returns what has to be in flight to fill the path at rate `bw` without a queue.
     pub(super) fn inflight(&self, bw: u64) -> u64 {
         self.quantization_budget(self.bdp_multiple(bw, Gain::ONE))
     }

@@ -27,7 +27,7 @@ pub(super) enum AckPhase {
 #[derive(Clone, Debug)]
 pub(super) struct Cycle {
     pub(super) ack_phase: AckPhase,
-    /// Whether what is acknowledged or lost tells of a probe that was not answered yet.
+    /// True if what is acknowledged or lost tells of a probe that was not answered yet.
     pub(super) is_probe_sample: bool,
     /// Bytes acknowledged since `inflight_longterm` grew last, and how many let it grow again.
     up_acked: u64,
@@ -37,9 +37,9 @@ pub(super) struct Cycle {
     pub(super) wait: Duration,
     /// When the cycle began.
     pub(super) stamp: Instant,
-    /// Whether the last probe lost too much.
+    /// True if the last probe lost too much.
     pub(super) prev_too_high: bool,
-    /// Whether the last probe stopped where the one before had lost too much.
+    /// True if the last probe stopped where the one before had lost too much.
     prev_precautionary: bool,
 }
 

@@ -41,7 +41,7 @@ impl ProbeRtt {
         }
     }
 
-    /// Whether a packet sent when so much was delivered was held back by ProbeRTT.
+    /// Returns true if a packet sent when so much was delivered was held back by ProbeRTT.
     pub(super) fn limited(&self, delivered: u64) -> bool {
         delivered >= self.low_from && delivered < self.low_until
     }

@@ -10,9 +10,9 @@ use crate::delivery::rate;
 /// Whether a growing sending rate still makes the delivery rate grow (§5.3.1.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
-    /// Whether the path was ever full.
+    /// True if the path was ever full.
     pub(super) reached: bool,
-    /// Whether it is full, since the search began last.
+    /// True if it is full, since the search began last.
     pub(super) now: bool,
     /// The rate that is to be exceeded.
     baseline: u64,

@@ -20,7 +20,7 @@ pub struct Observed {
 pub(super) struct Observer {
     round_start: Instant,
     delivered: u64,
-    /// Whether the sender was held back by its window in all of the round.
+    /// True if the sender was held back by its window in all of the round.
     full: bool,
     rounds: u32,
     capacity: u64,

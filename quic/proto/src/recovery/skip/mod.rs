@@ -38,7 +38,7 @@ impl Skipper {
         skipper
     }
 
-    /// Whether the number is to be skipped that would be used next.
+    /// Returns true if the number is to be skipped that would be used next.
     #[inline]
     pub(super) const fn is_due(&self, next: u64) -> bool {
         self.sequence.is_some() && next >= self.due
@@ -74,13 +74,13 @@ impl Skipped {
         self.numbers.is_empty()
     }
 
-    /// Whether one of them is in the range.
+    /// Returns true if one of them is in the range.
     pub(super) fn any_in(&self, range: &RangeInclusive<u64>) -> bool {
         let from = self.numbers.partition_point(|pn| pn < range.start());
         self.numbers.get(from).is_some_and(|pn| pn <= range.end())
     }
 
-    /// How many of them are between two numbers, both excluded.
+    /// Returns how many of them are between two numbers, both excluded.
     pub(super) fn between(&self, lower: u64, upper: u64) -> u64 {
         if self.numbers.last().is_none_or(|last| *last <= lower) {
             return 0;

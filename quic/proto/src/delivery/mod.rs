@@ -19,7 +19,7 @@ pub struct Snapshot {
     pub lost: u64,
     /// Bytes in flight, the packet included.
     pub in_flight: u64,
-    /// Whether the application had not enough to send.
+    /// True if the application had not enough to send.
     pub app_limited: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct RateSample {
     pub lost: u64,
     /// Bytes in flight when that packet left, itself included.
     pub in_flight: u64,
-    /// Whether the application had not enough to send then.
+    /// True if the application had not enough to send then.
     pub app_limited: bool,
 }
 
@@ -186,7 +186,7 @@ impl Delivery {
         self.lost
     }
 
-    /// Whether the application is what limits the rate now.
+    /// Returns true if the application is what limits the rate now.
     pub const fn is_app_limited(&self) -> bool {
         self.app_limited_until.is_some()
     }

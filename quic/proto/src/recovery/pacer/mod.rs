@@ -161,7 +161,7 @@ impl Pacer {
         }
     }
 
-    /// Whether a datagram may leave now.
+    /// Returns true if a datagram may leave now.
     #[inline]
     pub(super) fn may_send(&self, now: Instant) -> bool {
         self.pace.is_none_or(|pace| self.full_at <= now + pace.last)
@@ -201,7 +201,7 @@ impl Pacer {
 }
 
 impl Pace {
-    /// How long a packet takes, rounded up so that no rounding makes a sender faster.
+    /// Returns how long a packet takes, rounded up so that no rounding makes a sender faster.
     #[inline]
     fn time_for(self, bytes: u64) -> Duration {
         let nanos = bytes.saturating_mul(self.nanos_per_byte) >> PLACES;
@@ -209,7 +209,7 @@ impl Pace {
     }
 }
 
-/// How long so many bytes take, rounded up so that no rounding makes a sender faster.
+/// Returns how long so many bytes take, rounded up so that no rounding makes a sender faster.
 fn time_for(bytes: u64, rate: u64) -> Duration {
     let nanos = u128::from(bytes) * 1_000_000_000;
     let nanos = nanos.div_ceil(u128::from(rate.max(1)));

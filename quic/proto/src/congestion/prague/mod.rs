@@ -70,7 +70,7 @@ struct Scalable {
     /// Seconds since then in which the window was used.
     epoch: f64,
     last_acked: Instant,
-    /// Whether the capacity is searched: since slow start ended, which a mark ends early where
+    /// True if the capacity is searched: since slow start ended, which a mark ends early where
     /// bursts fill the queue for a moment, or since the old one is outgrown.
     searches: bool,
 }
@@ -124,7 +124,7 @@ impl Prague {
         self.answered.is_some_and(|answered| time_sent <= answered)
     }
 
-    /// How much less than a datagram per round trip the window grows, so that the rate does not
+    /// Returns how much less than a datagram per round trip the window grows, so that the rate does not
     /// depend on the round trip where that is short.
     fn growth(&self, rounds: u32) -> f64 {
         if rounds < YOUNG_ROUNDS {

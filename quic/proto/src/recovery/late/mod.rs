@@ -82,12 +82,12 @@ pub(super) struct Episode {
     start: Option<Instant>,
     lost: u64,
     late: u64,
-    /// Whether the path told of congestion as well.
+    /// True if the path told of congestion as well.
     marked: bool,
 }
 
 impl Episode {
-    /// How many there were.
+    /// Returns how many there were.
     pub(super) const fn number(&self) -> u32 {
         self.number
     }

@@ -52,12 +52,12 @@ impl Reordering {
         }
     }
 
-    /// How many packets may overtake one before it counts as lost.
+    /// Returns how many packets may overtake one before it counts as lost.
     pub(super) const fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// How long after it was sent a packet counts as lost.
+    /// Returns how long after it was sent a packet counts as lost.
     pub(super) fn delay(&self, round_trip: Duration) -> Duration {
         delay(round_trip, self.eighths)
     }

@@ -40,7 +40,7 @@ pub struct HeaderBits {
     /// Random bits for packets to come, behind a 1 that marks their end.
     coins: u64,
     allowed: SpinBit,
-    /// Whether the bit follows the peer's on this path.
+    /// True if the bit follows the peer's on this path.
     spins: bool,
     spin: bool,
     /// The largest packet number whose bit was followed.
@@ -96,7 +96,7 @@ impl HeaderBits {
         self.spin
     }
 
-    /// Whether the next packet goes without the QUIC bit. Nobody can say for which it will.
+    /// Returns true if the next packet goes without the QUIC bit. Nobody can say for which it will.
     #[inline]
     pub fn clears_quic_bit(&mut self) -> bool {
         self.greases && self.toss()

@@ -34,7 +34,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Whether the other one is so different that it is worth a frame.
+    /// Returns true if the other one is so different that it is worth a frame.
     fn differs(&self, other: &Self) -> bool {
         let far = |a: u64, b: u64| a.max(b) >= a.min(b).saturating_mul(2).max(1);
         far(self.threshold, other.threshold)
@@ -59,7 +59,7 @@ pub struct Path {
 pub struct Sent(Option<u64>);
 
 impl Sent {
-    /// Whether it carried none.
+    /// Returns true if it carried none.
     pub const fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -188,7 +188,7 @@ impl AckFrequency {
         })
     }
 
-    /// Whether the peer takes requests.
+    /// Returns true if the peer takes requests.
     pub const fn can_ask(&self) -> bool {
         self.peer.is_some()
     }
@@ -263,7 +263,7 @@ impl AckFrequency {
         Some((self.peer.as_mut()?, request))
     }
 
-    /// How long the peer may delay an acknowledgement: the longest of what is in force and what
+    /// Returns how long the peer may delay an acknowledgement: the longest of what is in force and what
     /// may be (draft-ietf-quic-ack-frequency §7).
     pub fn peer_max_delay(&self) -> Duration {
         let unsettled = self.peer.as_ref().map(|peer| peer.unsettled);

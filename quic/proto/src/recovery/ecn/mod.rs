@@ -53,9 +53,9 @@ pub(super) struct PathEcn {
     lost: u64,
     /// Packets reported as marked with CE since the test began.
     ce: u64,
-    /// Whether a packet is known that arrived without CE, so that not everything is marked.
+    /// True if a packet is known that arrived without CE, so that not everything is marked.
     spared: bool,
-    /// Whether there was another path before: marks of packets that travelled it are still
+    /// True if there was another path before: marks of packets that travelled it are still
     /// reported.
     is_later: bool,
 }
@@ -199,7 +199,7 @@ impl Counted {
         self.reported
     }
 
-    /// Whether the counts of an ACK frame can be true (RFC 9000 §13.4.2.1): how many packets it
+    /// Returns whether the counts of an ACK frame can be true (RFC 9000 §13.4.2.1): how many packets it
     /// reports as newly marked with CE, `None` if they cannot.
     fn validate(&mut self, counts: Option<EcnCounts>, newly: Marks) -> Option<u64> {
         let Some(counts) = counts else {

@@ -76,7 +76,7 @@ pub struct Received {
     /// The smallest number that was in no ACK yet.
     smallest_untold: Option<u64>,
     ecn: EcnCounts,
-    /// Whether the last ack-eliciting packet was marked CE.
+    /// True if the last ack-eliciting packet was marked CE.
     after_ce: bool,
     policy: AckPolicy,
     /// Ack-eliciting packets since the last ACK.
@@ -198,7 +198,7 @@ impl Received {
         }
     }
 
-    /// Whether the mark of an ack-eliciting packet should be told at once: every CE (RFC 9000
+    /// Returns true if the mark of an ack-eliciting packet should be told at once: every CE (RFC 9000
     /// §13.2.1), but only the first in a row if the peer asked for fewer acknowledgements
     /// (draft-ietf-quic-ack-frequency §6.3).
     fn is_news_of_congestion(&mut self, ecn: Option<Ecn>) -> bool {
@@ -286,7 +286,7 @@ impl Received {
         );
     }
 
-    /// Whether an ACK frame should leave now, in a packet of its own if need be.
+    /// Returns true if an ACK frame should leave now, in a packet of its own if need be.
     #[inline]
     pub fn is_ack_due(&self, now: Instant) -> bool {
         match self.pending {
@@ -296,7 +296,7 @@ impl Received {
         }
     }
 
-    /// Whether an ACK frame is worth a place in a packet that leaves anyway.
+    /// Returns true if an ACK frame is worth a place in a packet that leaves anyway.
     #[inline]
     pub const fn is_ack_pending(&self) -> bool {
         !matches!(self.pending, Pending::Nothing)
@@ -344,7 +344,7 @@ impl Received {
         self.largest
     }
 
-    /// How long the largest packet has waited for its acknowledgement (RFC 9000 §13.2.5).
+    /// Returns how long the largest packet has waited for its acknowledgement (RFC 9000 §13.2.5).
     pub fn ack_delay(&self, now: Instant) -> Duration {
         self.largest
             .map_or(Duration::ZERO, |(_, at)| now.saturating_duration_since(at))

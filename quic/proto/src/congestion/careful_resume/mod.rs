@@ -96,7 +96,7 @@ pub struct Resuming {
     smoothed: Duration,
     /// Bytes acknowledged so far.
     acked: u64,
-    /// Whether there was congestion so far.
+    /// True if there was congestion so far.
     congested: bool,
     last_sent: Instant,
 }
@@ -141,7 +141,7 @@ impl Resuming {
             .filter(|observed| is_own && observed.capacity >= worthwhile)
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub const fn stage(&self) -> Stage {
         match self.state {
             State::Normal => Stage::Normal,

@@ -16,9 +16,9 @@ pub struct SentPacket<R> {
     pub time_sent: Instant,
     /// Its bytes, headers and tag included.
     pub size: u16,
-    /// Whether the peer must acknowledge it (RFC 9002 §2).
+    /// True if the peer must acknowledge it (RFC 9002 §2).
     pub ack_eliciting: bool,
-    /// Whether it counts towards the bytes in flight: ack-eliciting, or with PADDING (RFC 9002 §2).
+    /// True if it counts towards the bytes in flight: ack-eliciting, or with PADDING (RFC 9002 §2).
     pub in_flight: bool,
     /// The largest number of the ACK frame it carried.
     pub largest_acked: Option<u64>,
@@ -119,7 +119,7 @@ impl<R> SentPackets<R> {
         self.peak = self.peak.max(self.entries.len());
     }
 
-    /// Whether the number was used or left out.
+    /// Returns true if the number was used or left out.
     pub const fn was_sent(&self, pn: u64) -> bool {
         pn < self.next
     }
@@ -134,12 +134,12 @@ impl<R> SentPackets<R> {
         self.outstanding
     }
 
-    /// Whether no packet waits.
+    /// Returns true if no packet waits.
     pub const fn is_empty(&self) -> bool {
         self.outstanding == 0
     }
 
-    /// Whether no more packets should be sent until some are acknowledged.
+    /// Returns true if no more packets should be sent until some are acknowledged.
     pub fn is_full(&self) -> bool {
         self.entries.len() >= SENT_PACKETS
     }

@@ -209,6 +209,18 @@ impl From<SendDatagramError> for io::Error {
     }
 }
 
+/// Why no keying material was exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// RFC 8446 does not allow the request.
+    #[error(transparent)]
+    Request(#[from] hybriq_tls::ExportError),
+    /// The TLS provider delivered no exporter secret.
+    #[error("this TLS provider exports no keying material; use a provider of this crate")]
+    Unavailable,
+}
+
 /// Why an endpoint could not be made. Each says how to mend it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -1,8 +1,15 @@
 //! An async QUIC transport (RFC 9000, 9001, 9002) whose TLS 1.3 handshake is post-quantum by default.
 //!
-//! An [`Endpoint`] is one UDP socket or several. It hands out [`Incoming`] clients and starts connections; a
-//! [`Connection`] carries streams; [`SendStream`] and [`RecvStream`] are their ends. Nothing has to
-//! be switched on for X25519MLKEM768: it is what a client offers first and what a server prefers.
+//! An [`Endpoint`] owns one or more UDP sockets. It accepts clients, each as an [`Incoming`], and
+//! connects to servers. A [`Connection`] carries streams and datagrams; [`SendStream`] and
+//! [`RecvStream`] are the ends of a stream. X25519MLKEM768 needs no configuration: a client offers it
+//! first, and a server prefers it.
+//!
+//! ```toml
+//! [dependencies]
+//! hybriq = "0.1"
+//! tokio = { version = "1", features = ["macros", "rt", "io-util"] }
+//! ```
 //!
 //! ```text
 //!          datagram in                                                   datagram out
@@ -22,9 +29,9 @@
 //!                              app handles: Endpoint · Connection · SendStream · RecvStream
 //! ```
 //!
-//! A datagram that belongs to no connection yet stays with the endpoint: it puts ClientHellos
-//! together and hands them out as [`Incoming`], or answers with a Retry, a Version Negotiation
-//! packet or a stateless reset.
+//! The endpoint handles datagrams that belong to no connection: it assembles ClientHellos and hands
+//! them out as [`Incoming`], or answers with a Retry, a Version Negotiation packet or a stateless
+//! reset.
 //!
 //! Everything above the worker is free of I/O: time and randomness are arguments. A worker is one
 //! task on the caller's tokio runtime; there is no task and no channel per connection. Handles
@@ -108,12 +115,12 @@
 //! A provider of one's own implements [`tls::Provider`] and goes into
 //! [`ServerConfig::provider`] or [`ClientConfig::provider`].
 //!
-//! # Which stream first, and how much at once
-//! Streams share a connection fairly, unless [`SendStream::set_priority`] says otherwise:
-//! [`Priority`] has the terms of RFC 9218, for any protocol.
+//! # Priorities and windows
+//! Streams share a connection fairly, unless [`SendStream::set_priority`] says otherwise. [`Priority`]
+//! uses the terms of RFC 9218, for any protocol.
 //!
-//! How much a peer may send ahead of what the application reads grows with what the path holds,
-//! from 1 MiB for a stream and 1.5 MiB for a connection up to [`TransportConfig`]'s
+//! Receive windows grow with what the path holds, from 1 MiB for a stream and 1.5 MiB for a
+//! connection up to [`TransportConfig`]'s
 //! [`stream_receive_window`](TransportConfig::stream_receive_window) and
 //! [`receive_window`](TransportConfig::receive_window). A writer waits once
 //! [`send_buffer`](TransportConfig::send_buffer) bytes wait to be sent;
@@ -132,9 +139,9 @@
 //!
 //! # Datagrams
 //! [`Connection::send_datagram`] sends a message that is not sent again when it is lost (RFC 9221),
-//! as games, telephony and tunnels want it. Peers may send them unless
-//! [`DatagramConfig::receive_buffer`] is 0. Where streams and datagrams both have something to
-//! send, each gets half; neither waits for the other to be done.
+//! for games, telephony and tunnels. Peers may send datagrams unless
+//! [`DatagramConfig::receive_buffer`] is 0. While streams and datagrams both have data to send, each
+//! gets half of the bytes.
 //!
 //! ```no_run
 //! # async fn example(connection: hybriq::Connection) -> Result<(), Box<dyn std::error::Error>> {
@@ -146,11 +153,11 @@
 //! # }
 //! ```
 //!
-//! # Before the handshake is over
-//! A client that was at a server before may send at once, in 0-RTT packets, what the server may act
-//! on twice: [`ClientConfig::offer_early_data`], [`ServerConfig::accept_early_data`], and
-//! [`Connecting::early`], which gives an [`EarlyConnection`] for streams and datagrams. Nothing is
-//! sent early or again by accident.
+//! # 0-RTT data
+//! A client that connected to a server before may send data at once, in 0-RTT packets. An attacker can
+//! replay that data, so both ends have to ask for it: [`ClientConfig::offer_early_data`],
+//! [`ServerConfig::accept_early_data`], and [`Connecting::early`], which returns an
+//! [`EarlyConnection`] for streams and datagrams.
 //!
 //! # What is where
 //! The [`guide`] has chapters for first steps, migration from other libraries, tuning, deployment,
@@ -177,7 +184,10 @@
 //! | control congestion | [`TransportConfig::congestion`], [`Congestion`], [`TransportConfig::careful_resume`] |
 //! | have fewer acknowledgements | [`TransportConfig::ack_frequency`] |
 //! | let operators measure, keep middleboxes honest | [`TransportConfig::spin_bit`], [`TransportConfig::without_grease`] |
-//! | watch | [`Connection::stats`], [`Connection::path_stats`], [`Endpoint::stats`], [`events`] |
+//! | derive keys for the application | [`Connection::export_keying_material`] |
+//! | write futures by hand | [`Connection::poll_accept_bidi`] and the other `poll_` twins |
+//! | check a configuration | [`ServerConfig::check`], [`ClientConfig::check`] |
+//! | watch | [`Connection::id`], [`Connection::stats`], [`Connection::path_stats`], [`Endpoint::stats`], [`events`] |
 //!
 //! # Dropping things
 //! - A [`SendStream`] dropped unfinished resets its stream: truncation never looks like success.
@@ -238,7 +248,8 @@ pub use early_connection::EarlyConnection;
 #[cfg(feature = "tokio")]
 pub use endpoint::{Endpoint, EndpointBuilder};
 pub use error::{
-    ConnectError, EarlyError, EndpointError, ReadError, ResetAtError, SendDatagramError, WriteError,
+    ConnectError, EarlyError, EndpointError, ExportError, ReadError, ResetAtError,
+    SendDatagramError, WriteError,
 };
 /// The sans-IO core, for those who drive it with something else than tokio.
 pub use hybriq_proto as proto;

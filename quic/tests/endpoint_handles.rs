@@ -10,7 +10,7 @@ mod endpoint_support;
 use std::future::poll_fn;
 
 use bytes::Bytes;
-use endpoint_support::{Pair, client, reachable, soon};
+use endpoint_support::{Pair, client, client_config, reachable, server_config, soon};
 use hybriq::{ConnectError, ConnectionError};
 
 #[tokio::test]
@@ -170,6 +170,37 @@ async fn a_reset_is_seen_by_polling() {
     send.reset(9);
     let code = soon(poll_fn(|cx| recv.poll_received_reset(cx))).await;
     assert_eq!(code.unwrap(), Some(9));
+}
+
+#[tokio::test]
+async fn both_ends_export_the_same_keying_material() {
+    let pair = Pair::new("127.0.0.1:0").await;
+    let export = |connection: &hybriq::Connection, label: &[u8], context: &[u8]| {
+        let mut out = [0; 48];
+        let exported = connection.export_keying_material(label, context, &mut out);
+        exported.map(|()| out)
+    };
+    let one = export(&pair.client, b"EXPERIMENTAL test", b"a").unwrap();
+    assert_eq!(
+        export(&pair.server, b"EXPERIMENTAL test", b"a").unwrap(),
+        one
+    );
+    assert_ne!(
+        export(&pair.server, b"EXPERIMENTAL test", b"b").unwrap(),
+        one
+    );
+    assert!(export(&pair.server, b"", b"a").is_err());
+}
+
+#[test]
+fn a_configuration_is_checked_without_serving() {
+    server_config().check().unwrap();
+    client_config().check().unwrap();
+    let nonsense = hybriq::Identity::from_der(
+        vec![hybriq::tls::CertificateDer::from(vec![1, 2, 3])],
+        hybriq::tls::PrivateKeyDer::Pkcs8(vec![4, 5, 6].into()),
+    );
+    assert!(hybriq::ServerConfig::new(nonsense).check().is_err());
 }
 
 #[tokio::test]

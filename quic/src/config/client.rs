@@ -171,6 +171,15 @@ impl ClientConfig {
         self
     }
 
+    /// Checks the configuration without connecting: the provider can be built, it knows the groups
+    /// and suites, and the roots and the key log can be used.
+    ///
+    /// # Errors
+    /// Names the option that cannot be used, and how to mend it.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.setup().map(|_| ())
+    }
+
     /// What the protocol core needs of it. Builds the TLS provider at the first call.
     #[doc(hidden)]
     pub fn setup(&self) -> Result<Setup, ConfigError> {

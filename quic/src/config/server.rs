@@ -1,4 +1,7 @@
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::SystemTime,
+};
 
 use hybriq_tls::{
     Backend, ClientAuth, ConfigError, EarlyDataPolicy, Identity, KeyExchange, KeyLog, Provider,
@@ -179,6 +182,23 @@ impl ServerConfig {
         self.tls = change(self.tls);
         self.built = Arc::default();
         self
+    }
+
+    /// Checks the configuration without serving anybody: the provider can be built, it knows the
+    /// groups and suites, each key belongs to its certificate, and no certificate is expired or not
+    /// valid yet. A [provider](Self::provider) of one's own is not checked.
+    ///
+    /// # Errors
+    /// Names the option that cannot be used, and how to mend it.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "certificates are valid by the wall clock"
+    )]
+    pub fn check(&self) -> Result<(), ConfigError> {
+        match &self.provider {
+            Some(_) => Ok(()),
+            None => self.backend.check_server(&self.tls, SystemTime::now()),
+        }
     }
 
     /// What the protocol core needs of it. Builds the TLS provider at the first call.

@@ -15,6 +15,7 @@ mod polled;
 pub(crate) mod unreliable;
 
 use crate::{
+    error::ExportError,
     recv_stream::RecvStream,
     send_stream::SendStream,
     worker::{Handle, Polling, State, WaitFor},
@@ -169,6 +170,34 @@ impl Connection {
     /// showed none.
     pub fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
         self.handle.lock().core.peer_certificates().to_vec()
+    }
+
+    /// Fills `out` with keying material that both ends of this connection share and nobody else knows
+    /// (RFC 8446 §7.5): the peer gets the same bytes for the same label, context and length.
+    ///
+    /// Register the label with IANA, or begin it with `EXPERIMENTAL`.
+    ///
+    /// # Errors
+    /// [`ExportError`](crate::ExportError): the label is empty or too long, too many bytes are asked
+    /// for, or the TLS provider delivers no secret for it. `out` is unchanged then.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn example(connection: hybriq::Connection) -> Result<(), hybriq::ExportError> {
+    /// let mut key = [0; 32];
+    /// connection.export_keying_material(b"EXPERIMENTAL my protocol", b"", &mut key)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn export_keying_material(
+        &self,
+        label: &[u8],
+        context: &[u8],
+        out: &mut [u8],
+    ) -> Result<(), ExportError> {
+        let exporter = self.handle.lock().core.exporter().cloned();
+        let exporter = exporter.ok_or(ExportError::Unavailable)?;
+        Ok(exporter.export(label, context, out)?)
     }
 
     /// Returns the counters of the connection.

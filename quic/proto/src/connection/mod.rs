@@ -279,6 +279,13 @@ impl Connection {
         self.agreed.outcome.as_ref()
     }
 
+    /// Returns what derives keying material for the application (RFC 8446 §7.5); `None` before the
+    /// handshake is complete.
+    pub fn exporter(&self) -> Option<&hybriq_tls::Exporter> {
+        self.agreement.as_ref()?;
+        self.handshake.exporter()
+    }
+
     /// The peer's certificates, its own first; empty before the handshake is complete, on
     /// resumption, and where none was asked for.
     pub fn peer_certificates(&self) -> &[CertificateDer<'static>] {

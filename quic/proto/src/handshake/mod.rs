@@ -10,8 +10,8 @@ mod tests;
 use bytes::Bytes;
 
 use hybriq_tls::{
-    CertificateDer, EarlyDataStatus, Flight, KeyExchange, Level, Lineage, Negotiated, PerLevel,
-    Session, Side, Status,
+    CertificateDer, EarlyDataStatus, Exporter, Flight, KeyExchange, Level, Lineage, Negotiated,
+    PerLevel, Session, Side, Status,
 };
 
 pub(crate) use crypto_stream::Sent;
@@ -62,6 +62,7 @@ pub(crate) struct Handshake {
     session: Option<Box<dyn Session>>,
     streams: PerLevel<CryptoStream>,
     flight: Flight,
+    exporter: Option<Exporter>,
     keys: Keys,
     requires_post_quantum: bool,
     complete: bool,
@@ -87,6 +88,7 @@ impl Handshake {
             session: Some(session),
             streams: PerLevel::default(),
             flight: Flight::default(),
+            exporter: None,
             keys: Keys::new(version, initial),
             requires_post_quantum: policy.requires_post_quantum(),
             complete: false,
@@ -279,10 +281,17 @@ impl Handshake {
                 self.streams[level].send(bytes);
             }
         }
-        self.flight.exporter = None;
+        if let Some(secret) = self.flight.exporter.take() {
+            self.exporter = Some(Exporter::new(secret));
+        }
         for secret in self.flight.secrets.drain(..) {
             self.keys.install(self.side, &secret);
         }
+    }
+
+    /// Returns what derives keying material for the application, once TLS has the secret for it.
+    pub fn exporter(&self) -> Option<&Exporter> {
+        self.exporter.as_ref()
     }
 
     /// The session tickets that a server issued with the completion of its handshake.

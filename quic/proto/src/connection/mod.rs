@@ -282,7 +282,7 @@ impl Connection {
     /// Returns what derives keying material for the application (RFC 8446 §7.5); `None` before the
     /// handshake is complete.
     pub fn exporter(&self) -> Option<&hybriq_tls::Exporter> {
-        self.agreement.as_ref()?;
+        self.agreed.outcome.as_ref()?;
         self.handshake.exporter()
     }
 

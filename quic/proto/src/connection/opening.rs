@@ -1,7 +1,7 @@
 //! What is of use only until the handshake is confirmed.
 
 use super::{Connection, receive::Early, retry::Retried, versions::Negotiation};
-use crate::{packet::Cid, params::Params};
+use crate::params::Params;
 
 /// What is of use only until the handshake is confirmed. It is dropped then.
 pub(super) struct Opening {
@@ -58,7 +58,7 @@ impl Connection {
 
     /// Returns the id that the client's first Initial went to.
     #[cfg(test)]
-    pub(super) fn original_dcid(&self) -> Cid {
+    pub(super) fn original_dcid(&self) -> crate::packet::Cid {
         self.cids.original
     }
 }

@@ -1,3 +1,5 @@
+//! A handshake under way.
+
 use std::{
     fmt,
     future::{Future, poll_fn},

@@ -478,7 +478,7 @@ impl EndpointBuilder {
         if self.workers != 1 {
             return Err(EndpointError::Workers(self.workers));
         }
-        self.ids.check(self.server.is_some())?;
+        self.ids.check(self.server.as_ref())?;
         self.ids.settle();
         let server = self.server.as_ref().map(ServerConfig::setup).transpose()?;
         let client = self.client.as_ref().map(ClientConfig::setup).transpose()?;

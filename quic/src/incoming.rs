@@ -1,3 +1,5 @@
+//! A client that wants to connect.
+
 use std::{
     fmt,
     net::{IpAddr, SocketAddr},

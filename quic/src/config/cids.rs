@@ -1,5 +1,8 @@
+//! How an endpoint makes its connection ids.
+
 use std::sync::Arc;
 
+use super::ServerConfig;
 use crate::{SystemRandom, error::EndpointError};
 use hybriq_proto::{
     cids::{CidGenerator, RandomCids, ResetKey, ZeroLength},
@@ -30,10 +33,11 @@ impl Ids {
         self.generator = Arc::new(ZeroLength);
     }
 
-    /// Whether an endpoint can be made with it, and one that accepts connections.
-    pub(crate) fn check(&self, accepts: bool) -> Result<(), EndpointError> {
+    /// Checks that an endpoint can be made with them, and one that accepts connections if it has a
+    /// server configuration.
+    pub(crate) fn check(&self, server: Option<&ServerConfig>) -> Result<(), EndpointError> {
         match self.generator.len() {
-            0 if accepts => Err(EndpointError::ZeroLengthCids),
+            0 if server.is_some() => Err(EndpointError::ZeroLengthCids),
             0 | limits::MIN_LOCAL_CID..=limits::MAX_CID_LEN => Ok(()),
             len => Err(EndpointError::CidLength(len)),
         }

@@ -1,3 +1,5 @@
+//! The configuration of clients.
+
 use std::sync::{Arc, OnceLock};
 
 use hybriq_tls::{
@@ -163,6 +165,20 @@ impl ClientConfig {
         self.tokens = store;
         self.built = Arc::default();
         self
+    }
+
+    /// Keeps TLS sessions in a store, which may outlive the process. Default: in memory, for 256
+    /// servers. s2n-tls only: rustls cannot turn a session into bytes and refuses a store.
+    #[must_use]
+    pub fn session_store(self, store: Arc<dyn hybriq_tls::SessionStore>) -> Self {
+        self.with_tls(|tls| tls.session_store(store))
+    }
+
+    /// Changes the TLS options directly, for those that have no method here, such as
+    /// `change_rustls` for the configuration of rustls itself.
+    #[must_use]
+    pub fn tls_options(self, change: impl FnOnce(ClientOptions) -> ClientOptions) -> Self {
+        self.with_tls(change)
     }
 
     fn with_tls(mut self, change: impl FnOnce(ClientOptions) -> ClientOptions) -> Self {

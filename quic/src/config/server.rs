@@ -1,3 +1,5 @@
+//! The configuration of servers.
+
 use std::{
     sync::{Arc, OnceLock},
     time::SystemTime,
@@ -176,6 +178,13 @@ impl ServerConfig {
         self.transport = transport;
         self.built = Arc::default();
         self
+    }
+
+    /// Changes the TLS options directly, for those that have no method here, such as
+    /// `change_rustls` for the configuration of rustls itself.
+    #[must_use]
+    pub fn tls_options(self, change: impl FnOnce(ServerOptions) -> ServerOptions) -> Self {
+        self.with_tls(change)
     }
 
     fn with_tls(mut self, change: impl FnOnce(ServerOptions) -> ServerOptions) -> Self {

@@ -1,3 +1,5 @@
+//! Opening and binding a UDP socket.
+
 use std::{
     io,
     net::{Ipv4Addr, SocketAddr},

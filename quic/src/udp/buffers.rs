@@ -1,3 +1,5 @@
+//! The memory that datagrams are received into.
+
 use std::io::{self, IoSliceMut};
 
 use arrayvec::ArrayVec;

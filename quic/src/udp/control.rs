@@ -1,3 +1,5 @@
+//! Socket options that no crate has a function for.
+
 #![cfg_attr(
     any(target_os = "linux", target_os = "android"),
     expect(unsafe_code, reason = "this socket option has no safe interface")

@@ -242,8 +242,8 @@ impl AckFrequency {
     }
 
     /// A request arrived. From now on it is in force, if there is no newer one.
-    pub fn on_acked(&mut self, sent: Sent) {
-        if let Some((peer, request)) = self.under_way(sent) {
+    pub fn on_acked(&mut self, sent: &Sent) {
+        if let Some((peer, request)) = self.under_way(*sent) {
             peer.newest = Newest::InForce(request);
             peer.unsettled = Duration::ZERO;
             self.peer_max_delay = request.max_delay;
@@ -251,8 +251,8 @@ impl AckFrequency {
     }
 
     /// A request may not have arrived. If it was the newest it is made again, under another number.
-    pub fn on_lost(&mut self, sent: Sent) {
-        if let Some((peer, request)) = self.under_way(sent) {
+    pub fn on_lost(&mut self, sent: &Sent) {
+        if let Some((peer, request)) = self.under_way(*sent) {
             peer.newest = Newest::Lost;
             peer.wanted = Some(request);
         }

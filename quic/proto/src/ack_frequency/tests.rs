@@ -173,13 +173,13 @@ fn only_a_change_by_a_factor_of_two_is_worth_a_frame() {
     let mut ours = asking();
     let (first, frame) = sent(&mut ours, &path(240, 40 * MS));
     assert_eq!(frame.unwrap().sequence, 0);
-    ours.on_acked(first);
+    ours.on_acked(&first);
     for (window, rtt) in [(240, 40 * MS), (430, 60 * MS), (150, 30 * MS)] {
         assert_eq!(sent(&mut ours, &path(window, rtt)).1, None, "{window}");
     }
     let (second, frame) = sent(&mut ours, &path(480, 40 * MS));
     assert_eq!(frame.unwrap().sequence, 1);
-    ours.on_acked(second);
+    ours.on_acked(&second);
     let (_, frame) = sent(&mut ours, &path(480, 20 * MS));
     assert_eq!(frame.map(|frame| frame.max_delay), Some(5000));
 }
@@ -190,7 +190,7 @@ fn one_request_is_under_way_at_a_time() {
     let (first, _) = sent(&mut ours, &path(160, 40 * MS));
     assert!(!first.is_empty());
     assert_eq!(sent(&mut ours, &path(1000, 40 * MS)).1, None);
-    ours.on_acked(first);
+    ours.on_acked(&first);
     assert!(sent(&mut ours, &path(1000, 40 * MS)).1.is_some());
 }
 
@@ -198,17 +198,17 @@ fn one_request_is_under_way_at_a_time() {
 fn a_lost_request_is_made_again_under_another_number() {
     let mut ours = asking();
     let (first, asked) = sent(&mut ours, &path(160, 40 * MS));
-    ours.on_lost(first);
+    ours.on_lost(&first);
     // Even if the default would do now: the lost one may be in force.
     let (second, again) = sent(&mut ours, &path(10, 40 * MS));
     let again = again.unwrap();
     assert_eq!((again.sequence, again.threshold), (1, 1));
     assert!(asked.unwrap().threshold > 1);
     // What became of an older one no longer matters.
-    ours.on_lost(first);
-    ours.on_acked(first);
+    ours.on_lost(&first);
+    ours.on_acked(&first);
     assert_eq!(sent(&mut ours, &path(1000, 40 * MS)).1, None);
-    ours.on_acked(second);
+    ours.on_acked(&second);
     assert!(sent(&mut ours, &path(1000, 40 * MS)).1.is_some());
 }
 
@@ -216,7 +216,7 @@ fn a_lost_request_is_made_again_under_another_number() {
 fn a_lost_request_is_made_again_without_news_of_the_path() {
     let mut ours = asking();
     let (first, asked) = sent(&mut ours, &path(160, 40 * MS));
-    ours.on_lost(first);
+    ours.on_lost(&first);
     let mut buffer = [0; 64];
     let mut out = FrameWriter::new(&mut buffer);
     assert!(!ours.write_frames(&mut out).is_empty());
@@ -233,7 +233,7 @@ fn a_shorter_delay_counts_once_it_is_acknowledged() {
     let mut ours = asking();
     let (shorter, _) = sent(&mut ours, &path(160, 20 * MS));
     assert_eq!(ours.peer_max_delay(), MAX);
-    ours.on_acked(shorter);
+    ours.on_acked(&shorter);
     assert_eq!(ours.peer_max_delay(), 5 * MS);
 }
 
@@ -241,15 +241,15 @@ fn a_shorter_delay_counts_once_it_is_acknowledged() {
 fn a_longer_delay_counts_as_soon_as_it_is_asked_for() {
     let mut ours = asking();
     let (shorter, _) = sent(&mut ours, &path(160, 20 * MS));
-    ours.on_acked(shorter);
+    ours.on_acked(&shorter);
     let (longer, _) = sent(&mut ours, &path(160, 80 * MS));
     assert_eq!(ours.peer_max_delay(), 20 * MS);
     // A packet that counts as lost may have arrived.
-    ours.on_lost(longer);
+    ours.on_lost(&longer);
     assert_eq!(ours.peer_max_delay(), 20 * MS);
     let (last, _) = sent(&mut ours, &path(160, 20 * MS));
     assert_eq!(ours.peer_max_delay(), 20 * MS);
-    ours.on_acked(last);
+    ours.on_acked(&last);
     assert_eq!(ours.peer_max_delay(), 5 * MS);
 }
 
@@ -289,7 +289,7 @@ proptest! {
                     in_force = request.expect("a new request").max_delay;
                 }
                 prop_assert!(ours.peer_max_delay() >= in_force);
-                if fate == 2 { ours.on_acked(sent) } else { ours.on_lost(sent) }
+                if fate == 2 { ours.on_acked(&sent) } else { ours.on_lost(&sent) }
             }
             prop_assert!(ours.peer_max_delay() >= in_force);
         }

@@ -125,8 +125,10 @@ impl Connection {
         for space in Space::ALL {
             self.recovery.discard_space(space);
         }
-        self.early = Early::default();
-        self.outcome = Outcome::default();
+        if let Some(opening) = &mut self.opening {
+            opening.early = Early::default();
+        }
+        self.acks.settled = Outcome::default();
     }
 
     pub(super) fn on_peer_close(&mut self, now: Instant, close: &ConnectionClose<'_>) {
@@ -188,7 +190,7 @@ impl Connection {
 
     /// Nothing came for too long: end without a word (RFC 9000 §10.1).
     pub(super) fn time_out(&mut self, now: Instant) {
-        let unanswered = self.side.is_client() && self.stats.datagrams_received == 0;
+        let unanswered = self.side.is_client() && self.observer.stats.datagrams_received == 0;
         let error = if unanswered {
             ConnectionError::NoAnswer
         } else {
@@ -236,7 +238,7 @@ impl Connection {
             return None;
         }
         self.paths.active_mut().on_sent(size as u64);
-        self.stats.datagrams_sent += 1;
+        self.observer.stats.datagrams_sent += 1;
         self.transmit_of(size, Some(size))
     }
 
@@ -282,10 +284,8 @@ impl Connection {
         };
         let size = packet.finish_padded(len, if fill { room } else { 0 }, keys);
         self.recovery.on_number_used(space, pn);
-        self.stats.packets_sent += 1;
         let ecn = self.recovery.ecn_mark();
-        self.stats.ecn_sent.add(ecn);
-        self.observer.on_sealed(self.kind_of(space), pn, size, ecn);
+        self.on_sealed(self.kind_of(space), pn, size, ecn);
         size
     }
 }

@@ -1,7 +1,18 @@
-//! What a packet carried, and who is told whether it arrived.
+//! The contents of sent packets, and their way back to the owners when their fate is known.
 
-use super::{Connection, new_token, spaces::level};
-use crate::{ack_frequency, cids, datagrams, handshake, packet::Space, recovery::Outcome, streams};
+use super::{
+    Connection,
+    new_token::{self, NewTokens},
+    spaces::level,
+};
+use crate::{
+    ack_frequency::{self, AckFrequency},
+    cids, datagrams,
+    handshake::{self, Handshake},
+    packet::Space,
+    recovery::Outcome,
+    streams,
+};
 
 /// What one packet carried. Most carry only stream data; the rest is boxed, so that a record stays
 /// small.
@@ -63,46 +74,142 @@ impl Control {
     }
 }
 
+/// The owners of the frames in [`Control`].
+struct Owners<'a> {
+    handshake: &'a mut Handshake,
+    local_cids: &'a mut cids::Local,
+    peer_cids: &'a mut cids::Peer,
+    ack_frequency: &'a mut AckFrequency,
+    new_tokens: &'a mut NewTokens,
+}
+
+impl Owners<'_> {
+    /// Tells every owner that its frames arrived. A new field does not compile before it is told
+    /// here, too.
+    fn on_acked(&mut self, sent: &Control) {
+        let Control {
+            space,
+            crypto,
+            local_cids,
+            peer_cids,
+            handshake_done: _,
+            new_token,
+            ack_frequency,
+        } = sent;
+        self.handshake.on_acked(level(*space), crypto);
+        self.local_cids.on_acked(local_cids);
+        self.peer_cids.on_acked(peer_cids);
+        self.ack_frequency.on_acked(ack_frequency);
+        self.new_tokens.on_acked(new_token);
+    }
+
+    /// Tells every owner that its frames are to be sent again: they were lost, or a probe repeats
+    /// them.
+    fn on_lost(&mut self, sent: &Control) {
+        let Control {
+            space,
+            crypto,
+            local_cids,
+            peer_cids,
+            handshake_done,
+            new_token,
+            ack_frequency,
+        } = sent;
+        self.handshake.on_lost(level(*space), crypto);
+        self.local_cids.on_lost(local_cids);
+        self.peer_cids.on_lost(peer_cids);
+        self.ack_frequency.on_lost(ack_frequency);
+        self.new_tokens.on_lost(new_token);
+        if *handshake_done {
+            self.handshake.owe_done();
+        }
+    }
+}
+
 impl Connection {
-    /// Tells the owners the fate of their frames, field by field, and empties the outcome.
-    /// `space` is the one of the ACK frame that settled them.
-    pub(super) fn settle(&mut self, space: Space, outcome: &mut Outcome<Carried>) {
+    fn owners(&mut self) -> Owners<'_> {
+        Owners {
+            handshake: &mut self.handshake,
+            local_cids: &mut self.cids.local,
+            peer_cids: &mut self.cids.peer,
+            ack_frequency: &mut self.acks.frequency,
+            new_tokens: &mut self.memory.tokens,
+        }
+    }
+
+    /// Tells the owners the fate of their frames and empties the outcome. `space` is the one of the
+    /// ACK frame that decided it.
+    pub(super) fn deliver(&mut self, space: Space, outcome: &mut Outcome<Carried>) {
         for settled in outcome.acked.drain(..) {
             self.on_size_acked(&settled);
-            let carried = settled.packet.record;
-            self.streams.on_acked(&carried.streams);
-            self.datagrams.on_acked(carried.datagrams);
-            if let Some(control) = carried.control {
-                self.handshake
-                    .on_acked(level(control.space), &control.crypto);
-                self.local_cids.on_acked(&control.local_cids);
-                self.peer_cids.on_acked(&control.peer_cids);
-                self.ack_frequency.on_acked(control.ack_frequency);
-                self.new_tokens.on_acked(control.new_token);
+            let Carried {
+                space: _,
+                datagrams,
+                streams,
+                control,
+            } = settled.packet.record;
+            self.streams.on_acked(&streams);
+            self.datagrams.on_acked(&datagrams);
+            if let Some(control) = control {
+                self.owners().on_acked(&control);
             }
         }
         for settled in outcome.lost.drain(..) {
             self.observe_loss(&settled);
             self.on_size_lost(&settled);
-            let carried = settled.packet.record;
-            self.streams.on_lost(&carried.streams);
-            self.datagrams.on_lost(carried.datagrams);
-            if let Some(control) = carried.control {
-                self.handshake
-                    .on_lost(level(control.space), &control.crypto);
-                self.local_cids.on_lost(&control.local_cids);
-                self.peer_cids.on_lost(&control.peer_cids);
-                self.ack_frequency.on_lost(control.ack_frequency);
-                self.new_tokens.on_lost(control.new_token);
-                if control.handshake_done {
-                    self.handshake.owe_done();
-                }
+            let Carried {
+                space: _,
+                datagrams,
+                streams,
+                control,
+            } = settled.packet.record;
+            self.streams.on_lost(&streams);
+            self.datagrams.on_lost(&datagrams);
+            if let Some(control) = control {
+                self.owners().on_lost(&control);
             }
         }
         if let Some(largest) = outcome.largest_acked_ack {
-            self.spaces[space].on_ack_of_ack(largest);
+            self.acks.received[space].on_ack_of_ack(largest);
         }
         self.follow_mtu();
         outcome.clear();
+    }
+
+    /// Queues what probes carry after the handshake: new data, if there is any, and the oldest under
+    /// way: as many packets as there are probes, so that no two carry the same (RFC 9002 §6.2.4).
+    pub(super) fn probe_data(&mut self) {
+        let probes = usize::from(self.recovery.probes(Space::Data).max(1));
+        let old = if self.streams.has_pending() {
+            probes - 1
+        } else {
+            probes
+        };
+        let mut owners = Owners {
+            handshake: &mut self.handshake,
+            local_cids: &mut self.cids.local,
+            peer_cids: &mut self.cids.peer,
+            ack_frequency: &mut self.acks.frequency,
+            new_tokens: &mut self.memory.tokens,
+        };
+        let oldest = self
+            .recovery
+            .outstanding(Space::Data)
+            .filter(|carried| !carried.is_empty());
+        for (place, carried) in oldest.take(probes).enumerate() {
+            // DATAGRAM frames are never sent again (RFC 9221 §5.2).
+            let Carried {
+                space: _,
+                datagrams: _,
+                streams,
+                control,
+            } = carried;
+            if place < old {
+                self.streams.on_lost(streams);
+            }
+            if let Some(control) = control {
+                owners.on_lost(control);
+            }
+        }
     }
 }

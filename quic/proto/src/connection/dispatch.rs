@@ -23,12 +23,12 @@ impl Connection {
     ) -> Result<(), TransportError> {
         match frame {
             Frame::Ack(ack) => {
-                self.stats.acks_received += 1;
+                self.observer.stats.acks_received += 1;
                 self.check_ack_keys(space, ack.largest)?;
                 self.on_ack(now, space, &ack)
             }
             Frame::Crypto(crypto) => {
-                self.settle_version();
+                self.fix_version();
                 self.handshake.on_frame(level(space), &crypto)
             }
             Frame::Stream(stream) => self.streams.on_stream(&stream),
@@ -40,9 +40,9 @@ impl Connection {
             Frame::DataBlocked(blocked) => self.streams.on_data_blocked(&blocked),
             Frame::StreamDataBlocked(blocked) => self.streams.on_stream_data_blocked(&blocked),
             Frame::StreamsBlocked(blocked) => self.streams.on_streams_blocked(&blocked),
-            Frame::NewConnectionId(new) => self.peer_cids.on_new_connection_id(&new),
+            Frame::NewConnectionId(new) => self.cids.peer.on_new_connection_id(&new),
             Frame::RetireConnectionId(retire) => {
-                self.local_cids.on_retire_connection_id(now, &retire, dcid)
+                self.cids.local.on_retire_connection_id(now, &retire, dcid)
             }
             Frame::PathChallenge(challenge) => {
                 self.on_path_challenge(now, dcid, challenge);
@@ -52,8 +52,8 @@ impl Connection {
             Frame::Datagram(datagram) => self.datagrams.on_frame(&datagram),
             Frame::AckFrequency(frame) => self.on_ack_frequency(now, &frame),
             Frame::ImmediateAck => {
-                self.ack_frequency.on_immediate_ack()?;
-                self.spaces[space].request_ack();
+                self.acks.frequency.on_immediate_ack()?;
+                self.acks.received[space].request_ack();
                 Ok(())
             }
             Frame::PathResponse(response) => {
@@ -63,7 +63,7 @@ impl Connection {
             Frame::Padding(_) | Frame::Ping => Ok(()),
             Frame::NewToken(new) => {
                 self.only_from_server(FrameType::NEW_TOKEN)?;
-                self.new_tokens.on_frame(self.version(), &new);
+                self.memory.tokens.on_frame(self.version(), &new);
                 Ok(())
             }
             Frame::HandshakeDone => {
@@ -95,13 +95,13 @@ impl Connection {
         now: Instant,
         frame: &frame::AckFrequency,
     ) -> Result<(), TransportError> {
-        if let Some(request) = self.ack_frequency.on_frame(frame)? {
+        if let Some(request) = self.acks.frequency.on_frame(frame)? {
             let policy = AckPolicy {
                 threshold: request.threshold,
                 max_delay: request.max_delay,
                 reordering: request.reordering,
             };
-            self.spaces[Space::Data].set_policy(now, policy);
+            self.acks.received[Space::Data].set_policy(now, policy);
             self.observe_request(By::Peer, request);
         }
         Ok(())
@@ -111,7 +111,8 @@ impl Connection {
         let delay = match space {
             Space::Data => {
                 let exponent = self
-                    .peer_params
+                    .agreed
+                    .params
                     .as_ref()
                     .map_or(3, |params| params.ack_delay_exponent);
                 let micros = ack.delay.saturating_mul(1 << exponent.min(20));
@@ -127,10 +128,10 @@ impl Connection {
             ranges: ack.ranges(),
             ecn: ack.ecn,
         };
-        let mut outcome = std::mem::take(&mut self.outcome);
+        let mut outcome = std::mem::take(&mut self.acks.settled);
         let checked = self.recovery.on_ack(now, ack, &context, &mut outcome);
-        self.settle(space, &mut outcome);
-        self.outcome = outcome;
+        self.deliver(space, &mut outcome);
+        self.acks.settled = outcome;
         if space == Space::Data {
             self.consider_ack_frequency();
         }
@@ -140,7 +141,7 @@ impl Connection {
     /// Not before the handshake is confirmed: until then the window says little.
     fn consider_ack_frequency(&mut self) {
         if self.state.is_confirmed() && self.recovery.rtt().first_sample().is_some() {
-            self.ack_frequency.on_path(&ack_frequency::Path {
+            self.acks.frequency.on_path(&ack_frequency::Path {
                 window: self.recovery.window() / u64::from(self.paths.active().datagram_size()),
                 rtt: self.recovery.rtt().smoothed(),
                 packet_threshold: self.recovery.packet_threshold(),

@@ -29,31 +29,19 @@ pub(crate) struct KeptPacket {
     pub(crate) seen: Seen,
 }
 
-/// What a connection notes about its 0-RTT.
-#[derive(Debug, Default)]
-pub(super) struct ZeroRtt {
-    /// A client's, while it is not decided whether the server takes its 0-RTT data: the parameters
-    /// that it goes by.
-    remembered: Option<Box<Params>>,
-    /// When a server drops the keys.
-    keys_until: Option<Instant>,
-    /// Whether what a client sent in 0-RTT packets came to nothing.
-    refused: bool,
-    /// The server whose version a client remembers.
-    server_name: Option<Box<str>>,
-}
-
-impl ZeroRtt {
-    pub(super) fn of_client(start: &ClientStart<'_>) -> Self {
-        let remembers = start.setup.transport.memory.versions.is_some();
-        Self {
-            server_name: remembers.then(|| start.server_name.into()),
-            ..Self::default()
-        }
-    }
+/// Returns the name under which a client remembers the version of its server, if it does.
+pub(super) fn remembered_name(start: &ClientStart<'_>) -> Option<Box<str>> {
+    let remembers = start.setup.transport.memory.versions.is_some();
+    remembers.then(|| start.server_name.into())
 }
 
 impl Connection {
+    fn forget_remembered(&mut self) {
+        if let Some(opening) = &mut self.opening {
+            opening.remembered = None;
+        }
+    }
+
     /// A client's first flight is made: whether 0-RTT data may follow it.
     pub(super) fn offer_early_data(&mut self) {
         let offered = self.handshake.early_data() == EarlyDataStatus::Offered
@@ -66,7 +54,9 @@ impl Connection {
         match remembered {
             Some(params) => {
                 self.set_limits(&params);
-                self.zero_rtt.remembered = Some(Box::new(params));
+                if let Some(opening) = &mut self.opening {
+                    opening.remembered = Some(Box::new(params));
+                }
                 self.events.push_back(Event::EarlyDataReady);
             }
             None => self.handshake.discard_zero_rtt(),
@@ -104,11 +94,11 @@ impl Connection {
     /// Takes what the server's parameters allow. A client in 0-RTT goes by the ones it remembers
     /// until it may send 1-RTT packets (RFC 9000 §7.4.1).
     pub(super) fn take_limits(&mut self) {
-        if self.zero_rtt.remembered.is_none()
-            && let Some(params) = self.peer_params.take()
+        if self.remembered().is_none()
+            && let Some(params) = self.agreed.params.take()
         {
             self.set_limits(&params);
-            self.peer_params = Some(params);
+            self.agreed.params = Some(params);
         }
     }
 
@@ -120,9 +110,7 @@ impl Connection {
 
     /// TLS went on: a rejection is known as early as that.
     pub(super) fn follow_early_data(&mut self) {
-        if self.zero_rtt.remembered.is_some()
-            && self.handshake.early_data() == EarlyDataStatus::Rejected
-        {
+        if self.remembered().is_some() && self.handshake.early_data() == EarlyDataStatus::Rejected {
             self.reject_early_data();
         }
     }
@@ -132,18 +120,17 @@ impl Connection {
         if self.side.is_server() {
             return Ok(());
         }
-        if self.zero_rtt.remembered.is_some() {
+        if self.remembered().is_some() {
             if self.handshake.early_data() == EarlyDataStatus::Accepted {
                 self.check_limits()?;
-                self.zero_rtt.remembered = None;
+                self.forget_remembered();
                 self.take_limits();
             } else {
                 self.reject_early_data();
             }
         }
         self.handshake.discard_zero_rtt();
-        if let (Some(name), Some(known)) =
-            (&self.zero_rtt.server_name, &self.config.memory.versions)
+        if let (Some(name), Some(known)) = (&self.memory.server_name, &self.config.memory.versions)
         {
             known.put(name, self.version());
         }
@@ -153,13 +140,13 @@ impl Connection {
     /// Everything the client assumed was wrong: what it sent is gone, its datagrams with it, the
     /// streams it opened never were, and packet numbers go on (RFC 9001 §4.6.2).
     fn reject_early_data(&mut self) {
-        self.zero_rtt.remembered = None;
-        self.zero_rtt.refused = true;
+        self.forget_remembered();
+        self.agreed.early_data_refused = true;
         self.handshake.discard_zero_rtt();
-        let mut outcome = std::mem::take(&mut self.outcome);
+        let mut outcome = std::mem::take(&mut self.acks.settled);
         self.recovery.abandon_space(Space::Data, &mut outcome);
         outcome.clear();
-        self.outcome = outcome;
+        self.acks.settled = outcome;
         self.streams.on_early_data_rejected();
         self.datagrams.on_early_data_rejected();
         self.take_limits();
@@ -168,7 +155,7 @@ impl Connection {
 
     /// A server that accepts 0-RTT data must allow no less than it did before (RFC 9000 §7.4.1).
     fn check_limits(&self) -> Result<(), TransportError> {
-        let (Some(before), Some(now)) = (&self.zero_rtt.remembered, &self.peer_params) else {
+        let (Some(before), Some(now)) = (self.remembered(), &self.agreed.params) else {
             return Ok(());
         };
         match reduced(before, now) {
@@ -183,18 +170,18 @@ impl Connection {
     /// A server's 0-RTT keys go soon after the client's first 1-RTT packet: time for those that it
     /// overtook (RFC 9001 §4.9.3).
     pub(super) fn on_one_rtt_opened(&mut self, now: Instant) {
-        if self.zero_rtt.keys_until.is_none() && self.handshake.keys().zero_rtt().is_some() {
-            self.zero_rtt.keys_until = now.checked_add(3 * self.pto(Space::Data));
+        if self.timers.zero_rtt_until.is_none() && self.handshake.keys().zero_rtt().is_some() {
+            self.timers.zero_rtt_until = now.checked_add(3 * self.pto(Space::Data));
         }
     }
 
     pub(super) fn zero_rtt_timeout(&self) -> Option<Instant> {
-        self.zero_rtt.keys_until
+        self.timers.zero_rtt_until
     }
 
     pub(super) fn on_zero_rtt_timeout(&mut self, now: Instant) {
-        if self.zero_rtt.keys_until.is_some_and(|at| at <= now) {
-            self.zero_rtt.keys_until = None;
+        if self.timers.zero_rtt_until.is_some_and(|at| at <= now) {
+            self.timers.zero_rtt_until = None;
             self.handshake.discard_zero_rtt();
         }
     }
@@ -211,12 +198,12 @@ impl Connection {
     /// Whether the application may use it before the handshake is complete: a client where it sends
     /// in 0-RTT packets, a server always.
     pub fn may_use_early(&self) -> bool {
-        self.state.is_handshaking() && (self.side.is_server() || self.zero_rtt.remembered.is_some())
+        self.state.is_handshaking() && (self.side.is_server() || self.remembered().is_some())
     }
 
     /// The application protocol that early data is for.
     pub fn early_alpn(&self) -> Option<Vec<u8>> {
-        match &self.agreement {
+        match &self.agreed.outcome {
             Some(agreement) => agreement.alpn.clone(),
             None => self.handshake.early_alpn(),
         }
@@ -224,13 +211,13 @@ impl Connection {
 
     #[cfg(test)]
     pub(super) fn remembered_mut(&mut self) -> Option<&mut Params> {
-        self.zero_rtt.remembered.as_deref_mut()
+        self.opening.as_mut()?.remembered.as_deref_mut()
     }
 
     /// A client begins again in another version: what it sent early went to nobody.
     pub(super) fn forget_early_data(&mut self, before: Self) {
-        if before.zero_rtt.remembered.is_some() {
-            self.zero_rtt.refused = true;
+        if before.remembered().is_some() {
+            self.agreed.early_data_refused = true;
             self.datagrams.go_on_after(before.datagrams);
             self.events.push_front(Event::EarlyDataRejected);
         }
@@ -239,12 +226,12 @@ impl Connection {
     /// Whether what a client sent in 0-RTT packets came to nothing: its streams and datagrams up to
     /// now never were.
     pub const fn is_early_data_refused(&self) -> bool {
-        self.zero_rtt.refused
+        self.agreed.early_data_refused
     }
 
     /// What became of 0-RTT data so far.
     pub fn early_data(&self) -> EarlyDataStatus {
-        if self.zero_rtt.refused {
+        if self.agreed.early_data_refused {
             EarlyDataStatus::Rejected
         } else {
             self.handshake.early_data()

@@ -9,12 +9,12 @@ use std::{
 use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
 
 use super::{
-    Connection, Event, Setup,
+    Acks, Agreed, Cids, Connection, Event, Memory, Setup,
     close::Close,
-    early::{self, ZeroRtt, early_context},
+    early::{self, early_context},
     new_token::NewTokens,
     observer::Observer,
-    receive::Early,
+    opening::Opening,
     resume::PathKeys,
     retry::Retried,
     spaces,
@@ -40,7 +40,6 @@ use crate::{
     prf::Prf,
     recovery::{self, Outcome, PathState, Recovery},
     space::Received,
-    stats::ConnectionStats,
     streams::Streams,
     udp::Local,
 };
@@ -151,10 +150,10 @@ impl Connection {
             original_dcid: initial_dcid,
             seed,
         });
-        connection.path_keys = PathKeys::of_client(start);
-        connection.new_tokens = NewTokens::of_client(start);
+        connection.memory.path_keys = PathKeys::of_client(start);
+        connection.memory.tokens = NewTokens::of_client(start);
         connection.advance_handshake(now);
-        connection.zero_rtt = ZeroRtt::of_client(start);
+        connection.memory.server_name = early::remembered_name(start);
         connection.offer_early_data();
         Ok(connection)
     }
@@ -220,16 +219,19 @@ impl Connection {
             original_dcid,
             seed: start.seed,
         });
-        connection.path_keys = path_keys;
+        connection.memory.path_keys = path_keys;
         if let Some(issued) = start.preferred {
-            connection.local_cids.issue_preferred(issued);
+            connection.cids.local.issue_preferred(issued);
         }
         let keys = connection.handshake.keys_mut();
         keys.set_original_version(original);
         if let Some(keys) = versions::original_keys(original, version, &initial_dcid) {
             connection.handshake.keys_mut().keep_original(keys);
         }
-        connection.retried = retry_scid.map(Retried::by_us);
+        connection.cids.initial = initial_dcid;
+        if let Some(opening) = &mut connection.opening {
+            opening.retried = retry_scid.map(Retried::by_us);
+        }
         for pn in 0..start.packets_sent {
             connection
                 .recovery
@@ -288,9 +290,12 @@ impl Connection {
             side,
             state: State::new(),
             paths: Paths::new(side, path, derived(parts.seed, b"paths")),
-            spaces: spaces::received(parts.received, config.acks.max_ack_delay),
+            acks: Acks {
+                received: spaces::received(parts.received, config.acks.max_ack_delay),
+                frequency: AckFrequency::new(config.acks.max_ack_delay),
+                settled: Outcome::default(),
+            },
             recovery,
-            ack_frequency: AckFrequency::new(config.acks.max_ack_delay),
             handshake: Handshake::new(
                 side,
                 parts.session,
@@ -298,15 +303,20 @@ impl Connection {
                 parts.version,
                 parts.initial,
             ),
-            agreement: None,
-            local_cids: cids::Local::new(parts.local_cid),
-            peer_cids: cids::Peer::new(parts.peer_cid),
-            original_dcid: parts.original_dcid,
-            negotiation: parts.negotiation,
-            retried: None,
-            new_tokens: NewTokens::default(),
-            path_keys: PathKeys::default(),
-            peer_params: None,
+            agreed: Agreed {
+                original_version: parts.negotiation.original(),
+                early_data_refused: false,
+                params: None,
+                outcome: None,
+            },
+            cids: Cids {
+                local: cids::Local::new(parts.local_cid),
+                peer: cids::Peer::new(parts.peer_cid),
+                initial: parts.original_dcid,
+                original: parts.original_dcid,
+            },
+            opening: Some(Box::new(Opening::new(parts.negotiation))),
+            memory: Memory::default(),
             streams: Streams::new(side, config.streams),
             datagrams: Datagrams::new(config.datagrams),
             close: Close::default(),
@@ -316,11 +326,7 @@ impl Connection {
                 derived(parts.seed, b"header"),
                 config.free_bits.spin_bit,
             ),
-            early: Early::default(),
-            zero_rtt: ZeroRtt::default(),
             events: VecDeque::new(),
-            outcome: Outcome::default(),
-            stats: ConnectionStats::default(),
             observer,
             config,
         }
@@ -347,15 +353,15 @@ impl Connection {
     }
 
     fn on_complete(&mut self, now: Instant) {
-        if self.peer_params.is_none() {
+        if self.agreed.params.is_none() {
             let missing = Code::crypto(hybriq_tls::Alert::MISSING_EXTENSION.0);
             let error = TransportError::new(missing, "no transport parameters");
             return self.fail(now, Failure::Transport(error));
         }
         let early_data = self.early_data();
         let negotiated = self.handshake.negotiated();
-        self.agreement = Agreement::new(negotiated, self.version(), early_data);
-        if self.agreement.is_none() {
+        self.agreed.outcome = Agreement::new(negotiated, self.version(), early_data);
+        if self.agreed.outcome.is_none() {
             let error = TransportError::new(
                 Code::INTERNAL_ERROR,
                 "the TLS provider does not tell the key-exchange group",
@@ -400,23 +406,24 @@ impl Connection {
         self.check_versions(&params)?;
         if let Some(preferred) = &params.preferred_address {
             let (cid, token) = (preferred.cid, preferred.reset_token);
-            self.peer_cids.set_preferred(cid, token)?;
+            self.cids.peer.set_preferred(cid, token)?;
         }
-        self.local_cids
+        self.cids
+            .local
             .set_peer_limit(params.active_connection_id_limit);
         if let Some(token) = params.stateless_reset_token {
-            self.peer_cids.set_first_reset_token(token);
+            self.cids.peer.set_first_reset_token(token);
         }
         self.timers.set_peer_idle_timeout(params.max_idle_timeout);
         if params.grease_quic_bit && self.config.free_bits.grease == Grease::On {
             self.header_bits.on_greased_peer();
         }
         let requests = self.config.acks.ack_frequency == config::AckFrequency::Adaptive;
-        self.ack_frequency.set_peer_delays(
+        self.acks.frequency.set_peer_delays(
             params.max_ack_delay,
             params.min_ack_delay.filter(|_| requests),
         );
-        self.peer_params = Some(params);
+        self.agreed.params = Some(params);
         self.take_limits();
         Ok(())
     }
@@ -424,13 +431,13 @@ impl Connection {
     /// Both ends must have seen the same connection ids (RFC 9000 §7.3).
     pub(super) fn check_cids(&self, params: &Params) -> Result<(), TransportError> {
         let wrong = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
-        if params.initial_scid.as_ref() != Some(self.peer_cids.active()) {
+        if params.initial_scid.as_ref() != Some(self.cids.peer.active()) {
             return wrong("initial_source_connection_id is not the one of the Initial packets");
         }
-        if self.side.is_client() && params.original_dcid != Some(self.original_dcid) {
+        if self.side.is_client() && params.original_dcid != Some(self.cids.original) {
             return wrong("original_destination_connection_id is not the one that was used");
         }
-        let retry_scid = self.retried.as_ref().map(|retried| retried.scid);
+        let retry_scid = self.retried().map(|retried| retried.scid);
         if self.side.is_client() && params.retry_scid != retry_scid {
             return wrong("retry_source_connection_id is not the one of a Retry");
         }

@@ -15,6 +15,7 @@ mod key_update;
 mod mtu;
 mod new_token;
 mod observer;
+mod opening;
 mod paths;
 mod probes;
 mod receive;
@@ -42,9 +43,8 @@ use std::{
 use hybriq_tls::{CertificateDer, Side};
 
 use self::{
-    close::Close, delivery::Carried, early::ZeroRtt, new_token::NewTokens, observer::Observer,
-    receive::Early, resume::PathKeys, retry::Retried, state::State, timers::Timers,
-    versions::Negotiation,
+    close::Close, delivery::Carried, new_token::NewTokens, observer::Observer, opening::Opening,
+    resume::PathKeys, state::State, timers::Timers,
 };
 pub(crate) use self::{
     early::KeptPacket,
@@ -63,7 +63,7 @@ use super::{
     frame::EcnCounts,
     handshake::{self, Handshake},
     header_bits::HeaderBits,
-    packet::{Cid, PerSpace},
+    packet::{Cid, PerSpace, Version},
     params::Params,
     path::{Address, Paths},
     recovery::{Outcome, PathState, Recovery},
@@ -138,6 +138,47 @@ pub(crate) enum Need {
     Drained,
 }
 
+/// What both ends told and agreed on.
+struct Agreed {
+    /// The version of the client's first flight.
+    original_version: Version,
+    /// True if what a client sent in 0-RTT packets came to nothing.
+    early_data_refused: bool,
+    /// The peer's transport parameters, once TLS has them.
+    params: Option<Params>,
+    /// The outcome of the handshake, once it is complete.
+    outcome: Option<Agreement>,
+}
+
+/// The connection ids of both ends.
+struct Cids {
+    local: cids::Local,
+    peer: cids::Peer,
+    /// The id that a client calls a server by until it knows the server's own.
+    initial: Cid,
+    /// The id that the client's first Initial went to.
+    original: Cid,
+}
+
+/// What is remembered from one connection to the next.
+#[derive(Default)]
+struct Memory {
+    tokens: NewTokens,
+    path_keys: PathKeys,
+    /// The server whose version a client remembers.
+    server_name: Option<Box<str>>,
+}
+
+/// Acknowledgements, of both ends.
+struct Acks {
+    /// The packets that came in.
+    received: PerSpace<Received>,
+    /// How often the ends acknowledge.
+    frequency: AckFrequency,
+    /// The packets whose fate one ACK frame decided; empty but for its room.
+    settled: Outcome<Carried>,
+}
+
 /// One connection.
 ///
 /// After every call that may have changed something, call [`super::endpoint::Endpoint::service`],
@@ -148,29 +189,19 @@ pub struct Connection {
     config: Arc<TransportConfig>,
     state: State,
     paths: Paths<PathState>,
-    spaces: PerSpace<Received>,
+    acks: Acks,
     recovery: Recovery<Carried>,
-    ack_frequency: AckFrequency,
     handshake: Handshake,
-    agreement: Option<Agreement>,
-    local_cids: cids::Local,
-    peer_cids: cids::Peer,
-    original_dcid: Cid,
-    negotiation: Negotiation,
-    retried: Option<Retried>,
-    new_tokens: NewTokens,
-    path_keys: PathKeys,
-    peer_params: Option<Params>,
+    agreed: Agreed,
+    cids: Cids,
+    opening: Option<Box<Opening>>,
+    memory: Memory,
     streams: Streams,
     datagrams: Datagrams,
     close: Close,
     timers: Timers,
     header_bits: HeaderBits,
-    early: Early,
-    zero_rtt: ZeroRtt,
     events: VecDeque<Event>,
-    outcome: Outcome<Carried>,
-    stats: ConnectionStats,
     observer: Observer,
 }
 
@@ -194,10 +225,10 @@ impl Connection {
 
     /// What the endpoint has to do for this connection.
     pub(crate) fn poll_need(&mut self) -> Option<Need> {
-        if self.negotiation.wants_restart() {
+        if self.wants_restart() {
             return Some(Need::Restart);
         }
-        match self.local_cids.poll_event() {
+        match self.cids.local.poll_event() {
             Some(CidEvent::Issued(cid)) => return Some(Need::Issued(cid)),
             Some(CidEvent::Retired(cid)) => return Some(Need::Retired(cid)),
             None => {}
@@ -208,12 +239,12 @@ impl Connection {
         if let Some(ip) = self.needs_token() {
             return Some(Need::Token(ip));
         }
-        (self.state.is_confirmed() && self.local_cids.missing() > 0).then_some(Need::Cids)
+        (self.state.is_confirmed() && self.cids.local.missing() > 0).then_some(Need::Cids)
     }
 
     /// Gives the peer the connection ids it still may have.
     pub(crate) fn issue_cids(&mut self, issue: impl FnMut() -> cids::Issued) {
-        self.local_cids.issue(issue);
+        self.cids.local.issue(issue);
     }
 
     /// Changes the ids of both directions, so that whoever watches cannot tell that what follows is
@@ -226,16 +257,16 @@ impl Connection {
         if !self.state.is_confirmed() {
             return false;
         }
-        let peer = self.peer_cids.advance();
+        let peer = self.cids.peer.advance();
         if peer {
             self.header_bits.on_new_path();
         }
-        self.local_cids.rotate(now) && peer
+        self.cids.local.rotate(now) && peer
     }
 
     /// The connection ids of ours that are in use.
     pub(crate) fn local_cids(&self) -> impl Iterator<Item = Cid> + '_ {
-        self.local_cids.active()
+        self.cids.local.active()
     }
 
     /// The streams: open, accept, read, write. The caller transmits afterwards.
@@ -245,13 +276,13 @@ impl Connection {
 
     /// The outcome of the handshake, once it is complete.
     pub fn handshake(&self) -> Option<&Agreement> {
-        self.agreement.as_ref()
+        self.agreed.outcome.as_ref()
     }
 
     /// Returns what derives keying material for the application (RFC 8446 §7.5); `None` before the
     /// handshake is complete.
     pub fn exporter(&self) -> Option<&hybriq_tls::Exporter> {
-        self.agreement.as_ref()?;
+        self.agreed.outcome.as_ref()?;
         self.handshake.exporter()
     }
 
@@ -269,7 +300,7 @@ impl Connection {
     /// Returns the id that events name the connection by: the destination connection id of the
     /// client's first Initial.
     pub const fn id(&self) -> Cid {
-        self.original_dcid
+        self.cids.original
     }
 
     /// The peer's address.
@@ -291,12 +322,12 @@ impl Connection {
             congestion_window: self.recovery.window(),
             bytes_in_flight: self.recovery.bytes_in_flight(),
             datagram_frames: self.datagrams.stats(),
-            ..self.stats
+            ..self.observer.stats
         }
     }
 
     fn ecn_received(&self) -> EcnCounts {
-        let counts = self.spaces.iter().filter_map(Received::ecn_counts);
+        let counts = self.acks.received.iter().filter_map(Received::ecn_counts);
         counts.fold(EcnCounts::default(), EcnCounts::plus)
     }
 

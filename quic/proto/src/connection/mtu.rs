@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Connection, delivery::Carried, schedule::Wish, transmit::Padding};
+use super::{Connection, delivery::Carried, schedule::Due, transmit::Padding};
 use crate::{limits, packet::Space, path::Learned, recovery::Settled, udp::Transmit};
 
 /// The part of the window that may be kept free for a probe.
@@ -58,14 +58,14 @@ impl Connection {
             return None;
         };
         let pn = self.recovery.next_number(Space::Data);
-        let written = self.write_packet(now, Space::Data, Wish::MtuProbe, (buffer, Padding::Fill));
+        let written = self.write_packet(now, Space::Data, Due::MtuProbe, (buffer, Padding::Fill));
         if written == 0 {
             return None;
         }
         self.paths.active_mut().mtu_mut().on_probe_sent(pn);
         self.paths.active_mut().on_sent(written as u64);
-        self.stats.mtu_probes_sent += 1;
-        self.stats.datagrams_sent += 1;
+        self.observer.stats.mtu_probes_sent += 1;
+        self.observer.stats.datagrams_sent += 1;
         self.transmit_of(written, Some(written))
     }
 
@@ -90,8 +90,8 @@ impl Connection {
         let mtu = self.paths.active_mut().mtu_mut();
         match mtu.on_lost(settled.pn, packet.size, packet.time_sent, rtt) {
             Learned::Nothing => {}
-            Learned::ProbeLost => self.stats.mtu_probes_lost += 1,
-            Learned::BlackHole => self.stats.mtu_black_holes += 1,
+            Learned::ProbeLost => self.observer.stats.mtu_probes_lost += 1,
+            Learned::BlackHole => self.observer.stats.mtu_black_holes += 1,
         }
     }
 }

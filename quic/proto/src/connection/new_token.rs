@@ -106,14 +106,14 @@ impl NewTokens {
         Sent::default()
     }
 
-    pub(super) fn on_acked(&mut self, sent: Sent) {
+    pub(super) fn on_acked(&mut self, sent: &Sent) {
         if sent.0 == self.generation {
             self.issued = None;
             self.pending = false;
         }
     }
 
-    pub(super) fn on_lost(&mut self, sent: Sent) {
+    pub(super) fn on_lost(&mut self, sent: &Sent) {
         self.pending |= sent.0 == self.generation && self.issued.is_some();
     }
 }
@@ -125,12 +125,12 @@ impl Connection {
         let due = self.side.is_server()
             && self.state.is_confirmed()
             && self.paths.active().is_validated()
-            && self.new_tokens.is_due(ip);
+            && self.memory.tokens.is_due(ip);
         due.then_some(ip)
     }
 
     /// Gives the peer a token for its next connection from this address; `None`: it gets none.
     pub(crate) fn issue_token(&mut self, ip: IpAddr, token: Option<Token>) {
-        self.new_tokens.issue(ip, token);
+        self.memory.tokens.issue(ip, token);
     }
 }

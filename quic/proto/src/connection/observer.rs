@@ -1,4 +1,4 @@
-//! Tells a subscriber what happens, where there is one.
+//! Counts what happens, and tells a subscriber where there is one.
 
 use std::{sync::Arc, time::Instant};
 
@@ -15,13 +15,17 @@ use crate::{
     },
     packet::{Cid, Kind},
     recovery::{Settled, Timeout},
-    stats::PathStats,
+    stats::{ConnectionStats, PathStats},
 };
 
 /// The subscriber of a connection, if it has one, and what it was told of states that it only hears
 /// of when they change.
 #[derive(Default)]
-pub(super) struct Observer(Option<Box<Watch>>);
+pub(super) struct Observer {
+    watch: Option<Box<Watch>>,
+    /// Counters that no owner keeps.
+    pub(super) stats: ConnectionStats,
+}
 
 struct Watch {
     subscriber: Arc<dyn Subscriber>,
@@ -48,7 +52,7 @@ impl Observer {
         side: Side,
         original_dcid: Cid,
     ) -> Self {
-        Self(subscription.map(|Subscription(subscriber)| {
+        let watch = subscription.map(|Subscription(subscriber)| {
             Box::new(Watch {
                 subscriber: Arc::clone(subscriber),
                 meta: Meta::new(now, side, original_dcid),
@@ -62,13 +66,17 @@ impl Observer {
                     closed: false,
                 },
             })
-        }))
+        });
+        Self {
+            watch,
+            stats: ConnectionStats::default(),
+        }
     }
 
     /// Time goes on.
     #[inline]
     pub(super) fn at(&mut self, now: Instant) {
-        if let Some(watch) = &mut self.0 {
+        if let Some(watch) = &mut self.watch {
             watch.meta.time = now;
         }
     }
@@ -76,7 +84,7 @@ impl Observer {
     /// Tells an event that is made only if somebody listens.
     #[inline]
     pub(super) fn tell<'a>(&self, event: impl FnOnce() -> Event<'a>) {
-        if let Some(watch) = &self.0 {
+        if let Some(watch) = &self.watch {
             watch.tell(&event());
         }
     }
@@ -84,7 +92,7 @@ impl Observer {
     /// Keeps the frames of a packet before they are sealed in their place.
     #[inline]
     pub(super) fn keep(&mut self, payload: &[u8]) {
-        if let Some(watch) = &mut self.0 {
+        if let Some(watch) = &mut self.watch {
             watch.payload.clear();
             watch.payload.extend_from_slice(payload);
         }
@@ -93,7 +101,7 @@ impl Observer {
     /// The packet whose frames were kept was sealed.
     #[inline]
     pub(super) fn on_sealed(&self, kind: Kind, pn: u64, size: usize, ecn: Option<Ecn>) {
-        if let Some(watch) = &self.0 {
+        if let Some(watch) = &self.watch {
             let packet = Packet::new(kind, pn, size, &watch.payload).marked(ecn);
             watch.tell(&Event::PacketSent(packet));
         }
@@ -125,8 +133,8 @@ impl Connection {
     /// Tells what changed since the last time.
     #[inline]
     pub(super) fn observe(&mut self) {
-        if let Some(watch) = self.observer.0.take() {
-            self.observer.0 = Some(self.report(watch));
+        if let Some(watch) = self.observer.watch.take() {
+            self.observer.watch = Some(self.report(watch));
         }
     }
 

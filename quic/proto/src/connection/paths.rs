@@ -70,7 +70,7 @@ impl Connection {
         if !self.state.is_confirmed() {
             return Err(MigrateError::NotConfirmed);
         }
-        let params = self.peer_params.as_ref();
+        let params = self.agreed.params.as_ref();
         let disabled = params.is_some_and(|params| params.disable_active_migration);
         if disabled && !self.paths.used_preferred() {
             return Err(MigrateError::Disabled);
@@ -111,7 +111,7 @@ impl Connection {
         let facts = Facts {
             now,
             waits,
-            cids: &mut self.peer_cids,
+            cids: &mut self.cids.peer,
         };
         (&mut self.paths, facts)
     }
@@ -119,11 +119,11 @@ impl Connection {
     /// Tries to move to where the server would rather be (RFC 9000 §9.6.1): the handshake is
     /// confirmed.
     pub(super) fn seek_preferred(&mut self, now: Instant) {
-        let preferred = self.peer_params.as_ref();
+        let preferred = self.agreed.params.as_ref();
         let preferred = preferred.and_then(|params| params.preferred_address.as_ref());
         // Without ids of ours nothing that comes from there would be found to be ours.
         if let Some(preferred) = preferred
-            && self.local_cids.cid_len() > 0
+            && self.cids.local.cid_len() > 0
         {
             let preferred = Preferred {
                 v4: preferred.v4,
@@ -231,7 +231,7 @@ impl Connection {
 
     /// Returns the datagram sizes that both ends allow.
     fn mtu_range(&self) -> MtuRange {
-        let params = self.peer_params.as_ref();
+        let params = self.agreed.params.as_ref();
         let peer = params.map_or(u64::MAX, |params| params.max_udp_payload_size);
         MtuRange {
             size: self.config.mtu.datagram_size,

@@ -24,7 +24,7 @@ impl Connection {
         loop {
             let probe = self
                 .paths
-                .next_probe(failed.as_ref(), &mut self.peer_cids)?;
+                .next_probe(failed.as_ref(), &mut self.cids.peer)?;
             let transmit = self.write_probe(now, &probe, out);
             if transmit.is_some() {
                 return transmit;
@@ -82,18 +82,17 @@ impl Connection {
     ) -> Option<u64> {
         let data = self.paths.draw();
         if !probe.is_on_active() && probe.expanded() == Expanded::Full {
-            self.local_cids.repeat_frames(frames);
+            self.cids.local.repeat_frames(frames);
         }
         let wrote = self.paths.write_probe(now, probe, data, frames);
         if !probe.is_on_active() || wrote == Wrote::NoAnswer {
             return None;
         }
-        let received = &self.spaces[Space::Data];
+        let received = &self.acks.received[Space::Data];
         let largest = received.largest().map(|(pn, _)| pn);
         let was_pending = received.is_ack_pending();
         self.write_ack(Space::Data, now, frames);
-        let acks = was_pending && !self.spaces[Space::Data].is_ack_pending();
-        self.stats.acks_sent += u64::from(acks);
+        let acks = was_pending && !self.acks.received[Space::Data].is_ack_pending();
         if !acks {
             frames.ping();
         }
@@ -110,12 +109,10 @@ impl Connection {
         acks: Option<u64>,
     ) {
         self.paths.on_probe_sent(probe, size);
-        self.stats.datagrams_sent += 1;
-        self.stats.packets_sent += 1;
-        self.stats.bytes_sent += size as u64;
+        self.observer.stats.datagrams_sent += 1;
+        self.observer.stats.bytes_sent += size as u64;
         let ecn = self.ecn_of(probe);
-        self.stats.ecn_sent.add(ecn);
-        self.observer.on_sealed(Kind::OneRtt, pn, size, ecn);
+        self.on_sealed(Kind::OneRtt, pn, size, ecn);
         if probe.is_on_active() {
             let packet = SentPacket {
                 time_sent: now,
@@ -127,13 +124,10 @@ impl Connection {
                 snapshot: None,
                 record: Carried::new(Space::Data),
             };
-            self.recovery.on_packet_sent(Space::Data, pn, packet);
+            self.track(now, Space::Data, pn, packet);
         } else {
             self.recovery.on_number_used(Space::Data, pn);
+            self.on_packet_sent(now, Space::Data, pn, true);
         }
-        if let Some(largest) = acks {
-            self.on_acknowledgement_sent(largest);
-        }
-        self.on_packet_sent(now, Space::Data, pn, true);
     }
 }

@@ -75,21 +75,21 @@ impl Connection {
             self.on_dropped(datagram.len(), DropTrigger::ConnectionUnknown);
             return;
         }
-        self.stats.datagrams_received += 1;
-        self.stats.bytes_received += datagram.len() as u64;
+        self.observer.stats.datagrams_received += 1;
+        self.observer.stats.bytes_received += datagram.len() as u64;
         if self.state.is_closing() {
             self.close.on_datagram();
             return;
         }
         let tail = reset_tail(datagram);
-        let before = self.stats.packets_received;
+        let before = self.observer.stats.packets_received;
         let seen = Seen {
             at: now,
             ecn: arrival.ecn,
         };
         self.take_packets(now, seen, datagram);
         self.replay_early(now);
-        if self.stats.packets_received == before && self.is_reset(tail) {
+        if self.observer.stats.packets_received == before && self.is_reset(tail) {
             self.on_reset(now);
         }
     }
@@ -98,9 +98,9 @@ impl Connection {
         let datagram_len = datagram.len();
         let mut first_dcid = None;
         let mut rest = datagram;
-        while !rest.is_empty() && self.state.is_open() && !self.negotiation.wants_restart() {
+        while !rest.is_empty() && self.state.is_open() && !self.wants_restart() {
             let datagram_left = rest.len();
-            let Ok((decoded, next)) = packet::decode(rest, self.local_cids.cid_len()) else {
+            let Ok((decoded, next)) = packet::decode(rest, self.cids.local.cid_len()) else {
                 self.on_dropped(datagram_len, DropTrigger::Invalid);
                 return;
             };
@@ -127,7 +127,7 @@ impl Connection {
                 }
             };
             match fate {
-                Fate::Accepted => self.stats.packets_received += 1,
+                Fate::Accepted => self.observer.stats.packets_received += 1,
                 Fate::Dropped(trigger) => self.on_dropped(size, trigger),
                 Fate::Kept => {}
             }
@@ -135,22 +135,28 @@ impl Connection {
     }
 
     fn on_dropped(&mut self, size: usize, trigger: DropTrigger) {
-        self.stats.packets_dropped += 1;
+        self.observer.stats.packets_dropped += 1;
         self.observer.on_dropped(size, trigger);
     }
 
-    /// Packets that waited for keys get another chance once the keys are there. One of them may
-    /// bring the keys of another.
+    /// Gives packets that waited for keys another chance once the keys are there. One of them may
+    /// bring the keys of another. Drops what only the opening needed when that is over.
     fn replay_early(&mut self, now: Instant) {
-        while let Some(place) = self
-            .early
-            .packets
-            .iter()
-            .position(|(kind, ..)| !self.waits_for_keys(*kind))
-        {
-            let (_, mut bytes, seen) = self.early.packets.remove(place);
+        while let Some((mut bytes, seen)) = self.next_early() {
             self.take_packets(now, seen, &mut bytes);
         }
+        if self.state.is_confirmed() {
+            self.opening = None;
+        }
+    }
+
+    fn next_early(&mut self) -> Option<(Box<[u8]>, Seen)> {
+        let packets = &self.opening.as_ref()?.early.packets;
+        let place = packets
+            .iter()
+            .position(|(kind, ..)| !self.waits_for_keys(*kind))?;
+        let (_, bytes, seen) = self.opening.as_mut()?.early.packets.remove(place);
+        Some((bytes, seen))
     }
 
     /// Whether keys for such packets will come but have not. 1-RTT packets wait for the end of the
@@ -177,7 +183,10 @@ impl Connection {
             return Fate::Dropped(DropTrigger::Unsupported);
         }
         if self.waits_for_keys(kind) {
-            let kept = self.early.keep(kind, packet.bytes, seen);
+            let kept = self
+                .opening
+                .as_mut()
+                .is_some_and(|opening| opening.early.keep(kind, packet.bytes, seen));
             return if kept {
                 Fate::Kept
             } else {
@@ -189,7 +198,7 @@ impl Connection {
         }
         let (dcid, scid, size) = (packet.dcid, packet.scid, packet.bytes.len());
         let spin = packet.spin();
-        let largest = self.spaces[kind.space()].largest().map(|(pn, _)| pn);
+        let largest = self.acks.received[kind.space()].largest().map(|(pn, _)| pn);
         let opened = match kind {
             Kind::OneRtt => self.open_one_rtt(now, packet, largest),
             _ if self.tells_version(&packet) => {
@@ -205,7 +214,7 @@ impl Connection {
             }
             None => return Fate::Dropped(DropTrigger::DecryptionFailure),
         };
-        if self.spaces[kind.space()].is_duplicate(pn) {
+        if self.acks.received[kind.space()].is_duplicate(pn) {
             return Fate::Dropped(DropTrigger::Duplicate);
         }
         self.observer.tell(|| {
@@ -221,7 +230,7 @@ impl Connection {
         }
         match self.take_frames(now, kind, &dcid, payload) {
             Ok((eliciting, probing)) => {
-                self.spaces[kind.space()].on_packet(seen.at, pn, eliciting, seen.ecn);
+                self.acks.received[kind.space()].on_packet(seen.at, pn, eliciting, seen.ecn);
                 self.timers.on_received(now, self.pto(Space::Data));
                 if self.paths.came_on_active() {
                     self.paths.on_packet(dcid);
@@ -252,19 +261,20 @@ impl Connection {
     }
 
     fn is_addressed_to_us(&self, packet: &Protected<'_>) -> bool {
-        let ours = self.local_cids.active().any(|cid| cid == packet.dcid);
+        let ours = self.cids.local.active().any(|cid| cid == packet.dcid);
         let first = self.side.is_server()
             && matches!(packet.kind, Kind::Initial | Kind::ZeroRtt)
             && packet.dcid == self.initial_dcid();
         let same_peer = packet.kind == Kind::OneRtt
-            || packet.scid == *self.peer_cids.active()
+            || packet.scid == *self.cids.peer.active()
             || (self.side.is_client() && self.awaits_first_packet());
         (ours || first) && same_peer
     }
 
     /// Whether a client has not heard of the server, whose own id is in its first packet.
     fn awaits_first_packet(&self) -> bool {
-        self.spaces[Space::Initial].largest().is_none() && self.handshake.keys().initial().is_some()
+        self.acks.received[Space::Initial].largest().is_none()
+            && self.handshake.keys().initial().is_some()
     }
 
     fn has_zero_rtt(&self) -> bool {
@@ -324,7 +334,7 @@ impl Connection {
     fn on_authentic(&mut self, now: Instant, kind: Kind, scid: &packet::Cid) {
         match kind {
             Kind::Initial if self.side.is_client() && self.awaits_first_packet() => {
-                self.peer_cids.set_first(*scid);
+                self.cids.peer.set_first(*scid);
             }
             Kind::Handshake if self.side.is_server() => {
                 self.paths.active_mut().on_validated();
@@ -408,7 +418,7 @@ impl Connection {
         let blocked = !self.paths.active().may_send(limits::MIN_DATAGRAM as u64);
         recovery::Context {
             handshake,
-            peer_max_ack_delay: self.ack_frequency.peer_max_delay(),
+            peer_max_ack_delay: self.acks.frequency.peer_max_delay(),
             amplification: if blocked {
                 recovery::Amplification::Blocked
             } else {

@@ -10,7 +10,7 @@ use crate::{error::ConnectionError, limits};
 impl Connection {
     /// The tokens by which the peer may end the connection while we use its ids.
     pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = &[u8; 16]> {
-        self.peer_cids.reset_tokens()
+        self.cids.peer.reset_tokens()
     }
 
     /// Whether a datagram of which nothing could be used ends with that token. The time it takes

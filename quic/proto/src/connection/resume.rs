@@ -48,8 +48,8 @@ impl Connection {
         let Some(config) = &self.config.flight.careful_resume else {
             return;
         };
-        let resumed = self.agreement.as_ref().is_some_and(|it| it.resumed);
-        let keys = &mut self.path_keys;
+        let resumed = self.agreed.outcome.as_ref().is_some_and(|it| it.resumed);
+        let keys = &mut self.memory.path_keys;
         if !self.side.is_client() {
             keys.before = keys.before.filter(|_| resumed);
             let issued = hybriq_tls::issued_ticket(&tickets).map(PathKey::of_ticket);
@@ -83,7 +83,7 @@ impl Connection {
     /// Leaves what was seen to the next connection.
     pub(super) fn remember_path(&self, now: Instant) {
         if let Some(config) = &self.config.flight.careful_resume
-            && let (Some(key), Some(path)) = (self.path_keys.after, self.known_path())
+            && let (Some(key), Some(path)) = (self.memory.path_keys.after, self.known_path())
         {
             config.put(now, key, path);
         }

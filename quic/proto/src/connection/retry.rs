@@ -29,17 +29,15 @@ impl Retried {
 
 impl Connection {
     /// Where a server's client sends its Initial packets before it knows our own id.
-    pub(super) fn initial_dcid(&self) -> Cid {
-        self.retried
-            .as_ref()
-            .map_or(self.original_dcid, |retried| retried.scid)
+    pub(super) const fn initial_dcid(&self) -> Cid {
+        self.cids.initial
     }
 
-    /// The token in our Initial packets: every one, so that each proves the address by itself.
+    /// Returns the token in our Initial packets: every one, so that each proves the address by
+    /// itself.
     pub(super) fn initial_token(&self) -> &[u8] {
-        self.retried
-            .as_ref()
-            .map_or(self.new_tokens.spent(), |retried| &retried.token)
+        self.retried()
+            .map_or(self.memory.tokens.spent(), |retried| &retried.token)
     }
 
     /// Begins again, with the same ClientHello. A Retry that is not genuine, not the first, or late
@@ -47,22 +45,24 @@ impl Connection {
     pub(super) fn on_retry(&mut self, now: Instant, retry: &packet::Retry<'_>) -> bool {
         let meant = self.awaits_server()
             && retry.version == self.original_version()
-            && self.local_cids.active().any(|cid| cid == retry.dcid)
-            && retry.scid != self.original_dcid;
-        if !meant || !retry.verify(&self.original_dcid) {
+            && self.cids.local.active().any(|cid| cid == retry.dcid)
+            && retry.scid != self.cids.original;
+        if !meant || !retry.verify(&self.cids.original) {
             return false;
         }
-        self.retried = Some(Retried {
-            scid: retry.scid,
-            token: retry.token.into(),
-        });
-        self.peer_cids.set_first(retry.scid);
+        if let Some(opening) = &mut self.opening {
+            opening.retried = Some(Retried {
+                scid: retry.scid,
+                token: retry.token.into(),
+            });
+        }
+        self.cids.peer.set_first(retry.scid);
         let keys = packet::initial_keys(retry.version, &retry.scid, Side::Client);
         self.handshake.keys_mut().replace_initial(keys);
-        let mut outcome = std::mem::take(&mut self.outcome);
+        let mut outcome = std::mem::take(&mut self.acks.settled);
         self.recovery.on_retry(now, &mut outcome);
-        self.settle(Space::Initial, &mut outcome);
-        self.outcome = outcome;
+        self.deliver(Space::Initial, &mut outcome);
+        self.acks.settled = outcome;
         true
     }
 
@@ -71,7 +71,7 @@ impl Connection {
     pub(super) fn awaits_server(&self) -> bool {
         self.side.is_client()
             && self.state.is_handshaking()
-            && self.retried.is_none()
-            && self.spaces[Space::Initial].largest().is_none()
+            && self.retried().is_none()
+            && self.acks.received[Space::Initial].largest().is_none()
     }
 }

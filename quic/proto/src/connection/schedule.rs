@@ -16,7 +16,7 @@ use crate::{
 
 /// What a space wants to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Wish {
+pub(super) enum Due {
     Nothing,
     /// An acknowledgement that is due; it elicits none and needs no window.
     Ack,
@@ -28,13 +28,13 @@ pub(super) enum Wish {
 
 impl Connection {
     /// What a space wants to send, as far as keys and congestion window allow.
-    pub(super) fn wish(&self, space: Space, now: Instant) -> Wish {
+    pub(super) fn due(&self, space: Space, now: Instant) -> Due {
         if !self.has_keys(space) {
-            return Wish::Nothing;
+            return Due::Nothing;
         }
         let probing = self.recovery.probes(space) > 0;
         if probing {
-            return Wish::Frames;
+            return Due::Frames;
         }
         let room = self
             .recovery
@@ -42,12 +42,12 @@ impl Connection {
             && !(space == Space::Data && self.keeps_room_for_probe(now));
         let paced = space == Space::Data && !self.recovery.may_send_now(now);
         if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
-            return Wish::Frames;
+            return Due::Frames;
         }
-        if self.spaces[space].is_ack_due(now) && self.kind_of(space) != Kind::ZeroRtt {
-            Wish::Ack
+        if self.acks.received[space].is_ack_due(now) && self.kind_of(space) != Kind::ZeroRtt {
+            Due::Ack
         } else {
-            Wish::Nothing
+            Due::Nothing
         }
     }
 
@@ -98,9 +98,9 @@ impl Connection {
             || (space == Space::Data
                 && (self.handshake.owes_done()
                     || self.paths.owes_ping()
-                    || self.new_tokens.has_pending()
-                    || self.local_cids.has_pending()
-                    || self.peer_cids.has_pending()
+                    || self.memory.tokens.has_pending()
+                    || self.cids.local.has_pending()
+                    || self.cids.peer.has_pending()
                     || self.timers.asks()
                     || self.streams.has_pending()
                     || self.datagrams.has_pending()))
@@ -110,7 +110,7 @@ impl Connection {
     pub(super) fn write_frames(
         &mut self,
         space: Space,
-        wish: Wish,
+        due: Due,
         now: Instant,
         out: &mut FrameWriter<'_>,
     ) -> Carried {
@@ -119,18 +119,18 @@ impl Connection {
         }
         let mut control = Control::new(space);
         let mut carried = Carried::new(space);
-        if wish == Wish::MtuProbe {
+        if due == Due::MtuProbe {
             out.ping();
             return carried;
         }
-        if space != Space::Data || wish != Wish::Frames || !self.datagrams.take_squeezed() {
+        if space != Space::Data || due != Due::Frames || !self.datagrams.takes_whole_packet() {
             self.write_ack(space, now, out);
         }
-        let probing = wish == Wish::Frames && self.recovery.probes(space) > 0;
-        if probing && space == Space::Data && self.ack_frequency.can_ask() {
+        let probing = due == Due::Frames && self.recovery.probes(space) > 0;
+        if probing && space == Space::Data && self.acks.frequency.can_ask() {
             out.immediate_ack();
         }
-        if wish == Wish::Frames {
+        if due == Due::Frames {
             self.handshake
                 .write_frames(level(space), out, &mut control.crypto);
             if space == Space::Data {
@@ -140,20 +140,20 @@ impl Connection {
                         self.paths.on_ping_sent();
                     }
                 }
-                control.ack_frequency = self.ack_frequency.write_frames(out);
-                if let Some(request) = self.ack_frequency.made(control.ack_frequency) {
+                control.ack_frequency = self.acks.frequency.write_frames(out);
+                if let Some(request) = self.acks.frequency.made(control.ack_frequency) {
                     self.observe_request(By::Local, request);
                 }
-                control.new_token = self.new_tokens.write_frames(out);
-                control.local_cids = self.local_cids.write_frames(out);
-                control.peer_cids = self.peer_cids.write_frames(out);
+                control.new_token = self.memory.tokens.write_frames(out);
+                control.local_cids = self.cids.local.write_frames(out);
+                control.peer_cids = self.cids.peer.write_frames(out);
                 self.write_data(now, out, &mut carried);
             }
         }
         // Not in the handshake: an Initial that elicits an acknowledgement would have to fill its
         // datagram (RFC 9000 §14.1), and the ranges of those spaces go with their keys.
         let silent = space == Space::Data && self.recovery.needs_ping(space);
-        let asks = space == Space::Data && wish == Wish::Frames && self.timers.asks();
+        let asks = space == Space::Data && due == Due::Frames && self.timers.asks();
         if !out.is_ack_eliciting() && (probing || silent || asks) {
             out.ping();
         }
@@ -164,7 +164,7 @@ impl Connection {
     }
 
     pub(super) fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
-        let received = &mut self.spaces[space];
+        let received = &mut self.acks.received[space];
         if !received.is_ack_pending() {
             return;
         }

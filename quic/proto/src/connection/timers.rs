@@ -25,6 +25,8 @@ pub(super) struct Timers {
     handshake_until: Option<Instant>,
     /// How long a client waits for a session ticket before it drops its TLS object.
     tickets_until: Option<Instant>,
+    /// Time at which a server drops the keys of 0-RTT packets.
+    pub(super) zero_rtt_until: Option<Instant>,
 }
 
 impl Timers {
@@ -39,6 +41,7 @@ impl Timers {
             sent_since_received: false,
             handshake_until: now.checked_add(config.timeouts.handshake_timeout),
             tickets_until: None,
+            zero_rtt_until: None,
         }
     }
 
@@ -117,14 +120,15 @@ impl Connection {
         if self.state.is_closed() {
             return self.state.ends();
         }
-        let [initial, handshake, data] = Space::ALL.map(|space| self.spaces[space].next_timeout());
+        let [initial, handshake, data] =
+            Space::ALL.map(|space| self.acks.received[space].next_timeout());
         let loss = self.recovery.next_timeout(&self.recovery_context());
         let own = [
             self.timers.gives_up_at(),
             self.timers.tickets_until,
             self.paths.paced_until(),
             self.zero_rtt_timeout(),
-            self.local_cids.next_timeout(),
+            self.cids.local.next_timeout(),
             self.keep_alive_at(),
             self.paths.next_timeout(),
         ];
@@ -165,7 +169,7 @@ impl Connection {
         self.on_zero_rtt_timeout(now);
         self.paths
             .pace(self.paths.paced_until().filter(|&at| at > now));
-        self.local_cids.on_timeout(now);
+        self.cids.local.on_timeout(now);
         if self.keep_alive_at().is_some_and(|at| at <= now) {
             self.timers.on_asks(now);
         }
@@ -174,16 +178,16 @@ impl Connection {
             return;
         }
         for space in Space::ALL {
-            self.spaces[space].on_timeout(now);
+            self.acks.received[space].on_timeout(now);
         }
         let context = self.recovery_context();
-        let mut outcome = std::mem::take(&mut self.outcome);
+        let mut outcome = std::mem::take(&mut self.acks.settled);
         let due = self.recovery.on_timeout(now, &context, &mut outcome);
         if let Some(timeout) = due {
             self.observer.on_expired(timeout);
         }
-        self.settle(Space::Data, &mut outcome);
-        self.outcome = outcome;
+        self.deliver(Space::Data, &mut outcome);
+        self.acks.settled = outcome;
         if let Some(Timeout::Probe(space)) = due {
             self.probe(space);
         }
@@ -201,36 +205,5 @@ impl Connection {
             self.handshake.send_again(super::spaces::level(space));
         }
         self.probe_data();
-    }
-
-    /// After the handshake probes carry new data, if there is any, and repeat the oldest under way:
-    /// as many packets as there are probes, so that no two carry the same (RFC 9002 §6.2.4).
-    fn probe_data(&mut self) {
-        let probes = usize::from(self.recovery.probes(Space::Data).max(1));
-        let old = if self.streams.has_pending() {
-            probes - 1
-        } else {
-            probes
-        };
-        let oldest = self
-            .recovery
-            .outstanding(Space::Data)
-            .filter(|carried| !carried.is_empty());
-        for (place, carried) in oldest.take(probes).enumerate() {
-            if place < old {
-                self.streams.on_lost(&carried.streams);
-            }
-            let Some(control) = &carried.control else {
-                continue;
-            };
-            self.handshake
-                .on_lost(super::spaces::level(control.space), &control.crypto);
-            self.local_cids.on_lost(&control.local_cids);
-            self.peer_cids.on_lost(&control.peer_cids);
-            self.ack_frequency.on_lost(control.ack_frequency);
-            if control.handshake_done {
-                self.handshake.owe_done();
-            }
-        }
     }
 }

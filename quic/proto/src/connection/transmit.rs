@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
-use super::{Connection, schedule::Wish};
+use super::{Connection, delivery::Carried, schedule::Due};
 use crate::{
+    ecn::Ecn,
     limits,
     packet::{Header, Kind, PacketBuilder, PerSpace, Space},
     recovery::SentPacket,
@@ -68,7 +69,7 @@ impl Connection {
             let written = self.write_datagram(now, buffer);
             size += written;
             if written > 0 {
-                self.stats.datagrams_sent += 1;
+                self.observer.stats.datagrams_sent += 1;
                 segment = segment.or(Some(written));
             }
             if Some(written) < segment || written < limit {
@@ -83,7 +84,7 @@ impl Connection {
 
     pub(super) fn transmit_of(&mut self, size: usize, segment: Option<usize>) -> Option<Transmit> {
         let segment = segment?;
-        self.stats.bytes_sent += size as u64;
+        self.observer.stats.bytes_sent += size as u64;
         Some(Transmit {
             peer: self.paths.active().peer(),
             local: self.paths.active().local(),
@@ -95,8 +96,8 @@ impl Connection {
 
     /// Writes one datagram, coalescing what the spaces want to send (RFC 9000 §12.2).
     fn write_datagram(&mut self, now: Instant, buffer: &mut [u8]) -> usize {
-        let wishes = self.wishes(now);
-        let must_fill = self.must_fill(wishes);
+        let due = self.due_in_all(now);
+        let must_fill = self.must_fill(due);
         let room = usize::try_from(self.paths.active().credit())
             .unwrap_or(usize::MAX)
             .min(buffer.len());
@@ -110,23 +111,23 @@ impl Connection {
         };
         let mut written = 0;
         for space in Space::ALL {
-            let wish = wishes[space];
+            let wanted = due[space];
             let Some(rest) = buffer
                 .get_mut(written..room)
-                .filter(|_| wish != Wish::Nothing)
+                .filter(|_| wanted != Due::Nothing)
             else {
                 continue;
             };
             let follows = Space::ALL
                 .iter()
-                .any(|later| *later > space && wishes[*later] != Wish::Nothing);
+                .any(|later| *later > space && due[*later] != Due::Nothing);
             let padding = match (must_fill, follows) {
                 (false, _) => Padding::None,
                 (true, false) => Padding::Fill,
                 (true, true) => Padding::FillUnlessMoreFits,
             };
             if !rest.is_empty() {
-                written += self.write_packet(now, space, wish, (rest, padding));
+                written += self.write_packet(now, space, wanted, (rest, padding));
             }
         }
         self.paths.active_mut().on_sent(written as u64);
@@ -136,29 +137,26 @@ impl Connection {
         written
     }
 
-    fn wishes(&self, now: Instant) -> PerSpace<Wish> {
-        let mut wishes = PerSpace::of(|space| self.wish(space, now));
+    fn due_in_all(&self, now: Instant) -> PerSpace<Due> {
+        let mut due = PerSpace::of(|space| self.due(space, now));
         // 0-RTT data follows a ClientHello that is whole: before, many servers would drop it.
-        if self.sends_zero_rtt()
-            && wishes.initial == Wish::Frames
-            && self.handshake.fills_datagrams()
-        {
-            wishes.data = Wish::Nothing;
+        if self.sends_zero_rtt() && due.initial == Due::Frames && self.handshake.fills_datagrams() {
+            due.data = Due::Nothing;
         }
-        wishes
+        due
     }
 
     /// Whether a datagram must have 1200 bytes: with an Initial that elicits an acknowledgement, a
     /// client's with any Initial (RFC 9000 §14.1).
-    fn must_fill(&self, wishes: PerSpace<Wish>) -> bool {
-        wishes.initial == Wish::Frames || (wishes.initial == Wish::Ack && self.side.is_client())
+    fn must_fill(&self, due: PerSpace<Due>) -> bool {
+        due.initial == Due::Frames || (due.initial == Due::Ack && self.side.is_client())
     }
 
     pub(super) fn write_packet(
         &mut self,
         now: Instant,
         space: Space,
-        wish: Wish,
+        due: Due,
         (buffer, padding): (&mut [u8], Padding),
     ) -> usize {
         let room = buffer.len();
@@ -169,12 +167,12 @@ impl Connection {
         let Some(mut packet) = PacketBuilder::begin(buffer, &header, pn, largest_acked) else {
             return 0;
         };
-        let acked_up_to = self.spaces[space].largest().map(|(pn, _)| pn);
-        let acks = self.spaces[space].is_ack_pending();
+        let acked_up_to = self.acks.received[space].largest().map(|(pn, _)| pn);
+        let acks = self.acks.received[space].is_ack_pending();
         let mut frames = packet.frames();
-        let carried = self.write_frames(space, wish, now, &mut frames);
+        let carried = self.write_frames(space, due, now, &mut frames);
         // What did not fit was not told.
-        let acks = acks && !self.spaces[space].is_ack_pending();
+        let acks = acks && !self.acks.received[space].is_ack_pending();
         self.observer.keep(frames.written());
         let (len, ack_eliciting) = (frames.len(), frames.is_ack_eliciting());
         let size_now = len + packet.overhead();
@@ -182,7 +180,7 @@ impl Connection {
             Padding::Fill => room,
             Padding::FillUnlessMoreFits if room - size_now.min(room) < MIN_PACKET => room,
             _ if ack_eliciting && space == Space::Data => {
-                limits::BEYOND_SHORTEST_CID + self.local_cids.cid_len()
+                limits::BEYOND_SHORTEST_CID + self.cids.local.cid_len()
             }
             _ => 0,
         };
@@ -197,30 +195,48 @@ impl Connection {
             packet.clear_quic_bit();
         }
         let size = packet.finish_padded(len, pad_to, keys);
-        self.stats.packets_sent += 1;
-        self.stats.acks_sent += u64::from(acks);
         let ecn = self.recovery.ecn_mark();
-        self.stats.ecn_sent.add(ecn);
+        self.on_sealed(kind, pn, size, ecn);
+        let packet = SentPacket {
+            time_sent: now,
+            size: size as u16,
+            ack_eliciting,
+            in_flight: ack_eliciting || pad_to > size_now,
+            largest_acked: acked_up_to.filter(|_| acks),
+            ecn,
+            snapshot: None,
+            record: carried,
+        };
+        self.track(now, space, pn, packet);
+        size
+    }
+
+    /// Counts a packet that was sealed, and tells the subscriber.
+    #[inline]
+    pub(super) fn on_sealed(&mut self, kind: Kind, pn: u64, size: usize, ecn: Option<Ecn>) {
+        self.observer.stats.packets_sent += 1;
+        self.observer.stats.ecn_sent.add(ecn);
         self.observer.on_sealed(kind, pn, size, ecn);
-        self.recovery.on_packet_sent(
-            space,
-            pn,
-            SentPacket {
-                time_sent: now,
-                size: size as u16,
-                ack_eliciting,
-                in_flight: ack_eliciting || pad_to > size_now,
-                largest_acked: acked_up_to.filter(|_| acks),
-                ecn,
-                snapshot: None,
-                record: carried,
-            },
-        );
-        if let Some(largest) = acked_up_to.filter(|_| acks && space == Space::Data) {
-            self.on_acknowledgement_sent(largest);
+    }
+
+    /// Gives a packet that was sealed to loss detection.
+    #[inline]
+    pub(super) fn track(
+        &mut self,
+        now: Instant,
+        space: Space,
+        pn: u64,
+        packet: SentPacket<Carried>,
+    ) {
+        let (ack_eliciting, acked) = (packet.ack_eliciting, packet.largest_acked);
+        self.recovery.on_packet_sent(space, pn, packet);
+        if let Some(largest) = acked {
+            self.observer.stats.acks_sent += 1;
+            if space == Space::Data {
+                self.on_acknowledgement_sent(largest);
+            }
         }
         self.on_packet_sent(now, space, pn, ack_eliciting);
-        size
     }
 
     pub(super) fn on_packet_sent(
@@ -243,7 +259,7 @@ impl Connection {
     }
 
     pub(super) fn header(&self, space: Space) -> Header<'_> {
-        let dcid = *self.peer_cids.active();
+        let dcid = *self.cids.peer.active();
         let kind = self.kind_of(space);
         if kind == Kind::OneRtt {
             let phase = self
@@ -258,7 +274,8 @@ impl Connection {
             };
         }
         let scid = self
-            .local_cids
+            .cids
+            .local
             .active()
             .next()
             .unwrap_or(crate::packet::Cid::EMPTY);

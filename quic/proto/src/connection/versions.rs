@@ -129,7 +129,7 @@ impl Negotiation {
         matches!(self.stage, Stage::Restart(..))
     }
 
-    const fn is_open(&self) -> bool {
+    pub(super) const fn is_open(&self) -> bool {
         matches!(self.stage, Stage::Open(_))
     }
 
@@ -207,12 +207,12 @@ impl Connection {
 
     /// The version of the client's first flight.
     pub fn original_version(&self) -> Version {
-        self.negotiation.original()
+        self.agreed.original_version
     }
 
     /// Whether a packet with a long header may be of the version it says.
     pub(super) fn may_be_of(&self, kind: Kind, version: Version) -> bool {
-        let offered = self.negotiation.is_open() && self.config.spoken.versions.contains(version);
+        let offered = self.awaits_version() && self.config.spoken.versions.contains(version);
         match kind {
             Kind::Initial => {
                 version == self.version() || version == self.original_version() || offered
@@ -236,7 +236,7 @@ impl Connection {
     /// Whether a packet would tell a client that the server chose another version.
     pub(super) fn tells_version(&self, packet: &Protected<'_>) -> bool {
         packet.kind == Kind::Initial
-            && self.negotiation.is_open()
+            && self.awaits_version()
             && packet
                 .version
                 .is_some_and(|version| version != self.original_version())
@@ -261,32 +261,50 @@ impl Connection {
         self.handshake.keys_mut().switch(version, keys);
         let context = resumption_context(version);
         self.handshake.set_resumption_context(&context);
-        self.negotiation.stage = Stage::Settled;
+        self.fix_version();
         Some(Ok((pn, payload)))
     }
 
     /// A client's Initial keys: they come from the id that its first Initial went to, or the first
     /// after a Retry, in every version.
     fn client_initial_keys(&self, version: Version) -> KeyPair {
-        let retried = self.retried.as_ref().map(|retried| &retried.scid);
-        let dcid = retried.unwrap_or(&self.original_dcid);
-        initial_keys(version, dcid, Side::Client)
+        let retried = self.retried().map(|retried| retried.scid);
+        let dcid = retried.unwrap_or(self.cids.original);
+        initial_keys(version, &dcid, Side::Client)
     }
 
     /// CRYPTO data in an Initial: its version is the one, and stays (RFC 9369 §4.1).
-    pub(super) fn settle_version(&mut self) {
-        if self.negotiation.is_open() {
-            self.negotiation.stage = Stage::Settled;
+    pub(super) fn fix_version(&mut self) {
+        if self.awaits_version() {
+            self.take_stage();
         }
+    }
+
+    /// Returns true if a Version Negotiation packet led to this attempt.
+    fn reacts(&self) -> bool {
+        let opening = self.opening.as_ref();
+        opening.is_some_and(|opening| opening.negotiation.reacts)
+    }
+
+    /// Ends the choice of a version, and returns how far it was.
+    fn take_stage(&mut self) -> Option<Stage> {
+        let opening = self.opening.as_mut()?;
+        Some(std::mem::replace(
+            &mut opening.negotiation.stage,
+            Stage::Settled,
+        ))
     }
 
     /// The peer's transport parameters must confirm what the headers said, and that nobody made us
     /// choose a worse version (RFC 9368 §4).
     pub(super) fn check_versions(&mut self, params: &Params) -> Result<(), TransportError> {
         let info = params.version_information.as_ref();
+        let Some(opening) = &self.opening else {
+            return Ok(());
+        };
+        let negotiation = &opening.negotiation;
         let outcome =
-            self.negotiation
-                .confirm(self.side, self.config.spoken.versions, self.version(), info);
+            negotiation.confirm(self.side, self.config.spoken.versions, self.version(), info);
         outcome.map_err(|reason| TransportError::new(Code::VERSION_NEGOTIATION_ERROR, reason))?;
         let change = events::Change {
             old: self.original_version(),
@@ -301,29 +319,30 @@ impl Connection {
     /// of them (RFC 9000 §6.2, RFC 9368 §2.1). Ignored are packets that name the version we used,
     /// that come after any other packet, or that answer an attempt which another one led to.
     pub(super) fn on_version_negotiation(&mut self, now: Instant, packet: &VersionNegotiation<'_>) {
-        let meant = packet.scid == self.peer_cids.active().as_bytes()
+        let meant = packet.scid == self.cids.peer.active().as_bytes()
             && self
-                .local_cids
+                .cids
+                .local
                 .active()
                 .any(|cid| cid.as_bytes() == packet.dcid);
         let original = self.original_version().number();
         let is_moot = packet.versions().any(|version| version == original);
-        if !meant || is_moot || self.negotiation.reacts || !self.awaits_server() {
+        if !meant || is_moot || !self.awaits_server() || self.reacts() {
             return;
         }
         let Some(version) = self.config.spoken.versions.first_of(&packet.versions()) else {
             return self.end_for_version();
         };
-        let stage = std::mem::replace(&mut self.negotiation.stage, Stage::Settled);
-        if let Stage::Open(again) = stage {
-            self.negotiation.stage = Stage::Restart(again, version, now);
+        if let Some(Stage::Open(again)) = self.take_stage()
+            && let Some(opening) = &mut self.opening
+        {
+            opening.negotiation.stage = Stage::Restart(again, version, now);
         }
     }
 
     /// Becomes another connection, in the version that the server's packet led to.
     pub(crate) fn restart(&mut self, local_cid: Cid, initial_dcid: Cid, seed: u64) {
-        let stage = std::mem::replace(&mut self.negotiation.stage, Stage::Settled);
-        let Stage::Restart(again, version, now) = stage else {
+        let Some(Stage::Restart(again, version, now)) = self.take_stage() else {
             return;
         };
         let start = ClientStart {
@@ -345,7 +364,7 @@ impl Connection {
             Ok(connection) => {
                 let before = std::mem::replace(self, connection);
                 self.start_from(before.local().socket);
-                self.stats = before.stats;
+                self.observer.stats = before.observer.stats;
                 self.forget_early_data(before);
             }
             // It worked a moment ago.

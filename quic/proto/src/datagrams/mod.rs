@@ -272,19 +272,19 @@ impl Datagrams {
         }
     }
 
-    /// Returns true if the next packet must go without an ACK frame, beside which the oldest did
-    /// not fit: where data goes both ways every packet may have one. True once.
-    pub const fn take_squeezed(&mut self) -> bool {
+    /// Returns true, once, if the next packet must go without an ACK frame, beside which the oldest
+    /// did not fit: where data goes both ways every packet may have one.
+    pub const fn takes_whole_packet(&mut self) -> bool {
         std::mem::replace(&mut self.squeezed, false)
     }
 
     /// A packet arrived.
-    pub const fn on_acked(&mut self, sent: Sent) {
+    pub const fn on_acked(&mut self, sent: &Sent) {
         self.stats.acknowledged += sent.0 as u64;
     }
 
     /// A packet was lost, and what it carried with it.
-    pub const fn on_lost(&mut self, sent: Sent) {
+    pub const fn on_lost(&mut self, sent: &Sent) {
         self.stats.lost += sent.0 as u64;
     }
 

@@ -249,8 +249,8 @@ fn one_that_does_not_fit_beside_an_ack_frame_goes_next_without() {
     let mut sent = Sent::default();
     datagrams.write_first(ROOM, Rival::Waiting, &mut out, &mut sent);
     assert!(sent.is_empty());
-    assert!(datagrams.take_squeezed());
-    assert!(!datagrams.take_squeezed(), "once");
+    assert!(datagrams.takes_whole_packet());
+    assert!(!datagrams.takes_whole_packet(), "once");
 }
 
 /// Proves: rfc9221 5.2 datagrams-elicit-acks
@@ -262,8 +262,8 @@ fn what_became_of_them_is_counted_and_nothing_is_sent_again() {
     }
     let (_, first) = packet(&mut datagrams, ROOM);
     let (_, second) = packet(&mut datagrams, ROOM);
-    datagrams.on_acked(first);
-    datagrams.on_lost(second);
+    datagrams.on_acked(&first);
+    datagrams.on_lost(&second);
     assert!(!datagrams.has_pending());
     let stats = datagrams.stats();
     assert_eq!((stats.sent, stats.acknowledged, stats.lost), (4, 2, 2));

@@ -206,7 +206,7 @@ fn a_request_for_a_delay_that_cannot_be_closes_the_connection() {
 fn requests_that_were_not_announced_close_the_connection() {
     for ty in [FrameType::ACK_FREQUENCY, FrameType::IMMEDIATE_ACK] {
         let mut pair = quiet();
-        pair.server.connection().ack_frequency = AckFrequency::new(Duration::ZERO);
+        pair.server.connection().acks.frequency = AckFrequency::new(Duration::ZERO);
         deliver(&mut pair, |out| {
             assert!(match ty {
                 FrameType::ACK_FREQUENCY => out.write(&request(0, 1, 5 * MS)),
@@ -231,7 +231,8 @@ fn a_probe_asks_for_an_immediate_ack() {
         let client = pair.client.connection();
         if !takes_requests {
             client
-                .ack_frequency
+                .acks
+                .frequency
                 .set_peer_delays(Duration::from_millis(25), None);
         }
         let id = client.streams().open(Direction::Bidi).unwrap();

@@ -281,7 +281,7 @@ fn no_datagram_goes_in_0_rtt_where_none_is_remembered() {
     let mut pair = come_again(&server, &server);
     let client = pair.client.connection();
     // Nobody tells it anything that it could use, be it in time.
-    client.peer_params = Some(Params {
+    client.agreed.params = Some(Params {
         max_datagram_frame_size: 1200,
         ..Params::default()
     });
@@ -371,9 +371,9 @@ fn a_client_goes_by_what_it_remembers_until_it_sends_1_rtt_packets() {
     let server = server();
     let mut pair = come_again(&server, &server);
     let client = pair.client.connection();
-    assert!(client.peer_params.is_none() && client.reset_tokens().next().is_none());
+    assert!(client.agreed.params.is_none() && client.reset_tokens().next().is_none());
     // Nobody tells it anything that it could use, be it in time.
-    client.peer_params = Some(Params {
+    client.agreed.params = Some(Params {
         initial_max_streams_bidi: 1_000,
         ..Params::default()
     });
@@ -490,7 +490,7 @@ fn a_client_drops_0_rtt_packets() {
     let client = pair.client.connection();
     let (ours, theirs) = (
         client.local_cids().next().unwrap(),
-        *client.peer_cids.active(),
+        *client.cids.peer.active(),
     );
     let turn = |header: &mut Header<'_>| {
         if let Header::Long { dcid, scid, .. } = header {

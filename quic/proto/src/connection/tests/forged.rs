@@ -39,7 +39,7 @@ pub(super) fn with_client_hello() -> Pair {
 }
 
 fn newest(connection: &Connection, space: Space) -> Option<u64> {
-    connection.spaces[space].largest().map(|(pn, _)| pn)
+    connection.acks.received[space].largest().map(|(pn, _)| pn)
 }
 
 /// Proves: rfc9000 14.1 small-initials-are-dropped
@@ -107,7 +107,7 @@ fn packets_behind_one_with_another_destination_id_are_ignored() {
             .receive(pair.now, server_address(), &mut datagram);
     }
     let client = pair.client.connection();
-    let original = client.original_dcid;
+    let original = client.original_dcid();
     let misdirect = |header: &mut Header<'_>| {
         if let Header::Long { dcid, .. } = header {
             *dcid = original;
@@ -119,7 +119,7 @@ fn packets_behind_one_with_another_destination_id_are_ignored() {
     pair.server
         .receive(pair.now, client_address(), &mut datagram);
     let server = pair.server.connection();
-    assert!(server.spaces[Space::Initial].is_ack_pending());
+    assert!(server.acks.received[Space::Initial].is_ack_pending());
     assert_eq!(newest(server, Space::Handshake), None);
 }
 
@@ -183,7 +183,9 @@ fn packets_kept_for_later_are_taken_as_soon_as_their_keys_are_there() {
     let client = pair.client.connection();
     assert!(!client.state.is_handshaking());
     assert_eq!(
-        client.spaces[Space::Data].largest().map(|(_, at)| at),
+        client.acks.received[Space::Data]
+            .largest()
+            .map(|(_, at)| at),
         Some(came_at),
         "without a datagram more, and the wait is told"
     );

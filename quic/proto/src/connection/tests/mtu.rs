@@ -40,12 +40,12 @@ fn a_probe_is_a_datagram_of_its_own() {
 fn the_peer_gets_no_datagram_larger_than_it_takes() {
     let mut pair = filling();
     let server = pair.server.connection();
-    server.peer_params.as_mut().unwrap().max_udp_payload_size = 1300;
+    server.agreed.params.as_mut().unwrap().max_udp_payload_size = 1300;
     server.start_mtu();
     pair.run();
     let server = pair.server.connection();
     assert_eq!(server.path_stats().datagram_size, 1300);
-    server.peer_params.as_mut().unwrap().max_udp_payload_size = 1200;
+    server.agreed.params.as_mut().unwrap().max_udp_payload_size = 1200;
     server.start_mtu();
     assert_eq!(server.path_stats().datagram_size, 1200);
     assert_eq!(server.paths.active().mtu().probe(pair.now), None);

@@ -58,7 +58,7 @@ fn a_server_gives_every_client_one_token() {
     assert_eq!(tokens.len(), 1);
     assert_eq!(Kind::of(&tokens[0]), Some(Kind::New));
     let server = pair.server.connection();
-    assert!(!server.new_tokens.has_pending());
+    assert!(!server.memory.tokens.has_pending());
     assert_eq!(server.needs_token(), None);
 }
 
@@ -87,7 +87,7 @@ fn a_lost_new_token_is_sent_again() {
         }
     }
     assert_eq!(tokens(&store).len(), 0, "it was in what was lost");
-    assert!(!pair.server.connection().new_tokens.has_pending());
+    assert!(!pair.server.connection().memory.tokens.has_pending());
     let server = pair.server.connection();
     pair.now = server.next_timeout().unwrap();
     server.on_timeout(pair.now);
@@ -197,7 +197,7 @@ fn a_token_is_for_the_server_that_gave_it() {
 #[test]
 fn a_token_that_would_crowd_out_the_client_hello_is_not_kept() {
     let (mut pair, store) = keeping();
-    let tokens_of = &pair.client.connection().new_tokens;
+    let tokens_of = &pair.client.connection().memory.tokens;
     let longest = vec![1; limits::TOKEN_LEN];
     let longer = vec![1; limits::TOKEN_LEN + 1];
     tokens_of.on_frame(Version::V1, &NewToken { token: &longer });
@@ -225,19 +225,38 @@ fn the_fate_of_an_earlier_token_is_not_taken_for_that_of_a_later_one() {
     let mut issue = |connection: &mut super::Connection| {
         connection.issue_token(ip, token());
         let mut out = crate::frame::FrameWriter::new(&mut buffer);
-        connection.new_tokens.write_frames(&mut out)
+        connection.memory.tokens.write_frames(&mut out)
     };
     let connection = server.connection();
     let (first, second) = (issue(connection), issue(connection));
-    connection.new_tokens.on_lost(first);
+    connection.memory.tokens.on_lost(&first);
     assert!(
-        !connection.new_tokens.has_pending(),
+        !connection.memory.tokens.has_pending(),
         "another took its place"
     );
-    connection.new_tokens.on_acked(first);
-    connection.new_tokens.on_lost(second);
-    assert!(connection.new_tokens.has_pending());
-    connection.new_tokens.on_acked(second);
-    assert!(!connection.new_tokens.has_pending());
+    connection.memory.tokens.on_acked(&first);
+    connection.memory.tokens.on_lost(&second);
+    assert!(connection.memory.tokens.has_pending());
+    connection.memory.tokens.on_acked(&second);
+    assert!(!connection.memory.tokens.has_pending());
     let _ = now;
+}
+
+/// A probe repeats what is under way, a token too: nothing else may be sent for long.
+#[test]
+fn a_probe_carries_a_token_that_is_not_acknowledged() {
+    let (mut pair, _) = keeping();
+    pair.run();
+    let server = pair.server.connection();
+    server.issue_token([192, 0, 2, 77].into(), Some([7; 50].into_iter().collect()));
+    let sent = pair.server.transmit(pair.now);
+    assert_eq!(sent.len(), 1, "and lost");
+    let server = pair.server.connection();
+    assert!(!server.memory.tokens.has_pending());
+    let ptos = server.stats().ptos;
+    while server.stats().ptos == ptos {
+        pair.now = server.next_timeout().unwrap();
+        server.on_timeout(pair.now);
+    }
+    assert!(server.memory.tokens.has_pending());
 }

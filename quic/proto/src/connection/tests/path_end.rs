@@ -74,8 +74,8 @@ fn without_an_id_to_go_back_with_it_ends() {
         .others_mut()
         .find(|path| path.state == State::Fallback);
     last.unwrap().peer_cid = 1 << 20;
-    while let Some((sequence, _)) = server.peer_cids.take_for_path() {
-        server.peer_cids.retire(sequence);
+    while let Some((sequence, _)) = server.cids.peer.take_for_path() {
+        server.cids.peer.retire(sequence);
     }
     let mut out = vec![0; 65_536];
     let mut now = pair.now;

@@ -158,7 +158,7 @@ fn a_path_without_an_id_holds_up_no_other() {
     for path in pair.server.connection().paths.others_mut() {
         path.peer_cid = gone;
     }
-    while pair.server.connection().peer_cids.take_for_path().is_some() {}
+    while pair.server.connection().cids.peer.take_for_path().is_some() {}
     let probe = forge(pair.client.connection(), Space::Data, 1200, challenge);
     receive(&mut pair.server, pair.now, client_address(), &probe);
     let to: Vec<_> = sent(&mut pair.server, pair.now);
@@ -184,7 +184,7 @@ fn a_move_whose_id_was_retired_meanwhile_fails() {
     for path in pair.client.connection().paths.others_mut() {
         path.peer_cid = u64::MAX;
     }
-    while pair.client.connection().peer_cids.take_for_path().is_some() {}
+    while pair.client.connection().cids.peer.take_for_path().is_some() {}
     for (_, mut datagram) in sent(&mut pair.server, pair.now) {
         let arrival = Arrival {
             peer: server_address(),
@@ -238,7 +238,7 @@ fn a_packet_that_was_overtaken_moves_nobody() {
 #[test]
 fn the_newest_packet_from_elsewhere_moves_the_peer_there() {
     let mut pair = quiet();
-    let before = *pair.server.connection().peer_cids.active();
+    let before = *pair.server.connection().cids.peer.active();
     let ping = forge(pair.client.connection(), Space::Data, 0, ping);
     receive(&mut pair.server, pair.now, port(9), &ping);
     assert_eq!(pair.server.connection().peer_address(), port(9));
@@ -260,7 +260,7 @@ fn the_newest_packet_from_elsewhere_moves_the_peer_there() {
 #[test]
 fn a_peer_that_moves_under_another_id_is_answered_under_another() {
     let mut pair = quiet();
-    let before = *pair.server.connection().peer_cids.active();
+    let before = *pair.server.connection().cids.peer.active();
     let to = further_cid(&mut pair);
     let ping = forge_to(pair.client.connection(), to, 0, ping);
     receive(&mut pair.server, pair.now, elsewhere(1), &ping);
@@ -275,7 +275,7 @@ fn a_peer_that_moves_under_another_id_is_answered_under_another() {
 #[test]
 fn a_peer_that_gave_no_spare_id_is_not_followed_under_another() {
     let mut pair = quiet();
-    while pair.server.connection().peer_cids.take_for_path().is_some() {}
+    while pair.server.connection().cids.peer.take_for_path().is_some() {}
     let to = further_cid(&mut pair);
     let ping = forge_to(pair.client.connection(), to, 0, ping);
     receive(&mut pair.server, pair.now, elsewhere(1), &ping);
@@ -405,7 +405,7 @@ fn another_address_starts_afresh_and_another_port_goes_on() {
         for (_, datagram) in &data {
             receive(&mut pair.client, pair.now, server_address(), datagram);
         }
-        pair.client.connection().spaces[Space::Data].request_ack();
+        pair.client.connection().acks.received[Space::Data].request_ack();
         for (_, datagram) in sent(&mut pair.client, pair.now) {
             receive(&mut pair.server, pair.now, to, &datagram);
         }
@@ -449,7 +449,7 @@ fn a_peer_without_connection_ids_is_followed() {
     let started = endpoint.connect(pair.now, &setup, server_address(), "server.test");
     pair.client.connection = Some(started.unwrap());
     pair.run();
-    assert!(pair.server.connection().peer_cids.is_zero_length());
+    assert!(pair.server.connection().cids.peer.is_zero_length());
     let to = further_cid(&mut pair);
     let ping = forge_to(pair.client.connection(), to, 0, ping);
     receive(&mut pair.server, pair.now, elsewhere(1), &ping);
@@ -472,10 +472,10 @@ fn the_id_of_a_path_that_was_given_up_is_retired() {
         now = server.next_timeout().unwrap();
         server.on_timeout(now);
     }
-    assert!(server.peer_cids.has_pending());
+    assert!(server.cids.peer.has_pending());
     for (_, datagram) in sent(&mut pair.server, now) {
         receive(&mut pair.client, now, server_address(), &datagram);
     }
-    let event = pair.client.connection().local_cids.poll_event();
+    let event = pair.client.connection().cids.local.poll_event();
     assert!(matches!(event, Some(CidEvent::Retired(_))), "{event:?}");
 }

@@ -11,7 +11,7 @@ use crate::{
 fn established() -> (Pair, [u8; 16]) {
     let mut pair = pair();
     pair.run();
-    assert!(pair.client.connection().peer_cids.advance());
+    assert!(pair.client.connection().cids.peer.advance());
     pair.run();
     let token = *pair.client.connection().reset_tokens().next().unwrap();
     (pair, token)
@@ -73,7 +73,7 @@ fn what_only_resembles_a_stateless_reset_is_dropped() {
     receive(&mut pair, server_address(), &long);
     assert!(!pair.client.connection().is_closed());
     // The token of an id that is not used any more.
-    assert!(pair.client.connection().peer_cids.advance());
+    assert!(pair.client.connection().cids.peer.advance());
     pair.run();
     receive(&mut pair, server_address(), &reset(40, token));
     assert!(!pair.client.connection().is_closed());

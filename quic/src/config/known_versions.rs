@@ -45,10 +45,10 @@ impl VersionMemory for KnownVersions {
             return;
         }
         memory.order.push_back(server_name.into());
-        if memory.order.len() > SERVERS
-            && let Some(oldest) = memory.order.pop_front()
-        {
-            memory.versions.remove(&oldest);
+        if memory.order.len() > SERVERS {
+            if let Some(oldest) = memory.order.pop_front() {
+                memory.versions.remove(&oldest);
+            }
         }
     }
 }

@@ -302,10 +302,10 @@ impl Worker {
             (Some(handshake), _) => Some(Ok((Handle::new(connection), handshake))),
             (None, error) => error.map(|error| Err(ConnectError::Connection(error))),
         };
-        if let Some(outcome) = outcome
-            && let Some(promise) = entry.promise.take()
-        {
-            promise.keep(outcome, &mut self.wakes);
+        if let Some(outcome) = outcome {
+            if let Some(promise) = entry.promise.take() {
+                promise.keep(outcome, &mut self.wakes);
+            }
         }
         if !alive {
             self.timers.remove(slot, &entry.deadline);

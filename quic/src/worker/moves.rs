@@ -87,12 +87,12 @@ impl State {
         failure: Option<MigrateError>,
         wakes: &mut Vec<Waker>,
     ) {
-        if let Some(target) = self.moving.target
-            && target.socket == change.local.socket
-        {
-            self.moving.target = None;
-            let outcome = failure.map_or(Ok(target.address), Err);
-            self.end_move(target.request, outcome, wakes);
+        if let Some(target) = self.moving.target {
+            if target.socket == change.local.socket {
+                self.moving.target = None;
+                let outcome = failure.map_or(Ok(target.address), Err);
+                self.end_move(target.request, outcome, wakes);
+            }
         }
     }
 

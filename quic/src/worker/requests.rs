@@ -37,10 +37,10 @@ impl Worker {
     }
 
     fn on_dirty(&mut self, connection: &Arc<SharedConnection>) {
-        if let Some(entry) = self.connections.get(connection.slot)
-            && Arc::ptr_eq(&entry.connection, connection)
-        {
-            touch(&mut self.touched, entry);
+        if let Some(entry) = self.connections.get(connection.slot) {
+            if Arc::ptr_eq(&entry.connection, connection) {
+                touch(&mut self.touched, entry);
+            }
         }
     }
 

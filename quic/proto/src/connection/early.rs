@@ -94,11 +94,11 @@ impl Connection {
     /// Takes what the server's parameters allow. A client in 0-RTT goes by the ones it remembers
     /// until it may send 1-RTT packets (RFC 9000 §7.4.1).
     pub(super) fn take_limits(&mut self) {
-        if self.remembered().is_none()
-            && let Some(params) = self.agreed.params.take()
-        {
-            self.set_limits(&params);
-            self.agreed.params = Some(params);
+        if self.remembered().is_none() {
+            if let Some(params) = self.agreed.params.take() {
+                self.set_limits(&params);
+                self.agreed.params = Some(params);
+            }
         }
     }
 

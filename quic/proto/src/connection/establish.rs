@@ -338,10 +338,10 @@ impl Connection {
             Ok(progress) => progress,
             Err(failure) => return self.fail(now, failure),
         };
-        if progress.params
-            && let Err(error) = self.learn_params()
-        {
-            return self.close_by_transport(now, error);
+        if progress.params {
+            if let Err(error) = self.learn_params() {
+                return self.close_by_transport(now, error);
+            }
         }
         self.follow_early_data();
         if progress.completed {

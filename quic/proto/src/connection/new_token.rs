@@ -70,11 +70,11 @@ impl NewTokens {
     /// A server gave us a token, which is of the version in use (RFC 9369 §5). One so large that it
     /// would crowd out the ClientHello is not kept.
     pub(super) fn on_frame(&self, version: Version, frame: &NewToken<'_>) {
-        if let Some((store, name)) = &self.store
-            && frame.token.len() <= limits::TOKEN_LEN
-        {
-            let token = Bytes::copy_from_slice(frame.token);
-            store.put(name, version.number(), token);
+        if let Some((store, name)) = &self.store {
+            if frame.token.len() <= limits::TOKEN_LEN {
+                let token = Bytes::copy_from_slice(frame.token);
+                store.put(name, version.number(), token);
+            }
         }
     }
 
@@ -97,15 +97,19 @@ impl NewTokens {
     }
 
     pub(super) fn write_frames(&mut self, out: &mut FrameWriter<'_>) -> Sent {
-        if let Some(token) = self.issued.as_deref().filter(|_| self.pending)
-            && out.write(&NewToken { token })
-        {
-            self.pending = false;
-            return Sent(self.generation);
+        if let Some(token) = self.issued.as_deref().filter(|_| self.pending) {
+            if out.write(&NewToken { token }) {
+                self.pending = false;
+                return Sent(self.generation);
+            }
         }
         Sent::default()
     }
 
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "every owner takes what it sent by reference"
+    )]
     pub(super) fn on_acked(&mut self, sent: &Sent) {
         if sent.0 == self.generation {
             self.issued = None;
@@ -113,6 +117,10 @@ impl NewTokens {
         }
     }
 
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "every owner takes what it sent by reference"
+    )]
     pub(super) fn on_lost(&mut self, sent: &Sent) {
         self.pending |= sent.0 == self.generation && self.issued.is_some();
     }

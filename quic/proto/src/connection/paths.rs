@@ -122,15 +122,15 @@ impl Connection {
         let preferred = self.agreed.params.as_ref();
         let preferred = preferred.and_then(|params| params.preferred_address.as_ref());
         // Without ids of ours nothing that comes from there would be found to be ours.
-        if let Some(preferred) = preferred
-            && self.cids.local.cid_len() > 0
-        {
-            let preferred = Preferred {
-                v4: preferred.v4,
-                v6: preferred.v6,
-            };
-            let (paths, mut facts) = self.paths_with_facts(now);
-            paths.seek(preferred, &mut facts);
+        if let Some(preferred) = preferred {
+            if self.cids.local.cid_len() > 0 {
+                let preferred = Preferred {
+                    v4: preferred.v4,
+                    v6: preferred.v6,
+                };
+                let (paths, mut facts) = self.paths_with_facts(now);
+                paths.seek(preferred, &mut facts);
+            }
         }
     }
 

@@ -82,10 +82,10 @@ impl Connection {
 
     /// Leaves what was seen to the next connection.
     pub(super) fn remember_path(&self, now: Instant) {
-        if let Some(config) = &self.config.flight.careful_resume
-            && let (Some(key), Some(path)) = (self.memory.path_keys.after, self.known_path())
-        {
-            config.put(now, key, path);
+        if let Some(config) = &self.config.flight.careful_resume {
+            if let (Some(key), Some(path)) = (self.memory.path_keys.after, self.known_path()) {
+                config.put(now, key, path);
+            }
         }
     }
 }

@@ -135,10 +135,8 @@ impl Connection {
                 .write_frames(level(space), out, &mut control.crypto);
             if space == Space::Data {
                 control.handshake_done = self.handshake.write_done(out);
-                if self.paths.owes_ping() {
-                    if out.ping() {
-                        self.paths.on_ping_sent();
-                    }
+                if self.paths.owes_ping() && out.ping() {
+                    self.paths.on_ping_sent();
                 }
                 control.ack_frequency = self.acks.frequency.write_frames(out);
                 if let Some(request) = self.acks.frequency.made(control.ack_frequency) {

@@ -333,10 +333,10 @@ impl Connection {
         let Some(version) = self.config.spoken.versions.first_of(&packet.versions()) else {
             return self.end_for_version();
         };
-        if let Some(Stage::Open(again)) = self.take_stage()
-            && let Some(opening) = &mut self.opening
-        {
-            opening.negotiation.stage = Stage::Restart(again, version, now);
+        if let Some(Stage::Open(again)) = self.take_stage() {
+            if let Some(opening) = &mut self.opening {
+                opening.negotiation.stage = Stage::Restart(again, version, now);
+            }
         }
     }
 

@@ -74,8 +74,7 @@ impl HeaderBits {
     /// the bit starts from the beginning (RFC 9000 §17.4).
     pub fn on_new_path(&mut self) {
         let draw = self.random.draw();
-        self.spins =
-            self.allowed == SpinBit::On && (draw >> 32) % PATHS_WITHOUT_SPIN != 0;
+        self.spins = self.allowed == SpinBit::On && (draw >> 32) % PATHS_WITHOUT_SPIN != 0;
         self.spin = !self.spins && draw & 1 == 1;
         self.followed = None;
     }

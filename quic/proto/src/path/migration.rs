@@ -37,11 +37,11 @@ impl<S> Paths<S> {
     /// move there once it answers (RFC 9000 §9.6.1).
     pub fn seek(&mut self, preferred: Preferred, facts: &mut Facts<'_>) {
         let local = self.active.local();
-        if let Some(peer) = preferred.of_family(self.active.peer())
-            && peer != self.active.peer()
-        {
-            // There is an id for it, and if not, the server stays where it is.
-            let _ = self.probe(Address { peer, local }, facts);
+        if let Some(peer) = preferred.of_family(self.active.peer()) {
+            if peer != self.active.peer() {
+                // There is an id for it, and if not, the server stays where it is.
+                let _ = self.probe(Address { peer, local }, facts);
+            }
         }
     }
 

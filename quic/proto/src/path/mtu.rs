@@ -232,11 +232,11 @@ impl Mtu {
     /// Notes that a 1-RTT packet arrived.
     #[inline]
     pub fn on_acked(&mut self, pn: u64, size: u16, time_sent: Instant) {
-        if let State::Searching(search) = &self.state
-            && search.probe == Some(pn)
-        {
-            self.size = search.candidate;
-            self.follow(search.refused, time_sent);
+        if let State::Searching(search) = &self.state {
+            if search.probe == Some(pn) {
+                self.size = search.candidate;
+                self.follow(search.refused, time_sent);
+            }
         }
         if size.saturating_add(NEARLY) > self.size {
             self.passed = self.passed.max(Some(pn));

@@ -317,11 +317,11 @@ impl<S> Paths<S> {
             return Some(cids.active().0);
         }
         let taken = cids.take_spare();
-        if taken.is_none()
-            && let Some(left) = self.others.take_left()
-        {
-            // The peer replaces its id, and asks again meanwhile.
-            self.drop_path(&left, cids);
+        if taken.is_none() {
+            if let Some(left) = self.others.take_left() {
+                // The peer replaces its id, and asks again meanwhile.
+                self.drop_path(&left, cids);
+            }
         }
         taken.map(|(sequence, _)| sequence)
     }

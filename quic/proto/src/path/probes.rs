@@ -93,15 +93,16 @@ impl<S> Paths<S> {
         let path = self.path_mut(which)?;
         let dcid = match which {
             Which::Active => cids.active().1,
-            Which::Other(_) => match cids.find(path.peer_cid) {
-                Some(cid) => cid,
-                // Where the peer had it retired, there may be another.
-                None => {
+            Which::Other(_) => {
+                if let Some(cid) = cids.find(path.peer_cid) {
+                    cid
+                } else {
+                    // The peer had it retired, and there may be another.
                     let (sequence, cid) = cids.take_spare()?;
                     path.peer_cid = sequence;
                     cid
                 }
-            },
+            }
         };
         let credit = usize::try_from(path.credit()).unwrap_or(usize::MAX);
         Some(Probe {

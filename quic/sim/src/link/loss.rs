@@ -69,7 +69,7 @@ impl Blackouts {
     }
 
     /// Returns the number of spans.
-    pub const fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.0.len()
     }
 }

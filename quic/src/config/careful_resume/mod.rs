@@ -181,10 +181,10 @@ impl Memory {
 
     fn remember(&mut self, now: Instant, key: PathKey, path: KnownPath) {
         self.forget(&key);
-        if self.paths.len() >= MOST_PATHS
-            && let Some((_, oldest)) = self.order.pop_first()
-        {
-            self.paths.remove(&oldest);
+        if self.paths.len() >= MOST_PATHS {
+            if let Some((_, oldest)) = self.order.pop_first() {
+                self.paths.remove(&oldest);
+            }
         }
         let (at, place) = (now, self.next);
         self.next += 1;

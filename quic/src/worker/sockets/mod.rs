@@ -148,12 +148,13 @@ impl Sockets {
 
     /// Closes a socket that nobody uses.
     pub(super) fn close_unused(&mut self, id: SocketId) {
-        if let Some(place) = self.bound.get_mut(usize::from(id.0))
-            && place
+        if let Some(place) = self.bound.get_mut(usize::from(id.0)) {
+            if place
                 .as_ref()
                 .is_some_and(|bound| bound.users == 0 && bound.kept == Kept::WhileUsed)
-        {
-            *place = None;
+            {
+                *place = None;
+            }
         }
     }
 

@@ -366,7 +366,9 @@ impl Seen {
 
     fn insert(&mut self, sequence: u64) {
         if let Some(age) = self.largest.checked_sub(sequence) {
-            let bit = u32::try_from(age).ok().and_then(|age| 1u64.checked_shl(age));
+            let bit = u32::try_from(age)
+                .ok()
+                .and_then(|age| 1u64.checked_shl(age));
             self.window |= bit.unwrap_or(0);
         } else {
             let ahead = u32::try_from(sequence - self.largest).unwrap_or(u32::MAX);

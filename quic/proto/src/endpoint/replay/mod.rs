@@ -89,7 +89,9 @@ impl Filter {
 /// The seed is random, ours, and authentic: it is its own hash.
 fn places(seed: &[u8; SEED_LEN]) -> impl Iterator<Item = (usize, u64)> {
     seed.chunks_exact(4).map(|chunk| {
-        let word = chunk.iter().fold(0, |word, byte| word << 8 | usize::from(*byte));
+        let word = chunk
+            .iter()
+            .fold(0, |word, byte| word << 8 | usize::from(*byte));
         let place = word % BITS;
         (place / 64, 1 << (place % 64))
     })

@@ -99,18 +99,14 @@ impl Waiters {
     /// Gives the place up. A future that was woken hands the wake on.
     fn leave(&mut self, place: &mut Place, wakes: &mut Vec<Waker>) -> Option<Waker> {
         let ticket = place.ticket.take()?;
-        match self.position(ticket) {
-            Ok(index) => {
-                self.handles -= usize::from(place.kind == Kind::Handle);
-                self.waiting.remove(index)?.waker
-            }
-            Err(_) => {
-                if place.kind == Kind::Future {
-                    self.wake_one(wakes);
-                }
-                None
-            }
+        if let Ok(index) = self.position(ticket) {
+            self.handles -= usize::from(place.kind == Kind::Handle);
+            return self.waiting.remove(index)?.waker;
         }
+        if place.kind == Kind::Future {
+            self.wake_one(wakes);
+        }
+        None
     }
 
     /// Moves the oldest future's waker to `wakes`, and those of all handles, to be called once no

@@ -91,6 +91,10 @@ pub enum ReadError {
     /// The stream was opened early, and the server refused 0-RTT data.
     #[error("the server refused 0-RTT data; open another stream and ask again")]
     ZeroRttRejected,
+    /// The stream was read with
+    /// [`RecvStream::read_unordered`](crate::RecvStream::read_unordered) before.
+    #[error("the stream was read unordered; go on with read_unordered")]
+    Unordered,
     /// The connection is over.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
@@ -109,6 +113,7 @@ impl From<ReadError> for io::Error {
             ReadError::Connection(error) => return error.into(),
             ReadError::Reset(_) | ReadError::ZeroRttRejected => io::ErrorKind::ConnectionReset,
             ReadError::Stopped => io::ErrorKind::NotConnected,
+            ReadError::Unordered => io::ErrorKind::InvalidInput,
             ReadError::TooLong { .. } => io::ErrorKind::InvalidData,
         };
         Self::new(kind, error)

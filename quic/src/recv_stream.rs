@@ -16,7 +16,7 @@ use crate::{
     error::ReadError,
     worker::{Handle, Rejected, State, set_waker},
 };
-use hybriq_proto::streams::{self, RecvEnd, StreamId, Streams};
+use hybriq_proto::streams::{self, Chunk, RecvEnd, StreamId, Streams};
 
 /// Bytes that [`RecvStream::read_to_end`] asks for at once.
 const CHUNK: usize = 64 * 1024;
@@ -122,6 +122,33 @@ impl RecvStream {
         poll_fn(|cx| self.poll_read_chunks(cx, chunks)).await
     }
 
+    /// Reads up to `max` bytes, at least one, from wherever they arrived, without waiting for what
+    /// is missing before them; `None` is the end of the stream, once everything was read.
+    ///
+    /// Every byte is returned once. Bytes that were not read in order before are among them;
+    /// afterwards the ordered reads return [`ReadError::Unordered`].
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    ///
+    /// # Cancel safety
+    /// Reads nothing if the future is dropped before it is ready.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # async fn example(mut recv: hybriq::RecvStream) -> Result<(), hybriq::ReadError> {
+    /// let mut file = vec![0; 1 << 20];
+    /// while let Some(chunk) = recv.read_unordered(64 * 1024).await? {
+    ///     let start = chunk.offset as usize;
+    ///     file[start..start + chunk.bytes.len()].copy_from_slice(&chunk.bytes);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn read_unordered(&mut self, max: usize) -> Result<Option<Chunk>, ReadError> {
+        poll_fn(|cx| self.poll_read_unordered(cx, max)).await
+    }
+
     /// Reads the rest of the stream, which may be up to `limit` bytes.
     ///
     /// # Errors
@@ -203,6 +230,18 @@ impl RecvStream {
         })
     }
 
+    /// Reads in any order; the twin of [`read_unordered`](Self::read_unordered).
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn poll_read_unordered(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+    ) -> Poll<Result<Option<Chunk>, ReadError>> {
+        self.poll_with(cx, |streams, id| streams.read_unordered(id, max))
+    }
+
     fn poll_with<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -237,6 +276,8 @@ impl RecvStream {
                 };
                 error.clone().into()
             }
+            // The stream goes on, for unordered reads.
+            Err(streams::ReadError::Unordered) => return Poll::Ready(Err(ReadError::Unordered)),
             Err(streams::ReadError::Reset(code)) => ReadError::Reset(code),
             Err(streams::ReadError::Closed) => ReadError::Stopped,
         };

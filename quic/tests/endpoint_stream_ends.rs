@@ -128,3 +128,30 @@ async fn a_window_can_be_opened_later() {
     assert_eq!(soon(send.stopped()).await, Ok(None));
     assert_eq!(recv.read_to_end(5000).await.unwrap().len(), 5000);
 }
+
+#[tokio::test]
+async fn a_stream_is_read_in_any_order_and_then_no_longer_in_order() {
+    let pair = Pair::new("127.0.0.1:0").await;
+    let data: Vec<u8> = (0..300_000u32).map(|at| (at % 251) as u8).collect();
+    let mut send = pair.client.open_uni().await.unwrap();
+    let writing = async {
+        send.write_all(&data).await.unwrap();
+        send.finish();
+    };
+    let reading = async {
+        let mut recv = pair.server.accept_uni().await.unwrap().unwrap();
+        let mut all = vec![0; data.len()];
+        let mut total = recv.read(&mut all[..100]).await.unwrap();
+        while let Some(chunk) = recv.read_unordered(10_000).await.unwrap() {
+            let start = chunk.offset as usize;
+            all[start..start + chunk.bytes.len()].copy_from_slice(&chunk.bytes);
+            total += chunk.bytes.len();
+            if total < data.len() {
+                assert_eq!(recv.read(&mut [0]).await, Err(ReadError::Unordered));
+            }
+        }
+        assert_eq!((total, all == data), (data.len(), true));
+        assert_eq!(recv.read_unordered(1).await, Ok(None));
+    };
+    soon(async { tokio::join!(writing, reading) }).await;
+}

@@ -101,7 +101,7 @@ impl Echo {
                     let _ = streams.reset(id, code);
                     break;
                 }
-                Err(ReadError::Closed) => break,
+                Err(ReadError::Closed | ReadError::Unordered) => break,
             }
         }
         self.held.remove(&id);
@@ -250,7 +250,9 @@ impl Ask {
                 }
                 Err(ReadError::Blocked) => return,
                 Err(ReadError::Reset(_)) => return self.fail("the echo was reset"),
-                Err(ReadError::Closed) => return self.fail("the stream closed under the reader"),
+                Err(ReadError::Closed | ReadError::Unordered) => {
+                    return self.fail("the stream closed under the reader");
+                }
             }
         }
     }

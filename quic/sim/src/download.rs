@@ -103,7 +103,9 @@ impl Fetch {
                     }
                 }
                 Err(ReadError::Blocked) => return,
-                Err(ReadError::Reset(_) | ReadError::Closed) => return self.fail("it was reset"),
+                Err(ReadError::Reset(_) | ReadError::Closed | ReadError::Unordered) => {
+                    return self.fail("it was reset");
+                }
             }
         }
     }

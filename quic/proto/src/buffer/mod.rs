@@ -4,6 +4,7 @@
 mod range_set;
 mod reassembler;
 mod send_buffer;
+mod unordered;
 
 #[cfg(test)]
 mod tests;

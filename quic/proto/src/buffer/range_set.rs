@@ -20,6 +20,11 @@ impl RangeSet {
         self.ranges.is_empty()
     }
 
+    /// Number of ranges.
+    pub(crate) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// The lowest range.
     pub(crate) fn first(&self) -> Option<Range<u64>> {
         self.ranges.first().cloned()

@@ -2,6 +2,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Buf, Bytes, BytesMut};
 
+use super::unordered::Unordered;
+
 /// Received bytes are gathered in chunks of at most this size.
 const MAX_CHUNK: usize = 32 * 1024;
 /// Neighbouring chunks that are smaller together become one.
@@ -19,6 +21,8 @@ pub(crate) struct Reassembler {
     ready: Run,
     /// Runs behind gaps, by their offset. They neither touch nor overlap.
     ahead: BTreeMap<u64, Run>,
+    /// Holds all data, once it was read in another order.
+    unordered: Option<Box<Unordered>>,
     max_bytes: u64,
     max_pieces: usize,
 }
@@ -34,7 +38,7 @@ pub(crate) enum Exceeded {
 
 /// Bytes without a gap.
 #[derive(Debug, Default)]
-struct Run {
+pub(super) struct Run {
     /// Bytes held.
     len: usize,
     /// Bytes the next chunk should have room for.
@@ -52,6 +56,7 @@ impl Reassembler {
             consumed: 0,
             ready,
             ahead: BTreeMap::new(),
+            unordered: None,
             max_bytes,
             max_pieces,
         }
@@ -68,13 +73,28 @@ impl Reassembler {
     }
 
     /// Bytes that can be read now.
-    pub(crate) const fn readable(&self) -> usize {
-        self.ready.len
+    pub(crate) fn readable(&self) -> usize {
+        let unordered = self.unordered.as_ref();
+        unordered.map_or(self.ready.len, |unordered| unordered.len())
     }
 
-    /// The offset behind the bytes that can be read: where the first gap starts.
-    pub(crate) const fn contiguous_end(&self) -> u64 {
-        self.consumed + self.ready.len as u64
+    /// Returns true if data is read in any order from now on.
+    pub(crate) const fn is_unordered(&self) -> bool {
+        self.unordered.is_some()
+    }
+
+    /// Returns true if everything below the offset was read.
+    pub(crate) fn is_read_until(&self, end: u64) -> bool {
+        let unordered = self.unordered.as_ref();
+        unordered.map_or(self.consumed, |unordered| unordered.read_until()) >= end
+    }
+
+    /// The offset behind the bytes that arrived without a gap.
+    pub(crate) fn contiguous_end(&self) -> u64 {
+        match &self.unordered {
+            None => self.consumed + self.ready.len as u64,
+            Some(unordered) => unordered.contiguous_end(),
+        }
     }
 
     /// Takes data in. After an error nothing of it is held.
@@ -83,6 +103,9 @@ impl Reassembler {
         let end = offset.saturating_add(data.len() as u64);
         if end.saturating_sub(self.consumed) > self.max_bytes {
             return Err(Exceeded::Bytes);
+        }
+        if let Some(unordered) = &mut self.unordered {
+            return unordered.insert(offset, data, self.max_pieces);
         }
         if offset == self.contiguous_end() && self.ahead.is_empty() {
             self.ready.append(data);
@@ -169,6 +192,24 @@ impl Reassembler {
         self.consumed += chunk.len() as u64;
         Some(chunk)
     }
+
+    /// Takes up to `max` bytes out that lie below `end`, with their offset, and makes the data
+    /// readable in this way only.
+    pub(crate) fn read_unordered(&mut self, max: usize, end: u64) -> Option<(u64, Bytes)> {
+        let (offset, chunk) = self.be_unordered().read_chunk(max, end)?;
+        self.consumed += chunk.len() as u64;
+        Some((offset, chunk))
+    }
+
+    fn be_unordered(&mut self) -> &mut Unordered {
+        let (consumed, ready) = (self.consumed, &mut self.ready);
+        let ahead = &mut self.ahead;
+        self.unordered.get_or_insert_with(|| {
+            let runs = [(consumed, std::mem::take(ready))];
+            let runs = runs.into_iter().chain(std::mem::take(ahead));
+            Box::new(Unordered::new(consumed, runs))
+        })
+    }
 }
 
 /// The part of the data from `end` on.
@@ -178,7 +219,13 @@ fn behind(end: u64, offset: u64, data: &[u8]) -> (u64, &[u8]) {
 }
 
 impl Run {
-    fn end(&self, start: u64) -> u64 {
+    /// Bytes held.
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The offset behind the run, if it starts at `start`.
+    pub(super) fn end(&self, start: u64) -> u64 {
         start + self.len as u64
     }
 
@@ -187,7 +234,7 @@ impl Run {
     }
 
     #[inline]
-    fn append(&mut self, mut data: &[u8]) {
+    pub(super) fn append(&mut self, mut data: &[u8]) {
         self.len += data.len();
         loop {
             let room = self.room();
@@ -218,7 +265,7 @@ impl Run {
     /// Its chunks are copied while they fit in the room that is there, or are so small that they
     /// would cost more as chunks of their own. So memory stays in proportion to the bytes held, in
     /// whatever pieces and order they come.
-    fn join(&mut self, mut next: Self) {
+    pub(super) fn join(&mut self, mut next: Self) {
         self.len += next.len;
         self.next_chunk = self.next_chunk.max(next.next_chunk);
         next.full.push_back(next.tail);
@@ -280,7 +327,7 @@ impl Run {
         total
     }
 
-    fn read_chunk(&mut self, max: usize) -> Option<Bytes> {
+    pub(super) fn read_chunk(&mut self, max: usize) -> Option<Bytes> {
         let chunk = self.front();
         let len = chunk.len().min(max);
         if len == 0 {
@@ -319,5 +366,11 @@ impl Reassembler {
     /// Separate pieces behind gaps.
     pub(super) fn pieces(&self) -> usize {
         self.ahead.len()
+    }
+
+    /// Separate runs and received ranges in unordered reads.
+    pub(super) fn unordered_pieces(&self) -> (usize, usize) {
+        let unordered = self.unordered.as_ref();
+        unordered.map_or((0, 0), |unordered| unordered.pieces())
     }
 }

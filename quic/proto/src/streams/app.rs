@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use super::{
-    ClosedStream, Direction, Priority, ReadError, RecvEnd, ResetAtError, StreamEvent, StreamId,
-    Streams, WriteError, marks::Mark, recv::Recv, send::Send,
+    Chunk, ClosedStream, Direction, Priority, ReadError, RecvEnd, ResetAtError, StreamEvent,
+    StreamId, Streams, WriteError, marks::Mark, recv::Recv, send::Send,
 };
 
 /// The application's side.
@@ -136,6 +136,18 @@ impl Streams {
     pub fn read_chunk(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
         let recv = self.recvs.get_mut(id).ok_or(ReadError::Closed)?;
         let result = recv.read_chunk(max, &mut self.receive_credit);
+        self.settle_recv(id);
+        result
+    }
+
+    /// Takes up to `max` bytes, at least one, from wherever they arrived; every byte once. `None` is
+    /// the end of the stream, told once when everything was read.
+    ///
+    /// Data that was not read in order before is among it. Afterwards [`Streams::read`] and
+    /// [`Streams::read_chunk`] return [`ReadError::Unordered`].
+    pub fn read_unordered(&mut self, id: StreamId, max: usize) -> Result<Option<Chunk>, ReadError> {
+        let recv = self.recvs.get_mut(id).ok_or(ReadError::Closed)?;
+        let result = recv.read_unordered(max, &mut self.receive_credit);
         self.settle_recv(id);
         result
     }

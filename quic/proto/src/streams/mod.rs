@@ -31,7 +31,7 @@ pub use super::frame::{Direction, StreamId};
 use flow::{ReceiveCredit, SendCredit};
 use hybriq_tls::Side;
 use opening::{LocalStreams, PeerStreams, PerDirection};
-pub use outcome::{ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent, WriteError};
+pub use outcome::{Chunk, ClosedStream, ReadError, RecvEnd, ResetAtError, StreamEvent, WriteError};
 pub use priority::Priority;
 use recv::Recv;
 use schedule::Schedule;

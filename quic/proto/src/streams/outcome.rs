@@ -1,5 +1,7 @@
 //! What the application hears of its streams: events, how they ended, and why a call was refused.
 
+use bytes::Bytes;
+
 use super::{Direction, StreamId};
 
 /// Something an application may wait for.
@@ -64,6 +66,18 @@ pub enum ReadError {
     /// The stream was stopped, read to its end or seen reset before, or never was.
     #[error("the receiving part is closed")]
     Closed,
+    /// The stream was read unordered before.
+    #[error("the stream was read unordered; go on with unordered reads")]
+    Unordered,
+}
+
+/// Data of a stream that is read in any order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Offset of the first byte in the stream.
+    pub offset: u64,
+    /// The bytes, at least one.
+    pub bytes: Bytes,
 }
 
 /// Reason why a stream is not reset behind data that still arrives.

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{
-    ClosedStream, ReadError, RecvEnd, StreamId,
+    Chunk, ClosedStream, ReadError, RecvEnd, StreamId,
     flow::ReceiveCredit,
     marks::{Mark, Marks},
     window::{Timing, Window},
@@ -210,6 +210,7 @@ impl Recv {
         target: &mut [u8],
         total: &mut ReceiveCredit,
     ) -> Result<usize, ReadError> {
+        self.check_ordered()?;
         self.check_readable()?;
         if target.is_empty() {
             return Ok(0);
@@ -229,6 +230,7 @@ impl Recv {
         max: usize,
         total: &mut ReceiveCredit,
     ) -> Result<Option<Bytes>, ReadError> {
+        self.check_ordered()?;
         self.check_readable()?;
         if max == 0 {
             return Ok(Some(Bytes::new()));
@@ -239,6 +241,28 @@ impl Recv {
         };
         self.consume(chunk.len() as u64, total);
         Ok(Some(chunk))
+    }
+
+    /// Reads what is there, in any order. Ordered reads are refused from now on.
+    pub(super) fn read_unordered(
+        &mut self,
+        max: usize,
+        total: &mut ReceiveCredit,
+    ) -> Result<Option<Chunk>, ReadError> {
+        self.check_readable()?;
+        let end = self.reliable.unwrap_or(u64::MAX);
+        let Some((offset, bytes)) = self.data.read_unordered(max.max(1), end) else {
+            return self.at_gap().map(|()| None);
+        };
+        self.consume(bytes.len() as u64, total);
+        Ok(Some(Chunk { offset, bytes }))
+    }
+
+    const fn check_ordered(&self) -> Result<(), ReadError> {
+        if self.data.is_unordered() {
+            return Err(ReadError::Unordered);
+        }
+        Ok(())
     }
 
     /// Returns the number of bytes that can be read now.

@@ -133,7 +133,7 @@ impl Recv {
     /// Once the last byte was read that is delivered before a reset, the reset follows.
     pub(super) fn end_reliable(&mut self, total: &mut ReceiveCredit) {
         let end = self.reliable.unwrap_or(u64::MAX);
-        if self.state == RecvState::SizeKnown && self.data.consumed() >= end {
+        if self.state == RecvState::SizeKnown && self.data.is_read_until(end) {
             self.be_reset(total);
         }
     }

@@ -1,3 +1,4 @@
 mod range_set;
 mod reassembler;
 mod send_buffer;
+mod unordered;

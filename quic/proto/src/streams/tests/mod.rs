@@ -10,6 +10,7 @@ mod release;
 mod reset_at;
 mod send_states;
 mod transfer;
+mod unordered;
 mod windows;
 
 use std::time::{Duration, Instant};

@@ -104,7 +104,8 @@
 //! takes exact lists of groups and a third of the memory; [`Backend::S2nTls`] is there on unix with
 //! the feature `s2n-tls`.
 //!
-//! ```ignore
+#![cfg_attr(feature = "s2n-tls", doc = "```no_run")]
+#![cfg_attr(not(feature = "s2n-tls"), doc = "```ignore")]
 //! use hybriq::{Backend, ClientConfig, KeyExchange};
 //!
 //! let config = ClientConfig::new()
@@ -178,6 +179,7 @@
 //! | find what size a path carries | [`TransportConfig::max_datagram_size`], [`TransportConfig::without_mtu_discovery`], [`PathStats::datagram_size`] |
 //! | send messages that may get lost | [`Connection::send_datagram`], [`DatagramConfig`] |
 //! | abandon a stream but for its beginning | [`SendStream::reset_at`] |
+//! | read data behind a gap | [`RecvStream::read_unordered`] |
 //! | say which stream is urgent | [`SendStream::set_priority`] |
 //! | allow more streams or bytes later | [`Connection::set_max_bidi_streams`], [`Connection::set_receive_window`] |
 //! | keep a connection alive, or give it up sooner | [`TransportConfig::keep_alive`], [`TransportConfig::idle_timeout`] |
@@ -267,12 +269,13 @@ pub use hybriq_proto::{
     packet::{Cid as ConnectionId, Version},
     saved_path::{InvalidSavedPath, SavedPath},
     stats::{ConnectionStats, DatagramStats, PathStats},
-    streams::{Direction, Priority, StreamId},
+    streams::{Chunk, Direction, Priority, StreamId},
 };
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{
-    Backend, ClientAuth, ClientHello, ConfigError, Group, Identity, KeyExchange, KeyLog, Lineage,
-    Side, Suite, Tickets, Trust,
+    Backend, CertificateDer, ClientAuth, ClientHello, ConfigError, Group, Identity, KeyExchange,
+    KeyLog, Lineage, MemorySessions, PeerChain, SessionStore, Side, SignError, SignatureScheme,
+    Signer, Suite, Tickets, Trust, Verifier,
 };
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;

@@ -49,7 +49,7 @@ fn run_all() -> Vec<Row> {
                     let outcome = path.run(&CONTROLLERS[column].1);
                     let mut done = done.lock().expect("no thread panicked");
                     done.push((row, column, outcome));
-                    if done.len().is_multiple_of(100) {
+                    if done.len() % 100 == 0 {
                         eprintln!("{} of {}", done.len(), runs.len());
                     }
                 }

@@ -50,10 +50,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const HALF_AN_HOUR: Duration = Duration::from_mins(30);
+const HALF_AN_HOUR: Duration = Duration::from_secs(1800);
 
 /// How often the application pauses, and everything is counted.
-const EVERY: Duration = Duration::from_mins(5);
+const EVERY: Duration = Duration::from_secs(300);
 
 /// Streams under way at once, and the bytes that go there and back on each.
 const STREAMS: usize = 4;
@@ -196,7 +196,7 @@ fn setups(congestion: &Congestion) -> (Setup, Setup) {
 /// Lets the streams under way end and the last acknowledgements pass; what is allocated then.
 fn pause(world: &mut World, load: &Load) -> usize {
     load.0.lock().unwrap().paused = true;
-    let ended = world.run_until(Duration::from_mins(1), |_| {
+    let ended = world.run_until(Duration::from_secs(60), |_| {
         load.0.lock().unwrap().open.is_empty()
     });
     assert!(ended, "a minute was not enough to end {STREAMS} streams");

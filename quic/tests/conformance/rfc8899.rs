@@ -16,7 +16,7 @@ fn probes(carries: usize, by: Side) -> Vec<Sighting> {
     let network = Network::new(1).delay(ms(10)).mtu(carries);
     let mut world = World::new(network, server(config.clone()));
     world.connect(&client(config), Ask::streams(1, 1 << 20));
-    world.run(Duration::from_mins(2));
+    world.run(Duration::from_secs(120));
     assert!(world.client(0).done_at.is_some());
     let seen = tap.sightings(&world).into_iter();
     seen.filter(|it| it.by == by && it.datagram > 1200)

@@ -23,7 +23,7 @@ fn rebound() -> (Vec<Sighting>, World) {
     world.connect(&client(config), Ask::streams(1, 500_000));
     world.run_for(ms(90));
     world.rebind(0, elsewhere());
-    world.run(Duration::from_mins(2));
+    world.run(Duration::from_secs(120));
     assert!(world.client(0).done_at.is_some());
     (tap.sightings(&world), world)
 }

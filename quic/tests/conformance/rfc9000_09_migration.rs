@@ -14,7 +14,7 @@ use crate::{
     pathtap::{PathTap, Sighting},
 };
 
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_secs(120);
 
 const PREFERRED: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(203, 0, 113, 1), 443);
 

@@ -37,7 +37,7 @@ fn ack_eliciting_initials_of_a_server_fill_their_datagrams() {
         let network = Network::new(seed).delay(ms(10)).loss(one_in(4));
         let mut world = World::new(network, server(transport()));
         world.connect(&client(transport()), Ask::one_byte());
-        world.run(Duration::from_mins(2));
+        world.run(Duration::from_secs(120));
         let address = world.client_host(0).address;
         for (_, initial) in world.trace().initials(Side::Server, address) {
             let silent = initial.frames.iter().all(|frame| {
@@ -60,7 +60,7 @@ fn datagrams_are_larger_than_1200_bytes_only_when_a_probe_arrived() {
     let transport = TransportConfig::new;
     let mut world = World::new(network, server(transport()));
     world.connect(&client(transport()), Ask::streams(1, 500_000));
-    world.run(Duration::from_mins(2));
+    world.run(Duration::from_secs(120));
     assert!(world.client(0).done_at.is_some());
     for (toward, peer) in [
         (Side::Server, world.client(0)),

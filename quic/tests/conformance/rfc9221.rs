@@ -16,7 +16,7 @@ use crate::{
     pathtap::{Noted, PathTap},
 };
 
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// The type of a DATAGRAM frame, with and without a length.
 const DATAGRAM: [Noted; 2] = [

@@ -29,7 +29,7 @@ fn the_bit_is_set_where_only_one_end_greases() {
         let without = TransportConfig::new().without_grease();
         let mut world = World::new(network, server(without));
         world.connect(&client(TransportConfig::new()), Ask::streams(1, 50_000));
-        world.run(Duration::from_mins(2));
+        world.run(Duration::from_secs(120));
         assert!(world.client(0).done_at.is_some());
         let seen = world.trace().records().iter();
         let mut packets = seen.flat_map(|record| &record.packets);

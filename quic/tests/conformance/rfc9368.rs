@@ -97,7 +97,7 @@ fn a_server_answers_in_a_version_that_the_client_offered() {
         let mut world = World::new(network, server(TransportConfig::new()));
         let one = TransportConfig::new().versions([offered]);
         world.connect(&client(one), Ask::one_byte());
-        world.run(Duration::from_mins(2));
+        world.run(Duration::from_secs(120));
         assert!(world.client(0).done_at.is_some());
         let sent = world.trace().sent(Side::Client);
         for packet in sent.flat_map(|record| &record.packets) {

@@ -12,7 +12,7 @@ fn exchange() -> World {
     let only = || TransportConfig::new().versions([Version::V2]);
     let mut world = World::new(Network::new(1).delay(ms(10)), server(only()));
     world.connect(&client(only()), Ask::one_byte());
-    world.run(Duration::from_mins(2));
+    world.run(Duration::from_secs(120));
     assert!(world.client(0).done_at.is_some());
     world
 }

@@ -120,7 +120,7 @@ pub(crate) fn exchange(network: Network) -> Vec<Packet> {
     let (tap, config) = tapped();
     let mut world = World::new(network.delay(ms(10)), server(config.clone()));
     world.connect(&client(config), Ask::streams(6, 30_000));
-    world.run(std::time::Duration::from_mins(2));
+    world.run(std::time::Duration::from_secs(120));
     assert!(world.client(0).done_at.is_some());
     tap.packets()
 }

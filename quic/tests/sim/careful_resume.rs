@@ -184,7 +184,7 @@ impl Scene {
             }
         }
         let mut stages = Vec::new();
-        self.world.run_until(Duration::from_mins(5), |world| {
+        self.world.run_until(Duration::from_secs(300), |world| {
             let sender = Self::sender(world, way, index);
             if let Some(connection) = sender.and_then(|peer| peer.connection.as_ref()) {
                 let stage = connection.resume_stage();
@@ -219,7 +219,7 @@ fn knowing(peer: Ipv4Addr, capacity: u64) -> CarefulResume {
     bytes.extend(peer.octets());
     bytes.push(0);
     let saved = SavedPath::from_bytes(&bytes).unwrap();
-    CarefulResume::new().path(&saved, Duration::from_mins(1))
+    CarefulResume::new().path(&saved, Duration::from_secs(60))
 }
 
 fn server() -> Ipv4Addr {
@@ -352,7 +352,7 @@ fn a_longer_way_to_the_same_address_is_another_path() {
             hop.forward_after(wait, datagram);
         }
     }
-    let moved = Duration::from_mins(1);
+    let moved = Duration::from_secs(60);
     let network = Network::new(1)
         .node(Longer(moved))
         .bandwidth(100 * MBIT, 200_000);
@@ -402,7 +402,7 @@ fn a_connection_tells_what_an_application_may_keep() {
         .server_mut()
         .on_incoming(|_| Answer::Accept(None, Box::new(Receive::default())));
     scene.world.connect(&scene.client, Send::bytes(12_000_000));
-    scene.world.run_until(Duration::from_mins(1), |world| {
+    scene.world.run_until(Duration::from_secs(60), |world| {
         let connection = world.client(0).connection.as_ref();
         known = connection.and_then(Connection::known_path).or(known);
         world.client(0).closed.is_some()

@@ -26,7 +26,7 @@ pub(crate) const RTT: Duration = ms(100);
 pub(crate) const PTO: Duration = ms(300);
 
 /// Long enough for everything.
-pub(crate) const LIMIT: Duration = Duration::from_mins(2);
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 struct Certificate {
     identity: Identity,
@@ -61,7 +61,7 @@ fn large() -> &'static Certificate {
 pub(crate) fn transport() -> TransportConfig {
     TransportConfig::new()
         .initial_rtt(RTT)
-        .handshake_timeout(Duration::from_mins(1))
+        .handshake_timeout(Duration::from_secs(60))
 }
 
 fn setup(provider: Arc<dyn hybriq::tls::Provider>, transport: TransportConfig) -> Setup {

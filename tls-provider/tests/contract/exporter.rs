@@ -15,7 +15,6 @@ pub(crate) fn export(end: &End, label: &[u8], context: &[u8], len: usize) -> Vec
     out
 }
 
-/// Proves: rfc8446 7.5 both-ends-export-the-same
 #[test]
 fn both_ends_export_the_same_and_nothing_else_does() {
     for pairing in pairings() {

@@ -87,3 +87,14 @@ fn of_too_many_challenges_the_oldest_is_forgotten() {
     let answered: Vec<u8> = frames.chunks(9).map(|frame| frame[1]).collect();
     assert_eq!(answered, (2..count + 2).collect::<Vec<_>>());
 }
+
+/// Proves: rfc9000 8.2.1 challenges-are-unpredictable
+#[test]
+fn no_challenge_is_like_another() {
+    let paths = |seed| Paths::new(hybriq_tls::Side::Client, path(), seed);
+    let (mut ours, mut others) = (paths(1), paths(2));
+    let drawn: std::collections::HashSet<u64> = (0..1000)
+        .flat_map(|_| [ours.draw(), others.draw()])
+        .collect();
+    assert_eq!(drawn.len(), 2000);
+}

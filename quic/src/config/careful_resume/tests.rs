@@ -41,7 +41,7 @@ fn only_the_latest_of_a_path_is_kept() {
 
 #[test]
 fn what_is_older_than_its_lifetime_is_not_used() {
-    let resume = CarefulResume::new().lifetime(Duration::from_mins(1));
+    let resume = CarefulResume::new().lifetime(Duration::from_secs(60));
     let now = Instant::now();
     for (age, found) in [(59, true), (60, false)] {
         resume.put(now, key(1), known(1));
@@ -77,7 +77,7 @@ fn what_the_application_gives_is_for_one_connection() {
     let resume = CarefulResume::new().path(&saved, Duration::from_secs(3599));
     assert_eq!(resume.clone().take(now, None, &|_| true), Some(known(7)));
     assert_eq!(resume.take(now, None, &|_| true), None);
-    let resume = CarefulResume::new().path(&saved, Duration::from_hours(1));
+    let resume = CarefulResume::new().path(&saved, Duration::from_secs(3600));
     assert_eq!(resume.take(now, None, &|_| true), None, "too old");
 }
 

@@ -140,7 +140,7 @@ fn time_in_which_nothing_is_in_flight_does_not_count() {
         busy.round();
     }
     let mut idle = busy.clone();
-    idle.now += Duration::from_mins(1);
+    idle.now += Duration::from_secs(60);
     for _ in 0..10 {
         busy.round();
         idle.round();

@@ -361,35 +361,51 @@ impl State {
     }
 }
 
+/// Fate of the streams that were opened early, as far as it was known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EarlyStreams {
+    /// They exist, or may.
+    Live,
+    /// The server refused 0-RTT data, and they are gone.
+    Refused,
+}
+
+impl EarlyStreams {
+    fn of(state: &State) -> Self {
+        if state.core.is_early_data_refused() {
+            Self::Refused
+        } else {
+            Self::Live
+        }
+    }
+}
+
 /// An application's share in a connection: the last one to go closes it with code 0.
 pub(crate) struct Handle {
     connection: Arc<SharedConnection>,
-    /// Whether 0-RTT data was refused when it was made: it is for the streams since.
-    refused: bool,
+    /// 0-RTT data when the handle was made: it is for the streams since.
+    early: EarlyStreams,
 }
 
 impl Handle {
     /// For the streams from now on.
     pub(super) fn new(connection: Arc<SharedConnection>) -> Self {
-        let refused = connection.lock().core.is_early_data_refused();
-        Self::of(connection, refused)
+        let early = EarlyStreams::of(&connection.lock());
+        Self::of(connection, early)
     }
 
     /// A handle for early data, if the connection is to carry some.
     pub(super) fn early(connection: &Arc<SharedConnection>) -> Option<Self> {
         let state = connection.lock();
-        let early = state.closed.is_none() && state.core.may_use_early();
-        let refused = state.core.is_early_data_refused();
+        let offered = state.closed.is_none() && state.core.may_use_early();
+        let early = EarlyStreams::of(&state);
         drop(state);
-        early.then(|| Self::of(connection.clone(), refused))
+        offered.then(|| Self::of(connection.clone(), early))
     }
 
-    fn of(connection: Arc<SharedConnection>, refused: bool) -> Self {
+    fn of(connection: Arc<SharedConnection>, early: EarlyStreams) -> Self {
         connection.handles.fetch_add(1, Ordering::Relaxed);
-        Self {
-            connection,
-            refused,
-        }
+        Self { connection, early }
     }
 
     /// Waits until `attempt` is ready; it is repeated whenever `what` may have come.
@@ -404,7 +420,7 @@ impl Handle {
     /// Checks that the streams of this handle still exist. Asks the protocol itself, which may know
     /// of a refusal whose event nobody took yet.
     pub(crate) fn check(&self, state: &State) -> Result<(), Rejected> {
-        if self.refused == state.core.is_early_data_refused() {
+        if self.early == EarlyStreams::of(state) {
             Ok(())
         } else {
             Err(Rejected)
@@ -497,7 +513,7 @@ impl std::ops::Deref for Polling {
 
 impl Clone for Handle {
     fn clone(&self) -> Self {
-        Self::of(self.connection.clone(), self.refused)
+        Self::of(self.connection.clone(), self.early)
     }
 }
 

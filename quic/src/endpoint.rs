@@ -89,6 +89,9 @@ impl Endpoint {
     ///
     /// # Errors
     /// Each [`EndpointError`] says how to mend it.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
     pub fn server(
         address: impl ToSocketAddrs,
         config: ServerConfig,
@@ -102,6 +105,9 @@ impl Endpoint {
     ///
     /// # Errors
     /// Each [`EndpointError`] says how to mend it.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
     pub fn client(config: ClientConfig) -> Result<Self, EndpointError> {
         Self::builder()
             .client(config)
@@ -473,8 +479,13 @@ impl EndpointBuilder {
     ///
     /// # Errors
     /// Each [`EndpointError`] says how to mend it.
+    ///
+    /// # Panics
+    /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
     pub fn bind(mut self, address: impl ToSocketAddrs) -> Result<Endpoint, EndpointError> {
         let runtime = Handle::try_current().map_err(|_| EndpointError::NoRuntime)?;
+        // Panics here without a time driver, not later in the worker's task.
+        drop(tokio::time::sleep(std::time::Duration::ZERO));
         if self.workers != 1 {
             return Err(EndpointError::Workers(self.workers));
         }

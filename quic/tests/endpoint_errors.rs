@@ -131,3 +131,29 @@ async fn values_beyond_what_quic_can_say_are_lowered() {
         assert_eq!(pair.echo(b"hello").await, b"hello");
     }
 }
+
+#[test]
+#[should_panic(expected = "timers are disabled")]
+fn an_endpoint_needs_the_time_driver() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .unwrap();
+    let _inside = runtime.enter();
+    let _ = Endpoint::builder()
+        .client(client_config())
+        .bind("127.0.0.1:0");
+}
+
+#[test]
+#[should_panic(expected = "IO is disabled")]
+fn an_endpoint_needs_the_io_driver() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    let _inside = runtime.enter();
+    let _ = Endpoint::builder()
+        .client(client_config())
+        .bind("127.0.0.1:0");
+}

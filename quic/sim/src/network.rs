@@ -296,7 +296,7 @@ impl Network {
         }
     }
 
-    /// Whether nothing is under way.
+    /// Returns true if nothing is under way.
     pub fn is_quiet(&self) -> bool {
         self.next_timeout().is_none()
     }

@@ -54,7 +54,7 @@ pub struct Mtu {
     size: u16,
     most: u16,
     state: State,
-    /// Whether a full datagram was sent since a search came to its end.
+    /// True if a full datagram was sent since a search came to its end.
     filled: bool,
     suspicion: Option<Suspicion>,
     /// The largest number of a full datagram's packet that arrived.

@@ -11,7 +11,7 @@ use crate::frame::{DataBlocked, Encode, FrameWriter, MaxData, MaxStreams, Stream
 
 /// Filling packets.
 impl Streams {
-    /// Whether [`Streams::write_frames`] would write something into an empty packet.
+    /// Returns true if [`Streams::write_frames`] would write something into an empty packet.
     #[inline]
     pub fn has_pending(&self) -> bool {
         !self.schedule.controls.is_empty()
@@ -29,7 +29,7 @@ impl Streams {
         self.send_credit.available() > 0 && !self.schedule.fresh.is_empty()
     }
 
-    /// Whether the connection's limit holds data back, and the peer does not know.
+    /// Returns true if the connection's limit holds data back, and the peer does not know.
     fn is_data_blocked(&self) -> bool {
         self.send_credit.is_report_due() && !self.schedule.fresh.is_empty()
     }

@@ -82,9 +82,9 @@ pub struct Passage {
     pub copies: usize,
     /// Number of the bit that is flipped ([`flip`](super::flip)).
     pub flip: Option<u64>,
-    /// Whether it is given the CE mark.
+    /// True if it is given the CE mark.
     pub marked: bool,
-    /// Whether it was held back, so that later ones overtake it.
+    /// True if it was held back, so that later ones overtake it.
     pub held_back: bool,
 }
 

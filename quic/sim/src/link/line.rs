@@ -59,7 +59,7 @@ pub struct Departure {
     pub at: Duration,
     /// Time that it waited before its first bit left.
     pub waited: Duration,
-    /// Whether it is given the CE mark.
+    /// True if it is given the CE mark.
     pub marked: bool,
 }
 

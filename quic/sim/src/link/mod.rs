@@ -33,7 +33,7 @@ pub struct Offer {
     pub now: Duration,
     /// Bytes of UDP payload.
     pub bytes: u64,
-    /// Whether it may be marked CE.
+    /// True if it may be marked CE.
     pub ecn_capable: bool,
 }
 

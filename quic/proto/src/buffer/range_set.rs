@@ -1,3 +1,5 @@
+//! A set of ranges of offsets.
+
 use std::ops::Range;
 
 /// A set of offsets, as sorted ranges with gaps between them.

@@ -1,3 +1,5 @@
+//! Reassembly of received data.
+
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::{Buf, Bytes, BytesMut};

@@ -1,3 +1,5 @@
+//! A buffer of data to send.
+
 use std::{collections::VecDeque, ops::Range};
 
 use bytes::Bytes;

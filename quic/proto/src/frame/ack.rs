@@ -1,3 +1,5 @@
+//! The ACK frame.
+
 use std::ops::RangeInclusive;
 
 use super::{DecodeError, Encode};

@@ -1,3 +1,5 @@
+//! The `ACK_FREQUENCY` frame.
+
 use super::{DecodeError, Encode, fields};
 use crate::wire::{FrameType, Reader, VarInt, Writer};
 

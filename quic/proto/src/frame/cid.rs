@@ -1,3 +1,5 @@
+//! Frames about connection ids.
+
 use super::{DecodeError, Encode, fields};
 use crate::wire::{Cid, FrameType, Reader, VarInt, Writer};
 

@@ -1,3 +1,5 @@
+//! The `CONNECTION_CLOSE` frame.
+
 use super::{DecodeError, Encode};
 use crate::{
     limits,

@@ -1,3 +1,5 @@
+//! The CRYPTO frame.
+
 use super::{DecodeError, Encode, check_end};
 use crate::wire::{FrameType, Reader, VarInt, Writer};
 

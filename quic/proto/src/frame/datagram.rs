@@ -1,3 +1,5 @@
+//! The DATAGRAM frame.
+
 use super::{DecodeError, Encode};
 use crate::wire::{FrameType, Reader, VarInt, Writer};
 

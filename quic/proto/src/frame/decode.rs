@@ -1,3 +1,5 @@
+//! Decoding of frames.
+
 use super::Direction::{Bidi, Uni};
 use std::borrow::Cow;
 

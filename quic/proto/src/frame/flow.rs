@@ -1,3 +1,5 @@
+//! Frames of flow control.
+
 use super::{DecodeError, Encode, fields};
 use super::{Direction, StreamId};
 use crate::wire::{FrameType, Reader, VarInt, Writer};

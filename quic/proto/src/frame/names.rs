@@ -1,3 +1,5 @@
+//! Names of frames in qlog.
+
 use super::Frame;
 
 impl Frame<'_> {

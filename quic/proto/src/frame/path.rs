@@ -1,3 +1,5 @@
+//! The `PATH_CHALLENGE` and `PATH_RESPONSE` frames.
+
 use super::{DecodeError, Encode};
 use crate::wire::{FrameType, Reader, Writer};
 

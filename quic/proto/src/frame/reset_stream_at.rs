@@ -1,3 +1,5 @@
+//! The `RESET_STREAM_AT` frame.
+
 use super::{DecodeError, Encode, StreamId, fields};
 use crate::wire::{FrameType, Reader, VarInt, Writer};
 

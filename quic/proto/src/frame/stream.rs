@@ -1,3 +1,5 @@
+//! The STREAM frame.
+
 use super::StreamId;
 use super::{DecodeError, Encode, check_end, fields};
 use crate::wire::{FrameType, Reader, VarInt, Writer};

@@ -1,3 +1,5 @@
+//! Stream ids.
+
 use std::fmt;
 
 use hybriq_tls::Side;

@@ -1,3 +1,5 @@
+//! The `NEW_TOKEN` frame.
+
 use super::{DecodeError, Encode};
 use crate::wire::{FrameType, Reader, VarInt, Writer};
 

@@ -1,3 +1,5 @@
+//! A writer of the frames of one packet.
+
 use super::StreamId;
 use std::ops::RangeInclusive;
 

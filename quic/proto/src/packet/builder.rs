@@ -1,3 +1,5 @@
+//! A builder of packets.
+
 use super::{
     Cid, DirectionKeys, KeyPhase, Kind, SAMPLE_LEN, TAG_LEN,
     first_byte::{FIXED, LONG},

@@ -1,3 +1,5 @@
+//! Packet headers.
+
 use std::ops::Range;
 
 use super::{

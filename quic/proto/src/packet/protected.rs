@@ -1,3 +1,5 @@
+//! Protected packets.
+
 use std::ops::Range;
 
 use super::{

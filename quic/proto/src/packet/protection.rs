@@ -1,3 +1,5 @@
+//! Packet protection.
+
 use std::fmt;
 
 use aws_lc_rs::aead::{

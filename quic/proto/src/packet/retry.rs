@@ -1,3 +1,5 @@
+//! Retry packets.
+
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use smallvec::SmallVec;
 

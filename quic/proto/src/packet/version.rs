@@ -1,3 +1,5 @@
+//! Versions of QUIC.
+
 use std::fmt;
 
 use super::first_byte::{TYPE_MASK, TYPE_STEP};

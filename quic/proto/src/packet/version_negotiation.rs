@@ -1,3 +1,5 @@
+//! Version Negotiation packets.
+
 use super::{
     first_byte::{FIXED, LONG},
     version::{Version, Versions, reserved_version},

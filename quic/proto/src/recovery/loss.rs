@@ -1,3 +1,5 @@
+//! Detection of lost packets (RFC 9002 §6.1).
+
 use std::time::Instant;
 
 use super::{Context, Outcome, Recovery, Settled, persistent};

@@ -1,3 +1,5 @@
+//! Fates of sent packets.
+
 use super::SentPacket;
 
 /// A packet whose fate is known.

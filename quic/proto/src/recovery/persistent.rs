@@ -1,3 +1,5 @@
+//! Detection of persistent congestion (RFC 9002 §7.6).
+
 use std::time::{Duration, Instant};
 
 use super::skip::Skipped;

@@ -1,3 +1,5 @@
+//! Probe timeouts.
+
 use std::time::{Duration, Instant};
 
 use hybriq_tls::Side;

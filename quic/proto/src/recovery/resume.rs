@@ -1,3 +1,5 @@
+//! Careful resumption of a path (RFC 9959).
+
 use super::Recovery;
 use crate::congestion::careful_resume::{Observed, Stage};
 

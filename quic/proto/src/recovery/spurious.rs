@@ -1,3 +1,5 @@
+//! Detection of spurious losses.
+
 use std::{ops::RangeInclusive, time::Instant};
 
 use super::{Recovery, reordering::Lateness, state::Newly};

@@ -1,3 +1,5 @@
+//! Loss detection state of a packet-number space.
+
 use std::{ops::RangeInclusive, time::Instant};
 
 use super::{

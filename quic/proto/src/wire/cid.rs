@@ -1,3 +1,5 @@
+//! Connection ids.
+
 use std::fmt;
 
 use crate::limits;

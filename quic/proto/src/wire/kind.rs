@@ -1,3 +1,5 @@
+//! Packet-number spaces and kinds of packets.
+
 use std::ops::{Index, IndexMut};
 
 /// A packet-number space (RFC 9000 §12.3).

@@ -1,3 +1,5 @@
+//! A reader of encoded values.
+
 use super::VarInt;
 
 /// The bytes ended before the value did.

@@ -1,3 +1,5 @@
+//! A writer of encoded values.
+
 use super::VarInt;
 
 /// A cursor that fills a slice.

@@ -1,3 +1,5 @@
+//! State shared by the classic congestion controllers.
+
 use std::{fmt, time::Instant};
 
 use super::{

@@ -1,3 +1,5 @@
+//! The CUBIC congestion controller (RFC 9438).
+
 use std::time::{Duration, Instant};
 
 use super::{

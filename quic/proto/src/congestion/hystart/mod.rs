@@ -1,3 +1,5 @@
+//! HyStart++ slow start (RFC 9406).
+
 use std::time::Duration;
 
 use super::Acked;

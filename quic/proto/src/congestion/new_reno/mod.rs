@@ -1,3 +1,5 @@
+//! The `NewReno` congestion controller (RFC 9002 §7).
+
 use std::time::Instant;
 
 use super::{

@@ -1,3 +1,5 @@
+//! The Prague congestion controller.
+
 use std::time::{Duration, Instant};
 
 use self::marking::Marking;

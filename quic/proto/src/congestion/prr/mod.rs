@@ -1,3 +1,5 @@
+//! Proportional rate reduction (RFC 9937).
+
 use super::Acked;
 
 #[cfg(test)]

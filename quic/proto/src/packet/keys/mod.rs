@@ -1,3 +1,5 @@
+//! Packet keys.
+
 use aws_lc_rs::{hkdf, hmac};
 use hybriq_tls::{Level, Secret, Side, Suite};
 use zeroize::Zeroizing;

@@ -1,3 +1,5 @@
+//! Pacing of datagrams.
+
 use std::time::{Duration, Instant};
 
 use crate::congestion::Phase;

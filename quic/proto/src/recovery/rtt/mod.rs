@@ -1,3 +1,5 @@
+//! Estimation of the round-trip time.
+
 use std::time::{Duration, Instant};
 
 #[cfg(test)]

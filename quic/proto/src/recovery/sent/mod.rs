@@ -1,3 +1,5 @@
+//! Sent packets that wait for their acknowledgement.
+
 use std::{collections::VecDeque, time::Instant};
 
 use crate::{

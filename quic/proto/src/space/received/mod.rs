@@ -1,3 +1,5 @@
+//! Received packet numbers.
+
 use std::{
     ops::RangeInclusive,
     time::{Duration, Instant},

@@ -175,7 +175,7 @@ impl ClientConfig {
     }
 
     /// Changes the TLS options directly, for those that have no method here, such as
-    /// `change_rustls` for the configuration of rustls itself.
+    /// `change_rustls` for the configuration of rustls itself. Default: not changed.
     #[must_use]
     pub fn tls_options(self, change: impl FnOnce(ClientOptions) -> ClientOptions) -> Self {
         self.with_tls(change)

@@ -181,7 +181,7 @@ impl ServerConfig {
     }
 
     /// Changes the TLS options directly, for those that have no method here, such as
-    /// `change_rustls` for the configuration of rustls itself.
+    /// `change_rustls` for the configuration of rustls itself. Default: not changed.
     #[must_use]
     pub fn tls_options(self, change: impl FnOnce(ServerOptions) -> ServerOptions) -> Self {
         self.with_tls(change)

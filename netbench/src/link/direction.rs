@@ -214,4 +214,42 @@ mod tests {
         };
         assert_eq!(run(settings, 3, ms(1)).1.lost.size, 3);
     }
+
+    #[test]
+    fn every_change_is_counted_once() {
+        let settings = Settings {
+            line: Some(line(20_000).marking(Marking::Above(ms(1)))),
+            duplicate: Chance::share(0.03),
+            corrupt: Chance::share(0.05),
+            ..Settings::default()
+        };
+        let mut direction = Direction::new(link::Direction::new(settings, 1));
+        let passed: Vec<_> = (0..5000_u32)
+            .filter_map(|n| {
+                direction.offer(Offer {
+                    now: Duration::from_micros(900) * n,
+                    bytes: 1250,
+                    ecn_capable: true,
+                })
+            })
+            .collect();
+        let tally = direction.tally();
+        let count =
+            |is: fn(&link::Passage) -> bool| passed.iter().filter(|it| is(it)).count() as u64;
+        assert_eq!(tally.duplicated, count(|it| it.copies > 1));
+        assert_eq!(tally.corrupted, count(|it| it.flip.is_some()));
+        assert_eq!(tally.marked, count(|it| it.marked));
+        assert_eq!(tally.reordered, count(|it| it.held_back));
+        assert!(tally.duplicated > 0 && tally.corrupted > 0 && tally.marked > 0);
+    }
+
+    #[test]
+    fn a_blackout_is_counted_as_one() {
+        let settings = Settings {
+            blackouts: Blackouts::new([(ms(10), ms(15)), (ms(20), ms(21))]),
+            ..Settings::default()
+        };
+        let (passed, tally) = run(settings, 30, ms(1));
+        assert_eq!((passed, tally.lost.blackout, tally.lost.sum()), (24, 6, 6));
+    }
 }

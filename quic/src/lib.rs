@@ -266,7 +266,7 @@ pub use hybriq_proto::{
     error::{By, Code, ConnectionError, MigrateError},
     events,
     frame::EcnCounts,
-    packet::{Cid as ConnectionId, Version},
+    packet::{Cid as ConnectionId, PacketNumber, Version},
     saved_path::{InvalidSavedPath, SavedPath},
     stats::{ConnectionStats, DatagramStats, PathStats},
     streams::{Chunk, Direction, Priority, StreamId},

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::{Connection, delivery::Carried};
 use crate::{
     frame::FrameWriter,
-    packet::{Header, Kind, PacketBuilder, Space},
+    packet::{Header, Kind, PacketBuilder, PacketNumber, Space},
     path::{Expanded, Probe, Wrote},
     recovery::SentPacket,
     udp::Transmit,
@@ -79,7 +79,7 @@ impl Connection {
         now: Instant,
         probe: &Probe,
         frames: &mut FrameWriter<'_>,
-    ) -> Option<u64> {
+    ) -> Option<PacketNumber> {
         let data = self.paths.draw();
         if !probe.is_on_active() && probe.expanded() == Expanded::Full {
             self.cids.local.repeat_frames(frames);
@@ -105,8 +105,8 @@ impl Connection {
         &mut self,
         now: Instant,
         probe: &Probe,
-        (pn, size): (u64, usize),
-        acks: Option<u64>,
+        (pn, size): (PacketNumber, usize),
+        acks: Option<PacketNumber>,
     ) {
         self.paths.on_probe_sent(probe, size);
         self.observer.stats.datagrams_sent += 1;

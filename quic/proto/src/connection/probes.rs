@@ -1,13 +1,14 @@
 //! Datagrams that ask for a path, or answer who asks (RFC 9000 §8.2). They leave on the path they
-//! are about, and wait for no congestion window.
+//! are about; on another than the one in use they need no room in the congestion window.
 
 use std::time::Instant;
 
 use super::{Connection, delivery::Carried};
 use crate::{
     frame::FrameWriter,
+    limits,
     packet::{Header, Kind, PacketBuilder, Space},
-    path::{Expanded, Probe, Wrote},
+    path::{Expanded, Probe, Window, Wrote},
     recovery::SentPacket,
     udp::Transmit,
 };
@@ -25,15 +26,33 @@ impl Connection {
             let probe = self
                 .paths
                 .next_probe(failed.as_ref(), &mut self.cids.peer)?;
-            let transmit = self.write_probe(now, &probe, out);
-            if transmit.is_some() {
-                return transmit;
+            let window = self.probe_window();
+            if self.paths.may_probe(&probe, window) {
+                let transmit = self.write_probe(now, &probe, window, out);
+                if transmit.is_some() {
+                    return transmit;
+                }
             }
             failed = Some(probe);
         }
     }
 
-    fn write_probe(&mut self, now: Instant, probe: &Probe, out: &mut [u8]) -> Option<Transmit> {
+    /// Returns the state of the congestion window of the path in use, for a datagram with a probe.
+    fn probe_window(&self) -> Window {
+        if self.recovery.can_send(limits::MIN_DATAGRAM as u64) {
+            Window::Open
+        } else {
+            Window::Full
+        }
+    }
+
+    fn write_probe(
+        &mut self,
+        now: Instant,
+        probe: &Probe,
+        window: Window,
+        out: &mut [u8],
+    ) -> Option<Transmit> {
         let out = out.get_mut(..probe.room)?;
         let pn = self.recovery.next_number(Space::Data);
         let largest_acked = self.recovery.largest_acked(Space::Data);
@@ -55,6 +74,7 @@ impl Connection {
         };
         let keys = self.sealing_keys(Space::Data)?;
         let size = packet.finish_padded(len, pad_to, keys);
+        self.paths.on_probe_sent(probe, size, window);
         self.on_probe_sent(now, probe, (pn, size), acks);
         Some(Transmit {
             peer: probe.at.peer,
@@ -108,7 +128,6 @@ impl Connection {
         (pn, size): (u64, usize),
         acks: Option<u64>,
     ) {
-        self.paths.on_probe_sent(probe, size);
         self.observer.stats.datagrams_sent += 1;
         self.observer.stats.bytes_sent += size as u64;
         let ecn = self.ecn_of(probe);

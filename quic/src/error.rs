@@ -4,6 +4,16 @@ use std::{io, net::SocketAddr};
 
 use hybriq_proto::error::ConnectionError;
 
+/// The largest application error code that fits on the wire (RFC 9000 §16).
+#[cfg(feature = "tokio")]
+const MAX_CODE: u64 = (1 << 62) - 1;
+
+/// Returns the application error code that is sent: larger ones do not fit on the wire.
+#[cfg(feature = "tokio")]
+pub(crate) fn wire_code(code: u64) -> u64 {
+    code.min(MAX_CODE)
+}
+
 /// Why no connection could be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

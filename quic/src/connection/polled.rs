@@ -14,8 +14,8 @@ use hybriq_proto::{
     streams::{Direction, StreamId},
 };
 
-/// Each waits for the task of its last call with this handle. Clones wait on their own, and dropping
-/// a handle ends its waits.
+/// Each method wakes the task of its last call with this handle. Clones wait independently, and
+/// dropping a handle ends its waits.
 impl Connection {
     /// Opens a bidirectional stream; the twin of [`open_bidi`](Self::open_bidi).
     ///
@@ -97,7 +97,7 @@ impl Connection {
         self.handle.poll(WaitFor::Datagram, cx, recv)
     }
 
-    /// Returns why the connection is over, once it is; the twin of [`closed`](Self::closed).
+    /// Returns the reason once the connection is over; the twin of [`closed`](Self::closed).
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<ConnectionError> {
         let closed = |_: &Handle, state: &mut State| state.poll_closed();
         self.handle.poll(WaitFor::End, cx, closed)

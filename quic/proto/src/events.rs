@@ -173,8 +173,7 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Their bytes, for tests.
-    #[doc(hidden)]
+    /// Returns the bytes of the frames, without header and tag.
     pub const fn payload(&self) -> &'a [u8] {
         self.payload
     }

@@ -221,6 +221,7 @@ extern crate self as hybriq_proto;
 #[cfg(test)]
 #[path = "../../sim/src/forge/mod.rs"]
 #[expect(
+    dead_code,
     unused_imports,
     unreachable_pub,
     reason = "the simulator offers and uses more of it"

@@ -50,7 +50,7 @@ pub use datagram::{Datagram, StandIn};
 pub use download::{Fetch, Serve};
 pub use dual_queue::DualQueue;
 pub use forge::{
-    Header, Initial, InitialFrame, PacketKind, Raw, build_initial, initial_header, join,
+    Forge, Header, Initial, InitialFrame, PacketKind, Raw, build_initial, initial_header, join,
     open_initials, packets, seal_packet,
 };
 pub use host::{Answer, Host, Peer};

@@ -11,7 +11,7 @@ use hybriq::{
     },
 };
 use hybriq_proto::{endpoint::Setup, frame::FrameWriter, packet::Space};
-use hybriq_sim::{Datagram, Idle, Network, Raw, SERVER_ADDRESS, World, ms};
+use hybriq_sim::{Datagram, Forge, Idle, Network, Raw, SERVER_ADDRESS, World, ms};
 
 fn certificate() -> &'static (Identity, CertificateDer<'static>) {
     static MADE: OnceLock<(Identity, CertificateDer<'static>)> = OnceLock::new();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hybriq::tls::Side;
 use hybriq_proto::packet::{Header, Space, Version};
-use hybriq_sim::ms;
+use hybriq_sim::{Forge, ms};
 
 use crate::{
     duo::Duo,

@@ -7,7 +7,7 @@ use hybriq::{
     tls::{Backend, ClientOptions, Side, Trust},
 };
 use hybriq_proto::packet::{Cid, Header, Space};
-use hybriq_sim::{Idle, InitialFrame, Network, World, build_initial, ms};
+use hybriq_sim::{Forge, Idle, InitialFrame, Network, World, build_initial, ms};
 
 use crate::{
     duo::{client, server},

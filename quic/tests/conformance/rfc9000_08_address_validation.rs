@@ -2,7 +2,7 @@
 
 use hybriq::tls::Side;
 use hybriq_proto::packet::Space;
-use hybriq_sim::{PacketKind, ms};
+use hybriq_sim::{Forge, PacketKind, ms};
 
 use crate::stalled::{give, heard_initials_only, heard_nothing, ping};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hybriq::{ConnectionError, TransportConfig, tls::Side};
-use hybriq_sim::{PacketKind, ms};
+use hybriq_sim::{Forge, PacketKind, ms};
 
 use crate::duo::{Duo, Verdict};
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hybriq::tls::Side;
 use hybriq_proto::packet::Space;
-use hybriq_sim::{Network, ms, one_in};
+use hybriq_sim::{Forge, Network, ms, one_in};
 
 use crate::{
     duo::{Duo, Verdict, verdict_on},

@@ -2,7 +2,7 @@
 
 use hybriq::tls::Side;
 use hybriq_proto::packet::Space;
-use hybriq_sim::{InitialFrame, Network, PacketKind, one_in};
+use hybriq_sim::{Forge, InitialFrame, Network, PacketKind, one_in};
 
 use crate::{
     duo::Duo,

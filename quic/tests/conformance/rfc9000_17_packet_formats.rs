@@ -2,7 +2,7 @@
 
 use hybriq::{By, ConnectionError, tls::Side};
 use hybriq_proto::packet::{Decoded, Header, Space, decode};
-use hybriq_sim::{Datagram, InitialFrame, Network, PacketKind, SERVER_ADDRESS, World, ms};
+use hybriq_sim::{Datagram, Forge, InitialFrame, Network, PacketKind, SERVER_ADDRESS, World, ms};
 
 use crate::{
     duo::{Duo, Verdict},

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use hybriq::{events::PacketKind, tls::Side};
 use hybriq_proto::packet::Space;
-use hybriq_sim::{Datagram, DropNth, Idle, Network, Raw, SERVER_ADDRESS, World, join, ms, one_in};
+use hybriq_sim::{
+    Datagram, DropNth, Forge, Idle, Network, Raw, SERVER_ADDRESS, World, join, ms, one_in,
+};
 
 use crate::{
     duo::{Duo, Verdict, client, server, verdict_on},

@@ -2,7 +2,7 @@
 
 use hybriq::tls::Side;
 use hybriq_proto::packet::Space;
-use hybriq_sim::Raw;
+use hybriq_sim::{Forge, Raw};
 
 use crate::duo::Duo;
 

@@ -10,7 +10,6 @@ mod delivery;
 mod dispatch;
 mod early;
 mod establish;
-mod forge;
 mod key_update;
 mod mtu;
 mod new_token;

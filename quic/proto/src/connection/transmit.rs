@@ -292,6 +292,20 @@ impl Connection {
         }
     }
 
+    /// Uses up the next packet number of a space. Returns it with the header and the keys that a
+    /// packet of ours would have; `None` if the space has no keys.
+    ///
+    /// A hook for `Forge` of hybriq-sim, which builds packets that a connection never sends.
+    #[doc(hidden)]
+    pub fn forge_parts(
+        &mut self,
+        space: Space,
+    ) -> Option<(u64, Header<'_>, &crate::packet::DirectionKeys)> {
+        let pn = self.recovery.next_number(space);
+        self.recovery.on_number_used(space, pn);
+        Some((pn, self.header(space), self.sealing_keys(space)?))
+    }
+
     pub(super) fn sealing_keys(&self, space: Space) -> Option<&crate::packet::DirectionKeys> {
         let keys = self.handshake.keys();
         match space {

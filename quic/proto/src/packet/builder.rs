@@ -188,16 +188,14 @@ impl<'a> PacketBuilder<'a> {
 
     /// Clears the QUIC bit, for a peer that takes such packets (RFC 9287).
     pub fn clear_quic_bit(&mut self) {
-        if let Some(first) = self.buffer.first_mut() {
+        if let Some(first) = self.first_byte_mut() {
             *first &= !FIXED;
         }
     }
 
-    /// Sets the reserved bits, which nobody may. For tests.
-    pub fn set_reserved_bits(&mut self) {
-        if let Some(first) = self.buffer.first_mut() {
-            *first |= if *first & LONG == 0 { 0x18 } else { 0x0c };
-        }
+    /// Returns the first byte of the header, which header protection has not hidden yet.
+    pub fn first_byte_mut(&mut self) -> Option<&mut u8> {
+        self.buffer.first_mut()
     }
 
     /// Encrypts the packet and hides its header. Says how many bytes of the buffer it takes.

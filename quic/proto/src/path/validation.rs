@@ -93,6 +93,7 @@ impl Validation {
     }
 
     /// Returns true if an answer is awaited.
+    #[cfg(test)]
     pub const fn is_running(&self) -> bool {
         self.0.is_some()
     }

@@ -273,6 +273,7 @@ impl<R> Recovery<R> {
     }
 
     /// Returns whether the path carries ECN marks.
+    #[cfg(test)]
     pub const fn ecn_state(&self) -> EcnState {
         self.ecn.state()
     }

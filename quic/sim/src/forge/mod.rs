@@ -1,12 +1,14 @@
-//! Packets read and made by hand: what an observer sees, and Initial packets, whose keys anybody can
-//! derive.
+//! Packets read and made by hand: what an observer sees, Initial packets, whose keys anybody can
+//! derive, and packets under the keys of a connection.
 //!
 //! The unit tests of `hybriq-proto` include this module by its path: a crate's unit tests are built
 //! with types of their own, which this crate does not know.
 
+mod connection;
 mod headers;
 mod initial;
 
+pub use connection::Forge;
 pub use headers::{Header, PacketKind, packets};
 pub use initial::{
     Initial, InitialFrame, Raw, build_initial, initial_header, join, open_initials, seal_packet,

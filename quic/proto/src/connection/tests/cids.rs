@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     error::{By, Code, ConnectionError},
+    forge::Forge,
     frame::{FrameWriter, NewConnectionId, RetireConnectionId},
     limits,
     packet::{Cid, Space},

@@ -13,6 +13,7 @@ use crate::{
     config::{DatagramConfig, TransportConfig},
     datagrams::{DatagramEvent, SendError},
     error::{By, Code, ConnectionError},
+    forge::Forge,
     frame::{Encode, FrameWriter, NewToken, PathResponse, RetireConnectionId},
     packet::{Cid, Header, Kind, Space},
     params::Params,

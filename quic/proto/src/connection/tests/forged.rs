@@ -4,6 +4,7 @@ use super::{BACKENDS, Pair, client_address, server_address};
 use crate::{
     connection::Connection,
     endpoint::Arrival,
+    forge::Forge,
     frame::{FrameWriter, PathChallenge},
     limits,
     packet::{Header, Space},

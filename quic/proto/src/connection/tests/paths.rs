@@ -15,6 +15,7 @@ use crate::{
     cids::{CidEvent, CidGenerator},
     connection::{Connection, Event},
     endpoint::{Arrival, Local, Transmit},
+    forge::Forge,
     frame::{FrameWriter, PathChallenge, PathResponse},
     limits,
     packet::{Cid, Header, Space},

@@ -97,7 +97,8 @@ impl Timers {
     /// When the peer is to be asked for a sign of life: half the idle timeout leaves time for an
     /// answer.
     fn asks_at(&self) -> Option<Instant> {
-        let longest = self.idle_timeout.map_or(Duration::MAX, |idle| idle / 2);
+        let idle = self.idle_timeout.map(|idle| idle.max(self.floor));
+        let longest = idle.map_or(Duration::MAX, |idle| idle / 2);
         let interval = self.keep_alive?.min(longest);
         let since = self.asked_at.unwrap_or(self.idle_since);
         since.checked_add(interval)

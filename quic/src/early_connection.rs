@@ -14,8 +14,7 @@ use hybriq_tls::Side;
 use crate::{
     connection::{Connection, unreliable},
     error::{ConnectError, EarlyError, SendDatagramError},
-    recv_stream::RecvStream,
-    send_stream::SendStream,
+    stream::{self, RecvStream, SendStream},
     worker::{Attempt, Handle, Polling, Rejected, State, WaitFor},
 };
 use hybriq_proto::{
@@ -101,7 +100,7 @@ impl EarlyConnection {
     /// Opens nothing if the future is dropped before it is ready.
     pub async fn open_bidi(&self) -> Result<(SendStream, RecvStream), EarlyError> {
         let id = self.open(Direction::Bidi).await?;
-        Ok(self.handle.bidi(id))
+        Ok(stream::bidi(&self.handle, id))
     }
 
     /// Opens a unidirectional stream; waits while the peer's limit allows none. Before the
@@ -114,7 +113,7 @@ impl EarlyConnection {
     /// Opens nothing if the future is dropped before it is ready.
     pub async fn open_uni(&self) -> Result<SendStream, EarlyError> {
         let id = self.open(Direction::Uni).await?;
-        Ok(self.handle.send_stream(id))
+        Ok(stream::send(&self.handle, id))
     }
 
     /// Returns the next bidirectional stream that the peer opened; `None` once the connection was
@@ -127,7 +126,7 @@ impl EarlyConnection {
     /// Takes no stream if the future is dropped before it is ready.
     pub async fn accept_bidi(&self) -> Result<Option<(SendStream, RecvStream)>, EarlyError> {
         let id = self.accept(Direction::Bidi).await?;
-        Ok(id.map(|id| self.handle.bidi(id)))
+        Ok(id.map(|id| stream::bidi(&self.handle, id)))
     }
 
     /// Returns the next unidirectional stream that the peer opened; `None` once the connection was
@@ -140,7 +139,7 @@ impl EarlyConnection {
     /// Takes no stream if the future is dropped before it is ready.
     pub async fn accept_uni(&self) -> Result<Option<RecvStream>, EarlyError> {
         let id = self.accept(Direction::Uni).await?;
-        Ok(id.map(|id| self.handle.recv_stream(id)))
+        Ok(id.map(|id| stream::recv(&self.handle, id)))
     }
 
     async fn open(&self, direction: Direction) -> Result<StreamId, EarlyError> {
@@ -163,7 +162,7 @@ impl EarlyConnection {
     ) -> Poll<Result<(SendStream, RecvStream), EarlyError>> {
         let open = |handle: &Handle, state: &mut State| poll_open(handle, state, Direction::Bidi);
         let id = self.handle.poll(WaitFor::Open(Direction::Bidi), cx, open);
-        id.map_ok(|id| self.handle.bidi(id))
+        id.map_ok(|id| stream::bidi(&self.handle, id))
     }
 
     /// Opens a unidirectional stream; the twin of [`open_uni`](Self::open_uni).
@@ -173,7 +172,7 @@ impl EarlyConnection {
     pub fn poll_open_uni(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendStream, EarlyError>> {
         let open = |handle: &Handle, state: &mut State| poll_open(handle, state, Direction::Uni);
         let id = self.handle.poll(WaitFor::Open(Direction::Uni), cx, open);
-        id.map_ok(|id| self.handle.send_stream(id))
+        id.map_ok(|id| stream::send(&self.handle, id))
     }
 
     /// Returns the next bidirectional stream of the peer; the twin of
@@ -190,7 +189,7 @@ impl EarlyConnection {
         let id = self
             .handle
             .poll(WaitFor::Accept(Direction::Bidi), cx, accept);
-        id.map_ok(|id| id.map(|id| self.handle.bidi(id)))
+        id.map_ok(|id| id.map(|id| stream::bidi(&self.handle, id)))
     }
 
     /// Returns the next unidirectional stream of the peer; the twin of
@@ -207,7 +206,7 @@ impl EarlyConnection {
         let id = self
             .handle
             .poll(WaitFor::Accept(Direction::Uni), cx, accept);
-        id.map_ok(|id| id.map(|id| self.handle.recv_stream(id)))
+        id.map_ok(|id| id.map(|id| stream::recv(&self.handle, id)))
     }
 
     /// Returns the largest size of a datagram now; `None` if the peer takes no datagrams, or took

@@ -230,9 +230,7 @@ pub mod guide;
 mod incoming;
 mod random;
 #[cfg(feature = "tokio")]
-mod recv_stream;
-#[cfg(feature = "tokio")]
-mod send_stream;
+mod stream;
 #[cfg(feature = "tokio")]
 mod udp;
 #[cfg(feature = "tokio")]
@@ -281,8 +279,6 @@ pub use hybriq_tls::{
 pub use incoming::Incoming;
 pub use random::SystemRandom;
 #[cfg(feature = "tokio")]
-pub use recv_stream::RecvStream;
-#[cfg(feature = "tokio")]
-pub use send_stream::SendStream;
+pub use stream::{RecvStream, SendStream};
 #[cfg(feature = "tokio")]
 pub use worker::EndpointStats;

@@ -15,9 +15,8 @@ mod polled;
 pub(crate) mod unreliable;
 
 use crate::{
-    error::ExportError,
-    recv_stream::RecvStream,
-    send_stream::SendStream,
+    error::{ExportError, wire_code},
+    stream::{self, RecvStream, SendStream},
     worker::{Handle, Polling, State, WaitFor},
 };
 use hybriq_proto::{
@@ -31,9 +30,6 @@ use hybriq_proto::{
     packet::{Cid as ConnectionId, Version},
     streams::{Direction, StreamId, Streams},
 };
-
-/// Largest application error code that fits on the wire (RFC 9000 §16).
-const MAX_CODE: u64 = (1 << 62) - 1;
 
 /// A connection whose handshake is complete.
 ///
@@ -77,7 +73,7 @@ impl Connection {
     /// Opens nothing if the future is dropped before it is ready.
     pub async fn open_bidi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
         let id = self.open(Direction::Bidi).await?;
-        Ok(self.handle.bidi(id))
+        Ok(stream::bidi(&self.handle, id))
     }
 
     /// Opens a unidirectional stream; waits while the peer's limit allows none.
@@ -91,7 +87,7 @@ impl Connection {
     /// Opens nothing if the future is dropped before it is ready.
     pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
         let id = self.open(Direction::Uni).await?;
-        Ok(self.handle.send_stream(id))
+        Ok(stream::send(&self.handle, id))
     }
 
     /// Returns the next bidirectional stream that the peer opened; `None` once the connection was
@@ -104,7 +100,7 @@ impl Connection {
     /// Takes no stream if the future is dropped before it is ready.
     pub async fn accept_bidi(&self) -> Result<Option<(SendStream, RecvStream)>, ConnectionError> {
         let id = self.accept(Direction::Bidi).await?;
-        Ok(id.map(|id| self.handle.bidi(id)))
+        Ok(id.map(|id| stream::bidi(&self.handle, id)))
     }
 
     /// Returns the next unidirectional stream that the peer opened; `None` once the connection was
@@ -117,7 +113,7 @@ impl Connection {
     /// Takes no stream if the future is dropped before it is ready.
     pub async fn accept_uni(&self) -> Result<Option<RecvStream>, ConnectionError> {
         let id = self.accept(Direction::Uni).await?;
-        Ok(id.map(|id| self.handle.recv_stream(id)))
+        Ok(id.map(|id| stream::recv(&self.handle, id)))
     }
 
     async fn open(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
@@ -321,9 +317,4 @@ impl Connection {
     pub fn close_reason(&self) -> Option<ConnectionError> {
         self.handle.lock().closed.clone()
     }
-}
-
-/// Returns the code, lowered to the largest that fits on the wire.
-pub(crate) fn wire_code(code: u64) -> u64 {
-    code.min(MAX_CODE)
 }

@@ -12,8 +12,7 @@ use bytes::Bytes;
 use tokio::io::AsyncWrite;
 
 use crate::{
-    connection::wire_code,
-    error::{ResetAtError, WriteError},
+    error::{ResetAtError, WriteError, wire_code},
     worker::{Handle, Rejected, set_waker},
 };
 use hybriq_proto::streams::{self, ClosedStream, Priority, StreamId, Streams};

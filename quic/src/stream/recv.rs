@@ -12,8 +12,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
-    connection::wire_code,
-    error::ReadError,
+    error::{ReadError, wire_code},
     worker::{Handle, Rejected, State, set_waker},
 };
 use hybriq_proto::streams::{self, Chunk, RecvEnd, StreamId, Streams};

@@ -1,5 +1,6 @@
-//! Datagrams that ask for a path, or answer who asks (RFC 9000 §8.2). They leave on the path they
-//! are about; on another than the one in use they need no room in the congestion window.
+//! Datagrams with PATH_CHALLENGE or PATH_RESPONSE frames (RFC 9000 §8.2). They are sent on the path
+//! that they are about. Answers on the path in use ask its congestion window; the others are bounded
+//! in number.
 
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use crate::{
 };
 
 impl Connection {
-    /// Writes the next of them, if one is due and its path allows it.
+    /// Writes the next probe that is due and that its path allows.
     #[inline]
     pub(super) fn transmit_probe(&mut self, now: Instant, out: &mut [u8]) -> Option<Transmit> {
         if !self.paths.may_want_probe() {
@@ -90,10 +91,10 @@ impl Connection {
         mark.filter(|_| probe.is_on_active())
     }
 
-    /// Writes answers first, and challenges. Returns up to where packets were acknowledged.
+    /// Writes answers first, then challenges. Returns the largest packet number acknowledged.
     ///
-    /// On the path in use they come with an ACK or a PING: not being probing frames these move the
-    /// peer back here, should somebody have made it believe that we left (RFC 9000 §9.3.3).
+    /// On the path in use they come with an ACK or a PING. These are not probing frames, so they
+    /// move the peer back here if an attacker made it believe that we left (RFC 9000 §9.3.3).
     fn write_probe_frames(
         &mut self,
         now: Instant,
@@ -119,8 +120,8 @@ impl Connection {
         largest.filter(|_| acks)
     }
 
-    /// Only what travels the path in use is looked after by loss detection. What travels another is
-    /// repeated by its validation, or by the peer's.
+    /// Tracks a probe. Loss detection sees only packets on the path in use; on another path,
+    /// validation by either end repeats them.
     fn on_probe_sent(
         &mut self,
         now: Instant,

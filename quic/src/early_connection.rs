@@ -14,8 +14,7 @@ use hybriq_tls::Side;
 use crate::{
     connection::{Connection, unreliable},
     error::{ConnectError, EarlyError, SendDatagramError},
-    recv_stream::RecvStream,
-    send_stream::SendStream,
+    stream::{self, RecvStream, SendStream},
     worker::{Attempt, Handle, Polling, Rejected, State, WaitFor},
 };
 use hybriq_proto::{
@@ -25,24 +24,23 @@ use hybriq_proto::{
     streams::{Direction, StreamId},
 };
 
-/// A connection that carries data before its handshake is complete: a client's in 0-RTT packets
-/// (RFC 9001 §4.6), a server's right after its part of the handshake.
+/// A connection that carries data before its handshake is complete: on a client in 0-RTT packets
+/// (RFC 9001 §4.6), on a server after its first flight.
 ///
-/// [`Connecting::early`](crate::Connecting::early) returns it. It is a type of its own so that nobody
-/// sends replayable data by accident. Its streams are ordinary ones and live on in the [`Connection`]
-/// that [`established`](Self::established) returns. The connection is closed when this handle and all
-/// of its streams are dropped.
+/// [`Connecting::early`](crate::Connecting::early) returns it. It is a separate type so that nobody
+/// sends replayable data by accident. Its streams are ordinary ones and live on in the
+/// [`Connection`] that [`established`](Self::established) returns. The connection is closed when
+/// this handle and all of its streams are dropped.
 ///
 /// # Security
-/// An attacker who records a client's 0-RTT packets can replay them, to this server or to another one
-/// with the same tickets. A server of this crate accepts each ticket once, but cannot know what other
-/// servers accepted, or what it accepted itself before a restart. **Send only requests that may be
-/// repeated**, and on the server check [`RecvStream::is_early`] before acting on any other. 0-RTT data
-/// has no forward secrecy beyond the ticket's key: it is as safe as the connection that the ticket
-/// came from.
+/// An attacker who records a client's 0-RTT packets can replay them, to this server or to another
+/// one with the same tickets. A server of this crate accepts each ticket once, but does not know
+/// what other servers accepted, or what it accepted itself before a restart. **Send only requests
+/// that may be repeated**; on the server, check [`RecvStream::is_early`] before acting on any
+/// other. 0-RTT data has no forward secrecy: whoever learns the ticket's key can read it.
 ///
-/// Data that a server sends before the handshake is complete goes to a client whose certificate it
-/// has not seen yet.
+/// A server that sends data before the handshake is complete sends it to a client that it has not
+/// authenticated.
 ///
 /// # Examples
 /// ```no_run
@@ -51,7 +49,7 @@ use hybriq_proto::{
 /// use hybriq::{EarlyData, Endpoint};
 ///
 /// # async fn run(client: Endpoint, address: SocketAddr) -> Result<(), Box<dyn std::error::Error>> {
-/// // The configuration says `offer_early_data()`.
+/// The configuration says `offer_early_data()`.
 /// let connection = match client.connect(address, "example.com").early().await {
 ///     Ok(early) => {
 ///         let mut request = early.open_uni().await?;
@@ -92,8 +90,8 @@ impl EarlyConnection {
         }
     }
 
-    /// Opens a bidirectional stream; waits while the peer's limit allows none. Before the handshake is
-    /// complete, that is the limit of the earlier connection.
+    /// Opens a bidirectional stream; waits while the peer's limit allows none. Before the handshake
+    /// is complete, the limit is that of the earlier connection.
     ///
     /// # Errors
     /// The server refused 0-RTT data, or the connection is over.
@@ -102,11 +100,11 @@ impl EarlyConnection {
     /// Opens nothing if the future is dropped before it is ready.
     pub async fn open_bidi(&self) -> Result<(SendStream, RecvStream), EarlyError> {
         let id = self.open(Direction::Bidi).await?;
-        Ok(self.handle.bidi(id))
+        Ok(stream::bidi(&self.handle, id))
     }
 
-    /// Opens a unidirectional stream; waits while the peer's limit allows none. Before the handshake
-    /// is complete, that is the limit of the earlier connection.
+    /// Opens a unidirectional stream; waits while the peer's limit allows none. Before the
+    /// handshake is complete, the limit is that of the earlier connection.
     ///
     /// # Errors
     /// The server refused 0-RTT data, or the connection is over.
@@ -115,7 +113,7 @@ impl EarlyConnection {
     /// Opens nothing if the future is dropped before it is ready.
     pub async fn open_uni(&self) -> Result<SendStream, EarlyError> {
         let id = self.open(Direction::Uni).await?;
-        Ok(self.handle.send_stream(id))
+        Ok(stream::send(&self.handle, id))
     }
 
     /// Returns the next bidirectional stream that the peer opened; `None` once the connection was
@@ -128,7 +126,7 @@ impl EarlyConnection {
     /// Takes no stream if the future is dropped before it is ready.
     pub async fn accept_bidi(&self) -> Result<Option<(SendStream, RecvStream)>, EarlyError> {
         let id = self.accept(Direction::Bidi).await?;
-        Ok(id.map(|id| self.handle.bidi(id)))
+        Ok(id.map(|id| stream::bidi(&self.handle, id)))
     }
 
     /// Returns the next unidirectional stream that the peer opened; `None` once the connection was
@@ -141,7 +139,7 @@ impl EarlyConnection {
     /// Takes no stream if the future is dropped before it is ready.
     pub async fn accept_uni(&self) -> Result<Option<RecvStream>, EarlyError> {
         let id = self.accept(Direction::Uni).await?;
-        Ok(id.map(|id| self.handle.recv_stream(id)))
+        Ok(id.map(|id| stream::recv(&self.handle, id)))
     }
 
     async fn open(&self, direction: Direction) -> Result<StreamId, EarlyError> {
@@ -164,7 +162,7 @@ impl EarlyConnection {
     ) -> Poll<Result<(SendStream, RecvStream), EarlyError>> {
         let open = |handle: &Handle, state: &mut State| poll_open(handle, state, Direction::Bidi);
         let id = self.handle.poll(WaitFor::Open(Direction::Bidi), cx, open);
-        id.map_ok(|id| self.handle.bidi(id))
+        id.map_ok(|id| stream::bidi(&self.handle, id))
     }
 
     /// Opens a unidirectional stream; the twin of [`open_uni`](Self::open_uni).
@@ -174,7 +172,7 @@ impl EarlyConnection {
     pub fn poll_open_uni(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendStream, EarlyError>> {
         let open = |handle: &Handle, state: &mut State| poll_open(handle, state, Direction::Uni);
         let id = self.handle.poll(WaitFor::Open(Direction::Uni), cx, open);
-        id.map_ok(|id| self.handle.send_stream(id))
+        id.map_ok(|id| stream::send(&self.handle, id))
     }
 
     /// Returns the next bidirectional stream of the peer; the twin of
@@ -191,7 +189,7 @@ impl EarlyConnection {
         let id = self
             .handle
             .poll(WaitFor::Accept(Direction::Bidi), cx, accept);
-        id.map_ok(|id| id.map(|id| self.handle.bidi(id)))
+        id.map_ok(|id| id.map(|id| stream::bidi(&self.handle, id)))
     }
 
     /// Returns the next unidirectional stream of the peer; the twin of
@@ -208,22 +206,22 @@ impl EarlyConnection {
         let id = self
             .handle
             .poll(WaitFor::Accept(Direction::Uni), cx, accept);
-        id.map_ok(|id| id.map(|id| self.handle.recv_stream(id)))
+        id.map_ok(|id| id.map(|id| stream::recv(&self.handle, id)))
     }
 
-    /// Returns the number of bytes that a datagram may have now; `None` if the peer takes no
-    /// datagrams, or took none on the earlier connection. 0-RTT packets have less room than later
-    /// ones.
+    /// Returns the largest size of a datagram now; `None` if the peer takes no datagrams, or took
+    /// none on the earlier connection. 0-RTT packets have less room than later ones.
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.handle.lock().core.max_datagram_size()
     }
 
-    /// Sends a datagram (RFC 9221), on a client in a 0-RTT packet: **an attacker can replay it**. When
-    /// too many wait already, the oldest is dropped, unless the
+    /// Sends a datagram (RFC 9221), on a client in a 0-RTT packet: **an attacker can replay it**.
+    /// When the queue is full, the oldest datagram is dropped, unless the
     /// [configuration](crate::DatagramConfig::when_full) says to refuse the new one.
     ///
-    /// If the server refuses 0-RTT data, [`DatagramStats`](crate::DatagramStats) counts the datagrams
-    /// sent so far as lost and those that wait as dropped. Nothing is sent again automatically.
+    /// If the server refuses 0-RTT data, [`DatagramStats`](crate::DatagramStats) counts the
+    /// datagrams sent so far as lost and the queued ones as dropped. Nothing is sent again
+    /// automatically.
     ///
     /// # Errors
     /// The peer takes none, it is too large, the queue is full, the server refused 0-RTT data, or the
@@ -244,8 +242,8 @@ impl EarlyConnection {
         unreliable::send(&self.handle, data)
     }
 
-    /// Returns the next datagram of the peer; `None` once the connection was closed cleanly. A client
-    /// gets none before the handshake is complete; those a server gets may be replayed.
+    /// Returns the next datagram of the peer; `None` once the connection was closed cleanly. A
+    /// client gets none before the handshake is complete; a server's may be replayed.
     ///
     /// # Errors
     /// The server refused 0-RTT data, or the connection is over for another reason.
@@ -268,7 +266,7 @@ impl EarlyConnection {
         self.handle.poll(WaitFor::Datagram, cx, poll_recv_datagram)
     }
 
-    /// Waits until the handshake is complete, and returns what became of the client's 0-RTT data.
+    /// Waits until the handshake is complete, and returns the fate of the client's 0-RTT data.
     ///
     /// A client gets [`EarlyData::Accepted`] or [`EarlyData::Rejected`]. After a rejection none of the
     /// data has arrived, every stream opened so far fails with
@@ -285,7 +283,7 @@ impl EarlyConnection {
     }
 
     /// Waits like [`established`](Self::established), but leaves the early connection usable for
-    /// others who still wait on it.
+    /// others.
     ///
     /// # Errors
     /// The handshake failed, or the connection was handed out before.
@@ -298,13 +296,13 @@ impl EarlyConnection {
         Ok((Connection::new(handle, handshake), early_data))
     }
 
-    /// Returns the application protocol of 0-RTT data: on a client that of the earlier connection, on
-    /// a server that of this one.
+    /// Returns the application protocol of 0-RTT data: on a client, that of the earlier connection;
+    /// on a server, that of this one.
     pub fn alpn(&self) -> Option<Vec<u8>> {
         self.handle.lock().core.early_alpn()
     }
 
-    /// Returns why the connection is over; `None` while it is not.
+    /// Returns the reason why the connection is over; `None` while it is open.
     pub fn close_reason(&self) -> Option<ConnectionError> {
         self.handle.lock().closed.clone()
     }

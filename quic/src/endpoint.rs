@@ -13,7 +13,7 @@ use crate::config::TokenKeys;
 use crate::{
     config::{ClientConfig, Ids, ServerConfig},
     connecting::{Connecting, check_server_name},
-    error::{ConnectError, EndpointError},
+    error::{ConnectError, EndpointError, wire_code},
     incoming::Incoming,
     udp::{self, Socket},
     worker::{EndpointStats, Mailbox, Shared, Worker},
@@ -240,10 +240,8 @@ impl Endpoint {
     /// Returns at once; [`Endpoint::idle`] waits until the peers were told. The first call counts.
     /// `code` is at most 2^62 - 1, larger ones are lowered to it.
     pub fn close(&self, code: u64, reason: &[u8]) {
-        self.shared.close(
-            crate::connection::wire_code(code),
-            &Bytes::copy_from_slice(reason),
-        );
+        self.shared
+            .close(wire_code(code), &Bytes::copy_from_slice(reason));
     }
 
     /// Waits until no connection is left.

@@ -4,6 +4,16 @@ use std::{io, net::SocketAddr};
 
 use hybriq_proto::error::ConnectionError;
 
+/// Largest application error code that fits on the wire (RFC 9000 §16).
+#[cfg(feature = "tokio")]
+const MAX_CODE: u64 = (1 << 62) - 1;
+
+/// Returns the code, lowered to the largest that fits on the wire.
+#[cfg(feature = "tokio")]
+pub(crate) fn wire_code(code: u64) -> u64 {
+    code.min(MAX_CODE)
+}
+
 /// Why no connection could be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! The guide: how to use hybriq, chapter by chapter. It has no code but the examples of its chapters.
+//! The guide: how to use hybriq, chapter by chapter. This module contains only text and examples.
 
 #[doc = include_str!("../docs/guide/start.md")]
 pub mod start {}

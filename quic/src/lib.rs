@@ -33,9 +33,9 @@
 //! them out as [`Incoming`], or answers with a Retry, a Version Negotiation packet or a stateless
 //! reset.
 //!
-//! Everything above the worker is free of I/O: time and randomness are arguments. A worker is one
-//! task on the caller's tokio runtime; there is no task and no channel per connection. Handles
-//! share a connection with its worker behind one short lock.
+//! Everything above the worker does no I/O: time and randomness are arguments. A worker is one task
+//! on the caller's tokio runtime; there is no task and no channel per connection. Handles share a
+//! connection with its worker behind one short lock.
 //!
 //! # A server
 //! ```no_run
@@ -83,12 +83,12 @@
 //!     assert_eq!(recv.read_to_end(1024).await?, b"hello");
 //!
 //!     connection.close(0, b"done");
-//!     client.idle().await; // the server was told
+//!     client.idle().await; // waits until the server knows
 //!     Ok(())
 //! }
 //! ```
 //!
-//! # Which key exchange
+//! # Key exchange
 //! [`KeyExchange`] is a policy per endpoint, per connection ([`Endpoint::connect_with`],
 //! [`Incoming::accept_with`]) and per server name ([`ServerConfig::key_exchange_for`]):
 //!
@@ -99,9 +99,9 @@
 //! | `OnlyClassical` | connects, and nobody gets ML-KEM |
 //! | `Exactly(groups)` | depends on the list |
 //!
-//! # Which TLS library
-//! Two are built in, chosen by one line and equal in every test: [`Backend::Rustls`], the default,
-//! takes exact lists of groups and a third of the memory; [`Backend::S2nTls`] is there on unix with
+//! # TLS libraries
+//! Two are built in, and every test runs with both: [`Backend::Rustls`], the default, takes exact
+//! lists of groups and needs a third of the memory; [`Backend::S2nTls`] is available on unix with
 //! the feature `s2n-tls`.
 //!
 #![cfg_attr(feature = "s2n-tls", doc = "```no_run")]
@@ -113,8 +113,8 @@
 //!     .key_exchange(KeyExchange::RequirePostQuantum);
 //! ```
 //!
-//! A provider of one's own implements [`tls::Provider`] and goes into
-//! [`ServerConfig::provider`] or [`ClientConfig::provider`].
+//! A custom provider implements [`tls::Provider`]; pass it to [`ServerConfig::provider`] or
+//! [`ClientConfig::provider`].
 //!
 //! # Priorities and windows
 //! Streams share a connection fairly, unless [`SendStream::set_priority`] says otherwise. [`Priority`]
@@ -156,29 +156,29 @@
 //!
 //! # 0-RTT data
 //! A client that connected to a server before may send data at once, in 0-RTT packets. An attacker can
-//! replay that data, so both ends have to ask for it: [`ClientConfig::offer_early_data`],
+//! replay that data, so both ends have to enable it: [`ClientConfig::offer_early_data`],
 //! [`ServerConfig::accept_early_data`], and [`Connecting::early`], which returns an
 //! [`EarlyConnection`] for streams and datagrams.
 //!
-//! # What is where
+//! # Overview
 //! The [`guide`] has chapters for first steps, migration from other libraries, tuning, deployment,
 //! security and post-quantum.
 //!
 //! | to | there is |
 //! |---|---|
-//! | choose clients before public keys cost anything | [`Incoming::client_hello`], [`Incoming::accept_with`], [`Incoming::refuse`] |
+//! | choose clients before any public-key work | [`Incoming::client_hello`], [`Incoming::accept_with`], [`Incoming::refuse`] |
 //! | have clients prove their address | [`EndpointBuilder::address_validation`], [`Incoming::retry`], [`TokenKeys`] for a fleet, [`TokenStore`] on clients |
 //! | resume sessions, send in 0-RTT packets | [`ServerConfig::tickets`], [`EarlyConnection`], [`RecvStream::is_early`] |
 //! | speak version 2, or only version 1 | [`TransportConfig::versions`], [`Connection::version`] |
 //! | move to another address | [`Connection::migrate`], [`Endpoint::rebind`], [`TransportConfig::without_migration`]; changes by a NAT are followed |
 //! | have clients move to a server's own address | [`TransportConfig::preferred_address`] with [`EndpointBuilder::also_bind`] |
-//! | stand behind a load balancer | [`QuicLb`], or a [`CidGenerator`] of one's own, with [`EndpointBuilder::cid_generator`] |
+//! | stand behind a load balancer | [`QuicLb`], or a custom [`CidGenerator`], with [`EndpointBuilder::cid_generator`] |
 //! | change connection ids, or do without | [`Connection::rotate_cids`], [`EndpointBuilder::zero_length_cids`] |
-//! | end connections that a restart made forget | [`EndpointBuilder::reset_key`], [`EndpointBuilder::without_stateless_reset`] |
+//! | end connections of an earlier process | [`EndpointBuilder::reset_key`], [`EndpointBuilder::without_stateless_reset`] |
 //! | update keys | [`Connection::update_keys`]; it happens by itself long before a limit |
-//! | find what size a path carries | [`TransportConfig::max_datagram_size`], [`TransportConfig::without_mtu_discovery`], [`PathStats::datagram_size`] |
+//! | limit or find the datagram size of a path | [`TransportConfig::max_datagram_size`], [`TransportConfig::without_mtu_discovery`], [`PathStats::datagram_size`] |
 //! | send messages that may get lost | [`Connection::send_datagram`], [`DatagramConfig`] |
-//! | abandon a stream but for its beginning | [`SendStream::reset_at`] |
+//! | abandon a stream after its beginning | [`SendStream::reset_at`] |
 //! | read data behind a gap | [`RecvStream::read_unordered`] |
 //! | say which stream is urgent | [`SendStream::set_priority`] |
 //! | allow more streams or bytes later | [`Connection::set_max_bidi_streams`], [`Connection::set_receive_window`] |
@@ -189,7 +189,7 @@
 //! | derive keys for the application | [`Connection::export_keying_material`] |
 //! | write futures by hand | [`Connection::poll_accept_bidi`] and the other `poll_` twins |
 //! | check a configuration | [`ServerConfig::check`], [`ClientConfig::check`] |
-//! | watch | [`Connection::id`], [`Connection::stats`], [`Connection::path_stats`], [`Endpoint::stats`], [`events`] |
+//! | observe | [`Connection::id`], [`Connection::stats`], [`Connection::path_stats`], [`Endpoint::stats`], [`events`] |
 //!
 //! # Dropping things
 //! - A [`SendStream`] dropped unfinished resets its stream: truncation never looks like success.
@@ -230,9 +230,7 @@ pub mod guide;
 mod incoming;
 mod random;
 #[cfg(feature = "tokio")]
-mod recv_stream;
-#[cfg(feature = "tokio")]
-mod send_stream;
+mod stream;
 #[cfg(feature = "tokio")]
 mod udp;
 #[cfg(feature = "tokio")]
@@ -253,7 +251,7 @@ pub use error::{
     ConnectError, EarlyError, EndpointError, ExportError, ReadError, ResetAtError,
     SendDatagramError, WriteError,
 };
-/// The sans-IO core, for those who drive it with something else than tokio.
+/// The sans-IO core, for drivers other than tokio.
 pub use hybriq_proto as proto;
 pub use hybriq_proto::{
     agreement::{EarlyData, Handshake, KeyExchangeInfo},
@@ -281,8 +279,6 @@ pub use hybriq_tls::{
 pub use incoming::Incoming;
 pub use random::SystemRandom;
 #[cfg(feature = "tokio")]
-pub use recv_stream::RecvStream;
-#[cfg(feature = "tokio")]
-pub use send_stream::SendStream;
+pub use stream::{RecvStream, SendStream};
 #[cfg(feature = "tokio")]
 pub use worker::EndpointStats;

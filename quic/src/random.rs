@@ -5,7 +5,7 @@ use hybriq_proto::random::Random;
 
 const BLOCK: usize = 512;
 
-/// The system's generator, drawn in blocks so that a connection id costs no call of its own.
+/// The system's random generator. It draws blocks, so that a connection id costs no system call.
 ///
 /// # Examples
 /// ```
@@ -19,7 +19,7 @@ pub struct SystemRandom {
 }
 
 impl SystemRandom {
-    /// Makes a generator that draws its first block when it is used.
+    /// Makes a generator that draws its first block at first use.
     pub const fn new() -> Self {
         Self {
             block: [0; BLOCK],

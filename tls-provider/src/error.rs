@@ -131,3 +131,14 @@ pub enum ConfigError {
         detail: String,
     },
 }
+
+impl ConfigError {
+    /// Makes the error for something that a provider cannot do.
+    #[cfg(any(feature = "rustls", feature = "s2n-tls"))]
+    pub(crate) fn unsupported(provider: &'static str, detail: impl Into<String>) -> Self {
+        Self::Unsupported {
+            provider,
+            detail: detail.into(),
+        }
+    }
+}

@@ -39,6 +39,7 @@
 mod accepting;
 mod admission;
 mod alert;
+mod backend;
 mod certificate;
 mod error;
 mod exporter;
@@ -54,6 +55,7 @@ mod session;
 mod session_store;
 mod signer;
 mod ticket;
+mod tickets;
 mod verifier;
 
 #[cfg(feature = "rustls")]
@@ -62,15 +64,14 @@ pub mod rustls;
 pub mod s2n;
 
 pub use alert::Alert;
+pub use backend::Backend;
 pub use error::{ConfigError, Error};
 pub use exporter::{ExportError, Exporter};
 pub use group::{Group, GroupKind, KeyExchange};
 pub use hello::{ClientHello, HelloError};
 pub use level::{Level, PerLevel, Side};
 pub use negotiated::{Negotiated, SignatureScheme};
-pub use options::{
-    Backend, ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Tickets, Trust,
-};
+pub use options::{ClientAuth, ClientOptions, Identity, KeyLog, ServerOptions, Trust};
 pub use resumption::{EarlyDataPolicy, EarlyDataStatus, Lineage};
 pub use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 pub use secret::{Secret, Suite};
@@ -78,4 +79,5 @@ pub use session::{Flight, Provider, Session, Start, Status};
 pub use session_store::{MemorySessions, SessionStore};
 pub use signer::{SignError, Signer};
 pub use ticket::{issued_ticket, skip_tickets};
+pub use tickets::Tickets;
 pub use verifier::{PeerChain, Verifier};

@@ -23,9 +23,8 @@ mod keys;
 mod remembered;
 mod server;
 mod session;
-mod sessions;
 mod suites;
-pub(crate) mod tickets;
+mod tickets;
 mod verify;
 
 pub use ::rustls::crypto::CryptoProvider;
@@ -38,10 +37,7 @@ use crate::{ConfigError, Side};
 const NAME: &str = "rustls";
 
 fn unsupported(detail: impl Into<String>) -> ConfigError {
-    ConfigError::Unsupported {
-        provider: NAME,
-        detail: detail.into(),
-    }
+    ConfigError::unsupported(NAME, detail)
 }
 
 /// Says why a certificate and its key were refused.

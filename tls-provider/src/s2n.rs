@@ -9,7 +9,6 @@ mod client;
 mod config;
 mod failure;
 mod io;
-pub(crate) mod keys;
 mod keys_elsewhere;
 mod pem;
 pub mod policy;
@@ -25,10 +24,7 @@ use crate::ConfigError;
 const NAME: &str = "s2n-tls";
 
 fn unsupported(detail: impl Into<String>) -> ConfigError {
-    ConfigError::Unsupported {
-        provider: NAME,
-        detail: detail.into(),
-    }
+    ConfigError::unsupported(NAME, detail)
 }
 
 /// Describes a call that s2n-tls refused.

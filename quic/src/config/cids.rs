@@ -1,4 +1,4 @@
-//! How an endpoint makes its connection ids.
+//! Settings for an endpoint's connection ids.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use hybriq_proto::{
     limits,
 };
 
-/// How an endpoint's connection ids are made, and whether it answers for lost connections.
+/// Generator of an endpoint's connection ids, and its settings for stateless resets.
 #[derive(Clone, Debug)]
 pub(crate) struct Ids {
     pub(crate) generator: Arc<dyn CidGenerator>,
@@ -33,8 +33,7 @@ impl Ids {
         self.generator = Arc::new(ZeroLength);
     }
 
-    /// Checks that an endpoint can be made with them, and one that accepts connections if it has a
-    /// server configuration.
+    /// Checks that an endpoint can use these ids; a server needs ids that are not empty.
     pub(crate) fn check(&self, server: Option<&ServerConfig>) -> Result<(), EndpointError> {
         match self.generator.len() {
             0 if server.is_some() => Err(EndpointError::ZeroLengthCids),
@@ -43,7 +42,7 @@ impl Ids {
         }
     }
 
-    /// Draws what was left to chance, so that all workers have the same.
+    /// Draws the reset key if none was given, so that all workers use the same.
     pub(crate) fn settle(&mut self) {
         self.reset_key
             .get_or_insert_with(|| ResetKey::generate(&mut SystemRandom::new()));

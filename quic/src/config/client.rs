@@ -11,10 +11,10 @@ use super::{KnownVersions, MemoryTokenStore};
 use hybriq_proto::config::{TokenStore, TransportConfig};
 use hybriq_proto::endpoint::Setup;
 
-/// What a client connects with. Start from [`ClientConfig::new`].
+/// Configuration of a client. Start from [`ClientConfig::new`].
 ///
-/// Clones share the TLS provider, which is built from the options once, at first use, and with it
-/// the session tickets.
+/// Clones share the TLS provider and its session tickets. The provider is built from the options at
+/// first use.
 ///
 /// # Examples
 /// ```no_run
@@ -47,7 +47,8 @@ impl Default for ClientConfig {
 }
 
 impl ClientConfig {
-    /// Post-quantum first, the default provider, the system's roots, no ALPN.
+    /// Makes a configuration that prefers post-quantum groups, uses the default provider, trusts
+    /// the system's roots and offers no ALPN.
     pub fn new() -> Self {
         Self {
             tls: ClientOptions::new(),
@@ -61,43 +62,43 @@ impl ClientConfig {
         }
     }
 
-    /// The application protocols to offer, first choice first. A server that takes none of them
-    /// ends the handshake with TLS alert 120 (RFC 9001 §8.1). Default: none, for servers that have
-    /// none either.
+    /// Sets the application protocols to offer, first choice first. A server that accepts none of
+    /// them ends the handshake with TLS alert 120 (RFC 9001 §8.1). Default: none, for servers that
+    /// have none either.
     #[must_use]
     pub fn alpn(self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
         self.with_tls(|tls| tls.alpn(protocols))
     }
 
-    /// Whom to believe about the server's identity. Default: the system's roots.
+    /// Sets which servers are trusted. Default: the system's roots.
     #[must_use]
     pub fn trust(self, trust: Trust) -> Self {
         self.with_tls(|tls| tls.trust(trust))
     }
 
-    /// The certificate to show a server that asks for one. Default: none.
+    /// Sets the certificate for servers that ask for one. Default: none.
     #[must_use]
     pub fn identity(self, identity: Identity) -> Self {
         self.with_tls(|tls| tls.identity(identity))
     }
 
-    /// The key-exchange groups to offer. Default: [`KeyExchange::PreferPostQuantum`].
+    /// Sets the key-exchange groups to offer. Default: [`KeyExchange::PreferPostQuantum`].
     #[must_use]
     pub fn key_exchange(self, policy: KeyExchange) -> Self {
         self.with_tls(|tls| tls.key_exchange(policy))
     }
 
-    /// The cipher suites to offer, first choice first. Default: AES-128-GCM, AES-256-GCM,
+    /// Sets the cipher suites to offer, first choice first. Default: AES-128-GCM, AES-256-GCM,
     /// ChaCha20-Poly1305; s2n-tls has fixed lists and refuses others.
     #[must_use]
     pub fn suites(self, suites: Vec<Suite>) -> Self {
         self.with_tls(|tls| tls.suites(suites))
     }
 
-    /// Where the connections' secrets are logged. Default: nowhere.
+    /// Sets where the connections' secrets are logged. Default: nowhere.
     ///
     /// # Security
-    /// Whoever reads the log reads the connections.
+    /// Whoever reads the log can read the connections.
     #[must_use]
     pub fn key_log(self, key_log: KeyLog) -> Self {
         self.with_tls(|tls| tls.key_log(key_log))
@@ -109,9 +110,9 @@ impl ClientConfig {
         self.with_tls(ClientOptions::without_resumption)
     }
 
-    /// Offers 0-RTT data where a ticket of the server allows it; what is sent is up to
-    /// [`Connecting::early`](crate::Connecting::early). Default: none is offered. Without effect
-    /// with s2n-tls, which has none in QUIC.
+    /// Offers 0-RTT data if a ticket of the server allows it;
+    /// [`Connecting::early`](crate::Connecting::early) sends it. Default: off. Has no effect with
+    /// s2n-tls, which has no 0-RTT in QUIC.
     ///
     /// # Examples
     /// See [`EarlyConnection`](crate::EarlyConnection).
@@ -122,7 +123,7 @@ impl ClientConfig {
         self
     }
 
-    /// Which TLS library does the handshakes. Default: rustls.
+    /// Sets the TLS library. Default: rustls.
     #[must_use]
     pub fn tls(mut self, backend: Backend) -> Self {
         self.backend = backend;
@@ -130,7 +131,7 @@ impl ClientConfig {
         self
     }
 
-    /// A TLS provider of one's own. It replaces every TLS option of this configuration. Default:
+    /// Sets a custom TLS provider, which replaces every TLS option of this configuration. Default:
     /// none.
     #[must_use]
     pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
@@ -139,7 +140,7 @@ impl ClientConfig {
         self
     }
 
-    /// Everything that is not TLS. Default: [`TransportConfig::new`].
+    /// Sets the options of the transport. Default: [`TransportConfig::new`].
     #[must_use]
     pub fn transport(mut self, transport: TransportConfig) -> Self {
         self.transport = transport;
@@ -147,7 +148,7 @@ impl ClientConfig {
         self
     }
 
-    /// Where tokens are kept that let the next connection to the same server do without a Retry
+    /// Sets the store for tokens that let the next connection to the same server do without a Retry
     /// (RFC 9000 §8.1.3). Default: a [`MemoryTokenStore`] that the clones of this configuration
     /// share.
     ///
@@ -157,7 +158,7 @@ impl ClientConfig {
     ///
     /// use hybriq::{ClientConfig, MemoryTokenStore};
     ///
-    /// // Connections that nobody shall link with earlier ones.
+    /// Connections that nobody shall link with earlier ones.
     /// let private = ClientConfig::new().token_store(Arc::new(MemoryTokenStore::new()));
     /// ```
     #[must_use]
@@ -167,15 +168,15 @@ impl ClientConfig {
         self
     }
 
-    /// Keeps TLS sessions in a store, which may outlive the process. Default: in memory, for 256
+    /// Sets a store for TLS sessions, which may outlive the process. Default: in memory, for 256
     /// servers. s2n-tls only: rustls cannot turn a session into bytes and refuses a store.
     #[must_use]
     pub fn session_store(self, store: Arc<dyn hybriq_tls::SessionStore>) -> Self {
         self.with_tls(|tls| tls.session_store(store))
     }
 
-    /// Changes the TLS options directly, for those that have no method here, such as
-    /// `change_rustls` for the configuration of rustls itself. Default: not changed.
+    /// Changes TLS options that have no method here, for example `change_rustls` for the
+    /// configuration of rustls itself. Default: no change.
     #[must_use]
     pub fn tls_options(self, change: impl FnOnce(ClientOptions) -> ClientOptions) -> Self {
         self.with_tls(change)
@@ -196,7 +197,7 @@ impl ClientConfig {
         self.setup().map(|_| ())
     }
 
-    /// What the protocol core needs of it. Builds the TLS provider at the first call.
+    /// Returns the configuration for the protocol core. Builds the TLS provider at the first call.
     #[doc(hidden)]
     pub fn setup(&self) -> Result<Setup, ConfigError> {
         if let Some(setup) = self.built.get() {

@@ -1,4 +1,4 @@
-//! The versions that servers spoke, in memory.
+//! Memory of the QUIC versions that servers speak.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -7,20 +7,20 @@ use std::{
 
 use hybriq_proto::{config::VersionMemory, packet::Version};
 
-/// Servers that are remembered; the oldest give way.
+/// Number of servers that are remembered; a new one replaces the oldest.
 const SERVERS: usize = 256;
 
-/// Memory of the version that a client spoke with each server last.
+/// Memory of the version that a client last spoke with each server.
 ///
-/// A ticket or a token is good for connections of one version alone (RFC 9369 §5). A client that
-/// begins in the version that the last connection ended in can use them.
+/// A ticket or token is valid only for connections of one version (RFC 9369 §5). A client that
+/// begins with the version of its last connection can use them.
 #[derive(Clone, Debug, Default)]
 pub struct KnownVersions(Arc<Mutex<Memory>>);
 
 #[derive(Debug, Default)]
 struct Memory {
     versions: HashMap<Box<str>, Version>,
-    /// In the order they were met first.
+    /// Server names in the order of their insertion.
     order: VecDeque<Box<str>>,
 }
 

@@ -13,9 +13,9 @@ use hybriq_tls::{
 use hybriq_proto::config::TransportConfig;
 use hybriq_proto::endpoint::Setup;
 
-/// What a server accepts connections with. Start from [`ServerConfig::new`].
+/// Configuration of a server. Start from [`ServerConfig::new`].
 ///
-/// Clones share the TLS provider, which is built from the options once, at first use.
+/// Clones share the TLS provider, which is built from the options at first use.
 ///
 /// # Examples
 /// ```no_run
@@ -39,7 +39,8 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// Post-quantum first, the default provider, no ALPN, no client certificates.
+    /// Makes a configuration that prefers post-quantum groups, uses the default provider, accepts
+    /// no ALPN and asks for no client certificates.
     pub fn new(identity: Identity) -> Self {
         Self {
             tls: ServerOptions::new(identity),
@@ -50,51 +51,51 @@ impl ServerConfig {
         }
     }
 
-    /// The application protocols to accept, first choice first. A client that offers none of them
-    /// is refused with TLS alert 120 (RFC 9001 §8.1). Default: none, for clients that have none
-    /// either.
+    /// Sets the application protocols to accept, first choice first. A client that offers none of
+    /// them is refused with TLS alert 120 (RFC 9001 §8.1). Default: none, for clients that have
+    /// none either.
     #[must_use]
     pub fn alpn(self, protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
         self.with_tls(|tls| tls.alpn(protocols))
     }
 
-    /// The key-exchange groups to accept. Default: [`KeyExchange::PreferPostQuantum`].
+    /// Sets the key-exchange groups to accept. Default: [`KeyExchange::PreferPostQuantum`].
     #[must_use]
     pub fn key_exchange(self, policy: KeyExchange) -> Self {
         self.with_tls(|tls| tls.key_exchange(policy))
     }
 
-    /// The key-exchange groups to accept from clients that ask for this server name. Default: no
-    /// name is special.
+    /// Sets the key-exchange groups to accept from clients that ask for this server name. Default:
+    /// the same groups for every name.
     #[must_use]
     pub fn key_exchange_for(self, server_name: impl Into<String>, policy: KeyExchange) -> Self {
         self.with_tls(|tls| tls.key_exchange_for(server_name, policy))
     }
 
-    /// One more certificate, chosen where the client's server name matches it. Default: none, and the
-    /// first is for every name.
+    /// Adds a certificate for clients whose server name matches it. Default: none; the first
+    /// certificate serves every other name.
     #[must_use]
     pub fn add_identity(self, identity: Identity) -> Self {
         self.with_tls(|tls| tls.add_identity(identity))
     }
 
-    /// Whether clients show a certificate. Default: [`ClientAuth::None`].
+    /// Sets which client certificates are asked for. Default: [`ClientAuth::None`].
     #[must_use]
     pub fn client_auth(self, client_auth: ClientAuth) -> Self {
         self.with_tls(|tls| tls.client_auth(client_auth))
     }
 
-    /// The cipher suites to accept, first choice first. Default: AES-128-GCM, AES-256-GCM,
+    /// Sets the cipher suites to accept, first choice first. Default: AES-128-GCM, AES-256-GCM,
     /// ChaCha20-Poly1305; s2n-tls has fixed lists and refuses others.
     #[must_use]
     pub fn suites(self, suites: Vec<Suite>) -> Self {
         self.with_tls(|tls| tls.suites(suites))
     }
 
-    /// Where the connections' secrets are logged. Default: nowhere.
+    /// Sets where the connections' secrets are logged. Default: nowhere.
     ///
     /// # Security
-    /// Whoever reads the log reads the connections.
+    /// Whoever reads the log can read the connections.
     #[must_use]
     pub fn key_log(self, key_log: KeyLog) -> Self {
         self.with_tls(|tls| tls.key_log(key_log))
@@ -106,23 +107,24 @@ impl ServerConfig {
         self.with_tls(ServerOptions::without_tickets)
     }
 
-    /// Recognises the session tickets of every configuration that has a clone of this: for one that
-    /// replaces another, or that [`Incoming::accept_with`](crate::Incoming::accept_with) takes for
-    /// some of the clients. Default: its own alone.
+    /// Recognises the session tickets of every configuration that has a clone of this value. Use it
+    /// for a configuration that replaces another, or that
+    /// [`Incoming::accept_with`](crate::Incoming::accept_with) uses for some clients. Default: only
+    /// its own.
     ///
-    /// With rustls, give it to configurations that all accept 0-RTT data, or that all do not: a
-    /// ticket of one kind is a full handshake for the other.
+    /// With rustls, 0-RTT data must be on in all of these configurations or off in all: a ticket of
+    /// the other kind leads to a full handshake.
     #[must_use]
     pub fn tickets(self, tickets: Tickets) -> Self {
         self.with_tls(|tls| tls.tickets(tickets))
     }
 
-    /// Accepts 0-RTT data of clients that come back: their requests need no round trip before.
-    /// Default: refused. rustls only.
+    /// Accepts 0-RTT data of returning clients, which saves a round trip. Default: off. rustls
+    /// only.
     ///
     /// # Security
-    /// 0-RTT data may be a recording of an earlier connection's. Each ticket is taken once, which a
-    /// server that was restarted, or another one, does not know of. See
+    /// An attacker can replay 0-RTT data. This server accepts each ticket once, but after a restart
+    /// it has forgotten that, and other servers do not know. See
     /// [`RecvStream::is_early`](crate::RecvStream::is_early).
     ///
     /// # Examples
@@ -155,7 +157,7 @@ impl ServerConfig {
         self.with_tls(|tls| tls.early_data(EarlyDataPolicy::On))
     }
 
-    /// Which TLS library does the handshakes. Default: rustls.
+    /// Sets the TLS library. Default: rustls.
     #[must_use]
     pub fn tls(mut self, backend: Backend) -> Self {
         self.backend = backend;
@@ -163,7 +165,7 @@ impl ServerConfig {
         self
     }
 
-    /// A TLS provider of one's own. It replaces every TLS option of this configuration. Default:
+    /// Sets a custom TLS provider, which replaces every TLS option of this configuration. Default:
     /// none.
     #[must_use]
     pub fn provider(mut self, provider: Arc<dyn Provider>) -> Self {
@@ -172,7 +174,7 @@ impl ServerConfig {
         self
     }
 
-    /// Everything that is not TLS. Default: [`TransportConfig::new`].
+    /// Sets the options of the transport. Default: [`TransportConfig::new`].
     #[must_use]
     pub fn transport(mut self, transport: TransportConfig) -> Self {
         self.transport = transport;
@@ -180,8 +182,8 @@ impl ServerConfig {
         self
     }
 
-    /// Changes the TLS options directly, for those that have no method here, such as
-    /// `change_rustls` for the configuration of rustls itself. Default: not changed.
+    /// Changes TLS options that have no method here, for example `change_rustls` for the
+    /// configuration of rustls itself. Default: no change.
     #[must_use]
     pub fn tls_options(self, change: impl FnOnce(ServerOptions) -> ServerOptions) -> Self {
         self.with_tls(change)
@@ -193,9 +195,9 @@ impl ServerConfig {
         self
     }
 
-    /// Checks the configuration without serving anybody: the provider can be built, it knows the
-    /// groups and suites, each key belongs to its certificate, and no certificate is expired or not
-    /// valid yet. A [provider](Self::provider) of one's own is not checked.
+    /// Checks the configuration without serving: the provider can be built, it knows the groups and
+    /// suites, each key belongs to its certificate, and every certificate is valid now. A custom
+    /// [provider](Self::provider) is not checked.
     ///
     /// # Errors
     /// Names the option that cannot be used, and how to mend it.
@@ -210,7 +212,7 @@ impl ServerConfig {
         }
     }
 
-    /// What the protocol core needs of it. Builds the TLS provider at the first call.
+    /// Returns the configuration for the protocol core. Builds the TLS provider at the first call.
     #[doc(hidden)]
     pub fn setup(&self) -> Result<Setup, ConfigError> {
         if let Some(setup) = self.built.get() {

@@ -14,14 +14,14 @@ use hybriq_proto::{
 
 use crate::SystemRandom;
 
-/// Keys with which a server seals its address validation tokens (RFC 9000 §8.1): those of Retry
-/// packets, and those that clients keep for their next connection.
+/// Keys that seal a server's address validation tokens (RFC 9000 §8.1), in Retry packets and for
+/// later connections.
 ///
-/// Servers behind one address share a secret, so that a client may return to another server than the
-/// one that issued its token. Clones share the keys: a rotation applies to every endpoint that uses
-/// them.
+/// Servers behind one address share a secret, so that a client may return to another server than
+/// the one that issued its token. A rotation applies to every endpoint that uses a clone of the
+/// keys.
 ///
-/// The machines of a fleet need clocks that agree to a few seconds.
+/// The clocks of the machines in a fleet must agree to a few seconds.
 ///
 /// # Examples
 /// To rotate the secret of a fleet, let every machine [accept](Self::also_accept) the next one
@@ -43,20 +43,19 @@ use crate::SystemRandom;
 /// ```
 ///
 /// # Security
-/// Whoever knows a secret can prove any address, and use the server to flood it.
+/// Whoever knows a secret can forge tokens for any address, and use the server to flood it.
 #[derive(Clone)]
 pub struct TokenKeys(Arc<RwLock<Arc<Ring>>>);
 
 impl TokenKeys {
-    /// Draws keys of this process alone from the system's generator. The default.
+    /// Makes keys of this process alone from the system's generator. This is the default.
     pub fn random() -> Self {
         let mut secret = Zeroizing::new([0; 32]);
         SystemRandom::new().fill(secret.as_mut());
         Self::of(&secret)
     }
 
-    /// Makes keys that others can make as well: the same secret gives the same keys. It must be
-    /// random.
+    /// Makes keys from a shared secret, which must be random: the same secret gives the same keys.
     pub fn from_secret(secret: [u8; 32]) -> Self {
         Self::of(&Zeroizing::new(secret))
     }
@@ -65,14 +64,14 @@ impl TokenKeys {
         Self(Arc::new(RwLock::new(Arc::new(Ring::new(secret)))))
     }
 
-    /// Seals with another secret from now on. Tokens of the last three secrets are good until they
+    /// Seals new tokens with this secret. Tokens of the last three secrets stay valid until they
     /// expire.
     pub fn rotate_to(&self, secret: [u8; 32]) {
         let secret = Zeroizing::new(secret);
         self.change(|ring| ring.rotate(&secret));
     }
 
-    /// Accepts tokens that were sealed with another secret, and seals none with it yet.
+    /// Accepts tokens sealed with this secret, without sealing any with it yet.
     pub fn also_accept(&self, secret: [u8; 32]) {
         let secret = Zeroizing::new(secret);
         self.change(|ring| ring.accept(&secret));

@@ -7,13 +7,13 @@ use crate::worker::{State, WaitFor, wake};
 use hybriq_proto::error::MigrateError;
 
 impl Connection {
-    /// Moves a client to another address of this machine, without losing data under way (RFC 9000
-    /// §9). Returns the address of its new socket, once the server answered there.
+    /// Moves a client to another local address without losing data in flight (RFC 9000 §9). Returns
+    /// the address of the new socket once the server answered there.
     ///
-    /// The new path is tried while the old one is still in use: on an error the connection stays
-    /// where it was. The call waits until the handshake is confirmed and the server has supplied a
-    /// connection id for the new path. A later call replaces an earlier one. Port 0 picks a free
-    /// port; the address may be `0.0.0.0` or `[::]` to change the port only.
+    /// The old path stays in use while the new one is validated, and on an error. The call waits
+    /// until the handshake is confirmed and the server has supplied a connection id for the new
+    /// path. A later call replaces an earlier one. Port 0 picks a free port; to change only the
+    /// port, pass `0.0.0.0` or `[::]`.
     ///
     /// # Errors
     /// See [`MigrateError`].

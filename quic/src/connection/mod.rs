@@ -15,9 +15,8 @@ mod polled;
 pub(crate) mod unreliable;
 
 use crate::{
-    error::ExportError,
-    recv_stream::RecvStream,
-    send_stream::SendStream,
+    error::{ExportError, wire_code},
+    stream::{self, RecvStream, SendStream},
     worker::{Handle, Polling, State, WaitFor},
 };
 use hybriq_proto::{
@@ -32,17 +31,13 @@ use hybriq_proto::{
     streams::{Direction, StreamId, Streams},
 };
 
-/// The largest code that fits on the wire (RFC 9000 §16).
-const MAX_CODE: u64 = (1 << 62) - 1;
-
 /// A connection whose handshake is complete.
 ///
 /// Clones are handles of the same connection. When the last handle and the last stream are dropped,
 /// the connection is closed with code 0. Data that was not acknowledged by then may be lost: wait for
 /// [`SendStream::acknowledged`], or for the peer to close.
 ///
-/// Every waiting operation is an `async` method, and has a `poll_` twin for those who write futures
-/// by hand.
+/// Every waiting operation is an `async` method and has a `poll_` twin for hand-written futures.
 #[derive(Clone)]
 pub struct Connection {
     handle: Polling,
@@ -59,7 +54,7 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// The handle of a connection whose handshake is complete.
+    /// Makes a handle of a connection whose handshake is complete.
     pub(crate) fn new(handle: Handle, handshake: Arc<Handshake>) -> Self {
         Self {
             handle: Polling::new(handle),
@@ -78,7 +73,7 @@ impl Connection {
     /// Opens nothing if the future is dropped before it is ready.
     pub async fn open_bidi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
         let id = self.open(Direction::Bidi).await?;
-        Ok(self.handle.bidi(id))
+        Ok(stream::bidi(&self.handle, id))
     }
 
     /// Opens a unidirectional stream; waits while the peer's limit allows none.
@@ -92,7 +87,7 @@ impl Connection {
     /// Opens nothing if the future is dropped before it is ready.
     pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
         let id = self.open(Direction::Uni).await?;
-        Ok(self.handle.send_stream(id))
+        Ok(stream::send(&self.handle, id))
     }
 
     /// Returns the next bidirectional stream that the peer opened; `None` once the connection was
@@ -105,7 +100,7 @@ impl Connection {
     /// Takes no stream if the future is dropped before it is ready.
     pub async fn accept_bidi(&self) -> Result<Option<(SendStream, RecvStream)>, ConnectionError> {
         let id = self.accept(Direction::Bidi).await?;
-        Ok(id.map(|id| self.handle.bidi(id)))
+        Ok(id.map(|id| stream::bidi(&self.handle, id)))
     }
 
     /// Returns the next unidirectional stream that the peer opened; `None` once the connection was
@@ -118,7 +113,7 @@ impl Connection {
     /// Takes no stream if the future is dropped before it is ready.
     pub async fn accept_uni(&self) -> Result<Option<RecvStream>, ConnectionError> {
         let id = self.accept(Direction::Uni).await?;
-        Ok(id.map(|id| self.handle.recv_stream(id)))
+        Ok(id.map(|id| stream::recv(&self.handle, id)))
     }
 
     async fn open(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
@@ -131,25 +126,25 @@ impl Connection {
         self.handle.wait(WaitFor::Accept(direction), accept).await
     }
 
-    /// Sets the number of bidirectional streams that the peer may have open at once. What it was
-    /// allowed before stays allowed (RFC 9000 §4.6).
+    /// Sets the number of bidirectional streams that the peer may have open at once. Streams that
+    /// it was already allowed stay allowed (RFC 9000 §4.6).
     ///
     /// A server may start with none
     /// ([`max_bidi_streams(0)`](crate::TransportConfig::max_bidi_streams)) and raise the limit once
-    /// it knows whom it talks to.
+    /// it has identified its client.
     pub fn set_max_bidi_streams(&self, count: u64) {
         self.steer(|streams| streams.set_max_streams(Direction::Bidi, count));
     }
 
-    /// Sets the number of unidirectional streams that the peer may have open at once. What it was
-    /// allowed before stays allowed (RFC 9000 §4.6).
+    /// Sets the number of unidirectional streams that the peer may have open at once. Streams that
+    /// it was already allowed stay allowed (RFC 9000 §4.6).
     pub fn set_max_uni_streams(&self, count: u64) {
         self.steer(|streams| streams.set_max_streams(Direction::Uni, count));
     }
 
-    /// Sets the number of bytes that the peer may have under way or unread on all streams together.
-    /// What it was allowed before stays allowed (RFC 9000 §4.1), and the window does not grow by
-    /// itself any more.
+    /// Sets the number of bytes that the peer may have in flight or unread on all streams together,
+    /// and stops the automatic growth of the window. Bytes that the peer was already allowed stay
+    /// allowed (RFC 9000 §4.1).
     pub fn set_receive_window(&self, bytes: u64) {
         self.steer(|streams| streams.set_receive_window(bytes));
     }
@@ -161,12 +156,12 @@ impl Connection {
         self.handle.touch();
     }
 
-    /// Returns what the handshake agreed on: group, cipher suite, application protocol.
+    /// Returns the negotiated key exchange, cipher suite and application protocol.
     pub fn handshake(&self) -> &Handshake {
         &self.handshake
     }
 
-    /// Returns the peer's certificates, its own first. Empty when the session was resumed or the peer
+    /// Returns the peer's certificates, its own first. Empty if the session was resumed or the peer
     /// showed none.
     pub fn peer_certificates(&self) -> Vec<CertificateDer<'static>> {
         self.handle.lock().core.peer_certificates().to_vec()
@@ -178,8 +173,8 @@ impl Connection {
     /// Register the label with IANA, or begin it with `EXPERIMENTAL`.
     ///
     /// # Errors
-    /// [`ExportError`](crate::ExportError): the label is empty or too long, too many bytes are asked
-    /// for, or the TLS provider delivers no secret for it. `out` is unchanged then.
+    /// [`ExportError`](crate::ExportError): the label is empty or too long, too many bytes are
+    /// asked for, or the TLS provider delivers no exporter secret. `out` is unchanged then.
     ///
     /// # Examples
     /// ```no_run
@@ -205,9 +200,9 @@ impl Connection {
         self.handle.lock().core.stats()
     }
 
-    /// Returns what the path carries, for another connection to start from: see
-    /// [`CarefulResume`](crate::CarefulResume). `None` unless that is switched on, until data for some
-    /// round trips was sent, and where the path carries too little to gain anything.
+    /// Returns what this connection measured on its path, for later connections to start from (see
+    /// [`CarefulResume`](crate::CarefulResume)). `None` if that is switched off, if less than some
+    /// round trips of data were sent, or if the path carries too little to gain anything.
     #[expect(
         clippy::disallowed_methods,
         reason = "what outlives the process is dated by the wall clock"
@@ -217,11 +212,11 @@ impl Connection {
         Some(SavedPath::new(known, SystemTime::now()))
     }
 
-    /// Updates the keys that protect packets (RFC 9001 §6), as soon as that is allowed: the handshake
+    /// Updates the packet protection keys (RFC 9001 §6) as soon as that is allowed: the handshake
     /// is confirmed, the peer has followed the last update, and three probe timeouts have passed
     /// since. [`ConnectionStats::key_updates`] counts the updates.
     ///
-    /// Applications need not call this: both ends update keys long before one wears out.
+    /// Applications need not call this: both ends update keys long before a limit is reached.
     ///
     /// # Examples
     /// ```no_run
@@ -234,7 +229,7 @@ impl Connection {
         self.handle.touch();
     }
 
-    /// Returns what is known of the path in use.
+    /// Returns the state of the path in use.
     pub fn path_stats(&self) -> PathStats {
         self.handle.lock().core.path_stats()
     }
@@ -244,16 +239,16 @@ impl Connection {
         self.handle.lock().core.peer_address()
     }
 
-    /// Returns our address on the path in use, as of the last datagram; the IP address is the one
-    /// that the peer's datagrams came to, or an unspecified one where the system does not tell.
+    /// Returns the local address of the path in use. The IP address is the one to which the peer's
+    /// last datagram came, or unspecified if the system does not tell.
     pub fn local_address(&self) -> SocketAddr {
         let unknown = (Ipv6Addr::UNSPECIFIED, 0).into();
         self.handle.lock().local_address.unwrap_or(unknown)
     }
 
-    /// Returns the id that names this connection in [events](crate::events::Meta), logs and traces: the
-    /// destination connection id of the client's first packet. Both ends know it, and it never
-    /// changes; it is in no packet after the handshake.
+    /// Returns the id that names this connection in [events](crate::events::Meta), logs and traces:
+    /// the destination connection id of the client's first packet. Both ends know it and it never
+    /// changes; no packet after the handshake contains it.
     pub fn id(&self) -> ConnectionId {
         self.handle.lock().core.id()
     }
@@ -273,17 +268,17 @@ impl Connection {
         self.stats().rtt
     }
 
-    /// Changes the connection ids of both directions, so that an observer cannot tell by them that the
-    /// packets before and after belong together (RFC 9000 §9.5). A migration does this by itself.
+    /// Changes the connection ids of both directions, so that an observer cannot link the packets
+    /// before and after (RFC 9000 §9.5). A migration does this by itself.
     ///
-    /// Returns false if the peer has not retired the ids of the last change, or has supplied no new
-    /// ones; whatever can be changed is changed. Both take a round trip after the handshake, and
+    /// Returns false if the peer has not retired the ids of the last change or has supplied no new
+    /// ones; ids that can be changed are changed. Both take a round trip after the handshake and
     /// after each change.
     ///
     /// # Examples
     /// ```no_run
     /// # async fn run(connection: hybriq::Connection) {
-    /// // Woken after a long sleep, perhaps behind another address:
+    /// Woken after a long sleep, perhaps behind another address:
     /// let is_new = connection.rotate_cids();
     /// # }
     /// ```
@@ -297,12 +292,11 @@ impl Connection {
         rotated
     }
 
-    /// Closes the connection with the application's code (RFC 9000 §10.2), without waiting for
-    /// anything: data under way may be lost. Every later operation of this end fails.
+    /// Closes the connection at once with the application's code (RFC 9000 §10.2): data in flight
+    /// may be lost. Every later operation of this end fails.
     ///
-    /// `code` is at most 2^62 - 1, larger ones are lowered to it. The first 256 bytes of `reason` are
-    /// sent. To be sure that the peer learns of it, wait for [`Endpoint::idle`] before the runtime
-    /// ends.
+    /// A `code` above 2^62 - 1 is lowered to that. The first 256 bytes of `reason` are sent. To be
+    /// sure that the peer receives them, wait for [`Endpoint::idle`] before the runtime ends.
     ///
     /// [`Endpoint::idle`]: crate::Endpoint::idle
     pub fn close(&self, code: u64, reason: &[u8]) {
@@ -311,7 +305,7 @@ impl Connection {
             .close(wire_code(code), Bytes::copy_from_slice(reason));
     }
 
-    /// Waits until the connection is over, and returns why.
+    /// Waits until the connection is over and returns the reason.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -319,13 +313,8 @@ impl Connection {
         self.handle.wait(WaitFor::End, State::poll_closed).await
     }
 
-    /// Returns why the connection is over; `None` while it is not.
+    /// Returns the reason why the connection is over; `None` while it is open.
     pub fn close_reason(&self) -> Option<ConnectionError> {
         self.handle.lock().closed.clone()
     }
-}
-
-/// Returns a code that fits on the wire.
-pub(crate) fn wire_code(code: u64) -> u64 {
-    code.min(MAX_CODE)
 }

@@ -6,8 +6,7 @@ use bytes::Bytes;
 
 use super::Connection;
 use crate::{
-    recv_stream::RecvStream,
-    send_stream::SendStream,
+    stream::{self, RecvStream, SendStream},
     worker::{Handle, State, WaitFor},
 };
 use hybriq_proto::{
@@ -15,8 +14,8 @@ use hybriq_proto::{
     streams::{Direction, StreamId},
 };
 
-/// Each waits for the task of its last call with this handle. Clones wait on their own, and dropping
-/// a handle ends its waits.
+/// Each method wakes the task of its last call with this handle. Clones wait independently, and
+/// dropping a handle ends its waits.
 impl Connection {
     /// Opens a bidirectional stream; the twin of [`open_bidi`](Self::open_bidi).
     ///
@@ -27,7 +26,7 @@ impl Connection {
         cx: &mut Context<'_>,
     ) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
         let id = self.poll_open(Direction::Bidi, cx);
-        id.map_ok(|id| self.handle.bidi(id))
+        id.map_ok(|id| stream::bidi(&self.handle, id))
     }
 
     /// Opens a unidirectional stream; the twin of [`open_uni`](Self::open_uni).
@@ -39,7 +38,7 @@ impl Connection {
         cx: &mut Context<'_>,
     ) -> Poll<Result<SendStream, ConnectionError>> {
         let id = self.poll_open(Direction::Uni, cx);
-        id.map_ok(|id| self.handle.send_stream(id))
+        id.map_ok(|id| stream::send(&self.handle, id))
     }
 
     /// Returns the next bidirectional stream of the peer; the twin of
@@ -52,7 +51,7 @@ impl Connection {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<(SendStream, RecvStream)>, ConnectionError>> {
         let id = self.poll_accept(Direction::Bidi, cx);
-        id.map_ok(|id| id.map(|id| self.handle.bidi(id)))
+        id.map_ok(|id| id.map(|id| stream::bidi(&self.handle, id)))
     }
 
     /// Returns the next unidirectional stream of the peer; the twin of
@@ -65,7 +64,7 @@ impl Connection {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<RecvStream>, ConnectionError>> {
         let id = self.poll_accept(Direction::Uni, cx);
-        id.map_ok(|id| id.map(|id| self.handle.recv_stream(id)))
+        id.map_ok(|id| id.map(|id| stream::recv(&self.handle, id)))
     }
 
     fn poll_open(
@@ -98,7 +97,7 @@ impl Connection {
         self.handle.poll(WaitFor::Datagram, cx, recv)
     }
 
-    /// Returns why the connection is over, once it is; the twin of [`closed`](Self::closed).
+    /// Returns the reason once the connection is over; the twin of [`closed`](Self::closed).
     pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<ConnectionError> {
         let closed = |_: &Handle, state: &mut State| state.poll_closed();
         self.handle.poll(WaitFor::End, cx, closed)

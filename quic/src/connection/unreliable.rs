@@ -15,16 +15,16 @@ use hybriq_proto::error::ConnectionError;
 /// Datagrams (RFC 9221): messages that keep their boundaries, are not sent again when they are lost,
 /// and may overtake each other.
 ///
-/// Congestion control and pacing apply to them as to streams. While both wait to be sent, they get the
-/// same number of bytes.
+/// Congestion control and pacing apply as for streams. While streams and datagrams both have data
+/// to send, they get the same number of bytes.
 impl Connection {
-    /// Returns the number of bytes that a datagram may have now; `None` if the peer takes no
-    /// datagrams. It grows as larger packets are found to pass, and may shrink when the path changes.
+    /// Returns the largest size of a datagram now; `None` if the peer takes no datagrams. It grows
+    /// as path MTU discovery succeeds, and may shrink when the path changes.
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.handle.lock().core.max_datagram_size()
     }
 
-    /// Sends a datagram. When too many wait already, the oldest is dropped, unless the
+    /// Sends a datagram. When the queue is full, the oldest datagram is dropped, unless the
     /// [configuration](crate::DatagramConfig::when_full) says to refuse the new one.
     ///
     /// # Errors
@@ -72,8 +72,8 @@ impl Connection {
     /// Returns the next datagram of the peer; `None` once the connection was closed cleanly, with
     /// code 0 or without an error. Datagrams that came before the end are still handed out.
     ///
-    /// On a server that [accepts early data](crate::ServerConfig::accept_early_data), the first may be
-    /// of a client's 0-RTT packets, and thus replayed, unless
+    /// On a server that [accepts early data](crate::ServerConfig::accept_early_data), the first
+    /// datagrams may come from 0-RTT packets and thus be replayed, unless
     /// [`EarlyConnection::recv_datagram`](crate::EarlyConnection::recv_datagram) took them.
     ///
     /// Unread datagrams are dropped, oldest first, once more than
@@ -90,7 +90,7 @@ impl Connection {
     }
 }
 
-/// Sends a datagram, unless the handle is for 0-RTT data that was refused.
+/// Sends a datagram, unless the handle belongs to 0-RTT data that was refused.
 pub(crate) fn send(handle: &Handle, data: Bytes) -> Result<(), SendDatagramError> {
     let len = data.len();
     let mut state = handle.lock();

@@ -11,7 +11,7 @@ mod connections;
 mod inbox;
 mod input;
 mod mailbox;
-mod moves;
+mod migrate;
 mod output;
 mod requests;
 mod shared;

@@ -81,11 +81,7 @@ impl Worker {
             Command::Refuse(incoming) => self.endpoint.refuse(incoming),
             Command::Ignore(incoming) => self.endpoint.ignore(incoming),
             Command::Close(code, reason) => self.close(code, &reason),
-            Command::Migrate {
-                connection,
-                request,
-                address,
-            } => self.on_migrate(&connection, request, address),
+            Command::Migrate(migration) => self.on_migrate(&migration),
             Command::Rebind(socket) => self.on_rebind(socket),
             Command::Release => self.release(),
         }
@@ -157,3 +153,6 @@ impl From<AcceptError> for ConnectError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

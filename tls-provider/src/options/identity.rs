@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustls_pki_types::pem::PemObject;
 use zeroize::Zeroize;
 
+use super::pem::{certificates, no_certificate, read};
 use crate::{CertificateDer, ConfigError, PrivateKeyDer, Signer};
 
 /// A certificate chain, the owner's certificate first, and its private key.
@@ -44,9 +45,9 @@ impl Identity {
         chain: impl AsRef<Path>,
         key: impl AsRef<Path>,
     ) -> Result<Self, ConfigError> {
-        let certificates = certificates(&super::trust::read(chain.as_ref())?)
-            .map_err(|_| no_certificate(chain.as_ref()))?;
-        let mut key_pem = super::trust::read(key.as_ref())?;
+        let chain_pem = read(chain.as_ref())?;
+        let certificates = certificates(&chain_pem).map_err(|_| no_certificate(chain.as_ref()))?;
+        let mut key_pem = read(key.as_ref())?;
         let private_key = PrivateKeyDer::from_pem_slice(&key_pem);
         key_pem.zeroize();
         let private_key = private_key.map_err(|_| ConfigError::Pem {
@@ -104,24 +105,5 @@ impl fmt::Debug for Identity {
         f.debug_struct("Identity")
             .field("certificates", &self.0.chain.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// Reads every certificate of a PEM text, at least one.
-pub(super) fn certificates(
-    pem: &[u8],
-) -> Result<Vec<CertificateDer<'static>>, rustls_pki_types::pem::Error> {
-    let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>()?;
-    if certificates.is_empty() {
-        return Err(rustls_pki_types::pem::Error::NoItemsFound);
-    }
-    Ok(certificates)
-}
-
-pub(super) fn no_certificate(path: &Path) -> ConfigError {
-    ConfigError::Pem {
-        path: path.to_owned(),
-        wanted: "certificate",
-        label: "CERTIFICATE",
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustls_pki_types::CertificateRevocationListDer;
 use rustls_pki_types::pem::PemObject;
 
-use super::identity::{certificates, no_certificate};
+use super::pem::{certificates, no_certificate, read};
 use crate::{CertificateDer, ConfigError, Verifier};
 
 /// Peers whose certificates are accepted.
@@ -204,11 +204,4 @@ fn system_roots() -> Result<Arc<[CertificateDer<'static>]>, ConfigError> {
     Err(ConfigError::Roots(format!(
         "the system has none{reason}; install ca-certificates, set SSL_CERT_FILE, or give roots"
     )))
-}
-
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, ConfigError> {
-    std::fs::read(path).map_err(|source| ConfigError::Read {
-        path: path.to_owned(),
-        source,
-    })
 }

@@ -17,11 +17,11 @@ use rustls_pki_types::ServerName;
 
 use super::capture::{self, Capture, NotedKey};
 use super::session::Running;
-use super::sessions::Sessions;
-use super::tickets::{self, Audience, Kept, Sealed};
+use super::tickets::{self, Kept, Sealed};
 use super::{NAME, groups, keys, suites, unsupported, verify, wrong_side};
 use crate::accepting::{Accepting, Answer};
 use crate::admission::{self, ByServerName};
+use crate::tickets::sessions::{Audience, Sessions};
 use crate::{
     Alert, ClientHello, ConfigError, EarlyDataPolicy, EarlyDataStatus, Error, Group, Identity,
     KeyExchange, Provider, ServerOptions, Session, Side, Start,

@@ -4,8 +4,7 @@
 //! a ticket is the name of a session, which the server keeps until the ticket is first used: rustls
 //! accepts 0-RTT data only then.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use ::rustls::server::{ProducesTickets, StoresServerSessions};
@@ -13,58 +12,14 @@ use aws_lc_rs::digest;
 use zeroize::Zeroizing;
 
 use super::chain::{self, Found};
-use super::sessions::{CAPACITY, Session, Sessions};
-use super::unsupported;
 use crate::options::Anchors;
+use crate::tickets::sessions::{Audience, Session, Sessions};
 use crate::{ClientAuth, ConfigError, KeyExchange, Lineage};
 
 #[cfg(test)]
 mod tests;
 
-/// Parts that all servers that know each other's tickets share.
-pub(crate) struct Shared {
-    ticketer: Mutex<Option<Arc<dyn ProducesTickets>>>,
-    sessions: Arc<Sessions>,
-}
-
-impl Default for Shared {
-    fn default() -> Self {
-        Self {
-            ticketer: Mutex::default(),
-            sessions: Arc::new(Sessions::new(CAPACITY)),
-        }
-    }
-}
-
-impl Shared {
-    pub(super) fn ticketer(&self) -> Result<Arc<dyn ProducesTickets>, ConfigError> {
-        let mut slot = self.ticketer.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ticketer) = &*slot {
-            return Ok(ticketer.clone());
-        }
-        let made = ::rustls::crypto::aws_lc_rs::Ticketer::new()
-            .map_err(|error| unsupported(error.to_string()))?;
-        *slot = Some(made.clone());
-        Ok(made)
-    }
-
-    pub(super) fn sessions(&self) -> &Arc<Sessions> {
-        &self.sessions
-    }
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").finish_non_exhaustive()
-    }
-}
-
-/// Digest of the way clients are asked for certificates.
-///
-/// A session resumes only where they are asked in the same way. A resumed one shows no certificate,
-/// so that a client without one would pass where it is required.
-pub(super) type Audience = [u8; 16];
-
+/// Digests the way clients are asked for certificates.
 pub(super) fn audience(auth: &ClientAuth) -> Result<Audience, ConfigError> {
     let mut digest = digest::Context::new(&digest::SHA256);
     let trust = match auth {

@@ -9,12 +9,12 @@ use s2n_tls::config::Config;
 use s2n_tls::enums::{ClientAuthType, Mode};
 
 use super::config::{self, AnyName, Roots};
-use super::keys::Generation;
 use super::policy::{self, Policy};
-use super::session::{self, Client, Common, Running};
+use super::session::{self, Client, Common, Lineages, Running};
 use super::{NAME, failure, keys_elsewhere, reason, unsupported};
 use crate::accepting::{Accepting, Answer};
 use crate::admission::{self, ByServerName};
+use crate::tickets::s2n::Generation;
 use crate::{
     Alert, ClientAuth, ClientHello, ConfigError, Error, Group, Identity, KeyExchange, Lineage,
     Provider, ServerOptions, Session, Side, Start, Tickets,
@@ -131,13 +131,6 @@ struct Named {
     policy: &'static Policy,
     parts: Arc<Parts>,
     live: RwLock<Live>,
-}
-
-/// Lineages of the tickets that a handshake issues and accepts.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Lineages {
-    pub(super) issued: Lineage,
-    pub(super) accepted: Lineage,
 }
 
 /// Configurations in use, and the origin of their ticket keys.

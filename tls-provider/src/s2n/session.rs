@@ -13,7 +13,6 @@ use zeroize::Zeroizing;
 
 use super::failure;
 use super::io::{self, Io};
-use super::server::Lineages;
 use super::tickets::{State, Tickets};
 use crate::options::KeyLogSink;
 use crate::{
@@ -68,6 +67,13 @@ pub(super) struct Peer {
     pub(super) lineage: Option<Lineage>,
     /// Context that new tickets are bound to.
     pub(super) scope: Arc<[u8]>,
+}
+
+/// Lineages of the tickets that a handshake issues and accepts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lineages {
+    pub(super) issued: Lineage,
+    pub(super) accepted: Lineage,
 }
 
 /// A server's knowledge of its client.

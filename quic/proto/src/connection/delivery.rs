@@ -1,4 +1,4 @@
-//! The contents of sent packets, and their way back to the owners when their fate is known.
+//! The contents of sent packets, and their return to the owners once they are acknowledged or lost.
 
 use super::{
     Connection,
@@ -14,8 +14,7 @@ use crate::{
     streams,
 };
 
-/// What one packet carried. Most carry only stream data; the rest is boxed, so that a record stays
-/// small.
+/// Contents of one packet. Most carry only stream data; the rest is boxed to keep a record small.
 #[derive(Debug)]
 pub(super) struct Carried {
     pub(super) space: Space,
@@ -39,7 +38,7 @@ impl Carried {
     }
 }
 
-/// The frames that are rare once the handshake is over.
+/// Frames that are rare once the handshake is over.
 #[derive(Debug)]
 pub(super) struct Control {
     pub(super) space: Space,
@@ -84,8 +83,8 @@ struct Owners<'a> {
 }
 
 impl Owners<'_> {
-    /// Tells every owner that its frames arrived. A new field does not compile before it is told
-    /// here, too.
+    /// Tells every owner that its frames arrived. A new field of [`Control`] does not compile until
+    /// it is listed here.
     fn on_acked(&mut self, sent: &Control) {
         let Control {
             space,
@@ -103,8 +102,7 @@ impl Owners<'_> {
         self.new_tokens.on_acked(new_token);
     }
 
-    /// Tells every owner that its frames are to be sent again: they were lost, or a probe repeats
-    /// them.
+    /// Tells every owner to send its frames again: they were lost, or a probe repeats them.
     fn on_lost(&mut self, sent: &Control) {
         let Control {
             space,
@@ -137,8 +135,8 @@ impl Connection {
         }
     }
 
-    /// Tells the owners the fate of their frames and empties the outcome. `space` is the one of the
-    /// ACK frame that decided it.
+    /// Tells the owners the fate of their frames and empties the outcome. `space` is that of the
+    /// ACK frame behind the outcome.
     pub(super) fn deliver(&mut self, space: Space, outcome: &mut Outcome<Carried>) {
         for settled in outcome.acked.drain(..) {
             self.on_size_acked(&settled);
@@ -176,8 +174,8 @@ impl Connection {
         outcome.clear();
     }
 
-    /// Queues what probes carry after the handshake: new data, if there is any, and the oldest under
-    /// way: as many packets as there are probes, so that no two carry the same (RFC 9002 §6.2.4).
+    /// Queues what probes carry after the handshake: new data, if there is any, and the oldest data
+    /// in flight, one packet for each probe so that no two carry the same (RFC 9002 §6.2.4).
     pub(super) fn probe_data(&mut self) {
         let probes = usize::from(self.recovery.probes(Space::Data).max(1));
         let old = if self.streams.has_pending() {

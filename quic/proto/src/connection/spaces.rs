@@ -1,3 +1,5 @@
+//! Packet number spaces: their receive state and their encryption levels.
+
 use std::time::Duration;
 
 use hybriq_tls::Level;
@@ -7,8 +9,8 @@ use crate::{
     space::Received,
 };
 
-/// What came in before anything did; `initial` is what was received before the connection existed.
-/// What went out is in the recovery.
+/// Returns the empty receive state of each space, with `initial` for what arrived before the
+/// connection existed.
 pub(super) fn received(initial: Received, max_ack_delay: Duration) -> PerSpace<Received> {
     PerSpace {
         initial,
@@ -17,7 +19,7 @@ pub(super) fn received(initial: Received, max_ack_delay: Duration) -> PerSpace<R
     }
 }
 
-/// The level whose CRYPTO frames travel in a space.
+/// Returns the level of the CRYPTO frames in a space.
 pub(super) const fn level(space: Space) -> Level {
     match space {
         Space::Initial => Level::Initial,

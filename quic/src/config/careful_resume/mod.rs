@@ -1,4 +1,4 @@
-//! What connections saw of their paths, in memory.
+//! Memory of what earlier connections measured on their paths.
 
 use std::{
     collections::BTreeMap,
@@ -18,31 +18,31 @@ use hybriq_proto::{
 #[cfg(test)]
 mod tests;
 
-/// Paths that are remembered; the oldest are forgotten. Less than 200 bytes each.
+/// Number of paths that are remembered, less than 200 bytes each; a new one replaces the oldest.
 const MOST_PATHS: usize = 16 * 1024;
 
-/// Lets connections start from what earlier ones saw of the same path, instead of finding its
-/// capacity anew (Careful Resume, RFC 9959). Off unless it is given to
-/// [`TransportConfig::careful_resume`](crate::TransportConfig::careful_resume).
+/// Lets connections start from what earlier ones measured on the same path, instead of probing its
+/// capacity anew (Careful Resume, RFC 9959). Off unless
+/// [`TransportConfig::careful_resume`](crate::TransportConfig::careful_resume) gets one.
 ///
-/// Half of what the path carried is sent at once, spread over a round trip, as soon as the initial
-/// window arrived and took about as long as then. If that is too much, the connection falls back to
-/// half of what got through. It matters where a transfer is short compared with the time slow start
-/// takes: on paths of many round trips' worth of data, above all by satellite.
+/// Once the initial window is acknowledged with a round-trip time like the remembered one, the
+/// connection sends half of what the path carried, spread over a round trip. If that is too much,
+/// it falls back to half of what got through. This helps transfers that are short compared with the
+/// time slow start takes: on paths that hold much data, above all by satellite.
 ///
 /// Each end remembers for the direction that it sends in:
-/// - A server keeps what it saw under a digest of the session ticket that it issued, and uses it for
-///   the client that comes back with that ticket from the same address. Without tickets it
-///   remembers nothing. This needs no support of the TLS library; both that are built in do.
-/// - A client keeps what it saw under the server's name and address, resumed or not.
+/// - A server stores what it measured under a digest of the session ticket that it issued, and uses
+///   it for the client that comes back with that ticket from the same address. Without tickets it
+///   remembers nothing. This needs no support of the TLS library.
+/// - A client stores what it measured under the server's name and address, resumed or not.
 ///
-/// All of it is in memory and shared by the clones of this value, so give the configuration of each
-/// connection a clone of the same one. What an application keeps itself, across restarts, it gives
-/// back with [`CarefulResume::path`]. It is gone with the process, and servers of a fleet do not share
-/// it. What is used for one connection is not used for another until that one is over and had
-/// something to remember.
+/// Clones share one memory, so give the configuration of each connection a clone of the same value.
+/// The memory ends with the process, and the servers of a fleet do not share it; an application
+/// that stores paths itself gives them back with [`CarefulResume::path`]. An entry is used by one
+/// connection at a time, and returns when that connection is over and has measured something.
 ///
-/// Every controller resumes. BBR starts from the saved rate and then believes what it measures.
+/// Every controller can resume. BBR starts from the saved rate and then believes its own
+/// measurements.
 ///
 /// # Examples
 /// ```
@@ -60,10 +60,10 @@ pub struct CarefulResume {
 #[derive(Default)]
 struct Memory {
     paths: HashMap<PathKey, Remembered>,
-    /// The keys in the order they came.
+    /// Keys in the order of their insertion.
     order: BTreeMap<u64, PathKey>,
     next: u64,
-    /// What the application gave, for the next connection.
+    /// Path that the application supplied for the next connection.
     given: Option<KnownPath>,
 }
 
@@ -90,7 +90,7 @@ impl fmt::Debug for CarefulResume {
 }
 
 impl CarefulResume {
-    /// Nothing remembered yet; jumps to 32 MiB at most, for an hour.
+    /// Makes an empty memory with a maximum jump of 32 MiB and a lifetime of one hour.
     pub fn new() -> Self {
         Self {
             max_jump: 32 * 1024 * 1024,
@@ -99,24 +99,25 @@ impl CarefulResume {
         }
     }
 
-    /// Bytes that a connection jumps to at most, whatever the path carried. Default 32 MiB.
+    /// Sets the number of bytes that a connection jumps to at most, whatever the path carried.
+    /// Default: 32 MiB.
     #[must_use]
     pub const fn max_jump(mut self, bytes: u64) -> Self {
         self.max_jump = bytes;
         self
     }
 
-    /// How long what was seen is believed. Default one hour; minutes are better for paths that
-    /// change or that many share (RFC 9959 §4.2.2).
+    /// Sets how long an entry is used. Default: one hour; minutes are better for paths that change
+    /// or that many share (RFC 9959 §4.2.2).
     #[must_use]
     pub const fn lifetime(mut self, lifetime: Duration) -> Self {
         self.lifetime = lifetime;
         self
     }
 
-    /// Gives the next connection that starts what an earlier one saw, so long ago. Set the
-    /// [lifetime](Self::lifetime) first: what is older is not taken, nor is it used for a peer at
-    /// another address. Default: nothing is given.
+    /// Supplies a saved path of this age to the next connection that starts. Set the
+    /// [lifetime](Self::lifetime) first: an older path is ignored, and so is one to another
+    /// address. Default: none.
     ///
     /// # Examples
     /// ```
@@ -150,7 +151,7 @@ impl PathMemory for CarefulResume {
         self.max_jump
     }
 
-    /// What the application gave for another path does not hide what is remembered.
+    /// Falls back to the remembered path where the application's is for another peer.
     fn take(
         &self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! A client's tokens for later connections, in memory.
+//! A client's memory of tokens for later connections.
 
 use std::{
     collections::VecDeque,
@@ -13,10 +13,10 @@ use hybriq_proto::config::TokenStore;
 #[cfg(test)]
 mod tests;
 
-/// Servers whose tokens are kept; of more, those least recently used are forgotten.
+/// Number of servers whose tokens are kept; a new one replaces the least recently used.
 const SERVERS: usize = 256;
 
-/// Tokens kept for one server; of more, the oldest are forgotten.
+/// Number of tokens kept for one server; a new one replaces the oldest.
 const TOKENS: usize = 4;
 
 /// Store that keeps tokens in memory: four for each of 256 servers.
@@ -37,7 +37,7 @@ struct Server {
 }
 
 impl MemoryTokenStore {
-    /// Makes a store without tokens.
+    /// Makes an empty store.
     pub fn new() -> Self {
         Self::default()
     }
@@ -55,7 +55,7 @@ impl TokenStore for MemoryTokenStore {
     fn take(&self, server_name: &str, version: u32) -> Option<Bytes> {
         self.with(|memory| {
             let server = memory.servers.get_mut(server_name)?;
-            // The newest is good for longest.
+            // The newest is valid for longest.
             let place = server.tokens.iter().rposition(|(of, _)| *of == version)?;
             let (_, token) = server.tokens.remove(place)?;
             if server.tokens.is_empty() {

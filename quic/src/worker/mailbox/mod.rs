@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::{
     attempt::Promise,
-    connection::SharedConnection,
+    connection::{CallWorker, Migration, SharedConnection},
     stats::EndpointStats,
     waiters::{lock, set_waker},
 };
@@ -69,15 +69,8 @@ pub(crate) enum Command {
     Refuse(Incoming),
     /// Forget about a connection.
     Ignore(Incoming),
-    /// Move a connection to a socket of its own.
-    Migrate {
-        /// Which.
-        connection: Arc<SharedConnection>,
-        /// The number of the request.
-        request: u64,
-        /// Where the socket is to be bound to.
-        address: SocketAddr,
-    },
+    /// Migrate a connection to a socket of its own.
+    Migrate(Migration),
     /// Move all connections, and let new ones leave from there.
     Rebind(Socket),
     /// Close all connections and take no new ones.
@@ -117,15 +110,6 @@ impl Mailbox {
         requests.commands.push(command);
         notify(requests.waker.take(), requests);
         true
-    }
-
-    pub(super) fn push_dirty(&self, connection: Arc<SharedConnection>) {
-        let mut requests = lock(&self.requests);
-        if requests.ended {
-            return;
-        }
-        requests.dirty.push(connection);
-        notify(requests.waker.take(), requests);
     }
 
     /// Hands a datagram over that came to the wrong worker; `false` when it was dropped.
@@ -186,6 +170,21 @@ impl Mailbox {
     /// The worker's counters as of its last turn.
     pub(crate) fn stats(&self) -> EndpointStats {
         *lock(&self.stats)
+    }
+}
+
+impl CallWorker for Mailbox {
+    fn touch(&self, connection: Arc<SharedConnection>) {
+        let mut requests = lock(&self.requests);
+        if requests.ended {
+            return;
+        }
+        requests.dirty.push(connection);
+        notify(requests.waker.take(), requests);
+    }
+
+    fn migrate(&self, migration: Migration) -> bool {
+        self.push(Command::Migrate(migration))
     }
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::rustls::chain::Issue;
+use crate::tickets::rustls::Shared;
 
 const OPEN: Audience = [1; 16];
 

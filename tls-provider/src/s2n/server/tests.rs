@@ -1,7 +1,7 @@
 use rcgen::{CertificateParams, KeyPair};
 
-use super::super::keys::ROTATION;
 use super::*;
+use crate::tickets::s2n::ROTATION;
 use crate::{Backend, ClientOptions, Flight, Identity, PerLevel, PrivateKeyDer, Status, Trust};
 
 pub(in crate::s2n) fn identity() -> Identity {

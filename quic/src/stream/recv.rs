@@ -12,13 +12,12 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
-    connection::wire_code,
-    error::ReadError,
+    error::{ReadError, wire_code},
     worker::{Handle, Rejected, State, set_waker},
 };
 use hybriq_proto::streams::{self, Chunk, RecvEnd, StreamId, Streams};
 
-/// Bytes that [`RecvStream::read_to_end`] asks for at once.
+/// Number of bytes that [`RecvStream::read_to_end`] asks for at once.
 const CHUNK: usize = 64 * 1024;
 
 /// The receiving end of a stream.
@@ -31,7 +30,7 @@ pub struct RecvStream {
     early: bool,
 }
 
-/// How the stream ended for the reader; every later call returns the same.
+/// End of the stream for the reader; every later call returns the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum End {
     Open,
@@ -60,11 +59,11 @@ impl RecvStream {
         self.id
     }
 
-    /// Returns true on a server if some of the data came in 0-RTT packets, which an attacker can
+    /// Returns true on a server if some of the data arrived in 0-RTT packets, which an attacker can
     /// replay (RFC 9001 §9.2).
     ///
-    /// The answer may become true while the stream is read. Refuse a request that must not be acted
-    /// on twice, or let the client repeat it on a stream that is not early.
+    /// The answer may become true while the stream is read. Refuse a request that must not run
+    /// twice, or let the client repeat it on a stream that is not early.
     pub fn is_early(&self) -> bool {
         let streams = |state: &mut State| state.core.streams().is_early(self.id);
         self.early
@@ -74,7 +73,7 @@ impl RecvStream {
                 .is_ok_and(|mut state| streams(&mut state))
     }
 
-    /// Reads what has arrived, in order, and returns how many bytes; 0 is the end of the stream.
+    /// Reads available bytes, in order, and returns their number; 0 is the end of the stream.
     ///
     /// Data that arrived before the connection ended can still be read.
     ///
@@ -98,7 +97,7 @@ impl RecvStream {
         poll_fn(|cx| self.poll_read_chunk(cx, max)).await
     }
 
-    /// Reads what has arrived without copying it, in as many chunks as there is room for, under one
+    /// Reads available data without copying, into as many chunks as there is room for, under one
     /// lock. Returns the number of chunks filled, from the front; `None` is the end of the stream.
     ///
     /// # Errors
@@ -122,11 +121,11 @@ impl RecvStream {
         poll_fn(|cx| self.poll_read_chunks(cx, chunks)).await
     }
 
-    /// Reads up to `max` bytes, at least one, from wherever they arrived, without waiting for what
-    /// is missing before them; `None` is the end of the stream, once everything was read.
+    /// Reads up to `max` bytes, at least one, at any offset, without waiting for gaps to be filled;
+    /// `None` is the end of the stream, once everything was read.
     ///
-    /// Every byte is returned once. Bytes that were not read in order before are among them;
-    /// afterwards the ordered reads return [`ReadError::Unordered`].
+    /// Each byte is returned once, and not at all if an ordered read took it before. Afterwards
+    /// ordered reads return [`ReadError::Unordered`].
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -149,7 +148,7 @@ impl RecvStream {
         poll_fn(|cx| self.poll_read_unordered(cx, max)).await
     }
 
-    /// Reads the rest of the stream, which may be up to `limit` bytes.
+    /// Reads the rest of the stream, at most `limit` bytes.
     ///
     /// # Errors
     /// [`ReadError::TooLong`] beyond the limit, else as [`read`](Self::read).
@@ -160,14 +159,17 @@ impl RecvStream {
         let mut all = Vec::new();
         while let Some(chunk) = self.read_chunk(CHUNK).await? {
             if chunk.len() > limit - all.len() {
-                return Err(ReadError::TooLong { limit });
+                // What follows would look like a whole stream.
+                let error = ReadError::TooLong { limit };
+                self.end = End::Failed(error.clone());
+                return Err(error);
             }
             all.extend_from_slice(&chunk);
         }
         Ok(all)
     }
 
-    /// Reads what has arrived; the twin of [`read`](Self::read).
+    /// Reads available bytes; the twin of [`read`](Self::read).
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -216,7 +218,7 @@ impl RecvStream {
         self.poll_with(cx, |streams, id| {
             let mut count = 0;
             for room in chunks {
-                // After the first, the end and errors wait for the next call.
+                // After the first chunk, the end and errors wait for the next call.
                 if count > 0 && streams.readable(id) == 0 {
                     break;
                 }
@@ -286,8 +288,9 @@ impl RecvStream {
         Poll::Ready(Err(error))
     }
 
-    /// Waits until the end of the stream is known, without reading. `Some` is the code with which the
-    /// peer reset it; `None` means that all data has arrived, or that it was stopped here.
+    /// Waits until the end of the stream is known, without reading. `Some` is the code with which
+    /// the peer reset it; `None` means that all data has arrived, or that the stream was stopped
+    /// here.
     ///
     /// A stream that was reset with `RESET_STREAM_AT` may have data left to read.
     ///
@@ -300,7 +303,7 @@ impl RecvStream {
         poll_fn(|cx| self.poll_received_reset(cx)).await
     }
 
-    /// Returns how the stream ends, once that is known; the twin of
+    /// Returns the end of the stream once it is known; the twin of
     /// [`received_reset`](Self::received_reset).
     ///
     /// # Errors
@@ -341,7 +344,7 @@ impl RecvStream {
             return;
         };
         if state.closed.is_none() {
-            // It may have ended meanwhile: nothing is left to stop then.
+            // The stream may have ended meanwhile: nothing is left to stop then.
             let _ = state.core.streams().stop(self.id, wire_code(code));
             drop(state);
             self.handle.touch();
@@ -361,7 +364,7 @@ impl Drop for RecvStream {
         if alive {
             self.handle.touch();
         }
-        // It may run code of its own when it goes.
+        // The waker may run code of its own when it is dropped.
         drop(waker);
     }
 }

@@ -1,4 +1,4 @@
-//! Keys of a server's tickets.
+//! Keys of the tickets of s2n-tls that several servers share.
 //!
 //! There is one for each lineage and for each context that the transport binds tickets to. s2n-tls
 //! has no room for either in a ticket, so the key that opens a ticket tells them.
@@ -12,14 +12,13 @@ use s2n_tls::config::Builder;
 use s2n_tls::error::Error as S2nError;
 use zeroize::Zeroizing;
 
-use super::unsupported;
 use crate::{ConfigError, Lineage};
 
 #[cfg(test)]
 mod tests;
 
 /// Time between new ticket keys. Those before still open their tickets.
-pub(super) const ROTATION: Duration = Duration::from_secs(12 * 3600);
+pub(crate) const ROTATION: Duration = Duration::from_secs(12 * 3600);
 /// Time in which a key encrypts, and then again decrypts. Long enough that there is always one.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
 /// Age given to a key that shall only decrypt. The hour is for clocks that are set back.
@@ -33,7 +32,7 @@ const NAME_LEN: usize = 16;
 pub(crate) struct Keys(Mutex<Option<Arc<Generation>>>);
 
 /// Keys in use until they are replaced, and those before.
-pub(super) struct Generation {
+pub(crate) struct Generation {
     made: SystemTime,
     current: Arc<[Key; 2]>,
     previous: Option<Arc<[Key; 2]>>,
@@ -52,7 +51,12 @@ impl Key {
         };
         rand::fill(&mut key.name)
             .and_then(|()| rand::fill(&mut *key.secret))
-            .map_err(|_| unsupported("the system gives no random bytes for ticket keys"))?;
+            .map_err(|_| {
+                ConfigError::unsupported(
+                    "s2n-tls",
+                    "the system gives no random bytes for ticket keys",
+                )
+            })?;
         Ok(key)
     }
 
@@ -93,7 +97,7 @@ fn of_lineage([classical, post_quantum]: &[Key; 2], lineage: Lineage) -> &Key {
 
 impl Keys {
     /// Returns the keys of this time. The old ones stay where no new ones can be made.
-    pub(super) fn at(&self, now: SystemTime) -> Result<Arc<Generation>, ConfigError> {
+    pub(crate) fn at(&self, now: SystemTime) -> Result<Arc<Generation>, ConfigError> {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(current) = slot.as_ref().filter(|current| !current.is_due(now)) {
             return Ok(current.clone());
@@ -116,7 +120,7 @@ impl Generation {
     }
 
     /// Derives the keys for tickets of one scope.
-    pub(super) fn bound_to(&self, scope: &[u8]) -> Self {
+    pub(crate) fn bound_to(&self, scope: &[u8]) -> Self {
         let bind = |keys: &Arc<[Key; 2]>| Arc::new(keys.each_ref().map(|key| key.bound_to(scope)));
         Self {
             made: self.made,
@@ -135,7 +139,7 @@ impl Generation {
     }
 
     /// Returns the lineage of a ticket, by the name of the key that opens it.
-    pub(super) fn lineage_of(&self, ticket: &[u8]) -> Option<Lineage> {
+    pub(crate) fn lineage_of(&self, ticket: &[u8]) -> Option<Lineage> {
         let (&VERSION, rest) = ticket.split_first()? else {
             return None;
         };
@@ -150,7 +154,7 @@ impl Generation {
 
     /// Adds the key that encrypts the tickets of full handshakes of the lineage `issued`, and those
     /// that decrypt tickets of the lineage `accepted`.
-    pub(super) fn add_to(
+    pub(crate) fn add_to(
         &self,
         builder: &mut Builder,
         issued: Lineage,

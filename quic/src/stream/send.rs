@@ -12,20 +12,19 @@ use bytes::Bytes;
 use tokio::io::AsyncWrite;
 
 use crate::{
-    connection::wire_code,
-    error::{ResetAtError, WriteError},
+    error::{ResetAtError, WriteError, wire_code},
     worker::{Handle, Rejected, set_waker},
 };
 use hybriq_proto::streams::{self, ClosedStream, Priority, StreamId, Streams};
 
-/// Most bytes that are copied into the connection under one lock.
+/// Maximum number of bytes that are copied into the connection under one lock.
 const COPY: usize = 256 * 1024;
 
 /// The sending end of a stream.
 ///
-/// Dropping it before [`finish`](Self::finish) resets the stream with code 0, so that a peer that sees
-/// the end of a stream knows that nothing is missing. After `finish`, the data is still delivered for
-/// as long as the connection lives.
+/// Dropping it before [`finish`](Self::finish) resets the stream with code 0, so that the peer
+/// never takes truncated data for complete. After `finish`, the data is still delivered for as long
+/// as the connection lives.
 pub struct SendStream {
     handle: Handle,
     id: StreamId,
@@ -33,12 +32,12 @@ pub struct SendStream {
     priority: Priority,
 }
 
-/// What this end did with the stream.
+/// Final action of this end on the stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Open,
     Finished,
-    /// Reset behind data that still arrives; it may be reset further in front.
+    /// Reset at an offset; a later reset may lower the offset.
     ResetAt,
     Reset,
 }
@@ -71,7 +70,7 @@ impl SendStream {
 
     /// Sets the stream's priority among the connection's streams.
     ///
-    /// Takes effect at once, also for data that was written before. May be called at any time; once
+    /// May be called at any time. It takes effect at once, also for data already written. Once
     /// everything was delivered it changes nothing. The peer does not learn of it, and the data it
     /// sends is not affected.
     ///
@@ -88,13 +87,13 @@ impl SendStream {
     pub fn set_priority(&mut self, priority: Priority) {
         self.priority = priority;
         if let Ok(mut state) = self.handle.lock_stream() {
-            // Closed: nothing is left to be sent.
+            // The connection is closed: nothing is left to send.
             let _ = state.core.streams().set_priority(self.id, priority);
         }
     }
 
-    /// Writes some of the data and returns how many bytes. Waits while the
-    /// [send buffer](crate::TransportConfig::send_buffer) is full.
+    /// Writes some of the data and returns the number of bytes. Waits while the [send
+    /// buffer](crate::TransportConfig::send_buffer) is full.
     ///
     /// # Errors
     /// The peer stopped the stream, it was finished, or the connection is over.
@@ -140,7 +139,7 @@ impl SendStream {
     /// The peer stopped the stream, it was finished, or the connection is over.
     ///
     /// # Cancel safety
-    /// What was written is taken off the front of `chunks`: if the future is dropped before it is
+    /// Written data is removed from the front of `chunks`: if the future is dropped before it is
     /// ready, they hold the rest.
     ///
     /// # Examples
@@ -157,7 +156,7 @@ impl SendStream {
         Ok(())
     }
 
-    /// Writes some of the data and returns how many bytes; the twin of [`write`](Self::write).
+    /// Writes some of the data and returns the number of bytes; the twin of [`write`](Self::write).
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -173,7 +172,7 @@ impl SendStream {
         self.poll_with(cx, |streams, id| streams.write(id, data))
     }
 
-    /// Writes from the front of the data, without copying it, and returns how many bytes.
+    /// Writes from the front of the data, without copying it, and returns the number of bytes.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -189,7 +188,7 @@ impl SendStream {
     }
 
     /// Writes from the front of the chunks, without copying them and under one lock. Returns the
-    /// number of bytes written, and takes them off the chunks.
+    /// number of bytes written, which are removed from the chunks.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -262,9 +261,9 @@ impl SendStream {
     /// bytes, or all that was written if that is less: the peer reads them before it sees the reset
     /// (`RESET_STREAM_AT`, draft-ietf-quic-reliable-stream-reset).
     ///
-    /// Protocols such as WebTransport need this to tell what an abandoned stream was about. A second
-    /// call can lower the number of bytes; the first code stays. A finished stream can be reset too,
-    /// until all of it has arrived.
+    /// Protocols such as WebTransport use this so that the peer learns what an abandoned stream was
+    /// about. A second call can lower the number of bytes; the first code stays. A finished stream
+    /// can be reset too, until all of it has arrived.
     ///
     /// # Errors
     /// The peer does not support it, nothing is left to reset, or the connection is over. The
@@ -285,7 +284,7 @@ impl SendStream {
         if self.end == End::Reset {
             return Err(ResetAtError::Closed);
         }
-        // A stream that never was has nothing left to reset.
+        // A stream that was never opened has nothing to reset.
         let mut state = self
             .handle
             .lock_stream()
@@ -323,7 +322,7 @@ impl SendStream {
             return;
         };
         if state.closed.is_none() {
-            // The peer may have stopped it: nothing is left to end then.
+            // The peer may have stopped the stream: nothing is left to end then.
             let _ = act(state.core.streams(), self.id);
             drop(state);
             self.handle.touch();
@@ -343,7 +342,8 @@ impl SendStream {
         poll_fn(|cx| self.poll_stopped(cx)).await
     }
 
-    /// Returns how the peer ended the stream, once it did; the twin of [`stopped`](Self::stopped).
+    /// Returns the peer's end of the stream once it is known; the twin of
+    /// [`stopped`](Self::stopped).
     ///
     /// # Errors
     /// The connection is over.
@@ -366,8 +366,8 @@ impl SendStream {
         Poll::Pending
     }
 
-    /// Finishes the stream, if that was not done, and waits until the peer has acknowledged all of
-    /// it. The peer's transport has the data then; its application may not have read it yet.
+    /// Finishes the stream if that was not done yet, and waits until the peer has acknowledged all
+    /// of it. The peer's transport has the data then; its application may not have read it yet.
     ///
     /// # Errors
     /// The peer stopped the stream, it was reset, or the connection is over.
@@ -399,7 +399,7 @@ impl Drop for SendStream {
         } else {
             drop(state);
         }
-        // Its wakers may run code of their own when they go.
+        // The wakers may run code of their own when they are dropped.
         drop(side);
     }
 }
@@ -413,7 +413,7 @@ impl AsyncWrite for SendStream {
         SendStream::poll_write(self.get_mut(), cx, data).map_err(Into::into)
     }
 
-    /// Does nothing: what was written is on its way.
+    /// Does nothing: written data is sent without a flush.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

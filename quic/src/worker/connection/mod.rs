@@ -1,23 +1,22 @@
 //! A connection as its worker and the application's handles share it.
 
+mod handle;
+mod moves;
+
 use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    task::{Context, Poll, Waker},
+    task::{Poll, Waker},
 };
 
 use bytes::Bytes;
 use hashbrown::HashMap;
 
-use super::{
-    mailbox::{Command, Mailbox},
-    moves::Move,
-    waiters::{Place, Waited, Waiters, leave, lock, poll_waiting, wait_until, wake},
-};
-use crate::{recv_stream::RecvStream, send_stream::SendStream};
+use self::moves::Move;
+use super::waiters::{Waited, Waiters, lock, wake};
 use hybriq_proto::{
     agreement::Handshake,
     error::{By, ConnectionError},
@@ -29,11 +28,31 @@ use hybriq_proto::{
     streams::{Direction, StreamEvent, StreamId},
 };
 
+pub(crate) use handle::{Handle, Polling, Rejected};
+
+/// Calls of a connection to its worker.
+pub(super) trait CallWorker: Send + Sync {
+    /// Puts a connection into the queue of those that may have something to send.
+    fn touch(&self, connection: Arc<SharedConnection>);
+
+    /// Asks for the migration of a connection. Returns false if the worker has ended.
+    fn migrate(&self, migration: Migration) -> bool;
+}
+
+/// The application's request to migrate a connection to a socket of its own.
+pub(crate) struct Migration {
+    pub(super) connection: Arc<SharedConnection>,
+    /// Number of the request.
+    pub(super) request: u64,
+    /// Address that the socket is bound to.
+    pub(super) address: SocketAddr,
+}
+
 /// A connection as its worker and the application's handles share it.
 pub(crate) struct SharedConnection {
     /// Its place in its worker's connections.
     pub(super) slot: Slot,
-    mailbox: Arc<Mailbox>,
+    worker: Arc<dyn CallWorker>,
     /// Whether it already waits in the worker's queue.
     dirty: AtomicBool,
     handles: AtomicUsize,
@@ -102,9 +121,6 @@ impl WaitFor {
     }
 }
 
-/// The handle is of a stream that never was, since the server refused 0-RTT data.
-pub(crate) struct Rejected;
-
 /// Who waits on a send stream.
 #[derive(Default)]
 pub(crate) struct SendSide {
@@ -115,10 +131,10 @@ pub(crate) struct SendSide {
 }
 
 impl SharedConnection {
-    pub(super) fn new(slot: Slot, mailbox: Arc<Mailbox>, core: Connection) -> Arc<Self> {
+    pub(super) fn new(slot: Slot, worker: Arc<dyn CallWorker>, core: Connection) -> Arc<Self> {
         Arc::new(Self {
             slot,
-            mailbox,
+            worker,
             dirty: AtomicBool::new(false),
             handles: AtomicUsize::new(0),
             state: Mutex::new(State {
@@ -139,7 +155,7 @@ impl SharedConnection {
         lock(&self.state)
     }
 
-    /// The lock itself, for [`wait_until`](super::waiters::wait_until).
+    /// The lock itself, for [`wait_until`](crate::worker::waiters::wait_until).
     pub(crate) fn state(&self) -> &Mutex<State> {
         &self.state
     }
@@ -147,7 +163,7 @@ impl SharedConnection {
     /// Tells the worker that there may be something to send.
     pub(crate) fn touch(self: &Arc<Self>) {
         if !self.dirty.swap(true, Ordering::AcqRel) {
-            self.mailbox.push_dirty(self.clone());
+            self.worker.touch(self.clone());
         }
     }
 
@@ -156,9 +172,9 @@ impl SharedConnection {
         self.dirty.store(false, Ordering::Release);
     }
 
-    /// Asks the worker to move it; the request has that number. `false`: there is no worker.
+    /// Asks the worker to migrate the connection. Returns false if the worker has ended.
     pub(crate) fn migrate(self: &Arc<Self>, request: u64, address: SocketAddr) -> bool {
-        self.mailbox.push(Command::Migrate {
+        self.worker.migrate(Migration {
             connection: self.clone(),
             request,
             address,
@@ -358,177 +374,5 @@ impl State {
                 wakes.extend(self.sends.get_mut(&id).and_then(|side| side.watcher.take()));
             }
         }
-    }
-}
-
-/// Fate of the streams that were opened early, as far as it was known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EarlyStreams {
-    /// They exist, or may.
-    Live,
-    /// The server refused 0-RTT data, and they are gone.
-    Refused,
-}
-
-impl EarlyStreams {
-    fn of(state: &State) -> Self {
-        if state.core.is_early_data_refused() {
-            Self::Refused
-        } else {
-            Self::Live
-        }
-    }
-}
-
-/// An application's share in a connection: the last one to go closes it with code 0.
-pub(crate) struct Handle {
-    connection: Arc<SharedConnection>,
-    /// 0-RTT data when the handle was made: it is for the streams since.
-    early: EarlyStreams,
-}
-
-impl Handle {
-    /// For the streams from now on.
-    pub(super) fn new(connection: Arc<SharedConnection>) -> Self {
-        let early = EarlyStreams::of(&connection.lock());
-        Self::of(connection, early)
-    }
-
-    /// A handle for early data, if the connection is to carry some.
-    pub(super) fn early(connection: &Arc<SharedConnection>) -> Option<Self> {
-        let state = connection.lock();
-        let offered = state.closed.is_none() && state.core.may_use_early();
-        let early = EarlyStreams::of(&state);
-        drop(state);
-        offered.then(|| Self::of(connection.clone(), early))
-    }
-
-    fn of(connection: Arc<SharedConnection>, early: EarlyStreams) -> Self {
-        connection.handles.fetch_add(1, Ordering::Relaxed);
-        Self { connection, early }
-    }
-
-    /// Waits until `attempt` is ready; it is repeated whenever `what` may have come.
-    pub(crate) async fn wait<R>(
-        &self,
-        what: WaitFor,
-        attempt: impl FnMut(&mut State) -> Poll<R>,
-    ) -> R {
-        wait_until(self.state(), what, attempt).await
-    }
-
-    /// Checks that the streams of this handle still exist. Asks the protocol itself, which may know
-    /// of a refusal whose event nobody took yet.
-    pub(crate) fn check(&self, state: &State) -> Result<(), Rejected> {
-        if self.early == EarlyStreams::of(state) {
-            Ok(())
-        } else {
-            Err(Rejected)
-        }
-    }
-
-    /// Returns both ends of a bidirectional stream.
-    pub(crate) fn bidi(&self, id: StreamId) -> (SendStream, RecvStream) {
-        (self.send_stream(id), self.recv_stream(id))
-    }
-
-    /// Returns the sending end of a stream.
-    pub(crate) fn send_stream(&self, id: StreamId) -> SendStream {
-        SendStream::new(self.clone(), id)
-    }
-
-    /// Returns the receiving end of a stream.
-    pub(crate) fn recv_stream(&self, id: StreamId) -> RecvStream {
-        RecvStream::new(self.clone(), id)
-    }
-
-    /// Locks for an operation on a stream of this handle.
-    pub(crate) fn lock_stream(&self) -> Result<MutexGuard<'_, State>, Rejected> {
-        let state = self.lock();
-        self.check(&state)?;
-        Ok(state)
-    }
-}
-
-/// The places that one application handle has among a connection's waiters through its `poll`
-/// methods.
-///
-/// A clone begins with none; dropped, it gives its places up.
-pub(crate) struct Polling {
-    handle: Handle,
-    /// Made with the first wait: most handles are never polled.
-    places: Option<Box<[Place; WaitFor::ALL.len()]>>,
-}
-
-impl Polling {
-    pub(crate) const fn new(handle: Handle) -> Self {
-        Self {
-            handle,
-            places: None,
-        }
-    }
-
-    /// Tries, and waits for `what` if it must.
-    pub(crate) fn poll<R>(
-        &mut self,
-        what: WaitFor,
-        cx: &Context<'_>,
-        attempt: impl FnOnce(&Handle, &mut State) -> Poll<R>,
-    ) -> Poll<R> {
-        let handle = &self.handle;
-        let places = self
-            .places
-            .get_or_insert_with(|| Box::new([const { Place::of_handle() }; WaitFor::ALL.len()]));
-        let place = &mut places[what.index()];
-        poll_waiting(handle.state(), (what, place), cx, |state| {
-            attempt(handle, state)
-        })
-    }
-}
-
-impl Drop for Polling {
-    fn drop(&mut self) {
-        let Some(places) = &mut self.places else {
-            return;
-        };
-        for (what, place) in WaitFor::ALL.into_iter().zip(places.iter_mut()) {
-            leave(self.handle.state(), what, place);
-        }
-    }
-}
-
-impl Clone for Polling {
-    fn clone(&self) -> Self {
-        Self::new(self.handle.clone())
-    }
-}
-
-impl std::ops::Deref for Polling {
-    type Target = Handle;
-
-    fn deref(&self) -> &Handle {
-        &self.handle
-    }
-}
-
-impl Clone for Handle {
-    fn clone(&self) -> Self {
-        Self::of(self.connection.clone(), self.early)
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        if self.connection.handles.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.connection.close(0, Bytes::new());
-        }
-    }
-}
-
-impl std::ops::Deref for Handle {
-    type Target = Arc<SharedConnection>;
-
-    fn deref(&self) -> &Arc<SharedConnection> {
-        &self.connection
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 
 impl Keys {
     /// Makes the keys in use older than they are.
-    pub(in crate::s2n) fn age(&self, by: Duration) {
+    pub(crate) fn age(&self, by: Duration) {
         let mut slot = self.0.lock().expect("the keys");
         let generation = slot.as_ref().expect("made");
         *slot = Some(Arc::new(Generation {

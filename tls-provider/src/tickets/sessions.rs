@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use zeroize::Zeroizing;
 
-use super::tickets::Audience;
 use crate::Lineage;
 
 #[cfg(test)]
@@ -15,11 +14,17 @@ mod tests;
 
 /// Number of sessions kept. One takes about 400 bytes without a client certificate, so a full store takes
 /// 6.5 MB; it grows as it is used.
-pub(super) const CAPACITY: usize = 16 * 1024;
+pub(crate) const CAPACITY: usize = 16 * 1024;
 /// Number of bytes of all sessions and their contexts. Client certificates are kept with them and can be long.
 const MAX_BYTES: usize = 16 << 20;
 /// Lifetime of a ticket that names a session, as rustls tells the client.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
+
+/// Digest of the way clients are asked for certificates.
+///
+/// A session resumes only where they are asked in the same way. A resumed one shows no certificate,
+/// so that a client without one would pass where it is required.
+pub(crate) type Audience = [u8; 16];
 
 /// The sessions behind the tickets of a server that accepts 0-RTT data.
 ///
@@ -43,13 +48,13 @@ struct Table {
     bytes: usize,
 }
 
-pub(super) struct Session {
-    pub(super) lineage: Lineage,
-    pub(super) audience: Audience,
-    pub(super) context: Arc<[u8]>,
-    pub(super) scope: Arc<[u8]>,
-    pub(super) value: Zeroizing<Vec<u8>>,
-    pub(super) since: Instant,
+pub(crate) struct Session {
+    pub(crate) lineage: Lineage,
+    pub(crate) audience: Audience,
+    pub(crate) context: Arc<[u8]>,
+    pub(crate) scope: Arc<[u8]>,
+    pub(crate) value: Zeroizing<Vec<u8>>,
+    pub(crate) since: Instant,
 }
 
 impl Session {
@@ -65,7 +70,7 @@ impl Session {
 }
 
 impl Sessions {
-    pub(super) fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self {
             table: Mutex::default(),
             capacity,
@@ -77,7 +82,7 @@ impl Sessions {
     }
 
     /// Keeps a session; returns false if it cannot be kept.
-    pub(super) fn put(&self, id: &[u8], session: Session) -> bool {
+    pub(crate) fn put(&self, id: &[u8], session: Session) -> bool {
         let Ok(id) = Id::try_from(id) else {
             return false;
         };
@@ -100,7 +105,7 @@ impl Sessions {
     }
 
     /// Looks at a session that is there and good.
-    pub(super) fn peek<T>(
+    pub(crate) fn peek<T>(
         &self,
         id: &[u8],
         now: Instant,
@@ -115,7 +120,7 @@ impl Sessions {
     }
 
     /// Takes a session out if it is good and wanted, once and for all.
-    pub(super) fn take(
+    pub(crate) fn take(
         &self,
         id: &[u8],
         now: Instant,

@@ -1,5 +1,12 @@
 //! Ticket keys and sessions that servers share.
 
+#[cfg(feature = "rustls")]
+pub(crate) mod rustls;
+#[cfg(all(unix, feature = "s2n-tls"))]
+pub(crate) mod s2n;
+#[cfg(feature = "rustls")]
+pub(crate) mod sessions;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,9 +25,9 @@ pub struct Tickets(Arc<Parts>);
 #[derive(Default)]
 struct Parts {
     #[cfg(feature = "rustls")]
-    rustls: crate::rustls::tickets::Shared,
+    rustls: rustls::Shared,
     #[cfg(all(unix, feature = "s2n-tls"))]
-    s2n: crate::s2n::keys::Keys,
+    s2n: s2n::Keys,
 }
 
 impl Tickets {
@@ -30,12 +37,12 @@ impl Tickets {
     }
 
     #[cfg(feature = "rustls")]
-    pub(crate) fn rustls(&self) -> &crate::rustls::tickets::Shared {
+    pub(crate) fn rustls(&self) -> &rustls::Shared {
         &self.0.rustls
     }
 
     #[cfg(all(unix, feature = "s2n-tls"))]
-    pub(crate) fn s2n(&self) -> &crate::s2n::keys::Keys {
+    pub(crate) fn s2n(&self) -> &s2n::Keys {
         &self.0.s2n
     }
 }

@@ -1,0 +1,147 @@
+//! Requests of the application to move a connection to another socket.
+
+use std::{net::SocketAddr, task::Waker, time::Instant};
+
+use super::{State, WaitFor};
+use crate::worker::waiters::Waited as _;
+use hybriq_proto::{
+    connection::PathChange,
+    endpoint::{Local, SocketId},
+    error::MigrateError,
+};
+
+/// The application's request to move a connection. The last one counts.
+#[derive(Default)]
+pub(crate) struct Move {
+    request: u64,
+    target: Option<Target>,
+    outcome: Option<Result<SocketAddr, MigrateError>>,
+}
+
+/// Destination of a move.
+#[derive(Clone, Copy)]
+struct Target {
+    request: u64,
+    socket: SocketId,
+    address: SocketAddr,
+    /// True until the core was told: before the handshake is confirmed it refuses.
+    waiting: bool,
+}
+
+impl Move {
+    /// Returns the outcome of a request, if it is known.
+    pub(crate) fn outcome(&self, request: u64) -> Option<Result<SocketAddr, MigrateError>> {
+        if self.request == request {
+            self.outcome
+        } else {
+            Some(Err(MigrateError::Replaced))
+        }
+    }
+
+    /// Returns true if no later request replaced this one.
+    pub(crate) const fn is_current(&self, request: u64) -> bool {
+        self.request == request
+    }
+
+    /// Returns the socket that the connection is to move to.
+    pub(crate) fn socket(&self) -> Option<SocketId> {
+        self.target.map(|target| target.socket)
+    }
+}
+
+impl State {
+    /// Begins another move; whoever waits for an earlier one learns that it was replaced.
+    pub(crate) fn begin_move(&mut self, wakes: &mut Vec<Waker>) -> u64 {
+        self.moving.request += 1;
+        self.moving.outcome = None;
+        self.waiters(WaitFor::Migration).wake_all(wakes);
+        self.moving.request
+    }
+
+    /// Notes the outcome of a move, unless another one replaced it.
+    pub(crate) fn end_move(
+        &mut self,
+        request: u64,
+        outcome: Result<SocketAddr, MigrateError>,
+        wakes: &mut Vec<Waker>,
+    ) {
+        if self.moving.request == request {
+            self.moving.outcome = Some(outcome);
+            self.waiters(WaitFor::Migration).wake_all(wakes);
+        }
+    }
+
+    /// Handles a path that the core moved to.
+    pub(super) fn on_path_changed(&mut self, change: PathChange, wakes: &mut Vec<Waker>) {
+        self.on_path(change, None, wakes);
+    }
+
+    /// Handles a path that the core could not move to.
+    pub(super) fn on_path_failed(&mut self, change: PathChange, wakes: &mut Vec<Waker>) {
+        self.on_path(change, Some(MigrateError::Unreachable), wakes);
+    }
+
+    fn on_path(
+        &mut self,
+        change: PathChange,
+        failure: Option<MigrateError>,
+        wakes: &mut Vec<Waker>,
+    ) {
+        if let Some(target) = self.moving.target {
+            if target.socket == change.local.socket {
+                self.moving.target = None;
+                let outcome = failure.map_or(Ok(target.address), Err);
+                self.end_move(target.request, outcome, wakes);
+            }
+        }
+    }
+
+    /// Aims the move of a request at a socket, and tries it. Returns the sockets that are of no use
+    /// any more.
+    pub(crate) fn aim(
+        &mut self,
+        (request, socket, address): (u64, SocketId, SocketAddr),
+        now: Instant,
+        wakes: &mut Vec<Waker>,
+    ) -> impl Iterator<Item = SocketId> + use<> {
+        let before = self.moving.target.replace(Target {
+            request,
+            socket,
+            address,
+            waiting: true,
+        });
+        let useless = self.try_move(now, wakes);
+        before
+            .map(|target| target.socket)
+            .into_iter()
+            .chain(useless)
+    }
+
+    /// Tells the core where to move, as soon as it accepts that. Returns a socket that is of no use.
+    pub(crate) fn try_move(&mut self, now: Instant, wakes: &mut Vec<Waker>) -> Option<SocketId> {
+        let target = self
+            .moving
+            .target
+            .as_mut()
+            .filter(|target| target.waiting)?;
+        let local = Local {
+            socket: target.socket,
+            ip: None,
+        };
+        let error = match self.core.migrate(now, local) {
+            Ok(()) => {
+                target.waiting = false;
+                return None;
+            }
+            // They come with the end of the handshake, or after the last move.
+            Err(MigrateError::NotConfirmed | MigrateError::NoConnectionId) => return None,
+            Err(error) => error,
+        };
+        let Target {
+            request, socket, ..
+        } = *target;
+        self.moving.target = None;
+        self.end_move(request, Err(error), wakes);
+        Some(socket)
+    }
+}

@@ -96,7 +96,7 @@ fn whole_chain<'a>(
 fn unusable_roots(error: &VerifierBuilderError) -> ConfigError {
     ConfigError::Roots(match error {
         VerifierBuilderError::InvalidCrl(why) => {
-            format!("a revocation list cannot be read ({why}); give lists in DER or PEM")
+            format!("a revocation list cannot be read ({why:?}); give lists in DER or PEM")
         }
         error => format!("{error}; give trusted roots"),
     })

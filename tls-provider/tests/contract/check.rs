@@ -179,3 +179,16 @@ fn every_problem_of_a_client_is_reported() {
         assert_eq!(problems.to_string(), problems.first().to_string());
     }
 }
+
+#[cfg(feature = "rustls")]
+#[test]
+fn a_revocation_list_that_cannot_be_read_is_reported() {
+    let authority = Authority::new("root");
+    let trust = authority.trust().revocation_lists([vec![1, 2, 3].into()]);
+    let options = ClientOptions::new().trust(trust);
+    let problems = Backend::Rustls
+        .check_client(&options, now())
+        .expect_err("a problem");
+    assert_eq!(kinds(&problems), ["roots"]);
+    assert!(problems.to_string().contains("revocation list"));
+}

@@ -11,9 +11,17 @@ use crate::{
     handshake::{self, POST_QUANTUM_REQUIRED},
     limits,
     packet::{PacketBuilder, Space},
+    params::ACK_DELAY_EXPONENT,
     recovery::Outcome,
     udp::Transmit,
 };
+
+/// Ranges of the ACK frame that goes with CONNECTION_CLOSE.
+const LAST_RANGES: usize = 16;
+
+/// Bytes that must be left for that ACK, so that it leaves room for CONNECTION_CLOSE: 16 for each
+/// range, and what the two frames have besides.
+const ROOM_FOR_ACK: usize = 16 * LAST_RANGES + 128 + limits::CLOSE_REASON;
 
 /// Reason for the end of the connection, and the state of the frame that tells it.
 #[derive(Debug, Default)]
@@ -209,7 +217,7 @@ impl Connection {
 
     /// Writes one datagram with CONNECTION_CLOSE at every level for which the peer may have keys
     /// (RFC 9000 §10.2.3).
-    pub(super) fn transmit_close(&mut self, out: &mut [u8]) -> Option<Transmit> {
+    pub(super) fn transmit_close(&mut self, now: Instant, out: &mut [u8]) -> Option<Transmit> {
         if !self.close.pending || !self.state.is_closing() {
             return None;
         }
@@ -233,7 +241,7 @@ impl Connection {
                 && self.side.is_client()
                 && self.sealing_keys(space).is_some();
             let fill = must_fill && index == last;
-            size += self.write_close(space, out.get_mut(size..)?, fill);
+            size += self.write_close(now, space, out.get_mut(size..)?, fill);
         }
         if size == 0 {
             return None;
@@ -255,7 +263,7 @@ impl Connection {
             && self.handshake.has_last_flight()
     }
 
-    fn write_close(&mut self, space: Space, buffer: &mut [u8], fill: bool) -> usize {
+    fn write_close(&mut self, now: Instant, space: Space, buffer: &mut [u8], fill: bool) -> usize {
         let room = buffer.len();
         let pn = self.recovery.next_number(space);
         let largest_acked = self.recovery.largest_acked(space);
@@ -271,6 +279,10 @@ impl Connection {
             self.handshake
                 .write_frames(level, &mut frames, &mut handshake::Sent::default());
             finished = !self.handshake.has_pending(level);
+        }
+        // What came before the end arrived: the peer need not fear that it was lost.
+        if space == Space::Data && frames.remaining() >= ROOM_FOR_ACK {
+            self.write_last_ack(now, &mut frames);
         }
         if let (Some(error), false) = (&self.close.error, finished) {
             write_close_frame(error, space, &mut frames);
@@ -288,6 +300,14 @@ impl Connection {
         let ecn = self.recovery.ecn_mark();
         self.on_sealed(self.kind_of(space), pn, size, ecn);
         size
+    }
+
+    /// Acknowledges what came last (RFC 9000 §10.2 lets frames go with CONNECTION_CLOSE).
+    fn write_last_ack(&mut self, now: Instant, out: &mut FrameWriter<'_>) {
+        let received = &self.acks.received[Space::Data];
+        let delay = received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT;
+        let ranges = received.ranges().take(LAST_RANGES);
+        out.ack(delay as u64, ranges, received.ecn_counts());
     }
 }
 

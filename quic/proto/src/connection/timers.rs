@@ -98,7 +98,8 @@ impl Timers {
     /// Returns the time of the next keep-alive, at most half the idle timeout after the last packet
     /// to leave time for an answer.
     fn asks_at(&self) -> Option<Instant> {
-        let longest = self.idle_timeout.map_or(Duration::MAX, |idle| idle / 2);
+        let idle = self.idle_timeout.map(|idle| idle.max(self.floor));
+        let longest = idle.map_or(Duration::MAX, |idle| idle / 2);
         let interval = self.keep_alive?.min(longest);
         let since = self.asked_at.unwrap_or(self.idle_since);
         since.checked_add(interval)

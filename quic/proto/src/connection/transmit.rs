@@ -36,7 +36,7 @@ impl Connection {
     ) -> Option<Transmit> {
         self.observer.at(now);
         let transmit = if self.state.is_closed() {
-            self.transmit_close(out)
+            self.transmit_close(now, out)
         } else {
             let probe = self.transmit_probe(now, out);
             probe.or_else(|| self.transmit_train(now, out, max_datagrams))

@@ -8,7 +8,7 @@ use super::{Connection, receive::Early};
 use crate::{
     error::{By, Code, ConnectionError, TransportError},
     frame::{ConnectionClose, FrameType, FrameWriter},
-    handshake::{self, POST_QUANTUM_REQUIRED},
+    handshake::POST_QUANTUM_REQUIRED,
     limits,
     packet::{PacketBuilder, Space},
     recovery::Outcome,
@@ -265,11 +265,7 @@ impl Connection {
         let mut frames = packet.frames();
         let mut finished = false;
         if space == Space::Handshake && self.finishes() {
-            let level = hybriq_tls::Level::Handshake;
-            self.handshake.send_again(level);
-            self.handshake
-                .write_frames(level, &mut frames, &mut handshake::Sent::default());
-            finished = !self.handshake.has_pending(level);
+            finished = self.handshake.repeat_last_flight(&mut frames);
         }
         if let (Some(error), false) = (&self.close.error, finished) {
             write_close_frame(error, space, &mut frames);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    frame::ResetStreamAt,
+    frame::{Owner as _, ResetStreamAt},
     streams::{Chunk, ReadError},
 };
 

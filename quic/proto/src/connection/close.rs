@@ -11,16 +11,24 @@ use crate::{
     handshake::POST_QUANTUM_REQUIRED,
     limits,
     packet::{PacketBuilder, Space},
+    params::ACK_DELAY_EXPONENT,
     recovery::Outcome,
     udp::Transmit,
 };
 
-/// Why the connection ends, and the frame that says so.
+/// Ranges of the ACK frame that goes with CONNECTION_CLOSE.
+const LAST_RANGES: usize = 16;
+
+/// Bytes that must be left for that ACK, so that it leaves room for CONNECTION_CLOSE: 16 for each
+/// range, and what the two frames have besides.
+const ROOM_FOR_ACK: usize = 16 * LAST_RANGES + 128 + limits::CLOSE_REASON;
+
+/// Reason for the end of the connection, and the state of the frame that tells it.
 #[derive(Debug, Default)]
 pub(super) struct Close {
     error: Option<ConnectionError>,
     told: bool,
-    /// The frame is to be sent, for the first time or again.
+    /// True if the frame must be sent, for the first time or again.
     pending: bool,
     received: u32,
     answer_at: u32,
@@ -45,8 +53,9 @@ impl Close {
         }
     }
 
-    /// A datagram came while closing: the peer may have missed our frame. Answers grow rarer, so
-    /// that two closing ends don't keep each other awake (RFC 9000 §10.2.1).
+    /// Counts a datagram that arrives while closing, because the peer may have missed our frame.
+    /// Answers grow rarer, so that two closing ends do not keep each other awake (RFC 9000
+    /// §10.2.1).
     pub(super) fn on_datagram(&mut self) {
         self.received = self.received.saturating_add(1);
         if self.received >= self.answer_at {
@@ -62,8 +71,8 @@ impl Close {
 }
 
 impl Connection {
-    /// Closes it with the application's code (RFC 9000 §10.2). Data not yet acknowledged may be
-    /// lost.
+    /// Closes the connection with the application's code (RFC 9000 §10.2). Data that is not
+    /// acknowledged yet may be lost.
     pub fn close(&mut self, now: Instant, code: u64, reason: Bytes) {
         self.close_with(
             now,
@@ -116,7 +125,7 @@ impl Connection {
         self.release();
     }
 
-    /// Lets go of what only an open connection needs: closing and draining last three PTO.
+    /// Releases what only an open connection needs: closing and draining last three PTO.
     fn release(&mut self) {
         self.handshake.on_closed();
         self.handshake.discard_zero_rtt();
@@ -161,7 +170,7 @@ impl Connection {
         self.end_by_peer(now, error);
     }
 
-    /// The peer ended it: from now on nothing is sent.
+    /// Ends the connection because the peer closed or reset it. Nothing is sent from now on.
     pub(super) fn end_by_peer(&mut self, now: Instant, error: ConnectionError) {
         if self.state.is_open() {
             self.remember_path(now);
@@ -172,8 +181,8 @@ impl Connection {
         self.release();
     }
 
-    /// Whether the peer found no common group: it says so in our words, or we insist on a
-    /// post-quantum group and it speaks of a handshake failure.
+    /// Returns true if the peer found no common group: its reason is ours, or its alert is
+    /// `handshake_failure` while we require a post-quantum group.
     fn is_key_exchange_refusal(&self, code: u64, reason: &[u8]) -> bool {
         let failure = Code::crypto(hybriq_tls::Alert::HANDSHAKE_FAILURE.0);
         Code(code) == failure
@@ -181,14 +190,14 @@ impl Connection {
                 || self.handshake.requires_post_quantum())
     }
 
-    /// The server speaks none of our versions: end without a word, which it would not understand.
+    /// Ends the connection silently because the server speaks none of our versions.
     pub(super) fn end_for_version(&mut self) {
         self.close.set(ConnectionError::VersionMismatch);
         self.state.on_end();
         self.release();
     }
 
-    /// Nothing came for too long: end without a word (RFC 9000 §10.1).
+    /// Ends the connection silently because nothing arrived for too long (RFC 9000 §10.1).
     pub(super) fn time_out(&mut self, now: Instant) {
         let unanswered = self.side.is_client() && self.observer.stats.datagrams_received == 0;
         let error = if unanswered {
@@ -199,16 +208,16 @@ impl Connection {
         self.end_quietly(now, error);
     }
 
-    /// Forgets everything at once.
+    /// Ends the connection at once and silently.
     pub(super) fn end_quietly(&mut self, now: Instant, error: ConnectionError) {
         self.remember_path(now);
         self.close.set(error);
         self.state.on_end();
     }
 
-    /// One datagram with CONNECTION_CLOSE at every level the peer may have keys for
+    /// Writes one datagram with CONNECTION_CLOSE at every level for which the peer may have keys
     /// (RFC 9000 §10.2.3).
-    pub(super) fn transmit_close(&mut self, out: &mut [u8]) -> Option<Transmit> {
+    pub(super) fn transmit_close(&mut self, now: Instant, out: &mut [u8]) -> Option<Transmit> {
         if !self.close.pending || !self.state.is_closing() {
             return None;
         }
@@ -232,7 +241,7 @@ impl Connection {
                 && self.side.is_client()
                 && self.sealing_keys(space).is_some();
             let fill = must_fill && index == last;
-            size += self.write_close(space, out.get_mut(size..)?, fill);
+            size += self.write_close(now, space, out.get_mut(size..)?, fill);
         }
         if size == 0 {
             return None;
@@ -242,19 +251,19 @@ impl Connection {
         self.transmit_of(size, Some(size))
     }
 
-    /// After the handshake is confirmed only 1-RTT keys are left.
+    /// Returns true if the handshake is confirmed, so that only 1-RTT keys are left.
     fn state_was_confirmed(&self) -> bool {
         self.handshake.keys().handshake_discarded()
     }
 
-    /// Whether a client's Finished goes with what the application says at the end: an application
-    /// that connects and closes at once did connect.
+    /// Returns true if a client must send its Finished with the application's close, so that the
+    /// server completes a connection that is closed at once.
     fn finishes(&self) -> bool {
         matches!(self.close.error, Some(ConnectionError::Application { .. }))
             && self.handshake.has_last_flight()
     }
 
-    fn write_close(&mut self, space: Space, buffer: &mut [u8], fill: bool) -> usize {
+    fn write_close(&mut self, now: Instant, space: Space, buffer: &mut [u8], fill: bool) -> usize {
         let room = buffer.len();
         let pn = self.recovery.next_number(space);
         let largest_acked = self.recovery.largest_acked(space);
@@ -266,6 +275,10 @@ impl Connection {
         let mut finished = false;
         if space == Space::Handshake && self.finishes() {
             finished = self.handshake.repeat_last_flight(&mut frames);
+        }
+        // What came before the end arrived: the peer need not fear that it was lost.
+        if space == Space::Data && frames.remaining() >= ROOM_FOR_ACK {
+            self.write_last_ack(now, &mut frames);
         }
         if let (Some(error), false) = (&self.close.error, finished) {
             write_close_frame(error, space, &mut frames);
@@ -284,10 +297,18 @@ impl Connection {
         self.on_sealed(self.kind_of(space), pn, size, ecn);
         size
     }
+
+    /// Acknowledges what came last (RFC 9000 §10.2 lets frames go with CONNECTION_CLOSE).
+    fn write_last_ack(&mut self, now: Instant, out: &mut FrameWriter<'_>) {
+        let received = &self.acks.received[Space::Data];
+        let delay = received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT;
+        let ranges = received.ranges().take(LAST_RANGES);
+        out.ack(delay as u64, ranges, received.ecn_counts());
+    }
 }
 
-/// An application's close says nothing of the application before the handshake is over
-/// (RFC 9000 §10.2.3).
+/// Writes the frame. Before the handshake is over, an application's close is sent without its code
+/// and reason (RFC 9000 §10.2.3).
 fn write_close_frame(error: &ConnectionError, space: Space, out: &mut FrameWriter<'_>) {
     let frame = match error {
         ConnectionError::Application { code, reason, .. } if space == Space::Data => {

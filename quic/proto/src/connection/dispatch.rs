@@ -1,4 +1,4 @@
-//! Every frame to its owner: one `match`.
+//! Hands every frame to its owner, in one `match`.
 
 use std::time::{Duration, Instant};
 
@@ -68,7 +68,8 @@ impl Connection {
             }
             Frame::HandshakeDone => {
                 self.only_from_server(FrameType::HANDSHAKE_DONE)?;
-                // Not with each copy: a server could have us ask an address of its choice for ever.
+                // Not for every copy: a server could otherwise make us probe an address of its
+                // choice for ever.
                 if !self.state.is_confirmed() {
                     self.on_confirmed();
                     self.seek_preferred(now);
@@ -129,7 +130,11 @@ impl Connection {
             ecn: ack.ecn,
         };
         let mut outcome = std::mem::take(&mut self.acks.settled);
+        let before = self.recovery.largest_acked(space);
         let checked = self.recovery.on_ack(now, ack, &context, &mut outcome);
+        if self.recovery.largest_acked(space) > before {
+            self.paths.on_progress();
+        }
         self.deliver(space, &mut outcome);
         self.acks.settled = outcome;
         if space == Space::Data {
@@ -138,7 +143,8 @@ impl Connection {
         checked
     }
 
-    /// Not before the handshake is confirmed: until then the window says little.
+    /// Asks for another acknowledgement frequency, but only after the handshake is confirmed:
+    /// before, the congestion window says little.
     fn consider_ack_frequency(&mut self) {
         if self.state.is_confirmed() && self.recovery.rtt().first_sample().is_some() {
             self.acks.frequency.on_path(&ack_frequency::Path {

@@ -1,4 +1,4 @@
-//! 0-RTT: what a client sends before it has heard of the server, by what it remembers of an earlier
+//! 0-RTT: what a client sends before it has heard from the server, within the limits of an earlier
 //! connection (RFC 9001 §4.6, RFC 9000 §7.4.1).
 //!
 //! ```text
@@ -21,7 +21,7 @@ use crate::{
     streams::PeerLimits,
 };
 
-/// A packet that was kept until the connection was there.
+/// Packet that was kept until its connection existed.
 #[derive(Debug)]
 pub(crate) struct KeptPacket {
     pub(crate) bytes: Box<[u8]>,
@@ -41,7 +41,7 @@ impl Connection {
         }
     }
 
-    /// A client's first flight is made: whether 0-RTT data may follow it.
+    /// Lets 0-RTT data follow a client's first flight if TLS offers it, or drops its keys.
     pub(super) fn offer_early_data(&mut self) {
         let offered = self.handshake.early_data() == EarlyDataStatus::Offered
             && self.handshake.keys().zero_rtt().is_some();
@@ -62,14 +62,14 @@ impl Connection {
         }
     }
 
-    /// Whether it is a client's turn to send in 0-RTT packets.
+    /// Returns true if a client sends in 0-RTT packets now.
     pub(super) fn sends_zero_rtt(&self) -> bool {
         self.side.is_client()
             && !self.handshake.is_complete()
             && self.handshake.keys().zero_rtt().is_some()
     }
 
-    /// The packets that are sent in a space.
+    /// Returns the kind of packet sent in a space.
     pub(super) fn kind_of(&self, space: Space) -> Kind {
         match space {
             Space::Initial => Kind::Initial,
@@ -79,7 +79,7 @@ impl Connection {
         }
     }
 
-    /// Takes what the server's parameters allow. A client in 0-RTT goes by the ones it remembers
+    /// Applies the limits of the peer's parameters. A client in 0-RTT keeps to the remembered ones
     /// until it may send 1-RTT packets (RFC 9000 §7.4.1).
     pub(super) fn take_limits(&mut self) {
         if self.remembered().is_none() {
@@ -96,14 +96,14 @@ impl Connection {
             .set_peer_limit(params.max_datagram_frame_size);
     }
 
-    /// TLS went on: a rejection is known as early as that.
+    /// Handles a rejection of 0-RTT data as soon as TLS knows it.
     pub(super) fn follow_early_data(&mut self) {
         if self.remembered().is_some() && self.handshake.early_data() == EarlyDataStatus::Rejected {
             self.reject_early_data();
         }
     }
 
-    /// TLS is complete: a client goes on in 1-RTT packets.
+    /// Ends a client's 0-RTT phase when TLS is complete.
     pub(super) fn end_early_data(&mut self) -> Result<(), TransportError> {
         if self.side.is_server() {
             return Ok(());
@@ -125,8 +125,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Everything the client assumed was wrong: what it sent is gone, its datagrams with it, the
-    /// streams it opened never were, and packet numbers go on (RFC 9001 §4.6.2).
+    /// Drops everything that depended on 0-RTT: the data and datagrams sent, and the streams
+    /// opened. Packet numbers continue (RFC 9001 §4.6.2).
     fn reject_early_data(&mut self) {
         self.forget_remembered();
         self.agreed.early_data_refused = true;
@@ -141,7 +141,7 @@ impl Connection {
         self.events.push_back(Event::EarlyDataRejected);
     }
 
-    /// A server that accepts 0-RTT data must allow no less than it did before (RFC 9000 §7.4.1).
+    /// Checks that a server that accepts 0-RTT data has not lowered its limits (RFC 9000 §7.4.1).
     fn check_limits(&self) -> Result<(), TransportError> {
         let (Some(before), Some(now)) = (self.remembered(), &self.agreed.params) else {
             return Ok(());
@@ -155,8 +155,8 @@ impl Connection {
         }
     }
 
-    /// A server's 0-RTT keys go soon after the client's first 1-RTT packet: time for those that it
-    /// overtook (RFC 9001 §4.9.3).
+    /// Schedules the end of a server's 0-RTT keys after the client's first 1-RTT packet, with time
+    /// for reordered packets (RFC 9001 §4.9.3).
     pub(super) fn on_one_rtt_opened(&mut self, now: Instant) {
         if self.timers.zero_rtt_until.is_none() && self.handshake.keys().zero_rtt().is_some() {
             self.timers.zero_rtt_until = now.checked_add(3 * self.pto(Space::Data));
@@ -174,7 +174,7 @@ impl Connection {
         }
     }
 
-    /// Takes packets that came before there was a connection.
+    /// Handles packets that arrived before the connection existed.
     pub(crate) fn on_kept_packets(&mut self, now: Instant, packets: Vec<KeptPacket>) {
         self.observer.at(now);
         for KeptPacket { mut bytes, seen } in packets {
@@ -183,13 +183,13 @@ impl Connection {
         self.observe();
     }
 
-    /// Whether the application may use it before the handshake is complete: a client where it sends
-    /// in 0-RTT packets, a server always.
+    /// Returns true if the application may use the connection before the handshake is complete: on
+    /// a client only with 0-RTT, on a server always.
     pub fn may_use_early(&self) -> bool {
         self.state.is_handshaking() && (self.side.is_server() || self.remembered().is_some())
     }
 
-    /// The application protocol that early data is for.
+    /// Returns the application protocol of early data.
     pub fn early_alpn(&self) -> Option<Vec<u8>> {
         match &self.agreed.outcome {
             Some(agreement) => agreement.alpn.clone(),
@@ -202,7 +202,7 @@ impl Connection {
         self.opening.as_mut()?.remembered.as_deref_mut()
     }
 
-    /// A client begins again in another version: what it sent early went to nobody.
+    /// Reports early data as refused when a client begins again in another version.
     pub(super) fn forget_early_data(&mut self, before: Self) {
         if before.remembered().is_some() {
             self.agreed.early_data_refused = true;
@@ -211,13 +211,13 @@ impl Connection {
         }
     }
 
-    /// Whether what a client sent in 0-RTT packets came to nothing: its streams and datagrams up to
-    /// now never were.
+    /// Returns true if a client's 0-RTT data was refused, so that its streams and datagrams up to
+    /// then are void.
     pub const fn is_early_data_refused(&self) -> bool {
         self.agreed.early_data_refused
     }
 
-    /// What became of 0-RTT data so far.
+    /// Returns the state of 0-RTT data.
     pub fn early_data(&self) -> EarlyDataStatus {
         if self.agreed.early_data_refused {
             EarlyDataStatus::Rejected
@@ -227,7 +227,7 @@ impl Connection {
     }
 }
 
-/// What the streams have to know of a peer's parameters.
+/// Returns the limits of streams in a peer's parameters.
 fn limits_of(params: &Params) -> PeerLimits {
     PeerLimits {
         max_data: params.initial_max_data,
@@ -240,7 +240,7 @@ fn limits_of(params: &Params) -> PeerLimits {
     }
 }
 
-/// The limits that 0-RTT relies on, by name.
+/// Returns the limits that 0-RTT relies on, by name.
 fn relied_on(params: &Params) -> [(&'static str, u64); 9] {
     [
         (
@@ -267,23 +267,23 @@ fn relied_on(params: &Params) -> [(&'static str, u64); 9] {
     ]
 }
 
-/// The first of them that is lower than before.
+/// Returns the name of the first limit that is lower than before.
 fn reduced(before: &Params, now: &Params) -> Option<&'static str> {
     let pairs = relied_on(before).into_iter().zip(relied_on(now));
     let mut lower = pairs.filter(|((_, before), (_, now))| now < before);
     lower.next().map(|((name, _), _)| name)
 }
 
-/// What a server writes into its tickets, so that it takes 0-RTT data only while it still allows
-/// what it did when it issued them, and in the same version (RFC 9369 §5).
+/// Returns what a server stores in its tickets, so that it accepts 0-RTT data only with the same
+/// limits and in the same version (RFC 9369 §5).
 pub(super) fn early_context(version: Version, params: &Params) -> Vec<u8> {
     let limits = relied_on(params).map(|(_, limit)| limit);
     let numbers = [u64::from(version.number())].into_iter().chain(limits);
     numbers.flat_map(u64::to_be_bytes).collect()
 }
 
-/// Whether a client's attempt offers 0-RTT data: one that a Version Negotiation packet led to goes
-/// without, so that nothing is sent twice.
+/// Returns a client's policy for 0-RTT data. An attempt after Version Negotiation offers none, so
+/// that nothing is sent twice.
 pub(super) fn offer(start: &ClientStart<'_>) -> EarlyDataPolicy {
     if start.attempt.reacts() {
         EarlyDataPolicy::Off
@@ -292,8 +292,8 @@ pub(super) fn offer(start: &ClientStart<'_>) -> EarlyDataPolicy {
     }
 }
 
-/// Whether a server takes 0-RTT data. Its tickets are of the version in use, and the client's first
-/// flight must be of the same (RFC 9369 §5).
+/// Returns a server's policy for 0-RTT data. Its tickets are for the version in use, and the
+/// client's first flight must be in the same (RFC 9369 §5).
 pub(super) fn takes(original: Version, version: Version) -> EarlyDataPolicy {
     if original == version {
         EarlyDataPolicy::On

@@ -1,4 +1,4 @@
-//! How a connection starts: as a client with nothing, as a server from a whole ClientHello.
+//! The start of a connection: a client from nothing, a server from a whole ClientHello.
 
 use std::{
     collections::VecDeque,
@@ -44,57 +44,57 @@ use crate::{
     udp::Local,
 };
 
-/// What a client connection starts from.
+/// Input of a client connection.
 pub struct ClientStart<'a> {
-    /// The time.
+    /// Current time.
     pub now: Instant,
-    /// TLS and configuration.
+    /// TLS provider and configuration.
     pub setup: &'a Setup,
-    /// The server's address.
+    /// Address of the server.
     pub peer: SocketAddr,
-    /// The name to verify.
+    /// Name that the server's certificate must have.
     pub server_name: &'a str,
-    /// The version to begin with.
+    /// Version and token of this attempt.
     pub attempt: Attempt,
-    /// The first connection id of ours.
+    /// Our first connection id.
     pub local_cid: Cid,
-    /// The id to call the server by until it says its own: at least 8 random bytes.
+    /// Destination connection id until the server's own is known: at least 8 random bytes.
     pub initial_dcid: Cid,
-    /// A secret of this connection's own.
+    /// Random secret of this connection.
     pub seed: u64,
 }
 
-/// What a server connection starts from: a whole ClientHello, and what was done until it was whole.
+/// Input of a server connection: a whole ClientHello, and the state of its assembly.
 pub struct ServerStart<'a> {
-    /// The time.
+    /// Current time.
     pub now: Instant,
-    /// TLS and configuration.
+    /// TLS provider and configuration.
     pub setup: &'a Setup,
-    /// What the ClientHello says.
+    /// ClientHello.
     pub client_hello: &'a ClientHello,
-    /// Its bytes.
+    /// Bytes of the ClientHello.
     pub crypto: &'a [u8],
-    /// The Initial packets it came in.
+    /// Initial packets that brought it.
     pub received: Received,
-    /// Initial packets that were sent already: acknowledgements.
+    /// Number of Initial packets sent so far, which are acknowledgements.
     pub packets_sent: u64,
-    /// The bytes of all datagrams received and sent.
+    /// Number of bytes of all datagrams received and sent.
     pub credit: (u64, u64),
-    /// The client's address, and ours if it is known.
+    /// Address of the client, and our own if known.
     pub addresses: (SocketAddr, Local),
-    /// The version of the client's first flight.
+    /// Version of the client's first flight.
     pub version: Version,
-    /// The id the client chose for us, its own id, and ours.
+    /// Destination connection id of the client's Initial, the client's own id, and ours.
     pub cids: [Cid; 3],
-    /// The id the client chose at first, if a Retry gave it the one above.
+    /// Destination connection id of the client's first Initial, if a Retry replaced it.
     pub original_dcid: Option<Cid>,
-    /// Whether a token proved the client's address.
+    /// True if a token proved the client's address.
     pub validated: bool,
-    /// The stateless reset token of ours.
+    /// Stateless reset token for our id.
     pub reset_token: Option<[u8; 16]>,
-    /// A further id of ours with its token, for the preferred address if there is one.
+    /// Another id of ours with its token, for a preferred address.
     pub preferred: Option<cids::Issued>,
-    /// A secret of this connection's own.
+    /// Random secret of this connection.
     pub seed: u64,
 }
 
@@ -102,7 +102,7 @@ impl Connection {
     /// Starts a handshake as a client; the ClientHello waits to be transmitted.
     ///
     /// # Errors
-    /// The TLS configuration cannot be used, or the server name is none.
+    /// The TLS configuration cannot be used, or the server name is invalid.
     pub fn client(start: &ClientStart<'_>) -> Result<Self, ConfigError> {
         let &ClientStart {
             now,
@@ -158,7 +158,8 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Takes over a whole ClientHello as a server; the answer waits to be transmitted.
+    /// Starts a connection as a server from a whole ClientHello; the answer waits to be
+    /// transmitted.
     ///
     /// # Errors
     /// The TLS configuration cannot be used.
@@ -332,7 +333,7 @@ impl Connection {
         }
     }
 
-    /// Lets TLS read what came and takes up what it says.
+    /// Feeds received handshake bytes to TLS and applies the results.
     pub(super) fn advance_handshake(&mut self, now: Instant) {
         let progress = match self.handshake.drive() {
             Ok(progress) => progress,
@@ -385,7 +386,7 @@ impl Connection {
         }
     }
 
-    /// The handshake is confirmed: nothing is sent in the spaces before any more.
+    /// Discards what only the handshake needed, once it is confirmed.
     pub(super) fn on_confirmed(&mut self) {
         if self.state.is_confirmed() {
             return;
@@ -428,7 +429,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Both ends must have seen the same connection ids (RFC 9000 §7.3).
+    /// Checks that both ends have seen the same connection ids (RFC 9000 §7.3).
     pub(super) fn check_cids(&self, params: &Params) -> Result<(), TransportError> {
         let wrong = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
         if params.initial_scid.as_ref() != Some(self.cids.peer.active()) {
@@ -462,7 +463,7 @@ struct Parts<'a> {
     seed: u64,
 }
 
-/// What we tell the peer about ourselves.
+/// Returns our transport parameters.
 fn local_params(
     config: &TransportConfig,
     version: Version,
@@ -492,7 +493,7 @@ fn local_params(
     }
 }
 
-/// Returns the preferred address that a server tells, with a connection id for it.
+/// Returns the preferred address that a server announces, with a connection id for it.
 fn announced(config: &TransportConfig, issued: Option<cids::Issued>) -> Option<PreferredAddress> {
     issued.map(|(cid, reset_token)| PreferredAddress {
         v4: config.migration.preferred_v4,
@@ -502,7 +503,7 @@ fn announced(config: &TransportConfig, issued: Option<cids::Issued>) -> Option<P
     })
 }
 
-/// A secret of its own for each purpose, so that what one gives away says nothing about another.
+/// Derives a secret for one purpose, so that its use reveals nothing about the others.
 fn derived(seed: u64, purpose: &[u8]) -> u64 {
     Prf::from_seed(seed).of(purpose)
 }

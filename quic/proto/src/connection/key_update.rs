@@ -1,4 +1,4 @@
-//! Key updates (RFC 9001 §6): when one of ours starts, and what the peer must not do.
+//! Key updates (RFC 9001 §6): the start of our own, and violations by the peer.
 
 use std::time::Instant;
 
@@ -10,9 +10,9 @@ use crate::{
 };
 
 impl Connection {
-    /// Starts a key update (RFC 9001 §6), if the last one is over.
+    /// Starts a key update (RFC 9001 §6) if the last one is over.
     ///
-    /// Returns whether one was started.
+    /// Returns true if it was started.
     pub fn update_keys(&mut self) -> bool {
         let confirmed = self.state.is_confirmed();
         let largest_acked = self.recovery.largest_acked(Space::Data);
@@ -25,19 +25,19 @@ impl Connection {
         }
     }
 
-    /// Asks for a key update as soon as one is allowed. The caller transmits afterwards.
+    /// Requests a key update as soon as one is allowed. The caller transmits afterwards.
     pub fn request_key_update(&mut self) {
         if let Some(keys) = self.handshake.keys_mut().one_rtt_mut() {
             keys.want_update();
         }
     }
 
-    /// How often the 1-RTT keys were updated, by either end.
+    /// Returns the number of updates of the 1-RTT keys, by either end.
     pub fn key_updates(&self) -> u64 {
         self.handshake.keys().one_rtt().map_or(0, OneRtt::updates)
     }
 
-    /// Starts the update that was asked for, if it may start by now.
+    /// Starts a requested update if it is allowed now.
     pub(super) fn start_wanted_update(&mut self, now: Instant) {
         let keys = self.handshake.keys_mut().one_rtt_mut();
         if let Some(keys) = keys.filter(|keys| keys.wants_update()) {
@@ -46,15 +46,15 @@ impl Connection {
         }
     }
 
-    /// A 1-RTT packet was sealed that acknowledges numbers up to this one.
+    /// Notes that a 1-RTT packet with an acknowledgement up to this number was sealed.
     pub(super) fn on_acknowledgement_sent(&mut self, largest: u64) {
         if let Some(keys) = self.handshake.keys_mut().one_rtt_mut() {
             keys.on_acknowledgement_sent(largest);
         }
     }
 
-    /// A 1-RTT packet was sealed: starts the update that is due, or ends the connection when there
-    /// was none for too long.
+    /// Counts a sealed 1-RTT packet. Starts an update when one is due, and ends the connection when
+    /// the keys are used up.
     pub(super) fn count_sealed(&mut self, now: Instant, pn: u64) {
         let most = self.config.key_update_after;
         let Some(keys) = self.handshake.keys_mut().one_rtt_mut() else {
@@ -72,8 +72,8 @@ impl Connection {
         }
     }
 
-    /// A peer that acknowledges a packet under new keys has these keys, and must use them
-    /// (RFC 9001 §6.2).
+    /// Checks that a peer that acknowledges a packet under new keys uses these keys itself (RFC
+    /// 9001 §6.2).
     pub(super) fn check_ack_keys(&self, space: Space, largest: u64) -> Result<(), TransportError> {
         let keys = self.handshake.keys().one_rtt();
         if space != Space::Data || keys.is_none_or(|keys| keys.may_acknowledge(largest)) {

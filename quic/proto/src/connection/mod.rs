@@ -1,8 +1,8 @@
-//! One connection: composes the owners and knows none of their secrets.
+//! One connection: composes the owners without knowing their internals.
 //!
-//! A datagram comes in through `receive`, its frames go to their owners through the one `match`
-//! in `dispatch`; `transmit` builds datagrams; `owners` is the one list of those who send frames,
-//! and tells them what was acknowledged and what was lost.
+//! A datagram enters through `receive`, and one `match` in `dispatch` hands its frames to their
+//! owners; `transmit` builds datagrams; `owners` is the one list of those who send frames, and tells
+//! them what was acknowledged and what was lost.
 
 mod close;
 mod data;
@@ -78,37 +78,36 @@ use crate::{
     stats::{ConnectionStats, PathStats},
 };
 
-/// Something the application may want to know.
+/// Event for the application.
 #[derive(Debug, PartialEq)]
 pub enum Event {
-    /// A client may open streams already, and send on them in 0-RTT packets, which whoever
-    /// records them can send again.
+    /// A client may open streams and send on them in 0-RTT packets, which an attacker can replay.
     EarlyDataReady,
-    /// The server did not take what was sent in 0-RTT packets: the streams opened so far never
-    /// were, and their ids begin anew.
+    /// The server refused the 0-RTT data: the streams opened so far are void, and stream ids start
+    /// again.
     EarlyDataRejected,
-    /// TLS is complete: [`Connection::handshake`] has its outcome, streams may be used.
+    /// TLS is complete: [`Connection::handshake`] has its outcome, and streams may be used.
     HandshakeComplete,
     /// The handshake is confirmed (RFC 9001 §4.1.2).
     HandshakeConfirmed,
-    /// A stream has news.
+    /// An event of a stream.
     Stream(StreamEvent),
     /// Another path is in use (RFC 9000 §9).
     PathChanged(PathChange),
-    /// A path was to be used, or was in use, and leads nowhere.
+    /// The path that was in use, or was to be used, failed.
     PathFailed(PathChange),
-    /// There is news of DATAGRAM frames.
+    /// An event of DATAGRAM frames.
     Datagram(DatagramEvent),
-    /// The connection is over for the application. Comes once, last.
+    /// The connection is over for the application. This is the last event.
     Closed(ConnectionError),
 }
 
-/// The path that an [`Event`] is about.
+/// Path of an [`Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathChange {
-    /// The peer's address.
+    /// Address of the peer.
     pub peer: SocketAddr,
-    /// Our end.
+    /// Our address and socket.
     pub local: Local,
 }
 
@@ -121,61 +120,61 @@ impl PathChange {
     }
 }
 
-/// What a connection wants from its endpoint.
+/// Request of a connection to its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// More connection ids to give to the peer: [`Connection::issue_cids`].
     Cids,
-    /// To begin again under new ids: [`Connection::restart`].
+    /// A restart under new ids: [`Connection::restart`].
     Restart,
-    /// Packets with this connection id belong here.
+    /// A route to this connection for packets with this connection id.
     Issued(Cid),
-    /// They do no longer.
+    /// The end of that route.
     Retired(Cid),
     /// A token that proves this address of the peer: [`Connection::issue_token`].
     Token(IpAddr),
-    /// Nothing any more: it is drained.
+    /// The removal of the connection, which is drained.
     Drained,
 }
 
-/// What both ends told and agreed on.
+/// Values that both ends negotiated.
 struct Agreed {
-    /// The version of the client's first flight.
+    /// Version of the client's first flight.
     original_version: Version,
-    /// True if what a client sent in 0-RTT packets came to nothing.
+    /// True if the client's 0-RTT data was refused.
     early_data_refused: bool,
-    /// The peer's transport parameters, once TLS has them.
+    /// Transport parameters of the peer, once TLS has them.
     params: Option<Params>,
-    /// The outcome of the handshake, once it is complete.
+    /// Outcome of the handshake, once it is complete.
     outcome: Option<Agreement>,
 }
 
-/// The connection ids of both ends.
+/// Connection ids of both ends.
 struct Cids {
     local: cids::Local,
     peer: cids::Peer,
-    /// The id that a client calls a server by until it knows the server's own.
+    /// Destination connection id of a client's Initials until it knows the server's own.
     initial: Cid,
-    /// The id that the client's first Initial went to.
+    /// Destination connection id of the client's first Initial.
     original: Cid,
 }
 
-/// What is remembered from one connection to the next.
+/// Memory that lasts from one connection to the next.
 #[derive(Default)]
 struct Memory {
     tokens: NewTokens,
     path_keys: PathKeys,
-    /// The server whose version a client remembers.
+    /// Name of the server whose version a client remembers.
     server_name: Option<Box<str>>,
 }
 
-/// Acknowledgements, of both ends.
+/// Acknowledgements of both ends.
 struct Acks {
-    /// The packets that came in.
+    /// Packets that were received.
     received: PerSpace<Received>,
-    /// How often the ends acknowledge.
+    /// Acknowledgement frequency of both ends.
     frequency: AckFrequency,
-    /// The packets whose fate one ACK frame decided; empty but for its room.
+    /// Packets whose fate the last ACK frame decided; kept empty, to reuse its memory.
     settled: Outcome<Carried>,
 }
 
@@ -206,7 +205,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
@@ -223,7 +222,7 @@ impl Connection {
         self.close.take_event().map(Event::Closed)
     }
 
-    /// What the endpoint has to do for this connection.
+    /// Returns the next request to the endpoint.
     pub(crate) fn poll_need(&mut self) -> Option<Need> {
         if self.wants_restart() {
             return Some(Need::Restart);
@@ -242,17 +241,17 @@ impl Connection {
         (self.state.is_confirmed() && self.cids.local.missing() > 0).then_some(Need::Cids)
     }
 
-    /// Gives the peer the connection ids it still may have.
+    /// Issues connection ids to the peer, as many as it allows.
     pub(crate) fn issue_cids(&mut self, issue: impl FnMut() -> cids::Issued) {
         self.cids.local.issue(issue);
     }
 
-    /// Changes the ids of both directions, so that whoever watches cannot tell that what follows is
-    /// the same connection as what was before (RFC 9000 §9.5): from now on we send to another id of
-    /// the peer's, and the peer is given new ones of ours and told to retire the old.
+    /// Changes the connection ids of both directions, so that an observer cannot link the packets
+    /// before and after (RFC 9000 §9.5): we send to another id of the peer, and the peer gets new
+    /// ids of ours and is told to retire the old ones.
     ///
-    /// `false` if the peer has not retired those from the last time, gave us no id to move to, or
-    /// uses none. What could be changed is.
+    /// Returns false if the peer has not retired the ids of the last change, has supplied no new
+    /// id, or uses none. Ids that can be changed are changed.
     pub fn rotate_cids(&mut self, now: Instant) -> bool {
         if !self.state.is_confirmed() {
             return false;
@@ -264,51 +263,51 @@ impl Connection {
         self.cids.local.rotate(now) && peer
     }
 
-    /// The connection ids of ours that are in use.
+    /// Returns our connection ids in use.
     pub(crate) fn local_cids(&self) -> impl Iterator<Item = Cid> + '_ {
         self.cids.local.active()
     }
 
-    /// The streams: open, accept, read, write. The caller transmits afterwards.
+    /// Returns the streams. The caller transmits afterwards.
     pub fn streams(&mut self) -> &mut Streams {
         &mut self.streams
     }
 
-    /// The outcome of the handshake, once it is complete.
+    /// Returns the outcome of the handshake, once it is complete.
     pub fn handshake(&self) -> Option<&Agreement> {
         self.agreed.outcome.as_ref()
     }
 
-    /// Returns what derives keying material for the application (RFC 8446 §7.5); `None` before the
-    /// handshake is complete.
+    /// Returns the exporter of keying material for the application (RFC 8446 §7.5); `None` before
+    /// the handshake is complete.
     pub fn exporter(&self) -> Option<&hybriq_tls::Exporter> {
         self.agreed.outcome.as_ref()?;
         self.handshake.exporter()
     }
 
-    /// The peer's certificates, its own first; empty before the handshake is complete, on
-    /// resumption, and where none was asked for.
+    /// Returns the peer's certificates, its own first. Empty before the handshake is complete,
+    /// after resumption, and if none was asked for.
     pub fn peer_certificates(&self) -> &[CertificateDer<'static>] {
         self.handshake.peer_certificates()
     }
 
-    /// Which end we are.
+    /// Returns the local side.
     pub fn side(&self) -> Side {
         self.side
     }
 
-    /// Returns the id that events name the connection by: the destination connection id of the
+    /// Returns the id that names the connection in events: the destination connection id of the
     /// client's first Initial.
     pub const fn id(&self) -> Cid {
         self.cids.original
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub fn peer_address(&self) -> SocketAddr {
         self.paths.active().peer()
     }
 
-    /// Counters.
+    /// Returns the counters.
     pub fn stats(&self) -> ConnectionStats {
         ConnectionStats {
             packets_lost: self.recovery.packets_lost(),
@@ -331,17 +330,17 @@ impl Connection {
         counts.fold(EcnCounts::default(), EcnCounts::plus)
     }
 
-    /// What is known of the path.
+    /// Returns the state of the path in use.
     pub fn path_stats(&self) -> PathStats {
         self.recovery.path_stats()
     }
 
-    /// Whether its handshake is under way.
+    /// Returns true if the handshake is not complete.
     pub(crate) fn is_handshaking(&self) -> bool {
         self.state.is_handshaking()
     }
 
-    /// Whether it was closed, by anybody.
+    /// Returns true if either end closed the connection.
     pub fn is_closed(&self) -> bool {
         self.state.is_closed()
     }

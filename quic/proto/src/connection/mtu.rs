@@ -1,4 +1,4 @@
-//! The size of datagrams, as the path shows what it carries (RFC 9000 §14).
+//! Datagram sizes, found by path MTU discovery (RFC 9000 §14).
 
 use std::time::Instant;
 
@@ -7,12 +7,13 @@ use crate::{
     frame::Owner as _, limits, packet::Space, path::Learned, recovery::Settled, udp::Transmit,
 };
 
-/// The part of the window that may be kept free for a probe.
+/// Divisor for the part of the window that may be kept free for a probe.
 const SHARE: u64 = 4;
 
 impl Connection {
-    /// Bytes of the next datagram at most. The last packet of a probe timeout keeps to what every
-    /// path carries: if only that arrives, the path became a black hole for larger ones.
+    /// Returns the maximum size of the next datagram. The last packet of a probe timeout has the
+    /// size that every path carries: if only that one arrives, the path has become a black hole for
+    /// larger ones.
     pub(super) fn datagram_limit(&self) -> usize {
         if self.recovery.probes(Space::Data) == 1 {
             limits::MIN_DATAGRAM
@@ -21,8 +22,8 @@ impl Connection {
         }
     }
 
-    /// Bytes of the probe that is due. The rest of the handshake and the answers to challenges go
-    /// first.
+    /// Returns the size of an MTU probe that is due. The rest of the handshake and answers to
+    /// challenges go first.
     fn mtu_probe(&self, now: Instant) -> Option<u16> {
         let size = self.paths.active().mtu().probe(now)?;
         let free = self.recovery.probes(Space::Data) == 0
@@ -32,8 +33,8 @@ impl Connection {
         free.then_some(size)
     }
 
-    /// Whether data waits until there is room for a probe: otherwise it would take every place that
-    /// becomes free, and the probe would never leave.
+    /// Returns true if data must wait until the window has room for an MTU probe; otherwise data
+    /// would always take that room.
     pub(super) fn keeps_room_for_probe(&self, now: Instant) -> bool {
         self.mtu_probe(now).is_some_and(|size| {
             let size = u64::from(size);
@@ -41,7 +42,7 @@ impl Connection {
         })
     }
 
-    /// Sends the probe that is due, in a datagram of its own.
+    /// Sends an MTU probe that is due, in a datagram of its own.
     pub(super) fn transmit_mtu_probe(&mut self, now: Instant, out: &mut [u8]) -> Option<Transmit> {
         let size = self.mtu_probe(now)?;
         if !self.recovery.can_send(size.into())
@@ -70,7 +71,7 @@ impl Connection {
         self.transmit_of(written, Some(written))
     }
 
-    /// A packet arrived, and so did its datagram.
+    /// Reports the size of an acknowledged packet to MTU discovery.
     #[inline]
     pub(super) fn on_size_acked(&mut self, settled: &Settled<Carried>) {
         let packet = &settled.packet;
@@ -80,10 +81,10 @@ impl Connection {
         }
     }
 
-    /// A packet was lost: because of its size?
+    /// Reports the size of a lost packet to MTU discovery.
     pub(super) fn on_size_lost(&mut self, settled: &Settled<Carried>) {
         let packet = &settled.packet;
-        // What travelled another path says nothing of this one.
+        // Packets on another path say nothing about this one.
         if packet.record.space != Space::Data || packet.snapshot.is_none() {
             return;
         }

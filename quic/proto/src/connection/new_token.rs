@@ -1,5 +1,5 @@
-//! Tokens for the next connection: a server's NEW_TOKEN frames, and what clients do with them
-//! (RFC 9000 §8.1.3, §19.7).
+//! Tokens for the next connection: a server's NEW_TOKEN frames, and their use by clients (RFC 9000
+//! §8.1.3, §19.7).
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -14,24 +14,24 @@ use crate::{
     token::Token,
 };
 
-/// The tokens of one connection.
+/// Tokens of one connection.
 #[derive(Default)]
 pub(super) struct NewTokens {
-    /// Where a client keeps those it is given, and under which name.
+    /// Store for a client's tokens, and the server's name in it.
     store: Option<(Arc<dyn TokenStore>, Box<str>)>,
-    /// What a client's Initial packets carry until a Retry brings something better.
+    /// Token in a client's Initial packets, unless a Retry supplies another.
     spent: Bytes,
-    /// The address that the client was given a token for last.
+    /// Address of the client for which the last token was issued.
     issued_for: Option<IpAddr>,
-    /// What was issued and not acknowledged yet.
+    /// Token that was issued and is not acknowledged yet.
     issued: Option<Box<[u8]>>,
-    /// Whether it waits to be sent.
+    /// True if the token must be sent.
     pending: bool,
-    /// Which one it is, so that the fate of an earlier one is not taken for its own.
+    /// Number of the token, to tell its fate from that of an earlier one.
     generation: u8,
 }
 
-/// Which NEW_TOKEN a packet carried; 0 is none.
+/// Number of the NEW_TOKEN in a packet; 0 for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sent(u8);
 
@@ -42,7 +42,7 @@ impl Sent {
 }
 
 impl NewTokens {
-    /// Those of a client whose first Initial packets carry what its attempt has.
+    /// Makes the tokens of a client, with the token of its attempt in the first Initial packets.
     pub(super) fn of_client(start: &ClientStart<'_>) -> Self {
         let Some(store) = &start.setup.transport.memory.tokens else {
             return Self::default();
@@ -54,21 +54,21 @@ impl NewTokens {
         }
     }
 
-    /// Takes a token out of an earlier connection of this version to the same server, if there is
-    /// one.
+    /// Takes a token that an earlier connection of this version to the same server left, if there
+    /// is one.
     pub(super) fn take(setup: &Setup, server_name: &str, version: Version) -> Option<Bytes> {
         let store = setup.transport.memory.tokens.as_ref()?;
         let token = store.take(server_name, version.number())?;
         (token.len() <= limits::TOKEN_LEN).then_some(token)
     }
 
-    /// The token in the Initial packets of a client that followed no Retry.
+    /// Returns the token in the Initial packets of a client that followed no Retry.
     pub(super) fn spent(&self) -> &[u8] {
         &self.spent
     }
 
-    /// A server gave us a token, which is of the version in use (RFC 9369 §5). One so large that it
-    /// would crowd out the ClientHello is not kept.
+    /// Stores a token from the server, which is for the version in use (RFC 9369 §5). A token so
+    /// large that it would crowd out the ClientHello is dropped.
     pub(super) fn on_frame(&self, version: Version, frame: &NewToken<'_>) {
         if let Some((store, name)) = &self.store {
             if frame.token.len() <= limits::TOKEN_LEN {
@@ -78,7 +78,7 @@ impl NewTokens {
         }
     }
 
-    /// Whether a client at this address may have a token that it was not given yet.
+    /// Returns true if no token was issued yet for a client at this address.
     pub(super) fn is_due(&self, ip: IpAddr) -> bool {
         self.issued_for != Some(ip)
     }
@@ -123,7 +123,7 @@ impl Owner for NewTokens {
 }
 
 impl Connection {
-    /// The address that the peer is to be given a token for.
+    /// Returns the address for which the peer should get a token.
     pub(super) fn needs_token(&self) -> Option<IpAddr> {
         let ip = self.paths.active().peer().ip();
         let due = self.side.is_server()
@@ -133,7 +133,7 @@ impl Connection {
         due.then_some(ip)
     }
 
-    /// Gives the peer a token for its next connection from this address; `None`: it gets none.
+    /// Sends the peer a token for its next connection from this address; `None` sends nothing.
     pub(crate) fn issue_token(&mut self, ip: IpAddr, token: Option<Token>) {
         self.memory.tokens.issue(ip, token);
     }

@@ -1,4 +1,4 @@
-//! Counts what happens, and tells a subscriber where there is one.
+//! Counters, and events for a subscriber.
 
 use std::{sync::Arc, time::Instant};
 
@@ -18,8 +18,7 @@ use crate::{
     stats::{ConnectionStats, PathStats},
 };
 
-/// The subscriber of a connection, if it has one, and what it was told of states that it only hears
-/// of when they change.
+/// Subscriber of a connection, if there is one, and the states last reported to it.
 #[derive(Default)]
 pub(super) struct Observer {
     watch: Option<Box<Watch>>,
@@ -30,7 +29,7 @@ pub(super) struct Observer {
 struct Watch {
     subscriber: Arc<dyn Subscriber>,
     meta: Meta,
-    /// The frames of the packet that is being sealed.
+    /// Frames of the packet that is being sealed.
     payload: Vec<u8>,
     told: Told,
 }
@@ -73,7 +72,7 @@ impl Observer {
         }
     }
 
-    /// Time goes on.
+    /// Sets the current time.
     #[inline]
     pub(super) fn at(&mut self, now: Instant) {
         if let Some(watch) = &mut self.watch {
@@ -81,7 +80,7 @@ impl Observer {
         }
     }
 
-    /// Tells an event that is made only if somebody listens.
+    /// Reports an event, which is made only if there is a subscriber.
     #[inline]
     pub(super) fn tell<'a>(&self, event: impl FnOnce() -> Event<'a>) {
         if let Some(watch) = &self.watch {
@@ -89,7 +88,7 @@ impl Observer {
         }
     }
 
-    /// Keeps the frames of a packet before they are sealed in their place.
+    /// Copies the frames of a packet before they are encrypted in place.
     #[inline]
     pub(super) fn keep(&mut self, payload: &[u8]) {
         if let Some(watch) = &mut self.watch {
@@ -98,7 +97,7 @@ impl Observer {
         }
     }
 
-    /// The packet whose frames were kept was sealed.
+    /// Reports the sealed packet whose frames were copied.
     #[inline]
     pub(super) fn on_sealed(&self, kind: Kind, pn: u64, size: usize, ecn: Option<Ecn>) {
         if let Some(watch) = &self.watch {
@@ -130,7 +129,7 @@ impl Watch {
 }
 
 impl Connection {
-    /// Tells what changed since the last time.
+    /// Reports states that changed since the last call.
     #[inline]
     pub(super) fn observe(&mut self) {
         if let Some(watch) = self.observer.watch.take() {

@@ -1,16 +1,16 @@
-//! What is of use only until the handshake is confirmed.
+//! State that is needed only until the handshake is confirmed.
 
 use super::{Connection, receive::Early, retry::Retried, versions::Negotiation};
 use crate::params::Params;
 
-/// What is of use only until the handshake is confirmed. It is dropped then.
+/// State that is needed only until the handshake is confirmed; it is dropped then.
 pub(super) struct Opening {
     pub(super) negotiation: Negotiation,
-    /// What the server's Retry told, if there was one.
+    /// Contents of the server's Retry, if there was one.
     pub(super) retried: Option<Retried>,
     /// Packets that wait for their keys.
     pub(super) early: Early,
-    /// The parameters that a client's 0-RTT data goes by, until the server takes or refuses it.
+    /// Parameters that limit a client's 0-RTT data until the server accepts or refuses it.
     pub(super) remembered: Option<Box<Params>>,
 }
 
@@ -26,13 +26,12 @@ impl Opening {
 }
 
 impl Connection {
-    /// Returns the parameters that 0-RTT data goes by, while it is not decided whether the server
-    /// takes it.
+    /// Returns the parameters that limit 0-RTT data, until the server has accepted or refused it.
     pub(super) fn remembered(&self) -> Option<&Params> {
         self.opening.as_ref()?.remembered.as_deref()
     }
 
-    /// Returns what the Retry told that was followed.
+    /// Returns the contents of the Retry that was followed.
     pub(super) fn retried(&self) -> Option<&Retried> {
         self.opening.as_ref()?.retried.as_ref()
     }
@@ -43,7 +42,7 @@ impl Connection {
         opening.is_some_and(|opening| opening.negotiation.wants_restart())
     }
 
-    /// Returns true if a client waits for the packet that tells the version.
+    /// Returns true if a client waits for the packet that decides the version.
     pub(super) fn awaits_version(&self) -> bool {
         let opening = self.opening.as_ref();
         opening.is_some_and(|opening| opening.negotiation.is_open())
@@ -56,7 +55,7 @@ impl Connection {
         opening.map_or(0, |opening| opening.early.len())
     }
 
-    /// Returns the id that the client's first Initial went to.
+    /// Returns the destination connection id of the client's first Initial.
     #[cfg(test)]
     pub(super) fn original_dcid(&self) -> crate::packet::Cid {
         self.cids.original

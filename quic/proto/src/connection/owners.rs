@@ -21,8 +21,7 @@ use crate::{
     recovery::{Outcome, PathState, Recovery},
 };
 
-/// The contents of one packet. Most packets carry only data; the rest is boxed, so that a record
-/// stays small.
+/// Contents of one packet. Most carry only data; the rest is boxed to keep a record small.
 #[derive(Debug)]
 pub(super) struct Carried {
     pub(super) space: Space,
@@ -49,7 +48,7 @@ impl Carried {
     }
 }
 
-/// The frames that are rare once the handshake is over.
+/// Frames that are rare once the handshake is over.
 #[derive(Debug)]
 pub(super) struct Control {
     handshake: handshake::Sent,
@@ -268,8 +267,8 @@ impl Connection {
         (owners, &self.recovery)
     }
 
-    /// Tells the owners the fate of their frames and empties the outcome. `space` is the one of the
-    /// ACK frame that decided it.
+    /// Tells the owners the fate of their frames and empties the outcome. `space` is that of the
+    /// ACK frame behind the outcome.
     pub(super) fn deliver(&mut self, space: Space, outcome: &mut Outcome<Carried>) {
         for settled in outcome.acked.drain(..) {
             self.on_size_acked(&settled);
@@ -287,8 +286,8 @@ impl Connection {
         outcome.clear();
     }
 
-    /// Queues what probes carry after the handshake: new data, if there is any, and the oldest under
-    /// way: as many packets as there are probes, so that no two carry the same (RFC 9002 §6.2.4).
+    /// Queues what probes carry after the handshake: new data, if there is any, and the oldest data
+    /// in flight, one packet for each probe so that no two carry the same (RFC 9002 §6.2.4).
     pub(super) fn probe_data(&mut self) {
         let (mut owners, recovery) = self.owners_and_recovery();
         let probes = usize::from(recovery.probes(Space::Data).max(1));

@@ -1,5 +1,4 @@
-//! Glue between the paths and the rest: the facts they depend on, and what follows from a change
-//! of path.
+//! Glue between the paths and the rest: the facts they depend on, and the effects of a change.
 
 use std::time::Instant;
 
@@ -48,9 +47,9 @@ impl From<PathEvent> for Event {
 }
 
 impl Connection {
-    /// Moves a client to another of its addresses: the new path is asked for, and used once the
-    /// server answered on it ([`Event::PathChanged`]). If it does not answer the connection stays
-    /// where it is ([`Event::PathFailed`]).
+    /// Moves a client to another local address. The new path is validated and used once the server
+    /// answered there ([`Event::PathChanged`]). Otherwise the connection stays on its path
+    /// ([`Event::PathFailed`]).
     ///
     /// # Errors
     /// See [`MigrateError`].
@@ -78,22 +77,22 @@ impl Connection {
         Ok(())
     }
 
-    /// Leaves from that socket. For a client that has sent nothing yet.
+    /// Selects the socket of a client that has sent nothing yet.
     pub const fn start_from(&mut self, socket: SocketId) {
         self.paths.start_from(socket);
     }
 
-    /// Returns our end of the path in use.
+    /// Returns the local address and socket of the path in use.
     pub const fn local(&self) -> Local {
         self.paths.active().local()
     }
 
-    /// Returns true if something is or may be sent from that socket: it is needed as long.
+    /// Returns true while something may be sent from that socket.
     pub fn uses(&self, socket: SocketId) -> bool {
         self.paths.uses(socket)
     }
 
-    /// Returns where a peer may move now.
+    /// Returns the policy for the peer's migrations.
     #[inline]
     pub(super) fn moves(&self) -> Moves {
         if !self.state.is_confirmed() {
@@ -105,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// Returns the paths, and the facts that their changes depend on.
+    /// Returns the paths, and the facts on which their changes depend.
     pub(super) fn paths_with_facts(&mut self, now: Instant) -> (&mut Paths<PathState>, Facts<'_>) {
         let waits = Waits::new(self.pto(Space::Data), self.config.flight.initial_rtt);
         let facts = Facts {
@@ -116,12 +115,12 @@ impl Connection {
         (&mut self.paths, facts)
     }
 
-    /// Tries to move to where the server would rather be (RFC 9000 §9.6.1): the handshake is
-    /// confirmed.
+    /// Tries to move to the server's preferred address once the handshake is confirmed (RFC 9000
+    /// §9.6.1).
     pub(super) fn seek_preferred(&mut self, now: Instant) {
         let preferred = self.agreed.params.as_ref();
         let preferred = preferred.and_then(|params| params.preferred_address.as_ref());
-        // Without ids of ours nothing that comes from there would be found to be ours.
+        // Without ids of ours, packets from that address would not be routed to this connection.
         if let Some(preferred) = preferred {
             if self.cids.local.cid_len() > 0 {
                 let preferred = Preferred {
@@ -134,13 +133,13 @@ impl Connection {
         }
     }
 
-    /// Remembers the path of an authentic packet that came elsewhere.
+    /// Notes the path of an authentic packet that arrived on another path.
     pub(super) fn on_packet_elsewhere(&mut self, now: Instant, dcid: &Cid) {
         let (paths, mut facts) = self.paths_with_facts(now);
         paths.on_packet_elsewhere(dcid, &mut facts);
     }
 
-    /// Follows a peer that moved to where the packet in hand came from.
+    /// Follows a peer that moved to the source of the current packet.
     pub(super) fn on_peer_moved(&mut self, now: Instant, dcid: &Cid) {
         let (paths, mut facts) = self.paths_with_facts(now);
         if let Some(switch) = paths.on_peer_moved(dcid, &mut facts) {
@@ -154,14 +153,14 @@ impl Connection {
         paths.on_challenge(challenge, dcid, &mut facts);
     }
 
-    /// Takes the answer to a PATH_CHALLENGE of ours.
+    /// Handles the answer to one of our PATH_CHALLENGE frames.
     pub(super) fn on_path_response(&mut self, now: Instant, response: PathResponse) {
         let (paths, mut facts) = self.paths_with_facts(now);
         let outcome = paths.on_response(response, &mut facts);
         self.on_path_outcome(now, outcome);
     }
 
-    /// Handles what is due on the paths.
+    /// Handles expired timers of the paths.
     pub(super) fn on_path_timeout(&mut self, now: Instant) {
         if self.paths.next_timeout().is_some_and(|at| at <= now) {
             let (paths, mut facts) = self.paths_with_facts(now);
@@ -187,7 +186,7 @@ impl Connection {
         }
     }
 
-    /// Lets loss detection, congestion control and the header bits follow to another path.
+    /// Switches loss detection, congestion control and the header bits to another path.
     fn on_switched(&mut self, now: Instant, switch: Switch<PathState>) {
         match switch {
             Switch::SameWay => self.recovery.follow_path(),
@@ -223,13 +222,13 @@ impl Connection {
         PathState::new(now, config)
     }
 
-    /// Lets datagrams have more than 1200 bytes: the handshake is confirmed.
+    /// Starts MTU discovery once the handshake is confirmed.
     pub(super) fn start_mtu(&mut self) {
         self.paths.start_mtu(self.mtu_range());
         self.follow_mtu();
     }
 
-    /// Returns the datagram sizes that both ends allow.
+    /// Returns the range of datagram sizes that both ends allow.
     fn mtu_range(&self) -> MtuRange {
         let params = self.agreed.params.as_ref();
         let peer = params.map_or(u64::MAX, |params| params.max_udp_payload_size);
@@ -240,7 +239,7 @@ impl Connection {
         }
     }
 
-    /// Tells loss detection and congestion control, if the size of datagrams is another.
+    /// Updates loss detection and congestion control if the datagram size changed.
     pub(super) fn follow_mtu(&mut self) {
         let size = self.paths.active().datagram_size();
         if size != self.recovery.datagram_size() {

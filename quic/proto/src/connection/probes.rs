@@ -1,19 +1,21 @@
-//! Datagrams that ask for a path, or answer who asks (RFC 9000 §8.2). They leave on the path they
-//! are about, and wait for no congestion window.
+//! Datagrams with PATH_CHALLENGE or PATH_RESPONSE frames (RFC 9000 §8.2). They are sent on the path
+//! that they are about. Answers on the path in use ask its congestion window; the others are bounded
+//! in number.
 
 use std::time::Instant;
 
 use super::{Connection, owners::Carried};
 use crate::{
     frame::FrameWriter,
+    limits,
     packet::{Header, Kind, PacketBuilder, Space},
-    path::{Expanded, Probe, Wrote},
+    path::{Expanded, Probe, Window, Wrote},
     recovery::SentPacket,
     udp::Transmit,
 };
 
 impl Connection {
-    /// Writes the next of them, if one is due and its path allows it.
+    /// Writes the next probe that is due and that its path allows.
     #[inline]
     pub(super) fn transmit_probe(&mut self, now: Instant, out: &mut [u8]) -> Option<Transmit> {
         if !self.paths.may_want_probe() {
@@ -25,15 +27,33 @@ impl Connection {
             let probe = self
                 .paths
                 .next_probe(failed.as_ref(), &mut self.cids.peer)?;
-            let transmit = self.write_probe(now, &probe, out);
-            if transmit.is_some() {
-                return transmit;
+            let window = self.probe_window();
+            if self.paths.may_probe(&probe, window) {
+                let transmit = self.write_probe(now, &probe, window, out);
+                if transmit.is_some() {
+                    return transmit;
+                }
             }
             failed = Some(probe);
         }
     }
 
-    fn write_probe(&mut self, now: Instant, probe: &Probe, out: &mut [u8]) -> Option<Transmit> {
+    /// Returns the state of the congestion window of the path in use, for a datagram with a probe.
+    fn probe_window(&self) -> Window {
+        if self.recovery.can_send(limits::MIN_DATAGRAM as u64) {
+            Window::Open
+        } else {
+            Window::Full
+        }
+    }
+
+    fn write_probe(
+        &mut self,
+        now: Instant,
+        probe: &Probe,
+        window: Window,
+        out: &mut [u8],
+    ) -> Option<Transmit> {
         let out = out.get_mut(..probe.room)?;
         let pn = self.recovery.next_number(Space::Data);
         let largest_acked = self.recovery.largest_acked(Space::Data);
@@ -55,6 +75,7 @@ impl Connection {
         };
         let keys = self.sealing_keys(Space::Data)?;
         let size = packet.finish_padded(len, pad_to, keys);
+        self.paths.on_probe_sent(probe, size, window);
         self.on_probe_sent(now, probe, (pn, size), acks);
         Some(Transmit {
             peer: probe.at.peer,
@@ -70,10 +91,10 @@ impl Connection {
         mark.filter(|_| probe.is_on_active())
     }
 
-    /// Writes answers first, and challenges. Returns up to where packets were acknowledged.
+    /// Writes answers first, then challenges. Returns the largest packet number acknowledged.
     ///
-    /// On the path in use they come with an ACK or a PING: not being probing frames these move the
-    /// peer back here, should somebody have made it believe that we left (RFC 9000 §9.3.3).
+    /// On the path in use they come with an ACK or a PING. These are not probing frames, so they
+    /// move the peer back here if an attacker made it believe that we left (RFC 9000 §9.3.3).
     fn write_probe_frames(
         &mut self,
         now: Instant,
@@ -99,8 +120,8 @@ impl Connection {
         largest.filter(|_| acks)
     }
 
-    /// Only what travels the path in use is looked after by loss detection. What travels another is
-    /// repeated by its validation, or by the peer's.
+    /// Tracks a probe. Loss detection sees only packets on the path in use; on another path,
+    /// validation by either end repeats them.
     fn on_probe_sent(
         &mut self,
         now: Instant,
@@ -108,7 +129,6 @@ impl Connection {
         (pn, size): (u64, usize),
         acks: Option<u64>,
     ) {
-        self.paths.on_probe_sent(probe, size);
         self.observer.stats.datagrams_sent += 1;
         self.observer.stats.bytes_sent += size as u64;
         let ecn = self.ecn_of(probe);

@@ -1,4 +1,4 @@
-//! From a datagram to frames: order, keys, duplicates.
+//! From a datagram to frames: packet order, keys, duplicates.
 
 use std::time::Instant;
 
@@ -19,14 +19,14 @@ use crate::{
     wire::Reader,
 };
 
-/// Packets that came before their keys, kept until those come (RFC 9001 §4.1.4).
+/// Packets kept until their keys are available (RFC 9001 §4.1.4).
 #[derive(Debug, Default)]
 pub(super) struct Early {
     packets: Vec<(Kind, Box<[u8]>, Seen)>,
 }
 
-/// When a packet came, which its acknowledgement tells even if it had to wait for keys (RFC 9000
-/// §13.2.5), and under which mark.
+/// Time at which a packet arrived, which its acknowledgement reports even if it had to wait for
+/// keys (RFC 9000 §13.2.5), and its ECN mark.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub(crate) at: Instant,
@@ -48,14 +48,14 @@ impl Early {
     }
 }
 
-/// Whether a packet does nothing but ask for a path, or answer (RFC 9000 §9.1).
+/// Kind of a packet: with probing frames only, or not (RFC 9000 §9.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probing {
     Only,
     No,
 }
 
-/// What became of a packet.
+/// Fate of a packet.
 enum Fate {
     Accepted,
     Dropped(DropTrigger),
@@ -63,7 +63,7 @@ enum Fate {
 }
 
 impl Connection {
-    /// Takes a datagram that was routed here.
+    /// Handles a datagram that was routed to this connection.
     pub fn on_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
         self.observer.at(now);
         self.take_datagram(now, arrival, datagram);
@@ -110,7 +110,7 @@ impl Connection {
                 Decoded::Protected(packet) if self.is_forbidden(&packet, datagram_len) => {
                     Fate::Dropped(DropTrigger::Invalid)
                 }
-                // Packets of one datagram are of one connection (RFC 9000 §12.2).
+                // All packets of a datagram are for the same connection (RFC 9000 §12.2).
                 Decoded::Protected(packet)
                     if *first_dcid.get_or_insert(packet.dcid) != packet.dcid =>
                 {
@@ -139,8 +139,8 @@ impl Connection {
         self.observer.on_dropped(size, trigger);
     }
 
-    /// Gives packets that waited for keys another chance once the keys are there. One of them may
-    /// bring the keys of another. Drops what only the opening needed when that is over.
+    /// Handles kept packets whose keys are now available. One of them may bring the keys of
+    /// another. Drops the state of the opening when it is over.
     fn replay_early(&mut self, now: Instant) {
         while let Some((mut bytes, seen)) = self.next_early() {
             self.take_packets(now, seen, &mut bytes);
@@ -159,12 +159,12 @@ impl Connection {
         Some((bytes, seen))
     }
 
-    /// Whether keys for such packets will come but have not. 1-RTT packets wait for the end of the
-    /// handshake (RFC 9001 §5.7).
+    /// Returns true if keys for such packets are still to come. 1-RTT packets wait for the end of
+    /// the handshake (RFC 9001 §5.7).
     fn waits_for_keys(&self, kind: Kind) -> bool {
         let keys = self.handshake.keys();
         match kind {
-            // A server has the keys of 0-RTT from the ClientHello on, or never.
+            // A server has 0-RTT keys from the ClientHello on, or never.
             Kind::Initial | Kind::ZeroRtt => false,
             Kind::Handshake => keys.handshake().is_none() && !keys.handshake_discarded(),
             Kind::OneRtt => keys.one_rtt().is_none() || !self.handshake.is_complete(),
@@ -246,9 +246,9 @@ impl Connection {
         Fate::Accepted
     }
 
-    /// Whether it must be dropped: without the QUIC bit, unless we announced to take such
-    /// (RFC 9287), and an Initial by a server in a datagram that is not full
-    /// (RFC 9000 §14.1), by a client with a token (§17.2.2).
+    /// Returns true if the packet must be dropped: the QUIC bit is cleared although we did not
+    /// announce to accept that (RFC 9287), a server got an Initial in a small datagram (RFC 9000
+    /// §14.1), or a client got an Initial with a token (§17.2.2).
     fn is_forbidden(&self, packet: &Protected<'_>, datagram_len: usize) -> bool {
         if !packet.has_quic_bit() && self.config.free_bits.grease == Grease::Off {
             return true;
@@ -271,7 +271,8 @@ impl Connection {
         (ours || first) && same_peer
     }
 
-    /// Whether a client has not heard of the server, whose own id is in its first packet.
+    /// Returns true if a client has no packet from the server yet; the first one has the server's
+    /// id.
     fn awaits_first_packet(&self) -> bool {
         self.acks.received[Space::Initial].largest().is_none()
             && self.handshake.keys().initial().is_some()
@@ -281,7 +282,7 @@ impl Connection {
         self.handshake.keys().zero_rtt().is_some()
     }
 
-    /// Opens a packet with a long header. `None`: drop it.
+    /// Opens a packet with a long header; `None` drops it.
     fn open_long<'p>(
         &mut self,
         packet: Protected<'p>,
@@ -330,7 +331,7 @@ impl Connection {
         }
     }
 
-    /// What an authentic packet proves by itself.
+    /// Applies what an authentic packet proves.
     fn on_authentic(&mut self, now: Instant, kind: Kind, scid: &packet::Cid) {
         match kind {
             Kind::Initial if self.side.is_client() && self.awaits_first_packet() => {
@@ -392,7 +393,7 @@ impl Connection {
         Ok((eliciting, probing))
     }
 
-    /// Drops the keys of a space and everything that belongs to it.
+    /// Drops the keys and state of a packet number space.
     pub(super) fn discard(&mut self, space: Space) {
         let keys = self.handshake.keys();
         let gone = match space {
@@ -406,7 +407,7 @@ impl Connection {
         }
     }
 
-    /// What loss detection has to know of the rest.
+    /// Returns the facts that loss detection needs.
     pub(super) fn recovery_context(&self) -> recovery::Context {
         let handshake = if self.state.is_confirmed() {
             recovery::Handshake::Confirmed
@@ -432,7 +433,7 @@ impl Connection {
     }
 }
 
-/// A packet that is not authentic is dropped; a peer that sets reserved bits is at fault.
+/// Drops a packet that is not authentic; set reserved bits are an error of the peer.
 fn opened_long<T>(opened: Option<Result<T, OpenError>>) -> Option<Result<T, TransportError>> {
     match opened? {
         Ok(opened) => Some(Ok(opened)),

@@ -1,4 +1,4 @@
-//! Stateless resets: a server that lost its state says so (RFC 9000 §10.3).
+//! Stateless resets from a peer that lost its state (RFC 9000 §10.3).
 
 use std::time::Instant;
 
@@ -8,13 +8,13 @@ use super::Connection;
 use crate::{error::ConnectionError, limits};
 
 impl Connection {
-    /// The tokens by which the peer may end the connection while we use its ids.
+    /// Returns the tokens with which the peer may end the connection, for its ids in use.
     pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = &[u8; 16]> {
         self.cids.peer.reset_tokens()
     }
 
-    /// Whether a datagram of which nothing could be used ends with that token. The time it takes
-    /// says nothing of the token (RFC 9000 §10.3.1).
+    /// Returns true if an unusable datagram ends with the reset token of an id in use. The
+    /// comparison takes constant time (RFC 9000 §10.3.1).
     pub(super) fn is_reset(&self, tail: Option<[u8; 16]>) -> bool {
         let Some(tail) = tail.filter(|_| self.state.is_open()) else {
             return false;
@@ -24,13 +24,14 @@ impl Connection {
         })
     }
 
-    /// Nothing may be sent any more: there is nobody who knows this connection.
+    /// Ends the connection without sending anything: the peer does not know it any more.
     pub(super) fn on_reset(&mut self, now: Instant) {
         self.end_by_peer(now, ConnectionError::Reset);
     }
 }
 
-/// The last bytes of what could be a stateless reset: it looks like a 1-RTT packet.
+/// Returns the last bytes of a datagram that could be a stateless reset, which looks like a 1-RTT
+/// packet.
 pub(crate) fn reset_tail(datagram: &[u8]) -> Option<[u8; 16]> {
     let short = datagram.first().is_some_and(|first| first & 0x80 == 0);
     let tail = datagram.last_chunk().copied();

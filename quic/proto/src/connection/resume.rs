@@ -1,5 +1,5 @@
-//! What a connection learns from an earlier one about its path, and leaves to a later one
-//! (RFC 9959).
+//! Path measurements that a connection gets from an earlier one and leaves to a later one (RFC
+//! 9959).
 
 use std::time::Instant;
 
@@ -9,12 +9,12 @@ use crate::{
     known_path::{KnownPath, PathKey},
 };
 
-/// The names that the path is remembered under.
+/// Keys under which the path is remembered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathKeys {
-    /// By the peer's last visit.
+    /// Key from the peer's last connection.
     before: Option<PathKey>,
-    /// By the next.
+    /// Key for the next connection.
     after: Option<PathKey>,
 }
 
@@ -41,8 +41,8 @@ impl PathKeys {
 }
 
 impl Connection {
-    /// The handshake is complete: the peer is who it was. A ticket that was not accepted says
-    /// nothing.
+    /// Resumes a remembered path when the handshake is complete. A ticket that was not accepted
+    /// proves nothing.
     pub(super) fn resume_path(&mut self, now: Instant) {
         let tickets = self.handshake.take_tickets();
         let Some(config) = &self.config.flight.careful_resume else {
@@ -66,7 +66,7 @@ impl Connection {
         }
     }
 
-    /// What the path was seen to carry, where that was measured well and careful resume is on.
+    /// Returns the measurements of the path if careful resume is on and they are reliable.
     pub fn known_path(&self) -> Option<KnownPath> {
         Some(KnownPath {
             observed: self.recovery.observed()?,
@@ -75,12 +75,12 @@ impl Connection {
         })
     }
 
-    /// How far resuming is.
+    /// Returns the stage of careful resume.
     pub const fn resume_stage(&self) -> Stage {
         self.recovery.resume_stage()
     }
 
-    /// Leaves what was seen to the next connection.
+    /// Stores the measurements for the next connection.
     pub(super) fn remember_path(&self, now: Instant) {
         if let Some(config) = &self.config.flight.careful_resume {
             if let (Some(key), Some(path)) = (self.memory.path_keys.after, self.known_path()) {

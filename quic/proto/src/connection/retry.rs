@@ -1,5 +1,5 @@
-//! Retry: a server that wants to see our address proved before it spends anything on us
-//! (RFC 9000 §8.1.2, §17.2.5).
+//! Retry: a server demands proof of our address before it commits resources (RFC 9000 §8.1.2,
+//! §17.2.5).
 
 use std::time::Instant;
 
@@ -8,17 +8,17 @@ use hybriq_tls::Side;
 use super::Connection;
 use crate::packet::{self, Cid, Space};
 
-/// What a Retry told.
+/// Contents of a Retry.
 #[derive(Debug)]
 pub(super) struct Retried {
-    /// The server's id in it, which its transport parameters must confirm.
+    /// Source connection id of the Retry, which the server's transport parameters must confirm.
     pub(super) scid: Cid,
-    /// What every further Initial carries.
+    /// Token in every later Initial.
     pub(super) token: Box<[u8]>,
 }
 
 impl Retried {
-    /// A Retry that a server sent itself.
+    /// Makes the record of a Retry that this server sent.
     pub(super) fn by_us(scid: Cid) -> Self {
         Self {
             scid,
@@ -28,20 +28,19 @@ impl Retried {
 }
 
 impl Connection {
-    /// Where a server's client sends its Initial packets before it knows our own id.
+    /// Returns the destination connection id of a client's Initials until it knows the server's id.
     pub(super) const fn initial_dcid(&self) -> Cid {
         self.cids.initial
     }
 
-    /// Returns the token in our Initial packets: every one, so that each proves the address by
-    /// itself.
+    /// Returns the token in our Initial packets. Every one has it, so that each proves the address.
     pub(super) fn initial_token(&self) -> &[u8] {
         self.retried()
             .map_or(self.memory.tokens.spent(), |retried| &retried.token)
     }
 
-    /// Begins again, with the same ClientHello. A Retry that is not genuine, not the first, or late
-    /// is ignored; says whether it was followed.
+    /// Begins again with the same ClientHello and returns true. Ignores a Retry that is forged,
+    /// late or not the first.
     pub(super) fn on_retry(&mut self, now: Instant, retry: &packet::Retry<'_>) -> bool {
         let meant = self.awaits_server()
             && retry.version == self.original_version()
@@ -66,8 +65,8 @@ impl Connection {
         true
     }
 
-    /// Whether a client has heard nothing of the server that counts: until then it may be told to
-    /// begin again, or with another version.
+    /// Returns true if a client has received no valid packet from the server, so that a Retry or
+    /// Version Negotiation packet may still be followed.
     pub(super) fn awaits_server(&self) -> bool {
         self.side.is_client()
             && self.state.is_handshaking()

@@ -10,20 +10,20 @@ use crate::{
     params::ACK_DELAY_EXPONENT,
 };
 
-/// What a space wants to send now.
+/// What a space has to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
     Nothing,
-    /// An acknowledgement that is due; it elicits none and needs no window.
+    /// An acknowledgement that is due. It is not ack-eliciting and needs no window.
     Ack,
     /// Frames that the peer must acknowledge.
     Frames,
-    /// A PING, in a datagram that tells whether the path carries its size.
+    /// A PING, in a datagram that tests whether the path carries its size.
     MtuProbe,
 }
 
 impl Connection {
-    /// What a space wants to send, as far as keys and congestion window allow.
+    /// Returns what a space has to send, as far as keys and congestion window allow.
     pub(super) fn due(&mut self, space: Space, now: Instant) -> Due {
         if !self.has_keys(space) {
             return Due::Nothing;
@@ -47,8 +47,7 @@ impl Connection {
         }
     }
 
-    /// Notes why nothing more leaves now: it is not time yet (RFC 9002 §7.7), or there is nothing
-    /// although the path would take it.
+    /// Notes why nothing more is sent now: pacing (RFC 9002 §7.7), or a lack of data.
     pub(super) fn note_limit(&mut self, now: Instant) {
         self.paths.pace(None);
         let room = self
@@ -64,8 +63,9 @@ impl Connection {
         }
     }
 
-    /// Handshake data that was declared lost must not wait for the window: 1-RTT packets may fill
-    /// it, and nobody acknowledges or times those before the handshake is over (RFC 9002 §6.2.1).
+    /// Returns true if no packet of a handshake space is in flight, so that its data must not wait
+    /// for the window: 1-RTT packets may fill the window, and nobody acknowledges or times those
+    /// before the handshake is over (RFC 9002 §6.2.1).
     fn has_no_timer(&self, space: Space) -> bool {
         space != Space::Data && !self.recovery.has_eliciting_in_flight(space)
     }
@@ -81,7 +81,8 @@ impl Connection {
         }
     }
 
-    /// A server may send 1-RTT packets right after its Finished, a client once TLS is complete.
+    /// Returns true if 1-RTT packets may be sent: by a server right after its Finished, by a client
+    /// once TLS is complete.
     fn may_use_one_rtt(&self) -> bool {
         self.side.is_server() || self.handshake.is_complete()
     }
@@ -120,8 +121,8 @@ impl Connection {
         if due == Due::Frames {
             self.write_owned(kind, now, out, &mut carried);
         }
-        // Not in the handshake: an Initial that elicits an acknowledgement would have to fill its
-        // datagram (RFC 9000 §14.1), and the ranges of those spaces go with their keys.
+        // Not during the handshake: an ack-eliciting Initial would have to fill its datagram (RFC
+        // 9000 §14.1), and the ranges of those spaces are dropped with their keys.
         let silent = space == Space::Data && self.recovery.needs_ping(space);
         if !out.is_ack_eliciting() && (probing || silent) {
             out.ping();

@@ -1,15 +1,17 @@
+//! Provider and configuration that connections share.
+
 use std::sync::Arc;
 
 use hybriq_tls::Provider;
 
 use crate::config::TransportConfig;
 
-/// What connections of one kind share: a TLS provider and the transport's configuration.
+/// TLS provider and transport configuration that connections share.
 #[derive(Clone)]
 pub struct Setup {
-    /// Makes the TLS sessions.
+    /// Maker of TLS sessions.
     pub provider: Arc<dyn Provider>,
-    /// Everything else.
+    /// Configuration of the transport.
     pub transport: Arc<TransportConfig>,
 }
 

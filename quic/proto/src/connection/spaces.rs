@@ -1,10 +1,12 @@
+//! Packet number spaces: their receive state and their encryption levels.
+
 use std::time::Duration;
 
 pub(super) use crate::handshake::level;
 use crate::{packet::PerSpace, space::Received};
 
-/// What came in before anything did; `initial` is what was received before the connection existed.
-/// What went out is in the recovery.
+/// Returns the empty receive state of each space, with `initial` for what arrived before the
+/// connection existed.
 pub(super) fn received(initial: Received, max_ack_delay: Duration) -> PerSpace<Received> {
     PerSpace {
         initial,

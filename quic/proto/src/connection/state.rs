@@ -1,3 +1,5 @@
+//! The life cycle of a connection.
+
 use std::time::Instant;
 
 use crate::events::ConnectionState;
@@ -41,7 +43,7 @@ impl State {
         matches!(self.0, Inner::Confirmed)
     }
 
-    /// What a subscriber sees of it.
+    /// Returns the state that a subscriber sees.
     pub(super) const fn observed(self) -> ConnectionState {
         match self.0 {
             Inner::Handshaking => ConnectionState::Handshaking,
@@ -53,7 +55,7 @@ impl State {
         }
     }
 
-    /// Whether packets are still exchanged in earnest.
+    /// Returns true until either end closes the connection.
     pub(super) const fn is_open(self) -> bool {
         matches!(
             self.0,
@@ -73,7 +75,7 @@ impl State {
         matches!(self.0, Inner::Drained)
     }
 
-    /// When the closing or draining period ends.
+    /// Returns the time at which the closing or draining period ends.
     pub(super) const fn ends(self) -> Option<Instant> {
         match self.0 {
             Inner::Closing { until } | Inner::Draining { until } => Some(until),
@@ -99,7 +101,7 @@ impl State {
         }
     }
 
-    /// The peer closed: nothing may be sent any more (RFC 9000 §10.2.2).
+    /// Handles the peer's close: nothing may be sent any more (RFC 9000 §10.2.2).
     pub(super) const fn on_peer_close(&mut self, until: Instant) {
         match self.0 {
             Inner::Closing { until } => self.0 = Inner::Draining { until },

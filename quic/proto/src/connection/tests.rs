@@ -121,7 +121,7 @@ impl Side {
         &mut self.connection.as_mut().unwrap().1
     }
 
-    /// Whether the connection is not drained.
+    /// Returns true if the connection is not drained.
     fn endpoint_keeps(&mut self) -> bool {
         let (slot, connection) = self.connection.as_mut().unwrap();
         self.endpoint.service(*slot, connection)

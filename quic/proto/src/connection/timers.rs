@@ -1,4 +1,4 @@
-//! When something is due, and what is done then.
+//! The timers of a connection, and the handling of those that expire.
 
 use std::time::{Duration, Instant};
 
@@ -10,25 +10,25 @@ use crate::{
     recovery::Timeout,
 };
 
-/// The timers that belong to no owner: idle timeout (RFC 9000 §10.1), keep-alive and the handshake's
-/// time.
+/// Timers that belong to no owner: idle timeout (RFC 9000 §10.1), keep-alive and the duration of
+/// the handshake.
 #[derive(Debug)]
 pub(super) struct Timers {
-    /// Ours and the peer's idle timeout, the smaller one.
+    /// Smaller of our idle timeout and the peer's.
     idle_timeout: Option<Duration>,
-    /// Since when the connection is idle.
+    /// Time since which the connection is idle.
     idle_since: Instant,
-    /// The least that an idle timeout may be, for the path as it was then.
+    /// Minimum of the idle timeout, for the path as it was at `idle_since`.
     floor: Duration,
     keep_alive: Option<Duration>,
-    /// When the peer was last asked for a sign of life.
+    /// Time of the last keep-alive.
     asked_at: Option<Instant>,
-    /// Whether it is to be asked.
+    /// True if a PING must be sent to keep the connection alive.
     asks: bool,
-    /// Whether something ack-eliciting was sent since the last packet came.
+    /// True if an ack-eliciting packet was sent since the last packet arrived.
     sent_since_received: bool,
     handshake_until: Option<Instant>,
-    /// How long a client waits for a session ticket before it drops its TLS object.
+    /// Time until which a client waits for session tickets before it drops its TLS object.
     tickets_until: Option<Instant>,
     /// Time at which a server drops the keys of 0-RTT packets.
     pub(super) zero_rtt_until: Option<Instant>,
@@ -50,7 +50,7 @@ impl Timers {
         }
     }
 
-    /// The peer's max_idle_timeout; zero is none.
+    /// Applies the peer's max_idle_timeout; zero means none.
     pub(super) fn set_peer_idle_timeout(&mut self, timeout: Duration) {
         if !timeout.is_zero() {
             let ours = self.idle_timeout.unwrap_or(timeout);
@@ -71,7 +71,7 @@ impl Timers {
         self.restart(now, pto);
     }
 
-    /// The first ack-eliciting packet after one came shows that we are not idle.
+    /// Restarts the idle timeout at the first ack-eliciting packet after one was received.
     pub(super) fn on_sent(&mut self, now: Instant, pto: Duration) {
         self.asks = false;
         if !self.sent_since_received {
@@ -80,7 +80,8 @@ impl Timers {
         }
     }
 
-    /// Not less than three PTO, so that there is time to repair losses (RFC 9000 §10.1).
+    /// Restarts the idle timeout, which lasts at least three PTO to leave time to repair losses
+    /// (RFC 9000 §10.1).
     fn restart(&mut self, now: Instant, pto: Duration) {
         self.idle_since = now;
         self.floor = 3 * pto;
@@ -99,10 +100,11 @@ impl Timers {
             .min()
     }
 
-    /// When the peer is to be asked for a sign of life: half the idle timeout leaves time for an
-    /// answer.
+    /// Returns the time of the next keep-alive, at most half the idle timeout after the last packet
+    /// to leave time for an answer.
     fn asks_at(&self) -> Option<Instant> {
-        let longest = self.idle_timeout.map_or(Duration::MAX, |idle| idle / 2);
+        let idle = self.idle_timeout.map(|idle| idle.max(self.floor));
+        let longest = idle.map_or(Duration::MAX, |idle| idle / 2);
         let interval = self.keep_alive?.min(longest);
         let since = self.asked_at.unwrap_or(self.idle_since);
         since.checked_add(interval)
@@ -137,7 +139,7 @@ impl Owner for Timers {
 }
 
 impl Connection {
-    /// When [`Connection::on_timeout`] wants to be called.
+    /// Returns the time at which [`Connection::on_timeout`] must be called.
     pub fn next_timeout(&self) -> Option<Instant> {
         if self.state.is_closed() {
             return self.state.ends();
@@ -160,13 +162,14 @@ impl Connection {
             .min()
     }
 
-    /// Not in the handshake, which has probes of its own and must come to an end.
+    /// Returns the time of the next keep-alive. None before the handshake is confirmed: it has
+    /// probes of its own and must come to an end.
     fn keep_alive_at(&self) -> Option<Instant> {
         let confirmed = self.state.is_confirmed();
         self.timers.asks_at().filter(|_| confirmed)
     }
 
-    /// Handles what is due. There may be something to transmit afterwards.
+    /// Handles expired timers. There may be something to transmit afterwards.
     pub fn on_timeout(&mut self, now: Instant) {
         self.observer.at(now);
         self.handle_timeout(now);
@@ -215,9 +218,9 @@ impl Connection {
         }
     }
 
-    /// Queues what a probe should carry: in the handshake the whole flight of every level, because
-    /// one lost datagram makes the others useless, and the oldest 1-RTT data, which has no timer of
-    /// its own before the handshake is confirmed (RFC 9002 §6.2.4).
+    /// Queues what a probe carries. In the handshake that is the whole flight of every level,
+    /// because one lost datagram makes the others useless, and the oldest 1-RTT data, which has no
+    /// timer before the handshake is confirmed (RFC 9002 §6.2.4).
     fn probe(&mut self, space: Space) {
         if space == Space::Data {
             self.probe_data();

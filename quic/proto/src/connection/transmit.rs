@@ -1,4 +1,4 @@
-//! From frames to datagrams: coalescing, padding, and what may leave now.
+//! From frames to datagrams: coalescing, padding, and batches.
 
 use std::time::Instant;
 
@@ -11,24 +11,23 @@ use crate::{
     udp::Transmit,
 };
 
-/// A datagram's rest too small to be worth a further packet.
+/// Remaining bytes of a datagram below which no further packet is started.
 const MIN_PACKET: usize = 64;
 
-/// How a packet ends its datagram.
+/// Padding of a packet in its datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Padding {
-    /// It need not.
+    /// No padding.
     None,
-    /// The datagram must have 1200 bytes (RFC 9000 §14.1), and this packet brings it
-    /// there.
+    /// Padding up to 1200 bytes of datagram (RFC 9000 §14.1).
     Fill,
-    /// The same, but another packet is to follow if there is room.
+    /// The same, unless another packet follows in the remaining room.
     FillUnlessMoreFits,
 }
 
 impl Connection {
-    /// Fills `out` with up to `max_datagrams` datagrams for one destination, all but the last of
-    /// one size. `None`: nothing to send now.
+    /// Fills `out` with up to `max_datagrams` datagrams for one destination; all but the last have
+    /// the same size. `None` means that there is nothing to send now.
     pub fn poll_transmit(
         &mut self,
         now: Instant,
@@ -37,7 +36,7 @@ impl Connection {
     ) -> Option<Transmit> {
         self.observer.at(now);
         let transmit = if self.state.is_closed() {
-            self.transmit_close(out)
+            self.transmit_close(now, out)
         } else {
             let probe = self.transmit_probe(now, out);
             probe.or_else(|| self.transmit_train(now, out, max_datagrams))
@@ -94,7 +93,7 @@ impl Connection {
         })
     }
 
-    /// Writes one datagram, coalescing what the spaces want to send (RFC 9000 §12.2).
+    /// Writes one datagram with packets of all spaces that have something to send (RFC 9000 §12.2).
     fn write_datagram(&mut self, now: Instant, buffer: &mut [u8]) -> usize {
         let due = self.due_in_all(now);
         let must_fill = self.must_fill(due);
@@ -139,14 +138,14 @@ impl Connection {
 
     fn due_in_all(&mut self, now: Instant) -> PerSpace<Due> {
         let mut due = PerSpace::of(|space| self.due(space, now));
-        // 0-RTT data follows a ClientHello that is whole: before, many servers would drop it.
+        // 0-RTT data follows a whole ClientHello: many servers would drop it before.
         if self.sends_zero_rtt() && due.initial == Due::Frames && self.handshake.fills_datagrams() {
             due.data = Due::Nothing;
         }
         due
     }
 
-    /// Whether a datagram must have 1200 bytes: with an Initial that elicits an acknowledgement, a
+    /// Returns true if a datagram must have 1200 bytes: one with an ack-eliciting Initial, and a
     /// client's with any Initial (RFC 9000 §14.1).
     fn must_fill(&self, due: PerSpace<Due>) -> bool {
         due.initial == Due::Frames || (due.initial == Due::Ack && self.side.is_client())
@@ -171,7 +170,7 @@ impl Connection {
         let acks = self.acks.received[space].is_ack_pending();
         let mut frames = packet.frames();
         let carried = self.write_frames(space, due, now, &mut frames);
-        // What did not fit was not told.
+        // Acknowledgements that did not fit were not sent.
         let acks = acks && !self.acks.received[space].is_ack_pending();
         self.observer.keep(frames.written());
         let (len, ack_eliciting) = (frames.len(), frames.is_ack_eliciting());
@@ -211,7 +210,7 @@ impl Connection {
         size
     }
 
-    /// Counts a packet that was sealed, and tells the subscriber.
+    /// Counts a sealed packet and reports it to the subscriber.
     #[inline]
     pub(super) fn on_sealed(&mut self, kind: Kind, pn: u64, size: usize, ecn: Option<Ecn>) {
         self.observer.stats.packets_sent += 1;
@@ -219,7 +218,7 @@ impl Connection {
         self.observer.on_sealed(kind, pn, size, ecn);
     }
 
-    /// Gives a packet that was sealed to loss detection.
+    /// Hands a sealed packet to loss detection.
     #[inline]
     pub(super) fn track(
         &mut self,

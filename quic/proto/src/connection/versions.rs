@@ -1,4 +1,4 @@
-//! Which version is spoken (RFC 9368, RFC 9369 §4).
+//! Choice of the QUIC version (RFC 9368, RFC 9369 §4).
 //!
 //! ```text
 //! client                                     server
@@ -7,7 +7,7 @@
 //!   the rest in the version of that answer ──►
 //! ```
 //! Both ends confirm in their transport parameters what they saw in headers, which anybody can
-//! write.
+//! forge.
 
 use std::time::Instant;
 
@@ -28,20 +28,20 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// The version that a client begins in, and what of an earlier connection goes with it.
+/// Version and token with which a client begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     version: Version,
-    /// A token is of one version (RFC 9369 §5).
+    /// Token for the first Initials, valid in this version only (RFC 9369 §5).
     token: Bytes,
-    /// Whether a Version Negotiation packet told it to.
+    /// True if a Version Negotiation packet led to this attempt.
     reacts: bool,
 }
 
 impl Attempt {
-    /// The first attempt of a client. Unless it is configured, the version is that of the server's
-    /// session tickets, or one that it gave us a token in: it means to go on speaking it (RFC 9369
-    /// §6).
+    /// Returns the first attempt of a client. Unless configured, its version is that of the
+    /// server's session tickets or of a token from it, because the server means to keep speaking
+    /// that version (RFC 9369 §6).
     pub fn first(setup: &Setup, server_name: &str) -> Self {
         let transport = &setup.transport;
         let usual = transport.version_for(server_name);
@@ -61,41 +61,41 @@ impl Attempt {
         }
     }
 
-    /// Whether a Version Negotiation packet told it to.
+    /// Returns true if a Version Negotiation packet led to this attempt.
     pub const fn reacts(&self) -> bool {
         self.reacts
     }
 
-    /// The version of the first flight.
+    /// Returns the version of the first flight.
     pub const fn version(&self) -> Version {
         self.version
     }
 
-    /// What its Initial packets carry; empty where there is none.
+    /// Returns the token for Initial packets; empty if there is none.
     pub(super) fn token(&self) -> Bytes {
         self.token.clone()
     }
 }
 
-/// How far the choice of a version is.
+/// State of the choice of a version.
 pub(super) struct Negotiation {
-    /// The version of the client's first flight.
+    /// Version of the client's first flight.
     original: Version,
-    /// Whether a client acted on a Version Negotiation packet.
+    /// True if a client followed a Version Negotiation packet.
     reacts: bool,
     stage: Stage,
 }
 
 enum Stage {
-    /// A client waits for the first packet that tells.
+    /// A client waits for the packet that decides the version.
     Open(Box<Again>),
-    /// A client has to begin again in this version.
+    /// A client must begin again in this version.
     Restart(Box<Again>, Version, Instant),
-    /// The version of the keys is the one.
+    /// The version is decided: that of the keys.
     Settled,
 }
 
-/// What a client needs to begin again.
+/// Data that a client needs to begin again.
 struct Again {
     setup: Setup,
     server_name: Box<str>,
@@ -133,7 +133,7 @@ impl Negotiation {
         matches!(self.stage, Stage::Open(_))
     }
 
-    /// Whether the peer's version_information fits to what was seen in headers, by a side that
+    /// Checks the peer's version_information against the versions seen in headers, for a side that
     /// speaks `ours` (RFC 9368 §4).
     fn confirm(
         &self,
@@ -144,8 +144,8 @@ impl Negotiation {
     ) -> Result<(), &'static str> {
         match (side, info) {
             (Side::Client, Some(info)) => self.confirm_server(ours, in_use, info),
-            // Servers that speak version 1 only need not know of version negotiation (RFC 9368 §8):
-            // what they don't say is clear.
+            // Servers that speak only version 1 need not know version negotiation (RFC 9368 §8): a
+            // missing parameter means version 1.
             (Side::Client, None)
                 if self.original == in_use && (!self.reacts || in_use == Version::V1) =>
             {
@@ -183,15 +183,15 @@ impl Negotiation {
     }
 }
 
-/// The version in which a server answers: the one it prefers of those that the client's first
-/// flight may be taken for (RFC 9368 §2.3). `None` if it speaks none of them.
+/// Returns the version of a server's answer: the one it prefers among those compatible with the
+/// client's first flight (RFC 9368 §2.3). `None` if it speaks none of them.
 pub(super) fn chosen_by_server(
     setup: &Setup,
     original: Version,
     client_params: Option<&[u8]>,
 ) -> Option<Version> {
     let ours = setup.transport.spoken.versions;
-    // What is wrong with the parameters is found out, and told, when TLS hands them over.
+    // TLS hands over the parameters later, and errors in them are reported then.
     let params = client_params.and_then(|bytes| Params::decode(bytes, Side::Client).ok());
     let compatible = params
         .and_then(|params| params.version_information)
@@ -200,17 +200,17 @@ pub(super) fn chosen_by_server(
 }
 
 impl Connection {
-    /// The version in use. A client learns it with the server's first packets.
+    /// Returns the version in use. A client learns it from the server's first packets.
     pub fn version(&self) -> Version {
         self.handshake.keys().version()
     }
 
-    /// The version of the client's first flight.
+    /// Returns the version of the client's first flight.
     pub fn original_version(&self) -> Version {
         self.agreed.original_version
     }
 
-    /// Whether a packet with a long header may be of the version it says.
+    /// Returns true if a packet with a long header may have the version that it names.
     pub(super) fn may_be_of(&self, kind: Kind, version: Version) -> bool {
         let offered = self.awaits_version() && self.config.spoken.versions.contains(version);
         match kind {
@@ -223,7 +223,7 @@ impl Connection {
         }
     }
 
-    /// What opens an Initial packet of this version.
+    /// Returns the keys that open an Initial packet of this version.
     pub(super) fn initial_opening_keys(&self, version: Version) -> Option<&packet::DirectionKeys> {
         let keys = self.handshake.keys();
         if version == keys.version() {
@@ -233,7 +233,7 @@ impl Connection {
         }
     }
 
-    /// Whether a packet would tell a client that the server chose another version.
+    /// Returns true if a packet tells a client that the server chose another version.
     pub(super) fn tells_version(&self, packet: &Protected<'_>) -> bool {
         packet.kind == Kind::Initial
             && self.awaits_version()
@@ -242,8 +242,9 @@ impl Connection {
                 .is_some_and(|version| version != self.original_version())
     }
 
-    /// Opens the first Initial in another version than the original one, and goes on in that
-    /// (RFC 9369 §4.1). The packet proves little: the server's transport parameters must confirm it.
+    /// Opens the first Initial in another version than the original one, and continues in that
+    /// version (RFC 9369 §4.1). The packet proves little: the server's transport parameters must
+    /// confirm it.
     pub(super) fn open_in_new_version<'p>(
         &mut self,
         packet: Protected<'p>,
@@ -265,15 +266,15 @@ impl Connection {
         Some(Ok((pn, payload)))
     }
 
-    /// A client's Initial keys: they come from the id that its first Initial went to, or the first
-    /// after a Retry, in every version.
+    /// Returns a client's Initial keys in a version. They depend on the destination connection id
+    /// of its first Initial, or of the first after a Retry.
     fn client_initial_keys(&self, version: Version) -> KeyPair {
         let retried = self.retried().map(|retried| retried.scid);
         let dcid = retried.unwrap_or(self.cids.original);
         initial_keys(version, &dcid, Side::Client)
     }
 
-    /// CRYPTO data in an Initial: its version is the one, and stays (RFC 9369 §4.1).
+    /// Fixes the version at the first CRYPTO data of the server (RFC 9369 §4.1).
     pub(super) fn fix_version(&mut self) {
         if self.awaits_version() {
             self.take_stage();
@@ -286,7 +287,7 @@ impl Connection {
         opening.is_some_and(|opening| opening.negotiation.reacts)
     }
 
-    /// Ends the choice of a version, and returns how far it was.
+    /// Ends the choice of a version and returns its stage.
     fn take_stage(&mut self) -> Option<Stage> {
         let opening = self.opening.as_mut()?;
         Some(std::mem::replace(
@@ -295,8 +296,8 @@ impl Connection {
         ))
     }
 
-    /// The peer's transport parameters must confirm what the headers said, and that nobody made us
-    /// choose a worse version (RFC 9368 §4).
+    /// Checks that the peer's transport parameters confirm the versions in headers, and that nobody
+    /// made us choose a worse version (RFC 9368 §4).
     pub(super) fn check_versions(&mut self, params: &Params) -> Result<(), TransportError> {
         let info = params.version_information.as_ref();
         let Some(opening) = &self.opening else {
@@ -315,9 +316,9 @@ impl Connection {
         Ok(())
     }
 
-    /// A server that does not speak the version says which ones it speaks: begin again in the best
-    /// of them (RFC 9000 §6.2, RFC 9368 §2.1). Ignored are packets that name the version we used,
-    /// that come after any other packet, or that answer an attempt which another one led to.
+    /// Handles a Version Negotiation packet: begins again in the best version that the server lists
+    /// (RFC 9000 §6.2, RFC 9368 §2.1). Ignores packets that list the version we used, that come
+    /// after another packet, or that answer an attempt after Version Negotiation.
     pub(super) fn on_version_negotiation(&mut self, now: Instant, packet: &VersionNegotiation<'_>) {
         let meant = packet.scid == self.cids.peer.active().as_bytes()
             && self
@@ -340,7 +341,7 @@ impl Connection {
         }
     }
 
-    /// Becomes another connection, in the version that the server's packet led to.
+    /// Replaces this connection by one in the version that the server's packet led to.
     pub(crate) fn restart(&mut self, local_cid: Cid, initial_dcid: Cid, seed: u64) {
         let Some(Stage::Restart(again, version, now)) = self.take_stage() else {
             return;
@@ -367,19 +368,19 @@ impl Connection {
                 self.observer.stats = before.observer.stats;
                 self.forget_early_data(before);
             }
-            // It worked a moment ago.
+            // The same call succeeded for the first attempt.
             Err(_) => self.end_for_version(),
         }
     }
 }
 
-/// What session tickets are bound to: the version that was negotiated, not the one the connection
-/// began in (RFC 9369 §5).
+/// Returns the context of session tickets: the negotiated version, not the original one (RFC 9369
+/// §5).
 pub(super) fn resumption_context(version: Version) -> [u8; 4] {
     version.number().to_be_bytes()
 }
 
-/// The answer to a client that offers none of our versions.
+/// Returns the error for a client that offers none of our versions.
 pub(super) fn none_in_common() -> TransportError {
     TransportError::new(
         Code::VERSION_NEGOTIATION_ERROR,
@@ -387,7 +388,8 @@ pub(super) fn none_in_common() -> TransportError {
     )
 }
 
-/// What opens a client's Initials of the original version, where the server chose another.
+/// Returns the keys that open a client's Initials of the original version, if the server chose
+/// another.
 pub(super) fn original_keys(
     original: Version,
     in_use: Version,

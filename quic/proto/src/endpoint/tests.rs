@@ -279,6 +279,38 @@ fn early_packets_of_strangers_are_bounded() {
     );
 }
 
+/// Proves: security 5 undecryptable-packets-are-bounded
+#[test]
+fn early_packets_that_are_too_large_leave_no_trace() {
+    let now = Instant::now();
+    let mut endpoint = server_with(EarlyDataPolicy::On);
+    for index in 0..20_000_u64 {
+        let id = Cid::from(index.to_be_bytes());
+        endpoint.on_datagram(
+            now,
+            &arrival(1),
+            &mut zero_rtt(id, limits::EARLY_BYTES - 100),
+        );
+    }
+    assert_eq!(endpoint.early.clients(), 0);
+}
+
+/// Proves: security 5 undecryptable-packets-are-bounded
+#[test]
+fn early_packets_are_forgotten_although_no_more_come() {
+    let now = Instant::now();
+    let mut endpoint = server_with(EarlyDataPolicy::On);
+    for index in 0..100_u64 {
+        let id = Cid::from(index.to_be_bytes());
+        endpoint.on_datagram(now, &arrival(1), &mut zero_rtt(id, 1000));
+    }
+    let timeout = endpoint.next_timeout().unwrap();
+    assert_eq!(timeout, now + limits::PARTIAL_HELLO_LIFETIME);
+    endpoint.on_timeout(timeout);
+    assert_eq!((endpoint.early.clients(), endpoint.early.bytes), (0, 0));
+    assert_eq!(endpoint.next_timeout(), None);
+}
+
 #[test]
 fn early_packets_are_forgotten_after_a_while_and_with_their_client() {
     let now = Instant::now();

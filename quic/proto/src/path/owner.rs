@@ -153,6 +153,9 @@ pub struct Paths<S> {
     /// Source of challenges, which nobody can foresee (RFC 9000 §8.2.1).
     challenges: Sequence,
     pub(super) events: VecDeque<PathEvent>,
+    /// Bytes of probes that left outside the congestion window since the peer last showed that it
+    /// takes what we send.
+    pub(super) outside_window: u64,
 }
 
 impl<S> Paths<S> {
@@ -169,6 +172,7 @@ impl<S> Paths<S> {
             paced_until: None,
             challenges: Sequence::new(seed),
             events: VecDeque::new(),
+            outside_window: 0,
         }
     }
 

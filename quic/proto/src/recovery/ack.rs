@@ -52,6 +52,7 @@ impl<R> Recovery<R> {
         let newly = self.spaces[ack.space].take_acked(ack.ranges, outcome);
         let prior_in_flight = self.bytes_in_flight;
         self.bytes_in_flight -= newly.bytes;
+        self.abroad.on_settled(newly.abroad);
         if outcome.acked.len() == first_new {
             return Ok(());
         }

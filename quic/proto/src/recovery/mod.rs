@@ -1,5 +1,6 @@
 //! Loss detection and its timers (RFC 9002), generic over the record of what a packet carried.
 
+mod abroad;
 mod ack;
 mod ecn;
 mod late;
@@ -22,16 +23,16 @@ use std::time::{Duration, Instant};
 
 use hybriq_tls::Side;
 
+use self::{
+    abroad::Abroad, ecn::PathEcn, late::Episode, pacer::Pacer, reordering::Reordering,
+    skip::Skipper, state::SpaceState,
+};
 pub use self::{
     ack::Ack,
     outcome::{Outcome, Settled},
     path::PathState,
     rtt::Rtt,
-    sent::{SentPacket, SentPackets},
-};
-use self::{
-    ecn::PathEcn, late::Episode, pacer::Pacer, reordering::Reordering, skip::Skipper,
-    state::SpaceState,
+    sent::{InFlight, SentPacket, SentPackets},
 };
 use super::{
     congestion::{self, Controller, LostPacket, careful_resume::Resuming},
@@ -106,6 +107,7 @@ pub struct Recovery<R> {
     controller: Resuming,
     datagram_size: u16,
     bytes_in_flight: u64,
+    abroad: Abroad,
     delivery: Delivery,
     pacer: Pacer,
     pacing: Pacing,
@@ -172,6 +174,7 @@ impl<R> Recovery<R> {
             controller: Resuming::new(now, config.controller, config.datagram_size),
             datagram_size: config.datagram_size,
             bytes_in_flight: 0,
+            abroad: Abroad::default(),
             delivery: Delivery::new(now),
             pacer: Pacer::new(now, config.datagram_size),
             pacing: config.pacing,
@@ -297,20 +300,26 @@ impl<R> Recovery<R> {
     /// Forgets a space whose keys are discarded (RFC 9002 §6.4).
     pub fn discard_space(&mut self, space: Space) {
         let mut marked = 0;
-        self.bytes_in_flight -=
-            self.spaces[space].clear(|_, packet| marked += u64::from(packet.ecn.is_some()));
+        let taken = self.spaces[space].clear(|_, packet| marked += u64::from(packet.ecn.is_some()));
+        self.on_taken(taken);
         self.ecn.on_discarded(marked);
         self.pto_count = 0;
+    }
+
+    const fn on_taken(&mut self, bytes: InFlight) {
+        self.bytes_in_flight -= bytes.here;
+        self.abroad.on_settled(bytes.abroad);
     }
 
     /// Takes everything of a space out of flight and hands it over as lost, without a sign of
     /// congestion: for 0-RTT that was rejected.
     pub fn abandon_space(&mut self, space: Space, outcome: &mut Outcome<R>) {
         let mut marked = 0;
-        self.bytes_in_flight -= self.spaces[space].clear(|pn, packet| {
+        let taken = self.spaces[space].clear(|pn, packet| {
             marked += u64::from(packet.ecn.is_some());
             outcome.lost.push(Settled { pn, packet });
         });
+        self.on_taken(taken);
         self.ecn.on_discarded(marked);
     }
 
@@ -346,7 +355,8 @@ impl<R> Recovery<R> {
     /// not ask.
     #[inline]
     pub fn can_send(&self, bytes: u64) -> bool {
-        self.bytes_in_flight.saturating_add(bytes) <= self.controller.window()
+        let in_flight = self.bytes_in_flight + self.abroad.burden();
+        in_flight.saturating_add(bytes) <= self.controller.window()
             && !self.spaces.iter().any(|space| space.sent.is_full())
     }
 

@@ -5,7 +5,7 @@ use std::{ops::RangeInclusive, time::Instant};
 use super::{
     Outcome, Settled, ecn,
     late::{LostPacket, LostPackets},
-    sent::{SentPacket, SentPackets},
+    sent::{InFlight, SentPacket, SentPackets},
     skip::Skipped,
 };
 use crate::{
@@ -51,10 +51,10 @@ impl<R> SpaceState<R> {
     }
 
     /// Takes everything out of flight and stops the timers.
-    pub(super) fn clear(&mut self, mut taken: impl FnMut(u64, SentPacket<R>)) -> u64 {
-        let mut bytes = 0;
+    pub(super) fn clear(&mut self, mut taken: impl FnMut(u64, SentPacket<R>)) -> InFlight {
+        let mut bytes = InFlight::default();
         self.sent.take_all(|pn, packet| {
-            bytes += packet.bytes_in_flight();
+            bytes.add(&packet);
             taken(pn, packet);
         });
         self.lost.clear();
@@ -115,6 +115,8 @@ impl<R> SpaceState<R> {
                 .take_range(*range.start(), *range.end(), |pn, packet| {
                     if pn >= first_pn {
                         newly.add(pn, &packet);
+                    } else {
+                        newly.abroad += packet.bytes_abroad();
                     }
                     eliciting += u32::from(packet.ack_eliciting);
                     outcome.largest_acked_ack = outcome.largest_acked_ack.max(packet.largest_acked);
@@ -126,10 +128,13 @@ impl<R> SpaceState<R> {
     }
 }
 
-/// What the newly acknowledged packets of one ACK amount to, those of the path in use.
+/// What the newly acknowledged packets of one ACK amount to, those of the path in use but for
+/// `abroad`.
 #[derive(Debug, Default)]
 pub(super) struct Newly {
     pub(super) bytes: u64,
+    /// Bytes in flight on paths that were left.
+    pub(super) abroad: u64,
     pub(super) eliciting: bool,
     pub(super) newest: Option<(u64, Instant)>,
     pub(super) oldest: Option<(u64, Instant)>,

@@ -16,7 +16,7 @@ fn after(original: Version, reacts: bool) -> Negotiation {
     }
 }
 
-/// A client's first connection, or the one that a Version Negotiation packet led to.
+/// The negotiation of a client's first connection.
 fn first(original: Version) -> Negotiation {
     after(original, false)
 }

@@ -39,6 +39,34 @@ impl<R> SentPacket<R> {
     pub fn bytes_in_flight(&self) -> u64 {
         self.snapshot.map_or(0, |_| self.size.into())
     }
+
+    /// Its share of the bytes in flight on paths that were left.
+    #[inline]
+    pub fn bytes_abroad(&self) -> u64 {
+        if self.in_flight && self.snapshot.is_none() {
+            self.size.into()
+        } else {
+            0
+        }
+    }
+}
+
+/// Bytes in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InFlight {
+    /// On the path in use.
+    pub here: u64,
+    /// On paths that were left.
+    pub abroad: u64,
+}
+
+impl InFlight {
+    /// Adds a packet.
+    #[inline]
+    pub fn add<R>(&mut self, packet: &SentPacket<R>) {
+        self.here += packet.bytes_in_flight();
+        self.abroad += packet.bytes_abroad();
+    }
 }
 
 #[derive(Debug)]

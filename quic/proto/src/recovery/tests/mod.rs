@@ -1,4 +1,5 @@
 mod model;
+mod moves;
 mod persistent;
 mod pto;
 mod recorder;
@@ -22,6 +23,18 @@ const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
+fn config(side: Side, controller: Box<dyn Controller>) -> Config {
+    Config {
+        side,
+        initial_rtt: ms(333),
+        datagram_size: 1200,
+        controller,
+        skip_seed: None,
+        ecn: EcnState::Disabled,
+        pacing: Pacing::On,
+    }
+}
+
 /// One end of a connection with a clock; records are the packet numbers.
 struct World {
     start: Instant,
@@ -38,15 +51,7 @@ impl World {
 
     fn with(side: Side, controller: Box<dyn Controller>) -> Self {
         let start = Instant::now();
-        let config = Config {
-            side,
-            initial_rtt: ms(333),
-            datagram_size: 1200,
-            controller,
-            skip_seed: None,
-            ecn: EcnState::Disabled,
-            pacing: Pacing::On,
-        };
+        let config = config(side, controller);
         Self {
             start,
             now: start,

@@ -17,7 +17,7 @@
 //!          (route by    (order, limits)       (unprotect)(decode) (encode)(protect)  (what may be sent now)
 //!           CID)                                  │                  ▲
 //!                                                 ▼                  │
-//!                            connection::dispatch: one match    connection::schedule: one ordered list
+//!                            connection::dispatch: one match    connection::owners: one ordered list
 //!                                                 │                  ▲
 //!                                                 ▼                  │
 //!                        owners: handshake · acks · recovery · paths · cids · streams · datagrams · close

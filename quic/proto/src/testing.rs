@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     ops::RangeInclusive,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use aws_lc_rs::rand::SecureRandom as _;
@@ -11,6 +12,7 @@ use bytes::Bytes;
 
 use crate::{
     config::{TokenStore, VersionMemory},
+    frame::{FrameWriter, Owner, Timing},
     packet::{PacketNumber, Version},
     random::Random,
     token::{Keys, Ring},
@@ -111,4 +113,18 @@ impl Keys for TokenKeys {
     fn ring(&self) -> Arc<Ring> {
         Arc::new(lock(&self.0).clone())
     }
+}
+
+/// Lets an owner write its frames, and returns the record of them.
+pub(crate) fn write_frames<O: Owner<Sent: Default>>(
+    owner: &mut O,
+    out: &mut FrameWriter<'_>,
+) -> O::Sent {
+    let timing = Timing {
+        now: Instant::now(),
+        rtt: Duration::ZERO,
+    };
+    let mut sent = O::Sent::default();
+    owner.write_frames(timing, out, &mut sent);
+    sent
 }

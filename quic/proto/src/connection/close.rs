@@ -233,13 +233,13 @@ impl Connection {
         };
         let last = spaces
             .iter()
-            .rposition(|space| self.sealing_keys(*space).is_some())?;
+            .rposition(|space| self.handshake.sealing_keys(*space).is_some())?;
         let mut size = 0;
         let mut must_fill = false;
         for (index, &space) in spaces.iter().enumerate() {
             must_fill |= space == Space::Initial
                 && self.side.is_client()
-                && self.sealing_keys(space).is_some();
+                && self.handshake.sealing_keys(space).is_some();
             let fill = must_fill && index == last;
             size += self.write_close(now, space, out.get_mut(size..)?, fill);
         }
@@ -288,13 +288,13 @@ impl Connection {
             return 0;
         }
         self.observer.keep(frames.written());
-        let Some(keys) = self.sealing_keys(space) else {
+        let Some(keys) = self.handshake.sealing_keys(space) else {
             return 0;
         };
         let size = packet.finish_padded(len, if fill { room } else { 0 }, keys);
         self.recovery.on_number_used(space, pn);
         let ecn = self.recovery.ecn_mark();
-        self.on_sealed(self.kind_of(space), pn, size, ecn);
+        self.on_sealed(self.handshake.kind_of(space), pn, size, ecn);
         size
     }
 

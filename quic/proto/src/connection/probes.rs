@@ -73,7 +73,7 @@ impl Connection {
             Expanded::Full => probe.room,
             Expanded::Short => 0,
         };
-        let keys = self.sealing_keys(Space::Data)?;
+        let keys = self.handshake.sealing_keys(Space::Data)?;
         let size = packet.finish_padded(len, pad_to, keys);
         self.paths.on_probe_sent(probe, size, window);
         self.on_probe_sent(now, probe, (pn, size), acks);

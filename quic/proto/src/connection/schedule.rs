@@ -25,7 +25,7 @@ pub(super) enum Due {
 impl Connection {
     /// Returns what a space has to send, as far as keys and congestion window allow.
     pub(super) fn due(&mut self, space: Space, now: Instant) -> Due {
-        if !self.has_keys(space) {
+        if !self.handshake.may_send(space) {
             return Due::Nothing;
         }
         let probing = self.recovery.probes(space) > 0;
@@ -40,7 +40,9 @@ impl Connection {
         if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
             return Due::Frames;
         }
-        if self.acks.received[space].is_ack_due(now) && self.kind_of(space) != Kind::ZeroRtt {
+        if self.acks.received[space].is_ack_due(now)
+            && self.handshake.kind_of(space) != Kind::ZeroRtt
+        {
             Due::Ack
         } else {
             Due::Nothing
@@ -53,7 +55,7 @@ impl Connection {
         let room = self
             .recovery
             .can_send(self.paths.active().datagram_size().into());
-        if !room || !self.has_keys(Space::Data) {
+        if !room || !self.handshake.may_send(Space::Data) {
             return;
         }
         if !self.has_frames(Space::Data) {
@@ -70,25 +72,8 @@ impl Connection {
         space != Space::Data && !self.recovery.has_eliciting_in_flight(space)
     }
 
-    pub(super) fn has_keys(&self, space: Space) -> bool {
-        let keys = self.handshake.keys();
-        match space {
-            Space::Initial => keys.initial().is_some(),
-            Space::Handshake => keys.handshake().is_some(),
-            Space::Data => {
-                (keys.one_rtt().is_some() && self.may_use_one_rtt()) || self.sends_zero_rtt()
-            }
-        }
-    }
-
-    /// Returns true if 1-RTT packets may be sent: by a server right after its Finished, by a client
-    /// once TLS is complete.
-    fn may_use_one_rtt(&self) -> bool {
-        self.side.is_server() || self.handshake.is_complete()
-    }
-
     fn has_frames(&mut self, space: Space) -> bool {
-        let kind = self.kind_of(space);
+        let kind = self.handshake.kind_of(space);
         self.owners().want_to_send(kind)
     }
 
@@ -100,7 +85,7 @@ impl Connection {
         now: Instant,
         out: &mut FrameWriter<'_>,
     ) -> Carried {
-        let kind = self.kind_of(space);
+        let kind = self.handshake.kind_of(space);
         let mut carried = Carried::new(space);
         if kind == Kind::ZeroRtt {
             // It acknowledges nothing and answers nothing (RFC 9000 §12.5).

@@ -139,7 +139,10 @@ impl Connection {
     fn due_in_all(&mut self, now: Instant) -> PerSpace<Due> {
         let mut due = PerSpace::of(|space| self.due(space, now));
         // 0-RTT data follows a whole ClientHello: many servers would drop it before.
-        if self.sends_zero_rtt() && due.initial == Due::Frames && self.handshake.fills_datagrams() {
+        if self.handshake.sends_zero_rtt()
+            && due.initial == Due::Frames
+            && self.handshake.fills_datagrams()
+        {
             due.data = Due::Nothing;
         }
         due
@@ -161,7 +164,7 @@ impl Connection {
         let room = buffer.len();
         let pn = self.recovery.next_number(space);
         let largest_acked = self.recovery.largest_acked(space);
-        let kind = self.kind_of(space);
+        let kind = self.handshake.kind_of(space);
         let header = self.header(space);
         let Some(mut packet) = PacketBuilder::begin(buffer, &header, pn, largest_acked) else {
             return 0;
@@ -187,7 +190,7 @@ impl Connection {
             return 0;
         }
         let clears_quic_bit = self.header_bits.clears_quic_bit();
-        let Some(keys) = self.sealing_keys(space) else {
+        let Some(keys) = self.handshake.sealing_keys(space) else {
             return 0;
         };
         if clears_quic_bit {
@@ -257,7 +260,9 @@ impl Connection {
         }
         match space {
             Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
-            Space::Data if self.sends_zero_rtt() => self.handshake.keys_mut().on_zero_rtt_sealed(),
+            Space::Data if self.handshake.sends_zero_rtt() => {
+                self.handshake.keys_mut().on_zero_rtt_sealed()
+            }
             Space::Data => self.count_sealed(now, pn),
             _ => {}
         }
@@ -265,7 +270,7 @@ impl Connection {
 
     pub(super) fn header(&self, space: Space) -> Header<'_> {
         let dcid = *self.cids.peer.active();
-        let kind = self.kind_of(space);
+        let kind = self.handshake.kind_of(space);
         if kind == Kind::OneRtt {
             let phase = self
                 .handshake
@@ -308,16 +313,6 @@ impl Connection {
     ) -> Option<(PacketNumber, Header<'_>, &crate::packet::DirectionKeys)> {
         let pn = self.recovery.next_number(space);
         self.recovery.on_number_used(space, pn);
-        Some((pn, self.header(space), self.sealing_keys(space)?))
-    }
-
-    pub(super) fn sealing_keys(&self, space: Space) -> Option<&crate::packet::DirectionKeys> {
-        let keys = self.handshake.keys();
-        match space {
-            Space::Initial => keys.initial().map(|keys| &keys.local),
-            Space::Handshake => keys.handshake().map(|keys| &keys.local),
-            Space::Data if self.sends_zero_rtt() => keys.zero_rtt(),
-            Space::Data => keys.one_rtt().map(crate::handshake::OneRtt::local),
-        }
+        Some((pn, self.header(space), self.handshake.sealing_keys(space)?))
     }
 }

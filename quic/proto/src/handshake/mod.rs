@@ -3,6 +3,7 @@
 mod crypto_stream;
 mod key_update;
 mod keys;
+mod sealing;
 
 #[cfg(test)]
 mod tests;

@@ -134,7 +134,7 @@ fn frames_that_answer_close_the_connection_in_0_rtt() {
         let mut pair = again();
         deliver_flight(&mut pair);
         let client = pair.client.connection();
-        assert_eq!(client.kind_of(Space::Data), Kind::ZeroRtt);
+        assert_eq!(client.handshake.kind_of(Space::Data), Kind::ZeroRtt);
         let mut datagram = client.forge(Space::Data, |_| (), 0, fill);
         pair.server
             .receive(pair.now, client_address(), &mut datagram);
@@ -487,7 +487,7 @@ fn a_client_drops_0_rtt_packets() {
     let mut pair = again();
     deliver_flight(&mut pair);
     let server = pair.server.connection();
-    assert_eq!(server.kind_of(Space::Data), Kind::OneRtt);
+    assert_eq!(server.handshake.kind_of(Space::Data), Kind::OneRtt);
     let client = pair.client.connection();
     let (ours, theirs) = (
         client.local_cids().next().unwrap(),

@@ -146,17 +146,6 @@ impl Connection {
         }
     }
 
-    pub(super) fn zero_rtt_timeout(&self) -> Option<Instant> {
-        self.timers.zero_rtt_until
-    }
-
-    pub(super) fn on_zero_rtt_timeout(&mut self, now: Instant) {
-        if self.timers.zero_rtt_until.is_some_and(|at| at <= now) {
-            self.timers.zero_rtt_until = None;
-            self.handshake.discard_zero_rtt();
-        }
-    }
-
     /// Handles packets that arrived before the connection existed.
     pub(crate) fn on_kept_packets(&mut self, now: Instant, packets: Vec<KeptPacket>) {
         self.observer.at(now);

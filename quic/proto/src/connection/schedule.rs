@@ -7,7 +7,6 @@ use crate::{
     error::By,
     frame::{FrameWriter, Timing},
     packet::{Kind, Space},
-    params::ACK_DELAY_EXPONENT,
 };
 
 /// What a space has to send now.
@@ -37,7 +36,7 @@ impl Connection {
             .can_send(self.paths.active().datagram_size().into())
             && !(space == Space::Data && self.keeps_room_for_probe(now));
         let paced = space == Space::Data && !self.recovery.may_send_now(now);
-        if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
+        if self.has_frames(space) && (room || self.recovery.has_no_timer(space)) && !paced {
             return Due::Frames;
         }
         if self.acks.received[space].is_ack_due(now)
@@ -65,13 +64,6 @@ impl Connection {
         }
     }
 
-    /// Returns true if no packet of a handshake space is in flight, so that its data must not wait
-    /// for the window: 1-RTT packets may fill the window, and nobody acknowledges or times those
-    /// before the handshake is over (RFC 9002 §6.2.1).
-    fn has_no_timer(&self, space: Space) -> bool {
-        space != Space::Data && !self.recovery.has_eliciting_in_flight(space)
-    }
-
     fn has_frames(&mut self, space: Space) -> bool {
         let kind = self.handshake.kind_of(space);
         self.owners().want_to_send(kind)
@@ -97,7 +89,7 @@ impl Connection {
             return carried;
         }
         if space != Space::Data || due != Due::Frames || !self.datagrams.takes_whole_packet() {
-            self.write_ack(space, now, out);
+            self.acks.received[space].write_ack(space, now, out);
         }
         let probing = due == Due::Frames && self.recovery.probes(space) > 0;
         if probing && space == Space::Data && self.acks.frequency.can_ask() {
@@ -125,7 +117,8 @@ impl Connection {
         carried: &mut Carried,
     ) {
         if kind.space() == Space::Data && self.datagrams.has_pending() {
-            self.datagrams.drop_larger(self.max_datagram_payload());
+            let most = self.max_datagram_size().unwrap_or_default();
+            self.datagrams.drop_larger(most);
         }
         let timing = Timing {
             now,
@@ -134,22 +127,8 @@ impl Connection {
         self.owners().write_frames(kind, timing, out, carried);
         if let Some(control) = &carried.control {
             if let Some(request) = self.acks.frequency.made(control.ack_frequency) {
-                self.observe_request(By::Local, request);
+                self.observer.on_request(By::Local, request);
             }
-        }
-    }
-
-    pub(super) fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
-        let received = &mut self.acks.received[space];
-        if !received.is_ack_pending() {
-            return;
-        }
-        let delay = match space {
-            Space::Data => received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT,
-            Space::Initial | Space::Handshake => 0,
-        };
-        if let Some(told) = out.ack(delay as u64, received.ranges(), received.ecn_counts()) {
-            received.on_ack_sent(told);
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use hybriq_tls::Side;
+
 use super::{Connection, owners::Carried, schedule::Due};
 use crate::{
-    ecn::Ecn,
     limits,
     packet::{Header, Kind, PacketBuilder, PacketNumber, PerSpace, Space},
     recovery::SentPacket,
@@ -96,7 +97,7 @@ impl Connection {
     /// Writes one datagram with packets of all spaces that have something to send (RFC 9000 §12.2).
     fn write_datagram(&mut self, now: Instant, buffer: &mut [u8]) -> usize {
         let due = self.due_in_all(now);
-        let must_fill = self.must_fill(due);
+        let must_fill = must_fill(self.side, due);
         let room = usize::try_from(self.paths.active().credit())
             .unwrap_or(usize::MAX)
             .min(buffer.len());
@@ -148,12 +149,6 @@ impl Connection {
         due
     }
 
-    /// Returns true if a datagram must have 1200 bytes: one with an ack-eliciting Initial, and a
-    /// client's with any Initial (RFC 9000 §14.1).
-    fn must_fill(&self, due: PerSpace<Due>) -> bool {
-        due.initial == Due::Frames || (due.initial == Due::Ack && self.side.is_client())
-    }
-
     pub(super) fn write_packet(
         &mut self,
         now: Instant,
@@ -198,7 +193,7 @@ impl Connection {
         }
         let size = packet.finish_padded(len, pad_to, keys);
         let ecn = self.recovery.ecn_mark();
-        self.on_sealed(kind, pn, size, ecn);
+        self.observer.on_sealed(kind, pn, size, ecn);
         let packet = SentPacket {
             time_sent: now,
             size: size as u16,
@@ -211,20 +206,6 @@ impl Connection {
         };
         self.track(now, space, pn, packet);
         size
-    }
-
-    /// Counts a sealed packet and reports it to the subscriber.
-    #[inline]
-    pub(super) fn on_sealed(
-        &mut self,
-        kind: Kind,
-        pn: PacketNumber,
-        size: usize,
-        ecn: Option<Ecn>,
-    ) {
-        self.observer.stats.packets_sent += 1;
-        self.observer.stats.ecn_sent.add(ecn);
-        self.observer.on_sealed(kind, pn, size, ecn);
     }
 
     /// Hands a sealed packet to loss detection.
@@ -315,4 +296,10 @@ impl Connection {
         self.recovery.on_number_used(space, pn);
         Some((pn, self.header(space), self.handshake.sealing_keys(space)?))
     }
+}
+
+/// Returns true if a datagram must have 1200 bytes: one with an ack-eliciting Initial, and a
+/// client's with any Initial (RFC 9000 §14.1).
+fn must_fill(side: Side, due: PerSpace<Due>) -> bool {
+    due.initial == Due::Frames || (due.initial == Due::Ack && side.is_client())
 }

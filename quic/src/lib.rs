@@ -17,7 +17,7 @@
 //!          (route by    (order, limits)       (unprotect)(decode) (encode)(protect)  (what may be sent now)
 //!           CID)                                  │                  ▲
 //!                                                 ▼                  │
-//!                            connection::dispatch: one match    connection::schedule: one ordered list
+//!                            connection::dispatch: one match    connection::owners: one ordered list
 //!                                                 │                  ▲
 //!                                                 ▼                  │
 //!                        owners: handshake · acks · recovery · paths · cids · streams · datagrams · close
@@ -264,7 +264,7 @@ pub use hybriq_proto::{
     error::{By, Code, ConnectionError, MigrateError},
     events,
     frame::EcnCounts,
-    packet::{Cid as ConnectionId, Version},
+    packet::{Cid as ConnectionId, PacketNumber, Version},
     saved_path::{InvalidSavedPath, SavedPath},
     stats::{ConnectionStats, DatagramStats, PathStats},
     streams::{Chunk, Direction, Priority, StreamId},

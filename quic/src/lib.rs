@@ -17,7 +17,7 @@
 //!          (route by    (order, limits)       (unprotect)(decode) (encode)(protect)  (what may be sent now)
 //!           CID)                                  │                  ▲
 //!                                                 ▼                  │
-//!                            connection::dispatch: one match    connection::schedule: one ordered list
+//!                            connection::dispatch: one match    connection::owners: one ordered list
 //!                                                 │                  ▲
 //!                                                 ▼                  │
 //!                        owners: handshake · acks · recovery · paths · cids · streams · datagrams · close
@@ -271,9 +271,9 @@ pub use hybriq_proto::{
 };
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{
-    Backend, CertificateDer, ClientAuth, ClientHello, ConfigError, Group, Identity, KeyExchange,
-    KeyLog, Lineage, MemorySessions, PeerChain, SessionStore, Side, SignError, SignatureScheme,
-    Signer, Suite, Tickets, Trust, Verifier,
+    Backend, CertificateDer, ClientAuth, ClientHello, ConfigError, ConfigErrors, Group, Identity,
+    KeyExchange, KeyLog, Lineage, MemorySessions, PeerChain, SessionStore, Side, SignError,
+    SignatureScheme, Signer, Suite, Tickets, Trust, Verifier,
 };
 #[cfg(feature = "tokio")]
 pub use incoming::Incoming;

@@ -17,6 +17,7 @@
 
 mod capture;
 mod chain;
+pub(crate) mod check;
 mod client;
 mod groups;
 mod keys;
@@ -45,8 +46,11 @@ fn unusable(error: &::rustls::Error) -> ConfigError {
     use ::rustls::Error as Tls;
     ConfigError::Identity(match error {
         Tls::InconsistentKeys(_) => crate::error::KEY_MISMATCH.to_owned(),
-        Tls::InvalidCertificate(why) => format!("the certificate cannot be read ({why})"),
-        error => error.to_string(),
+        Tls::InvalidCertificate(why) => {
+            format!("the certificate cannot be read ({why}); give an X.509 certificate")
+        }
+        Tls::General(why) => format!("{why}; give an ECDSA, Ed25519 or RSA key"),
+        error => format!("{error}; give another certificate and its key"),
     })
 }
 

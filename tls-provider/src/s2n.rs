@@ -5,6 +5,7 @@
 //! before s2n-tls sees it, alerts are those of the RFCs, and handshake bytes left at a level that
 //! is over are refused. It has no 0-RTT in QUIC mode and only named policies (see [`policy`]).
 
+pub(crate) mod check;
 mod client;
 mod config;
 mod failure;

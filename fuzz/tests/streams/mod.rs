@@ -7,7 +7,7 @@ use std::{
 
 use hybriq::{Direction, Priority, Side, StreamId};
 use hybriq_proto::{
-    frame::{Frame, FrameWriter},
+    frame::{Frame, FrameWriter, Owner as _},
     streams::{Limits, PeerLimits, ReadError, Sent, Streams, Timing, WriteError},
     wire::Reader,
 };

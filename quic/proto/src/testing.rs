@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use aws_lc_rs::rand::SecureRandom as _;
@@ -10,6 +11,7 @@ use bytes::Bytes;
 
 use crate::{
     config::{TokenStore, VersionMemory},
+    frame::{FrameWriter, Owner, Timing},
     packet::Version,
     random::Random,
     token::{Keys, Ring},
@@ -100,4 +102,18 @@ impl Keys for TokenKeys {
     fn ring(&self) -> Arc<Ring> {
         Arc::new(lock(&self.0).clone())
     }
+}
+
+/// Lets an owner write its frames, and returns the record of them.
+pub(crate) fn write_frames<O: Owner<Sent: Default>>(
+    owner: &mut O,
+    out: &mut FrameWriter<'_>,
+) -> O::Sent {
+    let timing = Timing {
+        now: Instant::now(),
+        rtt: Duration::ZERO,
+    };
+    let mut sent = O::Sent::default();
+    owner.write_frames(timing, out, &mut sent);
+    sent
 }

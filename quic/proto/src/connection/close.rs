@@ -8,7 +8,7 @@ use super::{Connection, receive::Early};
 use crate::{
     error::{By, Code, ConnectionError, TransportError},
     frame::{ConnectionClose, FrameType, FrameWriter},
-    handshake::{self, POST_QUANTUM_REQUIRED},
+    handshake::POST_QUANTUM_REQUIRED,
     limits,
     packet::{PacketBuilder, Space},
     params::ACK_DELAY_EXPONENT,
@@ -274,11 +274,7 @@ impl Connection {
         let mut frames = packet.frames();
         let mut finished = false;
         if space == Space::Handshake && self.finishes() {
-            let level = hybriq_tls::Level::Handshake;
-            self.handshake.send_again(level);
-            self.handshake
-                .write_frames(level, &mut frames, &mut handshake::Sent::default());
-            finished = !self.handshake.has_pending(level);
+            finished = self.handshake.repeat_last_flight(&mut frames);
         }
         // What came before the end arrived: the peer need not fear that it was lost.
         if space == Space::Data && frames.remaining() >= ROOM_FOR_ACK {

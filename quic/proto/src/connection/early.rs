@@ -13,10 +13,9 @@ use std::time::Instant;
 
 use hybriq_tls::{EarlyDataPolicy, EarlyDataStatus, Side};
 
-use super::{ClientStart, Connection, Event, delivery::Carried, receive::Seen};
+use super::{ClientStart, Connection, Event, receive::Seen};
 use crate::{
     error::{Code, TransportError},
-    frame::FrameWriter,
     packet::{Kind, Space, Version},
     params::Params,
     streams::PeerLimits,
@@ -78,17 +77,6 @@ impl Connection {
             Space::Data if self.sends_zero_rtt() => Kind::ZeroRtt,
             Space::Data => Kind::OneRtt,
         }
-    }
-
-    /// Fills a 0-RTT packet, which acknowledges nothing and answers nothing (RFC 9000 §12.5).
-    pub(super) fn write_early_frames(
-        &mut self,
-        now: Instant,
-        out: &mut FrameWriter<'_>,
-    ) -> Carried {
-        let mut carried = Carried::new(Space::Data);
-        self.write_data(now, out, &mut carried);
-        carried
     }
 
     /// Applies the limits of the peer's parameters. A client in 0-RTT keeps to the remembered ones

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use hybriq_tls::Side;
 
-use super::{Connection, delivery::Carried};
+use super::{Connection, owners::Carried};
 use crate::{
     ack_frequency::Request,
     ecn::Ecn,

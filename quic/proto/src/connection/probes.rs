@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use super::{Connection, delivery::Carried};
+use super::{Connection, owners::Carried};
 use crate::{
     frame::FrameWriter,
     limits,

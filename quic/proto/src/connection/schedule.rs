@@ -1,15 +1,11 @@
-//! The contents of packets, in order of priority.
+//! The decision what a space sends now, and the acknowledgements in front of the owners' frames.
 
 use std::time::Instant;
 
-use super::{
-    Connection,
-    delivery::{Carried, Control},
-    spaces::level,
-};
-use crate::error::By;
+use super::{Connection, owners::Carried};
 use crate::{
-    frame::FrameWriter,
+    error::By,
+    frame::{FrameWriter, Timing},
     packet::{Kind, Space},
     params::ACK_DELAY_EXPONENT,
 };
@@ -28,7 +24,7 @@ pub(super) enum Due {
 
 impl Connection {
     /// Returns what a space has to send, as far as keys and congestion window allow.
-    pub(super) fn due(&self, space: Space, now: Instant) -> Due {
+    pub(super) fn due(&mut self, space: Space, now: Instant) -> Due {
         if !self.has_keys(space) {
             return Due::Nothing;
         }
@@ -91,23 +87,12 @@ impl Connection {
         self.side.is_server() || self.handshake.is_complete()
     }
 
-    fn has_frames(&self, space: Space) -> bool {
-        if self.kind_of(space) == Kind::ZeroRtt {
-            return self.streams.has_pending() || self.datagrams.has_pending();
-        }
-        self.handshake.has_pending(level(space))
-            || (space == Space::Data
-                && (self.handshake.owes_done()
-                    || self.paths.owes_ping()
-                    || self.memory.tokens.has_pending()
-                    || self.cids.local.has_pending()
-                    || self.cids.peer.has_pending()
-                    || self.timers.asks()
-                    || self.streams.has_pending()
-                    || self.datagrams.has_pending()))
+    fn has_frames(&mut self, space: Space) -> bool {
+        let kind = self.kind_of(space);
+        self.owners().want_to_send(kind)
     }
 
-    /// Fills one packet. Earlier lines win: the order below is the priority.
+    /// Fills one packet: acknowledgements first, then what the owners want to send.
     pub(super) fn write_frames(
         &mut self,
         space: Space,
@@ -115,11 +100,13 @@ impl Connection {
         now: Instant,
         out: &mut FrameWriter<'_>,
     ) -> Carried {
-        if self.kind_of(space) == Kind::ZeroRtt {
-            return self.write_early_frames(now, out);
-        }
-        let mut control = Control::new(space);
+        let kind = self.kind_of(space);
         let mut carried = Carried::new(space);
+        if kind == Kind::ZeroRtt {
+            // It acknowledges nothing and answers nothing (RFC 9000 §12.5).
+            self.write_owned(kind, now, out, &mut carried);
+            return carried;
+        }
         if due == Due::MtuProbe {
             out.ping();
             return carried;
@@ -132,34 +119,39 @@ impl Connection {
             out.immediate_ack();
         }
         if due == Due::Frames {
-            self.handshake
-                .write_frames(level(space), out, &mut control.crypto);
-            if space == Space::Data {
-                control.handshake_done = self.handshake.write_done(out);
-                if self.paths.owes_ping() && out.ping() {
-                    self.paths.on_ping_sent();
-                }
-                control.ack_frequency = self.acks.frequency.write_frames(out);
-                if let Some(request) = self.acks.frequency.made(control.ack_frequency) {
-                    self.observe_request(By::Local, request);
-                }
-                control.new_token = self.memory.tokens.write_frames(out);
-                control.local_cids = self.cids.local.write_frames(out);
-                control.peer_cids = self.cids.peer.write_frames(out);
-                self.write_data(now, out, &mut carried);
-            }
+            self.write_owned(kind, now, out, &mut carried);
         }
         // Not during the handshake: an ack-eliciting Initial would have to fill its datagram (RFC
         // 9000 §14.1), and the ranges of those spaces are dropped with their keys.
         let silent = space == Space::Data && self.recovery.needs_ping(space);
-        let asks = space == Space::Data && due == Due::Frames && self.timers.asks();
-        if !out.is_ack_eliciting() && (probing || silent || asks) {
+        if !out.is_ack_eliciting() && (probing || silent) {
             out.ping();
         }
-        if !control.is_empty() {
-            carried.control = Some(Box::new(control));
-        }
         carried
+    }
+
+    /// Writes the frames of the owners.
+    #[inline]
+    fn write_owned(
+        &mut self,
+        kind: Kind,
+        now: Instant,
+        out: &mut FrameWriter<'_>,
+        carried: &mut Carried,
+    ) {
+        if kind.space() == Space::Data && self.datagrams.has_pending() {
+            self.datagrams.drop_larger(self.max_datagram_payload());
+        }
+        let timing = Timing {
+            now,
+            rtt: self.recovery.rtt().smoothed(),
+        };
+        self.owners().write_frames(kind, timing, out, carried);
+        if let Some(control) = &carried.control {
+            if let Some(request) = self.acks.frequency.made(control.ack_frequency) {
+                self.observe_request(By::Local, request);
+            }
+        }
     }
 
     pub(super) fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {

@@ -3,7 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::Connection;
-use crate::{config::TransportConfig, packet::Space, recovery::Timeout};
+use crate::{
+    config::TransportConfig,
+    frame::{FrameWriter, Owner, Timing},
+    packet::Space,
+    recovery::Timeout,
+};
 
 /// Timers that belong to no owner: idle timeout (RFC 9000 §10.1), keep-alive and the duration of
 /// the handshake.
@@ -105,15 +110,32 @@ impl Timers {
         since.checked_add(interval)
     }
 
-    /// Returns true if a PING must be sent to keep the connection alive.
-    pub(super) const fn asks(&self) -> bool {
-        self.asks
-    }
-
     fn on_asks(&mut self, now: Instant) {
         self.asked_at = Some(now);
         self.asks = true;
     }
+}
+
+/// The PING that keeps the connection alive. It is not repaired: the next one comes soon enough.
+impl Owner for Timers {
+    type Sent = ();
+
+    #[inline]
+    fn wants_to_send(&self, _: Space) -> bool {
+        self.asks
+    }
+
+    /// Writes a PING if nothing in the packet elicits an acknowledgement.
+    #[inline]
+    fn write_frames(&mut self, _: Timing, out: &mut FrameWriter<'_>, (): &mut ()) {
+        if self.asks && !out.is_ack_eliciting() {
+            out.ping();
+        }
+    }
+
+    fn on_acked(&mut self, (): &()) {}
+
+    fn on_lost(&mut self, (): &()) {}
 }
 
 impl Connection {

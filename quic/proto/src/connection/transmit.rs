@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Connection, delivery::Carried, schedule::Due};
+use super::{Connection, owners::Carried, schedule::Due};
 use crate::{
     ecn::Ecn,
     limits,
@@ -136,7 +136,7 @@ impl Connection {
         written
     }
 
-    fn due_in_all(&self, now: Instant) -> PerSpace<Due> {
+    fn due_in_all(&mut self, now: Instant) -> PerSpace<Due> {
         let mut due = PerSpace::of(|space| self.due(space, now));
         // 0-RTT data follows a whole ClientHello: many servers would drop it before.
         if self.sends_zero_rtt() && due.initial == Due::Frames && self.handshake.fills_datagrams() {

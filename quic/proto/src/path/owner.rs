@@ -9,8 +9,9 @@ use hybriq_tls::Side;
 
 use super::{Address, Event, Path, Patience, State, others::Others};
 use crate::{
+    frame::{FrameWriter, Owner, Timing},
     limits,
-    packet::Cid,
+    packet::{Cid, Space},
     prf::Sequence,
     udp::{Arrival, Local, SocketId},
 };
@@ -397,15 +398,26 @@ impl<S> Paths<S> {
     pub const fn pace(&mut self, until: Option<Instant>) {
         self.paced_until = until;
     }
+}
 
-    /// Returns true if a PING must tell the server that we moved.
+/// The PING that tells a server that we moved. It is not repaired: whatever else we send tells as
+/// much.
+impl<S> Owner for Paths<S> {
+    type Sent = ();
+
     #[inline]
-    pub const fn owes_ping(&self) -> bool {
+    fn wants_to_send(&self, _: Space) -> bool {
         self.owes_ping
     }
 
-    /// Notes that a frame went that the server answers.
-    pub const fn on_ping_sent(&mut self) {
-        self.owes_ping = false;
+    #[inline]
+    fn write_frames(&mut self, _: Timing, out: &mut FrameWriter<'_>, (): &mut ()) {
+        if self.owes_ping && out.ping() {
+            self.owes_ping = false;
+        }
     }
+
+    fn on_acked(&mut self, (): &()) {}
+
+    fn on_lost(&mut self, (): &()) {}
 }

@@ -16,7 +16,7 @@ use crate::{
     connection::{Connection, Event},
     endpoint::{Arrival, Local, Transmit},
     forge::Forge,
-    frame::{FrameWriter, PathChallenge, PathResponse},
+    frame::{FrameWriter, Owner as _, PathChallenge, PathResponse},
     limits,
     packet::{Cid, Header, Space},
     path::Path,
@@ -520,7 +520,7 @@ fn the_id_of_a_path_that_was_given_up_is_retired() {
         now = server.next_timeout().unwrap();
         server.on_timeout(now);
     }
-    assert!(server.cids.peer.has_pending());
+    assert!(server.cids.peer.wants_to_send(Space::Data));
     for (_, datagram) in sent(&mut pair.server, now) {
         receive(&mut pair.client, now, server_address(), &datagram);
     }

@@ -163,7 +163,8 @@ impl Connection {
             Space::Data => received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT,
             Space::Initial | Space::Handshake => 0,
         };
-        if let Some(told) = out.ack(delay as u64, received.ranges(), received.ecn_counts()) {
+        let (ranges, room) = (received.ranges(), received.ack_room());
+        if let Some(told) = out.ack_within(room, delay as u64, ranges, received.ecn_counts()) {
             received.on_ack_sent(told);
         }
     }

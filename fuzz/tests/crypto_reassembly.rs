@@ -7,7 +7,10 @@ mod support;
 use std::{panic::AssertUnwindSafe, time::Duration};
 
 use hybriq::tls::Side;
-use hybriq_proto::{endpoint::Setup, packet::Cid};
+use hybriq_proto::{
+    endpoint::Setup,
+    packet::{Cid, PacketNumber},
+};
 use hybriq_sim::{Datagram, InitialFrame, Network, SERVER_ADDRESS, World, build_initial, join};
 
 #[test]
@@ -43,7 +46,8 @@ fn crypto_reassembly() {
                         data,
                     }]
                 };
-                let payload = build_initial(dcid, scid, number as u64, &frames);
+                let payload =
+                    build_initial(dcid, scid, PacketNumber::saturating(number as u64), &frames);
                 let destination = SERVER_ADDRESS;
                 world.deliver(Datagram::new(source, destination, payload));
                 came[from..to].fill(true);

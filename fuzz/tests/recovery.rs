@@ -16,7 +16,7 @@ use hybriq::{
 };
 use hybriq_proto::{
     frame::EcnCounts,
-    packet::Space,
+    packet::{PacketNumber, Space},
     recovery::SentPacket,
     recovery::{Ack, Amplification, Config, Context, Handshake, Outcome, Pacing, Recovery},
 };
@@ -123,11 +123,11 @@ impl World {
             largest_acked: None,
             ecn,
             snapshot: None,
-            record: (space, pn),
+            record: (space, pn.get()),
         };
         let bytes = u64::from(size) * u64::from(in_flight);
-        held.packets.insert(pn, (bytes, ack_eliciting));
-        held.used.push(pn);
+        held.packets.insert(pn.get(), (bytes, ack_eliciting));
+        held.used.push(pn.get());
         match ecn {
             Some(Ecn::Ect0) => held.counts.ect0 += 1,
             Some(Ecn::Ect1) => held.counts.ect1 += 1,
@@ -169,9 +169,9 @@ impl World {
         };
         let ack = Ack {
             space,
-            largest,
+            largest: PacketNumber::saturating(largest),
             delay: Duration::from_micros(u64::from(a) << (b % 40)),
-            ranges: ranges.into_iter(),
+            ranges: ranges.into_iter().map(numbers),
             ecn,
         };
         self.recovery
@@ -181,7 +181,7 @@ impl World {
 
     /// Acknowledges what was never sent, or was skipped: an error that changes nothing.
     fn lie(&mut self, space: Space, b: u8) {
-        let next = self.recovery.next_number(space);
+        let next = self.recovery.next_number(space).get();
         let used = &self.held[space as usize].used;
         let skipped = (0..next).rev().find(|pn| used.binary_search(pn).is_err());
         let pn = skipped
@@ -190,9 +190,9 @@ impl World {
         let largest = pn.max(next.saturating_sub(1));
         let ack = Ack {
             space,
-            largest,
+            largest: PacketNumber::saturating(largest),
             delay: Duration::MAX,
-            ranges: [pn..=largest].into_iter(),
+            ranges: [numbers(pn..=largest)].into_iter(),
             ecn: None,
         };
         let before = self.recovery.window();
@@ -252,7 +252,7 @@ impl World {
         let outcome = std::mem::take(&mut self.outcome);
         for settled in outcome.acked.iter().chain(&outcome.lost) {
             let (space, pn) = settled.packet.record;
-            assert_eq!(pn, settled.pn);
+            assert_eq!(pn, settled.pn.get());
             let held = self.held[space as usize].packets.remove(&pn);
             let (bytes, _) = held.expect("a record comes back once");
             assert_eq!(bytes, settled.packet.bytes_in_flight());
@@ -305,4 +305,8 @@ fn recovery() {
             }
             world.check();
         });
+}
+
+fn numbers(range: RangeInclusive<u64>) -> RangeInclusive<PacketNumber> {
+    PacketNumber::saturating(*range.start())..=PacketNumber::saturating(*range.end())
 }

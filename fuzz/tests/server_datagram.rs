@@ -9,7 +9,9 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 use hybriq::tls::{Level, Secret, Side, Suite};
 use hybriq_proto::{
     frame::FrameWriter,
-    packet::{Cid, DirectionKeys, Header, KeyPhase, Kind, Version, initial_direction},
+    packet::{
+        Cid, DirectionKeys, Header, KeyPhase, Kind, PacketNumber, Version, initial_direction,
+    },
 };
 use hybriq_sim::{Datagram, Raw, SERVER_ADDRESS, World, initial_header, ms, seal_packet};
 
@@ -79,7 +81,7 @@ fn authentic_frames() {
                 out.write(&Raw(fields));
                 if kind % 4 == 0 { 1200 } else { 0 }
             };
-            let number = 100 + index as u64;
+            let number = PacketNumber::saturating(100 + index as u64);
             let keys = |label, level| client_keys(&log, label, level);
             let packet = match kind % 3 {
                 0 => {

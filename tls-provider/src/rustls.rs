@@ -28,6 +28,14 @@ mod suites;
 mod tickets;
 mod verify;
 
+/// The crate `rustls` itself, in the version that this provider uses.
+///
+/// Its traits and types are needed for [`ServerOptions::change_rustls`] and
+/// [`ClientOptions::change_rustls`].
+///
+/// [`ClientOptions::change_rustls`]: crate::ClientOptions::change_rustls
+/// [`ServerOptions::change_rustls`]: crate::ServerOptions::change_rustls
+pub use ::rustls as library;
 pub use ::rustls::crypto::CryptoProvider;
 pub use ::rustls::{ClientConfig, ServerConfig};
 pub use client::Client;

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    ops::RangeInclusive,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -12,10 +13,20 @@ use bytes::Bytes;
 use crate::{
     config::{TokenStore, VersionMemory},
     frame::{FrameWriter, Owner, Timing},
-    packet::Version,
+    packet::{PacketNumber, Version},
     random::Random,
     token::{Keys, Ring},
 };
+
+/// Returns the packet number `number`.
+pub(crate) const fn pn(number: u64) -> PacketNumber {
+    PacketNumber::saturating(number)
+}
+
+/// Returns the packet numbers of `range`.
+pub(crate) fn pns(range: RangeInclusive<u64>) -> RangeInclusive<PacketNumber> {
+    pn(*range.start())..=pn(*range.end())
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

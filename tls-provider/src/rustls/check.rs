@@ -1,6 +1,5 @@
 //! Checks of options one by one, so that every problem is found.
 
-use std::slice;
 use std::sync::Arc;
 
 use ::rustls::crypto::CryptoProvider;
@@ -30,7 +29,7 @@ pub(crate) fn client(options: &ClientOptions, problems: &mut Problems) {
     problems.note(groups::of_policy(&options.key_exchange));
     problems.note(options.key_log.open());
     if let Some(crypto) = crypto(options.suites.as_deref(), problems) {
-        let identity = options.identity.as_ref().map_or(&[][..], slice::from_ref);
+        let identity = options.identity.as_slice();
         problems.note_identities(identity, |identity| keys::load(identity, &crypto));
         problems.note(verify::of_servers(&options.trust, &crypto));
     }

@@ -1,7 +1,5 @@
 //! Checks of options one by one, so that every problem is found.
 
-use std::slice;
-
 use s2n_tls::config::Builder;
 
 use super::config::{self, Roots};
@@ -42,7 +40,7 @@ pub(crate) fn client(options: &ClientOptions, problems: &mut Problems) {
         options.suites.as_deref(),
     ));
     check_alpn(&options.alpn, problems);
-    let identity = options.identity.as_ref().map_or(&[][..], slice::from_ref);
+    let identity = options.identity.as_slice();
     problems.note_identities(identity, config::chain);
     problems.note(roots(&options.trust));
     problems.note(options.key_log.open());

@@ -13,7 +13,7 @@ use crate::{
         AckFrequencyUpdated, Change, ConnectionState, DropTrigger, Event, LossTimer, LossTrigger,
         Meta, Packet, PacketDropped, PacketLost, Subscriber, Subscription, TimerKind,
     },
-    packet::{Cid, Kind},
+    packet::{Cid, Kind, PacketNumber},
     recovery::{Settled, Timeout},
     stats::{ConnectionStats, PathStats},
 };
@@ -99,7 +99,7 @@ impl Observer {
 
     /// Reports the sealed packet whose frames were copied.
     #[inline]
-    pub(super) fn on_sealed(&self, kind: Kind, pn: u64, size: usize, ecn: Option<Ecn>) {
+    pub(super) fn on_sealed(&self, kind: Kind, pn: PacketNumber, size: usize, ecn: Option<Ecn>) {
         if let Some(watch) = &self.watch {
             let packet = Packet::new(kind, pn, size, &watch.payload).marked(ecn);
             watch.tell(&Event::PacketSent(packet));
@@ -214,7 +214,7 @@ impl Connection {
             let trigger = match self.recovery.largest_acked(space) {
                 None => LossTrigger::Abandoned,
                 Some(largest)
-                    if largest.saturating_sub(lost.pn) >= self.recovery.packet_threshold() =>
+                    if largest.distance_from(lost.pn) >= self.recovery.packet_threshold() =>
                 {
                     LossTrigger::ReorderingThreshold
                 }

@@ -8,7 +8,7 @@ use super::{Connection, owners::Carried};
 use crate::{
     frame::FrameWriter,
     limits,
-    packet::{Header, Kind, PacketBuilder, Space},
+    packet::{Header, Kind, PacketBuilder, PacketNumber, Space},
     path::{Expanded, Probe, Window, Wrote},
     recovery::SentPacket,
     udp::Transmit,
@@ -100,7 +100,7 @@ impl Connection {
         now: Instant,
         probe: &Probe,
         frames: &mut FrameWriter<'_>,
-    ) -> Option<u64> {
+    ) -> Option<PacketNumber> {
         let data = self.paths.draw();
         if !probe.is_on_active() && probe.expanded() == Expanded::Full {
             self.cids.local.repeat_frames(frames);
@@ -126,8 +126,8 @@ impl Connection {
         &mut self,
         now: Instant,
         probe: &Probe,
-        (pn, size): (u64, usize),
-        acks: Option<u64>,
+        (pn, size): (PacketNumber, usize),
+        acks: Option<PacketNumber>,
     ) {
         self.observer.stats.datagrams_sent += 1;
         self.observer.stats.bytes_sent += size as u64;

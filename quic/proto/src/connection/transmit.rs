@@ -6,7 +6,7 @@ use super::{Connection, owners::Carried, schedule::Due};
 use crate::{
     ecn::Ecn,
     limits,
-    packet::{Header, Kind, PacketBuilder, PerSpace, Space},
+    packet::{Header, Kind, PacketBuilder, PacketNumber, PerSpace, Space},
     recovery::SentPacket,
     udp::Transmit,
 };
@@ -212,7 +212,13 @@ impl Connection {
 
     /// Counts a sealed packet and reports it to the subscriber.
     #[inline]
-    pub(super) fn on_sealed(&mut self, kind: Kind, pn: u64, size: usize, ecn: Option<Ecn>) {
+    pub(super) fn on_sealed(
+        &mut self,
+        kind: Kind,
+        pn: PacketNumber,
+        size: usize,
+        ecn: Option<Ecn>,
+    ) {
         self.observer.stats.packets_sent += 1;
         self.observer.stats.ecn_sent.add(ecn);
         self.observer.on_sealed(kind, pn, size, ecn);
@@ -224,7 +230,7 @@ impl Connection {
         &mut self,
         now: Instant,
         space: Space,
-        pn: u64,
+        pn: PacketNumber,
         packet: SentPacket<Carried>,
     ) {
         let (ack_eliciting, acked) = (packet.ack_eliciting, packet.largest_acked);
@@ -242,7 +248,7 @@ impl Connection {
         &mut self,
         now: Instant,
         space: Space,
-        pn: u64,
+        pn: PacketNumber,
         ack_eliciting: bool,
     ) {
         if ack_eliciting {
@@ -299,7 +305,7 @@ impl Connection {
     pub fn forge_parts(
         &mut self,
         space: Space,
-    ) -> Option<(u64, Header<'_>, &crate::packet::DirectionKeys)> {
+    ) -> Option<(PacketNumber, Header<'_>, &crate::packet::DirectionKeys)> {
         let pn = self.recovery.next_number(space);
         self.recovery.on_number_used(space, pn);
         Some((pn, self.header(space), self.sealing_keys(space)?))

@@ -246,7 +246,8 @@ fn one_that_does_not_fit_beside_an_ack_frame_goes_next_without() {
     datagrams.send(bytes(ROOM - 1, 7), ROOM).unwrap();
     let mut buffer = [0; ROOM];
     let mut out = FrameWriter::new(&mut buffer);
-    out.ack(0, std::iter::once(0..=0), None).unwrap();
+    out.ack(0, std::iter::once(crate::testing::pns(0..=0)), None)
+        .unwrap();
     let mut sent = Sent::default();
     datagrams.write_first(Rival::Waiting, &mut out, &mut sent);
     assert!(sent.is_empty());

@@ -360,7 +360,7 @@ impl Endpoint {
             client_hello: &client_hello,
             crypto: hello.crypto.contiguous(),
             received: hello.received.clone(),
-            packets_sent: hello.next_pn,
+            packets_sent: hello.next_pn.get(),
             credit: (
                 hello.bytes_received.saturating_add(credit),
                 hello.bytes_sent,

@@ -15,7 +15,7 @@ use crate::{
     config::TransportConfig,
     limits,
     packet::Cid,
-    testing::SystemRandom,
+    testing::{SystemRandom, pn},
 };
 
 fn arrival(port: u16) -> Arrival {
@@ -73,7 +73,10 @@ fn whole_hello(bytes: &[u8], dcid: Cid, scid: Cid) -> [Vec<u8>; 2] {
         };
         build_initial(dcid, scid, number, &[frame])
     };
-    [packet(0, 0, head), packet(1, head.len() as u64, tail)]
+    [
+        packet(pn(0), 0, head),
+        packet(pn(1), head.len() as u64, tail),
+    ]
 }
 
 /// Proves: security 9 incoming-queue-is-capped
@@ -221,7 +224,7 @@ fn partial_hellos_are_bounded_in_bytes_too() {
         for number in 0..10 {
             // Without its first byte it never becomes whole.
             let offset = 1 + number * piece.len() as u64;
-            let mut datagram = build_initial(dcid, Cid::EMPTY, number, &[frame(offset)]);
+            let mut datagram = build_initial(dcid, Cid::EMPTY, pn(number), &[frame(offset)]);
             let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
             assert!(matches!(routed, Routed::Consumed), "{routed:?}");
         }

@@ -38,7 +38,7 @@ use super::{
     congestion::{self, Controller, LostPacket, careful_resume::Resuming},
     delivery::Delivery,
     ecn::{Ecn, EcnState},
-    packet::{PerSpace, Space},
+    packet::{PacketNumber, PerSpace, Space},
 };
 
 #[cfg(test)]
@@ -193,7 +193,7 @@ impl<R> Recovery<R> {
 
     /// Notes a packet that left. Numbers of a space only grow.
     #[inline]
-    pub fn on_packet_sent(&mut self, space: Space, pn: u64, mut packet: SentPacket<R>) {
+    pub fn on_packet_sent(&mut self, space: Space, pn: PacketNumber, mut packet: SentPacket<R>) {
         let (now, bytes) = (packet.time_sent, u64::from(packet.size));
         let app_limited = self.delivery.is_app_limited();
         if packet.in_flight {
@@ -218,9 +218,9 @@ impl<R> Recovery<R> {
         );
         self.ecn.on_sent(&mut state.ecn, packet.ecn);
         state.sent.insert(pn, packet);
-        if space == Space::Data && self.skipper.is_due(pn + 1) {
-            self.skipper.plan(pn + 1);
-            self.on_number_skipped(space, pn + 1);
+        if space == Space::Data && self.skipper.is_due(pn.next()) {
+            self.skipper.plan(pn.next());
+            self.on_number_skipped(space, pn.next());
         }
         if in_flight {
             self.bytes_in_flight += bytes;
@@ -249,12 +249,12 @@ impl<R> Recovery<R> {
 
     /// Notes a packet number that was used without a record: nothing is to be done if that packet
     /// is lost, and its acknowledgement is no news.
-    pub fn on_number_used(&mut self, space: Space, pn: u64) {
+    pub fn on_number_used(&mut self, space: Space, pn: PacketNumber) {
         self.spaces[space].sent.use_number(pn);
     }
 
     /// Notes a packet number left out on purpose: its acknowledgement closes the connection.
-    pub fn on_number_skipped(&mut self, space: Space, pn: u64) {
+    pub fn on_number_skipped(&mut self, space: Space, pn: PacketNumber) {
         let state = &mut self.spaces[space];
         state.sent.skip(pn);
         state.skipped.push(pn);
@@ -409,12 +409,12 @@ impl<R> Recovery<R> {
     }
 
     /// The number of the next packet in a space.
-    pub fn next_number(&self, space: Space) -> u64 {
+    pub fn next_number(&self, space: Space) -> PacketNumber {
         self.space(space).sent.next_number()
     }
 
     /// The largest number the peer acknowledged in a space.
-    pub fn largest_acked(&self, space: Space) -> Option<u64> {
+    pub fn largest_acked(&self, space: Space) -> Option<PacketNumber> {
         self.space(space).largest_acked
     }
 

@@ -9,6 +9,7 @@ use super::{FlowReport, FlowSetup, NOTHING, PACKET_OVERHEAD, PING_EVERY, stand_i
 use crate::{Datagram, StandIn, host::Clock};
 use hybriq_proto::{
     frame::FrameWriter,
+    packet::PacketNumber,
     space::{AckEliciting, Received},
 };
 
@@ -40,13 +41,14 @@ impl Receiver {
 
     pub(super) fn on_datagram(&mut self, clock: Clock, datagram: &Datagram) {
         let [pn, chunk, known] = datagram.stand_in.label;
+        let pn = PacketNumber::saturating(pn);
         if self.received.is_duplicate(pn) {
             return;
         }
         self.received
             .on_packet(clock.instant(), pn, AckEliciting::Yes, datagram.ecn);
         if known != NOTHING {
-            self.received.on_ack_of_ack(known);
+            self.received.on_ack_of_ack(PacketNumber::saturating(known));
         }
         if self.arrived.insert(chunk) {
             self.delivered += self.size;

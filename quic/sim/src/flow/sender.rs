@@ -90,7 +90,7 @@ impl Sender {
         };
         let [number, ..] = datagram.stand_in.label;
         if number % PING_EVERY == 0 {
-            self.known = ack.largest;
+            self.known = ack.largest.get();
         }
         let ack = Ack {
             space: Space::Data,
@@ -196,7 +196,10 @@ impl Sender {
             },
         );
         self.sent += size;
-        Some((stand_in(self.size.into(), [pn, chunk, self.known]), mark))
+        Some((
+            stand_in(self.size.into(), [pn.get(), chunk, self.known]),
+            mark,
+        ))
     }
 
     fn probes(&self) -> u8 {

@@ -9,7 +9,7 @@ use hybriq_proto::{
     frame::{ConnectionClose, Encode, Frame, FrameType, FrameWriter},
     limits::MIN_DATAGRAM,
     packet::{
-        Cid, Decoded, DirectionKeys, Header, Kind, PacketBuilder, Version, decode,
+        Cid, Decoded, DirectionKeys, Header, Kind, PacketBuilder, PacketNumber, Version, decode,
         initial_direction,
     },
     wire::{Reader, Writer},
@@ -30,7 +30,7 @@ pub enum InitialFrame {
     /// So many bytes of PADDING.
     Padding(usize),
     /// ACK, its ranges largest first.
-    Ack(Vec<RangeInclusive<u64>>),
+    Ack(Vec<RangeInclusive<PacketNumber>>),
     /// CONNECTION_CLOSE with this code.
     Close(u64),
     /// Another frame, which does not belong there, by its type.
@@ -43,7 +43,7 @@ pub struct Initial {
     /// Its version.
     pub version: Version,
     /// Its number.
-    pub number: u64,
+    pub number: PacketNumber,
     /// Destination connection id.
     pub dcid: Cid,
     /// Source connection id.
@@ -126,7 +126,12 @@ fn open(version: Version, packet: &mut [u8], keys: &DirectionKeys) -> Option<Ini
 ///
 /// # Panics
 /// Panics if the frames do not fit, or are of a kind that cannot be built.
-pub fn build_initial(dcid: Cid, scid: Cid, number: u64, frames: &[InitialFrame]) -> Vec<u8> {
+pub fn build_initial(
+    dcid: Cid,
+    scid: Cid,
+    number: PacketNumber,
+    frames: &[InitialFrame],
+) -> Vec<u8> {
     let keys = initial_direction(Version::V1, &dcid, Side::Client);
     seal_packet(&initial_header(dcid, scid), number, &keys, |out| {
         for frame in frames {
@@ -154,7 +159,7 @@ pub const fn initial_header(dcid: Cid, scid: Cid) -> Header<'static> {
 /// Panics if the header alone fills a datagram.
 pub fn seal_packet(
     header: &Header<'_>,
-    number: u64,
+    number: PacketNumber,
     keys: &DirectionKeys,
     fill: impl FnOnce(&mut FrameWriter<'_>) -> usize,
 ) -> Vec<u8> {

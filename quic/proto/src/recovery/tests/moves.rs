@@ -18,7 +18,7 @@ fn fill(world: &mut World, next: &mut u64) -> u64 {
 #[test]
 fn a_peer_that_moves_again_and_acknowledges_nothing_gets_no_further_window() {
     let mut world = World::established();
-    let mut next = world.recovery.next_number(Space::Data);
+    let mut next = world.recovery.next_number(Space::Data).get();
     let first = fill(&mut world, &mut next);
     assert!(first > 0);
     let window = world.recovery.window();
@@ -37,7 +37,7 @@ fn a_peer_that_moves_again_and_acknowledges_nothing_gets_no_further_window() {
 #[test]
 fn moving_between_two_ways_gives_each_its_window_once() {
     let mut world = World::established();
-    let mut next = world.recovery.next_number(Space::Data);
+    let mut next = world.recovery.next_number(Space::Data).get();
     let mut sent = fill(&mut world, &mut next);
     let first = world.recovery.window();
     let unknown = config(Side::Client, Box::new(NewReno::new(1200)));

@@ -303,7 +303,12 @@ impl Connection {
         let received = &self.acks.received[Space::Data];
         let delay = received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT;
         let ranges = received.ranges().take(LAST_RANGES);
-        out.ack(delay as u64, ranges, received.ecn_counts());
+        if out
+            .ack(delay as u64, ranges, received.ecn_counts())
+            .is_some()
+        {
+            self.observer.stats.acks_sent += 1;
+        }
     }
 }
 

@@ -54,7 +54,7 @@ impl<'a> FrameWriter<'a> {
         ecn: Option<EcnCounts>,
     ) -> Option<usize>
     where
-        R: Iterator<Item = RangeInclusive<u64>> + Clone,
+        R: Iterator<Item = RangeInclusive<PacketNumber>> + Clone,
     {
         let ack = AckEncoder { delay, ranges, ecn };
         let count = ack.fitting(self.remaining().min(room));

@@ -73,7 +73,7 @@ impl Connection {
             Expanded::Full => probe.room,
             Expanded::Short => 0,
         };
-        let keys = self.sealing_keys(Space::Data)?;
+        let keys = self.handshake.sealing_keys(Space::Data)?;
         let size = packet.finish_padded(len, pad_to, keys);
         self.paths.on_probe_sent(probe, size, window);
         self.on_probe_sent(now, probe, (pn, size), acks);
@@ -112,7 +112,7 @@ impl Connection {
         let received = &self.acks.received[Space::Data];
         let largest = received.largest().map(|(pn, _)| pn);
         let was_pending = received.is_ack_pending();
-        self.write_ack(Space::Data, now, frames);
+        self.acks.received[Space::Data].write_ack(Space::Data, now, frames);
         let acks = was_pending && !self.acks.received[Space::Data].is_ack_pending();
         if !acks {
             frames.ping();
@@ -132,7 +132,7 @@ impl Connection {
         self.observer.stats.datagrams_sent += 1;
         self.observer.stats.bytes_sent += size as u64;
         let ecn = self.ecn_of(probe);
-        self.on_sealed(Kind::OneRtt, pn, size, ecn);
+        self.observer.on_sealed(Kind::OneRtt, pn, size, ecn);
         if probe.is_on_active() {
             let packet = SentPacket {
                 time_sent: now,

@@ -7,7 +7,13 @@ use std::{
 
 use smallvec::SmallVec;
 
-use crate::{ecn::Ecn, frame::EcnCounts, limits, packet::PacketNumber};
+use crate::{
+    ecn::Ecn,
+    frame::{EcnCounts, FrameWriter},
+    limits,
+    packet::{PacketNumber, Space},
+    params::ACK_DELAY_EXPONENT,
+};
 
 #[cfg(test)]
 mod tests;
@@ -373,11 +379,28 @@ impl Received {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
+    /// Writes an ACK frame if one is pending. Packets of the handshake are acknowledged without delay
+    /// (RFC 9000 §13.2.5).
+    #[inline]
+    pub fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
+        if !self.is_ack_pending() {
+            return;
+        }
+        let delay = match space {
+            Space::Data => self.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT,
+            Space::Initial | Space::Handshake => 0,
+        };
+        let (room, ranges) = (self.ack_room(), self.ranges());
+        if let Some(told) = out.ack_within(room, delay as u64, ranges, self.ecn_counts()) {
+            self.on_ack_sent(told);
+        }
+    }
+
     /// Returns the bytes that an ACK frame may have: twice what came since the last one, or else a
     /// peer would get ever more for tiny packets with gaps between their numbers. The older ranges
     /// wait for another frame.
     #[inline]
-    pub fn ack_room(&self) -> usize {
+    fn ack_room(&self) -> usize {
         limits::SMALL_ACK.max(self.bytes.saturating_mul(2))
     }
 

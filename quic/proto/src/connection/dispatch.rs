@@ -103,7 +103,7 @@ impl Connection {
                 reordering: request.reordering,
             };
             self.acks.received[Space::Data].set_policy(now, policy);
-            self.observe_request(By::Peer, request);
+            self.observer.on_request(By::Peer, request);
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use hybriq_tls::{EarlyDataPolicy, EarlyDataStatus, Side};
 use super::{ClientStart, Connection, Event, receive::Seen};
 use crate::{
     error::{Code, TransportError},
-    packet::{Kind, Space, Version},
+    packet::{Space, Version},
     params::Params,
     streams::PeerLimits,
 };
@@ -59,23 +59,6 @@ impl Connection {
                 self.events.push_back(Event::EarlyDataReady);
             }
             None => self.handshake.discard_zero_rtt(),
-        }
-    }
-
-    /// Returns true if a client sends in 0-RTT packets now.
-    pub(super) fn sends_zero_rtt(&self) -> bool {
-        self.side.is_client()
-            && !self.handshake.is_complete()
-            && self.handshake.keys().zero_rtt().is_some()
-    }
-
-    /// Returns the kind of packet sent in a space.
-    pub(super) fn kind_of(&self, space: Space) -> Kind {
-        match space {
-            Space::Initial => Kind::Initial,
-            Space::Handshake => Kind::Handshake,
-            Space::Data if self.sends_zero_rtt() => Kind::ZeroRtt,
-            Space::Data => Kind::OneRtt,
         }
     }
 
@@ -160,17 +143,6 @@ impl Connection {
     pub(super) fn on_one_rtt_opened(&mut self, now: Instant) {
         if self.timers.zero_rtt_until.is_none() && self.handshake.keys().zero_rtt().is_some() {
             self.timers.zero_rtt_until = now.checked_add(3 * self.pto(Space::Data));
-        }
-    }
-
-    pub(super) fn zero_rtt_timeout(&self) -> Option<Instant> {
-        self.timers.zero_rtt_until
-    }
-
-    pub(super) fn on_zero_rtt_timeout(&mut self, now: Instant) {
-        if self.timers.zero_rtt_until.is_some_and(|at| at <= now) {
-            self.timers.zero_rtt_until = None;
-            self.handshake.discard_zero_rtt();
         }
     }
 

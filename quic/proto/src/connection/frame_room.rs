@@ -43,10 +43,6 @@ impl Connection {
         self.datagrams.send_within(data, room)
     }
 
-    pub(super) fn max_datagram_payload(&self) -> usize {
-        self.max_datagram_size().unwrap_or_default()
-    }
-
     /// Returns the number of bytes for frames in a full packet: 1-RTT, or 0-RTT with its longer
     /// header.
     fn frame_room(&self) -> usize {

@@ -7,7 +7,6 @@ use crate::{
     error::By,
     frame::{FrameWriter, Timing},
     packet::{Kind, Space},
-    params::ACK_DELAY_EXPONENT,
 };
 
 /// What a space has to send now.
@@ -25,7 +24,7 @@ pub(super) enum Due {
 impl Connection {
     /// Returns what a space has to send, as far as keys and congestion window allow.
     pub(super) fn due(&mut self, space: Space, now: Instant) -> Due {
-        if !self.has_keys(space) {
+        if !self.handshake.may_send(space) {
             return Due::Nothing;
         }
         let probing = self.recovery.probes(space) > 0;
@@ -37,10 +36,12 @@ impl Connection {
             .can_send(self.paths.active().datagram_size().into())
             && !(space == Space::Data && self.keeps_room_for_probe(now));
         let paced = space == Space::Data && !self.recovery.may_send_now(now);
-        if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
+        if self.has_frames(space) && (room || self.recovery.has_no_timer(space)) && !paced {
             return Due::Frames;
         }
-        if self.acks.received[space].is_ack_due(now) && self.kind_of(space) != Kind::ZeroRtt {
+        if self.acks.received[space].is_ack_due(now)
+            && self.handshake.kind_of(space) != Kind::ZeroRtt
+        {
             Due::Ack
         } else {
             Due::Nothing
@@ -53,7 +54,7 @@ impl Connection {
         let room = self
             .recovery
             .can_send(self.paths.active().datagram_size().into());
-        if !room || !self.has_keys(Space::Data) {
+        if !room || !self.handshake.may_send(Space::Data) {
             return;
         }
         if !self.has_frames(Space::Data) {
@@ -63,32 +64,8 @@ impl Connection {
         }
     }
 
-    /// Returns true if no packet of a handshake space is in flight, so that its data must not wait
-    /// for the window: 1-RTT packets may fill the window, and nobody acknowledges or times those
-    /// before the handshake is over (RFC 9002 §6.2.1).
-    fn has_no_timer(&self, space: Space) -> bool {
-        space != Space::Data && !self.recovery.has_eliciting_in_flight(space)
-    }
-
-    pub(super) fn has_keys(&self, space: Space) -> bool {
-        let keys = self.handshake.keys();
-        match space {
-            Space::Initial => keys.initial().is_some(),
-            Space::Handshake => keys.handshake().is_some(),
-            Space::Data => {
-                (keys.one_rtt().is_some() && self.may_use_one_rtt()) || self.sends_zero_rtt()
-            }
-        }
-    }
-
-    /// Returns true if 1-RTT packets may be sent: by a server right after its Finished, by a client
-    /// once TLS is complete.
-    fn may_use_one_rtt(&self) -> bool {
-        self.side.is_server() || self.handshake.is_complete()
-    }
-
     fn has_frames(&mut self, space: Space) -> bool {
-        let kind = self.kind_of(space);
+        let kind = self.handshake.kind_of(space);
         self.owners().want_to_send(kind)
     }
 
@@ -100,7 +77,7 @@ impl Connection {
         now: Instant,
         out: &mut FrameWriter<'_>,
     ) -> Carried {
-        let kind = self.kind_of(space);
+        let kind = self.handshake.kind_of(space);
         let mut carried = Carried::new(space);
         if kind == Kind::ZeroRtt {
             // It acknowledges nothing and answers nothing (RFC 9000 §12.5).
@@ -112,7 +89,7 @@ impl Connection {
             return carried;
         }
         if space != Space::Data || due != Due::Frames || !self.datagrams.takes_whole_packet() {
-            self.write_ack(space, now, out);
+            self.acks.received[space].write_ack(space, now, out);
         }
         let probing = due == Due::Frames && self.recovery.probes(space) > 0;
         if probing && space == Space::Data && self.acks.frequency.can_ask() {
@@ -140,7 +117,8 @@ impl Connection {
         carried: &mut Carried,
     ) {
         if kind.space() == Space::Data && self.datagrams.has_pending() {
-            self.datagrams.drop_larger(self.max_datagram_payload());
+            let most = self.max_datagram_size().unwrap_or_default();
+            self.datagrams.drop_larger(most);
         }
         let timing = Timing {
             now,
@@ -149,22 +127,8 @@ impl Connection {
         self.owners().write_frames(kind, timing, out, carried);
         if let Some(control) = &carried.control {
             if let Some(request) = self.acks.frequency.made(control.ack_frequency) {
-                self.observe_request(By::Local, request);
+                self.observer.on_request(By::Local, request);
             }
-        }
-    }
-
-    pub(super) fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
-        let received = &mut self.acks.received[space];
-        if !received.is_ack_pending() {
-            return;
-        }
-        let delay = match space {
-            Space::Data => received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT,
-            Space::Initial | Space::Handshake => 0,
-        };
-        if let Some(told) = out.ack(delay as u64, received.ranges(), received.ecn_counts()) {
-            received.on_ack_sent(told);
         }
     }
 }

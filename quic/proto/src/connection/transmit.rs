@@ -2,9 +2,10 @@
 
 use std::time::Instant;
 
+use hybriq_tls::Side;
+
 use super::{Connection, owners::Carried, schedule::Due};
 use crate::{
-    ecn::Ecn,
     limits,
     packet::{Header, Kind, PacketBuilder, PacketNumber, PerSpace, Space},
     recovery::SentPacket,
@@ -58,7 +59,8 @@ impl Connection {
         let mut size = 0;
         let mut segment = None;
         for _ in 0..max_datagrams.min(self.recovery.train()) {
-            let limit = self.datagram_limit().min(segment.unwrap_or(usize::MAX));
+            let limit = self.paths.datagram_limit(self.recovery.probes(Space::Data));
+            let limit = limit.min(segment.unwrap_or(usize::MAX));
             if size > 0 && size + limit > limits::TRAIN {
                 break;
             }
@@ -96,7 +98,7 @@ impl Connection {
     /// Writes one datagram with packets of all spaces that have something to send (RFC 9000 §12.2).
     fn write_datagram(&mut self, now: Instant, buffer: &mut [u8]) -> usize {
         let due = self.due_in_all(now);
-        let must_fill = self.must_fill(due);
+        let must_fill = must_fill(self.side, due);
         let room = usize::try_from(self.paths.active().credit())
             .unwrap_or(usize::MAX)
             .min(buffer.len());
@@ -139,16 +141,13 @@ impl Connection {
     fn due_in_all(&mut self, now: Instant) -> PerSpace<Due> {
         let mut due = PerSpace::of(|space| self.due(space, now));
         // 0-RTT data follows a whole ClientHello: many servers would drop it before.
-        if self.sends_zero_rtt() && due.initial == Due::Frames && self.handshake.fills_datagrams() {
+        if self.handshake.sends_zero_rtt()
+            && due.initial == Due::Frames
+            && self.handshake.fills_datagrams()
+        {
             due.data = Due::Nothing;
         }
         due
-    }
-
-    /// Returns true if a datagram must have 1200 bytes: one with an ack-eliciting Initial, and a
-    /// client's with any Initial (RFC 9000 §14.1).
-    fn must_fill(&self, due: PerSpace<Due>) -> bool {
-        due.initial == Due::Frames || (due.initial == Due::Ack && self.side.is_client())
     }
 
     pub(super) fn write_packet(
@@ -161,7 +160,7 @@ impl Connection {
         let room = buffer.len();
         let pn = self.recovery.next_number(space);
         let largest_acked = self.recovery.largest_acked(space);
-        let kind = self.kind_of(space);
+        let kind = self.handshake.kind_of(space);
         let header = self.header(space);
         let Some(mut packet) = PacketBuilder::begin(buffer, &header, pn, largest_acked) else {
             return 0;
@@ -187,7 +186,7 @@ impl Connection {
             return 0;
         }
         let clears_quic_bit = self.header_bits.clears_quic_bit();
-        let Some(keys) = self.sealing_keys(space) else {
+        let Some(keys) = self.handshake.sealing_keys(space) else {
             return 0;
         };
         if clears_quic_bit {
@@ -195,7 +194,7 @@ impl Connection {
         }
         let size = packet.finish_padded(len, pad_to, keys);
         let ecn = self.recovery.ecn_mark();
-        self.on_sealed(kind, pn, size, ecn);
+        self.observer.on_sealed(kind, pn, size, ecn);
         let packet = SentPacket {
             time_sent: now,
             size: size as u16,
@@ -208,20 +207,6 @@ impl Connection {
         };
         self.track(now, space, pn, packet);
         size
-    }
-
-    /// Counts a sealed packet and reports it to the subscriber.
-    #[inline]
-    pub(super) fn on_sealed(
-        &mut self,
-        kind: Kind,
-        pn: PacketNumber,
-        size: usize,
-        ecn: Option<Ecn>,
-    ) {
-        self.observer.stats.packets_sent += 1;
-        self.observer.stats.ecn_sent.add(ecn);
-        self.observer.on_sealed(kind, pn, size, ecn);
     }
 
     /// Hands a sealed packet to loss detection.
@@ -237,8 +222,9 @@ impl Connection {
         self.recovery.on_packet_sent(space, pn, packet);
         if let Some(largest) = acked {
             self.observer.stats.acks_sent += 1;
-            if space == Space::Data {
-                self.on_acknowledgement_sent(largest);
+            let keys = self.handshake.keys_mut().one_rtt_mut();
+            if let Some(keys) = keys.filter(|_| space == Space::Data) {
+                keys.on_acknowledgement_sent(largest);
             }
         }
         self.on_packet_sent(now, space, pn, ack_eliciting);
@@ -257,7 +243,9 @@ impl Connection {
         }
         match space {
             Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
-            Space::Data if self.sends_zero_rtt() => self.handshake.keys_mut().on_zero_rtt_sealed(),
+            Space::Data if self.handshake.sends_zero_rtt() => {
+                self.handshake.keys_mut().on_zero_rtt_sealed()
+            }
             Space::Data => self.count_sealed(now, pn),
             _ => {}
         }
@@ -265,7 +253,7 @@ impl Connection {
 
     pub(super) fn header(&self, space: Space) -> Header<'_> {
         let dcid = *self.cids.peer.active();
-        let kind = self.kind_of(space);
+        let kind = self.handshake.kind_of(space);
         if kind == Kind::OneRtt {
             let phase = self
                 .handshake
@@ -308,16 +296,12 @@ impl Connection {
     ) -> Option<(PacketNumber, Header<'_>, &crate::packet::DirectionKeys)> {
         let pn = self.recovery.next_number(space);
         self.recovery.on_number_used(space, pn);
-        Some((pn, self.header(space), self.sealing_keys(space)?))
+        Some((pn, self.header(space), self.handshake.sealing_keys(space)?))
     }
+}
 
-    pub(super) fn sealing_keys(&self, space: Space) -> Option<&crate::packet::DirectionKeys> {
-        let keys = self.handshake.keys();
-        match space {
-            Space::Initial => keys.initial().map(|keys| &keys.local),
-            Space::Handshake => keys.handshake().map(|keys| &keys.local),
-            Space::Data if self.sends_zero_rtt() => keys.zero_rtt(),
-            Space::Data => keys.one_rtt().map(crate::handshake::OneRtt::local),
-        }
-    }
+/// Returns true if a datagram must have 1200 bytes: one with an ack-eliciting Initial, and a
+/// client's with any Initial (RFC 9000 §14.1).
+fn must_fill(side: Side, due: PerSpace<Due>) -> bool {
+    due.initial == Due::Frames || (due.initial == Due::Ack && side.is_client())
 }

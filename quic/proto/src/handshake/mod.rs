@@ -3,6 +3,7 @@
 mod crypto_stream;
 mod key_update;
 mod keys;
+mod sealing;
 
 #[cfg(test)]
 mod tests;
@@ -10,8 +11,8 @@ mod tests;
 use bytes::Bytes;
 
 use hybriq_tls::{
-    CertificateDer, EarlyDataStatus, Exporter, Flight, KeyExchange, Level, Lineage, Negotiated,
-    PerLevel, Session, Side, Status,
+    Alert, CertificateDer, EarlyDataStatus, Exporter, Flight, KeyExchange, Level, Lineage,
+    Negotiated, PerLevel, Session, Side, Status,
 };
 
 pub(crate) use key_update::{OneRtt, Violation};
@@ -174,9 +175,11 @@ impl Handshake {
         &mut self.keys
     }
 
-    /// Returns true if a classical group is to be refused.
-    pub(crate) fn requires_post_quantum(&self) -> bool {
-        self.requires_post_quantum
+    /// Returns true if the peer closed because it found no common group: its reason is ours, or its
+    /// alert is `handshake_failure` while we require a post-quantum group.
+    pub(crate) fn is_refusal(&self, code: Code, reason: &[u8]) -> bool {
+        code == Code::crypto(Alert::HANDSHAKE_FAILURE.0)
+            && (reason == POST_QUANTUM_REQUIRED.as_bytes() || self.requires_post_quantum)
     }
 
     /// Returns true if TLS is complete (RFC 9001 §4.1.1).
@@ -266,7 +269,7 @@ impl Handshake {
                 outcome.map_err(|error| TransportError::new(Code(error.code()), error.detail))
             }
             Side::Server => Err(TransportError::new(
-                Code::crypto(hybriq_tls::Alert::UNEXPECTED_MESSAGE.0),
+                Code::crypto(Alert::UNEXPECTED_MESSAGE.0),
                 "CRYPTO in a 1-RTT packet: a client has no TLS message to send there",
             )),
         }
@@ -422,9 +425,10 @@ impl Handshake {
         self.done_owed = true;
     }
 
-    /// Queues everything of a level again that the peer has not acknowledged.
-    pub(crate) fn send_again(&mut self, level: Level) {
-        self.streams[level].send_again();
+    /// Queues the flights of the handshake again, as far as the peer has not acknowledged them.
+    pub(crate) fn repeat_flights(&mut self) {
+        self.streams.initial.send_again();
+        self.streams.handshake.send_again();
     }
 }
 

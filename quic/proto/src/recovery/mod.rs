@@ -423,6 +423,13 @@ impl<R> Recovery<R> {
         self.space(space).eliciting_in_flight > 0
     }
 
+    /// Returns true if no packet of a handshake space is in flight, so that its data must not wait
+    /// for the window: 1-RTT packets may fill the window, and nobody acknowledges or times those
+    /// before the handshake is over (RFC 9002 §6.2.1).
+    pub fn has_no_timer(&self, space: Space) -> bool {
+        space != Space::Data && !self.has_eliciting_in_flight(space)
+    }
+
     /// How far behind another a packet must be to count as lost (RFC 9002 §6.1.1). It grows where
     /// the path reorders.
     pub const fn packet_threshold(&self) -> u64 {

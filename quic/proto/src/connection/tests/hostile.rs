@@ -170,7 +170,12 @@ fn attack(pair: &mut Pair, rng: &mut Rng, from_client: bool) -> bool {
     if victim.connection().is_closed() {
         return false;
     }
-    if attacker.connection().sealing_keys(space).is_none() {
+    if attacker
+        .connection()
+        .handshake
+        .sealing_keys(space)
+        .is_none()
+    {
         return true;
     }
     let sent = victim.connection().recovery.next_number(space);

@@ -25,7 +25,7 @@ fn seal(from: &Connection, pn: u64, fill: impl FnOnce(&mut FrameWriter<'_>)) -> 
     let mut frames = packet.frames();
     fill(&mut frames);
     let len = frames.len();
-    let size = packet.finish(len, from.sealing_keys(Space::Data).unwrap());
+    let size = packet.finish(len, from.handshake.sealing_keys(Space::Data).unwrap());
     buffer.truncate(size);
     buffer
 }

@@ -7,7 +7,13 @@ use std::{
 
 use smallvec::SmallVec;
 
-use crate::{ecn::Ecn, frame::EcnCounts, limits, packet::PacketNumber};
+use crate::{
+    ecn::Ecn,
+    frame::{EcnCounts, FrameWriter},
+    limits,
+    packet::{PacketNumber, Space},
+    params::ACK_DELAY_EXPONENT,
+};
 
 #[cfg(test)]
 mod tests;
@@ -362,6 +368,22 @@ impl Received {
     /// Marks seen, for the ACK frame; `None` while no datagram carried one.
     pub fn ecn_counts(&self) -> Option<EcnCounts> {
         (self.ecn != EcnCounts::default()).then_some(self.ecn)
+    }
+
+    /// Writes an ACK frame if one is pending. Packets of the handshake are acknowledged without delay
+    /// (RFC 9000 §13.2.5).
+    #[inline]
+    pub fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
+        if !self.is_ack_pending() {
+            return;
+        }
+        let delay = match space {
+            Space::Data => self.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT,
+            Space::Initial | Space::Handshake => 0,
+        };
+        if let Some(told) = out.ack(delay as u64, self.ranges(), self.ecn_counts()) {
+            self.on_ack_sent(told);
+        }
     }
 
     /// Notes that an ACK frame with the newest `told` ranges was written.

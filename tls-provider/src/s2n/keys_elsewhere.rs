@@ -18,7 +18,7 @@ use super::{reason, unsupported};
 use crate::options::Key;
 use crate::{Alert, ConfigError, Error, Identity, SignatureScheme, Signer};
 
-/// Makes the configuration ask signers, where identities have them.
+/// Makes the configuration call the signers of these identities, if they have any.
 pub(super) fn install(builder: &mut Builder, identities: &[Identity]) -> Result<(), ConfigError> {
     let remote = |identity: &&Identity| matches!(identity.key(), Key::Signer(_));
     let count = identities.iter().filter(remote).count();
@@ -36,7 +36,7 @@ pub(super) fn install(builder: &mut Builder, identities: &[Identity]) -> Result<
         .map_err(|error| unsupported(reason(&error)))
 }
 
-/// Asks the signer of the chosen certificate.
+/// Callback that calls the signer of the chosen certificate.
 struct Ask;
 
 impl PrivateKeyCallback for Ask {

@@ -155,3 +155,22 @@ async fn a_stream_is_read_in_any_order_and_then_no_longer_in_order() {
     };
     soon(async { tokio::join!(writing, reading) }).await;
 }
+
+#[tokio::test]
+async fn a_reset_is_told_to_unordered_reads() {
+    let pair = Pair::new("127.0.0.1:0").await;
+    let mut send = pair.client.open_uni().await.unwrap();
+    send.write_all(b"some of it").await.unwrap();
+    let mut recv = soon(pair.server.accept_uni()).await.unwrap().unwrap();
+    let chunk = soon(recv.read_unordered(4)).await.unwrap().unwrap();
+    assert_eq!((chunk.offset, &chunk.bytes[..]), (0, &b"some"[..]));
+    assert_eq!(recv.read(&mut [0]).await, Err(ReadError::Unordered));
+    send.reset(9);
+    assert_eq!(soon(recv.received_reset()).await, Ok(Some(9)));
+    for _ in 0..2 {
+        let read = soon(recv.read_unordered(1)).await;
+        assert_eq!(read, Err(ReadError::Reset(9)));
+    }
+    assert_eq!(recv.read(&mut [0]).await, Err(ReadError::Reset(9)));
+    assert_eq!(soon(recv.received_reset()).await, Ok(Some(9)));
+}

@@ -153,3 +153,6 @@ impl From<AcceptError> for ConnectError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    frame::ResetStreamAt,
+    frame::{ResetStream, ResetStreamAt},
     streams::{Chunk, ReadError},
 };
 
@@ -125,4 +125,33 @@ fn a_reset_follows_the_reliable_bytes_in_any_order() {
     let chunk = server.read_unordered(id, 100).unwrap().unwrap();
     assert_eq!((chunk.offset, chunk.bytes.len()), (0, 6));
     assert_eq!(server.read_unordered(id, 100), Err(ReadError::Reset(7)));
+}
+
+#[test]
+fn a_plain_reset_ends_unordered_reads_with_its_code() {
+    let (_, mut server) = pair();
+    let all = data(20);
+    for (number, in_order) in [(0, false), (1, true)] {
+        let id = client_uni(number);
+        // A byte that is read, a gap, and bytes that nobody read yet.
+        receive(&mut server, &stream(id, 0, &all[..1], false)).unwrap();
+        assert_eq!(read_there(&mut server, id, &all), (vec![(0, 1)], false));
+        events(&mut server);
+        receive(&mut server, &stream(id, 6, &all[6..12], false)).unwrap();
+        let reset = Frame::ResetStream(ResetStream {
+            id,
+            code: 7,
+            final_size: 20,
+        });
+        receive(&mut server, &reset).unwrap();
+        assert_eq!(events(&mut server), [StreamEvent::Readable(id)]);
+        assert_eq!(server.readable(id), 0);
+        let error = if in_order {
+            server.read(id, &mut [0; 9]).unwrap_err()
+        } else {
+            server.read_unordered(id, 9).unwrap_err()
+        };
+        assert_eq!(error, ReadError::Reset(7));
+        assert_eq!(server.read_unordered(id, 9), Err(ReadError::Closed));
+    }
 }

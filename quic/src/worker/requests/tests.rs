@@ -1,0 +1,97 @@
+use std::{net::SocketAddr, sync::Arc};
+
+use bytes::Bytes;
+use hybriq_proto::endpoint::Setup;
+use hybriq_tls::Trust;
+
+use super::*;
+use crate::{
+    ClientConfig,
+    udp::{Options, Socket},
+    worker::{Attempt, Mailbox, Shared},
+};
+
+/// More handshakes than one turn starts.
+const HANDSHAKES: usize = 40;
+
+/// A worker of an endpoint that nobody runs, and its mailbox.
+fn worker() -> (Worker, Arc<Mailbox>) {
+    let options = Options::default();
+    let socket = Socket::bind(([127, 0, 0, 1], 0).into(), options).expect("a socket");
+    let mailbox = Mailbox::new();
+    let shared = Shared::new(
+        [mailbox.clone()].into(),
+        vec![socket.local_address()],
+        options,
+    );
+    let sockets = (vec![socket], options);
+    (
+        Worker::new(0, shared, mailbox.clone(), sockets, None),
+        mailbox,
+    )
+}
+
+fn setup() -> Setup {
+    ClientConfig::new()
+        .trust(Trust::dangerously_accept_any_certificate())
+        .setup()
+        .expect("a provider")
+}
+
+fn connect(setup: &Setup) -> (Arc<Attempt>, Command) {
+    let (attempt, promise) = Attempt::new();
+    let command = Command::Connect {
+        setup: setup.clone(),
+        // Nothing is sent: the worker does not run.
+        peer: SocketAddr::from(([127, 0, 0, 1], 9)),
+        server_name: "localhost".to_owned(),
+        promise,
+    };
+    (attempt, command)
+}
+
+/// Asks for more handshakes than one turn starts; somebody waits for each.
+fn ask_for_many(mailbox: &Mailbox, setup: &Setup) -> Vec<Arc<Attempt>> {
+    let ask = |_| {
+        let (attempt, command) = connect(setup);
+        assert!(mailbox.push(command));
+        attempt
+    };
+    (0..HANDSHAKES).map(ask).collect()
+}
+
+#[tokio::test]
+async fn a_migration_does_not_wait_for_the_budget_of_handshakes() {
+    let (mut worker, mailbox) = worker();
+    let setup = setup();
+    let (_first, command) = connect(&setup);
+    mailbox.push(command);
+    worker.take_requests();
+    let connection = {
+        let mut entries = worker.connections.iter_mut();
+        entries.next().expect("one").connection.clone()
+    };
+
+    let _waiting = ask_for_many(&mailbox, &setup);
+    let request = connection.lock().begin_move(&mut Vec::new());
+    assert!(connection.migrate(request, ([127, 0, 0, 1], 0).into()));
+    worker.take_requests();
+    assert!(worker.inbox.has_starts(), "the budget is used up");
+    let socket = connection.lock().moving.socket();
+    assert!(socket.is_some(), "a socket was opened all the same");
+}
+
+#[tokio::test]
+async fn closing_does_not_wait_for_the_budget_of_handshakes() {
+    let (mut worker, mailbox) = worker();
+    let _waiting = ask_for_many(&mailbox, &setup());
+    worker.take_requests();
+    assert!(worker.inbox.has_starts(), "the budget is used up");
+    assert!(mailbox.push(Command::Close(7, Bytes::new())));
+    worker.take_requests();
+    assert_eq!(worker.standing, Standing::Closed);
+    let mut entries = worker.connections.iter_mut();
+    assert!(entries.all(|entry| entry.connection.lock().closed.is_some()));
+    drop(entries);
+    assert!(worker.inbox.has_starts(), "no handshake started meanwhile");
+}

@@ -37,7 +37,7 @@ impl<W: Write + Send> Qlog<W> {
     /// Writes everything that is buffered to the file.
     ///
     /// # Errors
-    /// The first error that writing met.
+    /// The first error of a write.
     pub fn finish(&self) -> io::Result<()> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         match inner.failed.take() {
@@ -120,7 +120,7 @@ fn record(event: &Event<'_>) -> Option<(&'static str, Value)> {
         Event::PacketLost(lost) => (
             "quic:packet_lost",
             json!({
-                "header": { "packet_number": lost.number },
+                "header": { "packet_number": lost.number.get() },
                 "trigger": snake_case(&format!("{:?}", lost.trigger)),
             }),
         ),
@@ -155,7 +155,7 @@ fn packet(packet: &Packet<'_>) -> Value {
         .map(|frame| json!({ "frame_type": frame.name, "raw": { "length": frame.size } }))
         .collect();
     json!({
-        "header": { "packet_type": kind, "packet_number": packet.number },
+        "header": { "packet_type": kind, "packet_number": packet.number.get() },
         "raw": { "length": packet.size },
         "frames": frames,
     })

@@ -26,10 +26,10 @@ fn every_frame() {
                         && (ty < 0x20 || [0x24, 0x30, 0x31, 0xaf].contains(&ty))
                 );
                 if let Frame::Ack(ack) = frame {
-                    let mut above = ack.largest + 2;
+                    let mut above = ack.largest.get() + 2;
                     for range in ack.ranges() {
-                        assert!(range.start() <= range.end() && range.end() + 2 <= above);
-                        above = *range.start();
+                        assert!(range.start() <= range.end() && range.end().get() + 2 <= above);
+                        above = range.start().get();
                     }
                 }
             }

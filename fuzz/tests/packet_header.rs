@@ -1,6 +1,6 @@
-//! A datagram up to the point where its packets turn out not to be authentic.
+//! Datagrams up to the point where their packets fail authentication.
 
-use hybriq_proto::packet::{Cid, Decoded, Version, decode, initial_direction, peek};
+use hybriq_proto::packet::{Cid, Decoded, PacketNumber, Version, decode, initial_direction, peek};
 use hybriq_tls::Side;
 
 #[test]
@@ -23,7 +23,9 @@ fn packet_headers() {
             assert!(routable && behind.len() < before);
             match packet {
                 Decoded::Protected(packet) => {
-                    if let Ok(packet) = packet.unprotect(&client.header, Some(7)) {
+                    if let Ok(packet) =
+                        packet.unprotect(&client.header, Some(PacketNumber::saturating(7)))
+                    {
                         packet.open(&client.packet).expect_err("nobody sealed it");
                     }
                 }

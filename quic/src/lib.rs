@@ -17,7 +17,7 @@
 //!          (route by    (order, limits)       (unprotect)(decode) (encode)(protect)  (what may be sent now)
 //!           CID)                                  │                  ▲
 //!                                                 ▼                  │
-//!                            connection::dispatch: one match    connection::schedule: one ordered list
+//!                            connection::dispatch: one match    connection::owners: one ordered list
 //!                                                 │                  ▲
 //!                                                 ▼                  │
 //!                        owners: handshake · acks · recovery · paths · cids · streams · datagrams · close
@@ -188,6 +188,8 @@
 //! | let operators measure, keep middleboxes honest | [`TransportConfig::spin_bit`], [`TransportConfig::without_grease`] |
 //! | derive keys for the application | [`Connection::export_keying_material`] |
 //! | write futures by hand | [`Connection::poll_accept_bidi`] and the other `poll_` twins |
+//! | keep keys elsewhere, check certificates by oneself | [`Signer`], [`Verifier`], [`Trust::revocation_lists`] |
+//! | set options of rustls itself | [`ServerConfig::tls_options`], [`tls::rustls::library`] |
 //! | check a configuration | [`ServerConfig::check`], [`ClientConfig::check`] |
 //! | observe | [`Connection::id`], [`Connection::stats`], [`Connection::path_stats`], [`Endpoint::stats`], [`events`] |
 //!
@@ -264,15 +266,16 @@ pub use hybriq_proto::{
     error::{By, Code, ConnectionError, MigrateError},
     events,
     frame::EcnCounts,
-    packet::{Cid as ConnectionId, Version},
+    packet::{Cid as ConnectionId, PacketNumber, Version},
     saved_path::{InvalidSavedPath, SavedPath},
     stats::{ConnectionStats, DatagramStats, PathStats},
     streams::{Chunk, Direction, Priority, StreamId},
 };
 pub use hybriq_tls as tls;
 pub use hybriq_tls::{
-    Backend, CertificateDer, ClientAuth, ClientHello, ConfigError, Group, Identity, KeyExchange,
-    KeyLog, Lineage, MemorySessions, PeerChain, SessionStore, Side, SignError, SignatureScheme,
+    Alert, Backend, CertificateDer, CertificateRevocationListDer, ClientAuth, ClientHello,
+    ConfigError, ConfigErrors, Error as TlsError, Group, Identity, KeyExchange, KeyLog, Lineage,
+    MemorySessions, PeerChain, PrivateKeyDer, SessionStore, Side, SignError, SignatureScheme,
     Signer, Suite, Tickets, Trust, Verifier,
 };
 #[cfg(feature = "tokio")]

@@ -134,6 +134,40 @@ async fn a_recv_stream_dropped_unread_stops_the_peer() {
     assert_eq!(send.acknowledged().await, Err(WriteError::Stopped(0)));
 }
 
+/// Proves: rfc9000 10.2 close-goes-with-the-last-acknowledgement
+#[tokio::test]
+async fn what_arrived_is_acknowledged_although_the_peer_closes_at_once() {
+    for round in 0..20 {
+        let pair = Pair::new("127.0.0.1:0").await;
+        let (from, to) = match round % 2 {
+            0 => (&pair.client, &pair.server),
+            _ => (&pair.server, &pair.client),
+        };
+        let mut send = from.open_uni().await.unwrap();
+        send.write_all(&[7; 3000]).await.unwrap();
+        send.finish();
+        let mut recv = soon(to.accept_uni()).await.unwrap().unwrap();
+        assert_eq!(soon(recv.read_to_end(4000)).await.unwrap().len(), 3000);
+        to.close(0, b"");
+        soon(send.acknowledged()).await.unwrap();
+        assert_eq!(soon(from.closed()).await, application(By::Peer, 0, b""));
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_was_too_long_stays_an_error() {
+    let pair = Pair::new("127.0.0.1:0").await;
+    let mut send = pair.client.open_uni().await.unwrap();
+    send.write_all(&[7; 3000]).await.unwrap();
+    send.finish();
+    let mut recv = soon(pair.server.accept_uni()).await.unwrap().unwrap();
+    let too_long = ReadError::TooLong { limit: 1000 };
+    for _ in 0..2 {
+        assert_eq!(soon(recv.read_to_end(1000)).await, Err(too_long.clone()));
+    }
+    assert_eq!(recv.read(&mut [0; 8]).await, Err(too_long));
+}
+
 #[tokio::test]
 async fn what_came_before_the_close_can_still_be_read() {
     let pair = Pair::new("127.0.0.1:0").await;

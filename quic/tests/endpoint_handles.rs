@@ -200,7 +200,28 @@ fn a_configuration_is_checked_without_serving() {
         vec![hybriq::tls::CertificateDer::from(vec![1, 2, 3])],
         hybriq::tls::PrivateKeyDer::Pkcs8(vec![4, 5, 6].into()),
     );
-    assert!(hybriq::ServerConfig::new(nonsense).check().is_err());
+    let problems = hybriq::ServerConfig::new(nonsense)
+        .alpn([""])
+        .check()
+        .unwrap_err();
+    assert_eq!(problems.iter().count(), 2, "{problems}");
+}
+
+#[test]
+fn a_check_asks_a_custom_provider_for_a_session() {
+    for backend in hybriq::Backend::ALL {
+        let server = server_config().tls(backend).setup().unwrap().provider;
+        let client = client_config().tls(backend).setup().unwrap().provider;
+        let server_with = |provider| server_config().provider(provider).check();
+        let client_with = |provider| client_config().provider(provider).check();
+        server_with(server.clone()).unwrap();
+        client_with(client.clone()).unwrap();
+        // Each on the other's side.
+        let error = server_with(client).unwrap_err().to_string();
+        assert!(error.contains("ServerOptions"), "{error}");
+        let error = client_with(server).unwrap_err().to_string();
+        assert!(error.contains("ClientOptions"), "{error}");
+    }
 }
 
 #[tokio::test]

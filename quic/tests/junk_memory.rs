@@ -21,7 +21,10 @@ use hybriq::{
     TransportConfig,
     tls::{Backend, Identity, PrivateKeyDer, ServerOptions},
 };
-use hybriq_proto::{endpoint::Setup, packet::Cid};
+use hybriq_proto::{
+    endpoint::Setup,
+    packet::{Cid, PacketNumber},
+};
 use hybriq_sim::{Datagram, InitialFrame, Network, Rng, SERVER_ADDRESS, World, build_initial, ms};
 
 struct Counting;
@@ -66,7 +69,7 @@ fn from(number: u32) -> SocketAddr {
 fn coalesced(number: u32, frame: InitialFrame) -> Vec<u8> {
     let dcid = Cid::from((0xf000_0000_u64 | u64::from(number)).to_be_bytes());
     let scid = Cid::from([7; 8]);
-    let first = build_initial(dcid, scid, 0, &[frame, InitialFrame::Ping]);
+    let first = build_initial(dcid, scid, PacketNumber::ZERO, &[frame, InitialFrame::Ping]);
     [&first[..], &first[..], &[0xc3; 600]].concat()
 }
 

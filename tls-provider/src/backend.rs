@@ -5,9 +5,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::certificate::Validity;
+use crate::check::Problems;
 use crate::options::check_alpn;
-use crate::{ClientOptions, ConfigError, Provider, ServerOptions};
+use crate::{ClientOptions, ConfigError, ConfigErrors, Provider, ServerOptions};
 
 #[cfg(test)]
 mod tests;
@@ -66,14 +66,46 @@ impl Backend {
         }
     }
 
-    /// Checks the options of a server without serving anybody.
+    /// Checks the options of a client without connecting.
     ///
-    /// Builds the provider, and with it checks that this library knows the groups and suites, that
-    /// each key belongs to its certificate, and that roots, revocation lists and the key log can be
-    /// read and written. Then checks that no certificate is expired or not valid yet at `now`.
+    /// Checks that this library knows the groups and suites, that the key belongs to its
+    /// certificate, which is valid at `now`, and that roots, revocation lists and the key log can be
+    /// read and written.
     ///
     /// # Errors
-    /// Names the option that cannot be used, and how to mend it; [`ConfigError::Validity`] for a
+    /// Names every option that cannot be used, and how to mend it.
+    pub fn check_client(
+        self,
+        options: &ClientOptions,
+        now: SystemTime,
+    ) -> Result<(), ConfigErrors> {
+        let mut problems = Problems::default();
+        problems.note(check_alpn(self.name(), &options.alpn));
+        match self {
+            #[cfg(feature = "rustls")]
+            Self::Rustls => crate::rustls::check::client(options, &mut problems),
+            #[cfg(all(unix, feature = "s2n-tls"))]
+            Self::S2nTls => crate::s2n::check::client(options, &mut problems),
+            #[cfg(not(all(unix, feature = "rustls", feature = "s2n-tls")))]
+            _ => {}
+        }
+        if let Some(identity) = &options.identity {
+            problems.note_validity(std::slice::from_ref(identity), now);
+        }
+        if problems.is_empty() {
+            problems.note(self.client(options));
+        }
+        problems.into_result()
+    }
+
+    /// Checks the options of a server without serving anybody.
+    ///
+    /// Checks that this library knows the groups and suites, that each key belongs to its
+    /// certificate, which is valid at `now`, and that roots, revocation lists and the key log can be
+    /// read and written.
+    ///
+    /// # Errors
+    /// Names every option that cannot be used, and how to mend it; [`ConfigError::Validity`] for a
     /// certificate at the wrong time.
     ///
     /// # Examples
@@ -81,27 +113,37 @@ impl Backend {
     /// use std::time::SystemTime;
     /// use hybriq_tls::{Backend, Identity, ServerOptions};
     ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let options = ServerOptions::new(Identity::from_pem_files("chain.pem", "key.pem")?);
-    /// Backend::Rustls.check_server(&options, SystemTime::now())?;
-    /// # Ok::<_, hybriq_tls::ConfigError>(())
+    /// if let Err(problems) = Backend::Rustls.check_server(&options, SystemTime::now()) {
+    ///     for problem in problems.iter() {
+    ///         eprintln!("{problem}");
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
     /// ```
-    pub fn check_server(self, options: &ServerOptions, now: SystemTime) -> Result<(), ConfigError> {
-        self.server(options)?;
-        for (position, identity) in options.identities.iter().enumerate() {
-            let leaf = identity.certificates().first();
-            let validity = leaf.and_then(|leaf| Validity::of(leaf)).ok_or_else(|| {
-                ConfigError::Identity(format!(
-                    "certificate {position} has no readable time of validity; have it reissued"
-                ))
-            })?;
-            if let Some(problem) = validity.problem(now) {
-                return Err(ConfigError::Validity {
-                    certificate: position,
-                    problem,
-                });
-            }
+    pub fn check_server(
+        self,
+        options: &ServerOptions,
+        now: SystemTime,
+    ) -> Result<(), ConfigErrors> {
+        let mut problems = Problems::default();
+        problems.note(check_alpn(self.name(), &options.alpn));
+        match self {
+            #[cfg(feature = "rustls")]
+            Self::Rustls => crate::rustls::check::server(options, &mut problems),
+            #[cfg(all(unix, feature = "s2n-tls"))]
+            Self::S2nTls => crate::s2n::check::server(options, &mut problems),
+            #[cfg(not(all(unix, feature = "rustls", feature = "s2n-tls")))]
+            _ => {}
         }
-        Ok(())
+        problems.note_validity(&options.identities, now);
+        if problems.is_empty() {
+            // Finds what only the parts together show.
+            problems.note(self.server(options));
+        }
+        problems.into_result()
     }
 
     #[cfg(not(all(unix, feature = "rustls", feature = "s2n-tls")))]

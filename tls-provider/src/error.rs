@@ -99,7 +99,7 @@ pub enum ConfigError {
     #[error("the certificate or its private key is unusable: {0}")]
     Identity(String),
     /// A certificate is expired or not valid yet.
-    #[error("certificate {certificate} of the server {problem}; renew it, or set the clock right")]
+    #[error("certificate {certificate} {problem}; renew it, or set the clock right")]
     Validity {
         /// Position of the identity, counted from 0 in the order it was added.
         certificate: usize,
@@ -142,3 +142,57 @@ impl ConfigError {
         }
     }
 }
+
+/// All problems of a configuration, at least one.
+///
+/// Its text says how to mend each of them.
+#[derive(Debug)]
+pub struct ConfigErrors {
+    first: ConfigError,
+    others: Vec<ConfigError>,
+}
+
+impl ConfigErrors {
+    /// Collects errors; `None` if there are none.
+    pub(crate) fn new(errors: Vec<ConfigError>) -> Option<Self> {
+        let mut errors = errors.into_iter();
+        Some(Self {
+            first: errors.next()?,
+            others: errors.collect(),
+        })
+    }
+
+    /// Returns the first problem.
+    pub const fn first(&self) -> &ConfigError {
+        &self.first
+    }
+
+    /// Returns all problems, in the order in which they were found.
+    pub fn iter(&self) -> impl Iterator<Item = &ConfigError> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+}
+
+impl From<ConfigError> for ConfigErrors {
+    fn from(error: ConfigError) -> Self {
+        Self {
+            first: error,
+            others: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.others.is_empty() {
+            return self.first.fmt(f);
+        }
+        write!(f, "{} problems:", 1 + self.others.len())?;
+        for (index, error) in self.iter().enumerate() {
+            write!(f, "\n{}. {error}", index + 1)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigErrors {}

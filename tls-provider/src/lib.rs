@@ -41,6 +41,7 @@ mod admission;
 mod alert;
 mod backend;
 mod certificate;
+mod check;
 mod error;
 mod exporter;
 mod group;
@@ -65,7 +66,7 @@ pub mod s2n;
 
 pub use alert::Alert;
 pub use backend::Backend;
-pub use error::{ConfigError, Error};
+pub use error::{ConfigError, ConfigErrors, Error};
 pub use exporter::{ExportError, Exporter};
 pub use group::{Group, GroupKind, KeyExchange};
 pub use hello::{ClientHello, HelloError};

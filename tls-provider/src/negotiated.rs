@@ -9,6 +9,19 @@ use crate::{Group, Lineage, Suite};
 pub struct SignatureScheme(pub u16);
 
 impl SignatureScheme {
+    /// ECDSA on P-256 with SHA-256.
+    pub const ECDSA_SECP256R1_SHA256: Self = Self(0x0403);
+    /// ECDSA on P-384 with SHA-384.
+    pub const ECDSA_SECP384R1_SHA384: Self = Self(0x0503);
+    /// Ed25519.
+    pub const ED25519: Self = Self(0x0807);
+    /// RSA-PSS with SHA-256, for keys of the kind `rsaEncryption`.
+    pub const RSA_PSS_RSAE_SHA256: Self = Self(0x0804);
+    /// RSA-PSS with SHA-384, for keys of the kind `rsaEncryption`.
+    pub const RSA_PSS_RSAE_SHA384: Self = Self(0x0805);
+    /// RSA-PSS with SHA-512, for keys of the kind `rsaEncryption`.
+    pub const RSA_PSS_RSAE_SHA512: Self = Self(0x0806);
+
     /// Returns the IANA name, or `None` for a scheme this build does not know.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {

@@ -17,6 +17,7 @@
 
 mod capture;
 mod chain;
+pub(crate) mod check;
 mod client;
 mod groups;
 mod keys;
@@ -27,6 +28,14 @@ mod suites;
 mod tickets;
 mod verify;
 
+/// The crate `rustls` itself, in the version that this provider uses.
+///
+/// Its traits and types are needed for [`ServerOptions::change_rustls`] and
+/// [`ClientOptions::change_rustls`].
+///
+/// [`ClientOptions::change_rustls`]: crate::ClientOptions::change_rustls
+/// [`ServerOptions::change_rustls`]: crate::ServerOptions::change_rustls
+pub use ::rustls as library;
 pub use ::rustls::crypto::CryptoProvider;
 pub use ::rustls::{ClientConfig, ServerConfig};
 pub use client::Client;
@@ -45,8 +54,11 @@ fn unusable(error: &::rustls::Error) -> ConfigError {
     use ::rustls::Error as Tls;
     ConfigError::Identity(match error {
         Tls::InconsistentKeys(_) => crate::error::KEY_MISMATCH.to_owned(),
-        Tls::InvalidCertificate(why) => format!("the certificate cannot be read ({why})"),
-        error => error.to_string(),
+        Tls::InvalidCertificate(why) => {
+            format!("the certificate cannot be read ({why}); give an X.509 certificate")
+        }
+        Tls::General(why) => format!("{why}; give an ECDSA, Ed25519 or RSA key"),
+        error => format!("{error}; give another certificate and its key"),
     })
 }
 

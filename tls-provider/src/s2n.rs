@@ -5,6 +5,7 @@
 //! s2n-tls sees it, alerts are those of the RFCs, and handshake bytes left at an earlier level are
 //! refused. s2n-tls has no 0-RTT in QUIC mode and only named policies (see [`policy`]).
 
+pub(crate) mod check;
 mod client;
 mod config;
 mod failure;

@@ -6,6 +6,38 @@ use crate::SignatureScheme;
 ///
 /// Make an [`Identity`] of it with [`Identity::from_signer`].
 ///
+/// # Examples
+/// ```
+/// use hybriq_tls::{CertificateDer, Identity, SignError, SignatureScheme, Signer};
+///
+/// # struct Agent;
+/// # impl Agent {
+/// #     fn sign(&self, _: &str, _: &[u8]) -> std::io::Result<Vec<u8>> {
+/// #         Ok(Vec::new())
+/// #     }
+/// # }
+/// /// A P-256 key that an agent on this machine holds.
+/// struct AgentKey {
+///     agent: Agent,
+///     name: String,
+/// }
+///
+/// impl Signer for AgentKey {
+///     fn schemes(&self) -> &[SignatureScheme] {
+///         &[SignatureScheme::ECDSA_SECP256R1_SHA256]
+///     }
+///
+///     fn sign(&self, _: SignatureScheme, message: &[u8]) -> Result<Vec<u8>, SignError> {
+///         let signature = self.agent.sign(&self.name, message);
+///         signature.map_err(|error| SignError(error.to_string()))
+///     }
+/// }
+///
+/// fn identity(chain: Vec<CertificateDer<'static>>, key: AgentKey) -> Identity {
+///     Identity::from_signer(chain, key)
+/// }
+/// ```
+///
 /// [`Identity`]: crate::Identity
 /// [`Identity::from_signer`]: crate::Identity::from_signer
 pub trait Signer: Send + Sync {

@@ -17,7 +17,7 @@ use crate::outcome::Failed;
 use crate::scenario::{ClientOp, Connect, Iterate, Pool};
 
 impl Client {
-    /// Runs operations, one after the other.
+    /// Runs operations in sequence.
     pub(super) fn ops<'a>(
         &'a self,
         ops: &'a [ClientOp],

@@ -37,7 +37,7 @@ use hybriq_tls::Side;
 pub use crate::{
     congestion::Phase,
     ecn::{Ecn, EcnState},
-    packet::{Cid, Kind as PacketKind, Space, Version},
+    packet::{Cid, Kind as PacketKind, PacketNumber, Space, Version},
 };
 use crate::{
     error::{By, ConnectionError},
@@ -140,7 +140,7 @@ pub struct Packet<'a> {
     /// Its type.
     pub kind: PacketKind,
     /// Its number.
-    pub number: u64,
+    pub number: PacketNumber,
     /// Its bytes, header and tag included.
     pub size: usize,
     /// The ECN mark of its datagram.
@@ -150,7 +150,12 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    pub(crate) fn new(kind: PacketKind, number: u64, size: usize, payload: &'a [u8]) -> Self {
+    pub(crate) fn new(
+        kind: PacketKind,
+        number: PacketNumber,
+        size: usize,
+        payload: &'a [u8],
+    ) -> Self {
         Self {
             kind,
             number,
@@ -287,7 +292,7 @@ pub struct PacketLost {
     /// The space of its number.
     pub space: Space,
     /// Its number.
-    pub number: u64,
+    pub number: PacketNumber,
     /// Its bytes.
     pub size: u16,
     /// Reason.
@@ -295,7 +300,12 @@ pub struct PacketLost {
 }
 
 impl PacketLost {
-    pub(crate) const fn new(space: Space, number: u64, size: u16, trigger: LossTrigger) -> Self {
+    pub(crate) const fn new(
+        space: Space,
+        number: PacketNumber,
+        size: u16,
+        trigger: LossTrigger,
+    ) -> Self {
         Self {
             space,
             number,

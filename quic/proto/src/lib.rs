@@ -210,6 +210,7 @@ pub use config::TransportConfig;
 pub use connection::{Connection, Event, Setup};
 pub use endpoint::{Endpoint, Incoming, Routed, Slot};
 pub use error::{Code, ConnectionError, TransportError};
+pub use packet::PacketNumber;
 pub use random::Random;
 pub use streams::{Direction, StreamId};
 pub use udp::{Arrival, Local, SocketId, Transmit};

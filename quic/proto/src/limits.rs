@@ -92,6 +92,10 @@ pub const PATH_RESPONSES: usize = 3;
 /// PATH_CHALLENGE frames of one path that may be answered; the oldest gives way.
 pub const PATH_CHALLENGES: usize = 4;
 
+/// Bytes of PATH_CHALLENGE and PATH_RESPONSE datagrams that leave outside the congestion window until
+/// the peer acknowledges something: as many as an initial window has (RFC 9002 §7.2).
+pub const PROBE_BYTES: u64 = 10 * MIN_DATAGRAM as u64;
+
 /// Paths that are known beside the one in use.
 pub const OTHER_PATHS: usize = 3;
 

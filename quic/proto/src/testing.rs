@@ -2,7 +2,9 @@
 
 use std::{
     collections::HashMap,
+    ops::RangeInclusive,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use aws_lc_rs::rand::SecureRandom as _;
@@ -10,10 +12,21 @@ use bytes::Bytes;
 
 use crate::{
     config::{TokenStore, VersionMemory},
-    packet::Version,
+    frame::{FrameWriter, Owner, Timing},
+    packet::{PacketNumber, Version},
     random::Random,
     token::{Keys, Ring},
 };
+
+/// Returns the packet number `number`.
+pub(crate) const fn pn(number: u64) -> PacketNumber {
+    PacketNumber::saturating(number)
+}
+
+/// Returns the packet numbers of `range`.
+pub(crate) fn pns(range: RangeInclusive<u64>) -> RangeInclusive<PacketNumber> {
+    pn(*range.start())..=pn(*range.end())
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -100,4 +113,18 @@ impl Keys for TokenKeys {
     fn ring(&self) -> Arc<Ring> {
         Arc::new(lock(&self.0).clone())
     }
+}
+
+/// Lets an owner write its frames, and returns the record of them.
+pub(crate) fn write_frames<O: Owner<Sent: Default>>(
+    owner: &mut O,
+    out: &mut FrameWriter<'_>,
+) -> O::Sent {
+    let timing = Timing {
+        now: Instant::now(),
+        rtt: Duration::ZERO,
+    };
+    let mut sent = O::Sent::default();
+    owner.write_frames(timing, out, &mut sent);
+    sent
 }

@@ -1,13 +1,16 @@
 //! The configuration of clients.
 
-use std::sync::{Arc, OnceLock};
-
-use hybriq_tls::{
-    Backend, ClientOptions, ConfigError, EarlyDataPolicy, Identity, KeyExchange, KeyLog, Provider,
-    Suite, Trust,
+use std::{
+    sync::{Arc, OnceLock},
+    time::SystemTime,
 };
 
-use super::{KnownVersions, MemoryTokenStore};
+use hybriq_tls::{
+    Backend, ClientOptions, ConfigError, ConfigErrors, EarlyDataPolicy, Identity, KeyExchange,
+    KeyLog, Provider, Side, Suite, Trust,
+};
+
+use super::{KnownVersions, MemoryTokenStore, check_provider};
 use hybriq_proto::config::{TokenStore, TransportConfig};
 use hybriq_proto::endpoint::Setup;
 
@@ -170,6 +173,10 @@ impl ClientConfig {
 
     /// Sets a store for TLS sessions, which may outlive the process. Default: in memory, for 256
     /// servers. s2n-tls only: rustls cannot turn a session into bytes and refuses a store.
+    ///
+    /// A session is good only in the version of QUIC that it was made in. A new process does not know
+    /// which one a server speaks: set [`TransportConfig::first_version`] to it, or the first
+    /// connection to each server is a full handshake.
     #[must_use]
     pub fn session_store(self, store: Arc<dyn hybriq_tls::SessionStore>) -> Self {
         self.with_tls(|tls| tls.session_store(store))
@@ -188,13 +195,22 @@ impl ClientConfig {
         self
     }
 
-    /// Checks the configuration without connecting: the provider can be built, it knows the groups
-    /// and suites, and the roots and the key log can be used.
+    /// Checks the configuration without connecting: the TLS library knows the groups and
+    /// suites, the roots and the key log can be used, and an [identity](Self::identity) has the key
+    /// of its certificate, which is valid now. A custom [provider](Self::provider) has to start the
+    /// session of a client.
     ///
     /// # Errors
-    /// Names the option that cannot be used, and how to mend it.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        self.setup().map(|_| ())
+    /// Names every option that cannot be used, and how to mend it.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "certificates are valid by the wall clock"
+    )]
+    pub fn check(&self) -> Result<(), ConfigErrors> {
+        match &self.provider {
+            Some(provider) => check_provider(&**provider, Side::Client),
+            None => self.backend.check_client(&self.tls, SystemTime::now()),
+        }
     }
 
     /// Returns the configuration for the protocol core. Builds the TLS provider at the first call.

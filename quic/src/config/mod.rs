@@ -9,6 +9,8 @@ mod server;
 mod token_keys;
 mod token_store;
 
+use hybriq_tls::{ConfigErrors, Provider, Side, Start};
+
 pub use careful_resume::CarefulResume;
 #[cfg(feature = "tokio")]
 pub(crate) use cids::Ids;
@@ -17,3 +19,13 @@ pub use known_versions::KnownVersions;
 pub use server::ServerConfig;
 pub use token_keys::TokenKeys;
 pub use token_store::MemoryTokenStore;
+
+/// Checks that a provider starts sessions of a side. The session is dropped unused.
+fn check_provider(provider: &dyn Provider, side: Side) -> Result<(), ConfigErrors> {
+    let start = Start {
+        server_name: side.is_client().then_some("localhost"),
+        ..Start::default()
+    };
+    provider.session(side, start)?;
+    Ok(())
+}

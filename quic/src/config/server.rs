@@ -6,10 +6,11 @@ use std::{
 };
 
 use hybriq_tls::{
-    Backend, ClientAuth, ConfigError, EarlyDataPolicy, Identity, KeyExchange, KeyLog, Provider,
-    ServerOptions, Suite, Tickets,
+    Backend, ClientAuth, ConfigError, ConfigErrors, EarlyDataPolicy, Identity, KeyExchange, KeyLog,
+    Provider, ServerOptions, Side, Suite, Tickets,
 };
 
+use super::check_provider;
 use hybriq_proto::config::TransportConfig;
 use hybriq_proto::endpoint::Setup;
 
@@ -195,19 +196,33 @@ impl ServerConfig {
         self
     }
 
-    /// Checks the configuration without serving: the provider can be built, it knows the groups and
-    /// suites, each key belongs to its certificate, and every certificate is valid now. A custom
-    /// [provider](Self::provider) is not checked.
+    /// Checks the configuration without serving: the TLS library knows the groups and suites, each key
+    /// belongs to its certificate, every certificate is valid now, and the roots and the key log can
+    /// be used. A custom [provider](Self::provider) has to start the session of a server.
     ///
     /// # Errors
-    /// Names the option that cannot be used, and how to mend it.
+    /// Names every option that cannot be used, and how to mend it.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let identity = hybriq::Identity::from_pem_files("cert.pem", "key.pem")?;
+    /// let config = hybriq::ServerConfig::new(identity);
+    /// if let Err(problems) = config.check() {
+    ///     for problem in problems.iter() {
+    ///         eprintln!("{problem}");
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     #[expect(
         clippy::disallowed_methods,
         reason = "certificates are valid by the wall clock"
     )]
-    pub fn check(&self) -> Result<(), ConfigError> {
+    pub fn check(&self) -> Result<(), ConfigErrors> {
         match &self.provider {
-            Some(_) => Ok(()),
+            Some(provider) => check_provider(&**provider, Side::Server),
             None => self.backend.check_server(&self.tls, SystemTime::now()),
         }
     }

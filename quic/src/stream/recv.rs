@@ -159,7 +159,10 @@ impl RecvStream {
         let mut all = Vec::new();
         while let Some(chunk) = self.read_chunk(CHUNK).await? {
             if chunk.len() > limit - all.len() {
-                return Err(ReadError::TooLong { limit });
+                // What follows would look like a whole stream.
+                let error = ReadError::TooLong { limit };
+                self.end = End::Failed(error.clone());
+                return Err(error);
             }
             all.extend_from_slice(&chunk);
         }

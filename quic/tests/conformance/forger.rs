@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use hybriq::{TransportConfig, tls::Side};
-use hybriq_proto::packet::Cid;
+use hybriq_proto::packet::{Cid, PacketNumber};
 use hybriq_sim::{
     Datagram, Idle, InitialFrame, Network, SERVER_ADDRESS, World, build_initial, join, ms,
     open_initials,
@@ -40,7 +40,12 @@ pub(crate) fn close_code(hello: &[u8], scid: Cid) -> Option<u64> {
             offset: place as u64,
             data,
         };
-        let payload = build_initial(dcid, scid, number as u64, &[crypto]);
+        let payload = build_initial(
+            dcid,
+            scid,
+            PacketNumber::saturating(number as u64),
+            &[crypto],
+        );
         world.inject(Side::Server, Datagram::new(FORGER, SERVER_ADDRESS, payload));
     }
     world.run_for(ms(10));

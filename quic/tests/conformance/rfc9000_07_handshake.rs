@@ -6,7 +6,7 @@ use hybriq::{
     ConnectionError, TransportConfig,
     tls::{Backend, ClientOptions, Side, Trust},
 };
-use hybriq_proto::packet::{Cid, Header, Space};
+use hybriq_proto::packet::{Cid, Header, PacketNumber, Space};
 use hybriq_sim::{Forge, Idle, InitialFrame, Network, World, build_initial, ms};
 
 use crate::{
@@ -43,7 +43,7 @@ fn a_server_takes_no_first_packet_with_a_short_id() {
         let dcid = Cid::new(&[1; 20][..len]).unwrap();
         let data = vec![1, 0, 5, 0];
         let begin = InitialFrame::Crypto { offset: 0, data };
-        let packet = build_initial(dcid, Cid::from([2; 8]), 0, &[begin]);
+        let packet = build_initial(dcid, Cid::from([2; 8]), PacketNumber::ZERO, &[begin]);
         assert_eq!(answers(packet).len(), count, "{len} bytes");
     }
 }

@@ -1,7 +1,7 @@
 //! RFC 9000 §8.1: before the client's address is known to be its own.
 
 use hybriq::tls::Side;
-use hybriq_proto::packet::Space;
+use hybriq_proto::packet::{PacketNumber, Space};
 use hybriq_sim::{Forge, PacketKind, ms};
 
 use crate::stalled::{give, heard_initials_only, heard_nothing, ping};
@@ -40,12 +40,12 @@ fn a_client_without_handshake_keys_probes_with_full_initials() {
 }
 
 fn merged(
-    ranges: impl Iterator<Item = std::ops::RangeInclusive<u64>>,
-) -> Vec<std::ops::RangeInclusive<u64>> {
-    let mut merged: Vec<std::ops::RangeInclusive<u64>> = Vec::new();
+    ranges: impl Iterator<Item = std::ops::RangeInclusive<PacketNumber>>,
+) -> Vec<std::ops::RangeInclusive<PacketNumber>> {
+    let mut merged: Vec<std::ops::RangeInclusive<PacketNumber>> = Vec::new();
     for range in ranges {
         match merged.last_mut() {
-            Some(last) if *range.end() + 1 >= *last.start() => {
+            Some(last) if range.end().next() >= *last.start() => {
                 *last = *range.start()..=*last.end();
             }
             _ => merged.push(range),

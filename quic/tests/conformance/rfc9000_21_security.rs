@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use hybriq::{Direction, events::PacketKind, tls::Side};
+use hybriq_proto::packet::PacketNumber;
 use hybriq_sim::ms;
 
 use crate::{
@@ -19,7 +20,7 @@ fn an_acknowledgement_of_what_was_never_sent() {
     let id = streams.open(Direction::Uni).unwrap();
     let _ = streams.write(id, &vec![7; 800_000]);
     duo.world.run_for(ms(3000));
-    let sent: BTreeSet<u64> = tap
+    let sent: BTreeSet<PacketNumber> = tap
         .packets()
         .iter()
         .filter(|packet| packet.sent && packet.side.is_server())
@@ -27,7 +28,10 @@ fn an_acknowledgement_of_what_was_never_sent() {
         .map(|packet| packet.number)
         .collect();
     let largest = *sent.last().unwrap();
-    let skipped = (0..largest).rev().find(|number| !sent.contains(number));
+    let skipped = (0..largest.get())
+        .rev()
+        .map(PacketNumber::saturating)
+        .find(|number| !sent.contains(number));
     let skipped = skipped.expect("a number that was skipped");
     duo.send(Side::Client, |out| {
         assert!(

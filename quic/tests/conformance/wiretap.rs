@@ -6,7 +6,7 @@ use hybriq::{
     Side, TransportConfig,
     events::{Event, Meta, PacketKind, Subscriber},
 };
-use hybriq_proto::{frame::Frame, wire::Reader};
+use hybriq_proto::{frame::Frame, packet::PacketNumber, wire::Reader};
 use hybriq_sim::{Ask, Network, World, ms};
 
 use crate::duo::{client, server};
@@ -25,7 +25,7 @@ pub(crate) enum Seen {
         code: u64,
         final_size: u64,
     },
-    Ack(Vec<std::ops::RangeInclusive<u64>>),
+    Ack(Vec<std::ops::RangeInclusive<PacketNumber>>),
     NewCid {
         sequence: u64,
         id: Vec<u8>,
@@ -46,7 +46,7 @@ pub(crate) struct Packet {
     pub(crate) side: Side,
     pub(crate) sent: bool,
     pub(crate) kind: PacketKind,
-    pub(crate) number: u64,
+    pub(crate) number: PacketNumber,
     pub(crate) frames: Vec<Seen>,
 }
 

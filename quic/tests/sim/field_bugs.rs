@@ -9,7 +9,7 @@ use hybriq::{
 use hybriq_proto::{
     error::Code,
     limits::{PARTIAL_HELLO_LIFETIME, PARTIAL_HELLOS},
-    packet::Cid,
+    packet::{Cid, PacketNumber},
 };
 use hybriq_sim::{
     Ask, Datagram, DropNth, Header, Idle, InitialFrame, Network, PacketKind, Recut, Rng,
@@ -55,7 +55,12 @@ impl Forger {
     }
 
     fn send(&mut self, world: &mut World, frames: &[InitialFrame]) {
-        let payload = build_initial(self.dcid, self.scid, self.number, frames);
+        let payload = build_initial(
+            self.dcid,
+            self.scid,
+            PacketNumber::saturating(self.number),
+            frames,
+        );
         self.number += 1;
         let source = self.address;
         world.inject(Side::Server, Datagram::new(source, SERVER_ADDRESS, payload));

@@ -1,7 +1,7 @@
 //! What the first datagrams of a post-quantum handshake look like on the wire.
 
 use hybriq::tls::{Backend, Group, KeyExchange, Side};
-use hybriq_proto::packet::Cid;
+use hybriq_proto::packet::{Cid, PacketNumber};
 use hybriq_sim::{
     Ask, DelayNth, DropNth, Initial, InitialFrame, Network, PacketKind, Progress, World, join, ms,
 };
@@ -155,7 +155,12 @@ fn a_partial_client_hello_is_acknowledged_within_a_millisecond_and_not_padded() 
         answer.size
     );
     let (_, ack) = &initials(&world, Side::Server)[0];
-    assert_eq!(ack.frames, [InitialFrame::Ack(vec![0..=0])]);
+    assert_eq!(
+        ack.frames,
+        [InitialFrame::Ack(vec![
+            PacketNumber::ZERO..=PacketNumber::ZERO
+        ])]
+    );
     world.run(LIMIT);
     check(&world);
 }

@@ -130,3 +130,21 @@ fn a_peer_that_is_gone_is_not_kept_alive() {
     // From the first question that stayed without an answer.
     assert!(at < from + secs(3) + secs(31), "{at:?}");
 }
+
+/// Proves: rfc9000 10.1 idle-timeout-has-a-floor
+#[test]
+fn a_peer_with_a_tiny_idle_timeout_is_not_asked_without_pause() {
+    let hasty = transport().idle_timeout(Some(Duration::from_millis(1)));
+    let mut world = World::new(plain(1), server_with(hasty));
+    world.connect(&client_with(transport().keep_alive(secs(10))), Idle);
+    let confirmed = world.run_until(LIMIT, |world| world.client(0).confirmed_at.is_some());
+    assert!(confirmed, "{:?}", world.client(0).close_reason());
+    let before = world.trace().sent(Side::Client).count();
+    world.run_for(secs(100));
+    assert!(world.client(0).closed.is_none(), "it is kept alive");
+    let sent = world.trace().sent(Side::Client).count() - before;
+    let round_trips = secs(100).as_nanos() / RTT.as_nanos();
+    assert!((sent as u128) < round_trips, "{sent} datagrams");
+    world.close_client(0, 0);
+    world.run(LIMIT);
+}

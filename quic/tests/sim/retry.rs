@@ -9,7 +9,7 @@ use hybriq::{
 use hybriq_proto::{
     endpoint::Setup,
     limits,
-    packet::{Cid, Version},
+    packet::{Cid, PacketNumber, Version},
 };
 use hybriq_sim::{
     Answer, Ask, Datagram, DropNth, Echo, InitialFrame, Network, PacketKind, Progress, Record,
@@ -197,7 +197,7 @@ fn spoofed(index: u32, hello: &[u8]) -> Datagram {
     Datagram::new(
         source,
         SERVER_ADDRESS,
-        build_initial(dcid, scid, 0, &[frame]),
+        build_initial(dcid, scid, PacketNumber::ZERO, &[frame]),
     )
 }
 

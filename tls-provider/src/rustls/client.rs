@@ -54,12 +54,7 @@ impl Client {
         options: &ClientOptions,
         wrap: impl Fn(CryptoProvider) -> CryptoProvider,
     ) -> Result<Self, ConfigError> {
-        if options.session_store.is_some() {
-            return Err(unsupported(
-                "rustls 0.23 cannot turn a session into bytes, so that no store can keep it; leave \
-                 session_store out, or use s2n-tls",
-            ));
-        }
+        refuse_store(options)?;
         let groups = groups::of_policy(&options.key_exchange)?;
         let crypto = Arc::new(wrap(suites::crypto(options.suites.as_deref(), &groups)?));
         let builder = ClientConfig::builder_with_provider(crypto.clone())
@@ -109,6 +104,17 @@ impl Client {
             early: Arc::new(early),
             fresh: Arc::new(fresh),
         })
+    }
+}
+
+/// Refuses a store of sessions, which rustls could put nothing into.
+pub(super) fn refuse_store(options: &ClientOptions) -> Result<(), ConfigError> {
+    match options.session_store {
+        None => Ok(()),
+        Some(_) => Err(unsupported(
+            "rustls 0.23 cannot turn a session into bytes, so that no store can keep it; leave \
+             session_store out, or use s2n-tls",
+        )),
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ::rustls::client::WebPkiServerVerifier;
 use ::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use ::rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature};
-use ::rustls::server::WebPkiClientVerifier;
 use ::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use ::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use ::rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError,
     PeerIncompatible, RootCertStore, SignatureScheme,
@@ -33,9 +33,7 @@ pub(super) fn of_servers(
                     .with_crls(trust.revocation().iter().cloned())
                     .enforce_revocation_expiration();
             }
-            builder
-                .build()
-                .map_err(|error| ConfigError::Roots(error.to_string()))?
+            builder.build().map_err(|error| unusable_roots(&error))?
         }
     };
     let custom = trust.custom().cloned();
@@ -68,9 +66,7 @@ pub(super) fn of_clients(
                     .with_crls(trust.revocation().iter().cloned())
                     .enforce_revocation_expiration();
             }
-            builder
-                .build()
-                .map_err(|error| ConfigError::Roots(error.to_string()))?
+            builder.build().map_err(|error| unusable_roots(&error))?
         }
     };
     Ok(match trust.custom().cloned() {
@@ -96,6 +92,16 @@ fn whole_chain<'a>(
         .collect()
 }
 
+/// Describes roots or revocation lists that rustls refuses.
+fn unusable_roots(error: &VerifierBuilderError) -> ConfigError {
+    ConfigError::Roots(match error {
+        VerifierBuilderError::InvalidCrl(why) => {
+            format!("a revocation list cannot be read ({why:?}); give lists in DER or PEM")
+        }
+        error => format!("{error}; give trusted roots"),
+    })
+}
+
 /// Reads the roots. System stores hold a few certificates that no library can read, so that only a
 /// store without any readable one is an error.
 fn store(roots: &[CertificateDer<'static>]) -> Result<RootCertStore, ConfigError> {
@@ -103,7 +109,7 @@ fn store(roots: &[CertificateDer<'static>]) -> Result<RootCertStore, ConfigError
     let (added, ignored) = store.add_parsable_certificates(roots.iter().cloned());
     if added == 0 {
         return Err(ConfigError::Roots(format!(
-            "none of {ignored} certificates can be read"
+            "none of {ignored} certificates can be read; give X.509 certificates"
         )));
     }
     Ok(store)

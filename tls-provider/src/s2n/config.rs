@@ -29,7 +29,7 @@ pub(super) fn builder(policy: &Policy, alpn: &[Vec<u8>]) -> Result<Builder, Conf
 
 /// Refuses protocol names that s2n-tls handles wrongly: it takes an answer of one byte for no
 /// answer, and returns the answer as a C string.
-fn check_alpn(alpn: &[Vec<u8>]) -> Result<(), ConfigError> {
+pub(super) fn check_alpn(alpn: &[Vec<u8>]) -> Result<(), ConfigError> {
     if alpn
         .iter()
         .all(|protocol| protocol.len() > 1 && !protocol.contains(&0))
@@ -48,8 +48,11 @@ pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, Co
         Key::Der(key) => key,
         Key::Signer(signer) => return public_chain(identity, signer),
     };
-    let key = pem::key(key)
-        .ok_or_else(|| ConfigError::Identity("a private key of unknown format".to_owned()))?;
+    let key = pem::key(key).ok_or_else(|| {
+        ConfigError::Identity(
+            "the private key has an unknown format; give PKCS #8, PKCS #1 or SEC1".to_owned(),
+        )
+    })?;
     let load = || -> Result<CertificateChain<'static>, S2nError> {
         let mut builder = cert_chain::Builder::new()?;
         builder.load_pem(
@@ -61,9 +64,17 @@ pub(super) fn chain(identity: &Identity) -> Result<CertificateChain<'static>, Co
     load().map_err(|error| {
         ConfigError::Identity(match error.name() {
             "S2N_ERR_KEY_MISMATCH" => crate::error::KEY_MISMATCH.to_owned(),
-            _ => reason(&error),
+            _ => unreadable(&error),
         })
     })
+}
+
+/// Describes a chain or key that s2n-tls cannot load.
+fn unreadable(error: &S2nError) -> String {
+    format!(
+        "{}; give an X.509 chain and its ECDSA or RSA key",
+        reason(error)
+    )
 }
 
 /// Loads a chain whose key is elsewhere.
@@ -90,7 +101,7 @@ fn public_chain(
         builder.set_application_context(signer.clone())?;
         builder.build()
     };
-    load().map_err(|error| ConfigError::Identity(reason(&error)))
+    load().map_err(|error| ConfigError::Identity(unreadable(&error)))
 }
 
 /// Adds a certificate chain, which all configurations share.
@@ -104,7 +115,7 @@ pub(super) fn add_chain(
         .map(drop)
         .map_err(|error| {
             ConfigError::Identity(format!(
-                "{} under the policy `{}`",
+                "{} under the policy `{}`; give a certificate that it takes, or use rustls",
                 reason(&error),
                 policy.name
             ))
@@ -164,7 +175,7 @@ impl Roots {
                     .filter(|pem| builder.trust_pem(pem.as_bytes()).is_ok());
                 match added.count() {
                     0 => Err(ConfigError::Roots(format!(
-                        "none of {} certificates can be read",
+                        "none of {} certificates can be read; give X.509 certificates",
                         roots.len()
                     ))),
                     _ => Ok(()),

@@ -18,17 +18,22 @@ use super::{reason, unsupported};
 use crate::options::Key;
 use crate::{Alert, ConfigError, Error, Identity, SignatureScheme, Signer};
 
-/// Makes the configuration call the signers of these identities, if they have any.
-pub(super) fn install(builder: &mut Builder, identities: &[Identity]) -> Result<(), ConfigError> {
+/// Returns true if identities have signers, which then all must have.
+pub(super) fn check(identities: &[Identity]) -> Result<bool, ConfigError> {
     let remote = |identity: &&Identity| matches!(identity.key(), Key::Signer(_));
     let count = identities.iter().filter(remote).count();
-    if count == 0 {
-        return Ok(());
-    }
-    if count < identities.len() {
+    if count > 0 && count < identities.len() {
         return Err(unsupported(
             "once one identity has a signer, all must have one; give signers, or use rustls",
         ));
+    }
+    Ok(count > 0)
+}
+
+/// Makes the configuration call the signers of these identities, if they have any.
+pub(super) fn install(builder: &mut Builder, identities: &[Identity]) -> Result<(), ConfigError> {
+    if !check(identities)? {
+        return Ok(());
     }
     builder
         .set_private_key_callback(Ask)

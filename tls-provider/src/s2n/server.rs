@@ -39,11 +39,7 @@ impl Server {
     /// # Errors
     /// Names the option that cannot be used.
     pub fn new(options: &ServerOptions) -> Result<Self, ConfigError> {
-        if options.early_data.is_on() {
-            return Err(unsupported(
-                "it has no 0-RTT in QUIC; leave early_data off, or use rustls",
-            ));
-        }
+        refuse_early_data(options)?;
         #[cfg(feature = "rustls")]
         config::refuse_change(options.change_rustls.as_ref().map(drop))?;
         let parts = Arc::new(Parts::new(options)?);
@@ -72,6 +68,16 @@ impl Server {
             shared: Arc::new(shared),
         })
     }
+}
+
+/// Refuses options that ask for 0-RTT.
+pub(super) fn refuse_early_data(options: &ServerOptions) -> Result<(), ConfigError> {
+    if options.early_data.is_on() {
+        return Err(unsupported(
+            "it has no 0-RTT in QUIC; leave early_data off, or use rustls",
+        ));
+    }
+    Ok(())
 }
 
 impl Provider for Server {

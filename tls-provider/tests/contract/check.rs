@@ -1,9 +1,10 @@
-//! Options of servers, checked without serving.
+//! Options of servers and clients, checked without a connection.
 
 use std::time::{Duration, SystemTime};
 
 use hybriq_tls::{
-    Backend, ConfigError, Group, Identity, KeyExchange, PrivateKeyDer, ServerOptions,
+    Backend, ClientAuth, ClientOptions, ConfigError, ConfigErrors, Group, Identity, KeyExchange,
+    KeyLog, PrivateKeyDer, ServerOptions, Trust,
 };
 
 use crate::support::{Authority, CONTENDERS, HOST};
@@ -50,7 +51,7 @@ fn a_certificate_out_of_its_time_is_reported() {
                 .check_server(&options, now())
                 .expect_err("a problem");
             assert!(
-                matches!(error, ConfigError::Validity { certificate: 1, .. }),
+                matches!(error.first(), ConfigError::Validity { certificate: 1, .. }),
                 "{error}"
             );
             assert!(error.to_string().contains(expected), "{error}");
@@ -70,8 +71,124 @@ fn whatever_keeps_a_provider_from_being_built_is_reported() {
         let error = backend
             .check_server(&mismatch, now())
             .expect_err("a mismatch");
-        assert!(matches!(error, ConfigError::Identity(_)), "{error}");
+        assert!(matches!(error.first(), ConfigError::Identity(_)), "{error}");
         let error = backend.check_server(&groups, now()).expect_err("no group");
-        assert!(matches!(error, ConfigError::KeyExchange { .. }), "{error}");
+        assert!(
+            matches!(error.first(), ConfigError::KeyExchange { .. }),
+            "{error}"
+        );
     }
+}
+
+/// An identity with the key of another certificate.
+fn mismatch(authority: &Authority) -> Identity {
+    let (certificate, _) = authority.issue_der(&[HOST]);
+    let (_, other_key) = authority.issue_der(&[HOST]);
+    Identity::from_der(vec![certificate], other_key)
+}
+
+fn no_directory() -> KeyLog {
+    KeyLog::File("/no/such/directory/keys.log".into())
+}
+
+/// Kinds of the problems. Asserts that each text has a remedy and stands in the text of all.
+fn kinds(problems: &ConfigErrors) -> Vec<&'static str> {
+    let all = problems.to_string();
+    let kind = |error: &ConfigError| {
+        let text = error.to_string();
+        assert!(text.contains(';') && all.contains(&text), "{text} in {all}");
+        match error {
+            ConfigError::Identity(_) => "identity",
+            ConfigError::Validity { .. } => "validity",
+            ConfigError::Roots(_) => "roots",
+            ConfigError::KeyExchange { .. } => "groups",
+            ConfigError::Write { .. } => "key log",
+            ConfigError::Unsupported { .. } => "unsupported",
+            other => panic!("{other}"),
+        }
+    };
+    let mut kinds: Vec<_> = problems.iter().map(kind).collect();
+    kinds.sort_unstable();
+    kinds
+}
+
+#[test]
+fn every_problem_of_a_server_is_reported() {
+    let authority = Authority::new("root");
+    let options = ServerOptions::new(mismatch(&authority))
+        .add_identity(valid(&authority, 2020, 2025))
+        .add_identity(Identity::from_der(
+            vec![vec![1, 2, 3].into()],
+            PrivateKeyDer::Pkcs8(vec![4, 5, 6].into()),
+        ))
+        .alpn([""])
+        .key_exchange_for("a.test", KeyExchange::Exactly(vec![Group(0x6399)]))
+        .key_exchange_for("b.test", KeyExchange::Exactly(vec![Group(0x6399)]))
+        .client_auth(ClientAuth::Required(Trust::roots_der([])))
+        .key_log(no_directory());
+    for backend in backends() {
+        let problems = backend.check_server(&options, now()).expect_err("problems");
+        assert_eq!(
+            kinds(&problems),
+            [
+                "groups",
+                "identity",
+                "identity",
+                "key log",
+                "roots",
+                "unsupported",
+                "validity"
+            ],
+            "{backend}: {problems}"
+        );
+        let text = problems.to_string();
+        assert!(text.starts_with("7 problems:\n1. "), "{text}");
+        for position in [
+            "certificate 0: ",
+            "certificate 1 expired",
+            "certificate 2: ",
+        ] {
+            assert!(text.contains(position), "{position} in {text}");
+        }
+    }
+}
+
+#[test]
+fn every_problem_of_a_client_is_reported() {
+    let authority = Authority::new("root");
+    let good = ClientOptions::new().trust(authority.trust());
+    let bad = good
+        .clone()
+        .identity(mismatch(&authority))
+        .suites(Vec::new())
+        .key_exchange(KeyExchange::Exactly(vec![Group(0x6399)]))
+        .trust(Trust::roots_der([]))
+        .key_log(no_directory());
+    let expired = good.clone().identity(valid(&authority, 2020, 2025));
+    for backend in backends() {
+        backend.check_client(&good, now()).expect("good options");
+        let problems = backend.check_client(&bad, now()).expect_err("problems");
+        let found = kinds(&problems);
+        for expected in ["groups", "identity", "key log", "roots"] {
+            assert!(found.contains(&expected), "{backend}: {problems}");
+        }
+        let problems = backend
+            .check_client(&expired, now())
+            .expect_err("a problem");
+        assert_eq!(kinds(&problems), ["validity"]);
+        assert_eq!(problems.to_string(), problems.first().to_string());
+    }
+}
+
+#[cfg(feature = "rustls")]
+#[test]
+fn a_revocation_list_that_cannot_be_read_is_reported() {
+    let authority = Authority::new("root");
+    let trust = authority.trust().revocation_lists([vec![1, 2, 3].into()]);
+    let options = ClientOptions::new().trust(trust);
+    let problems = Backend::Rustls
+        .check_client(&options, now())
+        .expect_err("a problem");
+    assert_eq!(kinds(&problems), ["roots"]);
+    assert!(problems.to_string().contains("revocation list"));
 }

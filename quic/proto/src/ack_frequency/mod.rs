@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use super::{
     error::{Code, TransportError},
-    frame::{self, FrameWriter},
+    frame::{self, FrameWriter, Owner, Timing},
     limits,
+    packet::Space,
 };
 
 #[cfg(test)]
@@ -100,6 +101,55 @@ enum Newest {
     UnderWay(Request),
     /// It may be in force or not.
     Lost,
+}
+
+impl Owner for AckFrequency {
+    type Sent = Sent;
+
+    /// Returns false: a request is never the reason for a packet, because without packets there is
+    /// nothing to acknowledge.
+    #[inline]
+    fn wants_to_send(&self, _: Space) -> bool {
+        false
+    }
+
+    /// Writes the request that is due.
+    fn write_frames(&mut self, _: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
+        let Some(peer) = &mut self.peer else { return };
+        let Some(request) = peer.wanted else { return };
+        let sequence = peer.next_sequence;
+        let written = out.write(&frame::AckFrequency {
+            sequence,
+            threshold: request.threshold,
+            max_delay: micros(request.max_delay),
+            reordering: request.reordering,
+        });
+        if !written {
+            return;
+        }
+        peer.next_sequence += 1;
+        peer.newest = Newest::UnderWay(request);
+        peer.wanted = None;
+        peer.unsettled = peer.unsettled.max(request.max_delay);
+        *sent = Sent(Some(sequence));
+    }
+
+    /// Puts a request that arrived in force, if there is no newer one.
+    fn on_acked(&mut self, sent: &Sent) {
+        if let Some((peer, request)) = self.under_way(*sent) {
+            peer.newest = Newest::InForce(request);
+            peer.unsettled = Duration::ZERO;
+            self.peer_max_delay = request.max_delay;
+        }
+    }
+
+    /// Makes a request again that may not have arrived, under another number, if it was the newest.
+    fn on_lost(&mut self, sent: &Sent) {
+        if let Some((peer, request)) = self.under_way(*sent) {
+            peer.newest = Newest::Lost;
+            peer.wanted = Some(request);
+        }
+    }
 }
 
 impl AckFrequency {
@@ -204,32 +254,6 @@ impl AckFrequency {
         };
     }
 
-    /// Writes the request that is due. It is never the reason for a packet: without one there is
-    /// nothing to acknowledge.
-    pub fn write_frames(&mut self, out: &mut FrameWriter<'_>) -> Sent {
-        let Some(peer) = &mut self.peer else {
-            return Sent::default();
-        };
-        let Some(request) = peer.wanted else {
-            return Sent::default();
-        };
-        let sequence = peer.next_sequence;
-        let written = out.write(&frame::AckFrequency {
-            sequence,
-            threshold: request.threshold,
-            max_delay: micros(request.max_delay),
-            reordering: request.reordering,
-        });
-        if !written {
-            return Sent::default();
-        }
-        peer.next_sequence += 1;
-        peer.newest = Newest::UnderWay(request);
-        peer.wanted = None;
-        peer.unsettled = peer.unsettled.max(request.max_delay);
-        Sent(Some(sequence))
-    }
-
     /// The request that a packet carries, if it is the newest.
     pub fn made(&self, sent: Sent) -> Option<Request> {
         let peer = self.peer.as_ref()?;
@@ -238,23 +262,6 @@ impl AckFrequency {
                 Some(request)
             }
             _ => None,
-        }
-    }
-
-    /// A request arrived. From now on it is in force, if there is no newer one.
-    pub fn on_acked(&mut self, sent: &Sent) {
-        if let Some((peer, request)) = self.under_way(*sent) {
-            peer.newest = Newest::InForce(request);
-            peer.unsettled = Duration::ZERO;
-            self.peer_max_delay = request.max_delay;
-        }
-    }
-
-    /// A request may not have arrived. If it was the newest it is made again, under another number.
-    pub fn on_lost(&mut self, sent: &Sent) {
-        if let Some((peer, request)) = self.under_way(*sent) {
-            peer.newest = Newest::Lost;
-            peer.wanted = Some(request);
         }
     }
 

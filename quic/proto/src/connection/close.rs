@@ -8,12 +8,21 @@ use super::{Connection, receive::Early};
 use crate::{
     error::{By, Code, ConnectionError, TransportError},
     frame::{ConnectionClose, FrameType, FrameWriter},
-    handshake::{self, POST_QUANTUM_REQUIRED},
+    handshake::{Handshake, POST_QUANTUM_REQUIRED},
     limits,
     packet::{PacketBuilder, Space},
+    params::ACK_DELAY_EXPONENT,
     recovery::Outcome,
+    space::Received,
     udp::Transmit,
 };
+
+/// Ranges of the ACK frame that goes with CONNECTION_CLOSE.
+const LAST_RANGES: usize = 16;
+
+/// Bytes that must be left for that ACK, so that it leaves room for CONNECTION_CLOSE: 16 for each
+/// range, and what the two frames have besides.
+const ROOM_FOR_ACK: usize = 16 * LAST_RANGES + 128 + limits::CLOSE_REASON;
 
 /// Reason for the end of the connection, and the state of the frame that tells it.
 #[derive(Debug, Default)]
@@ -59,6 +68,13 @@ impl Close {
     fn begin(&mut self) {
         self.pending = true;
         self.answer_at = 1;
+    }
+
+    /// Returns true if a client must send its Finished with the application's close, so that the
+    /// server completes a connection that is closed at once.
+    fn finishes(&self, handshake: &Handshake) -> bool {
+        matches!(self.error, Some(ConnectionError::Application { .. }))
+            && handshake.has_last_flight()
     }
 }
 
@@ -140,7 +156,7 @@ impl Connection {
                 reason: bounded(reason),
             },
             ConnectionClose::Transport { code, reason, .. }
-                if self.state.is_handshaking() && self.is_key_exchange_refusal(code, reason) =>
+                if self.state.is_handshaking() && self.handshake.is_refusal(Code(code), reason) =>
             {
                 let reason = String::from_utf8_lossy(&bounded(reason)).into_owned();
                 ConnectionError::KeyExchangeRefused {
@@ -173,15 +189,6 @@ impl Connection {
         self.release();
     }
 
-    /// Returns true if the peer found no common group: its reason is ours, or its alert is
-    /// `handshake_failure` while we require a post-quantum group.
-    fn is_key_exchange_refusal(&self, code: u64, reason: &[u8]) -> bool {
-        let failure = Code::crypto(hybriq_tls::Alert::HANDSHAKE_FAILURE.0);
-        Code(code) == failure
-            && (reason == POST_QUANTUM_REQUIRED.as_bytes()
-                || self.handshake.requires_post_quantum())
-    }
-
     /// Ends the connection silently because the server speaks none of our versions.
     pub(super) fn end_for_version(&mut self) {
         self.close.set(ConnectionError::VersionMismatch);
@@ -209,31 +216,31 @@ impl Connection {
 
     /// Writes one datagram with CONNECTION_CLOSE at every level for which the peer may have keys
     /// (RFC 9000 §10.2.3).
-    pub(super) fn transmit_close(&mut self, out: &mut [u8]) -> Option<Transmit> {
+    pub(super) fn transmit_close(&mut self, now: Instant, out: &mut [u8]) -> Option<Transmit> {
         if !self.close.pending || !self.state.is_closing() {
             return None;
         }
         self.close.pending = false;
         let room = usize::try_from(self.paths.active().credit()).unwrap_or(usize::MAX);
         let out = out.get_mut(..limits::MIN_DATAGRAM.min(room))?;
-        let spaces: &[Space] = if self.state_was_confirmed() {
+        let spaces: &[Space] = if self.handshake.keys().handshake_discarded() {
             &[Space::Data]
-        } else if self.finishes() {
+        } else if self.close.finishes(&self.handshake) {
             &[Space::Handshake, Space::Data]
         } else {
             &Space::ALL
         };
         let last = spaces
             .iter()
-            .rposition(|space| self.sealing_keys(*space).is_some())?;
+            .rposition(|space| self.handshake.sealing_keys(*space).is_some())?;
         let mut size = 0;
         let mut must_fill = false;
         for (index, &space) in spaces.iter().enumerate() {
             must_fill |= space == Space::Initial
                 && self.side.is_client()
-                && self.sealing_keys(space).is_some();
+                && self.handshake.sealing_keys(space).is_some();
             let fill = must_fill && index == last;
-            size += self.write_close(space, out.get_mut(size..)?, fill);
+            size += self.write_close(now, space, out.get_mut(size..)?, fill);
         }
         if size == 0 {
             return None;
@@ -243,19 +250,7 @@ impl Connection {
         self.transmit_of(size, Some(size))
     }
 
-    /// Returns true if the handshake is confirmed, so that only 1-RTT keys are left.
-    fn state_was_confirmed(&self) -> bool {
-        self.handshake.keys().handshake_discarded()
-    }
-
-    /// Returns true if a client must send its Finished with the application's close, so that the
-    /// server completes a connection that is closed at once.
-    fn finishes(&self) -> bool {
-        matches!(self.close.error, Some(ConnectionError::Application { .. }))
-            && self.handshake.has_last_flight()
-    }
-
-    fn write_close(&mut self, space: Space, buffer: &mut [u8], fill: bool) -> usize {
+    fn write_close(&mut self, now: Instant, space: Space, buffer: &mut [u8], fill: bool) -> usize {
         let room = buffer.len();
         let pn = self.recovery.next_number(space);
         let largest_acked = self.recovery.largest_acked(space);
@@ -265,12 +260,12 @@ impl Connection {
         };
         let mut frames = packet.frames();
         let mut finished = false;
-        if space == Space::Handshake && self.finishes() {
-            let level = hybriq_tls::Level::Handshake;
-            self.handshake.send_again(level);
-            self.handshake
-                .write_frames(level, &mut frames, &mut handshake::Sent::default());
-            finished = !self.handshake.has_pending(level);
+        if space == Space::Handshake && self.close.finishes(&self.handshake) {
+            finished = self.handshake.repeat_last_flight(&mut frames);
+        }
+        // What came before the end arrived: the peer need not fear that it was lost.
+        if space == Space::Data && frames.remaining() >= ROOM_FOR_ACK {
+            write_last_ack(&self.acks.received[space], now, &mut frames);
         }
         if let (Some(error), false) = (&self.close.error, finished) {
             write_close_frame(error, space, &mut frames);
@@ -280,15 +275,23 @@ impl Connection {
             return 0;
         }
         self.observer.keep(frames.written());
-        let Some(keys) = self.sealing_keys(space) else {
+        let Some(keys) = self.handshake.sealing_keys(space) else {
             return 0;
         };
         let size = packet.finish_padded(len, if fill { room } else { 0 }, keys);
         self.recovery.on_number_used(space, pn);
         let ecn = self.recovery.ecn_mark();
-        self.on_sealed(self.kind_of(space), pn, size, ecn);
+        let kind = self.handshake.kind_of(space);
+        self.observer.on_sealed(kind, pn, size, ecn);
         size
     }
+}
+
+/// Acknowledges what came last (RFC 9000 §10.2 lets frames go with CONNECTION_CLOSE).
+fn write_last_ack(received: &Received, now: Instant, out: &mut FrameWriter<'_>) {
+    let delay = received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT;
+    let ranges = received.ranges().take(LAST_RANGES);
+    out.ack(delay as u64, ranges, received.ecn_counts());
 }
 
 /// Writes the frame. Before the handshake is over, an application's close is sent without its code

@@ -103,7 +103,7 @@ impl Connection {
                 reordering: request.reordering,
             };
             self.acks.received[Space::Data].set_policy(now, policy);
-            self.observe_request(By::Peer, request);
+            self.observer.on_request(By::Peer, request);
         }
         Ok(())
     }
@@ -130,7 +130,11 @@ impl Connection {
             ecn: ack.ecn,
         };
         let mut outcome = std::mem::take(&mut self.acks.settled);
+        let before = self.recovery.largest_acked(space);
         let checked = self.recovery.on_ack(now, ack, &context, &mut outcome);
+        if self.recovery.largest_acked(space) > before {
+            self.paths.on_progress();
+        }
         self.deliver(space, &mut outcome);
         self.acks.settled = outcome;
         if space == Space::Data {

@@ -13,11 +13,10 @@ use std::time::Instant;
 
 use hybriq_tls::{EarlyDataPolicy, EarlyDataStatus, Side};
 
-use super::{ClientStart, Connection, Event, delivery::Carried, receive::Seen};
+use super::{ClientStart, Connection, Event, receive::Seen};
 use crate::{
     error::{Code, TransportError},
-    frame::FrameWriter,
-    packet::{Kind, Space, Version},
+    packet::{Space, Version},
     params::Params,
     streams::PeerLimits,
 };
@@ -61,34 +60,6 @@ impl Connection {
             }
             None => self.handshake.discard_zero_rtt(),
         }
-    }
-
-    /// Returns true if a client sends in 0-RTT packets now.
-    pub(super) fn sends_zero_rtt(&self) -> bool {
-        self.side.is_client()
-            && !self.handshake.is_complete()
-            && self.handshake.keys().zero_rtt().is_some()
-    }
-
-    /// Returns the kind of packet sent in a space.
-    pub(super) fn kind_of(&self, space: Space) -> Kind {
-        match space {
-            Space::Initial => Kind::Initial,
-            Space::Handshake => Kind::Handshake,
-            Space::Data if self.sends_zero_rtt() => Kind::ZeroRtt,
-            Space::Data => Kind::OneRtt,
-        }
-    }
-
-    /// Fills a 0-RTT packet, which acknowledges nothing and answers nothing (RFC 9000 §12.5).
-    pub(super) fn write_early_frames(
-        &mut self,
-        now: Instant,
-        out: &mut FrameWriter<'_>,
-    ) -> Carried {
-        let mut carried = Carried::new(Space::Data);
-        self.write_data(now, out, &mut carried);
-        carried
     }
 
     /// Applies the limits of the peer's parameters. A client in 0-RTT keeps to the remembered ones
@@ -172,17 +143,6 @@ impl Connection {
     pub(super) fn on_one_rtt_opened(&mut self, now: Instant) {
         if self.timers.zero_rtt_until.is_none() && self.handshake.keys().zero_rtt().is_some() {
             self.timers.zero_rtt_until = now.checked_add(3 * self.pto(Space::Data));
-        }
-    }
-
-    pub(super) fn zero_rtt_timeout(&self) -> Option<Instant> {
-        self.timers.zero_rtt_until
-    }
-
-    pub(super) fn on_zero_rtt_timeout(&mut self, now: Instant) {
-        if self.timers.zero_rtt_until.is_some_and(|at| at <= now) {
-            self.timers.zero_rtt_until = None;
-            self.handshake.discard_zero_rtt();
         }
     }
 

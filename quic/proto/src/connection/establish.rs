@@ -34,7 +34,7 @@ use crate::{
     handshake::{Failure, Handshake},
     header_bits::{Grease, HeaderBits},
     limits,
-    packet::{self, Cid, KeyPair, Version},
+    packet::{self, Cid, KeyPair, PacketNumber, Version},
     params::{ACK_DELAY_EXPONENT, Params, PreferredAddress, VersionInformation},
     path::{Address, Path, Paths},
     prf::Prf,
@@ -233,7 +233,7 @@ impl Connection {
         if let Some(opening) = &mut connection.opening {
             opening.retried = retry_scid.map(Retried::by_us);
         }
-        for pn in 0..start.packets_sent {
+        for pn in (0..start.packets_sent).map(PacketNumber::saturating) {
             connection
                 .recovery
                 .on_number_used(packet::Space::Initial, pn);

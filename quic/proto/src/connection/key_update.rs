@@ -6,7 +6,7 @@ use super::{Connection, receive::key_update_error};
 use crate::{
     error::{Code, TransportError},
     handshake::{OneRtt, Violation},
-    packet::Space,
+    packet::{PacketNumber, Space},
 };
 
 impl Connection {
@@ -47,7 +47,7 @@ impl Connection {
     }
 
     /// Notes that a 1-RTT packet with an acknowledgement up to this number was sealed.
-    pub(super) fn on_acknowledgement_sent(&mut self, largest: u64) {
+    pub(super) fn on_acknowledgement_sent(&mut self, largest: PacketNumber) {
         if let Some(keys) = self.handshake.keys_mut().one_rtt_mut() {
             keys.on_acknowledgement_sent(largest);
         }
@@ -55,7 +55,7 @@ impl Connection {
 
     /// Counts a sealed 1-RTT packet. Starts an update when one is due, and ends the connection when
     /// the keys are used up.
-    pub(super) fn count_sealed(&mut self, now: Instant, pn: u64) {
+    pub(super) fn count_sealed(&mut self, now: Instant, pn: PacketNumber) {
         let most = self.config.key_update_after;
         let Some(keys) = self.handshake.keys_mut().one_rtt_mut() else {
             return;
@@ -74,7 +74,11 @@ impl Connection {
 
     /// Checks that a peer that acknowledges a packet under new keys uses these keys itself (RFC
     /// 9001 §6.2).
-    pub(super) fn check_ack_keys(&self, space: Space, largest: u64) -> Result<(), TransportError> {
+    pub(super) fn check_ack_keys(
+        &self,
+        space: Space,
+        largest: PacketNumber,
+    ) -> Result<(), TransportError> {
         let keys = self.handshake.keys().one_rtt();
         if space != Space::Data || keys.is_none_or(|keys| keys.may_acknowledge(largest)) {
             return Ok(());

@@ -1,20 +1,21 @@
 //! One connection: composes the owners without knowing their internals.
 //!
 //! A datagram enters through `receive`, and one `match` in `dispatch` hands its frames to their
-//! owners; `transmit` builds datagrams from the ordered list in `schedule`; `delivery` tells the
-//! owners what was acknowledged and what was lost.
+//! owners; `transmit` builds datagrams; `owners` is the one list of those who send frames, and tells
+//! them what was acknowledged and what was lost.
 
 mod close;
-mod datagrams;
-mod delivery;
+mod data;
 mod dispatch;
 mod early;
 mod establish;
+mod frame_room;
 mod key_update;
 mod mtu;
 mod new_token;
 mod observer;
 mod opening;
+mod owners;
 mod paths;
 mod probes;
 mod receive;
@@ -42,7 +43,7 @@ use std::{
 use hybriq_tls::{CertificateDer, Side};
 
 use self::{
-    close::Close, delivery::Carried, new_token::NewTokens, observer::Observer, opening::Opening,
+    close::Close, new_token::NewTokens, observer::Observer, opening::Opening, owners::Carried,
     resume::PathKeys, state::State, timers::Timers,
 };
 pub(crate) use self::{

@@ -2,8 +2,10 @@
 
 use std::time::Instant;
 
-use super::{Connection, delivery::Carried, schedule::Due, transmit::Padding};
-use crate::{limits, packet::Space, path::Learned, recovery::Settled, udp::Transmit};
+use super::{Connection, owners::Carried, schedule::Due, transmit::Padding};
+use crate::{
+    frame::Owner as _, limits, packet::Space, path::Learned, recovery::Settled, udp::Transmit,
+};
 
 /// Divisor for the part of the window that may be kept free for a probe.
 const SHARE: u64 = 4;
@@ -27,8 +29,7 @@ impl Connection {
         let free = self.recovery.probes(Space::Data) == 0
             && self.paths.active().is_validated()
             && !self.paths.active().has_pending()
-            && !self.handshake.has_pending(hybriq_tls::Level::OneRtt)
-            && !self.handshake.owes_done();
+            && !self.handshake.wants_to_send(Space::Data);
         free.then_some(size)
     }
 

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use super::{ClientStart, Connection, Setup};
 use crate::{
     config::TokenStore,
-    frame::{FrameWriter, NewToken},
+    frame::{FrameWriter, NewToken, Owner, Timing},
     limits,
-    packet::Version,
+    packet::{Space, Version},
     token::Token,
 };
 
@@ -91,37 +91,33 @@ impl NewTokens {
             self.pending = true;
         }
     }
+}
 
-    pub(super) const fn has_pending(&self) -> bool {
+impl Owner for NewTokens {
+    type Sent = Sent;
+
+    #[inline]
+    fn wants_to_send(&self, _: Space) -> bool {
         self.pending
     }
 
-    pub(super) fn write_frames(&mut self, out: &mut FrameWriter<'_>) -> Sent {
+    fn write_frames(&mut self, _: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         if let Some(token) = self.issued.as_deref().filter(|_| self.pending) {
             if out.write(&NewToken { token }) {
                 self.pending = false;
-                return Sent(self.generation);
+                *sent = Sent(self.generation);
             }
         }
-        Sent::default()
     }
 
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "every owner takes what it sent by reference"
-    )]
-    pub(super) fn on_acked(&mut self, sent: &Sent) {
+    fn on_acked(&mut self, sent: &Sent) {
         if sent.0 == self.generation {
             self.issued = None;
             self.pending = false;
         }
     }
 
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "every owner takes what it sent by reference"
-    )]
-    pub(super) fn on_lost(&mut self, sent: &Sent) {
+    fn on_lost(&mut self, sent: &Sent) {
         self.pending |= sent.0 == self.generation && self.issued.is_some();
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use hybriq_tls::Side;
 
-use super::{Connection, delivery::Carried};
+use super::{Connection, owners::Carried};
 use crate::{
     ack_frequency::Request,
     ecn::Ecn,
@@ -13,7 +13,7 @@ use crate::{
         AckFrequencyUpdated, Change, ConnectionState, DropTrigger, Event, LossTimer, LossTrigger,
         Meta, Packet, PacketDropped, PacketLost, Subscriber, Subscription, TimerKind,
     },
-    packet::{Cid, Kind},
+    packet::{Cid, Kind, PacketNumber},
     recovery::{Settled, Timeout},
     stats::{ConnectionStats, PathStats},
 };
@@ -97,9 +97,17 @@ impl Observer {
         }
     }
 
-    /// Reports the sealed packet whose frames were copied.
+    /// Counts a sealed packet, whose frames were copied, and reports it to the subscriber.
     #[inline]
-    pub(super) fn on_sealed(&self, kind: Kind, pn: u64, size: usize, ecn: Option<Ecn>) {
+    pub(super) fn on_sealed(
+        &mut self,
+        kind: Kind,
+        pn: PacketNumber,
+        size: usize,
+        ecn: Option<Ecn>,
+    ) {
+        self.stats.packets_sent += 1;
+        self.stats.ecn_sent.add(ecn);
         if let Some(watch) = &self.watch {
             let packet = Packet::new(kind, pn, size, &watch.payload).marked(ecn);
             watch.tell(&Event::PacketSent(packet));
@@ -109,6 +117,19 @@ impl Observer {
     #[inline]
     pub(super) fn on_dropped(&self, size: usize, trigger: DropTrigger) {
         self.tell(|| Event::PacketDropped(PacketDropped::new(size, trigger)));
+    }
+
+    /// Reports a request for fewer acknowledgements, or for more.
+    pub(super) fn on_request(&self, by: By, request: Request) {
+        self.tell(|| {
+            let Request {
+                threshold,
+                max_delay,
+                reordering,
+            } = request;
+            let update = AckFrequencyUpdated::new(by, threshold, max_delay, reordering);
+            Event::AckFrequencyUpdated(update)
+        });
     }
 
     #[inline]
@@ -195,18 +216,6 @@ impl Connection {
         Some((at, kind))
     }
 
-    pub(super) fn observe_request(&self, by: By, request: Request) {
-        self.observer.tell(|| {
-            let Request {
-                threshold,
-                max_delay,
-                reordering,
-            } = request;
-            let update = AckFrequencyUpdated::new(by, threshold, max_delay, reordering);
-            Event::AckFrequencyUpdated(update)
-        });
-    }
-
     #[inline]
     pub(super) fn observe_loss(&self, lost: &Settled<Carried>) {
         self.observer.tell(|| {
@@ -214,7 +223,7 @@ impl Connection {
             let trigger = match self.recovery.largest_acked(space) {
                 None => LossTrigger::Abandoned,
                 Some(largest)
-                    if largest.saturating_sub(lost.pn) >= self.recovery.packet_threshold() =>
+                    if largest.distance_from(lost.pn) >= self.recovery.packet_threshold() =>
                 {
                     LossTrigger::ReorderingThreshold
                 }

@@ -1,13 +1,15 @@
 //! Datagrams with PATH_CHALLENGE or PATH_RESPONSE frames (RFC 9000 §8.2). They are sent on the path
-//! that they are about, without regard to the congestion window.
+//! that they are about. Answers on the path in use ask its congestion window; the others are bounded
+//! in number.
 
 use std::time::Instant;
 
-use super::{Connection, delivery::Carried};
+use super::{Connection, owners::Carried};
 use crate::{
     frame::FrameWriter,
-    packet::{Header, Kind, PacketBuilder, Space},
-    path::{Expanded, Probe, Wrote},
+    limits,
+    packet::{Header, Kind, PacketBuilder, PacketNumber, Space},
+    path::{Expanded, Probe, Window, Wrote},
     recovery::SentPacket,
     udp::Transmit,
 };
@@ -25,15 +27,33 @@ impl Connection {
             let probe = self
                 .paths
                 .next_probe(failed.as_ref(), &mut self.cids.peer)?;
-            let transmit = self.write_probe(now, &probe, out);
-            if transmit.is_some() {
-                return transmit;
+            let window = self.probe_window();
+            if self.paths.may_probe(&probe, window) {
+                let transmit = self.write_probe(now, &probe, window, out);
+                if transmit.is_some() {
+                    return transmit;
+                }
             }
             failed = Some(probe);
         }
     }
 
-    fn write_probe(&mut self, now: Instant, probe: &Probe, out: &mut [u8]) -> Option<Transmit> {
+    /// Returns the state of the congestion window of the path in use, for a datagram with a probe.
+    fn probe_window(&self) -> Window {
+        if self.recovery.can_send(limits::MIN_DATAGRAM as u64) {
+            Window::Open
+        } else {
+            Window::Full
+        }
+    }
+
+    fn write_probe(
+        &mut self,
+        now: Instant,
+        probe: &Probe,
+        window: Window,
+        out: &mut [u8],
+    ) -> Option<Transmit> {
         let out = out.get_mut(..probe.room)?;
         let pn = self.recovery.next_number(Space::Data);
         let largest_acked = self.recovery.largest_acked(Space::Data);
@@ -53,8 +73,9 @@ impl Connection {
             Expanded::Full => probe.room,
             Expanded::Short => 0,
         };
-        let keys = self.sealing_keys(Space::Data)?;
+        let keys = self.handshake.sealing_keys(Space::Data)?;
         let size = packet.finish_padded(len, pad_to, keys);
+        self.paths.on_probe_sent(probe, size, window);
         self.on_probe_sent(now, probe, (pn, size), acks);
         Some(Transmit {
             peer: probe.at.peer,
@@ -79,7 +100,7 @@ impl Connection {
         now: Instant,
         probe: &Probe,
         frames: &mut FrameWriter<'_>,
-    ) -> Option<u64> {
+    ) -> Option<PacketNumber> {
         let data = self.paths.draw();
         if !probe.is_on_active() && probe.expanded() == Expanded::Full {
             self.cids.local.repeat_frames(frames);
@@ -91,7 +112,7 @@ impl Connection {
         let received = &self.acks.received[Space::Data];
         let largest = received.largest().map(|(pn, _)| pn);
         let was_pending = received.is_ack_pending();
-        self.write_ack(Space::Data, now, frames);
+        self.acks.received[Space::Data].write_ack(Space::Data, now, frames);
         let acks = was_pending && !self.acks.received[Space::Data].is_ack_pending();
         if !acks {
             frames.ping();
@@ -105,14 +126,13 @@ impl Connection {
         &mut self,
         now: Instant,
         probe: &Probe,
-        (pn, size): (u64, usize),
-        acks: Option<u64>,
+        (pn, size): (PacketNumber, usize),
+        acks: Option<PacketNumber>,
     ) {
-        self.paths.on_probe_sent(probe, size);
         self.observer.stats.datagrams_sent += 1;
         self.observer.stats.bytes_sent += size as u64;
         let ecn = self.ecn_of(probe);
-        self.on_sealed(Kind::OneRtt, pn, size, ecn);
+        self.observer.on_sealed(Kind::OneRtt, pn, size, ecn);
         if probe.is_on_active() {
             let packet = SentPacket {
                 time_sent: now,

@@ -12,7 +12,7 @@ use crate::{
     handshake::Violation,
     header_bits::Grease,
     limits,
-    packet::{self, Decoded, Kind, OpenError, Protected, Space},
+    packet::{self, Decoded, Kind, OpenError, PacketNumber, Protected, Space},
     recovery,
     space::{AckEliciting, Ecn},
     udp::Arrival,
@@ -286,8 +286,8 @@ impl Connection {
     fn open_long<'p>(
         &mut self,
         packet: Protected<'p>,
-        largest: Option<u64>,
-    ) -> Option<Result<(u64, &'p mut [u8]), TransportError>> {
+        largest: Option<PacketNumber>,
+    ) -> Option<Result<(PacketNumber, &'p mut [u8]), TransportError>> {
         let keys = self.handshake.keys();
         let keys = match packet.kind {
             Kind::Initial => self.initial_opening_keys(packet.version?),
@@ -310,8 +310,8 @@ impl Connection {
         &mut self,
         now: Instant,
         packet: Protected<'p>,
-        largest: Option<u64>,
-    ) -> Option<Result<(u64, &'p mut [u8]), TransportError>> {
+        largest: Option<PacketNumber>,
+    ) -> Option<Result<(PacketNumber, &'p mut [u8]), TransportError>> {
         let keep_until = now + 3 * self.pto(Space::Data);
         let keys = self.handshake.keys_mut().one_rtt_mut()?;
         keys.expire(now);

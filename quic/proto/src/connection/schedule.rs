@@ -1,17 +1,12 @@
-//! The contents of packets, in order of priority.
+//! The decision what a space sends now, and the acknowledgements in front of the owners' frames.
 
 use std::time::Instant;
 
-use super::{
-    Connection,
-    delivery::{Carried, Control},
-    spaces::level,
-};
-use crate::error::By;
+use super::{Connection, owners::Carried};
 use crate::{
-    frame::FrameWriter,
+    error::By,
+    frame::{FrameWriter, Timing},
     packet::{Kind, Space},
-    params::ACK_DELAY_EXPONENT,
 };
 
 /// What a space has to send now.
@@ -28,8 +23,8 @@ pub(super) enum Due {
 
 impl Connection {
     /// Returns what a space has to send, as far as keys and congestion window allow.
-    pub(super) fn due(&self, space: Space, now: Instant) -> Due {
-        if !self.has_keys(space) {
+    pub(super) fn due(&mut self, space: Space, now: Instant) -> Due {
+        if !self.handshake.may_send(space) {
             return Due::Nothing;
         }
         let probing = self.recovery.probes(space) > 0;
@@ -41,10 +36,12 @@ impl Connection {
             .can_send(self.paths.active().datagram_size().into())
             && !(space == Space::Data && self.keeps_room_for_probe(now));
         let paced = space == Space::Data && !self.recovery.may_send_now(now);
-        if self.has_frames(space) && (room || self.has_no_timer(space)) && !paced {
+        if self.has_frames(space) && (room || self.recovery.has_no_timer(space)) && !paced {
             return Due::Frames;
         }
-        if self.acks.received[space].is_ack_due(now) && self.kind_of(space) != Kind::ZeroRtt {
+        if self.acks.received[space].is_ack_due(now)
+            && self.handshake.kind_of(space) != Kind::ZeroRtt
+        {
             Due::Ack
         } else {
             Due::Nothing
@@ -57,7 +54,7 @@ impl Connection {
         let room = self
             .recovery
             .can_send(self.paths.active().datagram_size().into());
-        if !room || !self.has_keys(Space::Data) {
+        if !room || !self.handshake.may_send(Space::Data) {
             return;
         }
         if !self.has_frames(Space::Data) {
@@ -67,47 +64,12 @@ impl Connection {
         }
     }
 
-    /// Returns true if no packet of a handshake space is in flight, so that its data must not wait
-    /// for the window: 1-RTT packets may fill the window, and nobody acknowledges or times those
-    /// before the handshake is over (RFC 9002 §6.2.1).
-    fn has_no_timer(&self, space: Space) -> bool {
-        space != Space::Data && !self.recovery.has_eliciting_in_flight(space)
+    fn has_frames(&mut self, space: Space) -> bool {
+        let kind = self.handshake.kind_of(space);
+        self.owners().want_to_send(kind)
     }
 
-    pub(super) fn has_keys(&self, space: Space) -> bool {
-        let keys = self.handshake.keys();
-        match space {
-            Space::Initial => keys.initial().is_some(),
-            Space::Handshake => keys.handshake().is_some(),
-            Space::Data => {
-                (keys.one_rtt().is_some() && self.may_use_one_rtt()) || self.sends_zero_rtt()
-            }
-        }
-    }
-
-    /// Returns true if 1-RTT packets may be sent: by a server right after its Finished, by a client
-    /// once TLS is complete.
-    fn may_use_one_rtt(&self) -> bool {
-        self.side.is_server() || self.handshake.is_complete()
-    }
-
-    fn has_frames(&self, space: Space) -> bool {
-        if self.kind_of(space) == Kind::ZeroRtt {
-            return self.streams.has_pending() || self.datagrams.has_pending();
-        }
-        self.handshake.has_pending(level(space))
-            || (space == Space::Data
-                && (self.handshake.owes_done()
-                    || self.paths.owes_ping()
-                    || self.memory.tokens.has_pending()
-                    || self.cids.local.has_pending()
-                    || self.cids.peer.has_pending()
-                    || self.timers.asks()
-                    || self.streams.has_pending()
-                    || self.datagrams.has_pending()))
-    }
-
-    /// Fills one packet. Earlier lines win: the order below is the priority.
+    /// Fills one packet: acknowledgements first, then what the owners want to send.
     pub(super) fn write_frames(
         &mut self,
         space: Space,
@@ -115,64 +77,58 @@ impl Connection {
         now: Instant,
         out: &mut FrameWriter<'_>,
     ) -> Carried {
-        if self.kind_of(space) == Kind::ZeroRtt {
-            return self.write_early_frames(now, out);
-        }
-        let mut control = Control::new(space);
+        let kind = self.handshake.kind_of(space);
         let mut carried = Carried::new(space);
+        if kind == Kind::ZeroRtt {
+            // It acknowledges nothing and answers nothing (RFC 9000 §12.5).
+            self.write_owned(kind, now, out, &mut carried);
+            return carried;
+        }
         if due == Due::MtuProbe {
             out.ping();
             return carried;
         }
         if space != Space::Data || due != Due::Frames || !self.datagrams.takes_whole_packet() {
-            self.write_ack(space, now, out);
+            self.acks.received[space].write_ack(space, now, out);
         }
         let probing = due == Due::Frames && self.recovery.probes(space) > 0;
         if probing && space == Space::Data && self.acks.frequency.can_ask() {
             out.immediate_ack();
         }
         if due == Due::Frames {
-            self.handshake
-                .write_frames(level(space), out, &mut control.crypto);
-            if space == Space::Data {
-                control.handshake_done = self.handshake.write_done(out);
-                if self.paths.owes_ping() && out.ping() {
-                    self.paths.on_ping_sent();
-                }
-                control.ack_frequency = self.acks.frequency.write_frames(out);
-                if let Some(request) = self.acks.frequency.made(control.ack_frequency) {
-                    self.observe_request(By::Local, request);
-                }
-                control.new_token = self.memory.tokens.write_frames(out);
-                control.local_cids = self.cids.local.write_frames(out);
-                control.peer_cids = self.cids.peer.write_frames(out);
-                self.write_data(now, out, &mut carried);
-            }
+            self.write_owned(kind, now, out, &mut carried);
         }
         // Not during the handshake: an ack-eliciting Initial would have to fill its datagram (RFC
         // 9000 §14.1), and the ranges of those spaces are dropped with their keys.
         let silent = space == Space::Data && self.recovery.needs_ping(space);
-        let asks = space == Space::Data && due == Due::Frames && self.timers.asks();
-        if !out.is_ack_eliciting() && (probing || silent || asks) {
+        if !out.is_ack_eliciting() && (probing || silent) {
             out.ping();
-        }
-        if !control.is_empty() {
-            carried.control = Some(Box::new(control));
         }
         carried
     }
 
-    pub(super) fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
-        let received = &mut self.acks.received[space];
-        if !received.is_ack_pending() {
-            return;
+    /// Writes the frames of the owners.
+    #[inline]
+    fn write_owned(
+        &mut self,
+        kind: Kind,
+        now: Instant,
+        out: &mut FrameWriter<'_>,
+        carried: &mut Carried,
+    ) {
+        if kind.space() == Space::Data && self.datagrams.has_pending() {
+            let most = self.max_datagram_size().unwrap_or_default();
+            self.datagrams.drop_larger(most);
         }
-        let delay = match space {
-            Space::Data => received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT,
-            Space::Initial | Space::Handshake => 0,
+        let timing = Timing {
+            now,
+            rtt: self.recovery.rtt().smoothed(),
         };
-        if let Some(told) = out.ack(delay as u64, received.ranges(), received.ecn_counts()) {
-            received.on_ack_sent(told);
+        self.owners().write_frames(kind, timing, out, carried);
+        if let Some(control) = &carried.control {
+            if let Some(request) = self.acks.frequency.made(control.ack_frequency) {
+                self.observer.on_request(By::Local, request);
+            }
         }
     }
 }

@@ -2,12 +2,8 @@
 
 use std::time::Duration;
 
-use hybriq_tls::Level;
-
-use crate::{
-    packet::{PerSpace, Space},
-    space::Received,
-};
+pub(super) use crate::handshake::level;
+use crate::{packet::PerSpace, space::Received};
 
 /// Returns the empty receive state of each space, with `initial` for what arrived before the
 /// connection existed.
@@ -16,14 +12,5 @@ pub(super) fn received(initial: Received, max_ack_delay: Duration) -> PerSpace<R
         initial,
         handshake: Received::immediate(),
         data: Received::delayed(max_ack_delay),
-    }
-}
-
-/// Returns the level of the CRYPTO frames in a space.
-pub(super) const fn level(space: Space) -> Level {
-    match space {
-        Space::Initial => Level::Initial,
-        Space::Handshake => Level::Handshake,
-        Space::Data => Level::OneRtt,
     }
 }

@@ -10,6 +10,7 @@ mod hostile;
 mod key_update;
 mod mtu;
 mod new_token;
+mod owners;
 mod path_end;
 mod paths;
 mod release;

@@ -2,8 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::Connection;
-use crate::{config::TransportConfig, packet::Space, recovery::Timeout};
+use super::{Connection, state::State};
+use crate::{
+    config::TransportConfig,
+    frame::{FrameWriter, Owner, Timing},
+    packet::Space,
+    recovery::Timeout,
+};
 
 /// Timers that belong to no owner: idle timeout (RFC 9000 §10.1), keep-alive and the duration of
 /// the handshake.
@@ -98,21 +103,45 @@ impl Timers {
     /// Returns the time of the next keep-alive, at most half the idle timeout after the last packet
     /// to leave time for an answer.
     fn asks_at(&self) -> Option<Instant> {
-        let longest = self.idle_timeout.map_or(Duration::MAX, |idle| idle / 2);
+        let idle = self.idle_timeout.map(|idle| idle.max(self.floor));
+        let longest = idle.map_or(Duration::MAX, |idle| idle / 2);
         let interval = self.keep_alive?.min(longest);
         let since = self.asked_at.unwrap_or(self.idle_since);
         since.checked_add(interval)
     }
 
-    /// Returns true if a PING must be sent to keep the connection alive.
-    pub(super) const fn asks(&self) -> bool {
-        self.asks
+    /// Returns the time of the next keep-alive. A handshake has none: it has probes of its own and
+    /// must come to an end.
+    fn keep_alive_at(&self, state: State) -> Option<Instant> {
+        self.asks_at().filter(|_| state.is_confirmed())
     }
 
     fn on_asks(&mut self, now: Instant) {
         self.asked_at = Some(now);
         self.asks = true;
     }
+}
+
+/// The PING that keeps the connection alive. It is not repaired: the next one comes soon enough.
+impl Owner for Timers {
+    type Sent = ();
+
+    #[inline]
+    fn wants_to_send(&self, _: Space) -> bool {
+        self.asks
+    }
+
+    /// Writes a PING if nothing in the packet elicits an acknowledgement.
+    #[inline]
+    fn write_frames(&mut self, _: Timing, out: &mut FrameWriter<'_>, (): &mut ()) {
+        if self.asks && !out.is_ack_eliciting() {
+            out.ping();
+        }
+    }
+
+    fn on_acked(&mut self, (): &()) {}
+
+    fn on_lost(&mut self, (): &()) {}
 }
 
 impl Connection {
@@ -128,22 +157,15 @@ impl Connection {
             self.timers.gives_up_at(),
             self.timers.tickets_until,
             self.paths.paced_until(),
-            self.zero_rtt_timeout(),
+            self.timers.zero_rtt_until,
             self.cids.local.next_timeout(),
-            self.keep_alive_at(),
+            self.timers.keep_alive_at(self.state),
             self.paths.next_timeout(),
         ];
         own.into_iter()
             .chain([loss, initial, handshake, data])
             .flatten()
             .min()
-    }
-
-    /// Returns the time of the next keep-alive. None before the handshake is confirmed: it has
-    /// probes of its own and must come to an end.
-    fn keep_alive_at(&self) -> Option<Instant> {
-        let confirmed = self.state.is_confirmed();
-        self.timers.asks_at().filter(|_| confirmed)
     }
 
     /// Handles expired timers. There may be something to transmit afterwards.
@@ -168,11 +190,18 @@ impl Connection {
             self.timers.await_ticket(None);
             self.handshake.release();
         }
-        self.on_zero_rtt_timeout(now);
+        if self.timers.zero_rtt_until.is_some_and(|at| at <= now) {
+            self.timers.zero_rtt_until = None;
+            self.handshake.discard_zero_rtt();
+        }
         self.paths
             .pace(self.paths.paced_until().filter(|&at| at > now));
         self.cids.local.on_timeout(now);
-        if self.keep_alive_at().is_some_and(|at| at <= now) {
+        if self
+            .timers
+            .keep_alive_at(self.state)
+            .is_some_and(|at| at <= now)
+        {
             self.timers.on_asks(now);
         }
         self.on_path_timeout(now);
@@ -191,21 +220,13 @@ impl Connection {
         self.deliver(Space::Data, &mut outcome);
         self.acks.settled = outcome;
         if let Some(Timeout::Probe(space)) = due {
-            self.probe(space);
-        }
-    }
-
-    /// Queues what a probe carries. In the handshake that is the whole flight of every level,
-    /// because one lost datagram makes the others useless, and the oldest 1-RTT data, which has no
-    /// timer before the handshake is confirmed (RFC 9002 §6.2.4).
-    fn probe(&mut self, space: Space) {
-        if space == Space::Data {
+            // In the handshake the whole flight of every level, because one lost datagram makes the
+            // others useless, and the oldest 1-RTT data, which has no timer before the handshake is
+            // confirmed (RFC 9002 §6.2.4).
+            if space != Space::Data {
+                self.handshake.repeat_flights();
+            }
             self.probe_data();
-            return;
         }
-        for space in [Space::Initial, Space::Handshake] {
-            self.handshake.send_again(super::spaces::level(space));
-        }
-        self.probe_data();
     }
 }

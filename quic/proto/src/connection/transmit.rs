@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
-use super::{Connection, delivery::Carried, schedule::Due};
+use hybriq_tls::Side;
+
+use super::{Connection, owners::Carried, schedule::Due};
 use crate::{
-    ecn::Ecn,
     limits,
-    packet::{Header, Kind, PacketBuilder, PerSpace, Space},
+    packet::{Header, Kind, PacketBuilder, PacketNumber, PerSpace, Space},
     recovery::SentPacket,
     udp::Transmit,
 };
@@ -36,7 +37,7 @@ impl Connection {
     ) -> Option<Transmit> {
         self.observer.at(now);
         let transmit = if self.state.is_closed() {
-            self.transmit_close(out)
+            self.transmit_close(now, out)
         } else {
             let probe = self.transmit_probe(now, out);
             probe.or_else(|| self.transmit_train(now, out, max_datagrams))
@@ -96,7 +97,7 @@ impl Connection {
     /// Writes one datagram with packets of all spaces that have something to send (RFC 9000 §12.2).
     fn write_datagram(&mut self, now: Instant, buffer: &mut [u8]) -> usize {
         let due = self.due_in_all(now);
-        let must_fill = self.must_fill(due);
+        let must_fill = must_fill(self.side, due);
         let room = usize::try_from(self.paths.active().credit())
             .unwrap_or(usize::MAX)
             .min(buffer.len());
@@ -136,19 +137,16 @@ impl Connection {
         written
     }
 
-    fn due_in_all(&self, now: Instant) -> PerSpace<Due> {
+    fn due_in_all(&mut self, now: Instant) -> PerSpace<Due> {
         let mut due = PerSpace::of(|space| self.due(space, now));
         // 0-RTT data follows a whole ClientHello: many servers would drop it before.
-        if self.sends_zero_rtt() && due.initial == Due::Frames && self.handshake.fills_datagrams() {
+        if self.handshake.sends_zero_rtt()
+            && due.initial == Due::Frames
+            && self.handshake.fills_datagrams()
+        {
             due.data = Due::Nothing;
         }
         due
-    }
-
-    /// Returns true if a datagram must have 1200 bytes: one with an ack-eliciting Initial, and a
-    /// client's with any Initial (RFC 9000 §14.1).
-    fn must_fill(&self, due: PerSpace<Due>) -> bool {
-        due.initial == Due::Frames || (due.initial == Due::Ack && self.side.is_client())
     }
 
     pub(super) fn write_packet(
@@ -161,7 +159,7 @@ impl Connection {
         let room = buffer.len();
         let pn = self.recovery.next_number(space);
         let largest_acked = self.recovery.largest_acked(space);
-        let kind = self.kind_of(space);
+        let kind = self.handshake.kind_of(space);
         let header = self.header(space);
         let Some(mut packet) = PacketBuilder::begin(buffer, &header, pn, largest_acked) else {
             return 0;
@@ -187,7 +185,7 @@ impl Connection {
             return 0;
         }
         let clears_quic_bit = self.header_bits.clears_quic_bit();
-        let Some(keys) = self.sealing_keys(space) else {
+        let Some(keys) = self.handshake.sealing_keys(space) else {
             return 0;
         };
         if clears_quic_bit {
@@ -195,7 +193,7 @@ impl Connection {
         }
         let size = packet.finish_padded(len, pad_to, keys);
         let ecn = self.recovery.ecn_mark();
-        self.on_sealed(kind, pn, size, ecn);
+        self.observer.on_sealed(kind, pn, size, ecn);
         let packet = SentPacket {
             time_sent: now,
             size: size as u16,
@@ -210,21 +208,13 @@ impl Connection {
         size
     }
 
-    /// Counts a sealed packet and reports it to the subscriber.
-    #[inline]
-    pub(super) fn on_sealed(&mut self, kind: Kind, pn: u64, size: usize, ecn: Option<Ecn>) {
-        self.observer.stats.packets_sent += 1;
-        self.observer.stats.ecn_sent.add(ecn);
-        self.observer.on_sealed(kind, pn, size, ecn);
-    }
-
     /// Hands a sealed packet to loss detection.
     #[inline]
     pub(super) fn track(
         &mut self,
         now: Instant,
         space: Space,
-        pn: u64,
+        pn: PacketNumber,
         packet: SentPacket<Carried>,
     ) {
         let (ack_eliciting, acked) = (packet.ack_eliciting, packet.largest_acked);
@@ -242,7 +232,7 @@ impl Connection {
         &mut self,
         now: Instant,
         space: Space,
-        pn: u64,
+        pn: PacketNumber,
         ack_eliciting: bool,
     ) {
         if ack_eliciting {
@@ -251,7 +241,9 @@ impl Connection {
         }
         match space {
             Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
-            Space::Data if self.sends_zero_rtt() => self.handshake.keys_mut().on_zero_rtt_sealed(),
+            Space::Data if self.handshake.sends_zero_rtt() => {
+                self.handshake.keys_mut().on_zero_rtt_sealed()
+            }
             Space::Data => self.count_sealed(now, pn),
             _ => {}
         }
@@ -259,7 +251,7 @@ impl Connection {
 
     pub(super) fn header(&self, space: Space) -> Header<'_> {
         let dcid = *self.cids.peer.active();
-        let kind = self.kind_of(space);
+        let kind = self.handshake.kind_of(space);
         if kind == Kind::OneRtt {
             let phase = self
                 .handshake
@@ -299,19 +291,15 @@ impl Connection {
     pub fn forge_parts(
         &mut self,
         space: Space,
-    ) -> Option<(u64, Header<'_>, &crate::packet::DirectionKeys)> {
+    ) -> Option<(PacketNumber, Header<'_>, &crate::packet::DirectionKeys)> {
         let pn = self.recovery.next_number(space);
         self.recovery.on_number_used(space, pn);
-        Some((pn, self.header(space), self.sealing_keys(space)?))
+        Some((pn, self.header(space), self.handshake.sealing_keys(space)?))
     }
+}
 
-    pub(super) fn sealing_keys(&self, space: Space) -> Option<&crate::packet::DirectionKeys> {
-        let keys = self.handshake.keys();
-        match space {
-            Space::Initial => keys.initial().map(|keys| &keys.local),
-            Space::Handshake => keys.handshake().map(|keys| &keys.local),
-            Space::Data if self.sends_zero_rtt() => keys.zero_rtt(),
-            Space::Data => keys.one_rtt().map(crate::handshake::OneRtt::local),
-        }
-    }
+/// Returns true if a datagram must have 1200 bytes: one with an ack-eliciting Initial, and a
+/// client's with any Initial (RFC 9000 §14.1).
+fn must_fill(side: Side, due: PerSpace<Due>) -> bool {
+    due.initial == Due::Frames || (due.initial == Due::Ack && side.is_client())
 }

@@ -19,8 +19,8 @@ use crate::{
     error::{Code, TransportError},
     events,
     packet::{
-        self, Cid, KeyPair, Kind, OpenError, Protected, Version, VersionNegotiation, Versions,
-        initial_direction, initial_keys,
+        self, Cid, KeyPair, Kind, OpenError, PacketNumber, Protected, Version, VersionNegotiation,
+        Versions, initial_direction, initial_keys,
     },
     params::{Params, VersionInformation},
 };
@@ -248,8 +248,8 @@ impl Connection {
     pub(super) fn open_in_new_version<'p>(
         &mut self,
         packet: Protected<'p>,
-        largest: Option<u64>,
-    ) -> Option<Result<(u64, &'p mut [u8]), OpenError>> {
+        largest: Option<PacketNumber>,
+    ) -> Option<Result<(PacketNumber, &'p mut [u8]), OpenError>> {
         let version = packet.version?;
         self.handshake.keys().initial()?;
         let keys = self.client_initial_keys(version);

@@ -218,16 +218,14 @@ impl Datagrams {
         !self.outbox.is_empty()
     }
 
-    /// Writes what is due before the streams. What has more than `most` bytes fits into no packet
-    /// any more and is dropped.
-    pub fn write_first(
-        &mut self,
-        most: usize,
-        streams: Rival,
-        out: &mut FrameWriter<'_>,
-        sent: &mut Sent,
-    ) {
+    /// Drops what has more than `most` bytes, and so fits into no packet any more.
+    pub fn drop_larger(&mut self, most: usize) {
         self.stats.dropped_unsent += self.outbox.drop_larger(most);
+        self.note_room();
+    }
+
+    /// Writes what is due before the streams.
+    pub fn write_first(&mut self, streams: Rival, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         if streams == Rival::Idle {
             self.lead = Lead::default();
         }

@@ -18,7 +18,8 @@ fn packet(datagrams: &mut Datagrams, room: usize) -> (Vec<u8>, Sent) {
     let mut buffer = vec![0; room];
     let mut out = FrameWriter::new(&mut buffer);
     let mut sent = Sent::default();
-    datagrams.write_first(room, Rival::Idle, &mut out, &mut sent);
+    datagrams.drop_larger(room);
+    datagrams.write_first(Rival::Idle, &mut out, &mut sent);
     datagrams.write_rest(&mut out, &mut sent);
     let len = out.len();
     buffer.truncate(len);
@@ -207,7 +208,7 @@ fn shared(datagrams: &mut Datagrams, packets: usize, len: usize) -> [usize; 2] {
         let mut buffer = [0; ROOM];
         let mut out = FrameWriter::new(&mut buffer);
         let mut sent = Sent::default();
-        datagrams.write_first(ROOM, Rival::Waiting, &mut out, &mut sent);
+        datagrams.write_first(Rival::Waiting, &mut out, &mut sent);
         totals[0] += out.len();
         let rest = out.remaining();
         out.pad(rest);
@@ -245,9 +246,10 @@ fn one_that_does_not_fit_beside_an_ack_frame_goes_next_without() {
     datagrams.send(bytes(ROOM - 1, 7), ROOM).unwrap();
     let mut buffer = [0; ROOM];
     let mut out = FrameWriter::new(&mut buffer);
-    out.ack(0, std::iter::once(0..=0), None).unwrap();
+    out.ack(0, std::iter::once(crate::testing::pns(0..=0)), None)
+        .unwrap();
     let mut sent = Sent::default();
-    datagrams.write_first(ROOM, Rival::Waiting, &mut out, &mut sent);
+    datagrams.write_first(Rival::Waiting, &mut out, &mut sent);
     assert!(sent.is_empty());
     assert!(datagrams.takes_whole_packet());
     assert!(!datagrams.takes_whole_packet(), "once");

@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::packet::PacketNumber;
+
 #[cfg(test)]
 mod tests;
 
@@ -63,7 +65,7 @@ pub struct Sampling {
 
 #[derive(Clone, Copy, Debug)]
 struct Newest {
-    pn: u64,
+    pn: PacketNumber,
     time_sent: Instant,
     snapshot: Snapshot,
 }
@@ -104,7 +106,7 @@ impl Delivery {
         &mut self,
         now: Instant,
         sampling: &mut Sampling,
-        (pn, time_sent): (u64, Instant),
+        (pn, time_sent): (PacketNumber, Instant),
         bytes: u64,
         snapshot: Snapshot,
     ) {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::{packet::PacketNumber, testing::pn};
 
 const SIZE: u64 = 1200;
 
@@ -19,7 +20,13 @@ fn train(start: Instant, spacing: Duration) -> Vec<RateSample> {
         .map(|(pn, at, snapshot)| {
             let mut sampling = Sampling::default();
             let now = start + ms(100) + spacing * (pn as u32);
-            delivery.on_acked(now, &mut sampling, (pn, at), SIZE, snapshot);
+            delivery.on_acked(
+                now,
+                &mut sampling,
+                (PacketNumber::saturating(pn), at),
+                SIZE,
+                snapshot,
+            );
             delivery.finish(&sampling, ms(1)).unwrap()
         })
         .collect()
@@ -40,7 +47,7 @@ fn compressed_acknowledgements_do_not_raise_the_rate_above_that_of_sending() {
     let mut delivery = Delivery::new(start);
     let first = delivery.on_sent(start, 0, SIZE);
     let mut sampling = Sampling::default();
-    delivery.on_acked(start + ms(10), &mut sampling, (0, start), SIZE, first);
+    delivery.on_acked(start + ms(10), &mut sampling, (pn(0), start), SIZE, first);
     delivery.finish(&sampling, ms(1));
     // Sent over 50 ms, acknowledged within one.
     let sent: Vec<_> = (0..6)
@@ -53,7 +60,13 @@ fn compressed_acknowledgements_do_not_raise_the_rate_above_that_of_sending() {
     for (pn, at, snapshot) in sent {
         let mut sampling = Sampling::default();
         let now = start + ms(80) + Duration::from_micros(100 * pn);
-        delivery.on_acked(now, &mut sampling, (pn, at), SIZE, snapshot);
+        delivery.on_acked(
+            now,
+            &mut sampling,
+            (PacketNumber::saturating(pn), at),
+            SIZE,
+            snapshot,
+        );
         best = best.max(delivery.finish(&sampling, ms(1)).unwrap().rate.unwrap());
     }
     assert!(best <= rate(SIZE, ms(10)), "{best}");
@@ -65,7 +78,7 @@ fn an_interval_shorter_than_a_round_trip_gives_no_rate() {
     let mut delivery = Delivery::new(start);
     let snapshot = delivery.on_sent(start, 0, SIZE);
     let mut sampling = Sampling::default();
-    delivery.on_acked(start + ms(5), &mut sampling, (0, start), SIZE, snapshot);
+    delivery.on_acked(start + ms(5), &mut sampling, (pn(0), start), SIZE, snapshot);
     let sample = delivery.finish(&sampling, ms(10)).unwrap();
     assert_eq!(sample.rate, None);
     assert_eq!(sample.delivered, SIZE);
@@ -81,7 +94,13 @@ fn the_applications_limit_ends_with_what_was_in_flight() {
     assert!(!first.app_limited && second.app_limited);
     for (pn, snapshot) in [(0, first), (1, second)] {
         let mut sampling = Sampling::default();
-        delivery.on_acked(start + ms(10), &mut sampling, (pn, start), SIZE, snapshot);
+        delivery.on_acked(
+            start + ms(10),
+            &mut sampling,
+            (PacketNumber::saturating(pn), start),
+            SIZE,
+            snapshot,
+        );
         delivery.finish(&sampling, ms(1));
     }
     assert!(!delivery.is_app_limited());
@@ -95,7 +114,13 @@ fn losses_since_a_packet_left_are_counted() {
     let snapshot = delivery.on_sent(start, 0, SIZE);
     delivery.on_lost(2 * SIZE);
     let mut sampling = Sampling::default();
-    delivery.on_acked(start + ms(10), &mut sampling, (3, start), SIZE, snapshot);
+    delivery.on_acked(
+        start + ms(10),
+        &mut sampling,
+        (pn(3), start),
+        SIZE,
+        snapshot,
+    );
     let sample = delivery.finish(&sampling, ms(1)).unwrap();
     assert_eq!((sample.lost, sample.in_flight), (2 * SIZE, SIZE));
 }

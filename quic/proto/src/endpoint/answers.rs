@@ -127,7 +127,7 @@ impl Hello {
             return None;
         }
         self.received.on_ack_sent(told.unwrap_or_default());
-        self.next_pn += 1;
+        self.next_pn = self.next_pn.next();
         self.bytes_sent += size as u64;
         Some(Transmit {
             peer: self.peer,

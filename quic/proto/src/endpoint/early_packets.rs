@@ -50,6 +50,11 @@ impl EarlyPackets {
 
     fn keep(&mut self, client: Client, packet: &[u8], seen: Seen) {
         let cost = packet.len() + OVERHEAD;
+        self.evict(seen.at);
+        let held = self.clients.get(&client).map_or(0, |kept| kept.bytes);
+        if held + cost > limits::EARLY_BYTES {
+            return;
+        }
         let kept = self.clients.entry(client).or_insert_with(|| {
             self.order.push_back((client, seen.at));
             Kept {
@@ -59,9 +64,6 @@ impl EarlyPackets {
                 since: seen.at,
             }
         });
-        if kept.bytes + cost > limits::EARLY_BYTES {
-            return;
-        }
         kept.bytes += cost;
         self.bytes += cost;
         kept.packets.push(KeptPacket {
@@ -78,7 +80,7 @@ impl EarlyPackets {
                 .clients
                 .get(&client)
                 .is_some_and(|kept| kept.since == since);
-            let old = now.saturating_duration_since(since) > limits::PARTIAL_HELLO_LIFETIME;
+            let old = now.saturating_duration_since(since) >= limits::PARTIAL_HELLO_LIFETIME;
             if live && !old && self.bytes <= limits::ALL_EARLY_BYTES {
                 return;
             }
@@ -87,6 +89,23 @@ impl EarlyPackets {
                 self.take(&client);
             }
         }
+    }
+
+    /// Returns the number of clients that packets are kept of.
+    #[cfg(test)]
+    pub(super) fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Returns the time at which the oldest are dropped.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        let (_, since) = self.order.front()?;
+        since.checked_add(limits::PARTIAL_HELLO_LIFETIME)
+    }
+
+    /// Drops what is too old.
+    pub(super) fn on_timeout(&mut self, now: Instant) {
+        self.evict(now);
     }
 
     fn credit(&mut self, client: &Client, bytes: u64) {

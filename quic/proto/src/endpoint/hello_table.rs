@@ -10,7 +10,7 @@ use super::admission::Proof;
 use crate::{
     buffer::Reassembler,
     limits,
-    packet::{Cid, DirectionKeys, Version},
+    packet::{Cid, DirectionKeys, PacketNumber, Version},
     space::Received,
     udp::Local,
 };
@@ -32,7 +32,7 @@ pub(super) struct Hello {
     pub(super) proof: Proof,
     pub(super) keys: Box<DirectionKeys>,
     pub(super) received: Received,
-    pub(super) next_pn: u64,
+    pub(super) next_pn: PacketNumber,
     pub(super) bytes_received: u64,
     pub(super) bytes_sent: u64,
     pub(super) crypto: Crypto,

@@ -17,7 +17,7 @@ use crate::{
     error::{Code, TransportError},
     frame::{Frame, FrameType},
     limits,
-    packet::{self, Decoded, Kind, OpenError},
+    packet::{self, Decoded, Kind, OpenError, PacketNumber},
     space::{AckEliciting, Received},
     wire::Reader,
 };
@@ -193,7 +193,7 @@ impl Endpoint {
             proof,
             keys: Box::new(keys),
             received: Received::immediate(),
-            next_pn: 0,
+            next_pn: PacketNumber::ZERO,
             bytes_received: 0,
             bytes_sent: 0,
             crypto: Crypto::default(),

@@ -360,7 +360,7 @@ impl Endpoint {
             client_hello: &client_hello,
             crypto: hello.crypto.contiguous(),
             received: hello.received.clone(),
-            packets_sent: hello.next_pn,
+            packets_sent: hello.next_pn.get(),
             credit: (
                 hello.bytes_received.saturating_add(credit),
                 hello.bytes_sent,
@@ -495,7 +495,8 @@ impl Endpoint {
 
     /// Returns the time at which [`Endpoint::on_timeout`] must be called.
     pub fn next_timeout(&self) -> Option<Instant> {
-        self.hellos.next_timeout()
+        let timers = [self.hellos.next_timeout(), self.early.next_timeout()];
+        timers.into_iter().flatten().min()
     }
 
     /// Handles what is due. [`Endpoint::poll_transmit`] may have something to send afterwards.
@@ -503,6 +504,7 @@ impl Endpoint {
         while let Some(hello) = self.hellos.pop_expired(now) {
             self.forget_routes(&hello);
         }
+        self.early.on_timeout(now);
     }
 
     /// Returns the counters.

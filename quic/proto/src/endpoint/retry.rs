@@ -126,7 +126,7 @@ impl Incoming {
     /// Returns true if the client would follow a Retry: it follows one at most, and none once it
     /// heard of us (RFC 9000 §17.2.5.2).
     pub const fn may_retry(&self) -> bool {
-        self.hello.proof.retried.is_none() && self.hello.next_pn == 0
+        self.hello.proof.retried.is_none() && self.hello.next_pn.get() == 0
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     config::TransportConfig,
     limits,
     packet::Cid,
-    testing::SystemRandom,
+    testing::{SystemRandom, pn},
 };
 
 fn arrival(port: u16) -> Arrival {
@@ -73,7 +73,10 @@ fn whole_hello(bytes: &[u8], dcid: Cid, scid: Cid) -> [Vec<u8>; 2] {
         };
         build_initial(dcid, scid, number, &[frame])
     };
-    [packet(0, 0, head), packet(1, head.len() as u64, tail)]
+    [
+        packet(pn(0), 0, head),
+        packet(pn(1), head.len() as u64, tail),
+    ]
 }
 
 /// Proves: security 9 incoming-queue-is-capped
@@ -221,7 +224,7 @@ fn partial_hellos_are_bounded_in_bytes_too() {
         for number in 0..10 {
             // Without its first byte it never becomes whole.
             let offset = 1 + number * piece.len() as u64;
-            let mut datagram = build_initial(dcid, Cid::EMPTY, number, &[frame(offset)]);
+            let mut datagram = build_initial(dcid, Cid::EMPTY, pn(number), &[frame(offset)]);
             let routed = endpoint.on_datagram(now, &arrival(1), &mut datagram);
             assert!(matches!(routed, Routed::Consumed), "{routed:?}");
         }
@@ -277,6 +280,38 @@ fn early_packets_of_strangers_are_bounded() {
         1,
         "the oldest gave way"
     );
+}
+
+/// Proves: security 5 undecryptable-packets-are-bounded
+#[test]
+fn early_packets_that_are_too_large_leave_no_trace() {
+    let now = Instant::now();
+    let mut endpoint = server_with(EarlyDataPolicy::On);
+    for index in 0..20_000_u64 {
+        let id = Cid::from(index.to_be_bytes());
+        endpoint.on_datagram(
+            now,
+            &arrival(1),
+            &mut zero_rtt(id, limits::EARLY_BYTES - 100),
+        );
+    }
+    assert_eq!(endpoint.early.clients(), 0);
+}
+
+/// Proves: security 5 undecryptable-packets-are-bounded
+#[test]
+fn early_packets_are_forgotten_although_no_more_come() {
+    let now = Instant::now();
+    let mut endpoint = server_with(EarlyDataPolicy::On);
+    for index in 0..100_u64 {
+        let id = Cid::from(index.to_be_bytes());
+        endpoint.on_datagram(now, &arrival(1), &mut zero_rtt(id, 1000));
+    }
+    let timeout = endpoint.next_timeout().unwrap();
+    assert_eq!(timeout, now + limits::PARTIAL_HELLO_LIFETIME);
+    endpoint.on_timeout(timeout);
+    assert_eq!((endpoint.early.clients(), endpoint.early.bytes), (0, 0));
+    assert_eq!(endpoint.next_timeout(), None);
 }
 
 #[test]

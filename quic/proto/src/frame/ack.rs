@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::{DecodeError, Encode};
 use crate::{
     ecn::Ecn,
-    wire::{FrameType, Reader, VarInt, Writer},
+    wire::{FrameType, PacketNumber, Reader, VarInt, Writer},
 };
 
 /// Packets by the ECN mark of their datagram, as in an ACK frame (RFC 9000 §19.3.2).
@@ -58,13 +58,13 @@ impl EcnCounts {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ack<'a> {
     /// The largest packet number acknowledged.
-    pub largest: u64,
+    pub largest: PacketNumber,
     /// The delay as on the wire, not yet scaled by the peer's exponent.
     pub delay: u64,
     /// ECN counts, if it carries them.
     pub ecn: Option<EcnCounts>,
     /// Smallest packet number of the first range.
-    first_smallest: u64,
+    first_smallest: PacketNumber,
     /// The further gap and length pairs, encoded.
     further: &'a [u8],
 }
@@ -81,7 +81,7 @@ impl<'a> Ack<'a> {
     /// Reads the fields behind the type. The work is bounded by the bytes there are: a further
     /// range takes at least two.
     pub(super) fn decode(ty: FrameType, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
-        let largest = reader.varint()?;
+        let largest = PacketNumber::decode(reader)?;
         let delay = reader.varint()?;
         let count = reader.varint()?;
         let first_len = reader.varint()?;
@@ -113,7 +113,10 @@ impl<'a> Ack<'a> {
 const BELOW_ZERO: DecodeError = DecodeError::Rule("ACK range reaches below packet number 0");
 
 /// Reads one gap and length, relative to the smallest packet number of the range before.
-fn next_range(smallest: u64, reader: &mut Reader<'_>) -> Result<RangeInclusive<u64>, DecodeError> {
+fn next_range(
+    smallest: PacketNumber,
+    reader: &mut Reader<'_>,
+) -> Result<RangeInclusive<PacketNumber>, DecodeError> {
     let gap = reader.varint()?;
     let largest = smallest.checked_sub(gap + 2).ok_or(BELOW_ZERO)?;
     let len = reader.varint()?;
@@ -124,12 +127,12 @@ fn next_range(smallest: u64, reader: &mut Reader<'_>) -> Result<RangeInclusive<u
 /// The ranges of an ACK frame, largest first.
 #[derive(Clone, Debug)]
 pub struct AckRanges<'a> {
-    next: Option<RangeInclusive<u64>>,
+    next: Option<RangeInclusive<PacketNumber>>,
     further: Reader<'a>,
 }
 
 impl Iterator for AckRanges<'_> {
-    type Item = RangeInclusive<u64>;
+    type Item = RangeInclusive<PacketNumber>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let range = self.next.take()?;
@@ -153,7 +156,7 @@ pub struct AckEncoder<R> {
     pub ecn: Option<EcnCounts>,
 }
 
-impl<R: Iterator<Item = RangeInclusive<u64>> + Clone> AckEncoder<R> {
+impl<R: Iterator<Item = RangeInclusive<PacketNumber>> + Clone> AckEncoder<R> {
     /// Returns how many of the ranges fit into `space` bytes.
     pub(super) fn fitting(&self, space: usize) -> usize {
         self.sizes().take_while(|size| *size <= space).count()
@@ -176,7 +179,7 @@ impl<R: Iterator<Item = RangeInclusive<u64>> + Clone> AckEncoder<R> {
     }
 }
 
-impl<R: Iterator<Item = RangeInclusive<u64>> + Clone> Encode for AckEncoder<R> {
+impl<R: Iterator<Item = RangeInclusive<PacketNumber>> + Clone> Encode for AckEncoder<R> {
     const ACK_ELICITING: bool = false;
 
     fn size(&self) -> usize {
@@ -191,7 +194,7 @@ impl<R: Iterator<Item = RangeInclusive<u64>> + Clone> Encode for AckEncoder<R> {
         } else {
             FrameType::ACK.0
         });
-        writer.varint(*first.end());
+        writer.varint(first.end().get());
         writer.varint(self.delay);
         writer.varint(ranges.clone().count() as u64);
         writer.varint(length(&first));
@@ -212,14 +215,15 @@ fn varint_size(value: u64) -> usize {
 }
 
 /// Returns what says where a range is: its largest number if it is the first, else the gap above it.
-fn distance(smallest_before: Option<u64>, range: &RangeInclusive<u64>) -> u64 {
+fn distance(smallest_before: Option<PacketNumber>, range: &RangeInclusive<PacketNumber>) -> u64 {
     let Some(smallest) = smallest_before else {
-        return *range.end();
+        return range.end().get();
     };
-    debug_assert!(smallest >= range.end() + 2, "ACK ranges touch or ascend");
-    smallest.saturating_sub(range.end() + 2)
+    let adjacent = range.end().next().next();
+    debug_assert!(smallest >= adjacent, "ACK ranges touch or ascend");
+    smallest.distance_from(adjacent)
 }
 
-fn length(range: &RangeInclusive<u64>) -> u64 {
-    range.end().saturating_sub(*range.start())
+fn length(range: &RangeInclusive<PacketNumber>) -> u64 {
+    range.end().distance_from(*range.start())
 }

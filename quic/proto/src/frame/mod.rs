@@ -12,6 +12,7 @@ mod datagram;
 mod decode;
 mod flow;
 mod names;
+mod owner;
 mod path;
 mod reset_stream_at;
 mod stream;
@@ -32,6 +33,7 @@ pub use datagram::Datagram;
 pub use flow::{
     DataBlocked, MaxData, MaxStreamData, MaxStreams, StreamDataBlocked, StreamsBlocked,
 };
+pub use owner::{Owner, Timing};
 pub use path::{PathChallenge, PathResponse};
 pub use reset_stream_at::ResetStreamAt;
 pub use stream::{ResetStream, StopSending, Stream};

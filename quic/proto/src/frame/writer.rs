@@ -4,7 +4,7 @@ use super::StreamId;
 use std::ops::RangeInclusive;
 
 use super::{AckEncoder, ConnectionClose, Datagram, EcnCounts, Encode, crypto, datagram, stream};
-use crate::wire::{FrameType, VarInt, Writer};
+use crate::wire::{FrameType, PacketNumber, VarInt, Writer};
 
 /// Fills the payload of one packet. It refuses what no longer fits, so that callers can simply
 /// offer their frames in order of priority.
@@ -40,7 +40,7 @@ impl<'a> FrameWriter<'a> {
     /// `None`, and nothing is written, if there is no range or not even the first fits.
     pub fn ack<R>(&mut self, delay: u64, ranges: R, ecn: Option<EcnCounts>) -> Option<usize>
     where
-        R: Iterator<Item = RangeInclusive<u64>> + Clone,
+        R: Iterator<Item = RangeInclusive<PacketNumber>> + Clone,
     {
         let ack = AckEncoder { delay, ranges, ecn };
         let count = ack.fitting(self.remaining());

@@ -3,6 +3,7 @@
 mod crypto_stream;
 mod key_update;
 mod keys;
+mod sealing;
 
 #[cfg(test)]
 mod tests;
@@ -10,19 +11,18 @@ mod tests;
 use bytes::Bytes;
 
 use hybriq_tls::{
-    CertificateDer, EarlyDataStatus, Exporter, Flight, KeyExchange, Level, Lineage, Negotiated,
-    PerLevel, Session, Side, Status,
+    Alert, CertificateDer, EarlyDataStatus, Exporter, Flight, KeyExchange, Level, Lineage,
+    Negotiated, PerLevel, Session, Side, Status,
 };
 
-pub(crate) use crypto_stream::Sent;
 pub(crate) use key_update::{OneRtt, Violation};
 pub(crate) use keys::Keys;
 
 use self::crypto_stream::{CryptoStream, Spread};
 use super::{
     error::{Code, TransportError},
-    frame::{Crypto, FrameType, FrameWriter},
-    packet::{KeyPair, Version},
+    frame::{Crypto, FrameType, FrameWriter, Owner, Timing},
+    packet::{KeyPair, Space, Version},
 };
 
 /// The reason a client without ML-KEM reads when the policy is to require it.
@@ -52,6 +52,39 @@ impl From<TransportError> for Failure {
     }
 }
 
+/// Returns the level whose CRYPTO frames travel in a space.
+pub(crate) const fn level(space: Space) -> Level {
+    match space {
+        Space::Initial => Level::Initial,
+        Space::Handshake => Level::Handshake,
+        Space::Data => Level::OneRtt,
+    }
+}
+
+/// CRYPTO and `HANDSHAKE_DONE` frames of one packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    space: Space,
+    crypto: crypto_stream::Sent,
+    done: bool,
+}
+
+impl Sent {
+    /// Makes an empty record of a packet of this space.
+    pub(crate) fn new(space: Space) -> Self {
+        Self {
+            space,
+            crypto: crypto_stream::Sent::default(),
+            done: false,
+        }
+    }
+
+    /// Returns true if the packet carried none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.crypto.is_empty() && !self.done
+    }
+}
+
 /// The TLS session with its CRYPTO streams and keys.
 #[expect(
     clippy::struct_excessive_bools,
@@ -72,6 +105,38 @@ pub(crate) struct Handshake {
     peer_certificates: Vec<CertificateDer<'static>>,
     /// Tickets that a server sent after the handshake.
     tickets: Bytes,
+}
+
+impl Owner for Handshake {
+    type Sent = Sent;
+
+    #[inline]
+    fn wants_to_send(&self, space: Space) -> bool {
+        self.streams[level(space)].has_pending() || (space == Space::Data && self.done_owed)
+    }
+
+    /// Writes CRYPTO frames of the level, and HANDSHAKE_DONE if it is owed.
+    fn write_frames(&mut self, _: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
+        let spread = if self.side.is_client() && sent.space == Space::Initial {
+            Spread::Evenly
+        } else {
+            Spread::FillFirst
+        };
+        self.streams[level(sent.space)].write_frames(out, &mut sent.crypto, spread);
+        if sent.space == Space::Data && self.done_owed && out.handshake_done() {
+            self.done_owed = false;
+            sent.done = true;
+        }
+    }
+
+    fn on_acked(&mut self, sent: &Sent) {
+        self.streams[level(sent.space)].on_acked(&sent.crypto);
+    }
+
+    fn on_lost(&mut self, sent: &Sent) {
+        self.streams[level(sent.space)].on_lost(&sent.crypto);
+        self.done_owed |= sent.done;
+    }
 }
 
 impl Handshake {
@@ -110,9 +175,11 @@ impl Handshake {
         &mut self.keys
     }
 
-    /// Returns true if a classical group is to be refused.
-    pub(crate) fn requires_post_quantum(&self) -> bool {
-        self.requires_post_quantum
+    /// Returns true if the peer closed because it found no common group: its reason is ours, or its
+    /// alert is `handshake_failure` while we require a post-quantum group.
+    pub(crate) fn is_refusal(&self, code: Code, reason: &[u8]) -> bool {
+        code == Code::crypto(Alert::HANDSHAKE_FAILURE.0)
+            && (reason == POST_QUANTUM_REQUIRED.as_bytes() || self.requires_post_quantum)
     }
 
     /// Returns true if TLS is complete (RFC 9001 §4.1.1).
@@ -202,7 +269,7 @@ impl Handshake {
                 outcome.map_err(|error| TransportError::new(Code(error.code()), error.detail))
             }
             Side::Server => Err(TransportError::new(
-                Code::crypto(hybriq_tls::Alert::UNEXPECTED_MESSAGE.0),
+                Code::crypto(Alert::UNEXPECTED_MESSAGE.0),
                 "CRYPTO in a 1-RTT packet: a client has no TLS message to send there",
             )),
         }
@@ -333,15 +400,19 @@ impl Handshake {
         self.side.is_client() && self.is_complete() && !self.keys.handshake_discarded()
     }
 
+    /// Writes the last flight of a client once more. Returns true if all of it fits.
+    pub(crate) fn repeat_last_flight(&mut self, out: &mut FrameWriter<'_>) -> bool {
+        let stream = &mut self.streams.handshake;
+        stream.send_again();
+        let sent = &mut crypto_stream::Sent::default();
+        stream.write_frames(out, sent, Spread::FillFirst);
+        !stream.has_pending()
+    }
+
     /// Drops everything of a level whose keys are gone.
     pub(crate) fn discard(&mut self, level: Level) {
         self.keys.discard(level);
         self.streams[level] = CryptoStream::default();
-    }
-
-    /// Returns true if CRYPTO data of a level waits to be sent.
-    pub(crate) fn has_pending(&self, level: Level) -> bool {
-        self.streams[level].has_pending()
     }
 
     /// Returns true if what waits of a client's first flight needs more than one datagram.
@@ -349,51 +420,15 @@ impl Handshake {
         self.streams.initial.fills_datagrams()
     }
 
-    /// Writes CRYPTO frames of a level.
-    pub(crate) fn write_frames(
-        &mut self,
-        level: Level,
-        out: &mut FrameWriter<'_>,
-        sent: &mut Sent,
-    ) {
-        let spread = if self.side.is_client() && level == Level::Initial {
-            Spread::Evenly
-        } else {
-            Spread::FillFirst
-        };
-        self.streams[level].write_frames(out, sent, spread);
-    }
-
     /// A server owes HANDSHAKE_DONE, for the first time or again (RFC 9000 §19.20).
     pub(crate) fn owe_done(&mut self) {
         self.done_owed = true;
     }
 
-    /// Returns true if HANDSHAKE_DONE waits to be sent.
-    pub(crate) fn owes_done(&self) -> bool {
-        self.done_owed
-    }
-
-    /// Writes HANDSHAKE_DONE if it is owed; says whether it did.
-    pub(crate) fn write_done(&mut self, out: &mut FrameWriter<'_>) -> bool {
-        let written = self.done_owed && out.handshake_done();
-        self.done_owed &= !written;
-        written
-    }
-
-    /// Counts CRYPTO data as received by the peer.
-    pub(crate) fn on_acked(&mut self, level: Level, sent: &Sent) {
-        self.streams[level].on_acked(sent);
-    }
-
-    /// Queues everything of a level again that the peer has not acknowledged.
-    pub(crate) fn send_again(&mut self, level: Level) {
-        self.streams[level].send_again();
-    }
-
-    /// Queues CRYPTO data again.
-    pub(crate) fn on_lost(&mut self, level: Level, sent: &Sent) {
-        self.streams[level].on_lost(sent);
+    /// Queues the flights of the handshake again, as far as the peer has not acknowledged them.
+    pub(crate) fn repeat_flights(&mut self) {
+        self.streams.initial.send_again();
+        self.streams.handshake.send_again();
     }
 }
 

@@ -3,7 +3,7 @@
 
 use hybriq_tls::Side;
 
-use crate::prf::Sequence;
+use crate::{packet::PacketNumber, prf::Sequence};
 
 #[cfg(test)]
 mod tests;
@@ -44,7 +44,7 @@ pub struct HeaderBits {
     spins: bool,
     spin: bool,
     /// The largest packet number whose bit was followed.
-    followed: Option<u64>,
+    followed: Option<PacketNumber>,
     greases: bool,
 }
 
@@ -82,7 +82,7 @@ impl HeaderBits {
     /// Follows a 1-RTT packet that proved to be authentic: a server repeats the bit of the newest
     /// packet, a client says the opposite.
     #[inline]
-    pub fn on_packet(&mut self, pn: u64, spin: bool) {
+    pub fn on_packet(&mut self, pn: PacketNumber, spin: bool) {
         if self.spins && self.followed.is_none_or(|newest| pn > newest) {
             self.followed = Some(pn);
             self.spin = spin ^ self.side.is_client();

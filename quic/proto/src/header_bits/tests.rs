@@ -1,4 +1,5 @@
 use super::*;
+use crate::{packet::PacketNumber, testing::pn};
 
 /// Bits that spin, found by trying seeds.
 fn spinning(side: Side) -> HeaderBits {
@@ -15,8 +16,8 @@ fn a_server_repeats_the_bit_and_a_client_inverts_it() {
     let mut edges = 0;
     for pn in 0..10 {
         let before = client.spin();
-        server.on_packet(pn, client.spin());
-        client.on_packet(pn, server.spin());
+        server.on_packet(PacketNumber::saturating(pn), client.spin());
+        client.on_packet(PacketNumber::saturating(pn), server.spin());
         edges += u32::from(client.spin() != before);
     }
     assert_eq!(edges, 10, "once a round trip");
@@ -25,10 +26,10 @@ fn a_server_repeats_the_bit_and_a_client_inverts_it() {
 #[test]
 fn only_the_newest_packet_is_followed() {
     let mut server = spinning(Side::Server);
-    server.on_packet(5, true);
-    server.on_packet(4, false);
+    server.on_packet(pn(5), true);
+    server.on_packet(pn(4), false);
     assert!(server.spin());
-    server.on_packet(6, false);
+    server.on_packet(pn(6), false);
     assert!(!server.spin());
 }
 
@@ -50,7 +51,7 @@ fn where_it_does_not_spin_the_bit_is_random_for_each_id() {
     let mut set = 0;
     for _ in 0..1000 {
         let spin = bits.spin();
-        bits.on_packet(7, !spin);
+        bits.on_packet(pn(7), !spin);
         assert_eq!(bits.spin(), spin, "it does not follow");
         set += u32::from(spin);
         bits.on_new_path();
@@ -61,13 +62,13 @@ fn where_it_does_not_spin_the_bit_is_random_for_each_id() {
 #[test]
 fn a_new_path_starts_from_the_beginning() {
     let mut server = spinning(Side::Server);
-    server.on_packet(100, true);
+    server.on_packet(pn(100), true);
     server.on_new_path();
     if server.spins {
         assert!(!server.spin());
     }
     server.spins = true;
-    server.on_packet(3, true);
+    server.on_packet(pn(3), true);
     assert!(server.spin(), "an earlier number counts on another path");
 }
 

@@ -1,7 +1,7 @@
 //! A builder of packets.
 
 use super::{
-    Cid, DirectionKeys, KeyPhase, Kind, SAMPLE_LEN, TAG_LEN,
+    Cid, DirectionKeys, KeyPhase, Kind, PacketNumber, SAMPLE_LEN, TAG_LEN,
     first_byte::{FIXED, LONG},
     number,
     protected::{KEY_PHASE, SPIN},
@@ -128,7 +128,7 @@ impl Header<'_> {
 #[derive(Debug)]
 pub struct PacketBuilder<'a> {
     buffer: &'a mut [u8],
-    pn: u64,
+    pn: PacketNumber,
     pn_len: usize,
     header_len: usize,
     /// Payload bytes that fit, the tag not counted.
@@ -141,8 +141,8 @@ impl<'a> PacketBuilder<'a> {
     pub fn begin(
         buffer: &'a mut [u8],
         header: &Header<'_>,
-        pn: u64,
-        largest_acked: Option<u64>,
+        pn: PacketNumber,
+        largest_acked: Option<PacketNumber>,
     ) -> Option<Self> {
         let pn_len = number::encoded_len(pn, largest_acked);
         let header_len = header.size(pn_len);
@@ -155,7 +155,7 @@ impl<'a> PacketBuilder<'a> {
         }
         let mut writer = Writer::new(buffer);
         header.encode(pn_len, &mut writer);
-        writer.put(pn.to_be_bytes().get(8 - pn_len..)?);
+        writer.put(pn.get().to_be_bytes().get(8 - pn_len..)?);
         debug_assert_eq!(
             writer.len(),
             header_len,
@@ -177,7 +177,7 @@ impl<'a> PacketBuilder<'a> {
     }
 
     /// The packet number.
-    pub const fn pn(&self) -> u64 {
+    pub const fn pn(&self) -> PacketNumber {
         self.pn
     }
 

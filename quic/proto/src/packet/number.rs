@@ -1,13 +1,13 @@
 //! Packet numbers: shortened when sent, expanded when received (RFC 9000 §17.1).
 
-use crate::wire::VarInt;
+use crate::wire::PacketNumber;
 
 /// Bytes, 1 to 4, that let the peer tell `pn` from every other number it may have in flight
 /// (RFC 9000 §17.1 and appendix A.2).
-pub const fn encoded_len(pn: u64, largest_acked: Option<u64>) -> usize {
+pub const fn encoded_len(pn: PacketNumber, largest_acked: Option<PacketNumber>) -> usize {
     let unacked = match largest_acked {
-        Some(acked) => pn.saturating_sub(acked),
-        None => pn.saturating_add(1),
+        Some(acked) => pn.distance_from(acked),
+        None => pn.get() + 1,
     };
     // More than twice the distance must be representable.
     match unacked {
@@ -20,9 +20,9 @@ pub const fn encoded_len(pn: u64, largest_acked: Option<u64>) -> usize {
 
 /// The number whose low `len` bytes are `truncated` that is closest to the one expected next
 /// (RFC 9000 appendix A.3).
-pub const fn expand(truncated: u32, len: usize, largest: Option<u64>) -> u64 {
+pub const fn expand(truncated: u32, len: usize, largest: Option<PacketNumber>) -> PacketNumber {
     let expected = match largest {
-        Some(largest) => largest.saturating_add(1),
+        Some(largest) => largest.next().get(),
         None => 0,
     };
     let window = 1_u64 << (8 * if len < 4 { len } else { 4 });
@@ -36,5 +36,5 @@ pub const fn expand(truncated: u32, len: usize, largest: Option<u64>) -> u64 {
         candidate
     };
     // No packet has a larger number (RFC 9000 §12.3); one that pretends to fails to decrypt.
-    VarInt::saturating(closest).get()
+    PacketNumber::saturating(closest)
 }

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::{
-    Cid, DropReason, HeaderKey, KeyPhase, Kind, PacketKey, SAMPLE_LEN, Undecryptable, Version,
-    first_byte::LONG, number,
+    Cid, DropReason, HeaderKey, KeyPhase, Kind, PacketKey, PacketNumber, SAMPLE_LEN, Undecryptable,
+    Version, first_byte::LONG, number,
 };
 
 /// The bits that must be 0 in a long header, once uncovered (RFC 9000 §17.2).
@@ -65,7 +65,7 @@ impl<'a> Protected<'a> {
     pub fn unprotect(
         self,
         key: &HeaderKey,
-        largest_received: Option<u64>,
+        largest_received: Option<PacketNumber>,
     ) -> Result<Unprotected<'a>, DropReason> {
         let Self {
             kind,
@@ -107,7 +107,7 @@ pub struct Unprotected<'a> {
     /// What it is.
     pub kind: Kind,
     /// Its packet number in full.
-    pub pn: u64,
+    pub pn: PacketNumber,
     /// The key phase, meaningless in a long header.
     pub key_phase: KeyPhase,
     /// Bytes of the header, packet number included.

@@ -9,6 +9,8 @@ use aws_lc_rs::aead::{
 use hybriq_tls::Suite;
 use zeroize::Zeroize;
 
+use super::PacketNumber;
+
 /// Bytes of an authentication tag, the same for all suites (RFC 9001 §5.3).
 pub const TAG_LEN: usize = 16;
 
@@ -70,7 +72,7 @@ impl PacketKey {
     #[inline]
     pub fn seal(
         &self,
-        pn: u64,
+        pn: PacketNumber,
         header: &[u8],
         payload: &mut [u8],
         tag: &mut [u8; TAG_LEN],
@@ -85,7 +87,7 @@ impl PacketKey {
     #[inline]
     pub fn open(
         &self,
-        pn: u64,
+        pn: PacketNumber,
         header: &[u8],
         payload_with_tag: &mut [u8],
     ) -> Result<usize, Undecryptable> {
@@ -100,9 +102,9 @@ impl PacketKey {
 
     /// The IV with the packet number over its end (RFC 9001 §5.3).
     #[inline]
-    fn nonce(&self, pn: u64) -> Nonce {
+    fn nonce(&self, pn: PacketNumber) -> Nonce {
         let [i0, i1, i2, i3, tail @ ..] = self.iv;
-        let [t0, t1, t2, t3, t4, t5, t6, t7] = (u64::from_be_bytes(tail) ^ pn).to_be_bytes();
+        let [t0, t1, t2, t3, t4, t5, t6, t7] = (u64::from_be_bytes(tail) ^ pn.get()).to_be_bytes();
         Nonce::assume_unique_for_key([i0, i1, i2, i3, t0, t1, t2, t3, t4, t5, t6, t7])
     }
 }

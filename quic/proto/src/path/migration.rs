@@ -145,6 +145,9 @@ impl<S> Paths<S> {
         facts: &mut Facts<'_>,
     ) -> Outcome<S> {
         let mut outcome = Outcome::default();
+        if answered.expanded == Expanded::Full {
+            self.on_progress();
+        }
         let Some(path) = self.path_mut(which) else {
             return outcome;
         };
@@ -181,6 +184,15 @@ impl<S> Paths<S> {
         }
     }
 
+    /// Releases the path to fall back to for one that was validated later.
+    fn release_fallback(&mut self, until: Instant) {
+        for path in self.others.iter_mut() {
+            if let Some(state) = path.state.after(Event::Replaced { until }) {
+                path.state = state;
+            }
+        }
+    }
+
     /// Makes another path the one in use. `None` if there is no connection id for it.
     fn switch_to(&mut self, place: usize, facts: &mut Facts<'_>) -> Option<Switch<S>> {
         let patience = facts.waits.patience;
@@ -211,6 +223,9 @@ impl<S> Paths<S> {
         };
         if let Some(state) = old.state.after(left) {
             old.state = state;
+        }
+        if old.is_validated() && old.state == State::Fallback {
+            self.release_fallback(kept);
         }
         if old.is_validated() {
             self.add(old, facts.cids);

@@ -21,7 +21,8 @@
 //!         └─── its time is over ─ Left ◀── the one in use is valid ──┘
 //! ```
 //!
-//! A path that is not validated is not left but forgotten when the connection moves on: nobody is
+//! Of two paths to fall back to the one that was left earlier becomes *left*, so that there is one
+//! at most. A path that is not validated is not left but forgotten when the connection moves on: nobody is
 //! known to be there. Of too many paths those that were only heard of give way first, and the
 //! fallback never does (see `Others`).
 
@@ -42,7 +43,7 @@ pub use self::{
     mtu::{Learned, Mtu, MtuRange},
     owner::{Facts, Moves, Outcome, PathEvent, Paths, PeerCids, Switch, Waits},
     preferred::Preferred,
-    probes::{Probe, Wrote},
+    probes::{Probe, Window, Wrote},
     state::{Event, State},
     validation::{Answered, Expanded, Patience, Validation},
 };

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::Paths;
-use crate::limits;
+use crate::{limits, packet::PacketNumber};
 
 #[cfg(test)]
 mod tests;
@@ -58,7 +58,7 @@ pub struct Mtu {
     filled: bool,
     suspicion: Option<Suspicion>,
     /// The largest number of a full datagram's packet that arrived.
-    passed: Option<u64>,
+    passed: Option<PacketNumber>,
     black_holes: u32,
 }
 
@@ -103,7 +103,7 @@ struct Search {
     refused: Option<u16>,
     /// How often the candidate was lost.
     losses: u8,
-    probe: Option<u64>,
+    probe: Option<PacketNumber>,
 }
 
 /// Full datagrams that were lost one after another.
@@ -201,7 +201,7 @@ impl Mtu {
     }
 
     /// Notes that the probe that was due left in this packet.
-    pub fn on_probe_sent(&mut self, pn: u64) {
+    pub fn on_probe_sent(&mut self, pn: PacketNumber) {
         if matches!(self.state, State::Found { .. }) {
             self.search();
         }
@@ -225,13 +225,13 @@ impl Mtu {
 
     /// Returns true if the probe that is under way is in this packet.
     #[cfg(test)]
-    pub fn is_probe(&self, pn: u64) -> bool {
+    pub fn is_probe(&self, pn: PacketNumber) -> bool {
         matches!(&self.state, State::Searching(search) if search.probe == Some(pn))
     }
 
     /// Notes that a 1-RTT packet arrived.
     #[inline]
-    pub fn on_acked(&mut self, pn: u64, size: u16, time_sent: Instant) {
+    pub fn on_acked(&mut self, pn: PacketNumber, size: u16, time_sent: Instant) {
         if let State::Searching(search) = &self.state {
             if search.probe == Some(pn) {
                 self.size = search.candidate;
@@ -246,7 +246,13 @@ impl Mtu {
 
     /// Notes that a 1-RTT packet was declared lost, which means that a later one arrived. Packets
     /// come in the order of their numbers, behind those that the same ACK frame acknowledged.
-    pub fn on_lost(&mut self, pn: u64, size: u16, time_sent: Instant, rtt: Duration) -> Learned {
+    pub fn on_lost(
+        &mut self,
+        pn: PacketNumber,
+        size: u16,
+        time_sent: Instant,
+        rtt: Duration,
+    ) -> Learned {
         match &mut self.state {
             State::Fixed => return Learned::Nothing,
             State::Searching(search) if search.probe == Some(pn) => {

@@ -9,8 +9,9 @@ use hybriq_tls::Side;
 
 use super::{Address, Event, Path, Patience, State, others::Others};
 use crate::{
+    frame::{FrameWriter, Owner, Timing},
     limits,
-    packet::Cid,
+    packet::{Cid, Space},
     prf::Sequence,
     udp::{Arrival, Local, SocketId},
 };
@@ -31,7 +32,7 @@ pub trait PeerCids {
 
 /// Facts of the connection that a change of paths depends on.
 pub struct Facts<'a> {
-    /// The time.
+    /// Current time.
     pub now: Instant,
     /// How long paths are waited for.
     pub waits: Waits,
@@ -152,6 +153,9 @@ pub struct Paths<S> {
     /// Source of challenges, which nobody can foresee (RFC 9000 §8.2.1).
     challenges: Sequence,
     pub(super) events: VecDeque<PathEvent>,
+    /// Bytes of probes that left outside the congestion window since the peer last showed that it
+    /// takes what we send.
+    pub(super) outside_window: u64,
 }
 
 impl<S> Paths<S> {
@@ -168,6 +172,7 @@ impl<S> Paths<S> {
             paced_until: None,
             challenges: Sequence::new(seed),
             events: VecDeque::new(),
+            outside_window: 0,
         }
     }
 
@@ -393,15 +398,26 @@ impl<S> Paths<S> {
     pub const fn pace(&mut self, until: Option<Instant>) {
         self.paced_until = until;
     }
+}
 
-    /// Returns true if a PING must tell the server that we moved.
+/// The PING that tells a server that we moved. It is not repaired: whatever else we send tells as
+/// much.
+impl<S> Owner for Paths<S> {
+    type Sent = ();
+
     #[inline]
-    pub const fn owes_ping(&self) -> bool {
+    fn wants_to_send(&self, _: Space) -> bool {
         self.owes_ping
     }
 
-    /// Notes that a frame went that the server answers.
-    pub const fn on_ping_sent(&mut self) {
-        self.owes_ping = false;
+    #[inline]
+    fn write_frames(&mut self, _: Timing, out: &mut FrameWriter<'_>, (): &mut ()) {
+        if self.owes_ping && out.ping() {
+            self.owes_ping = false;
+        }
     }
+
+    fn on_acked(&mut self, (): &()) {}
+
+    fn on_lost(&mut self, (): &()) {}
 }

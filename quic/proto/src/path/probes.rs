@@ -13,6 +13,8 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
     which: Which,
+    /// True if our own challenge is due on it; else an answer alone.
+    asks: bool,
     /// The ends of the path.
     pub at: Address,
     /// The peer's id for the path.
@@ -37,6 +39,15 @@ impl Probe {
             Expanded::Short
         }
     }
+}
+
+/// State of the congestion window of the path in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// It has room for a probe.
+    Open,
+    /// It has none.
+    Full,
 }
 
 /// The frames that were written into a probe.
@@ -107,10 +118,34 @@ impl<S> Paths<S> {
         let credit = usize::try_from(path.credit()).unwrap_or(usize::MAX);
         Some(Probe {
             which,
+            asks: path.validation.is_due(),
             at: path.address(),
             dcid,
             room: limits::MIN_DATAGRAM.min(credit),
         })
+    }
+
+    /// Returns true if a probe may leave now.
+    ///
+    /// On the path in use an answer waits for the congestion window (RFC 9000 §8.2.2). What leaves
+    /// outside of it is bounded by [`limits::PROBE_BYTES`] until the peer acknowledges something, or
+    /// else one that asks and moves again and again would get more than any window allows. The
+    /// challenges of a client need not ask: it moves when its own application wants to.
+    #[must_use]
+    pub fn may_probe(&self, probe: &Probe, window: Window) -> bool {
+        match window {
+            Window::Open if probe.is_on_active() => true,
+            Window::Full if probe.is_on_active() && !probe.asks => false,
+            _ if probe.asks && self.side.is_client() => true,
+            _ => self.outside_window + probe.room as u64 <= limits::PROBE_BYTES,
+        }
+    }
+
+    /// Notes that the peer acknowledged something that was not acknowledged before, or answered a
+    /// challenge that had 1200 bytes.
+    #[inline]
+    pub const fn on_progress(&mut self) {
+        self.outside_window = 0;
     }
 
     /// Writes the answers of a path first, and then its challenge, made of `data`.
@@ -139,7 +174,10 @@ impl<S> Paths<S> {
     }
 
     /// Debits the path of a probe that left.
-    pub fn on_probe_sent(&mut self, probe: &Probe, bytes: usize) {
+    pub fn on_probe_sent(&mut self, probe: &Probe, bytes: usize, window: Window) {
+        if !probe.is_on_active() || window == Window::Full {
+            self.outside_window += bytes as u64;
+        }
         if let Some(path) = self.path_mut(probe.which) {
             path.on_sent(bytes as u64);
         }

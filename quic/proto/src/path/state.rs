@@ -48,6 +48,11 @@ pub enum Event {
         /// Time until which packets under way on others are awaited.
         until: Instant,
     },
+    /// The connection has another path to fall back to, which was validated later.
+    Replaced {
+        /// Time until which packets under way on it are awaited.
+        until: Instant,
+    },
     /// Time passed.
     Tick(Instant),
 }
@@ -59,7 +64,9 @@ impl State {
         match (self, event) {
             (Self::Heard, Event::Answered(_, until))
             | (Self::Active, Event::LeftForValidated { until })
-            | (Self::Fallback, Event::ActiveValidated { until }) => Some(Self::Left { until }),
+            | (Self::Fallback, Event::ActiveValidated { until } | Event::Replaced { until }) => {
+                Some(Self::Left { until })
+            }
             (Self::Candidate, Event::Answered(Expanded::Full, _)) | (_, Event::Taken) => {
                 Some(Self::Active)
             }

@@ -98,3 +98,69 @@ fn no_challenge_is_like_another() {
         .collect();
     assert_eq!(drawn.len(), 2000);
 }
+
+/// Ids of a peer that never run out.
+#[derive(Default)]
+struct Endless(u64);
+
+impl PeerCids for Endless {
+    fn active(&self) -> (u64, Cid) {
+        (0, Cid::EMPTY)
+    }
+
+    fn find(&self, _: u64) -> Option<Cid> {
+        Some(Cid::EMPTY)
+    }
+
+    fn take_spare(&mut self) -> Option<(u64, Cid)> {
+        self.0 += 1;
+        Some((self.0, Cid::EMPTY))
+    }
+
+    fn activate(&mut self, _: u64) -> bool {
+        true
+    }
+
+    fn retire(&mut self, _: u64) {}
+}
+
+/// Proves: security 8 paths-are-bounded
+#[test]
+fn a_peer_that_hops_and_answers_only_short_challenges_leaves_few_paths() {
+    use std::time::{Duration, Instant};
+
+    let now = Instant::now();
+    let first = Path::<()>::validated(at(), 1200);
+    let mut paths = Paths::new(hybriq_tls::Side::Server, first, 1);
+    let mut cids = Endless::default();
+    for port in 1..2000 {
+        let mut facts = Facts {
+            now,
+            waits: Waits::new(Duration::from_millis(100), Duration::from_millis(333)),
+            cids: &mut cids,
+        };
+        let arrival = crate::udp::Arrival {
+            peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 10_000 + port)),
+            local: Local::default(),
+            ecn: None,
+        };
+        assert!(paths.admit(&arrival, 100, Moves::Anywhere));
+        drop(paths.on_peer_moved(&Cid::EMPTY, &mut facts));
+        let mut failed = None;
+        while let Some(probe) = paths.next_probe(failed.as_ref(), facts.cids) {
+            failed = Some(probe);
+            let mut buffer = [0; 1200];
+            let data = paths.draw();
+            let mut out = FrameWriter::new(&mut buffer);
+            paths.write_probe(now, &probe, data, &mut out);
+            if probe.is_on_active() && probe.expanded() == Expanded::Short {
+                let answer = crate::frame::PathResponse(data.to_be_bytes());
+                let _ = paths.on_response(answer, &mut facts);
+            }
+        }
+        assert!(paths.active().is_validated());
+        assert!(paths.others().count() <= limits::OTHER_PATHS, "port {port}");
+    }
+    let fallbacks = paths.others().filter(|path| path.state == State::Fallback);
+    assert_eq!(fallbacks.count(), 1);
+}

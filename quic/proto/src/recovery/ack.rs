@@ -9,7 +9,7 @@ use crate::{
     delivery::Sampling,
     error::TransportError,
     frame::EcnCounts,
-    packet::Space,
+    packet::{PacketNumber, Space},
 };
 
 /// An ACK frame in terms of time and plain numbers.
@@ -18,7 +18,7 @@ pub struct Ack<I> {
     /// The space of the packet it came in.
     pub space: Space,
     /// The largest number acknowledged.
-    pub largest: u64,
+    pub largest: PacketNumber,
     /// The delay the peer states, scaled by its exponent.
     pub delay: Duration,
     /// All ranges acknowledged.
@@ -40,7 +40,7 @@ impl<R> Recovery<R> {
         outcome: &mut Outcome<R>,
     ) -> Result<(), TransportError>
     where
-        I: Iterator<Item = RangeInclusive<u64>> + Clone,
+        I: Iterator<Item = RangeInclusive<PacketNumber>> + Clone,
     {
         let state = &mut self.spaces[ack.space];
         state.check_ack(ack.largest, ack.ranges.clone())?;
@@ -52,6 +52,7 @@ impl<R> Recovery<R> {
         let newly = self.spaces[ack.space].take_acked(ack.ranges, outcome);
         let prior_in_flight = self.bytes_in_flight;
         self.bytes_in_flight -= newly.bytes;
+        self.abroad.on_settled(newly.abroad);
         if outcome.acked.len() == first_new {
             return Ok(());
         }

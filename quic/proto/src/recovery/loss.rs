@@ -37,7 +37,7 @@ impl<R> Recovery<R> {
         let first_pn = state.first_pn;
         let mut loss_time = None;
         let (mut bytes, mut eliciting, mut count, mut marked) = (0, 0, 0, 0);
-        let (datagram_size, mut oversize_bytes) = (self.datagram_size, 0);
+        let (datagram_size, mut oversize_bytes, mut abroad) = (self.datagram_size, 0, 0);
         let lost_before = outcome.lost.len();
         let lost = &mut self.lost;
         lost.clear();
@@ -58,6 +58,7 @@ impl<R> Recovery<R> {
                 run.on_lost(&state.skipped, pn, counts.then_some(packet.time_sent));
                 marked += u64::from(packet.ecn.is_some());
                 eliciting += u32::from(packet.ack_eliciting);
+                abroad += packet.bytes_abroad();
                 if oversize {
                     oversize_bytes += packet.bytes_in_flight();
                     outcome.lost.push(Settled { pn, packet });
@@ -81,6 +82,7 @@ impl<R> Recovery<R> {
         self.totals.packets_lost += count;
         self.ecn.on_lost(marked);
         self.bytes_in_flight -= oversize_bytes;
+        self.abroad.on_settled(abroad);
         let prior_in_flight = self.bytes_in_flight;
         self.bytes_in_flight -= bytes;
         self.delivery.on_lost(bytes);

@@ -1,5 +1,6 @@
 //! Loss detection and its timers (RFC 9002), generic over the record of what a packet carried.
 
+mod abroad;
 mod ack;
 mod ecn;
 mod late;
@@ -22,22 +23,22 @@ use std::time::{Duration, Instant};
 
 use hybriq_tls::Side;
 
+use self::{
+    abroad::Abroad, ecn::PathEcn, late::Episode, pacer::Pacer, reordering::Reordering,
+    skip::Skipper, state::SpaceState,
+};
 pub use self::{
     ack::Ack,
     outcome::{Outcome, Settled},
     path::PathState,
     rtt::Rtt,
-    sent::{SentPacket, SentPackets},
-};
-use self::{
-    ecn::PathEcn, late::Episode, pacer::Pacer, reordering::Reordering, skip::Skipper,
-    state::SpaceState,
+    sent::{InFlight, SentPacket, SentPackets},
 };
 use super::{
     congestion::{self, Controller, LostPacket, careful_resume::Resuming},
     delivery::Delivery,
     ecn::{Ecn, EcnState},
-    packet::{PerSpace, Space},
+    packet::{PacketNumber, PerSpace, Space},
 };
 
 #[cfg(test)]
@@ -106,6 +107,7 @@ pub struct Recovery<R> {
     controller: Resuming,
     datagram_size: u16,
     bytes_in_flight: u64,
+    abroad: Abroad,
     delivery: Delivery,
     pacer: Pacer,
     pacing: Pacing,
@@ -172,6 +174,7 @@ impl<R> Recovery<R> {
             controller: Resuming::new(now, config.controller, config.datagram_size),
             datagram_size: config.datagram_size,
             bytes_in_flight: 0,
+            abroad: Abroad::default(),
             delivery: Delivery::new(now),
             pacer: Pacer::new(now, config.datagram_size),
             pacing: config.pacing,
@@ -190,7 +193,7 @@ impl<R> Recovery<R> {
 
     /// Notes a packet that left. Numbers of a space only grow.
     #[inline]
-    pub fn on_packet_sent(&mut self, space: Space, pn: u64, mut packet: SentPacket<R>) {
+    pub fn on_packet_sent(&mut self, space: Space, pn: PacketNumber, mut packet: SentPacket<R>) {
         let (now, bytes) = (packet.time_sent, u64::from(packet.size));
         let app_limited = self.delivery.is_app_limited();
         if packet.in_flight {
@@ -215,9 +218,9 @@ impl<R> Recovery<R> {
         );
         self.ecn.on_sent(&mut state.ecn, packet.ecn);
         state.sent.insert(pn, packet);
-        if space == Space::Data && self.skipper.is_due(pn + 1) {
-            self.skipper.plan(pn + 1);
-            self.on_number_skipped(space, pn + 1);
+        if space == Space::Data && self.skipper.is_due(pn.next()) {
+            self.skipper.plan(pn.next());
+            self.on_number_skipped(space, pn.next());
         }
         if in_flight {
             self.bytes_in_flight += bytes;
@@ -246,12 +249,12 @@ impl<R> Recovery<R> {
 
     /// Notes a packet number that was used without a record: nothing is to be done if that packet
     /// is lost, and its acknowledgement is no news.
-    pub fn on_number_used(&mut self, space: Space, pn: u64) {
+    pub fn on_number_used(&mut self, space: Space, pn: PacketNumber) {
         self.spaces[space].sent.use_number(pn);
     }
 
     /// Notes a packet number left out on purpose: its acknowledgement closes the connection.
-    pub fn on_number_skipped(&mut self, space: Space, pn: u64) {
+    pub fn on_number_skipped(&mut self, space: Space, pn: PacketNumber) {
         let state = &mut self.spaces[space];
         state.sent.skip(pn);
         state.skipped.push(pn);
@@ -297,20 +300,26 @@ impl<R> Recovery<R> {
     /// Forgets a space whose keys are discarded (RFC 9002 §6.4).
     pub fn discard_space(&mut self, space: Space) {
         let mut marked = 0;
-        self.bytes_in_flight -=
-            self.spaces[space].clear(|_, packet| marked += u64::from(packet.ecn.is_some()));
+        let taken = self.spaces[space].clear(|_, packet| marked += u64::from(packet.ecn.is_some()));
+        self.on_taken(taken);
         self.ecn.on_discarded(marked);
         self.pto_count = 0;
+    }
+
+    const fn on_taken(&mut self, bytes: InFlight) {
+        self.bytes_in_flight -= bytes.here;
+        self.abroad.on_settled(bytes.abroad);
     }
 
     /// Takes everything of a space out of flight and hands it over as lost, without a sign of
     /// congestion: for 0-RTT that was rejected.
     pub fn abandon_space(&mut self, space: Space, outcome: &mut Outcome<R>) {
         let mut marked = 0;
-        self.bytes_in_flight -= self.spaces[space].clear(|pn, packet| {
+        let taken = self.spaces[space].clear(|pn, packet| {
             marked += u64::from(packet.ecn.is_some());
             outcome.lost.push(Settled { pn, packet });
         });
+        self.on_taken(taken);
         self.ecn.on_discarded(marked);
     }
 
@@ -346,7 +355,8 @@ impl<R> Recovery<R> {
     /// not ask.
     #[inline]
     pub fn can_send(&self, bytes: u64) -> bool {
-        self.bytes_in_flight.saturating_add(bytes) <= self.controller.window()
+        let in_flight = self.bytes_in_flight + self.abroad.burden();
+        in_flight.saturating_add(bytes) <= self.controller.window()
             && !self.spaces.iter().any(|space| space.sent.is_full())
     }
 
@@ -399,18 +409,25 @@ impl<R> Recovery<R> {
     }
 
     /// The number of the next packet in a space.
-    pub fn next_number(&self, space: Space) -> u64 {
+    pub fn next_number(&self, space: Space) -> PacketNumber {
         self.space(space).sent.next_number()
     }
 
     /// The largest number the peer acknowledged in a space.
-    pub fn largest_acked(&self, space: Space) -> Option<u64> {
+    pub fn largest_acked(&self, space: Space) -> Option<PacketNumber> {
         self.space(space).largest_acked
     }
 
     /// Returns true if an ack-eliciting packet of a space waits for its acknowledgement.
     pub fn has_eliciting_in_flight(&self, space: Space) -> bool {
         self.space(space).eliciting_in_flight > 0
+    }
+
+    /// Returns true if no packet of a handshake space is in flight, so that its data must not wait
+    /// for the window: 1-RTT packets may fill the window, and nobody acknowledges or times those
+    /// before the handshake is over (RFC 9002 §6.2.1).
+    pub fn has_no_timer(&self, space: Space) -> bool {
+        space != Space::Data && !self.has_eliciting_in_flight(space)
     }
 
     /// How far behind another a packet must be to count as lost (RFC 9002 §6.1.1). It grows where

@@ -1,12 +1,13 @@
 //! Fates of sent packets.
 
 use super::SentPacket;
+use crate::packet::PacketNumber;
 
 /// A packet whose fate is known.
 #[derive(Clone, Debug)]
 pub struct Settled<R> {
     /// Its number.
-    pub pn: u64,
+    pub pn: PacketNumber,
     /// The packet.
     pub packet: SentPacket<R>,
 }
@@ -19,7 +20,7 @@ pub struct Outcome<R> {
     /// Packets declared lost, oldest first.
     pub lost: Vec<Settled<R>>,
     /// The largest number in any ACK frame of ours that is now known to have arrived.
-    pub largest_acked_ack: Option<u64>,
+    pub largest_acked_ack: Option<PacketNumber>,
     /// True if an ack-eliciting packet was acknowledged.
     pub progress: bool,
     /// True if the losses amount to persistent congestion (RFC 9002 §7.6).

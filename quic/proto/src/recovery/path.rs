@@ -73,7 +73,8 @@ impl<R> Recovery<R> {
         state.first_pn = state.sent.next_number();
         state.lost.clear();
         state.probes = 0;
-        self.bytes_in_flight = 0;
+        self.abroad
+            .on_left(std::mem::take(&mut self.bytes_in_flight));
         self.pto_count = 0;
     }
 

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::skip::Skipped;
+use crate::packet::PacketNumber;
 
 /// How many probe timeouts without a sign of life make congestion persistent (RFC 9002 §7.6.1).
 pub(super) const THRESHOLD: u32 = 3;
@@ -18,7 +19,7 @@ pub(super) struct Run {
     /// Packets sent before do not count. `None`: there is no RTT sample yet.
     since: Option<Instant>,
     start: Option<Instant>,
-    last_pn: Option<u64>,
+    last_pn: Option<PacketNumber>,
     found: bool,
 }
 
@@ -35,9 +36,15 @@ impl Run {
 
     /// The next lost packet, in the order of numbers; `eliciting_at` is when it was sent if it was
     /// ack-eliciting.
-    pub(super) fn on_lost(&mut self, skipped: &Skipped, pn: u64, eliciting_at: Option<Instant>) {
+    pub(super) fn on_lost(
+        &mut self,
+        skipped: &Skipped,
+        pn: PacketNumber,
+        eliciting_at: Option<Instant>,
+    ) {
         if let Some(last) = self.last_pn {
-            if last + 1 != pn && last + 1 + skipped.between(last, pn) != pn {
+            let next = last.next();
+            if next != pn && next.saturating_add(skipped.between(last, pn)) != pn {
                 self.start = None;
             }
         }

@@ -5,7 +5,7 @@ use std::{ops::RangeInclusive, time::Instant};
 use super::{Recovery, reordering::Lateness, state::Newly};
 use crate::{
     congestion::{Controller as _, Spurious},
-    packet::Space,
+    packet::{PacketNumber, Space},
 };
 
 /// Probe timeouts after which a lost packet is not expected any more.
@@ -21,8 +21,8 @@ impl<R> Recovery<R> {
         &mut self,
         now: Instant,
         space: Space,
-        largest_before: Option<u64>,
-        ranges: impl Iterator<Item = RangeInclusive<u64>>,
+        largest_before: Option<PacketNumber>,
+        ranges: impl Iterator<Item = RangeInclusive<PacketNumber>>,
     ) {
         let state = &mut self.spaces[space];
         if state.lost.is_empty() {
@@ -38,7 +38,7 @@ impl<R> Recovery<R> {
                 self.totals.spurious_losses += 1;
                 self.delivery.on_late(now, late.size.into());
                 self.episode.on_late(late.episode);
-                let overtaken_by = largest.saturating_sub(late.pn);
+                let overtaken_by = largest.distance_from(late.pn);
                 self.reordering.on_spurious(Lateness {
                     overtaken_by: overtaken_by - state.skipped.between(late.pn, largest),
                     took: now.saturating_duration_since(late.time_sent),
@@ -60,11 +60,12 @@ impl<R> Recovery<R> {
         &mut self,
         now: Instant,
         space: Space,
-        largest_before: Option<u64>,
+        largest_before: Option<PacketNumber>,
         newly: &Newly,
     ) {
         if let (Some((oldest, time_sent)), Some(largest)) = (newly.oldest, largest_before) {
-            if let Some(distance) = largest.checked_sub(oldest) {
+            if largest >= oldest {
+                let distance = largest.distance_from(oldest);
                 let skipped = self.spaces[space].skipped.between(oldest, largest);
                 self.reordering.on_reordered(Lateness {
                     overtaken_by: distance.saturating_sub(skipped),

@@ -5,12 +5,13 @@ use std::{ops::RangeInclusive, time::Instant};
 use super::{
     Outcome, Settled, ecn,
     late::{LostPacket, LostPackets},
-    sent::{SentPacket, SentPackets},
+    sent::{InFlight, SentPacket, SentPackets},
     skip::Skipped,
 };
 use crate::{
     error::{Code, TransportError},
     frame::FrameType,
+    packet::PacketNumber,
 };
 
 /// What loss detection knows of one packet-number space.
@@ -20,7 +21,7 @@ pub(super) struct SpaceState<R> {
     pub(super) skipped: Skipped,
     pub(super) ecn: ecn::Counted,
     pub(super) lost: LostPackets,
-    pub(super) largest_acked: Option<u64>,
+    pub(super) largest_acked: Option<PacketNumber>,
     /// When the next packet is lost by time.
     pub(super) loss_time: Option<Instant>,
     /// When the last ack-eliciting packet left, or a probe was asked for.
@@ -30,7 +31,7 @@ pub(super) struct SpaceState<R> {
     pub(super) silent: u16,
     pub(super) probes: u8,
     /// Packets with smaller numbers travelled another path.
-    pub(super) first_pn: u64,
+    pub(super) first_pn: PacketNumber,
 }
 
 impl<R> SpaceState<R> {
@@ -46,15 +47,15 @@ impl<R> SpaceState<R> {
             eliciting_in_flight: 0,
             silent: 0,
             probes: 0,
-            first_pn: 0,
+            first_pn: PacketNumber::ZERO,
         }
     }
 
     /// Takes everything out of flight and stops the timers.
-    pub(super) fn clear(&mut self, mut taken: impl FnMut(u64, SentPacket<R>)) -> u64 {
-        let mut bytes = 0;
+    pub(super) fn clear(&mut self, mut taken: impl FnMut(PacketNumber, SentPacket<R>)) -> InFlight {
+        let mut bytes = InFlight::default();
         self.sent.take_all(|pn, packet| {
-            bytes += packet.bytes_in_flight();
+            bytes.add(&packet);
             taken(pn, packet);
         });
         self.lost.clear();
@@ -86,9 +87,13 @@ impl<R> SpaceState<R> {
         }
     }
 
-    pub(super) fn check_ack<I>(&self, largest: u64, mut ranges: I) -> Result<(), TransportError>
+    pub(super) fn check_ack<I>(
+        &self,
+        largest: PacketNumber,
+        mut ranges: I,
+    ) -> Result<(), TransportError>
     where
-        I: Iterator<Item = RangeInclusive<u64>>,
+        I: Iterator<Item = RangeInclusive<PacketNumber>>,
     {
         let violation =
             |reason| TransportError::new(Code::PROTOCOL_VIOLATION, reason).in_frame(FrameType::ACK);
@@ -104,7 +109,7 @@ impl<R> SpaceState<R> {
     /// Takes the acknowledged packets. The work is bound by what is in flight.
     pub(super) fn take_acked(
         &mut self,
-        ranges: impl Iterator<Item = RangeInclusive<u64>>,
+        ranges: impl Iterator<Item = RangeInclusive<PacketNumber>>,
         outcome: &mut Outcome<R>,
     ) -> Newly {
         let mut newly = Newly::default();
@@ -115,6 +120,8 @@ impl<R> SpaceState<R> {
                 .take_range(*range.start(), *range.end(), |pn, packet| {
                     if pn >= first_pn {
                         newly.add(pn, &packet);
+                    } else {
+                        newly.abroad += packet.bytes_abroad();
                     }
                     eliciting += u32::from(packet.ack_eliciting);
                     outcome.largest_acked_ack = outcome.largest_acked_ack.max(packet.largest_acked);
@@ -126,20 +133,23 @@ impl<R> SpaceState<R> {
     }
 }
 
-/// What the newly acknowledged packets of one ACK amount to, those of the path in use.
+/// What the newly acknowledged packets of one ACK amount to, those of the path in use but for
+/// `abroad`.
 #[derive(Debug, Default)]
 pub(super) struct Newly {
     pub(super) bytes: u64,
+    /// Bytes in flight on paths that were left.
+    pub(super) abroad: u64,
     pub(super) eliciting: bool,
-    pub(super) newest: Option<(u64, Instant)>,
-    pub(super) oldest: Option<(u64, Instant)>,
-    pub(super) newest_in_flight: Option<(u64, Instant)>,
+    pub(super) newest: Option<(PacketNumber, Instant)>,
+    pub(super) oldest: Option<(PacketNumber, Instant)>,
+    pub(super) newest_in_flight: Option<(PacketNumber, Instant)>,
     pub(super) marked: ecn::Marks,
 }
 
 impl Newly {
     #[inline]
-    fn add<R>(&mut self, pn: u64, packet: &SentPacket<R>) {
+    fn add<R>(&mut self, pn: PacketNumber, packet: &SentPacket<R>) {
         self.bytes += packet.bytes_in_flight();
         let sent = (pn, packet.time_sent);
         self.newest = self.newest.max(Some(sent));

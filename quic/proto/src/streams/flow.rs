@@ -1,6 +1,6 @@
 //! Flow-control credit, in both directions.
 
-use super::window::{Timing, Window};
+use super::{Timing, window::Window};
 use crate::wire::VarInt;
 
 /// Credit that the peer gives us, on one stream or on all of them (RFC 9000 §4.1).

@@ -27,7 +27,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-pub use super::frame::{Direction, StreamId};
+pub use super::frame::{Direction, StreamId, Timing};
 use flow::{ReceiveCredit, SendCredit};
 use hybriq_tls::Side;
 use opening::{LocalStreams, PeerStreams, PerDirection};
@@ -38,7 +38,6 @@ use schedule::Schedule;
 use send::{Send, SendRoom};
 pub use sent::Sent;
 use table::Table;
-pub use window::Timing;
 use window::Window;
 
 /// Limits that we set the peer, and buffers for our own application.

@@ -5,13 +5,48 @@ use super::{
     marks::Mark,
     schedule::{Control, Turn},
     sent::SentFrame,
-    window::Timing,
 };
-use crate::frame::{DataBlocked, Encode, FrameWriter, MaxData, MaxStreams, StreamsBlocked};
+use crate::{
+    frame::{DataBlocked, Encode, FrameWriter, MaxData, MaxStreams, Owner, StreamsBlocked, Timing},
+    packet::Space,
+};
+
+impl Owner for Streams {
+    type Sent = Sent;
+
+    #[inline]
+    fn wants_to_send(&self, _: Space) -> bool {
+        self.has_pending()
+    }
+
+    /// Fills the packet: credit and control frames, then data by priority, what was lost before
+    /// what is new.
+    fn write_frames(&mut self, timing: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
+        self.write_credit(timing, out, sent);
+        self.write_controls(timing, out, sent);
+        self.write_data(out, sent);
+        // Only now it is known who is blocked.
+        self.write_data_blocked(out, sent);
+        self.write_controls(timing, out, sent);
+    }
+
+    fn on_acked(&mut self, sent: &Sent) {
+        for &frame in sent.frames() {
+            self.on_frame_acked(frame);
+        }
+    }
+
+    /// Queues what still matters again, credit with its newest value (RFC 9000 §13.3).
+    fn on_lost(&mut self, sent: &Sent) {
+        for &frame in sent.frames() {
+            self.on_frame_lost(frame);
+        }
+    }
+}
 
 /// Filling packets.
 impl Streams {
-    /// Returns true if [`Streams::write_frames`] would write something into an empty packet.
+    /// Returns true if [`Owner::write_frames`] would write something into an empty packet.
     #[inline]
     pub fn has_pending(&self) -> bool {
         !self.schedule.controls.is_empty()
@@ -32,17 +67,6 @@ impl Streams {
     /// Returns true if the connection's limit holds data back, and the peer does not know.
     fn is_data_blocked(&self) -> bool {
         self.send_credit.is_report_due() && !self.schedule.fresh.is_empty()
-    }
-
-    /// Fills the packet: credit and control frames, then data by priority, what was lost before
-    /// what is new.
-    pub fn write_frames(&mut self, timing: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
-        self.write_credit(timing, out, sent);
-        self.write_controls(timing, out, sent);
-        self.write_data(out, sent);
-        // Only now it is known who is blocked.
-        self.write_data_blocked(out, sent);
-        self.write_controls(timing, out, sent);
     }
 
     /// `MAX_DATA`, `MAX_STREAMS`, `STREAMS_BLOCKED`.

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 
 use super::{
-    Chunk, ClosedStream, ReadError, RecvEnd, StreamId,
+    Chunk, ClosedStream, ReadError, RecvEnd, StreamId, Timing,
     flow::ReceiveCredit,
     marks::{Mark, Marks},
-    window::{Timing, Window},
+    window::Window,
 };
 use crate::{
     buffer::{Exceeded, Reassembler},

@@ -57,47 +57,44 @@ pub(super) enum End {
     Fin,
 }
 
-/// Acknowledgement and loss: the verbs of every owner.
 impl Streams {
-    /// A packet was acknowledged.
-    pub fn on_acked(&mut self, sent: &Sent) {
-        for &frame in sent.frames() {
-            match frame {
-                SentFrame::Stream {
-                    id,
-                    offset,
-                    len,
-                    end,
-                } => {
-                    self.on_stream_acked(id, offset, len, end);
-                }
-                SentFrame::ResetStream(id) => {
-                    if let Some(send) = self.sends.get_mut(id) {
-                        if send.on_reset_acked() {
-                            self.on_all_acked(id);
-                        }
-                    }
-                }
-                SentFrame::ResetStreamAt(id, reliable) => {
-                    if let Some(send) = self.sends.get_mut(id) {
-                        if send.on_reset_at_acked(reliable) {
-                            self.on_all_acked(id);
-                        }
-                    }
-                }
-                SentFrame::StopSending(id) => {
-                    if let Some(recv) = self.recvs.get_mut(id) {
-                        recv.on_stop_acked();
-                        self.settle_recv(id);
-                    }
-                }
-                SentFrame::MaxData(_)
-                | SentFrame::MaxStreamData(..)
-                | SentFrame::MaxStreams(..)
-                | SentFrame::DataBlocked(_)
-                | SentFrame::StreamDataBlocked(..)
-                | SentFrame::StreamsBlocked(..) => {}
+    #[inline]
+    pub(super) fn on_frame_acked(&mut self, frame: SentFrame) {
+        match frame {
+            SentFrame::Stream {
+                id,
+                offset,
+                len,
+                end,
+            } => {
+                self.on_stream_acked(id, offset, len, end);
             }
+            SentFrame::ResetStream(id) => {
+                if let Some(send) = self.sends.get_mut(id) {
+                    if send.on_reset_acked() {
+                        self.on_all_acked(id);
+                    }
+                }
+            }
+            SentFrame::ResetStreamAt(id, reliable) => {
+                if let Some(send) = self.sends.get_mut(id) {
+                    if send.on_reset_at_acked(reliable) {
+                        self.on_all_acked(id);
+                    }
+                }
+            }
+            SentFrame::StopSending(id) => {
+                if let Some(recv) = self.recvs.get_mut(id) {
+                    recv.on_stop_acked();
+                    self.settle_recv(id);
+                }
+            }
+            SentFrame::MaxData(_)
+            | SentFrame::MaxStreamData(..)
+            | SentFrame::MaxStreams(..)
+            | SentFrame::DataBlocked(_)
+            | SentFrame::StreamDataBlocked(..)
+            | SentFrame::StreamsBlocked(..) => {}
         }
     }
 
@@ -127,15 +124,7 @@ impl Streams {
         self.settle_send(id);
     }
 
-    /// A packet was lost: what still matters of it is sent again, credit with its newest value
-    /// (RFC 9000 §13.3).
-    pub fn on_lost(&mut self, sent: &Sent) {
-        for &frame in sent.frames() {
-            self.on_frame_lost(frame);
-        }
-    }
-
-    fn on_frame_lost(&mut self, frame: SentFrame) {
+    pub(super) fn on_frame_lost(&mut self, frame: SentFrame) {
         match frame {
             SentFrame::Stream {
                 id,

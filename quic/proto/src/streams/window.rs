@@ -2,16 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::wire::VarInt;
-
-/// Time at which frames are written, and the round-trip time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timing {
-    /// Now.
-    pub now: Instant,
-    /// The smoothed round trip.
-    pub rtt: Duration,
-}
+use crate::{frame::Timing, wire::VarInt};
 
 /// Round trips in which less than a window may be read before it grows. At two a peer would just
 /// not stall; one more keeps the window ahead of a sender in slow start, which doubles its rate in

@@ -3,6 +3,7 @@
 mod cid;
 mod frame_type;
 mod kind;
+mod packet_number;
 mod reader;
 mod varint;
 mod writer;
@@ -13,6 +14,7 @@ mod tests;
 pub use cid::Cid;
 pub use frame_type::FrameType;
 pub use kind::{KeyPhase, Kind, PerSpace, Space};
+pub use packet_number::PacketNumber;
 pub use reader::{Eof, Reader};
 pub use varint::VarInt;
 pub use writer::Writer;

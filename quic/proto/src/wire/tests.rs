@@ -1,4 +1,4 @@
-use super::{Eof, Reader, VarInt, Writer};
+use super::{Eof, PacketNumber, Reader, VarInt, Writer};
 
 fn encoded(value: u64) -> Vec<u8> {
     let mut buffer = [0; 8];
@@ -45,4 +45,37 @@ proptest::proptest! {
         proptest::prop_assert_eq!(bytes.len(), VarInt::saturating(value).size());
         proptest::prop_assert_eq!(Reader::new(&bytes).varint(), Ok(value));
     }
+}
+
+#[test]
+fn a_packet_number_has_at_most_62_bits_and_costs_no_more_than_an_integer() {
+    assert_eq!(PacketNumber::MAX.get(), (1 << 62) - 1);
+    assert_eq!(PacketNumber::saturating(1 << 62), PacketNumber::MAX);
+    assert_eq!(PacketNumber::from(VarInt::MAX), PacketNumber::MAX);
+    assert_eq!(PacketNumber::MAX.saturating_add(1), PacketNumber::MAX);
+    assert_eq!(size_of::<PacketNumber>(), size_of::<u64>());
+}
+
+#[test]
+fn packet_numbers_are_counted_from_zero() {
+    let (four, six) = (PacketNumber::from_u32(4), PacketNumber::from(6_u32));
+    assert!(PacketNumber::ZERO < four && four < six);
+    assert_eq!(four.next().next(), six);
+    assert_eq!(four.saturating_add(2), six);
+    assert_eq!(six.checked_sub(2), Some(four));
+    assert_eq!(four.checked_sub(5), None);
+    assert_eq!(six.distance_from(four), 2);
+    assert_eq!(four.distance_from(six), 0, "it is not larger");
+}
+
+#[test]
+fn a_packet_number_reads_like_an_integer() {
+    let number = PacketNumber::from_u32(1_000);
+    assert_eq!(
+        format!("{number} {number:?} {number:>6}"),
+        "1000 1000   1000"
+    );
+    assert_eq!(u64::from(number), 1_000);
+    let mut reader = Reader::new(&[0x43, 0xe8]);
+    assert_eq!(PacketNumber::decode(&mut reader), Ok(number));
 }

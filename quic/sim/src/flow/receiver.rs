@@ -9,10 +9,11 @@ use super::{FlowReport, FlowSetup, NOTHING, PACKET_OVERHEAD, PING_EVERY, stand_i
 use crate::{Datagram, StandIn, host::Clock};
 use hybriq_proto::{
     frame::FrameWriter,
+    packet::PacketNumber,
     space::{AckEliciting, Received},
 };
 
-/// The end of a flow that takes data and acknowledges it.
+/// The end of a flow that receives data and acknowledges it.
 pub(super) struct Receiver {
     received: Received,
     arrived: Chunks,
@@ -40,13 +41,14 @@ impl Receiver {
 
     pub(super) fn on_datagram(&mut self, clock: Clock, datagram: &Datagram) {
         let [pn, chunk, known] = datagram.stand_in.label;
+        let pn = PacketNumber::saturating(pn);
         if self.received.is_duplicate(pn) {
             return;
         }
         self.received
             .on_packet(clock.instant(), pn, AckEliciting::Yes, datagram.ecn);
         if known != NOTHING {
-            self.received.on_ack_of_ack(known);
+            self.received.on_ack_of_ack(PacketNumber::saturating(known));
         }
         if self.arrived.insert(chunk) {
             self.delivered += self.size;
@@ -60,7 +62,7 @@ impl Receiver {
         self.received.next_timeout()
     }
 
-    /// The acknowledgement that is due.
+    /// Returns the acknowledgement that is due.
     pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<(Vec<u8>, StandIn)> {
         self.received.on_timeout(now);
         if !self.received.is_ack_due(now) {
@@ -86,17 +88,17 @@ impl Receiver {
     }
 }
 
-/// A set of chunks that is nearly complete up to its newest: a bit each, from the first that is
-/// missing on.
+/// A set of chunks that is almost complete up to the newest: one bit each, from the first missing
+/// one.
 #[derive(Debug, Default)]
 struct Chunks {
     words: VecDeque<u64>,
-    /// Full words before the first.
+    /// Number of full words before the first.
     full: u64,
 }
 
 impl Chunks {
-    /// Adds a chunk, and says whether it is new.
+    /// Adds a chunk, and returns true if it is new.
     fn insert(&mut self, chunk: u64) -> bool {
         let Some(index) = (chunk / 64).checked_sub(self.full) else {
             return false;

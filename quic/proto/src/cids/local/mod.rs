@@ -7,9 +7,9 @@ use arrayvec::ArrayVec;
 use super::Sent;
 use crate::{
     error::{Code, TransportError},
-    frame::{FrameType, FrameWriter, NewConnectionId, RetireConnectionId},
+    frame::{FrameType, FrameWriter, NewConnectionId, Owner, RetireConnectionId, Timing},
     limits,
-    packet::Cid,
+    packet::{Cid, Space},
 };
 
 #[cfg(test)]
@@ -20,7 +20,7 @@ mod tests;
 pub enum CidEvent {
     /// Packets with this id belong to the connection.
     Issued(Cid),
-    /// They do no longer.
+    /// Stops routing packets with this connection id.
     Retired(Cid),
 }
 
@@ -83,6 +83,55 @@ impl Budget {
         if self.ends().is_none_or(|at| at <= now) {
             self.since = Some(now);
             self.left = limits::CIDS_ISSUED_AT_ONCE;
+        }
+    }
+}
+
+impl Owner for Local {
+    type Sent = Sent;
+
+    #[inline]
+    fn wants_to_send(&self, _: Space) -> bool {
+        self.active.iter().any(|entry| entry.told == Told::Pending)
+    }
+
+    /// Writes the NEW_CONNECTION_ID frames that wait.
+    fn write_frames(&mut self, _: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
+        let retire_prior_to = self.retire_prior_to;
+        for entry in self
+            .active
+            .iter_mut()
+            .filter(|entry| entry.told == Told::Pending)
+        {
+            let frame = NewConnectionId {
+                sequence: entry.sequence,
+                retire_prior_to: retire_prior_to.min(entry.sequence),
+                cid: entry.cid,
+                reset_token: entry.reset_token,
+            };
+            if !sent.has_room_for(entry.sequence) || !out.write(&frame) {
+                break;
+            }
+            entry.told = Told::Sent;
+            self.largest_sent = self.largest_sent.max(entry.sequence);
+            sent.insert(entry.sequence);
+        }
+    }
+
+    fn on_acked(&mut self, sent: &Sent) {
+        for sequence in sent.iter() {
+            if let Some(entry) = self.find(sequence) {
+                entry.told = Told::Known;
+            }
+        }
+    }
+
+    /// Queues frames again that are still of use.
+    fn on_lost(&mut self, sent: &Sent) {
+        for sequence in sent.iter() {
+            if let Some(entry) = self.find(sequence).filter(|entry| entry.told == Told::Sent) {
+                entry.told = Told::Pending;
+            }
         }
     }
 }
@@ -259,11 +308,6 @@ impl Local {
         self.active.iter().map(|entry| entry.cid)
     }
 
-    /// Returns true if a NEW_CONNECTION_ID waits to be sent.
-    pub fn has_pending(&self) -> bool {
-        self.active.iter().any(|entry| entry.told == Told::Pending)
-    }
-
     /// Writes the NEW_CONNECTION_ID frames that are not known to have arrived, once more: without
     /// an id of ours the peer could not answer on a new path. Whether these arrive is not looked
     /// after.
@@ -279,49 +323,6 @@ impl Local {
                 break;
             }
             self.largest_sent = self.largest_sent.max(entry.sequence);
-        }
-    }
-
-    /// Writes the NEW_CONNECTION_ID frames that wait.
-    pub fn write_frames(&mut self, out: &mut FrameWriter<'_>) -> Sent {
-        let mut sent = Sent::default();
-        let retire_prior_to = self.retire_prior_to;
-        for entry in self
-            .active
-            .iter_mut()
-            .filter(|entry| entry.told == Told::Pending)
-        {
-            let frame = NewConnectionId {
-                sequence: entry.sequence,
-                retire_prior_to: retire_prior_to.min(entry.sequence),
-                cid: entry.cid,
-                reset_token: entry.reset_token,
-            };
-            if !sent.has_room_for(entry.sequence) || !out.write(&frame) {
-                break;
-            }
-            entry.told = Told::Sent;
-            self.largest_sent = self.largest_sent.max(entry.sequence);
-            sent.insert(entry.sequence);
-        }
-        sent
-    }
-
-    /// A packet with these frames was acknowledged.
-    pub fn on_acked(&mut self, sent: &Sent) {
-        for sequence in sent.iter() {
-            if let Some(entry) = self.find(sequence) {
-                entry.told = Told::Known;
-            }
-        }
-    }
-
-    /// A packet with these frames was lost: those still of use are written again.
-    pub fn on_lost(&mut self, sent: &Sent) {
-        for sequence in sent.iter() {
-            if let Some(entry) = self.find(sequence).filter(|entry| entry.told == Told::Sent) {
-                entry.told = Told::Pending;
-            }
         }
     }
 

@@ -3,6 +3,8 @@ use std::time::Duration;
 
 use super::*;
 
+use crate::{packet::Space, testing::write_frames};
+
 const WORKER: u8 = 7;
 
 /// A connection of worker 7 whose peer keeps `limit` ids; random bytes count upwards.
@@ -38,8 +40,7 @@ impl World {
 
     fn write(&mut self, space: usize) -> Vec<u64> {
         let mut buffer = vec![0; space];
-        self.local
-            .write_frames(&mut FrameWriter::new(&mut buffer))
+        write_frames(&mut self.local, &mut FrameWriter::new(&mut buffer))
             .iter()
             .collect()
     }
@@ -83,7 +84,7 @@ fn ids_are_issued_up_to_the_smaller_limit() {
     assert_eq!(world.local.active().count(), limits::LOCAL_CIDS);
     assert_eq!(world.local.missing(), 0);
     assert_eq!(world.write(1200), [1, 2, 3]);
-    assert!(!world.local.has_pending());
+    assert!(!world.local.wants_to_send(Space::Data));
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn a_frame_tells_the_id_and_its_token() {
     let mut world = World::new(2);
     let mut buffer = [0; 64];
     let mut out = FrameWriter::new(&mut buffer);
-    world.local.write_frames(&mut out);
+    write_frames(&mut world.local, &mut out);
     let len = out.len();
     let mut expected = vec![0x18, 1, 0, 8, WORKER];
     expected.extend([1; 7 + 16]);
@@ -102,9 +103,9 @@ fn a_frame_tells_the_id_and_its_token() {
 fn what_does_not_fit_waits() {
     let mut world = World::new(4);
     assert_eq!(world.write(40), [1]);
-    assert!(world.local.has_pending());
+    assert!(world.local.wants_to_send(Space::Data));
     assert_eq!(world.write(60), [2, 3]);
-    assert!(!world.local.has_pending());
+    assert!(!world.local.wants_to_send(Space::Data));
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn a_retired_id_is_replaced() {
     assert_eq!(world.write(1200), [4]);
     world.local.on_lost(&sent([1]));
     assert!(
-        !world.local.has_pending(),
+        !world.local.wants_to_send(Space::Data),
         "nobody needs the old one any more"
     );
 }
@@ -233,7 +234,7 @@ fn a_peer_that_retires_in_a_hurry_waits_for_more() {
 fn frames(world: &mut World) -> Vec<(u64, u64)> {
     let mut buffer = [0; 1200];
     let mut out = FrameWriter::new(&mut buffer);
-    world.local.write_frames(&mut out);
+    write_frames(&mut world.local, &mut out);
     let written = out.written().to_vec();
     let mut reader = crate::wire::Reader::new(&written);
     let mut frames = Vec::new();

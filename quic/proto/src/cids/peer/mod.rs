@@ -5,9 +5,9 @@ use arrayvec::ArrayVec;
 use super::Sent;
 use crate::{
     error::{Code, TransportError},
-    frame::{FrameType, FrameWriter, NewConnectionId, RetireConnectionId},
+    frame::{FrameType, FrameWriter, NewConnectionId, Owner, RetireConnectionId, Timing},
     limits,
-    packet::Cid,
+    packet::{Cid, Space},
 };
 
 #[cfg(test)]
@@ -45,6 +45,54 @@ pub struct Peer {
     retire_prior_to: u64,
     /// In the order of sequence numbers.
     retirements: ArrayVec<Retirement, { limits::PENDING_RETIREMENTS }>,
+}
+
+impl Owner for Peer {
+    type Sent = Sent;
+
+    #[inline]
+    fn wants_to_send(&self, _: Space) -> bool {
+        self.retirements.iter().any(|pending| !pending.is_sent)
+    }
+
+    /// Writes the RETIRE_CONNECTION_ID frames that wait.
+    fn write_frames(&mut self, _: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
+        for pending in self
+            .retirements
+            .iter_mut()
+            .filter(|pending| !pending.is_sent)
+        {
+            let frame = RetireConnectionId {
+                sequence: pending.sequence,
+            };
+            if !sent.has_room_for(pending.sequence) || !out.write(&frame) {
+                break;
+            }
+            pending.is_sent = true;
+            sent.insert(pending.sequence);
+        }
+    }
+
+    /// Ends retirements that arrived.
+    fn on_acked(&mut self, sent: &Sent) {
+        for sequence in sent.iter() {
+            self.retirements
+                .retain(|pending| pending.sequence != sequence);
+        }
+    }
+
+    /// Queues frames again, unless another copy arrived.
+    fn on_lost(&mut self, sent: &Sent) {
+        for sequence in sent.iter() {
+            for pending in self
+                .retirements
+                .iter_mut()
+                .filter(|old| old.sequence == sequence)
+            {
+                pending.is_sent = false;
+            }
+        }
+    }
 }
 
 impl Peer {
@@ -299,52 +347,6 @@ impl Peer {
                 },
             )
             .map_err(|_| error(Code::CONNECTION_ID_LIMIT_ERROR, TOO_MANY_RETIREMENTS))
-    }
-
-    /// Returns true if a RETIRE_CONNECTION_ID waits to be sent.
-    pub fn has_pending(&self) -> bool {
-        self.retirements.iter().any(|pending| !pending.is_sent)
-    }
-
-    /// Writes the RETIRE_CONNECTION_ID frames that wait.
-    pub fn write_frames(&mut self, out: &mut FrameWriter<'_>) -> Sent {
-        let mut sent = Sent::default();
-        for pending in self
-            .retirements
-            .iter_mut()
-            .filter(|pending| !pending.is_sent)
-        {
-            let frame = RetireConnectionId {
-                sequence: pending.sequence,
-            };
-            if !sent.has_room_for(pending.sequence) || !out.write(&frame) {
-                break;
-            }
-            pending.is_sent = true;
-            sent.insert(pending.sequence);
-        }
-        sent
-    }
-
-    /// A packet with these frames was acknowledged: the retirements are done.
-    pub fn on_acked(&mut self, sent: &Sent) {
-        for sequence in sent.iter() {
-            self.retirements
-                .retain(|pending| pending.sequence != sequence);
-        }
-    }
-
-    /// A packet with these frames was lost: they are written again, unless another copy arrived.
-    pub fn on_lost(&mut self, sent: &Sent) {
-        for sequence in sent.iter() {
-            for pending in self
-                .retirements
-                .iter_mut()
-                .filter(|old| old.sequence == sequence)
-            {
-                pending.is_sent = false;
-            }
-        }
     }
 }
 

@@ -3,6 +3,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+use crate::{packet::Space, testing::write_frames};
+
 fn cid(sequence: u64) -> Cid {
     Cid::from((sequence ^ 0xc1d0_0000_0000_0000).to_be_bytes())
 }
@@ -31,7 +33,7 @@ fn offer(peer: &mut Peer, sequence: u64, retire_prior_to: u64) -> Result<(), Cod
 
 fn write(peer: &mut Peer) -> Vec<u64> {
     let mut buffer = [0; 1200];
-    peer.write_frames(&mut FrameWriter::new(&mut buffer))
+    write_frames(peer, &mut FrameWriter::new(&mut buffer))
         .iter()
         .collect()
 }
@@ -135,7 +137,7 @@ fn retire_prior_to_retires_everything_below() {
     offer(&mut peer, 4, 3).unwrap();
     assert_eq!(*peer.active(), cid(3));
     assert_eq!(write(&mut peer), [0, 1, 2]);
-    assert!(!peer.has_pending());
+    assert!(!peer.wants_to_send(Space::Data));
 }
 
 /// Proves: rfc9000 19.15 late-new-cid-is-retired
@@ -149,7 +151,7 @@ fn an_id_that_comes_after_its_retirement_is_retired_once() {
     assert_eq!(write(&mut peer), [2]);
     peer.on_acked(&sent([0, 2]));
     offer(&mut peer, 2, 0).unwrap();
-    assert!(!peer.has_pending(), "a late copy");
+    assert!(!peer.wants_to_send(Space::Data), "a late copy");
 }
 
 #[test]
@@ -174,7 +176,7 @@ fn a_copy_older_than_memory_is_not_taken_for_a_new_one() {
         peer.on_acked(&frames);
     }
     offer(&mut peer, 1, 0).unwrap();
-    assert!(!peer.advance() && !peer.has_pending());
+    assert!(!peer.advance() && !peer.wants_to_send(Space::Data));
 }
 
 /// Proves: rfc9000 5.1.2 retired-ids-are-not-forgotten
@@ -185,11 +187,11 @@ fn a_lost_retirement_is_sent_again_until_it_is_acknowledged() {
     assert_eq!(write(&mut peer), [0]);
     assert_eq!(write(&mut peer), []);
     peer.on_lost(&sent([0]));
-    assert!(peer.has_pending());
+    assert!(peer.wants_to_send(Space::Data));
     assert_eq!(write(&mut peer), [0]);
     peer.on_acked(&sent([0]));
     peer.on_lost(&sent([0]));
-    assert!(!peer.has_pending());
+    assert!(!peer.wants_to_send(Space::Data));
 }
 
 #[test]
@@ -264,7 +266,10 @@ fn a_further_path_takes_an_id_of_its_own_and_both_tokens_count() {
     assert!(peer.reset_tokens().eq([&[7; 16], &[1; 16]]));
     assert!(peer.activate(1) && !peer.activate(2));
     assert_eq!(*peer.active(), cid(1));
-    assert!(!peer.has_pending(), "the old path keeps its id");
+    assert!(
+        !peer.wants_to_send(Space::Data),
+        "the old path keeps its id"
+    );
     peer.retire(0);
     peer.retire(1);
     assert_eq!(*peer.active(), cid(1), "the id in use stays");
@@ -328,7 +333,7 @@ fn every_path_to_a_peer_without_ids_shares_the_empty_one() {
     assert_eq!(peer.take_for_path(), Some((0, Cid::EMPTY)));
     assert!(peer.activate(0));
     peer.retire(0);
-    assert!(!peer.has_pending() && peer.active().is_empty());
+    assert!(!peer.wants_to_send(Space::Data) && peer.active().is_empty());
 }
 
 proptest! {

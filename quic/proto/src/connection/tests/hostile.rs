@@ -18,6 +18,7 @@ use crate::{
     },
     packet::{Cid, Space},
     streams::{Direction, StreamId},
+    testing::pns,
     wire::{VarInt, Writer},
 };
 
@@ -68,7 +69,7 @@ fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
             let mut ranges: Vec<_> = (0..=rng.below(4)).map(|_| rng.below(sent + 1)).collect();
             ranges.sort_unstable_by_key(|&pn| std::cmp::Reverse(pn));
             ranges.dedup_by(|lower, upper| *upper < *lower + 2);
-            let _ = out.ack(number(rng), ranges.into_iter().map(|pn| pn..=pn), None);
+            let _ = out.ack(number(rng), ranges.into_iter().map(|pn| pns(pn..=pn)), None);
         }
         3..=5 => {
             let offset = rng.below(size);
@@ -169,7 +170,12 @@ fn attack(pair: &mut Pair, rng: &mut Rng, from_client: bool) -> bool {
     if victim.connection().is_closed() {
         return false;
     }
-    if attacker.connection().sealing_keys(space).is_none() {
+    if attacker
+        .connection()
+        .handshake
+        .sealing_keys(space)
+        .is_none()
+    {
         return true;
     }
     let sent = victim.connection().recovery.next_number(space);
@@ -178,7 +184,7 @@ fn attack(pair: &mut Pair, rng: &mut Rng, from_client: bool) -> bool {
         for _ in 0..=rng.below(4) {
             match (rng.below(400), space) {
                 (0, _) => wild_frame(rng, out),
-                (_, Space::Data) => frame(rng, side, sent.saturating_sub(1), out),
+                (_, Space::Data) => frame(rng, side, sent.get().saturating_sub(1), out),
                 _ => assert!(out.ping()),
             }
         }

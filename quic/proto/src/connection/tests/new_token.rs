@@ -8,9 +8,10 @@ use super::{Pair, client_address, client_setup, forged::pair, server_address};
 use crate::{
     config::{AddressValidation, TokenStore as _, TransportConfig},
     endpoint::Setup,
-    frame::NewToken,
+    frame::{NewToken, Owner as _},
     limits,
     packet::{Header, Space, Version},
+    testing::write_frames,
     testing::{MemoryTokenStore, TokenKeys},
     token::Kind,
 };
@@ -58,7 +59,7 @@ fn a_server_gives_every_client_one_token() {
     assert_eq!(tokens.len(), 1);
     assert_eq!(Kind::of(&tokens[0]), Some(Kind::New));
     let server = pair.server.connection();
-    assert!(!server.memory.tokens.has_pending());
+    assert!(!server.memory.tokens.wants_to_send(Space::Data));
     assert_eq!(server.needs_token(), None);
 }
 
@@ -87,7 +88,14 @@ fn a_lost_new_token_is_sent_again() {
         }
     }
     assert_eq!(tokens(&store).len(), 0, "it was in what was lost");
-    assert!(!pair.server.connection().memory.tokens.has_pending());
+    assert!(
+        !pair
+            .server
+            .connection()
+            .memory
+            .tokens
+            .wants_to_send(Space::Data)
+    );
     let server = pair.server.connection();
     pair.now = server.next_timeout().unwrap();
     server.on_timeout(pair.now);
@@ -225,20 +233,20 @@ fn the_fate_of_an_earlier_token_is_not_taken_for_that_of_a_later_one() {
     let mut issue = |connection: &mut super::Connection| {
         connection.issue_token(ip, token());
         let mut out = crate::frame::FrameWriter::new(&mut buffer);
-        connection.memory.tokens.write_frames(&mut out)
+        write_frames(&mut connection.memory.tokens, &mut out)
     };
     let connection = server.connection();
     let (first, second) = (issue(connection), issue(connection));
     connection.memory.tokens.on_lost(&first);
     assert!(
-        !connection.memory.tokens.has_pending(),
+        !connection.memory.tokens.wants_to_send(Space::Data),
         "another took its place"
     );
     connection.memory.tokens.on_acked(&first);
     connection.memory.tokens.on_lost(&second);
-    assert!(connection.memory.tokens.has_pending());
+    assert!(connection.memory.tokens.wants_to_send(Space::Data));
     connection.memory.tokens.on_acked(&second);
-    assert!(!connection.memory.tokens.has_pending());
+    assert!(!connection.memory.tokens.wants_to_send(Space::Data));
     let _ = now;
 }
 
@@ -252,11 +260,11 @@ fn a_probe_carries_a_token_that_is_not_acknowledged() {
     let sent = pair.server.transmit(pair.now);
     assert_eq!(sent.len(), 1, "and lost");
     let server = pair.server.connection();
-    assert!(!server.memory.tokens.has_pending());
+    assert!(!server.memory.tokens.wants_to_send(Space::Data));
     let ptos = server.stats().ptos;
     while server.stats().ptos == ptos {
         pair.now = server.next_timeout().unwrap();
         server.on_timeout(pair.now);
     }
-    assert!(server.memory.tokens.has_pending());
+    assert!(server.memory.tokens.wants_to_send(Space::Data));
 }

@@ -16,7 +16,7 @@ use crate::{
     connection::{Connection, Event},
     endpoint::{Arrival, Local, Transmit},
     forge::Forge,
-    frame::{FrameWriter, PathChallenge, PathResponse},
+    frame::{FrameWriter, Owner as _, PathChallenge, PathResponse},
     limits,
     packet::{Cid, Header, Space},
     path::Path,
@@ -360,6 +360,53 @@ fn a_flood_of_challenges_gets_few_answers() {
     assert!(sent.len() <= 3, "{} datagrams", sent.len());
 }
 
+/// Proves: security 8 path-challenge-floods-are-bounded
+#[test]
+fn answers_to_challenges_ask_the_congestion_window() {
+    let mut pair = quiet();
+    let window = pair.server.connection().recovery.window();
+    let mut bytes = 0;
+    for number in 0..5000_u32 {
+        let data = u64::from(number).to_be_bytes();
+        let asks = forge(pair.client.connection(), Space::Data, 1200, |out| {
+            assert!(out.write(&PathChallenge(data)));
+        });
+        receive(&mut pair.server, pair.now, client_address(), &asks);
+        for (_, datagram) in sent(&mut pair.server, pair.now) {
+            bytes += datagram.len() as u64 / 1200 * 1200;
+        }
+    }
+    assert!(bytes <= window, "{bytes} bytes left, {window} may");
+    let held = pair.server.connection().recovery.outstanding(Space::Data);
+    assert!(held.count() <= window as usize / 1200 + limits::ACK_ONLY_PACKETS);
+}
+
+/// Proves: security 8 path-challenge-floods-are-bounded
+#[test]
+fn answers_on_other_paths_are_few_until_something_is_acknowledged() {
+    let mut pair = quiet();
+    let ask = |pair: &mut Pair| {
+        let asks = forge(pair.client.connection(), Space::Data, 1200, challenge);
+        receive(&mut pair.server, pair.now, elsewhere(1), &asks);
+        for path in pair.server.connection().paths.others_mut() {
+            path.on_validated();
+        }
+        let answers = sent(&mut pair.server, pair.now).into_iter();
+        answers.filter(|(_, it)| it.len() == 1200).count()
+    };
+    let bound = usize::try_from(limits::PROBE_BYTES).unwrap() / 1200;
+    let answers: usize = (0..1000).map(|_| ask(&mut pair)).sum();
+    assert_eq!(answers, bound);
+    let packet = forge(pair.server.connection(), Space::Data, 0, ping);
+    receive(&mut pair.client, pair.now, server_address(), &packet);
+    pair.client.connection().acks.received[Space::Data].request_ack();
+    for (_, datagram) in sent(&mut pair.client, pair.now) {
+        receive(&mut pair.server, pair.now, client_address(), &datagram);
+    }
+    let answers: usize = (0..1000).map(|_| ask(&mut pair)).sum();
+    assert_eq!(answers, bound, "an acknowledgement renews them");
+}
+
 /// Proves: security 8 paths-are-bounded
 #[test]
 fn a_client_that_is_everywhere_takes_no_more_than_a_few_paths() {
@@ -473,7 +520,7 @@ fn the_id_of_a_path_that_was_given_up_is_retired() {
         now = server.next_timeout().unwrap();
         server.on_timeout(now);
     }
-    assert!(server.cids.peer.has_pending());
+    assert!(server.cids.peer.wants_to_send(Space::Data));
     for (_, datagram) in sent(&mut pair.server, now) {
         receive(&mut pair.client, now, server_address(), &datagram);
     }

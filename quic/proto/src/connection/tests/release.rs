@@ -1,6 +1,6 @@
 use bytes::Bytes;
 
-use super::{client_address, forged::pair};
+use super::{BACKENDS, Pair, client_address, forged::pair, server_address};
 use crate::{packet::Space, streams::Direction};
 
 #[test]
@@ -54,6 +54,51 @@ fn what_came_before_the_close_can_still_be_read() {
     assert_eq!(streams.accept(Direction::Uni), Some(id));
     let mut buffer = [0; 16];
     assert_eq!(streams.read(id, &mut buffer), Ok(10));
+}
+
+/// Proves: rfc9000 10.2 close-goes-with-the-last-acknowledgement
+#[test]
+fn a_close_tells_what_arrived_before_although_it_is_lost_at_first() {
+    let policy = hybriq_tls::KeyExchange::default;
+    for backend in BACKENDS {
+        for (lost, server_sends) in [(0, false), (0, true), (1, false), (1, true)] {
+            let mut pair = Pair::new(policy(), policy(), [backend; 2]);
+            pair.run();
+            let (at_client, at_server) = (server_address(), client_address());
+            let (from, to, at_from, at_to) = if server_sends {
+                (&mut pair.server, &mut pair.client, at_server, at_client)
+            } else {
+                (&mut pair.client, &mut pair.server, at_client, at_server)
+            };
+            let streams = from.connection().streams();
+            let id = streams.open(Direction::Uni).unwrap();
+            assert_eq!(streams.write(id, b"whole"), Ok(5));
+            streams.finish(id).unwrap();
+            for mut datagram in from.transmit(pair.now) {
+                to.receive(pair.now, at_to, &mut datagram);
+            }
+            to.connection().close(pair.now, 0, Bytes::new());
+            for _ in 0..lost {
+                assert!(!to.transmit(pair.now).is_empty());
+                // The sender asks again, and is told again.
+                let timeout = from.connection().next_timeout().unwrap();
+                pair.now = pair.now.max(timeout);
+                from.connection().on_timeout(pair.now);
+                for mut datagram in from.transmit(pair.now) {
+                    to.receive(pair.now, at_to, &mut datagram);
+                }
+            }
+            for mut datagram in to.transmit(pair.now) {
+                from.receive(pair.now, at_from, &mut datagram);
+            }
+            let from = from.connection();
+            assert!(from.is_closed(), "{backend:?} {lost}");
+            assert!(
+                from.streams().is_send_acknowledged(id),
+                "{backend:?} {lost}"
+            );
+        }
+    }
 }
 
 #[test]

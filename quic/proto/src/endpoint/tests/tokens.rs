@@ -16,7 +16,7 @@ use crate::{
     frame::{Crypto, FrameWriter},
     limits,
     packet::{self, Cid, Decoded, Header, Kind, Version, initial_direction},
-    testing::TokenKeys,
+    testing::{TokenKeys, pn},
     token,
 };
 
@@ -77,7 +77,7 @@ impl Scene {
             });
             limits::MIN_DATAGRAM
         };
-        seal_packet(&header, number, &keys, fill)
+        seal_packet(&header, pn(number), &keys, fill)
     }
 
     /// Gives the server half a ClientHello.

@@ -5,8 +5,8 @@ use std::time::Instant;
 use hybriq_tls::Secret;
 
 use crate::packet::{
-    DirectionKeys, HeaderKey, KeyPhase, PacketKey, Version, confidentiality_limit, integrity_limit,
-    next_packet_key,
+    DirectionKeys, HeaderKey, KeyPhase, PacketKey, PacketNumber, Version, confidentiality_limit,
+    integrity_limit, next_packet_key,
 };
 
 /// Packets of the confidentiality limit kept for CONNECTION_CLOSE and its repetitions.
@@ -37,12 +37,12 @@ pub(crate) struct OneRtt {
     previous_expires: Option<Instant>,
     phase: KeyPhase,
     /// The smallest and the largest number opened in this phase.
-    phase_opened: Option<(u64, u64)>,
+    phase_opened: Option<(PacketNumber, PacketNumber)>,
     /// The largest number opened with the keys before.
-    previous_opened: Option<u64>,
+    previous_opened: Option<PacketNumber>,
     last_opened: Opening,
     /// The first number sealed in this phase.
-    phase_sealed_from: Option<u64>,
+    phase_sealed_from: Option<PacketNumber>,
     /// True if the peer was told in this phase that a packet of this phase arrived.
     phase_acknowledged: bool,
     wanted: bool,
@@ -120,7 +120,7 @@ impl OneRtt {
     /// Returns the key that a packet wants, by its phase bit and its number (RFC 9001 §6.5).
     /// Exactly one is tried, so that the time it takes tells nobody what the header says (RFC 9001
     /// §9.5).
-    pub(crate) fn choose(&self, phase: KeyPhase, pn: u64) -> Opening {
+    pub(crate) fn choose(&self, phase: KeyPhase, pn: PacketNumber) -> Opening {
         if phase == self.phase {
             return Opening::Current;
         }
@@ -151,7 +151,7 @@ impl OneRtt {
     pub(crate) fn on_opened(
         &mut self,
         which: Opening,
-        pn: u64,
+        pn: PacketNumber,
         keep_until: Instant,
     ) -> Result<(), Violation> {
         match which {
@@ -185,7 +185,7 @@ impl OneRtt {
 
     /// Returns true if the peer may update its keys: not before it knows that we have all we need
     /// (RFC 9001 §6, §6.2).
-    fn check_next(&self, pn: u64) -> Result<(), Violation> {
+    fn check_next(&self, pn: PacketNumber) -> Result<(), Violation> {
         if self.phase_opened.is_some_and(|(_, largest)| pn < largest) {
             return Err(Violation(OLD_KEYS));
         }
@@ -204,7 +204,7 @@ impl OneRtt {
 
     /// Returns true if the packet opened last may acknowledge this number: one that is protected
     /// with old keys knows of no packet under new keys (RFC 9001 §6.2).
-    pub(crate) fn may_acknowledge(&self, largest: u64) -> bool {
+    pub(crate) fn may_acknowledge(&self, largest: PacketNumber) -> bool {
         self.last_opened != Opening::Previous
             || self.phase_sealed_from.is_none_or(|first| largest < first)
     }
@@ -237,7 +237,7 @@ impl OneRtt {
 
     /// Returns true if an update of ours may start: the last one, by either end, was followed by
     /// the other, which is known once a packet of this phase was acknowledged (RFC 9001 §6.1).
-    pub(crate) fn may_update(&self, largest_acked: Option<u64>) -> bool {
+    pub(crate) fn may_update(&self, largest_acked: Option<PacketNumber>) -> bool {
         let acked = self
             .phase_sealed_from
             .is_some_and(|first| largest_acked.is_some_and(|acked| acked >= first));
@@ -245,7 +245,7 @@ impl OneRtt {
     }
 
     /// Notes an acknowledgement of numbers up to this one, sealed with the present keys.
-    pub(crate) fn on_acknowledgement_sent(&mut self, largest: u64) {
+    pub(crate) fn on_acknowledgement_sent(&mut self, largest: PacketNumber) {
         self.phase_acknowledged |= self
             .phase_opened
             .is_some_and(|(smallest, _)| largest >= smallest);
@@ -253,7 +253,7 @@ impl OneRtt {
 
     /// Counts a packet sealed; says whether the keys are due for an update, long before the limit
     /// of the AEAD (RFC 9001 §6.6).
-    pub(crate) fn on_sealed(&mut self, pn: u64, most: u64) -> bool {
+    pub(crate) fn on_sealed(&mut self, pn: PacketNumber, most: u64) -> bool {
         self.phase_sealed_from.get_or_insert(pn);
         self.sealed += 1;
         self.sealed >= most.min(confidentiality_limit(self.local_secret.suite()) / 2)

@@ -1,7 +1,10 @@
 use hybriq_tls::{Level, Secret, Side, Suite};
 
 use super::{Expander, initial_secret, next_packet_key};
-use crate::packet::{Cid, DirectionKeys, Version, tests::hex};
+use crate::{
+    packet::{Cid, DirectionKeys, Version, tests::hex},
+    testing::pn,
+};
 
 /// Checks what the expander makes of a label.
 fn check(expander: &Expander, label: &str, expected: &str) {
@@ -60,10 +63,10 @@ fn the_chacha20_keys_are_those_of_rfc_9001_appendix_a_5() {
     let [mut one, mut other] = [[0x5a; 32]; 2];
     let [mut tag_one, mut tag_other] = [[0; 16]; 2];
     updated
-        .seal(7, b"header", &mut one, &mut tag_one)
+        .seal(pn(7), b"header", &mut one, &mut tag_one)
         .expect("sealed");
     direct
-        .seal(7, b"header", &mut other, &mut tag_other)
+        .seal(pn(7), b"header", &mut other, &mut tag_other)
         .expect("sealed");
     assert_eq!((one, tag_one), (other, tag_other));
 }

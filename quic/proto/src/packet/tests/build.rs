@@ -4,8 +4,12 @@ use proptest::{collection::vec, prelude::*};
 use super::keys;
 use crate::{
     frame::{Frame, MaxData, Stream},
-    packet::{Cid, Decoded, Header, KeyPhase, Kind, OpenError, PacketBuilder, Version, decode},
+    packet::{
+        Cid, Decoded, Header, KeyPhase, Kind, OpenError, PacketBuilder, PacketNumber, Version,
+        decode,
+    },
     streams::StreamId,
+    testing::pn,
     wire::Reader,
 };
 
@@ -37,11 +41,11 @@ fn open(datagram: &mut [u8], largest: Option<u64>) -> Result<(u64, KeyPhase, Vec
     };
     assert!(rest.is_empty());
     let packet = packet
-        .unprotect(&keys(SUITE).header, largest)
+        .unprotect(&keys(SUITE).header, largest.map(pn))
         .expect("a sample");
     let (pn, key_phase) = (packet.pn, packet.key_phase);
     let payload = packet.open(&keys(SUITE).packet)?;
-    Ok((pn, key_phase, payload.to_vec()))
+    Ok((pn.get(), key_phase, payload.to_vec()))
 }
 
 #[test]
@@ -49,7 +53,9 @@ fn the_shortest_packet_has_a_sample() {
     for header in [short(KeyPhase::Zero), long(Kind::Handshake, b"")] {
         for pn in [0, 300, 70_000, 1 << 40] {
             let mut buffer = [0xee; 100];
-            let mut packet = PacketBuilder::begin(&mut buffer, &header, pn, None).expect("room");
+            let mut packet =
+                PacketBuilder::begin(&mut buffer, &header, PacketNumber::saturating(pn), None)
+                    .expect("room");
             assert!(packet.frames().ping());
             let len = packet.finish(1, &keys(SUITE));
             let (_, _, payload) = open(&mut buffer[..len], pn.checked_sub(1)).expect("opens");
@@ -72,7 +78,7 @@ fn a_packet_is_padded_to_the_size_asked_for_or_its_buffer() {
     ] {
         let mut buffer = vec![0xee; space];
         let header = long(Kind::Initial, b"token");
-        let mut packet = PacketBuilder::begin(&mut buffer, &header, 0, None).expect("room");
+        let mut packet = PacketBuilder::begin(&mut buffer, &header, pn(0), None).expect("room");
         let mut frames = packet.frames();
         assert!(frames.write(&MaxData { max: 1 << 40 }));
         frames.pad(5);
@@ -101,7 +107,8 @@ fn a_packet_is_padded_to_the_size_asked_for_or_its_buffer() {
 fn frames_can_fill_the_packet_to_the_last_byte() {
     for header in [short(KeyPhase::One), long(Kind::Initial, b"token")] {
         let mut buffer = [0; 1200];
-        let mut packet = PacketBuilder::begin(&mut buffer, &header, 9, Some(8)).expect("room");
+        let mut packet =
+            PacketBuilder::begin(&mut buffer, &header, pn(9), Some(pn(8))).expect("room");
         let overhead = packet.overhead();
         let mut frames = packet.frames();
         assert_eq!(frames.len() + frames.remaining() + overhead, 1200);
@@ -128,7 +135,7 @@ fn frames_can_fill_the_packet_to_the_last_byte() {
 fn a_long_packet_stays_within_its_two_byte_length() {
     let mut buffer = vec![0; 60_000];
     let header = long(Kind::Handshake, b"");
-    let packet = PacketBuilder::begin(&mut buffer, &header, 0, None).expect("room");
+    let packet = PacketBuilder::begin(&mut buffer, &header, pn(0), None).expect("room");
     let len = packet.finish_padded(0, 60_000, &keys(SUITE));
     assert!((16_300..=16_410).contains(&len), "{len}");
     assert!(open(&mut buffer[..len], None).is_ok());
@@ -138,11 +145,12 @@ fn a_long_packet_stays_within_its_two_byte_length() {
 fn there_is_no_packet_without_room_for_one() {
     for header in [short(KeyPhase::Zero), long(Kind::Initial, &[7; 100])] {
         let mut buffer = [0; 200];
-        let fits =
-            |space: &usize| PacketBuilder::begin(&mut buffer[..*space], &header, 0, None).is_some();
+        let fits = |space: &usize| {
+            PacketBuilder::begin(&mut buffer[..*space], &header, pn(0), None).is_some()
+        };
         let least = (0..200).find(fits).expect("200 bytes are enough");
         let mut packet =
-            PacketBuilder::begin(&mut buffer[..least], &header, 0, None).expect("room");
+            PacketBuilder::begin(&mut buffer[..least], &header, pn(0), None).expect("room");
         assert_eq!(packet.frames().remaining(), 4);
         let len = packet.finish(0, &keys(SUITE));
         assert!(len <= least && open(&mut buffer[..len], None).is_ok());
@@ -159,7 +167,7 @@ fn reserved_bits_are_a_fault_only_in_an_authentic_packet() {
     ] {
         for bit in bits {
             let mut buffer = vec![0; 60];
-            let packet = PacketBuilder::begin(&mut buffer, &header, 0, None).expect("room");
+            let packet = PacketBuilder::begin(&mut buffer, &header, pn(0), None).expect("room");
             let header_len = packet.overhead() - 16;
             buffer[0] |= bit;
             if buffer[0] & 0x80 != 0 {
@@ -168,7 +176,7 @@ fn reserved_bits_are_a_fault_only_in_an_authentic_packet() {
             }
             let (head, behind) = buffer.split_at_mut(header_len);
             let (payload, tag) = behind.split_last_chunk_mut().expect("a tag");
-            keys.packet.seal(0, head, payload, tag).expect("sealed");
+            keys.packet.seal(pn(0), head, payload, tag).expect("sealed");
             let sample = *buffer[header_len + 3..].first_chunk().expect("a sample");
             let (first, rest) = buffer.split_first_mut().expect("a header");
             keys.header
@@ -197,11 +205,11 @@ proptest! {
     ) {
         let key_phase = if one { KeyPhase::One } else { KeyPhase::Zero };
         let header = if kind == Kind::OneRtt { short(key_phase) } else { long(kind, &token) };
-        let pn = acked + (ahead >> shift).max(1);
+        let number = pn(acked + (ahead >> shift).max(1));
         let mut buffer = vec![0xee; 1300];
         let mut packet =
-            PacketBuilder::begin(&mut buffer, &header, pn, Some(acked)).expect("room");
-        prop_assert_eq!(packet.pn(), pn);
+            PacketBuilder::begin(&mut buffer, &header, number, Some(pn(acked))).expect("room");
+        prop_assert_eq!(packet.pn(), number);
         let written = packet.frames().stream(StreamId(0), 0, payload.len(), true, |bytes| {
             bytes.copy_from_slice(&payload);
         });
@@ -209,7 +217,7 @@ proptest! {
         let frames_len = 1 + 1 + if payload.len() < 64 { 1 } else { 2 } + payload.len();
         let len = packet.finish(frames_len, &keys(SUITE));
         let (read_pn, read_phase, read) = open(&mut buffer[..len], Some(acked)).expect("opens");
-        prop_assert_eq!(read_pn, pn);
+        prop_assert_eq!(read_pn, number.get());
         if kind == Kind::OneRtt {
             prop_assert_eq!(read_phase, key_phase);
         }

@@ -1,9 +1,12 @@
 use proptest::{collection::vec, prelude::*};
 
 use super::keys;
-use crate::packet::{
-    Cid, Decoded, DropReason, Header, Kind, PacketBuilder, Peek, Version, VersionNegotiation,
-    Versions, decode, peek,
+use crate::{
+    packet::{
+        Cid, Decoded, DropReason, Header, Kind, PacketBuilder, Peek, Version, VersionNegotiation,
+        Versions, decode, peek,
+    },
+    testing::pn,
 };
 use hybriq_tls::Suite;
 
@@ -33,7 +36,7 @@ fn coalesced_packets_come_one_after_the_other() {
     let mut at = 0;
     for kind in [Kind::Initial, Kind::ZeroRtt, Kind::Handshake] {
         let mut packet =
-            PacketBuilder::begin(&mut datagram[at..], &header(kind), 0, None).expect("room");
+            PacketBuilder::begin(&mut datagram[at..], &header(kind), pn(0), None).expect("room");
         assert!(packet.frames().ping());
         at += packet.finish(1, &keys);
     }
@@ -42,7 +45,7 @@ fn coalesced_packets_come_one_after_the_other() {
         spin: true,
         key_phase: crate::packet::KeyPhase::One,
     };
-    let packet = PacketBuilder::begin(&mut datagram[at..], &short, 0, None).expect("room");
+    let packet = PacketBuilder::begin(&mut datagram[at..], &short, pn(0), None).expect("room");
     at += packet.finish_padded(0, 100, &keys);
     datagram.truncate(at);
 

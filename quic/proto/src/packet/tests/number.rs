@@ -2,27 +2,28 @@ use proptest::prelude::*;
 
 use crate::{
     packet::number::{encoded_len, expand},
-    wire::VarInt,
+    testing::pn,
+    wire::PacketNumber,
 };
 
 /// Proves: rfc9000 17.1 packet-numbers-are-long-enough
 #[test]
 fn the_lengths_are_those_of_rfc_9000_appendix_a_2() {
-    assert_eq!(encoded_len(0xac_5c02, Some(0xab_e8b3)), 2);
-    assert_eq!(encoded_len(0xac_e8fe, Some(0xab_e8b3)), 3);
+    assert_eq!(encoded_len(pn(0xac_5c02), Some(pn(0xab_e8b3))), 2);
+    assert_eq!(encoded_len(pn(0xac_e8fe), Some(pn(0xab_e8b3))), 3);
 }
 
 #[test]
 fn the_number_is_that_of_rfc_9000_appendix_a_3() {
-    assert_eq!(expand(0x9b32, 2, Some(0xa82f_30ea)), 0xa82f_9b32);
+    assert_eq!(expand(0x9b32, 2, Some(pn(0xa82f_30ea))), pn(0xa82f_9b32));
 }
 
 /// Proves: rfc9000 17.1 first-packet-numbers-are-whole
 #[test]
 fn the_first_number_needs_no_acknowledgement() {
-    assert_eq!(encoded_len(0, None), 1);
-    assert_eq!(expand(0, 1, None), 0);
-    assert_eq!(expand(0xff, 1, None), 0xff);
+    assert_eq!(encoded_len(pn(0), None), 1);
+    assert_eq!(expand(0, 1, None), pn(0));
+    assert_eq!(expand(0xff, 1, None), pn(0xff));
 }
 
 /// Proves: rfc9000 17.1 packet-numbers-are-long-enough
@@ -38,19 +39,23 @@ fn more_than_twice_the_unacknowledged_range_is_representable() {
         (0x80_0000, 4),
         (0x7fff_ffff, 4),
     ] {
-        assert_eq!(encoded_len(1000 + unacked, Some(1000)), len, "{unacked:#x}");
+        assert_eq!(
+            encoded_len(pn(1000 + unacked), Some(pn(1000))),
+            len,
+            "{unacked:#x}"
+        );
     }
 }
 
 #[test]
 fn a_number_beyond_the_largest_there_can_be_is_not_made() {
-    let last = VarInt::MAX.get();
+    let last = PacketNumber::MAX.get();
     for len in 1..=4 {
         for truncated in [0, 1, 0x80, 0xffff_ffff_u32 >> (32 - 8 * len)] {
-            assert!(expand(truncated, len, Some(last)) <= last);
+            assert!(expand(truncated, len, Some(pn(last))) <= pn(last));
         }
     }
-    assert_eq!(expand(0xff, 1, Some(last - 1)), last);
+    assert_eq!(expand(0xff, 1, Some(pn(last - 1))), pn(last));
 }
 
 proptest! {
@@ -61,17 +66,17 @@ proptest! {
         shift in 0_u32..31,
         part in 0.0..1.0_f64,
     ) {
-        let pn = acked + (ahead >> shift).max(1);
-        let len = encoded_len(pn, Some(acked));
-        let truncated = pn as u32 & (u32::MAX >> (32 - 8 * len));
+        let number = acked + (ahead >> shift).max(1);
+        let len = encoded_len(pn(number), Some(pn(acked)));
+        let truncated = number as u32 & (u32::MAX >> (32 - 8 * len));
         // The receiver has at least what it acknowledged, and at most a bit more than this one.
-        let ahead = pn - acked;
+        let ahead = number - acked;
         let received = acked + (part * 1.5 * ahead as f64) as u64;
-        prop_assert_eq!(expand(truncated, len, Some(received)), pn);
+        prop_assert_eq!(expand(truncated, len, Some(pn(received))), pn(number));
     }
 
     #[test]
     fn arbitrary_numbers_expand(truncated: u32, len in 0_usize..9, largest: Option<u64>) {
-        prop_assert!(expand(truncated, len, largest) <= VarInt::MAX.get());
+        prop_assert!(expand(truncated, len, largest.map(pn)) <= PacketNumber::MAX);
     }
 }

@@ -1,9 +1,12 @@
 use hybriq_tls::Suite;
 
 use super::{SUITES, keys, secret};
-use crate::packet::{
-    Cid, Decoded, Header, KeyPhase, OpenError, PacketBuilder, SealError, Undecryptable, Version,
-    confidentiality_limit, decode, integrity_limit, next_packet_key,
+use crate::{
+    packet::{
+        Cid, Decoded, Header, KeyPhase, OpenError, PacketBuilder, SealError, Undecryptable,
+        Version, confidentiality_limit, decode, integrity_limit, next_packet_key,
+    },
+    testing::pn,
 };
 
 /// One PING in a 1-RTT packet.
@@ -14,7 +17,7 @@ fn packet(suite: Suite) -> Vec<u8> {
         key_phase: KeyPhase::Zero,
     };
     let mut buffer = vec![0; 100];
-    let mut packet = PacketBuilder::begin(&mut buffer, &header, 5, None).expect("room");
+    let mut packet = PacketBuilder::begin(&mut buffer, &header, pn(5), None).expect("room");
     assert!(packet.frames().ping());
     let len = packet.finish(1, &keys(suite));
     buffer.truncate(len);
@@ -74,7 +77,7 @@ fn less_than_a_tag_is_undecryptable() {
     for suite in SUITES {
         for len in 0..16 {
             assert_eq!(
-                keys(suite).packet.open(0, &[], &mut [0; 16][..len]),
+                keys(suite).packet.open(pn(0), &[], &mut [0; 16][..len]),
                 Err(Undecryptable)
             );
         }
@@ -95,7 +98,7 @@ fn a_key_update_changes_the_packet_key_each_time() {
             assert_eq!(key.suite(), suite);
             let (mut payload, mut tag) = ([1; 20], [0; 16]);
             assert_eq!(
-                key.seal(0, &[], &mut payload, &mut tag),
+                key.seal(pn(0), &[], &mut payload, &mut tag),
                 Ok::<_, SealError>(())
             );
             assert!(!sealed.contains(&tag), "{suite} generation {generation}");

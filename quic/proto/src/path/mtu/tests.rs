@@ -1,4 +1,5 @@
 use super::*;
+use crate::{packet::PacketNumber, testing::pn};
 
 const RTT: Duration = Duration::from_millis(50);
 
@@ -29,9 +30,11 @@ impl Link {
         let pn = self.pn;
         self.pn += 1;
         if size <= self.carries {
-            self.mtu.on_acked(pn, size, self.now);
+            self.mtu
+                .on_acked(PacketNumber::saturating(pn), size, self.now);
         } else {
-            self.mtu.on_lost(pn, size, self.now, RTT);
+            self.mtu
+                .on_lost(PacketNumber::saturating(pn), size, self.now, RTT);
         }
         self.now += RTT;
     }
@@ -40,8 +43,8 @@ impl Link {
         let Some(size) = self.mtu.probe(self.now) else {
             return false;
         };
-        self.mtu.on_probe_sent(self.pn);
-        assert!(self.mtu.is_probe(self.pn));
+        self.mtu.on_probe_sent(pn(self.pn));
+        assert!(self.mtu.is_probe(pn(self.pn)));
         assert_eq!(self.mtu.probe(self.now), None, "one at a time");
         self.probes += 1;
         self.settle(size);
@@ -164,7 +167,8 @@ fn a_burst_of_losses_is_none() {
     let mut link = Link::new(1452, 1452);
     link.search();
     for pn in 100..200 {
-        link.mtu.on_lost(pn, 1452, link.now, RTT);
+        link.mtu
+            .on_lost(PacketNumber::saturating(pn), 1452, link.now, RTT);
     }
     assert_eq!(link.mtu.size(), 1452);
 }
@@ -188,9 +192,14 @@ fn a_full_datagram_that_arrives_clears_the_path() {
 fn losses_before_one_that_arrived_say_nothing() {
     let mut link = Link::new(1452, 1452);
     link.search();
-    link.mtu.on_acked(1000, 1452, link.now);
+    link.mtu.on_acked(pn(1000), 1452, link.now);
     for pn in 0..1000 {
-        link.mtu.on_lost(pn, 1452, link.now + RTT * pn as u32, RTT);
+        link.mtu.on_lost(
+            PacketNumber::saturating(pn),
+            1452,
+            link.now + RTT * pn as u32,
+            RTT,
+        );
     }
     assert_eq!(link.mtu.size(), 1452);
 }

@@ -4,6 +4,7 @@
 use crate::{
     ecn::{Ecn, EcnState},
     frame::EcnCounts,
+    packet::PacketNumber,
 };
 
 /// Packets marked at least before the path has to show what it does with them (RFC 9000 §A.4).
@@ -184,7 +185,7 @@ pub(super) enum Order {
 }
 
 impl Order {
-    pub(super) fn of(largest_before: Option<u64>, largest: u64) -> Self {
+    pub(super) fn of(largest_before: Option<PacketNumber>, largest: PacketNumber) -> Self {
         if largest_before < Some(largest) {
             Self::Newest
         } else {

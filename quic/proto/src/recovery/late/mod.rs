@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::limits::LOST_PACKETS;
+use crate::{limits::LOST_PACKETS, packet::PacketNumber};
 
 /// Room that is kept although nothing is in it.
 const KEPT: usize = 64;
@@ -13,7 +13,7 @@ const KEPT: usize = 64;
 /// What is remembered of a packet in flight that was declared lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LostPacket {
-    pub(super) pn: u64,
+    pub(super) pn: PacketNumber,
     pub(super) time_sent: Instant,
     pub(super) lost_at: Instant,
     pub(super) size: u16,
@@ -48,8 +48,8 @@ impl LostPackets {
     /// Takes those in `first..=last`.
     pub(super) fn take_range(
         &mut self,
-        first: u64,
-        last: u64,
+        first: PacketNumber,
+        last: PacketNumber,
     ) -> impl Iterator<Item = LostPacket> + '_ {
         let from = self.packets.partition_point(|packet| packet.pn < first);
         let to = self.packets.partition_point(|packet| packet.pn <= last);

@@ -1,13 +1,14 @@
 use super::*;
+use crate::testing::pn;
 
 #[expect(clippy::disallowed_methods, reason = "a base for virtual time")]
 fn now() -> Instant {
     Instant::now()
 }
 
-fn lost(pn: u64, lost_at: Instant) -> LostPacket {
+fn lost(number: u64, lost_at: Instant) -> LostPacket {
     LostPacket {
-        pn,
+        pn: pn(number),
         time_sent: lost_at,
         lost_at,
         size: 1200,
@@ -17,8 +18,8 @@ fn lost(pn: u64, lost_at: Instant) -> LostPacket {
 
 fn take(packets: &mut LostPackets, first: u64, last: u64) -> Vec<u64> {
     packets
-        .take_range(first, last)
-        .map(|packet| packet.pn)
+        .take_range(pn(first), pn(last))
+        .map(|packet| packet.pn.get())
         .collect()
 }
 
@@ -60,7 +61,10 @@ fn lost_packets_are_forgotten_and_their_memory_returned() {
         packets.push(lost(pn, start + ms(pn)));
     }
     packets.expire(start + ms(600), ms(100));
-    assert_eq!(packets.packets.front().map(|packet| packet.pn), Some(500));
+    assert_eq!(
+        packets.packets.front().map(|packet| packet.pn.get()),
+        Some(500)
+    );
     packets.expire(start + ms(1099), ms(100));
     assert_eq!(packets.packets.len(), 1);
     packets.expire(start + ms(1100), ms(100));

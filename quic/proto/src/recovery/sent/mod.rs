@@ -6,6 +6,7 @@ use crate::{
     delivery::Snapshot,
     ecn::Ecn,
     limits::{ACK_ONLY_PACKETS, SENT_PACKETS},
+    packet::PacketNumber,
 };
 
 #[cfg(test)]
@@ -23,7 +24,7 @@ pub struct SentPacket<R> {
     /// True if it counts towards the bytes in flight: ack-eliciting, or with PADDING (RFC 9002 §2).
     pub in_flight: bool,
     /// The largest number of the ACK frame it carried.
-    pub largest_acked: Option<u64>,
+    pub largest_acked: Option<PacketNumber>,
     /// How its datagram was marked.
     pub ecn: Option<Ecn>,
     /// What was known of the path's deliveries when it left; noted by loss detection for packets in
@@ -39,6 +40,34 @@ impl<R> SentPacket<R> {
     pub fn bytes_in_flight(&self) -> u64 {
         self.snapshot.map_or(0, |_| self.size.into())
     }
+
+    /// Its share of the bytes in flight on paths that were left.
+    #[inline]
+    pub fn bytes_abroad(&self) -> u64 {
+        if self.in_flight && self.snapshot.is_none() {
+            self.size.into()
+        } else {
+            0
+        }
+    }
+}
+
+/// Bytes in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InFlight {
+    /// On the path in use.
+    pub here: u64,
+    /// On paths that were left.
+    pub abroad: u64,
+}
+
+impl InFlight {
+    /// Adds a packet.
+    #[inline]
+    pub fn add<R>(&mut self, packet: &SentPacket<R>) {
+        self.here += packet.bytes_in_flight();
+        self.abroad += packet.bytes_abroad();
+    }
 }
 
 #[derive(Debug)]
@@ -52,7 +81,7 @@ enum State<R> {
 
 #[derive(Debug)]
 struct Entry<R> {
-    pn: u64,
+    pn: PacketNumber,
     state: State<R>,
 }
 
@@ -64,7 +93,7 @@ struct Entry<R> {
 pub struct SentPackets<R> {
     entries: VecDeque<Entry<R>>,
     /// One more than the largest number used.
-    next: u64,
+    next: PacketNumber,
     outstanding: usize,
     ack_only: usize,
     /// Most entries since the queue was empty last.
@@ -75,7 +104,7 @@ impl<R> Default for SentPackets<R> {
     fn default() -> Self {
         Self {
             entries: VecDeque::new(),
-            next: 0,
+            next: PacketNumber::ZERO,
             outstanding: 0,
             ack_only: 0,
             peak: 0,
@@ -86,9 +115,9 @@ impl<R> Default for SentPackets<R> {
 impl<R> SentPackets<R> {
     /// Adds a packet. Packet numbers only grow.
     #[inline]
-    pub fn insert(&mut self, pn: u64, packet: SentPacket<R>) {
+    pub fn insert(&mut self, pn: PacketNumber, packet: SentPacket<R>) {
         debug_assert!(pn >= self.next, "packet number {pn} was used before");
-        self.next = self.next.max(pn + 1);
+        self.next = self.next.max(pn.next());
         if !packet.in_flight {
             if self.ack_only >= ACK_ONLY_PACKETS {
                 return;
@@ -100,9 +129,9 @@ impl<R> SentPackets<R> {
     }
 
     /// Notes a number that is left out (RFC 9000 §21.4).
-    pub fn skip(&mut self, pn: u64) {
+    pub fn skip(&mut self, pn: PacketNumber) {
         debug_assert!(pn >= self.next, "packet number {pn} was used before");
-        self.next = self.next.max(pn + 1);
+        self.next = self.next.max(pn.next());
         // It keeps its place, so that the packets behind it are found by their distance.
         if !self.entries.is_empty() {
             self.push(pn, State::Settled(1));
@@ -110,24 +139,24 @@ impl<R> SentPackets<R> {
     }
 
     /// Notes a number whose packet leaves no trace here.
-    pub fn use_number(&mut self, pn: u64) {
+    pub fn use_number(&mut self, pn: PacketNumber) {
         debug_assert!(pn >= self.next, "packet number {pn} was used before");
-        self.next = self.next.max(pn + 1);
+        self.next = self.next.max(pn.next());
     }
 
     #[inline]
-    fn push(&mut self, pn: u64, state: State<R>) {
+    fn push(&mut self, pn: PacketNumber, state: State<R>) {
         self.entries.push_back(Entry { pn, state });
         self.peak = self.peak.max(self.entries.len());
     }
 
     /// Returns true if the number was used or left out.
-    pub const fn was_sent(&self, pn: u64) -> bool {
+    pub fn was_sent(&self, pn: PacketNumber) -> bool {
         pn < self.next
     }
 
     /// The number of the next packet.
-    pub const fn next_number(&self) -> u64 {
+    pub const fn next_number(&self) -> PacketNumber {
         self.next
     }
 
@@ -147,7 +176,7 @@ impl<R> SentPackets<R> {
     }
 
     /// The packets that wait, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, &SentPacket<R>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (PacketNumber, &SentPacket<R>)> {
         self.entries.iter().filter_map(|entry| match &entry.state {
             State::Outstanding(packet) => Some((entry.pn, packet)),
             State::Settled(_) => None,
@@ -166,7 +195,12 @@ impl<R> SentPackets<R> {
     /// Takes the packets of `first..=last`, oldest first. The work is bound by what is waiting, not
     /// by the range nor by how often it is named. Call [`SentPackets::compact`] afterwards.
     #[inline]
-    pub fn take_range(&mut self, first: u64, last: u64, mut taken: impl FnMut(u64, SentPacket<R>)) {
+    pub fn take_range(
+        &mut self,
+        first: PacketNumber,
+        last: PacketNumber,
+        mut taken: impl FnMut(PacketNumber, SentPacket<R>),
+    ) {
         let start = self.position(first);
         let mut at = start;
         while let Some(entry) = self.entries.get_mut(at) {
@@ -197,9 +231,9 @@ impl<R> SentPackets<R> {
     /// later than one that is not lost is not lost either. Call [`SentPackets::compact`] afterwards.
     pub fn take_lost(
         &mut self,
-        last: u64,
-        mut is_lost: impl FnMut(u64, &SentPacket<R>) -> bool,
-        mut taken: impl FnMut(u64, SentPacket<R>),
+        last: PacketNumber,
+        mut is_lost: impl FnMut(PacketNumber, &SentPacket<R>) -> bool,
+        mut taken: impl FnMut(PacketNumber, SentPacket<R>),
     ) {
         let mut at = 0;
         while let Some(entry) = self.entries.get_mut(at) {
@@ -226,7 +260,7 @@ impl<R> SentPackets<R> {
     }
 
     /// Takes every packet, oldest first. Numbers are not used again.
-    pub fn take_all(&mut self, mut taken: impl FnMut(u64, SentPacket<R>)) {
+    pub fn take_all(&mut self, mut taken: impl FnMut(PacketNumber, SentPacket<R>)) {
         let entries = std::mem::take(&mut self.entries);
         *self = Self {
             next: self.next,
@@ -260,7 +294,7 @@ impl<R> SentPackets<R> {
 
     /// Index of the first entry whose number is at least `pn`.
     #[inline]
-    fn position(&self, pn: u64) -> usize {
+    fn position(&self, pn: PacketNumber) -> usize {
         let Some(front) = self.entries.front() else {
             return 0;
         };
@@ -268,7 +302,7 @@ impl<R> SentPackets<R> {
             return 0;
         }
         // Numbers are distinct and sorted: the entry is never further than its distance.
-        let distance = usize::try_from(pn - front.pn).unwrap_or(usize::MAX);
+        let distance = usize::try_from(pn.distance_from(front.pn)).unwrap_or(usize::MAX);
         match self.entries.get(distance) {
             Some(entry) if entry.pn == pn => distance,
             _ => self.entries.partition_point(|entry| entry.pn < pn),

@@ -1,6 +1,7 @@
 use std::time::Instant;
 
 use super::*;
+use crate::testing::pn;
 
 fn packet(record: u64) -> SentPacket<u64> {
     SentPacket {
@@ -23,19 +24,19 @@ fn ack_only(record: u64) -> SentPacket<u64> {
     }
 }
 
-fn filled(pns: impl IntoIterator<Item = u64>) -> SentPackets<u64> {
+fn filled(numbers: impl IntoIterator<Item = u64>) -> SentPackets<u64> {
     let mut sent = SentPackets::default();
-    for pn in pns {
-        sent.insert(pn, packet(pn));
+    for number in numbers {
+        sent.insert(pn(number), packet(number));
     }
     sent
 }
 
 fn take(sent: &mut SentPackets<u64>, first: u64, last: u64) -> Vec<u64> {
     let mut taken = Vec::new();
-    sent.take_range(first, last, |pn, packet| {
-        assert_eq!(pn, packet.record);
-        taken.push(pn);
+    sent.take_range(pn(first), pn(last), |number, packet| {
+        assert_eq!(number, pn(packet.record));
+        taken.push(packet.record);
     });
     sent.compact();
     taken
@@ -49,7 +50,7 @@ fn a_range_takes_each_packet_once() {
     assert_eq!(take(&mut sent, 0, u64::MAX), [0, 1, 7, 8, 9]);
     assert_eq!(take(&mut sent, 0, u64::MAX), []);
     assert!(sent.is_empty());
-    assert!(sent.was_sent(9) && !sent.was_sent(10));
+    assert!(sent.was_sent(pn(9)) && !sent.was_sent(pn(10)));
 }
 
 #[test]
@@ -72,16 +73,16 @@ fn an_empty_or_backward_range_takes_nothing() {
 #[test]
 fn ack_only_packets_are_kept_in_bounded_number() {
     let mut sent = filled([0]);
-    for pn in 1..=1_000_000 {
-        sent.insert(pn, ack_only(pn));
+    for number in 1..=1_000_000 {
+        sent.insert(pn(number), ack_only(number));
     }
     assert_eq!(sent.len(), 1 + ACK_ONLY_PACKETS);
     assert!(sent.entries.len() <= 1 + ACK_ONLY_PACKETS);
-    sent.insert(1_000_001, packet(1_000_001));
+    sent.insert(pn(1_000_001), packet(1_000_001));
     assert_eq!(take(&mut sent, 1_000_001, 1_000_001), [1_000_001]);
     assert_eq!(take(&mut sent, 0, 3), [0, 1, 2, 3]);
-    for pn in 1_000_002..1_000_010 {
-        sent.insert(pn, ack_only(pn));
+    for number in 1_000_002..1_000_010 {
+        sent.insert(pn(number), ack_only(number));
     }
     assert_eq!(sent.len(), ACK_ONLY_PACKETS, "three places came free");
 }
@@ -89,18 +90,18 @@ fn ack_only_packets_are_kept_in_bounded_number() {
 #[test]
 fn a_skipped_number_is_no_packet() {
     let mut sent = filled(0..3);
-    sent.skip(3);
-    for pn in 4..8 {
-        sent.insert(pn, packet(pn));
+    sent.skip(pn(3));
+    for number in 4..8 {
+        sent.insert(pn(number), packet(number));
     }
-    assert!(sent.was_sent(3));
+    assert!(sent.was_sent(pn(3)));
     assert_eq!(sent.len(), 7);
     assert_eq!(take(&mut sent, 2, 5), [2, 4, 5]);
     assert_eq!(take(&mut sent, 0, 1), [0, 1]);
     assert_eq!(sent.entries.len(), 2);
     assert_eq!(take(&mut sent, 6, 7), [6, 7]);
-    sent.skip(8);
-    assert_eq!((sent.entries.len(), sent.next_number()), (0, 9));
+    sent.skip(pn(8));
+    assert_eq!((sent.entries.len(), sent.next_number()), (0, pn(9)));
 }
 
 #[test]
@@ -109,19 +110,19 @@ fn losses_are_looked_for_until_one_packet_is_not_lost() {
     assert_eq!(take(&mut sent, 1, 2), [1, 2]);
     let (mut seen, mut taken) = (Vec::new(), Vec::new());
     sent.take_lost(
-        6,
-        |pn, _| {
-            seen.push(pn);
-            pn < 4
+        pn(6),
+        |number, _| {
+            seen.push(number.get());
+            number < pn(4)
         },
-        |pn, _| taken.push(pn),
+        |pn, _| taken.push(pn.get()),
     );
     sent.compact();
     assert_eq!((seen, taken), (vec![0, 3, 4], vec![0, 3]));
-    let rest: Vec<_> = sent.iter().map(|(pn, _)| pn).collect();
+    let rest: Vec<_> = sent.iter().map(|(pn, _)| pn.get()).collect();
     assert_eq!(rest, [4, 5, 6, 7, 8, 9]);
     let mut taken = Vec::new();
-    sent.take_lost(6, |_, _| true, |pn, _| taken.push(pn));
+    sent.take_lost(pn(6), |_, _| true, |pn, _| taken.push(pn.get()));
     assert_eq!(taken, [4, 5, 6], "not beyond the limit");
 }
 
@@ -157,20 +158,20 @@ fn memory_of_a_burst_is_returned_by_a_small_one_but_not_by_a_like_one() {
     let mut sent = filled(0..10_000);
     take(&mut sent, 0, 9_999);
     let grown = sent.entries.capacity();
-    for pn in 10_000..20_000 {
-        sent.insert(pn, packet(pn));
+    for number in 10_000..20_000 {
+        sent.insert(pn(number), packet(number));
     }
     take(&mut sent, 10_000, 19_999);
     assert_eq!(sent.entries.capacity(), grown);
-    for pn in 20_000..20_010 {
-        sent.insert(pn, packet(pn));
+    for number in 20_000..20_010 {
+        sent.insert(pn(number), packet(number));
     }
     take(&mut sent, 20_000, 20_009);
     assert!(sent.entries.capacity() < 100);
     let small = sent.entries.capacity();
-    for pn in 20_010..20_020 {
-        sent.insert(pn, packet(pn));
-        take(&mut sent, pn, pn);
+    for number in 20_010..20_020 {
+        sent.insert(pn(number), packet(number));
+        take(&mut sent, number, number);
     }
     assert_eq!(
         sent.entries.capacity(),
@@ -185,10 +186,10 @@ fn taking_all_keeps_the_numbers() {
     let mut sent = filled(0..5);
     take(&mut sent, 1, 2);
     let mut taken = Vec::new();
-    sent.take_all(|pn, _| taken.push(pn));
+    sent.take_all(|pn, _| taken.push(pn.get()));
     assert_eq!(taken, [0, 3, 4]);
     assert!(sent.is_empty());
-    assert_eq!(sent.next_number(), 5);
+    assert_eq!(sent.next_number(), pn(5));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::prf::Sequence;
+use crate::{packet::PacketNumber, prf::Sequence};
 
 /// Numbers remembered per space. Intervals grow to [`MAX_INTERVAL`], so that these reach back
 /// further than as many packets as may be in flight.
@@ -24,7 +24,7 @@ pub(super) struct Skipper {
     /// Source of the intervals; `None`: no number is ever skipped.
     sequence: Option<Sequence>,
     bound: u64,
-    due: u64,
+    due: PacketNumber,
 }
 
 impl Skipper {
@@ -32,20 +32,20 @@ impl Skipper {
         let mut skipper = Self {
             sequence: seed.map(Sequence::new),
             bound: FIRST_INTERVAL,
-            due: 0,
+            due: PacketNumber::ZERO,
         };
-        skipper.plan(0);
+        skipper.plan(PacketNumber::ZERO);
         skipper
     }
 
     /// Returns true if the number is to be skipped that would be used next.
     #[inline]
-    pub(super) const fn is_due(&self, next: u64) -> bool {
+    pub(super) fn is_due(&self, next: PacketNumber) -> bool {
         self.sequence.is_some() && next >= self.due
     }
 
     /// Plans the next one, seen from `pn`.
-    pub(super) fn plan(&mut self, pn: u64) {
+    pub(super) fn plan(&mut self, pn: PacketNumber) {
         let half = self.bound / 2;
         let interval =
             half + self.sequence.as_mut().map_or(0, Sequence::draw) % (self.bound - half + 1);
@@ -58,11 +58,11 @@ impl Skipper {
 #[derive(Debug, Default)]
 pub(super) struct Skipped {
     /// Ascending.
-    numbers: Vec<u64>,
+    numbers: Vec<PacketNumber>,
 }
 
 impl Skipped {
-    pub(super) fn push(&mut self, pn: u64) {
+    pub(super) fn push(&mut self, pn: PacketNumber) {
         if self.numbers.len() >= REMEMBERED {
             self.numbers.remove(0);
         }
@@ -75,23 +75,23 @@ impl Skipped {
     }
 
     /// Returns true if one of them is in the range.
-    pub(super) fn any_in(&self, range: &RangeInclusive<u64>) -> bool {
+    pub(super) fn any_in(&self, range: &RangeInclusive<PacketNumber>) -> bool {
         let from = self.numbers.partition_point(|pn| pn < range.start());
         self.numbers.get(from).is_some_and(|pn| pn <= range.end())
     }
 
     /// Returns how many of them are between two numbers, both excluded.
-    pub(super) fn between(&self, lower: u64, upper: u64) -> u64 {
+    pub(super) fn between(&self, lower: PacketNumber, upper: PacketNumber) -> u64 {
         if self.numbers.last().is_none_or(|last| *last <= lower) {
             return 0;
         }
-        let within = |pn: &&u64| (lower + 1..upper).contains(pn);
+        let within = |pn: &&PacketNumber| lower < **pn && **pn < upper;
         self.numbers.iter().filter(within).count() as u64
     }
 
     /// The largest number that so many sent packets or more overtook, `largest` being the last of
     /// them: skipped numbers overtake nobody.
-    pub(super) fn overtaken_by(&self, count: u64, largest: u64) -> Option<u64> {
+    pub(super) fn overtaken_by(&self, count: u64, largest: PacketNumber) -> Option<PacketNumber> {
         let mut pn = largest.checked_sub(count)?;
         for skipped in self.numbers.iter().rev().filter(|pn| **pn < largest) {
             if *skipped < pn {

@@ -1,12 +1,13 @@
 use super::*;
+use crate::testing::{pn, pns};
 
 fn drawn(seed: u64, packets: u64) -> Vec<u64> {
     let mut skipper = Skipper::new(Some(seed));
     let mut skipped = Vec::new();
-    for pn in 0..packets {
-        if skipper.is_due(pn) {
-            skipped.push(pn);
-            skipper.plan(pn);
+    for number in 0..packets {
+        if skipper.is_due(pn(number)) {
+            skipped.push(number);
+            skipper.plan(pn(number));
         }
     }
     skipped
@@ -43,24 +44,24 @@ fn what_is_remembered_reaches_back_further_than_what_may_be_in_flight() {
         }
     }
     let mut skipped = Skipped::default();
-    for pn in (0..10_000).step_by(100) {
-        skipped.push(pn);
+    for number in (0..10_000).step_by(100) {
+        skipped.push(pn(number));
     }
     assert_eq!(skipped.numbers.len(), REMEMBERED);
-    assert!(skipped.any_in(&(9900..=9900)) && !skipped.any_in(&(9801..=9899)));
+    assert!(skipped.any_in(&pns(9900..=9900)) && !skipped.any_in(&pns(9801..=9899)));
 }
 
 #[test]
 fn without_a_seed_nothing_is_skipped() {
-    assert!((0..100_000).all(|pn| !Skipper::new(None).is_due(pn)));
+    assert!((0..100_000).all(|number| !Skipper::new(None).is_due(pn(number))));
 }
 
 #[test]
 fn ranges_are_searched_at_both_ends() {
     let mut skipped = Skipped::default();
-    assert!(!skipped.any_in(&(0..=u64::MAX)));
-    skipped.push(10);
-    skipped.push(20);
+    assert!(!skipped.any_in(&pns(0..=u64::MAX)));
+    skipped.push(pn(10));
+    skipped.push(pn(20));
     for (range, found) in [
         (0..=9, false),
         (0..=10, true),
@@ -69,23 +70,31 @@ fn ranges_are_searched_at_both_ends() {
         (19..=21, true),
         (21..=30, false),
     ] {
-        assert_eq!(skipped.any_in(&range), found, "{range:?}");
+        assert_eq!(skipped.any_in(&pns(range.clone())), found, "{range:?}");
     }
-    assert_eq!(skipped.between(9, 11), 1);
-    assert_eq!(skipped.between(10, 20), 0);
-    assert_eq!(skipped.between(0, 30), 2);
+    assert_eq!(skipped.between(pn(9), pn(11)), 1);
+    assert_eq!(skipped.between(pn(10), pn(20)), 0);
+    assert_eq!(skipped.between(pn(0), pn(30)), 2);
 }
 
 #[test]
 fn a_skipped_number_overtakes_nobody() {
     let mut skipped = Skipped::default();
-    assert_eq!(skipped.overtaken_by(3, 10), Some(7));
-    assert_eq!(skipped.overtaken_by(3, 2), None);
-    skipped.push(5);
-    assert_eq!(skipped.overtaken_by(3, 10), Some(7));
-    assert_eq!(skipped.overtaken_by(3, 7), Some(3));
-    assert_eq!(skipped.overtaken_by(3, 8), Some(4), "6, 7 and 8 overtook 4");
-    assert_eq!(skipped.overtaken_by(3, 6), Some(2));
-    skipped.push(7);
-    assert_eq!(skipped.overtaken_by(3, 8), Some(3), "4, 6 and 8 overtook 3");
+    assert_eq!(skipped.overtaken_by(3, pn(10)), Some(pn(7)));
+    assert_eq!(skipped.overtaken_by(3, pn(2)), None);
+    skipped.push(pn(5));
+    assert_eq!(skipped.overtaken_by(3, pn(10)), Some(pn(7)));
+    assert_eq!(skipped.overtaken_by(3, pn(7)), Some(pn(3)));
+    assert_eq!(
+        skipped.overtaken_by(3, pn(8)),
+        Some(pn(4)),
+        "6, 7 and 8 overtook 4"
+    );
+    assert_eq!(skipped.overtaken_by(3, pn(6)), Some(pn(2)));
+    skipped.push(pn(7));
+    assert_eq!(
+        skipped.overtaken_by(3, pn(8)),
+        Some(pn(3)),
+        "4, 6 and 8 overtook 3"
+    );
 }

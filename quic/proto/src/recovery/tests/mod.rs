@@ -1,4 +1,5 @@
 mod model;
+mod moves;
 mod persistent;
 mod pto;
 mod recorder;
@@ -13,6 +14,7 @@ use crate::{
     congestion::{Acked, Marked, NewReno},
     error::TransportError,
     frame::EcnCounts,
+    testing::{pn, pns},
 };
 
 const RTT: Duration = Duration::from_millis(100);
@@ -20,6 +22,18 @@ const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
 const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
+}
+
+fn config(side: Side, controller: Box<dyn Controller>) -> Config {
+    Config {
+        side,
+        initial_rtt: ms(333),
+        datagram_size: 1200,
+        controller,
+        skip_seed: None,
+        ecn: EcnState::Disabled,
+        pacing: Pacing::On,
+    }
 }
 
 /// One end of a connection with a clock; records are the packet numbers.
@@ -38,15 +52,7 @@ impl World {
 
     fn with(side: Side, controller: Box<dyn Controller>) -> Self {
         let start = Instant::now();
-        let config = Config {
-            side,
-            initial_rtt: ms(333),
-            datagram_size: 1200,
-            controller,
-            skip_seed: None,
-            ecn: EcnState::Disabled,
-            pacing: Pacing::On,
-        };
+        let config = config(side, controller);
         Self {
             start,
             now: start,
@@ -79,7 +85,12 @@ impl World {
         self.now += time;
     }
 
-    fn send_packet(&mut self, space: Space, pn: u64, change: impl FnOnce(&mut SentPacket<u64>)) {
+    fn send_packet(
+        &mut self,
+        space: Space,
+        number: u64,
+        change: impl FnOnce(&mut SentPacket<u64>),
+    ) {
         let mut packet = SentPacket {
             time_sent: self.now,
             size: 1200,
@@ -88,10 +99,10 @@ impl World {
             largest_acked: None,
             ecn: None,
             snapshot: None,
-            record: pn,
+            record: number,
         };
         change(&mut packet);
-        self.recovery.on_packet_sent(space, pn, packet);
+        self.recovery.on_packet_sent(space, pn(number), packet);
     }
 
     fn send(&mut self, space: Space, pn: u64) {
@@ -115,9 +126,9 @@ impl World {
         let largest = *ranges[0].end();
         let ack = Ack {
             space,
-            largest,
+            largest: pn(largest),
             delay,
-            ranges: ranges.into_iter(),
+            ranges: ranges.into_iter().map(pns),
             ecn: None,
         };
         self.recovery
@@ -136,9 +147,9 @@ impl World {
     ) {
         let ack = Ack {
             space: Space::Data,
-            largest: *ranges[0].end(),
+            largest: pn(*ranges[0].end()),
             delay: Duration::ZERO,
-            ranges: ranges.into_iter(),
+            ranges: ranges.into_iter().map(pns),
             ecn,
         };
         self.recovery
@@ -159,11 +170,15 @@ impl World {
     }
 
     fn acked(&self) -> Vec<u64> {
-        self.outcome.acked.iter().map(|acked| acked.pn).collect()
+        self.outcome
+            .acked
+            .iter()
+            .map(|acked| acked.pn.get())
+            .collect()
     }
 
     fn lost(&self) -> Vec<u64> {
-        self.outcome.lost.iter().map(|lost| lost.pn).collect()
+        self.outcome.lost.iter().map(|lost| lost.pn.get()).collect()
     }
 }
 
@@ -182,7 +197,7 @@ fn an_ack_hands_back_each_record_once() {
             .outcome
             .acked
             .iter()
-            .all(|acked| acked.packet.record == acked.pn)
+            .all(|acked| acked.packet.record == acked.pn.get())
     );
     assert!(world.outcome.progress);
     assert_eq!(world.recovery.bytes_in_flight(), 1200);
@@ -216,7 +231,7 @@ fn an_ack_of_a_packet_that_was_not_sent_is_a_violation() {
 fn an_ack_of_a_skipped_number_is_a_violation() {
     let mut world = World::established();
     world.send(Space::Data, 1);
-    world.recovery.on_number_skipped(Space::Data, 2);
+    world.recovery.on_number_skipped(Space::Data, pn(2));
     world.send(Space::Data, 3);
     assert!(world.try_ack(Space::Data, [1..=3], Duration::ZERO).is_err());
     world.ack(Space::Data, [3..=3, 1..=1]);
@@ -226,10 +241,10 @@ fn an_ack_of_a_skipped_number_is_a_violation() {
 #[test]
 fn the_ack_that_carried_our_ack_tells_what_the_peer_knows() {
     let mut world = World::established();
-    world.send_packet(Space::Data, 1, |packet| packet.largest_acked = Some(17));
-    world.send_packet(Space::Data, 2, |packet| packet.largest_acked = Some(18));
+    world.send_packet(Space::Data, 1, |packet| packet.largest_acked = Some(pn(17)));
+    world.send_packet(Space::Data, 2, |packet| packet.largest_acked = Some(pn(18)));
     world.ack(Space::Data, [1..=1]);
-    assert_eq!(world.outcome.largest_acked_ack, Some(17));
+    assert_eq!(world.outcome.largest_acked_ack, Some(pn(17)));
 }
 
 #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::packet::PacketNumber;
 
 /// Sends packets that vanish, one every `gap`, then one that arrives.
 fn outage(gap: Duration, count: u64) -> World {
@@ -104,7 +105,9 @@ fn a_skipped_number_does_not_interrupt_persistent_congestion() {
     for pn in 1..=5 {
         world.pass(ms(276));
         if pn == 3 {
-            world.recovery.on_number_skipped(Space::Data, pn);
+            world
+                .recovery
+                .on_number_skipped(Space::Data, PacketNumber::saturating(pn));
         } else {
             world.send(Space::Data, pn);
         }
@@ -123,7 +126,9 @@ fn a_packet_without_a_record_interrupts_persistent_congestion() {
     for pn in 1..=5 {
         world.pass(ms(276));
         if pn == 3 {
-            world.recovery.on_number_used(Space::Data, pn);
+            world
+                .recovery
+                .on_number_used(Space::Data, PacketNumber::saturating(pn));
         } else {
             world.send(Space::Data, pn);
         }

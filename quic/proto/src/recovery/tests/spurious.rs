@@ -2,6 +2,7 @@ use super::{
     recorder::{Recorder, Told},
     *,
 };
+use crate::testing::pn;
 
 /// An established connection whose controller writes down what it is told.
 fn recorded() -> (World, Recorder) {
@@ -99,7 +100,7 @@ fn the_packet_threshold_follows_the_reordering_seen() {
 fn a_skipped_number_is_no_reordering() {
     let (mut world, _) = recorded();
     world.send(Space::Data, 1);
-    world.recovery.on_number_skipped(Space::Data, 2);
+    world.recovery.on_number_skipped(Space::Data, pn(2));
     for pn in 3..=6 {
         world.send(Space::Data, pn);
     }

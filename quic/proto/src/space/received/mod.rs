@@ -7,7 +7,13 @@ use std::{
 
 use smallvec::SmallVec;
 
-use crate::{ecn::Ecn, frame::EcnCounts, limits};
+use crate::{
+    ecn::Ecn,
+    frame::{EcnCounts, FrameWriter},
+    limits,
+    packet::{PacketNumber, Space},
+    params::ACK_DELAY_EXPONENT,
+};
 
 #[cfg(test)]
 mod tests;
@@ -33,8 +39,8 @@ pub enum AckEliciting {
 /// Consecutive packet numbers, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
-    first: u64,
-    last: u64,
+    first: PacketNumber,
+    last: PacketNumber,
 }
 
 /// When acknowledgements leave, in the terms of draft-ietf-quic-ack-frequency §4.
@@ -70,13 +76,13 @@ pub struct Received {
     /// Disjoint, not adjacent, smallest first: the newest is at the end, where a push is cheap.
     ranges: SmallVec<[Range; INLINE_RANGES]>,
     /// Numbers below were forgotten.
-    floor: u64,
-    largest: Option<(u64, Instant)>,
-    largest_eliciting: Option<u64>,
+    floor: PacketNumber,
+    largest: Option<(PacketNumber, Instant)>,
+    largest_eliciting: Option<PacketNumber>,
     /// The largest number of the last ACK.
-    largest_told: Option<u64>,
+    largest_told: Option<PacketNumber>,
     /// The smallest number that was in no ACK yet.
-    smallest_untold: Option<u64>,
+    smallest_untold: Option<PacketNumber>,
     ecn: EcnCounts,
     /// True if the last ack-eliciting packet was marked CE.
     after_ce: bool,
@@ -112,7 +118,7 @@ impl Received {
     fn new(policy: AckPolicy) -> Self {
         Self {
             ranges: SmallVec::new(),
-            floor: 0,
+            floor: PacketNumber::ZERO,
             largest: None,
             largest_eliciting: None,
             largest_told: None,
@@ -129,7 +135,7 @@ impl Received {
     /// Whether the packet came before, or is so old that nobody knows any more. Such a packet must
     /// not be processed (RFC 9000 §12.3).
     #[inline]
-    pub fn is_duplicate(&self, pn: u64) -> bool {
+    pub fn is_duplicate(&self, pn: PacketNumber) -> bool {
         if self.largest.is_none_or(|(largest, _)| pn > largest) {
             return pn < self.floor;
         }
@@ -144,7 +150,13 @@ impl Received {
 
     /// Notes a packet that is not a duplicate and was decrypted and processed.
     #[inline]
-    pub fn on_packet(&mut self, now: Instant, pn: u64, eliciting: AckEliciting, ecn: Option<Ecn>) {
+    pub fn on_packet(
+        &mut self,
+        now: Instant,
+        pn: PacketNumber,
+        eliciting: AckEliciting,
+        ecn: Option<Ecn>,
+    ) {
         self.ecn.add(ecn);
         let run_start = self.insert(pn);
         self.smallest_untold = Some(self.smallest_untold.map_or(pn, |least| least.min(pn)));
@@ -169,7 +181,7 @@ impl Received {
 
     /// Whether the peer's loss detection should learn at once of an ack-eliciting packet that is
     /// not the next one, or of what is missing before it.
-    fn is_out_of_order(&self, pn: u64, run_start: u64) -> bool {
+    fn is_out_of_order(&self, pn: PacketNumber, run_start: PacketNumber) -> bool {
         match self.policy.reordering {
             0 => false,
             // Behind an ack-eliciting packet, or ahead of it with something missing in between
@@ -183,19 +195,19 @@ impl Received {
                     .and_then(|told| told.checked_sub(reordering));
                 let largest = self.largest_eliciting.max(Some(pn)).unwrap_or(pn);
                 reported.is_some_and(|reported| pn <= reported)
-                    || largest.saturating_sub(self.first_missing_above(reported)) >= reordering
+                    || largest.distance_from(self.first_missing_above(reported)) >= reordering
             }
         }
     }
 
     /// The smallest number above one that is neither received nor forgotten.
-    fn first_missing_above(&self, reported: Option<u64>) -> u64 {
+    fn first_missing_above(&self, reported: Option<PacketNumber>) -> PacketNumber {
         let least = reported
-            .map_or(0, |pn| pn.saturating_add(1))
+            .map_or(PacketNumber::ZERO, PacketNumber::next)
             .max(self.floor);
         let around = self.ranges.iter().rev().find(|range| range.first <= least);
         match around {
-            Some(range) if least <= range.last => range.last.saturating_add(1),
+            Some(range) if least <= range.last => range.last.next(),
             _ => least,
         }
     }
@@ -226,9 +238,9 @@ impl Received {
 
     /// Adds a number and returns where the run of consecutive numbers that holds it starts.
     #[inline]
-    fn insert(&mut self, pn: u64) -> u64 {
+    fn insert(&mut self, pn: PacketNumber) -> PacketNumber {
         if let Some(newest) = self.ranges.last_mut() {
-            if newest.last.checked_add(1) == Some(pn) {
+            if newest.last.next() == pn {
                 newest.last = pn;
                 return newest.first;
             }
@@ -236,7 +248,7 @@ impl Received {
         self.insert_out_of_order(pn)
     }
 
-    fn insert_out_of_order(&mut self, pn: u64) -> u64 {
+    fn insert_out_of_order(&mut self, pn: PacketNumber) -> PacketNumber {
         // How many ranges start at or below `pn`; reordering is mostly shallow, so from the end.
         let below = self
             .ranges
@@ -244,16 +256,16 @@ impl Received {
             .rposition(|range| range.first <= pn)
             .map_or(0, |index| index + 1);
         let (older, newer) = self.ranges.split_at_mut(below);
-        let joins_newer = newer.first().is_some_and(|range| range.first - 1 == pn);
+        let joins_newer = newer.first().is_some_and(|range| range.first == pn.next());
         match (older.last_mut(), newer.first_mut()) {
             (Some(range), _) if pn <= range.last => range.first,
-            (Some(range), Some(next)) if range.last + 1 == pn && joins_newer => {
+            (Some(range), Some(next)) if range.last.next() == pn && joins_newer => {
                 range.last = next.last;
                 let first = range.first;
                 self.ranges.remove(below);
                 first
             }
-            (Some(range), _) if range.last + 1 == pn => {
+            (Some(range), _) if range.last.next() == pn => {
                 range.last = pn;
                 range.first
             }
@@ -268,15 +280,15 @@ impl Received {
         }
     }
 
-    fn insert_range(&mut self, mut index: usize, pn: u64) {
+    fn insert_range(&mut self, mut index: usize, pn: PacketNumber) {
         if self.ranges.len() >= limits::ACK_RANGES {
             if index == 0 {
                 // Older than all we can remember: processed once, never acknowledged.
-                self.floor = self.floor.max(pn.saturating_add(1));
+                self.floor = self.floor.max(pn.next());
                 return;
             }
             let oldest = self.ranges.remove(0);
-            self.floor = self.floor.max(oldest.last.saturating_add(1));
+            self.floor = self.floor.max(oldest.last.next());
             index -= 1;
         }
         self.ranges.insert(
@@ -334,7 +346,8 @@ impl Received {
     /// The received ranges as an ACK frame lists them, largest first.
     pub fn ranges(
         &self,
-    ) -> impl DoubleEndedIterator<Item = RangeInclusive<u64>> + ExactSizeIterator + Clone + '_ {
+    ) -> impl DoubleEndedIterator<Item = RangeInclusive<PacketNumber>> + ExactSizeIterator + Clone + '_
+    {
         self.ranges
             .iter()
             .rev()
@@ -342,7 +355,7 @@ impl Received {
     }
 
     /// The largest packet number received, and when.
-    pub const fn largest(&self) -> Option<(u64, Instant)> {
+    pub const fn largest(&self) -> Option<(PacketNumber, Instant)> {
         self.largest
     }
 
@@ -355,6 +368,22 @@ impl Received {
     /// Marks seen, for the ACK frame; `None` while no datagram carried one.
     pub fn ecn_counts(&self) -> Option<EcnCounts> {
         (self.ecn != EcnCounts::default()).then_some(self.ecn)
+    }
+
+    /// Writes an ACK frame if one is pending. Packets of the handshake are acknowledged without delay
+    /// (RFC 9000 §13.2.5).
+    #[inline]
+    pub fn write_ack(&mut self, space: Space, now: Instant, out: &mut FrameWriter<'_>) {
+        if !self.is_ack_pending() {
+            return;
+        }
+        let delay = match space {
+            Space::Data => self.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT,
+            Space::Initial | Space::Handshake => 0,
+        };
+        if let Some(told) = out.ack(delay as u64, self.ranges(), self.ecn_counts()) {
+            self.on_ack_sent(told);
+        }
     }
 
     /// Notes that an ACK frame with the newest `told` ranges was written.
@@ -376,7 +405,7 @@ impl Received {
     ///
     /// The newest range stays, and so does one with a number that was in no ACK yet. A range is never
     /// cut: a late packet of the gap before a range that stays is still welcome.
-    pub fn on_ack_of_ack(&mut self, largest: u64) {
+    pub fn on_ack_of_ack(&mut self, largest: PacketNumber) {
         let old = self
             .ranges
             .iter()
@@ -386,7 +415,7 @@ impl Received {
             .count();
         let old = old.min(self.ranges.len().saturating_sub(1));
         if let Some(last) = self.ranges.drain(..old).next_back() {
-            self.floor = self.floor.max(last.last.saturating_add(1));
+            self.floor = self.floor.max(last.last.next());
         }
     }
 }

@@ -6,6 +6,7 @@ use std::{
 use proptest::prelude::*;
 
 use super::*;
+use crate::testing::{pn, pns};
 
 const DELAY: Duration = Duration::from_millis(25);
 
@@ -17,9 +18,9 @@ fn data() -> Received {
     Received::delayed(DELAY)
 }
 
-fn receive(received: &mut Received, now: Instant, pns: impl IntoIterator<Item = u64>) {
-    for pn in pns {
-        received.on_packet(now, pn, AckEliciting::Yes, None);
+fn receive(received: &mut Received, now: Instant, numbers: impl IntoIterator<Item = u64>) {
+    for number in numbers {
+        received.on_packet(now, pn(number), AckEliciting::Yes, None);
     }
 }
 
@@ -30,7 +31,11 @@ fn acknowledge(received: &mut Received) {
 }
 
 fn ranges(received: &Received) -> Vec<RangeInclusive<u64>> {
-    received.ranges().collect()
+    received.ranges().map(plain).collect()
+}
+
+fn plain(range: RangeInclusive<PacketNumber>) -> RangeInclusive<u64> {
+    range.start().get()..=range.end().get()
 }
 
 #[test]
@@ -59,13 +64,13 @@ fn ranges_grow_split_and_join() {
 #[test]
 fn what_came_before_is_a_duplicate() {
     let mut received = data();
-    assert!(!received.is_duplicate(0));
+    assert!(!received.is_duplicate(pn(0)));
     receive(&mut received, clock(), [0, 1, 2, 5]);
-    for pn in [0, 1, 2, 5] {
-        assert!(received.is_duplicate(pn), "{pn}");
+    for number in [0, 1, 2, 5] {
+        assert!(received.is_duplicate(pn(number)), "{number}");
     }
-    for pn in [3, 4, 6, 1 << 61] {
-        assert!(!received.is_duplicate(pn), "{pn}");
+    for number in [3, 4, 6, 1 << 61] {
+        assert!(!received.is_duplicate(pn(number)), "{number}");
     }
 }
 
@@ -76,11 +81,11 @@ fn only_so_many_ranges_are_kept_and_the_oldest_are_forgotten() {
     let count = 10 * limits::ACK_RANGES as u64;
     receive(&mut received, clock(), (0..count).map(|index| 2 * index));
     assert_eq!(received.ranges().len(), limits::ACK_RANGES);
-    let oldest = received.ranges().next_back().unwrap();
+    let oldest = plain(received.ranges().next_back().unwrap());
     // The gaps of what is forgotten may hide packets that came: nothing there is new any more.
-    assert!(received.is_duplicate(1) && received.is_duplicate(oldest.start() - 2));
-    assert!(!received.is_duplicate(oldest.end() + 1));
-    assert_eq!(received.largest().unwrap().0, 2 * (count - 1));
+    assert!(received.is_duplicate(pn(1)) && received.is_duplicate(pn(oldest.start() - 2)));
+    assert!(!received.is_duplicate(pn(oldest.end() + 1)));
+    assert_eq!(received.largest().unwrap().0, pn(2 * (count - 1)));
 }
 
 /// Proves: rfc9000 12.3 duplicates-are-dropped
@@ -93,11 +98,11 @@ fn a_packet_older_than_all_ranges_is_not_taken_twice() {
         clock(),
         (0..count).map(|index| 100 + 2 * index),
     );
-    assert!(!received.is_duplicate(10));
+    assert!(!received.is_duplicate(pn(10)));
     receive(&mut received, clock(), [10]);
-    assert!(received.is_duplicate(10));
+    assert!(received.is_duplicate(pn(10)));
     assert_eq!(received.ranges().len(), limits::ACK_RANGES);
-    assert_eq!(received.ranges().next_back(), Some(100..=100));
+    assert_eq!(received.ranges().next_back(), Some(pns(100..=100)));
 }
 
 /// Proves: rfc9000 13.2.1 handshake-acks-are-immediate
@@ -165,7 +170,7 @@ fn a_gap_before_a_packet_that_asks_for_nothing_counts_when_the_next_one_asks() {
     let (now, mut received) = (clock(), data());
     receive(&mut received, now, [0]);
     acknowledge(&mut received);
-    received.on_packet(now, 2, AckEliciting::No, None);
+    received.on_packet(now, pn(2), AckEliciting::No, None);
     assert!(!received.is_ack_pending());
     receive(&mut received, now, [3]);
     assert!(received.is_ack_due(now));
@@ -175,8 +180,8 @@ fn a_gap_before_a_packet_that_asks_for_nothing_counts_when_the_next_one_asks() {
 #[test]
 fn packets_that_ask_for_nothing_get_no_ack_of_their_own() {
     let (now, mut received) = (clock(), data());
-    for pn in [0, 1, 7, 3] {
-        received.on_packet(now, pn, AckEliciting::No, Some(Ecn::Ce));
+    for number in [0, 1, 7, 3] {
+        received.on_packet(now, pn(number), AckEliciting::No, Some(Ecn::Ce));
     }
     assert!(!received.is_ack_pending());
     assert_eq!(received.next_timeout(), None);
@@ -187,12 +192,12 @@ fn packets_that_ask_for_nothing_get_no_ack_of_their_own() {
 fn congestion_experienced_is_reported_at_once() {
     let (now, mut received) = (clock(), data());
     assert_eq!(received.ecn_counts(), None);
-    received.on_packet(now, 0, AckEliciting::Yes, Some(Ecn::Ect0));
+    received.on_packet(now, pn(0), AckEliciting::Yes, Some(Ecn::Ect0));
     assert!(!received.is_ack_due(now));
     acknowledge(&mut received);
-    received.on_packet(now, 1, AckEliciting::Yes, Some(Ecn::Ce));
+    received.on_packet(now, pn(1), AckEliciting::Yes, Some(Ecn::Ce));
     assert!(received.is_ack_due(now));
-    received.on_packet(now, 2, AckEliciting::Yes, Some(Ecn::Ect1));
+    received.on_packet(now, pn(2), AckEliciting::Yes, Some(Ecn::Ect1));
     assert_eq!(
         received.ecn_counts(),
         Some(EcnCounts {
@@ -227,7 +232,7 @@ fn the_largest_number_keeps_the_time_it_came() {
     let later = now + DELAY;
     receive(&mut received, now, [7]);
     receive(&mut received, later, [3]);
-    assert_eq!(received.largest(), Some((7, now)));
+    assert_eq!(received.largest(), Some((pn(7), now)));
     assert_eq!(received.ack_delay(later), DELAY);
 }
 
@@ -237,16 +242,16 @@ fn an_acknowledged_ack_prunes_the_ranges_it_told() {
     let mut received = data();
     receive(&mut received, clock(), [0, 1, 4, 5, 8, 9, 12]);
     acknowledge(&mut received);
-    received.on_ack_of_ack(5);
+    received.on_ack_of_ack(pn(5));
     assert_eq!(ranges(&received), [12..=12, 8..=9]);
-    assert!(received.is_duplicate(0) && received.is_duplicate(3));
-    assert!(!received.is_duplicate(6) && !received.is_duplicate(10));
+    assert!(received.is_duplicate(pn(0)) && received.is_duplicate(pn(3)));
+    assert!(!received.is_duplicate(pn(6)) && !received.is_duplicate(pn(10)));
     // A range that has grown since stays whole, the newest stays always.
-    received.on_ack_of_ack(8);
+    received.on_ack_of_ack(pn(8));
     assert_eq!(ranges(&received), [12..=12, 8..=9]);
-    received.on_ack_of_ack(12);
+    received.on_ack_of_ack(pn(12));
     assert_eq!(ranges(&received), [12..=12]);
-    received.on_ack_of_ack(12);
+    received.on_ack_of_ack(pn(12));
     assert_eq!(ranges(&received), [12..=12]);
 }
 
@@ -257,10 +262,10 @@ fn a_number_that_was_in_no_ack_is_not_pruned() {
     acknowledge(&mut received);
     // 2 joins what was told, and the ACK that tells 2 is yet to leave.
     receive(&mut received, clock(), [2, 7]);
-    received.on_ack_of_ack(5);
+    received.on_ack_of_ack(pn(5));
     assert_eq!(ranges(&received), [7..=7, 5..=5, 0..=3]);
     acknowledge(&mut received);
-    received.on_ack_of_ack(5);
+    received.on_ack_of_ack(pn(5));
     assert_eq!(ranges(&received), [7..=7]);
 }
 
@@ -270,10 +275,10 @@ fn ranges_that_did_not_fit_are_kept_until_they_are_told() {
     let mut received = data();
     receive(&mut received, clock(), [0, 2, 4, 6]);
     received.on_ack_sent(2);
-    received.on_ack_of_ack(6);
+    received.on_ack_of_ack(pn(6));
     assert_eq!(ranges(&received), [6..=6, 4..=4, 2..=2, 0..=0]);
     acknowledge(&mut received);
-    received.on_ack_of_ack(6);
+    received.on_ack_of_ack(pn(6));
     assert_eq!(ranges(&received), [6..=6]);
 }
 
@@ -397,11 +402,11 @@ fn the_first_ce_in_a_row_is_told_at_once_where_fewer_acks_are_wanted() {
     received.set_policy(now, policy(100, 1));
     let mut urgent = Vec::new();
     let marks = [Ecn::Ect0, Ecn::Ce, Ecn::Ce, Ecn::Ce, Ecn::Ect0, Ecn::Ce];
-    for (pn, mark) in (0..).zip(marks) {
-        received.on_packet(now, pn, AckEliciting::Yes, Some(mark));
+    for (number, mark) in (0..).zip(marks) {
+        received.on_packet(now, pn(number), AckEliciting::Yes, Some(mark));
         if received.is_ack_due(now) {
             acknowledge(&mut received);
-            urgent.push(pn);
+            urgent.push(number);
         }
     }
     assert_eq!(urgent, [1, 5]);
@@ -438,39 +443,39 @@ proptest! {
         let mut has_forgotten = false;
         for step in steps {
             match step {
-                Step::Packet(pn) => {
-                    prop_assert!(!model.contains(&pn) || received.is_duplicate(pn));
-                    prop_assert!(model.contains(&pn) || !received.is_duplicate(pn) || has_forgotten);
-                    if !received.is_duplicate(pn) {
-                        model.insert(pn);
-                        received.on_packet(now, pn, AckEliciting::Yes, None);
-                        prop_assert!(received.is_duplicate(pn));
+                Step::Packet(number) => {
+                    prop_assert!(!model.contains(&number) || received.is_duplicate(pn(number)));
+                    prop_assert!(model.contains(&number) || !received.is_duplicate(pn(number)) || has_forgotten);
+                    if !received.is_duplicate(pn(number)) {
+                        model.insert(number);
+                        received.on_packet(now, pn(number), AckEliciting::Yes, None);
+                        prop_assert!(received.is_duplicate(pn(number)));
                     }
                 }
                 Step::Ack(count) => {
                     let count = count.min(received.ranges().len());
-                    told_once.extend(received.ranges().take(count).flatten());
+                    told_once.extend(received.ranges().take(count).flat_map(plain));
                     received.on_ack_sent(count);
                     prop_assert!(!received.is_ack_pending());
                 }
                 Step::AckOfAck(largest) => {
-                    received.on_ack_of_ack(largest);
+                    received.on_ack_of_ack(pn(largest));
                     has_forgotten = true;
                 }
             }
             overflowed |= received.ranges().len() == limits::ACK_RANGES;
             has_forgotten |= overflowed;
-            let told: Vec<_> = received.ranges().collect();
+            let told = ranges(&received);
             for pair in told.windows(2) {
                 prop_assert!(pair[1].end() + 1 < *pair[0].start());
             }
-            let told: Vec<u64> = received.ranges().flat_map(Iterator::rev).collect();
+            let told: Vec<u64> = received.ranges().flat_map(|range| plain(range).rev()).collect();
             prop_assert!(told.iter().all(|pn| model.contains(pn)));
             prop_assert!(has_forgotten || told.len() == model.len());
             prop_assert_eq!(told.first(), model.last());
         }
         // All was told at least once, or is told next.
-        told_once.extend(received.ranges().flatten());
+        told_once.extend(received.ranges().flat_map(plain));
         prop_assert!(overflowed || told_once == model);
     }
 }

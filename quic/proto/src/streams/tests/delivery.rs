@@ -4,7 +4,7 @@ use super::{
     stream,
 };
 use crate::{
-    frame::{DataBlocked, Frame, MaxData, MaxStreamData, MaxStreams, StreamsBlocked},
+    frame::{DataBlocked, Frame, MaxData, MaxStreamData, MaxStreams, Owner as _, StreamsBlocked},
     streams::ReadError,
 };
 

@@ -4,7 +4,7 @@ use super::{
 };
 use crate::{
     error::Code,
-    frame::{DataBlocked, Frame, MaxData, MaxStreamData, StreamDataBlocked},
+    frame::{DataBlocked, Frame, MaxData, MaxStreamData, Owner as _, StreamDataBlocked},
     streams::{ReadError, StreamEvent, StreamId, WriteError},
     wire::VarInt,
 };

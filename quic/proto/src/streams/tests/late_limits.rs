@@ -1,6 +1,7 @@
 //! Limits that the application changes while the connection runs.
 
 use super::*;
+use crate::frame::Owner as _;
 
 const NONE: Limits = Limits {
     max_bidi: 0,

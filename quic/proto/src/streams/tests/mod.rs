@@ -20,7 +20,7 @@ use hybriq_tls::Side;
 use super::{Direction, Limits, PeerLimits, Sent, StreamEvent, StreamId, Streams, Timing};
 use crate::{
     error::{Code, TransportError},
-    frame::{Frame, FrameWriter},
+    frame::{Frame, FrameWriter, Owner as _},
     wire::Reader,
 };
 

@@ -7,7 +7,7 @@ use super::{
     packet, packets, pair_with, read_all,
 };
 use crate::{
-    frame::Frame,
+    frame::{Frame, Owner as _},
     streams::{ClosedStream, Priority, ReadError, StreamEvent, queue::QUANTUM},
 };
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    frame::{ResetStream, ResetStreamAt, StopSending},
+    frame::{Owner as _, ResetStream, ResetStreamAt, StopSending},
     streams::{ReadError, RecvEnd, ResetAtError, WriteError},
 };
 

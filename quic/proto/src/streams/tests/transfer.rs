@@ -3,7 +3,10 @@ use std::collections::{HashMap, VecDeque};
 use proptest::prelude::*;
 
 use super::{Direction, Limits, Sent, StreamId, Streams, deliver, packet, pair_with};
-use crate::streams::{ReadError, WriteError};
+use crate::{
+    frame::Owner as _,
+    streams::{ReadError, WriteError},
+};
 
 const NARROW: Limits = Limits {
     initial_receive_window: 10_000,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    frame::{ResetStream, ResetStreamAt},
+    frame::{Owner as _, ResetStream, ResetStreamAt},
     streams::{Chunk, ReadError},
 };
 

@@ -13,7 +13,7 @@ use super::{
     packet_at, pair_with, receive, stream,
 };
 use crate::{
-    frame::{Frame, ResetStream},
+    frame::{Frame, Owner as _, ResetStream},
     streams::{ReadError, WriteError, flow::ReceiveCredit, window::Window},
 };
 

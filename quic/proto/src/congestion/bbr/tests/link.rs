@@ -11,11 +11,12 @@ use hybriq_tls::Side;
 use super::*;
 use crate::{
     ecn::EcnState,
-    packet::Space,
+    packet::{PacketNumber, Space},
     recovery::SentPacket,
     recovery::{
         Ack, Amplification, Config, Context, Handshake, Outcome, Pacing, Recovery, Timeout,
     },
+    testing::{pn, pns},
 };
 
 pub(super) const SIZE: u16 = 1200;
@@ -361,7 +362,8 @@ impl World {
             snapshot: None,
             record: (),
         };
-        flow.recovery.on_packet_sent(Space::Data, pn, packet);
+        flow.recovery
+            .on_packet_sent(Space::Data, PacketNumber::saturating(pn), packet);
         let waiting = self.free_at.saturating_duration_since(now);
         let lost = self.random.next() % 10_000 < self.link.loss;
         if lost || params::volume(self.link.rate, waiting) + BYTES > self.link.buffer.max(BYTES) {
@@ -419,10 +421,10 @@ impl World {
         let ranges = std::mem::take(&mut flow.acks[usize::try_from(number).unwrap()]);
         let ack = Ack {
             space: Space::Data,
-            largest: ranges.last().unwrap().1,
+            largest: pn(ranges.last().unwrap().1),
             delay: Duration::ZERO,
             ecn: None,
-            ranges: ranges.iter().rev().map(|&(first, last)| first..=last),
+            ranges: ranges.iter().rev().map(|&(first, last)| pns(first..=last)),
         };
         flow.recovery
             .on_ack(now, ack, &CONTEXT, &mut flow.outcome)

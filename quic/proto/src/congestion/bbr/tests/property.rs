@@ -6,6 +6,7 @@ use super::*;
 use crate::{
     congestion::{RoundTrip, Usage},
     delivery::{Delivery, Sampling, Snapshot},
+    packet::PacketNumber,
 };
 
 /// Something that happens to a flow.
@@ -124,7 +125,7 @@ impl Books {
         let count = count.min(self.packets.len());
         let mut newest = None;
         for (pn, packet) in self.packets.drain(..count) {
-            let sent = (pn, packet.time_sent);
+            let sent = (PacketNumber::saturating(pn), packet.time_sent);
             self.delivery
                 .on_acked(self.now, &mut sampling, sent, packet.bytes, packet.snapshot);
             self.in_flight -= packet.bytes;

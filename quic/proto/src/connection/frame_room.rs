@@ -1,15 +1,11 @@
-//! Datagrams (RFC 9221) and the packets that carry them.
-
-use std::time::Instant;
+//! The room for frames in a packet, and the DATAGRAM frames (RFC 9221) that have to fit into it.
 
 use bytes::Bytes;
 
-use super::{Connection, delivery::Carried};
+use super::Connection;
 use crate::{
-    datagrams::{Datagrams, Rival, SendError},
-    frame::FrameWriter,
+    datagrams::{Datagrams, SendError},
     packet::{self, Space},
-    streams::Timing,
 };
 
 /// Number of bytes of the longest packet number.
@@ -47,43 +43,10 @@ impl Connection {
         self.datagrams.send_within(data, room)
     }
 
-    pub(super) fn max_datagram_payload(&self) -> usize {
-        self.max_datagram_size().unwrap_or_default()
-    }
-
     /// Returns the number of bytes for frames in a full packet: 1-RTT, or 0-RTT with its longer
     /// header.
     fn frame_room(&self) -> usize {
         let header = self.header(Space::Data).size(MAX_PN_LEN);
         usize::from(self.paths.active().datagram_size()).saturating_sub(header + packet::TAG_LEN)
-    }
-
-    /// Fills the rest of a packet with streams and DATAGRAM frames, which share it (see
-    /// [`Datagrams`]).
-    pub(super) fn write_data(
-        &mut self,
-        now: Instant,
-        out: &mut FrameWriter<'_>,
-        carried: &mut Carried,
-    ) {
-        let timing = Timing {
-            now,
-            rtt: self.recovery.rtt().smoothed(),
-        };
-        if !self.datagrams.has_pending() {
-            return self.streams.write_frames(timing, out, &mut carried.streams);
-        }
-        let most = self.max_datagram_payload();
-        let rival = if self.streams.has_pending() {
-            Rival::Waiting
-        } else {
-            Rival::Idle
-        };
-        let sent = &mut carried.datagrams;
-        self.datagrams.write_first(most, rival, out, sent);
-        let before = out.len();
-        self.streams.write_frames(timing, out, &mut carried.streams);
-        self.datagrams.on_streams_sent(out.len() - before);
-        self.datagrams.write_rest(out, sent);
     }
 }

@@ -265,7 +265,8 @@ impl Connection {
         }
         // What came before the end arrived: the peer need not fear that it was lost.
         if space == Space::Data && frames.remaining() >= ROOM_FOR_ACK {
-            write_last_ack(&self.acks.received[space], now, &mut frames);
+            let acks = write_last_ack(&self.acks.received[space], now, &mut frames);
+            self.observer.stats.acks_sent += u64::from(acks);
         }
         if let (Some(error), false) = (&self.close.error, finished) {
             write_close_frame(error, space, &mut frames);
@@ -287,11 +288,13 @@ impl Connection {
     }
 }
 
-/// Acknowledges what came last (RFC 9000 §10.2 lets frames go with CONNECTION_CLOSE).
-fn write_last_ack(received: &Received, now: Instant, out: &mut FrameWriter<'_>) {
+/// Acknowledges what came last (RFC 9000 §10.2 lets frames go with CONNECTION_CLOSE). Returns true if
+/// an ACK frame was written.
+fn write_last_ack(received: &Received, now: Instant, out: &mut FrameWriter<'_>) -> bool {
     let delay = received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT;
     let ranges = received.ranges().take(LAST_RANGES);
-    out.ack(delay as u64, ranges, received.ecn_counts());
+    out.ack(delay as u64, ranges, received.ecn_counts())
+        .is_some()
 }
 
 /// Writes the frame. Before the handshake is over, an application's close is sent without its code

@@ -42,8 +42,22 @@ impl<'a> FrameWriter<'a> {
     where
         R: Iterator<Item = RangeInclusive<PacketNumber>> + Clone,
     {
+        self.ack_within(usize::MAX, delay, ranges, ecn)
+    }
+
+    /// Writes an ACK frame as [`FrameWriter::ack`] does, of `room` bytes at most.
+    pub fn ack_within<R>(
+        &mut self,
+        room: usize,
+        delay: u64,
+        ranges: R,
+        ecn: Option<EcnCounts>,
+    ) -> Option<usize>
+    where
+        R: Iterator<Item = RangeInclusive<PacketNumber>> + Clone,
+    {
         let ack = AckEncoder { delay, ranges, ecn };
-        let count = ack.fitting(self.remaining());
+        let count = ack.fitting(self.remaining().min(room));
         let ack = AckEncoder {
             delay,
             ranges: ack.ranges.take(count),

@@ -8,7 +8,7 @@ use super::{Datagram, deliver, numbered};
 use crate::{DualQueue, LinkReport, LinkStats, Network, ms};
 use hybriq_proto::space::Ecn;
 
-/// 8 Mbit/s: a datagram of 1,000 bytes takes a millisecond.
+/// Rate of 8 Mbit/s: a datagram of 1,000 bytes takes a millisecond.
 const RATE: u64 = 8_000_000;
 
 /// Sends this number of datagrams of each kind every hundred milliseconds, evenly.

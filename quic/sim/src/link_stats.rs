@@ -36,7 +36,16 @@ impl LinkStats {
     }
 }
 
-/// Counters of one direction of a link.
+/// Treatment of one datagram by a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Pass,
+    /// It goes on with CE.
+    Mark,
+    Drop,
+}
+
+/// What one direction of a link did.
 #[derive(Clone, Debug, Default)]
 pub struct LinkReport {
     /// Number of datagrams carried.

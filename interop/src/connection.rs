@@ -57,7 +57,7 @@ pub struct Handshake {
 /// Reason why there is no connection, in common terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// A refused key exchange, for which the implementation has an error of its own.
+    /// A refused key exchange, reported by a special error of the implementation.
     KeyExchangeRefused {
         /// End that refused.
         by: By,

@@ -353,7 +353,7 @@ impl Meeting {
     }
 }
 
-/// How an end reports a refused key exchange.
+/// Form in which an end reports a refused key exchange.
 #[derive(Clone, Copy)]
 enum Told {
     /// By an error for that purpose.

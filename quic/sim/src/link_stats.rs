@@ -1,3 +1,5 @@
+//! Counters of links, and distributions of their delays.
+
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -45,19 +47,19 @@ pub(super) enum Verdict {
     Drop,
 }
 
-/// What one direction of a link did.
+/// Counters of one direction of a link.
 #[derive(Clone, Debug, Default)]
 pub struct LinkReport {
     /// Number of datagrams carried.
     pub datagrams: u64,
     /// Number of their bytes.
     pub bytes: u64,
-    /// Number of datagrams dropped, by a full queue or by an AQM.
+    /// The datagram passes with CE.
     pub dropped: u64,
     /// Number of datagrams marked CE.
     pub marked: u64,
     /// Queue delay: of a [`Bandwidth`](super::Bandwidth) over time, of a
-    /// [`DualQueue`](super::DualQueue) as its classic datagrams met it.
+    /// Counters of one direction of a link.
     pub delay: Delays,
     /// Delay of the datagrams in the L queue of a [`DualQueue`](super::DualQueue).
     pub low_latency_delay: Delays,

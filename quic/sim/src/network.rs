@@ -1,3 +1,5 @@
+//! The path between the clients and the server.
+
 use std::time::Duration;
 
 use hybriq_tls::Side;
@@ -289,7 +291,7 @@ impl Network {
         }
     }
 
-    /// Nodes that a datagram has passed once the one at `index` let it go.
+    /// Returns the number of nodes that a datagram has passed after the one at `index`.
     fn passed(&self, toward: Side, index: usize) -> usize {
         if toward.is_server() {
             index + 1
@@ -298,17 +300,17 @@ impl Network {
         }
     }
 
-    /// Returns true if nothing is under way.
+    /// Returns true if nothing is in flight.
     pub fn is_quiet(&self) -> bool {
         self.next_timeout().is_none()
     }
 
-    /// Datagrams between nodes. Those that wait inside a node are not counted.
+    /// Returns the number of datagrams between nodes, without those that wait inside a node.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
 
-    /// Which node a datagram comes to next; `None` at its end.
+    /// Returns the index of a datagram's next node; `None` at the end of the path.
     fn position(&self, flight: &InFlight) -> Option<usize> {
         let left = self.nodes.len().checked_sub(flight.passed + 1)?;
         Some(if flight.toward.is_server() {

@@ -42,22 +42,22 @@ pub struct Reorder {
 /// Reason for the loss of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// It was larger than the MTU.
+    /// Larger than the MTU.
     Size,
-    /// The queue was full.
+    /// Dropped by a full queue.
     Queue,
-    /// It arrived during a blackout.
+    /// Arrived during a blackout.
     Blackout,
-    /// It was part of a burst.
+    /// Part of a burst.
     Burst,
-    /// It was lost individually.
+    /// Lost individually.
     Random,
 }
 
 /// Decision of a direction about a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// How it left the line; `None` if it was lost before. Without a line, it leaves when it
+    /// Departure from the line; `None` if it was lost before. Without a line, it leaves when it
     /// arrives.
     pub departure: Option<Departure>,
     /// Fate of the datagram.
@@ -67,9 +67,9 @@ pub struct Decision {
 /// Fate of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It never arrives.
+    /// The datagram never arrives.
     Lost(Loss),
-    /// It arrives.
+    /// The datagram arrives.
     Passed(Passage),
 }
 

@@ -20,7 +20,7 @@ mod tests;
 pub enum CidEvent {
     /// Packets with this id belong to the connection.
     Issued(Cid),
-    /// Stops routing packets with this connection id.
+    /// Packets with this id no longer belong to it.
     Retired(Cid),
 }
 

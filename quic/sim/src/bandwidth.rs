@@ -8,12 +8,13 @@ use hybriq_tls::Side;
 use super::{
     Datagram, Hop, LinkReport, LinkStats, Node,
     link::{Line, Marking, Offer},
+    link_stats::Verdict,
     node::Both,
 };
 
-/// A link of limited rate with a queue before it, each way.
+/// A link of limited rate with a queue in front, in each direction.
 ///
-/// The queue holds so many bytes, the datagram on the wire not counted; a datagram that does not
+/// The queue holds a number of bytes, without the datagram on the wire; a datagram that does not
 /// fit is lost.
 #[derive(Clone, Debug)]
 pub struct Bandwidth {
@@ -25,7 +26,7 @@ pub struct Bandwidth {
 #[derive(Clone, Debug)]
 struct Way {
     line: Line,
-    /// Time up to which the delay of the queue is in the statistics.
+    /// Time up to which the queue's delay is in the statistics.
     counted_at: Duration,
 }
 
@@ -41,8 +42,8 @@ impl Bandwidth {
         }
     }
 
-    /// Changes the rate both ways to so many bits a second from those times on, in their order. At
-    /// rate 0 everything waits, and is lost where no other rate follows.
+    /// Changes the rate of both directions at these times, in order. At rate 0 everything waits,
+    /// and is lost if no other rate follows.
     #[must_use]
     pub fn then(mut self, changes: impl IntoIterator<Item = (Duration, u64)>) -> Self {
         for (at, rate) in changes {
@@ -53,7 +54,7 @@ impl Bandwidth {
         self
     }
 
-    /// Marks ECN-capable datagrams.
+    /// Sets how ECN-capable datagrams are marked.
     #[must_use]
     pub fn marking(mut self, marking: Marking) -> Self {
         for side in [Side::Client, Side::Server] {
@@ -63,7 +64,7 @@ impl Bandwidth {
         self
     }
 
-    /// Counts into these statistics.
+    /// Writes counters to these statistics.
     #[must_use]
     pub fn stats(mut self, stats: &LinkStats) -> Self {
         self.stats = stats.clone();
@@ -84,11 +85,15 @@ impl Node for Bandwidth {
         way.counted_at = hop.now;
         let departure = way.line.enter(offer, hop.rng);
         let queued = way.line.waiting_bytes();
+        let verdict = match departure {
+            None => Verdict::Drop,
+            Some(departure) if departure.marked => Verdict::Mark,
+            Some(_) => Verdict::Pass,
+        };
         self.stats.update(hop.toward, |report| {
             report.delay.on_drain(drained, span);
             report.most_queued = report.most_queued.max(queued);
-            let marked = departure.is_some_and(|departure| departure.marked);
-            report.count(offer.bytes, departure.is_some(), marked);
+            report.count(offer.bytes, verdict);
         });
         if let Some(departure) = departure {
             if departure.marked {
@@ -100,13 +105,17 @@ impl Node for Bandwidth {
 }
 
 impl LinkReport {
-    pub(super) const fn count(&mut self, size: u64, fits: bool, marked: bool) {
-        if fits {
-            self.datagrams += 1;
-            self.bytes += size;
-            self.marked += marked as u64;
-        } else {
-            self.dropped += 1;
+    /// Counts a datagram of `size` bytes.
+    pub(super) const fn count(&mut self, size: u64, verdict: Verdict) {
+        match verdict {
+            Verdict::Drop => {
+                self.dropped += 1;
+                return;
+            }
+            Verdict::Mark => self.marked += 1,
+            Verdict::Pass => {}
         }
+        self.datagrams += 1;
+        self.bytes += size;
     }
 }

@@ -17,11 +17,11 @@ use crate::{
     udp::Transmit,
 };
 
-/// Ranges of the ACK frame that goes with CONNECTION_CLOSE.
+/// Maximum number of ranges in the ACK frame that accompanies CONNECTION_CLOSE.
 const LAST_RANGES: usize = 16;
 
-/// Bytes that must be left for that ACK, so that it leaves room for CONNECTION_CLOSE: 16 for each
-/// range, and what the two frames have besides.
+/// Number of bytes that must be free for that ACK and for CONNECTION_CLOSE after it: 16 for each
+/// range, and the rest of the two frames.
 const ROOM_FOR_ACK: usize = 16 * LAST_RANGES + 128 + limits::CLOSE_REASON;
 
 /// Reason for the end of the connection, and the state of the frame that tells it.
@@ -239,8 +239,13 @@ impl Connection {
             must_fill |= space == Space::Initial
                 && self.side.is_client()
                 && self.handshake.sealing_keys(space).is_some();
-            let fill = must_fill && index == last;
-            size += self.write_close(now, space, out.get_mut(size..)?, fill);
+            let out = out.get_mut(size..)?;
+            let pad_to = if must_fill && index == last {
+                out.len()
+            } else {
+                0
+            };
+            size += self.write_close(now, space, out, pad_to);
         }
         if size == 0 {
             return None;
@@ -250,8 +255,15 @@ impl Connection {
         self.transmit_of(size, Some(size))
     }
 
-    fn write_close(&mut self, now: Instant, space: Space, buffer: &mut [u8], fill: bool) -> usize {
-        let room = buffer.len();
+    /// Writes the packet of one space, padded to `pad_to` bytes. Returns its size, or 0 if there is
+    /// none.
+    fn write_close(
+        &mut self,
+        now: Instant,
+        space: Space,
+        buffer: &mut [u8],
+        pad_to: usize,
+    ) -> usize {
         let pn = self.recovery.next_number(space);
         let largest_acked = self.recovery.largest_acked(space);
         let header = self.header(space);
@@ -279,7 +291,7 @@ impl Connection {
         let Some(keys) = self.handshake.sealing_keys(space) else {
             return 0;
         };
-        let size = packet.finish_padded(len, if fill { room } else { 0 }, keys);
+        let size = packet.finish_padded(len, pad_to, keys);
         self.recovery.on_number_used(space, pn);
         let ecn = self.recovery.ecn_mark();
         let kind = self.handshake.kind_of(space);

@@ -23,8 +23,8 @@ mod reset;
 mod resume;
 mod retry;
 mod schedule;
-mod setup;
 mod spaces;
+mod start;
 mod state;
 mod timers;
 mod transmit;
@@ -42,6 +42,7 @@ use std::{
 
 use hybriq_tls::{CertificateDer, Side};
 
+pub use self::start::{Attempt, ClientStart, ServerStart, Setup};
 use self::{
     close::Close, new_token::NewTokens, observer::Observer, opening::Opening, owners::Carried,
     resume::PathKeys, state::State, timers::Timers,
@@ -50,11 +51,6 @@ pub(crate) use self::{
     early::KeptPacket,
     receive::{Seen, reserved_bits},
     reset::reset_tail,
-};
-pub use self::{
-    establish::{ClientStart, ServerStart},
-    setup::Setup,
-    versions::Attempt,
 };
 use super::{
     ack_frequency::AckFrequency,

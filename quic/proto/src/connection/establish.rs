@@ -10,7 +10,6 @@ use hybriq_tls::{ConfigError, KeyExchange, Session, Side, Start};
 use super::{
     Acks, Agreed, Cids, Connection, Event, Memory,
     close::Close,
-    early,
     new_token::NewTokens,
     observer::Observer,
     opening::Opening,
@@ -21,6 +20,7 @@ use super::{
     state::State,
     timers::Timers,
     versions::{self, Negotiation},
+    zero_rtt,
 };
 use crate::{
     ack_frequency::AckFrequency,
@@ -69,7 +69,7 @@ impl Connection {
                 params: &params,
                 server_name: Some(server_name),
                 resume: true,
-                early_data: early::offer(start),
+                early_data: zero_rtt::offer(start),
                 resumption_context: &versions::resumption_context(version),
                 ..Start::default()
             },
@@ -99,7 +99,7 @@ impl Connection {
         connection.memory.path_keys = PathKeys::of_client(start);
         connection.memory.tokens = NewTokens::of_client(start);
         connection.advance_handshake(now);
-        connection.memory.server_name = early::remembered_name(start);
+        connection.memory.server_name = zero_rtt::remembered_name(start);
         connection.offer_early_data();
         Ok(connection)
     }
@@ -138,8 +138,8 @@ impl Connection {
                 params: &params,
                 client_hello: Some(client_hello),
                 resume: true,
-                early_data: early::takes(original, version),
-                early_context: &early::early_context(version, &told),
+                early_data: zero_rtt::takes(original, version),
+                early_context: &zero_rtt::early_context(version, &told),
                 resumption_context: &versions::resumption_context(version),
                 ..Start::default()
             },

@@ -7,7 +7,6 @@
 mod close;
 mod data;
 mod dispatch;
-mod early;
 mod establish;
 mod frame_room;
 mod key_update;
@@ -29,6 +28,7 @@ mod state;
 mod timers;
 mod transmit;
 mod versions;
+mod zero_rtt;
 
 #[cfg(test)]
 mod tests;
@@ -48,9 +48,9 @@ use self::{
     resume::PathKeys, state::State, timers::Timers,
 };
 pub(crate) use self::{
-    early::KeptPacket,
     receive::{Seen, reserved_bits},
     reset::reset_tail,
+    zero_rtt::KeptPacket,
 };
 use super::{
     ack_frequency::AckFrequency,

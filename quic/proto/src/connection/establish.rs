@@ -97,7 +97,10 @@ impl Connection {
             seed,
         });
         connection.memory.path_keys = PathKeys::of_client(start);
-        connection.memory.tokens = NewTokens::of_client(start);
+        if let Some(store) = &start.setup.transport.memory.tokens {
+            let spent = start.attempt.token();
+            connection.memory.tokens = NewTokens::of_client(store, start.server_name, spent);
+        }
         connection.advance_handshake(now);
         connection.memory.server_name = zero_rtt::remembered_name(start);
         connection.offer_early_data();

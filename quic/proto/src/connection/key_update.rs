@@ -46,13 +46,6 @@ impl Connection {
         }
     }
 
-    /// Notes that a 1-RTT packet with an acknowledgement up to this number was sealed.
-    pub(super) fn on_acknowledgement_sent(&mut self, largest: PacketNumber) {
-        if let Some(keys) = self.handshake.keys_mut().one_rtt_mut() {
-            keys.on_acknowledgement_sent(largest);
-        }
-    }
-
     /// Counts a sealed 1-RTT packet. Starts an update when one is due, and ends the connection when
     /// the keys are used up.
     pub(super) fn count_sealed(&mut self, now: Instant, pn: PacketNumber) {

@@ -3,25 +3,12 @@
 use std::time::Instant;
 
 use super::{Connection, owners::Carried, schedule::Due, transmit::Padding};
-use crate::{
-    frame::Owner as _, limits, packet::Space, path::Learned, recovery::Settled, udp::Transmit,
-};
+use crate::{frame::Owner as _, packet::Space, path::Learned, recovery::Settled, udp::Transmit};
 
 /// Divisor for the part of the window that may be kept free for a probe.
 const SHARE: u64 = 4;
 
 impl Connection {
-    /// Returns the maximum size of the next datagram. The last packet of a probe timeout has the
-    /// size that every path carries: if only that one arrives, the path has become a black hole for
-    /// larger ones.
-    pub(super) fn datagram_limit(&self) -> usize {
-        if self.recovery.probes(Space::Data) == 1 {
-            limits::MIN_DATAGRAM
-        } else {
-            self.paths.active().datagram_size().into()
-        }
-    }
-
     /// Returns the size of an MTU probe that is due. The rest of the handshake and answers to
     /// challenges go first.
     fn mtu_probe(&self, now: Instant) -> Option<u16> {

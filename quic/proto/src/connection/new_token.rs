@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 
-use super::{Connection, start::ClientStart};
+use super::Connection;
 use crate::{
     config::TokenStore,
     frame::{FrameWriter, NewToken, Owner, Timing},
@@ -42,14 +42,12 @@ impl Sent {
 }
 
 impl NewTokens {
-    /// Makes the tokens of a client, with the token of its attempt in the first Initial packets.
-    pub(super) fn of_client(start: &ClientStart<'_>) -> Self {
-        let Some(store) = &start.setup.transport.memory.tokens else {
-            return Self::default();
-        };
+    /// Makes the tokens of a client that keeps them in this store, with the token of its attempt in
+    /// the first Initial packets.
+    pub(super) fn of_client(store: &Arc<dyn TokenStore>, server_name: &str, spent: Bytes) -> Self {
         Self {
-            spent: start.attempt.token(),
-            store: Some((store.clone(), start.server_name.into())),
+            spent,
+            store: Some((Arc::clone(store), server_name.into())),
             ..Self::default()
         }
     }

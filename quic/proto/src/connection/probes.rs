@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::{Connection, owners::Carried};
 use crate::{
+    ecn::Ecn,
     frame::FrameWriter,
     limits,
     packet::{Header, Kind, PacketBuilder, PacketNumber, Space},
@@ -27,7 +28,11 @@ impl Connection {
             let probe = self
                 .paths
                 .next_probe(failed.as_ref(), &mut self.cids.peer)?;
-            let window = self.probe_window();
+            let window = if self.recovery.can_send(limits::MIN_DATAGRAM as u64) {
+                Window::Open
+            } else {
+                Window::Full
+            };
             if self.paths.may_probe(&probe, window) {
                 let transmit = self.write_probe(now, &probe, window, out);
                 if transmit.is_some() {
@@ -35,15 +40,6 @@ impl Connection {
                 }
             }
             failed = Some(probe);
-        }
-    }
-
-    /// Returns the state of the congestion window of the path in use, for a datagram with a probe.
-    fn probe_window(&self) -> Window {
-        if self.recovery.can_send(limits::MIN_DATAGRAM as u64) {
-            Window::Open
-        } else {
-            Window::Full
         }
     }
 
@@ -76,19 +72,16 @@ impl Connection {
         let keys = self.handshake.sealing_keys(Space::Data)?;
         let size = packet.finish_padded(len, pad_to, keys);
         self.paths.on_probe_sent(probe, size, window);
-        self.on_probe_sent(now, probe, (pn, size), acks);
+        let mark = self.recovery.ecn_mark();
+        let ecn = mark.filter(|_| probe.is_on_active());
+        self.on_probe_sent(now, probe, (pn, size, ecn), acks);
         Some(Transmit {
             peer: probe.at.peer,
             local: probe.at.local,
-            ecn: self.ecn_of(probe),
+            ecn,
             size,
             segment_size: None,
         })
-    }
-
-    fn ecn_of(&self, probe: &Probe) -> Option<crate::ecn::Ecn> {
-        let mark = self.recovery.ecn_mark();
-        mark.filter(|_| probe.is_on_active())
     }
 
     /// Writes answers first, then challenges. Returns the largest packet number acknowledged.
@@ -126,12 +119,11 @@ impl Connection {
         &mut self,
         now: Instant,
         probe: &Probe,
-        (pn, size): (PacketNumber, usize),
+        (pn, size, ecn): (PacketNumber, usize, Option<Ecn>),
         acks: Option<PacketNumber>,
     ) {
         self.observer.stats.datagrams_sent += 1;
         self.observer.stats.bytes_sent += size as u64;
-        let ecn = self.ecn_of(probe);
         self.observer.on_sealed(Kind::OneRtt, pn, size, ecn);
         if probe.is_on_active() {
             let packet = SentPacket {
@@ -147,7 +139,8 @@ impl Connection {
             self.track(now, Space::Data, pn, packet);
         } else {
             self.recovery.on_number_used(Space::Data, pn);
-            self.on_packet_sent(now, Space::Data, pn, true);
+            self.on_ack_eliciting_sent(now);
+            self.on_packet_sent(now, Space::Data, pn);
         }
     }
 }

@@ -59,7 +59,8 @@ impl Connection {
         let mut size = 0;
         let mut segment = None;
         for _ in 0..max_datagrams.min(self.recovery.train()) {
-            let limit = self.datagram_limit().min(segment.unwrap_or(usize::MAX));
+            let limit = self.paths.datagram_limit(self.recovery.probes(Space::Data));
+            let limit = limit.min(segment.unwrap_or(usize::MAX));
             if size > 0 && size + limit > limits::TRAIN {
                 break;
             }
@@ -221,24 +222,25 @@ impl Connection {
         self.recovery.on_packet_sent(space, pn, packet);
         if let Some(largest) = acked {
             self.observer.stats.acks_sent += 1;
-            if space == Space::Data {
-                self.on_acknowledgement_sent(largest);
+            let keys = self.handshake.keys_mut().one_rtt_mut();
+            if let Some(keys) = keys.filter(|_| space == Space::Data) {
+                keys.on_acknowledgement_sent(largest);
             }
         }
-        self.on_packet_sent(now, space, pn, ack_eliciting);
+        if ack_eliciting {
+            self.on_ack_eliciting_sent(now);
+        }
+        self.on_packet_sent(now, space, pn);
     }
 
-    pub(super) fn on_packet_sent(
-        &mut self,
-        now: Instant,
-        space: Space,
-        pn: PacketNumber,
-        ack_eliciting: bool,
-    ) {
-        if ack_eliciting {
-            let pto = self.pto(Space::Data);
-            self.timers.on_sent(now, pto);
-        }
+    /// Restarts the timers that count from the last packet that asks for an acknowledgement.
+    pub(super) fn on_ack_eliciting_sent(&mut self, now: Instant) {
+        let pto = self.pto(Space::Data);
+        self.timers.on_sent(now, pto);
+    }
+
+    /// Discards and counts keys after a packet was sealed with them.
+    pub(super) fn on_packet_sent(&mut self, now: Instant, space: Space, pn: PacketNumber) {
         match space {
             Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
             Space::Data if self.handshake.sends_zero_rtt() => {

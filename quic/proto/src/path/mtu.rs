@@ -114,6 +114,18 @@ struct Suspicion {
 }
 
 impl<S> Paths<S> {
+    /// Returns the maximum size of the next datagram. The last packet of a probe timeout has the
+    /// size that every path carries: if only that one arrives, the path has become a black hole for
+    /// larger ones.
+    #[inline]
+    pub fn datagram_limit(&self, probes_left: u8) -> usize {
+        if probes_left == 1 {
+            limits::MIN_DATAGRAM
+        } else {
+            self.active.datagram_size().into()
+        }
+    }
+
     /// Starts to look for larger datagrams on the path in use: the handshake is confirmed.
     pub fn start_mtu(&mut self, range: MtuRange) {
         self.start_mtu_at(range.size, range);

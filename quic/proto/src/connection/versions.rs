@@ -332,7 +332,7 @@ pub(super) fn resumption_context(version: Version) -> [u8; 4] {
 pub(super) fn none_in_common() -> TransportError {
     TransportError::new(
         Code::VERSION_NEGOTIATION_ERROR,
-        "no version of the client's is spoken here",
+        "none of the client's versions is supported here",
     )
 }
 

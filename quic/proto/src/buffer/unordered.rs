@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{
     range_set::RangeSet,
-    reassembler::{Exceeded, Run},
+    run::{Exceeded, Run},
 };
 
 /// Received bytes that are read in any order, each of them once.

@@ -10,7 +10,8 @@ use hybriq::tls::{Level, Secret, Side, Suite};
 use hybriq_proto::{
     frame::FrameWriter,
     packet::{
-        Cid, DirectionKeys, Header, KeyPhase, Kind, PacketNumber, Version, initial_direction,
+        Cid, DirectionKeys, Header, KeyPhase, Kind, PacketNumber, SpinValue, Version,
+        initial_direction,
     },
 };
 use hybriq_sim::{Datagram, Raw, SERVER_ADDRESS, World, initial_header, ms, seal_packet};
@@ -117,7 +118,7 @@ fn handshake(dcid: Cid, scid: Cid) -> Header<'static> {
 fn one_rtt(dcid: Cid) -> Header<'static> {
     Header::Short {
         dcid,
-        spin: false,
+        spin: SpinValue::Zero,
         key_phase: KeyPhase::Zero,
     }
 }

@@ -1,4 +1,4 @@
-//! A handshake under way.
+//! Handshakes in progress.
 
 use std::{
     fmt,
@@ -16,17 +16,17 @@ use crate::{
     worker::{Attempt, Promise},
 };
 
-/// A handshake under way: a future of the [`Connection`].
+/// A handshake in progress: a future that returns the [`Connection`], or a [`ConnectError`].
+///
+/// [`Connecting::early`] returns the connection before its handshake is complete.
 ///
 /// # Cancel safety
-/// It may be polled, put aside and polled again. Dropping it gives the handshake up.
-///
-/// [`Connecting::early`] lets data leave before the handshake is complete.
+/// Nothing is lost between polls. Dropping it gives the handshake up.
 #[must_use = "dropping it gives the handshake up; await it"]
 pub struct Connecting(State);
 
 enum State {
-    /// It could not even start; `None` once that was told.
+    /// The handshake could not start; `None` once the error was returned.
     Failed(Option<ConnectError>),
     Started(Arc<Attempt>),
 }
@@ -42,7 +42,7 @@ impl Connecting {
         Self(State::Failed(Some(error)))
     }
 
-    /// Waits for what is promised to it by the request.
+    /// Starts a handshake: `request` hands the promise of its outcome to the worker.
     pub(crate) fn start(request: impl FnOnce(Promise)) -> Self {
         let (attempt, promise) = Attempt::new();
         request(promise);
@@ -51,20 +51,20 @@ impl Connecting {
 }
 
 impl Connecting {
-    /// The connection as far as it may be used already, before the handshake is complete. The
+    /// Returns the connection before its handshake is complete, if it may carry data already. The
     /// handshake goes on by itself.
     ///
-    /// A **client** may send in 0-RTT packets where it has a ticket of an earlier connection and
-    /// both ends allow it: [`ClientConfig::offer_early_data`], [`ServerConfig::accept_early_data`].
-    /// A **server** may always answer before the client has proved itself, and sees streams that
-    /// came in 0-RTT packets at once; without this call they are there with the [`Connection`].
+    /// A **client** may send 0-RTT packets if it has a ticket of an earlier connection and both ends
+    /// allow it: [`ClientConfig::offer_early_data`], [`ServerConfig::accept_early_data`]. A **server**
+    /// may always send before the handshake is complete, and receives the streams of 0-RTT packets at
+    /// once; without this call it receives them from the [`Connection`].
     ///
-    /// It waits only for the endpoint to start the connection, not for the peer. What is written
-    /// right after it usually leaves with the client's first datagrams.
+    /// Waits for the endpoint to start the connection, not for the peer. Data that is written right
+    /// afterwards usually leaves with the client's first datagrams.
     ///
     /// # Errors
-    /// Gives itself back where nothing may be sent yet, or nothing can be sent any more: await it
-    /// for the [`Connection`], or for the reason why there is none.
+    /// Returns `self` if the connection may not carry early data, or if its handshake has ended
+    /// already. Await it for the [`Connection`], or for the reason why there is none.
     ///
     /// # Cancel safety
     /// Dropping the future gives the handshake up.
@@ -96,7 +96,7 @@ impl Connecting {
         let Some(handle) = poll_fn(|cx| attempt.poll_early(cx)).await else {
             return Err(self);
         };
-        // What it waited for is the early connection's from here on.
+        // From here on, the early connection owns the attempt.
         self.0 = State::Failed(None);
         Ok(EarlyConnection::new(attempt, handle))
     }
@@ -125,8 +125,8 @@ impl Drop for Connecting {
     }
 }
 
-/// Whether it can stand in a certificate: an IP address or a DNS name (RFC 1123 §2.1, and the
-/// underscore that names in use have).
+/// Checks that a certificate can be issued for the name: an IP address, or a DNS name (RFC 1123 §2.1)
+/// that may contain underscores, as some names in use do.
 pub(crate) fn check_server_name(name: &str) -> Result<(), ConnectError> {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())

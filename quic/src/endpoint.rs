@@ -1,4 +1,4 @@
-//! The handle of an endpoint, and its builder.
+//! Endpoints and their builder.
 
 use std::{
     fmt,
@@ -25,13 +25,13 @@ use hybriq_proto::{
     limits,
 };
 
-/// Sockets that an endpoint may be made with: connections that move need some more.
+/// Largest number of sockets that an endpoint is made with. Connections that migrate need more.
 const ADDRESSES: usize = limits::SOCKETS / 2;
 
 /// A UDP socket that accepts connections, starts connections, or both.
 ///
-/// Clones are the same endpoint. When the last one is dropped nobody new is accepted, the
-/// connections there are live on, and the socket is closed with the last of them.
+/// Clones are handles of the same endpoint. When the last handle is dropped, the endpoint accepts no
+/// new connections. Existing connections live on, and the socket is closed with the last of them.
 ///
 /// # Examples
 /// ```no_run
@@ -56,6 +56,8 @@ const ADDRESSES: usize = limits::SOCKETS / 2;
 pub struct Endpoint {
     shared: Arc<Shared>,
     client: Option<Setup>,
+    /// Runtime that the worker runs on.
+    runtime: Handle,
 }
 
 impl Clone for Endpoint {
@@ -64,6 +66,7 @@ impl Clone for Endpoint {
         Self {
             shared: self.shared.clone(),
             client: self.client.clone(),
+            runtime: self.runtime.clone(),
         }
     }
 }
@@ -83,12 +86,16 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Accepts connections on an address; `[::]:4433` takes IPv6 and IPv4, port 0 picks a free one.
+    /// Makes an endpoint that accepts connections on an address.
     ///
-    /// Must be called inside a tokio runtime, on which it runs from then on.
+    /// `[::]:4433` takes IPv6 and IPv4. Port 0 picks a free port; [`local_address`] returns it. The
+    /// endpoint runs on the tokio runtime of the caller.
+    ///
+    /// [`local_address`]: Self::local_address
     ///
     /// # Errors
-    /// Each [`EndpointError`] says how to mend it.
+    /// The address cannot be used, the TLS configuration is invalid, or there is no tokio runtime.
+    /// Each [`EndpointError`] says what to do.
     ///
     /// # Panics
     /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
@@ -99,12 +106,13 @@ impl Endpoint {
         Self::builder().server(config).bind(address)
     }
 
-    /// Starts connections from a free port, over IPv6 and IPv4.
+    /// Makes an endpoint that starts connections from a free port, over IPv6 and IPv4.
     ///
-    /// Must be called inside a tokio runtime, on which it runs from then on.
+    /// The endpoint runs on the tokio runtime of the caller.
     ///
     /// # Errors
-    /// Each [`EndpointError`] says how to mend it.
+    /// No socket can be opened, the TLS configuration is invalid, or there is no tokio runtime. Each
+    /// [`EndpointError`] says what to do.
     ///
     /// # Panics
     /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
@@ -114,15 +122,17 @@ impl Endpoint {
             .bind((Ipv6Addr::UNSPECIFIED, 0))
     }
 
-    /// All the choices: accept and connect on one socket, another address for a client, no GSO.
+    /// Returns a builder, for an endpoint that accepts and connects on one socket, a client on a given
+    /// address, and other settings.
     pub fn builder() -> EndpointBuilder {
         EndpointBuilder::default()
     }
 
-    /// The next client that wants to connect; `None` once the endpoint is closed.
+    /// Waits for the next client that wants to connect. Returns `None` once the endpoint is closed.
     ///
-    /// Up to 4,096 of them wait here; those beyond are ignored until there is room, and try again
-    /// on their own. An endpoint without a server configuration never gets any.
+    /// At most [`accept_backlog`](EndpointBuilder::accept_backlog) clients wait here. The datagrams of
+    /// further clients are dropped until there is room; these clients send again by themselves. An
+    /// endpoint without a server configuration never has clients.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -131,26 +141,26 @@ impl Endpoint {
         Some(Incoming::new(self.shared.clone(), worker, incoming))
     }
 
-    /// Connects to a server, with the endpoint's client configuration.
+    /// Connects to a server with the endpoint's client configuration.
     ///
-    /// `server_name` is the name that its certificate must carry: a DNS name, or an IP address.
-    /// The handshake starts at once, not when the future is first polled. Dropping the future
-    /// gives it up.
+    /// `server_name` is the DNS name or IP address that the server's certificate must be issued for.
+    /// The handshake starts at once, not when the future is first polled. Dropping the future gives
+    /// the handshake up.
     ///
     /// # Errors
-    /// The future's [`ConnectError`].
+    /// This function returns no error; the future returns a [`ConnectError`].
     pub fn connect(&self, address: SocketAddr, server_name: &str) -> Connecting {
         let setup = self.client.clone().ok_or(ConnectError::NoClientConfig);
         self.start(setup, address, server_name)
     }
 
-    /// Connects to a server, with a configuration of its own.
+    /// Connects to a server with the given configuration, in place of the endpoint's.
     ///
-    /// The TLS provider is built at the first use of a configuration, which takes the time to read
-    /// certificates; keep the configuration, or clones of it, for more connections.
+    /// The first use of a configuration builds its TLS provider, which reads certificates. Keep the
+    /// configuration, or a clone of it, for more connections.
     ///
     /// # Errors
-    /// The future's [`ConnectError`].
+    /// This function returns no error; the future returns a [`ConnectError`].
     #[expect(clippy::needless_pass_by_value, reason = "configurations are values")]
     pub fn connect_with(
         &self,
@@ -196,25 +206,30 @@ impl Endpoint {
         }
     }
 
-    /// Where the socket is bound to that connections start from.
+    /// Returns the address of the socket that connections start from.
     pub fn local_address(&self) -> SocketAddr {
         let nowhere = (Ipv6Addr::UNSPECIFIED, 0).into();
         self.local_addresses().first().copied().unwrap_or(nowhere)
     }
 
-    /// Where all sockets are bound to that it was made with: the first as
+    /// Returns the addresses of all sockets that the endpoint was made with: first
     /// [`Endpoint::local_address`], then those of [`EndpointBuilder::also_bind`].
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
         self.shared.addresses()
     }
 
-    /// Moves to another address: new connections start from there, and those there are migrate to
-    /// it as by [`Connection::migrate`](crate::Connection::migrate), each by itself and without an
-    /// error if it cannot. For clients whose network changes. Returns where the new socket is bound
-    /// to; the one before is closed when no connection uses it any more.
+    /// Moves the endpoint to another address, for clients whose network changes. Returns the address
+    /// of the new socket.
+    ///
+    /// New connections start from there. Existing connections migrate to it as by
+    /// [`Connection::migrate`](crate::Connection::migrate), each by itself; one that cannot migrate
+    /// stays where it was, without an error. The old socket is closed once no connection uses it.
+    ///
+    /// May be called from any thread: the new socket belongs to the runtime that the endpoint was made
+    /// on.
     ///
     /// # Errors
-    /// Each [`EndpointError`] says how to mend it.
+    /// The address cannot be used, or the endpoint is closed. Each [`EndpointError`] says what to do.
     ///
     /// # Examples
     /// ```no_run
@@ -224,8 +239,13 @@ impl Endpoint {
     /// # }
     /// ```
     pub fn rebind(&self, address: impl ToSocketAddrs) -> Result<SocketAddr, EndpointError> {
-        Handle::try_current().map_err(|_| EndpointError::NoRuntime)?;
+        if self.shared.is_closed() {
+            return Err(EndpointError::Closed);
+        }
+        // The socket registers with this runtime, whose I/O driver `bind` has used before.
+        let runtime = self.runtime.enter();
         let socket = bind_first(address, self.shared.options())?;
+        drop(runtime);
         let address = socket.local_address();
         if self.shared.rebind(socket) {
             Ok(address)
@@ -234,11 +254,11 @@ impl Endpoint {
         }
     }
 
-    /// Closes all connections with the application's code and takes no new ones: `accept` returns
-    /// `None`, `connect` fails, clients that wait are refused.
+    /// Closes all connections with the application's code, and the endpoint: from now on `accept`
+    /// returns `None`, `connect` fails, and waiting clients are refused.
     ///
-    /// Returns at once; [`Endpoint::idle`] waits until the peers were told. The first call counts.
-    /// `code` is at most 2^62 - 1, larger ones are lowered to it.
+    /// Returns at once; [`Endpoint::idle`] waits until the peers were told. Later calls have no
+    /// effect. A `code` above 2^62 - 1, the largest that fits on the wire, is lowered to it.
     pub fn close(&self, code: u64, reason: &[u8]) {
         self.shared
             .close(wire_code(code), &Bytes::copy_from_slice(reason));
@@ -246,10 +266,9 @@ impl Endpoint {
 
     /// Waits until no connection is left.
     ///
-    /// A connection is left until it is drained: after it was closed the endpoint answers stray
-    /// packets of the peer for three times the probe timeout (RFC 9000 §10.2), so that a lost
-    /// CONNECTION_CLOSE is sent again. Ending the runtime earlier may leave the peer to its idle
-    /// timeout.
+    /// After a connection was closed, the endpoint answers late packets of the peer for three times
+    /// the probe timeout (RFC 9000 §10.2), so that a lost CONNECTION_CLOSE is sent again. If the
+    /// runtime ends earlier, the peer may notice the end only by its idle timeout.
     ///
     /// # Cancel safety
     /// Nothing is lost when the future is dropped.
@@ -257,13 +276,13 @@ impl Endpoint {
         self.shared.idle().await;
     }
 
-    /// What the endpoint did so far, as of its last turn.
+    /// Returns the counters of the endpoint, as of its worker's last turn.
     pub fn stats(&self) -> EndpointStats {
         self.shared.stats()
     }
 }
 
-/// Makes an [`Endpoint`]. Start from [`Endpoint::builder`].
+/// Builder of an [`Endpoint`]. Start from [`Endpoint::builder`].
 ///
 /// # Examples
 /// ```no_run
@@ -309,27 +328,29 @@ impl Default for EndpointBuilder {
 }
 
 impl EndpointBuilder {
-    /// Accepts connections with this. Default: none are accepted.
+    /// Sets the configuration that connections are accepted with. Default: none; no connections are
+    /// accepted.
     pub fn server(mut self, config: ServerConfig) -> Self {
         self.server = Some(config);
         self
     }
 
-    /// Starts connections with this. Default: none, so that only [`Endpoint::connect_with`] starts
-    /// any.
+    /// Sets the configuration that connections are started with. Default: none; only
+    /// [`Endpoint::connect_with`] starts connections.
     pub fn client(mut self, config: ClientConfig) -> Self {
         self.client = Some(config);
         self
     }
 
-    /// How many tasks and sockets share the work. Default 1, and for now nothing else.
+    /// Sets the number of tasks and sockets that share the work. Default: 1, and nothing else is
+    /// possible for now.
     pub fn workers(mut self, count: usize) -> Self {
         self.workers = count;
         self
     }
 
-    /// Binds a further socket, at most 7: for a server on several networks, or with a preferred
-    /// address (RFC 9000 §9.6). Connections are accepted on each, and start from the first. Default:
+    /// Binds another socket, at most 7, for a server on several networks or with a preferred address
+    /// (RFC 9000 §9.6). Connections are accepted on all sockets, and start from the first. Default:
     /// none.
     ///
     /// # Examples
@@ -350,29 +371,31 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sends every datagram by a call of its own. For network drivers that get trains wrong, and
-    /// for packet captures on the sending machine.
+    /// Sends each datagram by its own system call. For network drivers whose segmentation offload
+    /// (GSO) is broken, and for packet captures on the sending machine.
     pub fn without_gso(mut self) -> Self {
         self.socket.gso = false;
         self
     }
 
-    /// Bytes the system is asked to buffer for the socket, each way. Default 8 MiB; the system has
-    /// limits of its own (on Linux `net.core.rmem_max` and `wmem_max`).
+    /// Sets the number of bytes that the system is asked to buffer for each socket and direction.
+    /// Default: 8 MiB. The system has limits of its own (on Linux `net.core.rmem_max` and
+    /// `wmem_max`).
     pub fn socket_buffers(mut self, bytes: usize) -> Self {
         self.socket.buffer_size = bytes;
         self
     }
 
-    /// How many clients may wait to be [accepted](Endpoint::accept), 1 to 4096. Default 4096. What
-    /// others send is dropped, so that they try again a little later.
+    /// Sets the number of clients that may wait to be [accepted](Endpoint::accept), 1 to 4096.
+    /// Default: 4096. The datagrams of further clients are dropped; these clients try again a little
+    /// later.
     pub fn accept_backlog(mut self, clients: usize) -> Self {
         self.accept_backlog = clients;
         self
     }
 
-    /// The keys of address validation tokens, for servers that clients take for one. Default:
-    /// random ones of this endpoint's own.
+    /// Sets the keys of address validation tokens, which several servers of one service share.
+    /// Default: random keys of this endpoint.
     ///
     /// # Examples
     /// ```no_run
@@ -394,8 +417,8 @@ impl EndpointBuilder {
         self
     }
 
-    /// When clients have to prove that they receive at their address before a server does anything
-    /// for them. Default: [`AddressValidation::Adaptive`].
+    /// Sets when clients must prove their address before the server does any work for them. Default:
+    /// [`AddressValidation::Adaptive`].
     ///
     /// # Examples
     /// ```no_run
@@ -415,8 +438,8 @@ impl EndpointBuilder {
         self
     }
 
-    /// The key of stateless resets (RFC 9000 §10.3): the same on machines that may get one another's
-    /// packets, and after a restart. Default: a random one.
+    /// Sets the key of stateless resets (RFC 9000 §10.3). Use the same key after a restart, and on
+    /// machines that may receive each other's packets. Default: a random key.
     ///
     /// # Examples
     /// ```no_run
@@ -438,15 +461,15 @@ impl EndpointBuilder {
         self
     }
 
-    /// Answers no packets of connections that are not here. Their peers then wait for their idle
-    /// timeout. For machines that may get packets of connections which live on another.
+    /// Sends no stateless resets for packets of unknown connections; their peers wait for their idle
+    /// timeout. For machines that may receive packets of connections on another machine.
     pub fn without_stateless_reset(mut self) -> Self {
         self.ids.resets = StatelessReset::Off;
         self
     }
 
-    /// How connection ids are made. Default: [`RandomCids`](crate::RandomCids) of 8 bytes; there is
-    /// [`QuicLb`](crate::QuicLb) behind a load balancer that routes by them.
+    /// Sets the generator of connection ids. Default: [`RandomCids`](crate::RandomCids) of 8 bytes.
+    /// Use [`QuicLb`](crate::QuicLb) behind a load balancer that routes by connection id.
     ///
     /// # Examples
     /// ```
@@ -459,24 +482,24 @@ impl EndpointBuilder {
         self
     }
 
-    /// Does without connection ids of its own, which saves 8 bytes in every packet that comes.
-    /// Default: it has some.
+    /// Uses empty connection ids for packets to this endpoint, which saves 8 bytes in each of them.
+    /// Default: 8 bytes.
     ///
-    /// Only for an endpoint that accepts no connections, and has at most one connection to each
-    /// address: packets are told apart by where they come from (RFC 9000 §5.1). A second one fails
-    /// with [`ConnectError::AddressInUse`]. Connections don't survive a change of the server's
-    /// address.
+    /// Only for an endpoint that accepts no connections. Packets then belong to a connection by the
+    /// address they come from (RFC 9000 §5.1): a second connection to the same address fails with
+    /// [`ConnectError::AddressInUse`], and a connection ends if the server's address changes.
     pub fn zero_length_cids(mut self) -> Self {
         self.ids.without_length();
         self
     }
 
-    /// Opens the socket and starts to work, on the tokio runtime of the caller.
+    /// Opens the sockets and starts the endpoint on the tokio runtime of the caller.
     ///
-    /// Where the address resolves to several, the first that works is taken.
+    /// If the address resolves to several, the first one that can be bound is used.
     ///
     /// # Errors
-    /// Each [`EndpointError`] says how to mend it.
+    /// A setting or an address cannot be used, the TLS configuration is invalid, or there is no tokio
+    /// runtime. Each [`EndpointError`] says what to do.
     ///
     /// # Panics
     /// The tokio runtime was built without its I/O or time driver; use `enable_all`.
@@ -509,7 +532,11 @@ impl EndpointBuilder {
         worker.set_address_validation(token_keys, self.address_validation);
         worker.set_accept_backlog(self.accept_backlog);
         runtime.spawn(worker.run());
-        Ok(Endpoint { shared, client })
+        Ok(Endpoint {
+            shared,
+            client,
+            runtime,
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong, one type per operation.
+//! Errors, one type for each kind of operation.
 
 use std::{io, net::SocketAddr};
 
@@ -14,7 +14,7 @@ pub(crate) fn wire_code(code: u64) -> u64 {
     code.min(MAX_CODE)
 }
 
-/// Why no connection could be started.
+/// Error of a connection that could not be established.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -24,16 +24,18 @@ pub enum ConnectError {
     /// The endpoint has no client configuration.
     #[error("this endpoint has no client configuration; use Endpoint::client, or connect_with")]
     NoClientConfig,
-    /// The server's port is 0, which no server listens on.
+    /// The server's port is 0, where no server can listen.
     #[error("{0} has port 0, where no server listens; give the server's port")]
     PortZero(SocketAddr),
-    /// The address cannot be reached from this endpoint's socket.
+    /// The endpoint's socket cannot reach the address.
     #[error("cannot connect to {_0}: {remedy}", remedy = remedy(*_0))]
     Address(SocketAddr),
     /// The server name is neither a DNS name nor an IP address.
-    #[error("'{0}' is neither a DNS name nor an IP address")]
+    #[error(
+        "'{0}' is neither a DNS name nor an IP address; give the name in the server's certificate"
+    )]
     ServerName(String),
-    /// The endpoint has no connection ids, and has a connection to that address.
+    /// The endpoint uses empty connection ids, and is connected to that address already.
     #[error(
         "without connection ids there can be only one connection to {0}; \
          make the endpoint without zero_length_cids"
@@ -47,7 +49,7 @@ pub enum ConnectError {
     Connection(#[from] ConnectionError),
 }
 
-/// Returns what to do about an address that nobody can be at.
+/// Returns the remedy for an address that no server can have.
 fn remedy(address: SocketAddr) -> &'static str {
     if address.port() == 0 {
         "port 0 stands for any free port; give the port that the server listens on"
@@ -68,7 +70,7 @@ impl From<ConnectError> for io::Error {
     }
 }
 
-/// Why an [`EarlyConnection`](crate::EarlyConnection) gives no stream or datagram.
+/// Error of an operation on an [`EarlyConnection`](crate::EarlyConnection).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EarlyError {
     /// The server refused 0-RTT data.
@@ -88,31 +90,31 @@ impl From<EarlyError> for io::Error {
     }
 }
 
-/// Why nothing more can be read from a stream.
+/// Error of reading from a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The peer abandoned the stream (RESET_STREAM): what came is not all there was.
+    /// The peer reset the stream with this code (RESET_STREAM); the rest of its data is lost.
     #[error("the peer reset the stream: code {0}")]
     Reset(u64),
-    /// The stream was stopped here.
+    /// This end stopped the stream.
     #[error("the stream was stopped; read it before stopping")]
     Stopped,
     /// The stream was opened early, and the server refused 0-RTT data.
     #[error("the server refused 0-RTT data; open another stream and ask again")]
     ZeroRttRejected,
-    /// The stream was read with
-    /// [`RecvStream::read_unordered`](crate::RecvStream::read_unordered) before.
+    /// An ordered read came after
+    /// [`RecvStream::read_unordered`](crate::RecvStream::read_unordered).
     #[error("the stream was read unordered; go on with read_unordered")]
     Unordered,
     /// The connection is over.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
-    /// [`RecvStream::read_to_end`](crate::RecvStream::read_to_end) found more than it was allowed
-    /// to hold.
+    /// The stream is longer than the limit of
+    /// [`RecvStream::read_to_end`](crate::RecvStream::read_to_end).
     #[error("the stream is longer than {limit} bytes; raise the limit or read it in pieces")]
     TooLong {
-        /// The limit that was given.
+        /// Limit that was given, in bytes.
         limit: usize,
     },
 }
@@ -130,17 +132,17 @@ impl From<ReadError> for io::Error {
     }
 }
 
-/// Why nothing more can be written to a stream.
+/// Error of writing to a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The peer does not want to read any more (STOP_SENDING).
+    /// The peer stopped the stream with this code (STOP_SENDING).
     #[error("the peer stopped the stream: code {0}")]
     Stopped(u64),
-    /// The stream was finished or reset here.
+    /// This end finished or reset the stream.
     #[error("the stream was finished or reset; open another")]
     Closed,
-    /// The stream was opened early, and the server refused 0-RTT data: nothing of it arrived.
+    /// The stream was opened early, and the server refused 0-RTT data: none of its data arrived.
     #[error("the server refused 0-RTT data; open another stream and write again")]
     ZeroRttRejected,
     /// The connection is over.
@@ -159,14 +161,14 @@ impl From<WriteError> for io::Error {
     }
 }
 
-/// Why a stream is not reset behind data that still arrives.
+/// Error of [`SendStream::reset_at`](crate::SendStream::reset_at).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResetAtError {
-    /// The peer does not know RESET_STREAM_AT.
+    /// The peer does not support RESET_STREAM_AT.
     #[error("the peer does not support RESET_STREAM_AT; reset the whole stream")]
     Unsupported,
-    /// All of it arrived, it was reset, or the peer stopped it.
+    /// The stream is over: all its data arrived, it was reset, or the peer stopped it.
     #[error("the stream is closed; nothing is left to reset")]
     Closed,
     /// The connection is over.
@@ -185,25 +187,28 @@ impl From<ResetAtError> for io::Error {
     }
 }
 
-/// Why a datagram cannot be sent.
+/// Error of sending a datagram.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendDatagramError {
-    /// The peer takes none (RFC 9221 §3).
+    /// The peer takes no datagrams (RFC 9221 §3).
     #[error("the peer takes no datagrams; send it on a stream")]
     Unsupported,
-    /// It does not fit into a packet, now.
-    #[error("{len} bytes are more than the {max} that a datagram may have on this path")]
+    /// The datagram does not fit into a packet on the path in use.
+    #[error(
+        "a datagram on this path has at most {max} bytes, not {len}; split it, or use a stream"
+    )]
     TooLarge {
-        /// Its bytes.
+        /// Size of the datagram, in bytes.
         len: usize,
-        /// What [`max_datagram_size`](crate::Connection::max_datagram_size) says.
+        /// Largest size now, in bytes: [`max_datagram_size`](crate::Connection::max_datagram_size).
         max: usize,
     },
-    /// It was to be sent early, and the server refused 0-RTT data.
+    /// The datagram was meant for 0-RTT packets, and the server refused 0-RTT data.
     #[error("the server refused 0-RTT data; await established() and send it again")]
     ZeroRttRejected,
-    /// The queue is full, and the configuration is to refuse then.
+    /// The queue is full, and the [configuration](crate::DatagramConfig::when_full) refuses new
+    /// datagrams then.
     #[error("too many datagrams wait to be sent; wait, or drop it")]
     Full,
     /// The connection is over.
@@ -224,11 +229,11 @@ impl From<SendDatagramError> for io::Error {
     }
 }
 
-/// Why no keying material was exported.
+/// Error of exporting keying material.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// RFC 8446 does not allow the request.
+    /// The label, the context or the length is invalid (RFC 8446 §7.5).
     #[error(transparent)]
     Request(#[from] hybriq_tls::ExportError),
     /// The TLS provider delivered no exporter secret.
@@ -236,53 +241,55 @@ pub enum ExportError {
     Unavailable,
 }
 
-/// Why an endpoint could not be made. Each says how to mend it.
+/// Error of making or moving an endpoint. Its text says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndpointError {
-    /// Somebody else has the port.
+    /// Another socket is bound to the port.
     #[error(
         "{0} is already in use; stop the other program or choose another port (0 picks a free one)"
     )]
     InUse(SocketAddr),
-    /// The system does not let us have the port.
+    /// The system does not allow this program to use the port.
     #[error("no permission to use {0}; choose a port above 1023 or run with more privileges")]
     Permission(SocketAddr),
     /// This machine does not have the address.
     #[error("{0} is no address of this machine; use one it has, or [::] for all")]
     NotOurs(SocketAddr),
-    /// What was given cannot be resolved to an address.
+    /// The given name cannot be resolved to an address.
     #[error("cannot resolve the address to bind to: {0}; expected for example [::]:4433")]
     Address(io::Error),
     /// The TLS configuration cannot be used.
     #[error(transparent)]
     Tls(#[from] hybriq_tls::ConfigError),
-    /// There is no tokio runtime to run on.
+    /// The function was called outside of a tokio runtime.
     #[error("no tokio runtime here; make endpoints inside #[tokio::main] or Runtime::block_on")]
     NoRuntime,
-    /// So many workers cannot be had.
-    #[error("{0} workers cannot be had yet; use 1")]
+    /// The number of workers is not supported.
+    #[error("{0} workers are not supported yet; use 1")]
     Workers(usize),
-    /// So many sockets cannot be had.
+    /// The number of addresses is too large.
     #[error("{0} addresses are too many; bind to 8 at most")]
     Addresses(usize),
-    /// The endpoint was closed before.
-    #[error("the endpoint is closed")]
+    /// The endpoint is closed.
+    #[error("the endpoint is closed; make a new one")]
     Closed,
-    /// Only connections that are started here can do without connection ids.
+    /// An endpoint that accepts connections cannot use empty connection ids.
     #[error("an endpoint that accepts connections needs connection ids; drop zero_length_cids")]
     ZeroLengthCids,
-    /// Connection ids of that length are not possible, or not long enough to be told apart.
+    /// The generator's connection ids have an unsuitable length.
     #[error(
         "connection ids of {0} bytes are not possible; make the generator's 8 to 20 bytes long"
     )]
     CidLength(usize),
-    /// The system gave us no socket.
-    #[error("cannot open a UDP socket on {address}: {source}")]
+    /// The system refused to open a socket.
+    #[error(
+        "cannot open a UDP socket on {address}: {source}; check the limits and permissions of this process"
+    )]
     Socket {
-        /// Where.
+        /// Address to bind to.
         address: SocketAddr,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! A client that wants to connect.
+//! Clients that want to connect.
 
 use std::{
     fmt,
@@ -15,15 +15,15 @@ use crate::{
     worker::{Command, Shared},
 };
 
-/// A client that wants to connect: a complete ClientHello, on which nothing was spent yet. No TLS
-/// object exists and no public-key work was done.
+/// A client that wants to connect: its complete ClientHello, before any TLS object was made or any
+/// public-key work was done.
 ///
 /// Decide with [`accept`](Self::accept), [`accept_with`](Self::accept_with),
-/// [`retry`](Self::retry), [`refuse`](Self::refuse) or [`ignore`](Self::ignore). Dropping it
-/// refuses. It is a handle of its endpoint, which lives on until it is decided.
+/// [`retry`](Self::retry), [`refuse`](Self::refuse) or [`ignore`](Self::ignore). Dropping it refuses
+/// the client. It is a handle of its endpoint, and keeps the endpoint open until the decision.
 ///
 /// # Examples
-/// What a client is accepted with can depend on everything it says, before any public-key work:
+/// The configuration can depend on everything that the client says:
 /// ```no_run
 /// use hybriq::{Endpoint, KeyExchange, ServerConfig, TransportConfig};
 ///
@@ -54,12 +54,12 @@ use crate::{
 /// ```
 ///
 /// # Security
-/// The ClientHello is not authenticated, and unless [`is_validated`](Self::is_validated) neither is
-/// the client's address: anybody may have written it.
+/// The ClientHello is not authenticated: anybody may have written it. The client's address may be
+/// forged as well, unless [`is_validated`](Self::is_validated) returns true.
 pub struct Incoming {
     shared: Arc<Shared>,
     worker: u8,
-    /// `None` once it is decided, which consumes the handle.
+    /// `None` after the decision, which consumes the handle.
     core: Option<hybriq_proto::endpoint::Incoming>,
 }
 
@@ -89,52 +89,59 @@ impl Incoming {
         self.core.as_ref().expect("deciding consumes the handle")
     }
 
-    /// Where it came from. Anybody may have written it unless [`is_validated`](Self::is_validated).
+    /// Returns the client's address. It may be forged unless [`is_validated`](Self::is_validated)
+    /// returns true.
     pub fn peer_address(&self) -> SocketAddr {
         self.core().peer_address()
     }
 
-    /// Which of our addresses it came to, if the system tells.
+    /// Returns the local IP address that the ClientHello was sent to, if the system tells.
     pub fn local_ip(&self) -> Option<IpAddr> {
         self.core().local_ip()
     }
 
-    /// Whether the client proved that it receives at its address, by the token of a Retry or of an
-    /// earlier connection (RFC 9000 §8.1).
+    /// Returns true if the client proved that it receives at its address, by a token of a Retry or of
+    /// an earlier connection (RFC 9000 §8.1).
     pub fn is_validated(&self) -> bool {
         self.core().is_validated()
     }
 
-    /// Whether the client would follow a [`retry`](Self::retry): only if it did not follow one
-    /// already, and has heard nothing of this server, such as the acknowledgement of half a
-    /// ClientHello whose other half was late.
+    /// Returns true if the client would follow a [`retry`](Self::retry). It follows none if it did so
+    /// already, or if it has received a packet of this server, such as the acknowledgement of half a
+    /// ClientHello.
     pub fn may_retry(&self) -> bool {
         self.core().may_retry()
     }
 
-    /// What the client asks for: server name, application protocols, groups and shares, cipher
-    /// suites, signature schemes, a session ticket, 0-RTT, transport parameters.
+    /// Returns the ClientHello: server name, application protocols, groups and key shares, cipher
+    /// suites, signature schemes, session ticket, 0-RTT, transport parameters.
     pub fn client_hello(&self) -> &ClientHello {
         self.core().client_hello()
     }
 
-    /// Accepts with the endpoint's configuration.
+    /// Accepts the client with the endpoint's configuration.
     ///
-    /// The handshake starts at once, not when the future is first polled. Dropping the future
-    /// gives it up.
+    /// The handshake starts at once, not when the future is first polled. Dropping the future gives
+    /// the handshake up.
+    ///
+    /// # Errors
+    /// This function returns no error; the future returns a [`ConnectError`].
     pub fn accept(self) -> Connecting {
         self.start(None)
     }
 
-    /// Accepts with a configuration of its own, which replaces the endpoint's in everything: TLS, key
-    /// exchange, certificates, limits, timers, congestion control, events.
+    /// Accepts the client with the given configuration, which replaces the endpoint's in everything:
+    /// TLS, key exchange, certificates, limits, timers, congestion control, events.
     ///
-    /// Its [versions](crate::TransportConfig::versions) count for the answer; whether a client's first
-    /// packets are of a version that is spoken here at all is for the endpoint's own to say.
+    /// The server answers in one of its [versions](crate::TransportConfig::versions). The endpoint's
+    /// own configuration decides which versions a client may begin in.
     ///
-    /// The TLS provider is built at the first use of a configuration; keep it, or clones of it,
-    /// for more connections. Session tickets are those of the configuration that issued them, unless
-    /// both have their [`ServerConfig::tickets`] in common.
+    /// The first use of a configuration builds its TLS provider. Keep the configuration, or a clone of
+    /// it, for more connections. It accepts session tickets of another configuration only if both
+    /// share their [`ServerConfig::tickets`].
+    ///
+    /// # Errors
+    /// This function returns no error; the future returns a [`ConnectError`].
     #[expect(clippy::needless_pass_by_value, reason = "configurations are values")]
     pub fn accept_with(self, config: ServerConfig) -> Connecting {
         match config.setup() {
@@ -153,15 +160,16 @@ impl Incoming {
         }
     }
 
-    /// Sends the client away to prove that it receives at its address (RFC 9000 §8.1.2). It comes
-    /// back as another `Incoming`, which [`is_validated`](Self::is_validated). Nothing is held for
-    /// it meanwhile.
+    /// Sends a Retry packet, so that the client proves that it receives at its address (RFC 9000
+    /// §8.1.2). The client comes back as another `Incoming` that [`is_validated`](Self::is_validated).
+    /// The server keeps no state in the meantime.
     ///
-    /// To have it done without a decision for each, see
-    /// [`EndpointBuilder::address_validation`](crate::EndpointBuilder::address_validation).
+    /// [`EndpointBuilder::address_validation`](crate::EndpointBuilder::address_validation) does this
+    /// automatically.
     ///
     /// # Errors
-    /// The client would ignore it, see [`may_retry`](Self::may_retry); decide otherwise.
+    /// Returns `self` if the client would ignore the Retry, see [`may_retry`](Self::may_retry). Decide
+    /// otherwise.
     ///
     /// # Examples
     /// ```no_run
@@ -186,13 +194,13 @@ impl Incoming {
         Ok(())
     }
 
-    /// Tells the client that it is not wanted (CONNECTION_REFUSED).
+    /// Refuses the client with CONNECTION_REFUSED.
     pub fn refuse(self) {
         drop(self);
     }
 
-    /// Does nothing, so that the client tries again and then times out. An answer would tell an
-    /// attacker that somebody is here.
+    /// Drops the ClientHello without an answer. The client sends it again for a while and then times
+    /// out; it does not learn that there is a server.
     pub fn ignore(mut self) {
         if let Some(core) = self.core.take() {
             self.shared.decide(self.worker, Command::Ignore(core));

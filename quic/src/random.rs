@@ -5,7 +5,11 @@ use hybriq_proto::random::Random;
 
 const BLOCK: usize = 512;
 
-/// The system's random generator. It draws blocks, so that a connection id costs no system call.
+/// Random generator of the operating system. It draws blocks, so that a connection id costs no system
+/// call.
+///
+/// # Panics
+/// [`Random::fill`] panics if the system delivers no random bytes.
 ///
 /// # Examples
 /// ```

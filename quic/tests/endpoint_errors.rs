@@ -55,7 +55,7 @@ async fn more_workers_than_one_are_not_there_yet() {
     let builder = Endpoint::builder().client(client_config()).workers(2);
     assert_eq!(
         told(builder.bind("127.0.0.1:0")),
-        "2 workers cannot be had yet; use 1"
+        "2 workers are not supported yet; use 1"
     );
 }
 

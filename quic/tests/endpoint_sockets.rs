@@ -88,6 +88,32 @@ async fn an_endpoint_takes_its_connections_along() {
     .await;
 }
 
+/// The new socket belongs to the endpoint's runtime, not to that of the caller.
+#[tokio::test]
+async fn an_endpoint_moves_on_its_own_runtime() {
+    let pair = pair_from("127.0.0.1:0").await;
+    let endpoint = pair.client_endpoint.clone();
+    let elsewhere = std::thread::spawn(move || {
+        let outside = endpoint.rebind("127.0.0.1:0").unwrap();
+        let without_io = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let inside = without_io.block_on(async { endpoint.rebind("127.0.0.1:0") });
+        (outside, inside.unwrap())
+    });
+    let (outside, inside) = elsewhere.join().unwrap();
+    assert_ne!(outside, inside);
+    soon(async {
+        while pair.server.peer_address() != inside {
+            pair.echo(b"are you there?").await;
+        }
+    })
+    .await;
+    pair.client_endpoint.close(0, b"");
+    let error = pair.client_endpoint.rebind("127.0.0.1:0").unwrap_err();
+    assert!(matches!(error, hybriq::EndpointError::Closed), "{error}");
+}
+
 #[tokio::test]
 async fn the_socket_that_was_left_is_closed() {
     let pair = pair_from("127.0.0.1:0").await;

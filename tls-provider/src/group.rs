@@ -154,7 +154,9 @@ impl fmt::Debug for Group {
 /// Policy for the key-exchange groups that an endpoint offers and accepts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeyExchange {
-    /// X25519MLKEM768 first, the other hybrids and the classical groups behind it.
+    /// X25519MLKEM768 first, then the other hybrids, pure ML-KEM, and the classical groups.
+    ///
+    /// Whatever [`RequirePostQuantum`](Self::RequirePostQuantum) accepts is accepted here, too.
     ///
     /// A server asks for a post-quantum share by HelloRetryRequest when the client supports one
     /// but sent only a classical share. A classical-only peer still connects.
@@ -176,6 +178,8 @@ impl KeyExchange {
                 Group::X25519MLKEM768,
                 Group::SECP256R1MLKEM768,
                 Group::SECP384R1MLKEM1024,
+                Group::MLKEM1024,
+                Group::MLKEM768,
                 Group::X25519,
                 Group::SECP256R1,
                 Group::SECP384R1,

@@ -207,10 +207,13 @@ impl ClientHello {
         self.slice(&(HEADER_LEN + 2..HEADER_LEN + 34))
     }
 
-    /// Returns the server name that the client asks for (SNI, RFC 6066 §3).
+    /// Returns the server name that the client asks for (SNI, RFC 6066 §3). An address literal, which
+    /// some clients send, is no host name.
     pub fn server_name(&self) -> Option<&str> {
         let range = self.server_name.as_ref()?;
-        std::str::from_utf8(self.slice(range)).ok()
+        let name = std::str::from_utf8(self.slice(range)).ok()?;
+        let is_literal = name.parse::<std::net::IpAddr>().is_ok();
+        (!is_literal).then_some(name)
     }
 
     /// Returns the application protocols, the client's first choice first (RFC 7301).

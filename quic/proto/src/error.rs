@@ -156,8 +156,9 @@ pub enum ConnectionError {
     /// The key exchange did not satisfy the policy: a post-quantum group was required and the peer
     /// offered or chose none.
     #[error(
-        "{} refused the key exchange: {reason}; choose a KeyExchange policy that shares a group with the peer's",
-        match by { By::Local => "this end", By::Peer => "the peer" }
+        "{} refused the key exchange{colon}{reason}; choose a KeyExchange policy that shares a group with the peer's",
+        match by { By::Local => "this end", By::Peer => "the peer" },
+        colon = if reason.is_empty() { "" } else { ": " }
     )]
     KeyExchangeRefused {
         /// End that closed it.
@@ -301,5 +302,16 @@ mod tests {
         );
         assert_ne!(ours.split("); ").last(), theirs.split("); ").last());
         assert_eq!(Code::crypto(200).to_string(), "CRYPTO_ERROR (200)");
+    }
+
+    #[test]
+    fn a_refusal_without_a_reason_reads_well() {
+        let refused = |reason: &str| {
+            let (by, reason) = (By::Peer, reason.to_owned());
+            ConnectionError::KeyExchangeRefused { by, reason }.to_string()
+        };
+        let start = "the peer refused the key exchange";
+        assert!(refused("").starts_with(&format!("{start}; choose")));
+        assert!(refused("no group").starts_with(&format!("{start}: no group; choose")));
     }
 }

@@ -45,6 +45,9 @@ pub const STREAM_PIECES: usize = 1024;
 /// Ranges of received packet numbers kept per space; the oldest are forgotten.
 pub const ACK_RANGES: usize = 64;
 
+/// Bytes that an ACK frame may have however little came since the last one.
+pub const SMALL_ACK: usize = 64;
+
 /// Ack-eliciting packets a peer can ask us to take without an acknowledgement.
 pub const ACK_THRESHOLD: u64 = 1000;
 

@@ -8,6 +8,7 @@ use hybriq_tls::Side;
 use super::{
     Datagram, Hop, LinkReport, LinkStats, Node,
     link::{Line, Marking, Offer},
+    link_stats::Verdict,
     node::Both,
 };
 
@@ -84,11 +85,15 @@ impl Node for Bandwidth {
         way.counted_at = hop.now;
         let departure = way.line.enter(offer, hop.rng);
         let queued = way.line.waiting_bytes();
+        let verdict = match departure {
+            None => Verdict::Drop,
+            Some(departure) if departure.marked => Verdict::Mark,
+            Some(_) => Verdict::Pass,
+        };
         self.stats.update(hop.toward, |report| {
             report.delay.on_drain(drained, span);
             report.most_queued = report.most_queued.max(queued);
-            let marked = departure.is_some_and(|departure| departure.marked);
-            report.count(offer.bytes, departure.is_some(), marked);
+            report.count(offer.bytes, verdict);
         });
         if let Some(departure) = departure {
             if departure.marked {
@@ -100,13 +105,17 @@ impl Node for Bandwidth {
 }
 
 impl LinkReport {
-    pub(super) const fn count(&mut self, size: u64, fits: bool, marked: bool) {
-        if fits {
-            self.datagrams += 1;
-            self.bytes += size;
-            self.marked += marked as u64;
-        } else {
-            self.dropped += 1;
+    /// Counts a datagram of `size` bytes.
+    pub(super) const fn count(&mut self, size: u64, verdict: Verdict) {
+        match verdict {
+            Verdict::Drop => {
+                self.dropped += 1;
+                return;
+            }
+            Verdict::Mark => self.marked += 1,
+            Verdict::Pass => {}
         }
+        self.datagrams += 1;
+        self.bytes += size;
     }
 }

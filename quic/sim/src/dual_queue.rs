@@ -4,7 +4,9 @@ use std::{collections::VecDeque, time::Duration};
 
 use hybriq_tls::Side;
 
-use super::{Datagram, Hop, LinkReport, LinkStats, Node, Rng, link::Rates, node::Both};
+use super::{
+    Datagram, Hop, LinkReport, LinkStats, Node, Rng, link::Rates, link_stats::Verdict, node::Both,
+};
 use hybriq_proto::space::Ecn;
 
 /// The queue delay that classic traffic is held to (RFC 9332 §A.1).
@@ -160,7 +162,7 @@ impl Way {
             };
             let verdict = self.judge(&leaving, hop.rng);
             let size = leaving.datagram.size();
-            report.count(size, verdict != Verdict::Drop, verdict == Verdict::Mark);
+            report.count(size, verdict);
             if verdict == Verdict::Drop {
                 continue;
             }
@@ -250,13 +252,6 @@ struct Leaving {
     delay: Duration,
     is_last: bool,
     datagram: Datagram,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Pass,
-    Mark,
-    Drop,
 }
 
 fn draws(rng: &mut Rng, probability: f64) -> bool {

@@ -37,6 +37,15 @@ impl LinkStats {
     }
 }
 
+/// Treatment of one datagram by a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Pass,
+    /// It goes on with CE.
+    Mark,
+    Drop,
+}
+
 /// What one direction of a link did.
 #[derive(Clone, Debug, Default)]
 pub struct LinkReport {

@@ -49,6 +49,9 @@ pub struct TokenKeys(Arc<RwLock<Arc<Ring>>>);
 
 impl TokenKeys {
     /// Makes keys of this process alone from the system's generator. This is the default.
+    ///
+    /// # Panics
+    /// The system delivers no random bytes.
     pub fn random() -> Self {
         let mut secret = Zeroizing::new([0; 32]);
         SystemRandom::new().fill(secret.as_mut());

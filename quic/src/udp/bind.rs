@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::error::EndpointError;
 
-/// Opens and binds a socket. `[::]` is `0.0.0.0` on machines without IPv6.
+/// Opens and binds a socket. `[::]` stands for `0.0.0.0` on machines without IPv6.
 pub(super) fn open(address: SocketAddr) -> io::Result<Socket> {
     match bind(address) {
         Err(error) if address.is_ipv6() && address.ip().is_unspecified() => match error.kind() {
@@ -36,7 +36,7 @@ fn bind(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Says what to do about it.
+/// Converts an error of the system to one that says what to do.
 pub(super) fn explain(address: SocketAddr, error: io::Error) -> EndpointError {
     match error.kind() {
         io::ErrorKind::AddrInUse => EndpointError::InUse(address),

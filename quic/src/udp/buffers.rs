@@ -1,4 +1,4 @@
-//! The memory that datagrams are received into.
+//! Memory that datagrams are received into.
 
 use std::io::{self, IoSliceMut};
 
@@ -7,30 +7,30 @@ use quinn_udp::{BATCH_SIZE, RecvMeta};
 
 use hybriq_proto::endpoint::{Arrival, Local, SocketId};
 
-/// The longest message: a UDP datagram, or several that the system joined (GRO).
+/// Largest size of a message in bytes: a UDP datagram, or several that the system joined (GRO).
 const MESSAGE: usize = 64 * 1024;
 
-/// Where a batch of messages is received; allocated once.
+/// Memory for one batch of received messages, allocated once.
 ///
-/// The default has no room: a stand-in while the real one is lent out.
+/// The default has no room. It stands in while the real one is lent out.
 #[derive(Default)]
 pub(crate) struct Buffers {
     memory: Box<[u8]>,
     meta: Box<[RecvMeta]>,
 }
 
-/// A received message: datagrams of one size and one origin, one after another.
+/// A received message: consecutive datagrams of one size from one address.
 pub(crate) struct Message<'a> {
-    /// How all of them came.
+    /// Addresses and ECN codepoint of all of them.
     pub(crate) arrival: Arrival,
-    /// Their bytes.
+    /// Bytes of the datagrams.
     pub(crate) bytes: &'a mut [u8],
-    /// The size of each but the last, which may be shorter. Not 0.
+    /// Size of each datagram in bytes, not 0. The last one may be shorter.
     pub(crate) stride: usize,
 }
 
 impl Buffers {
-    /// Messages of one batch at most.
+    /// Largest number of messages in a batch.
     pub(crate) const MESSAGES: usize = BATCH_SIZE;
 
     pub(crate) fn new() -> Self {
@@ -40,7 +40,7 @@ impl Buffers {
         }
     }
 
-    /// Lends the buffers to the call that receives.
+    /// Calls `receive` with room for one batch.
     pub(super) fn fill(
         &mut self,
         receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> io::Result<usize>,
@@ -53,7 +53,7 @@ impl Buffers {
         receive(&mut messages, &mut self.meta)
     }
 
-    /// The messages of the last batch, of which there were `count`.
+    /// Returns the `count` messages of the last batch.
     pub(crate) fn messages(&mut self, count: usize) -> impl Iterator<Item = Message<'_>> {
         let received = self.meta.iter().take(count);
         self.memory

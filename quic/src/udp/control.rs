@@ -1,4 +1,4 @@
-//! Socket options that no crate has a function for.
+//! Socket options that no crate has a safe function for.
 
 #![cfg_attr(
     any(target_os = "linux", target_os = "android"),
@@ -9,10 +9,10 @@ use std::io;
 
 use socket2::Socket;
 
-/// Asks the system not to say when datagrams came.
+/// Switches off the timestamps of received datagrams.
 ///
-/// `quinn-udp` 0.6.3 asks for it and then has no room for all that is said about joined datagrams
-/// (GRO): what is cut off is the ECN codepoint, which is said last.
+/// `quinn-udp` 0.6.3 switches them on. Its buffer for control messages is then too small for joined
+/// datagrams (GRO), and the ECN codepoint, which comes last, is cut off.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn without_timestamps(socket: &Socket) -> io::Result<()> {
     use std::os::fd::AsRawFd;
@@ -35,7 +35,7 @@ pub(super) fn without_timestamps(socket: &Socket) -> io::Result<()> {
     }
 }
 
-/// Nothing is said elsewhere.
+/// Does nothing: other systems add no timestamps.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 #[expect(clippy::unnecessary_wraps, reason = "it can fail on Linux")]
 pub(super) fn without_timestamps(_: &Socket) -> io::Result<()> {

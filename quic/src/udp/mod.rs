@@ -18,16 +18,16 @@ use hybriq_proto::{endpoint::Transmit, space::Ecn};
 
 pub(crate) use buffers::Buffers;
 
-/// Where the system announces every arrival, a batch that is not full has emptied the socket: the
-/// runtime is told so, which saves the call that would find out.
+/// True on systems whose readiness is edge-triggered. There, a batch that is not full has emptied the
+/// socket, and telling the runtime saves the system call that would find out.
 const EDGE_TRIGGERED: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
-/// How a socket is made.
+/// Options that sockets are made with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Options {
-    /// Whether one call to the system may send several datagrams.
+    /// True if one system call may send several datagrams.
     pub(crate) gso: bool,
-    /// Bytes the system is asked to buffer each way.
+    /// Number of bytes that the system is asked to buffer for each direction.
     pub(crate) buffer_size: usize,
 }
 
@@ -40,7 +40,7 @@ impl Default for Options {
     }
 }
 
-/// A UDP socket. IPv4 addresses are IPv4 addresses in its interface, also on a dual-stack socket.
+/// A UDP socket. Its methods take and return IPv4 addresses as such, also on a dual-stack socket.
 pub(crate) struct Socket {
     io: UdpSocket,
     state: UdpSocketState,
@@ -49,7 +49,8 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Opens a socket. `[::]` takes IPv4 as well, and is `0.0.0.0` on machines without IPv6.
+    /// Opens and binds a socket on the current runtime. `[::]` receives IPv4 as well, and stands for
+    /// `0.0.0.0` on machines without IPv6.
     pub(crate) fn bind(address: SocketAddr, options: Options) -> Result<Self, EndpointError> {
         let open = || {
             let socket = bind::open(address)?;
@@ -71,12 +72,12 @@ impl Socket {
         open().map_err(|error| bind::explain(address, error))
     }
 
-    /// Where it is bound to.
+    /// Returns the address that the socket is bound to.
     pub(crate) fn local_address(&self) -> SocketAddr {
         canonical(self.local_address)
     }
 
-    /// Datagrams one call may send.
+    /// Returns the number of datagrams that one call may send.
     pub(crate) fn max_datagrams(&self) -> usize {
         if self.gso {
             self.state.max_gso_segments().max(1)
@@ -85,18 +86,18 @@ impl Socket {
         }
     }
 
-    /// Ready when there may be something to receive.
+    /// Returns ready when datagrams may be waiting.
     pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.io.poll_recv_ready(cx).map(|_| ())
     }
 
-    /// Ready when there may be room to send.
+    /// Returns ready when there may be room to send.
     pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.io.poll_send_ready(cx).map(|_| ())
     }
 
-    /// Receives a batch: how many messages were filled in. An error of kind `WouldBlock` when
-    /// there is nothing.
+    /// Receives a batch and returns the number of messages, or an error of kind `WouldBlock` if none
+    /// waits.
     pub(crate) fn receive(&self, buffers: &mut Buffers) -> io::Result<usize> {
         let mut received = 0;
         let result = self.io.try_io(Interest::READABLE, || {
@@ -114,8 +115,8 @@ impl Socket {
         }
     }
 
-    /// Sends one datagram, or several of one size. An error of kind `WouldBlock` when there is no
-    /// room.
+    /// Sends one datagram, or several of one size. Returns an error of kind `WouldBlock` if there is
+    /// no room.
     pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> io::Result<()> {
         let transmit = quinn_udp::Transmit {
             destination: self.mapped(transmit.peer),
@@ -129,7 +130,7 @@ impl Socket {
         })
     }
 
-    /// Writes an address the way this socket's family wants it.
+    /// Converts an address to the family of this socket.
     fn mapped(&self, address: SocketAddr) -> SocketAddr {
         match address {
             SocketAddr::V4(v4) if self.local_address.is_ipv6() => {
@@ -147,7 +148,7 @@ impl Socket {
     }
 }
 
-/// Whether a socket bound to `local` can reach `peer`.
+/// Returns true if a socket bound to `local` can reach `peer`.
 pub(crate) fn can_reach(local: SocketAddr, peer: SocketAddr) -> bool {
     let peer = canonical(peer);
     if peer.port() == 0 || peer.ip().is_unspecified() {
@@ -159,7 +160,7 @@ pub(crate) fn can_reach(local: SocketAddr, peer: SocketAddr) -> bool {
     }
 }
 
-/// IPv4-mapped IPv6 addresses as the IPv4 addresses they are.
+/// Converts an IPv4-mapped IPv6 address to IPv4; returns other addresses unchanged.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hybriq::{Direction, StreamId, tls::Side};
-use hybriq_proto::frame::{FrameWriter, MaxData, MaxStreams, ResetStream};
+use hybriq_proto::frame::{FrameWriter, MaxData, MaxStreams, ResetStream, StreamHeader};
 use hybriq_sim::{Network, one_in};
 
 use crate::{
@@ -27,8 +27,9 @@ fn uni(index: u64) -> StreamId {
 
 /// One byte at an offset, the last one or not.
 fn byte(out: &mut FrameWriter<'_>, index: u64, offset: u64, fin: bool) {
+    let id = uni(index);
     assert!(
-        out.stream(uni(index), offset, 1, fin, |data| data.fill(7))
+        out.stream(StreamHeader { id, offset, fin }, 1, |data| data.fill(7))
             .is_some()
     );
 }

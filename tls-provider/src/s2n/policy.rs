@@ -6,7 +6,8 @@
 //!
 //! - [`KeyExchange::PreferPostQuantum`] is `default_pq`, the only general policy with ML-DSA
 //!   signatures and without SHA-1. It prefers secp256r1 to X25519 among the classical groups and
-//!   offers secp521r1 last.
+//!   offers secp521r1 last. It lacks MLKEM1024: a server answers a client that has nothing else with
+//!   the policy of [`KeyExchange::RequirePostQuantum`].
 //! - [`KeyExchange::RequirePostQuantum`] is `test_pq_only`. In spite of its name it is an ordinary
 //!   TLS 1.3 policy, and the only one of hybrid groups alone; a policy with classical groups would
 //!   send a classical share and could be answered with it. It lacks MLKEM768, which s2n-tls does
@@ -163,6 +164,15 @@ pub(super) fn find(
         ))),
         _ => Ok(policy),
     }
+}
+
+/// Returns the policy for clients with which the one of [`KeyExchange::PreferPostQuantum`] has no
+/// group in common, but [`KeyExchange::RequirePostQuantum`] has.
+pub(super) fn strict_twin(key_exchange: &KeyExchange, policy: &Policy) -> Option<&'static Policy> {
+    let [prefer, require, ..] = &POLICIES;
+    let is_preferred =
+        *key_exchange == KeyExchange::PreferPostQuantum && policy.name == prefer.name;
+    is_preferred.then_some(require)
 }
 
 fn hint() -> String {

@@ -1,7 +1,7 @@
 //! The server's side.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use s2n_tls::cert_chain::CertificateChain;
@@ -112,7 +112,16 @@ impl Answer for Shared {
         admission::check(hello, &self.common.alpn)?;
         let named = self.policies.get(hello.server_name());
         // s2n-tls chooses by itself, a post-quantum group where there is one, as this does.
-        let group = admission::choose_group(named.policy.groups, hello)?;
+        let (named, group) = match admission::choose_group(named.policy.groups, hello) {
+            Ok(group) => (named, group),
+            Err(error) => {
+                let pure = named.pure().ok_or(error.clone())?;
+                (
+                    pure,
+                    admission::choose_group(pure.policy.groups, hello).map_err(|_| error)?,
+                )
+            }
+        };
         let (lineages, config) = named
             .config(
                 group,
@@ -137,6 +146,8 @@ struct Named {
     policy: &'static Policy,
     parts: Arc<Parts>,
     live: RwLock<Live>,
+    /// The same for clients that have pure ML-KEM alone, which the policy for all others lacks.
+    pure: OnceLock<Option<Box<Self>>>,
 }
 
 /// Configurations in use, and the origin of their ticket keys.
@@ -195,7 +206,19 @@ impl Named {
             policy,
             parts: parts.clone(),
             live: RwLock::new(Live { keys, scopes }),
+            pure: OnceLock::new(),
         })
+    }
+
+    /// Returns the configurations for clients that have none of the groups of
+    /// [`KeyExchange::PreferPostQuantum`] that s2n-tls has in one policy. Built for the first of them.
+    fn pure(&self) -> Option<&Self> {
+        let build = || {
+            let strict = policy::strict_twin(&self.key_exchange, self.policy)?;
+            let named = Self::new(&self.key_exchange, &self.parts, strict).ok()?;
+            Some(Box::new(named))
+        };
+        self.pure.get_or_init(build).as_deref()
     }
 
     /// Returns the configuration for a handshake with a group, with new ticket keys where they are

@@ -54,7 +54,7 @@ pub(super) struct Common {
     pub(super) verifier: Option<Arc<dyn Verifier>>,
 }
 
-/// A client's knowledge of its server.
+/// Knowledge of the server's name, and a client's of its tickets.
 #[derive(Default)]
 pub(super) struct Peer {
     /// Name or address that is verified, and whose tickets are used.
@@ -118,13 +118,19 @@ impl Running {
     }
 
     pub(super) fn server(connection: Connection, common: Common, client: &Client<'_>) -> Self {
+        let name = client.hello.server_name();
+        let asked_for = Peer {
+            name: name.unwrap_or_default().to_owned(),
+            is_sent: name.is_some(),
+            ..Peer::default()
+        };
         Self {
             io: Io::new(Side::Server),
             side: Side::Server,
             lineages: Some(client.lineages),
             client_random: client.hello.random().try_into().unwrap_or_default(),
             started: true,
-            ..Self::client(connection, common, Peer::default())
+            ..Self::client(connection, common, asked_for)
         }
     }
 
@@ -369,10 +375,8 @@ impl Session for Running {
         let scheme = connection
             .signature_scheme()
             .filter(|_| self.complete && !resumed);
-        let server_name = match self.side {
-            Side::Client => self.peer.is_sent.then(|| self.peer.name.clone()),
-            Side::Server => connection.server_name().map(str::to_owned),
-        };
+        // Not the one that s2n-tls knows: for that an address is a name, too.
+        let server_name = self.peer.is_sent.then(|| self.peer.name.clone());
         Negotiated {
             group: self.group(),
             hello_retry: connection

@@ -123,6 +123,40 @@ fn protocol_names_that_cannot_be_sent_are_refused() {
 }
 
 #[test]
+fn an_address_that_a_client_sends_is_no_server_name() {
+    let literal = b"192.168.10.1";
+    assert_eq!(literal.len(), HOST.len());
+    for (client, server) in pairings() {
+        let (client_options, server_options) = options();
+        let client = (client.client)(&client_options).expect("a client");
+        let server = (server.server)(&server_options).expect("a server");
+        let session = client
+            .session(Side::Client, client_start(HOST))
+            .expect("a session");
+        let mut client = End::new(session);
+        client.drive().expect("a ClientHello");
+        let mut flight = client.outbox.crypto.initial.clone();
+        let place = flight
+            .windows(HOST.len())
+            .position(|bytes| bytes == HOST.as_bytes())
+            .expect("the name");
+        flight[place..place + HOST.len()].copy_from_slice(literal);
+        let (hello, _) = ClientHello::parse(&flight)
+            .expect("well-formed")
+            .expect("whole");
+        assert_eq!(hello.server_name(), None);
+        let session = server
+            .session(Side::Server, server_start(Some(&hello)))
+            .expect("a session");
+        let mut server = End::new(session);
+        server.inbox.initial.extend_from_slice(&flight);
+        server.drive().expect("an answer");
+        assert!(!server.outbox.crypto.handshake.is_empty());
+        assert_eq!(server.session.negotiated().server_name, None);
+    }
+}
+
+#[test]
 fn a_session_starts_from_a_client_hello_that_the_transport_read() {
     for (client, server) in pairings() {
         let (client_options, server_options) = options();

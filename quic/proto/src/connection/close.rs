@@ -239,8 +239,13 @@ impl Connection {
             must_fill |= space == Space::Initial
                 && self.side.is_client()
                 && self.handshake.sealing_keys(space).is_some();
-            let fill = must_fill && index == last;
-            size += self.write_close(now, space, out.get_mut(size..)?, fill);
+            let out = out.get_mut(size..)?;
+            let pad_to = if must_fill && index == last {
+                out.len()
+            } else {
+                0
+            };
+            size += self.write_close(now, space, out, pad_to);
         }
         if size == 0 {
             return None;
@@ -250,8 +255,15 @@ impl Connection {
         self.transmit_of(size, Some(size))
     }
 
-    fn write_close(&mut self, now: Instant, space: Space, buffer: &mut [u8], fill: bool) -> usize {
-        let room = buffer.len();
+    /// Writes the packet of one space, padded to `pad_to` bytes. Returns its size, or 0 if there is
+    /// none.
+    fn write_close(
+        &mut self,
+        now: Instant,
+        space: Space,
+        buffer: &mut [u8],
+        pad_to: usize,
+    ) -> usize {
         let pn = self.recovery.next_number(space);
         let largest_acked = self.recovery.largest_acked(space);
         let header = self.header(space);
@@ -265,7 +277,8 @@ impl Connection {
         }
         // What came before the end arrived: the peer need not fear that it was lost.
         if space == Space::Data && frames.remaining() >= ROOM_FOR_ACK {
-            write_last_ack(&self.acks.received[space], now, &mut frames);
+            let acks = write_last_ack(&self.acks.received[space], now, &mut frames);
+            self.observer.stats.acks_sent += u64::from(acks);
         }
         if let (Some(error), false) = (&self.close.error, finished) {
             write_close_frame(error, space, &mut frames);
@@ -278,7 +291,7 @@ impl Connection {
         let Some(keys) = self.handshake.sealing_keys(space) else {
             return 0;
         };
-        let size = packet.finish_padded(len, if fill { room } else { 0 }, keys);
+        let size = packet.finish_padded(len, pad_to, keys);
         self.recovery.on_number_used(space, pn);
         let ecn = self.recovery.ecn_mark();
         let kind = self.handshake.kind_of(space);
@@ -287,11 +300,13 @@ impl Connection {
     }
 }
 
-/// Acknowledges what came last (RFC 9000 §10.2 lets frames go with CONNECTION_CLOSE).
-fn write_last_ack(received: &Received, now: Instant, out: &mut FrameWriter<'_>) {
+/// Acknowledges what came last (RFC 9000 §10.2 lets frames go with CONNECTION_CLOSE). Returns true if
+/// an ACK frame was written.
+fn write_last_ack(received: &Received, now: Instant, out: &mut FrameWriter<'_>) -> bool {
     let delay = received.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT;
     let ranges = received.ranges().take(LAST_RANGES);
-    out.ack(delay as u64, ranges, received.ecn_counts());
+    out.ack(delay as u64, ranges, received.ecn_counts())
+        .is_some()
 }
 
 /// Writes the frame. Before the handshake is over, an application's close is sent without its code

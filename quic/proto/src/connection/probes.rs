@@ -139,7 +139,8 @@ impl Connection {
             self.track(now, Space::Data, pn, packet);
         } else {
             self.recovery.on_number_used(Space::Data, pn);
-            self.on_packet_sent(now, Space::Data, pn, true);
+            self.on_ack_eliciting_sent(now);
+            self.on_packet_sent(now, Space::Data, pn);
         }
     }
 }

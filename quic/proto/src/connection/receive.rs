@@ -230,7 +230,9 @@ impl Connection {
         }
         match self.take_frames(now, kind, &dcid, payload) {
             Ok((eliciting, probing)) => {
-                self.acks.received[kind.space()].on_packet(seen.at, pn, eliciting, seen.ecn);
+                let received = &mut self.acks.received[kind.space()];
+                received.on_packet(seen.at, pn, eliciting, seen.ecn);
+                received.on_bytes(size);
                 self.timers.on_received(now, self.pto(Space::Data));
                 if self.paths.came_on_active() {
                     self.paths.on_packet(dcid);

@@ -227,20 +227,20 @@ impl Connection {
                 keys.on_acknowledgement_sent(largest);
             }
         }
-        self.on_packet_sent(now, space, pn, ack_eliciting);
+        if ack_eliciting {
+            self.on_ack_eliciting_sent(now);
+        }
+        self.on_packet_sent(now, space, pn);
     }
 
-    pub(super) fn on_packet_sent(
-        &mut self,
-        now: Instant,
-        space: Space,
-        pn: PacketNumber,
-        ack_eliciting: bool,
-    ) {
-        if ack_eliciting {
-            let pto = self.pto(Space::Data);
-            self.timers.on_sent(now, pto);
-        }
+    /// Restarts the timers that count from the last packet that asks for an acknowledgement.
+    pub(super) fn on_ack_eliciting_sent(&mut self, now: Instant) {
+        let pto = self.pto(Space::Data);
+        self.timers.on_sent(now, pto);
+    }
+
+    /// Discards and counts keys after a packet was sealed with them.
+    pub(super) fn on_packet_sent(&mut self, now: Instant, space: Space, pn: PacketNumber) {
         match space {
             Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
             Space::Data if self.handshake.sends_zero_rtt() => {

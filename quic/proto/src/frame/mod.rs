@@ -36,7 +36,7 @@ pub use flow::{
 pub use owner::{Owner, Timing};
 pub use path::{PathChallenge, PathResponse};
 pub use reset_stream_at::ResetStreamAt;
-pub use stream::{ResetStream, StopSending, Stream};
+pub use stream::{ResetStream, StopSending, Stream, StreamHeader};
 pub use stream_id::{Direction, StreamId};
 pub use token::NewToken;
 pub use writer::FrameWriter;
@@ -112,7 +112,7 @@ impl Frame<'_> {
             Self::StopSending(_) => FrameType::STOP_SENDING,
             Self::Crypto(_) => FrameType::CRYPTO,
             Self::NewToken(_) => FrameType::NEW_TOKEN,
-            Self::Stream(frame) => frame.frame_type(),
+            Self::Stream(frame) => frame.header().frame_type(),
             Self::MaxData(_) => FrameType::MAX_DATA,
             Self::MaxStreamData(_) => FrameType::MAX_STREAM_DATA,
             Self::MaxStreams(frame) => frame.frame_type(),

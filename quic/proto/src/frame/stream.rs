@@ -43,61 +43,68 @@ impl<'a> Stream<'a> {
         })
     }
 
-    /// The type without the LEN bit.
-    pub(super) const fn frame_type(&self) -> FrameType {
-        frame_type(self.offset, self.fin)
+    /// Returns the fields before the length.
+    pub(super) const fn header(&self) -> StreamHeader {
+        StreamHeader {
+            id: self.id,
+            offset: self.offset,
+            fin: self.fin,
+        }
+    }
+}
+
+/// The fields of a STREAM frame before its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamHeader {
+    /// The stream.
+    pub id: StreamId,
+    /// Offset of the data.
+    pub offset: u64,
+    /// True if the stream ends behind the data.
+    pub fin: bool,
+}
+
+impl StreamHeader {
+    /// Returns the frame type without the LEN bit.
+    pub(super) const fn frame_type(self) -> FrameType {
+        let offset = if self.offset == 0 { 0 } else { OFF };
+        let fin = if self.fin { FIN } else { 0 };
+        FrameType(FrameType::STREAM.0 | offset | fin)
+    }
+
+    /// Returns the bytes that these fields take.
+    pub(super) const fn size(self) -> usize {
+        let offset_size = if self.offset == 0 {
+            0
+        } else {
+            VarInt::saturating(self.offset).size()
+        };
+        1 + VarInt::saturating(self.id.0).size() + offset_size
+    }
+
+    /// Writes these fields and the length of the data. A frame without a length fills the packet.
+    pub(super) fn encode(self, len: Option<usize>, writer: &mut Writer<'_>) {
+        writer.varint(self.frame_type().0 | if len.is_some() { LEN } else { 0 });
+        writer.varint(self.id.0);
+        if self.offset > 0 {
+            writer.varint(self.offset);
+        }
+        if let Some(len) = len {
+            writer.varint(len as u64);
+        }
     }
 }
 
 impl Encode for Stream<'_> {
     fn size(&self) -> usize {
         let len = self.data.len();
-        header_size(self.id, self.offset) + VarInt::saturating(len as u64).size() + len
+        self.header().size() + VarInt::saturating(len as u64).size() + len
     }
 
     fn encode(&self, writer: &mut Writer<'_>) {
-        write_header(
-            writer,
-            self.id,
-            self.offset,
-            self.fin,
-            Some(self.data.len()),
-        );
+        self.header().encode(Some(self.data.len()), writer);
         writer.put(self.data);
     }
-}
-
-/// Bytes of the fields before the length.
-pub(super) const fn header_size(id: StreamId, offset: u64) -> usize {
-    let offset_size = if offset == 0 {
-        0
-    } else {
-        VarInt::saturating(offset).size()
-    };
-    1 + VarInt::saturating(id.0).size() + offset_size
-}
-
-/// Writes everything but the data; without a length it must fill the packet.
-pub(super) fn write_header(
-    writer: &mut Writer<'_>,
-    id: StreamId,
-    offset: u64,
-    fin: bool,
-    len: Option<usize>,
-) {
-    writer.varint(frame_type(offset, fin).0 | if len.is_some() { LEN } else { 0 });
-    writer.varint(id.0);
-    if offset > 0 {
-        writer.varint(offset);
-    }
-    if let Some(len) = len {
-        writer.varint(len as u64);
-    }
-}
-
-const fn frame_type(offset: u64, fin: bool) -> FrameType {
-    let offset = if offset == 0 { 0 } else { OFF };
-    FrameType(FrameType::STREAM.0 | offset | if fin { FIN } else { 0 })
 }
 
 /// `RESET_STREAM` (RFC 9000 §19.4).

@@ -1,9 +1,10 @@
 //! A writer of the frames of one packet.
 
-use super::StreamId;
 use std::ops::RangeInclusive;
 
-use super::{AckEncoder, ConnectionClose, Datagram, EcnCounts, Encode, crypto, datagram, stream};
+use super::{
+    AckEncoder, ConnectionClose, Datagram, EcnCounts, Encode, StreamHeader, crypto, datagram,
+};
 use crate::wire::{FrameType, PacketNumber, VarInt, Writer};
 
 /// Fills the payload of one packet. It refuses what no longer fits, so that callers can simply
@@ -42,8 +43,22 @@ impl<'a> FrameWriter<'a> {
     where
         R: Iterator<Item = RangeInclusive<PacketNumber>> + Clone,
     {
+        self.ack_within(usize::MAX, delay, ranges, ecn)
+    }
+
+    /// Writes an ACK frame as [`FrameWriter::ack`] does, of `room` bytes at most.
+    pub fn ack_within<R>(
+        &mut self,
+        room: usize,
+        delay: u64,
+        ranges: R,
+        ecn: Option<EcnCounts>,
+    ) -> Option<usize>
+    where
+        R: Iterator<Item = RangeInclusive<PacketNumber>> + Clone,
+    {
         let ack = AckEncoder { delay, ranges, ecn };
-        let count = ack.fitting(self.remaining());
+        let count = ack.fitting(self.remaining().min(room));
         let ack = AckEncoder {
             delay,
             ranges: ack.ranges.take(count),
@@ -53,30 +68,23 @@ impl<'a> FrameWriter<'a> {
     }
 
     /// Writes a STREAM frame (RFC 9000 §19.8) with as many of the `wanted` bytes as fit, and says
-    /// how many. `fill` puts them where they belong in the packet: exactly the bytes at `offset`.
+    /// how many. `fill` puts them where they belong in the packet: exactly the bytes at the offset.
     ///
-    /// `fin` ends the stream behind the wanted bytes, so the frame carries it only if all of them
-    /// fit. `None`, and nothing is written, if not one byte fits (or no empty frame, when none is
+    /// FIN ends the stream behind the wanted bytes, so the frame carries it only if all of them fit. `None`, and nothing is written, if not one byte fits (or no empty frame, when none is
     /// wanted).
     pub fn stream(
         &mut self,
-        id: StreamId,
-        offset: u64,
+        header: StreamHeader,
         wanted: usize,
-        fin: bool,
         fill: impl FnOnce(&mut [u8]),
     ) -> Option<usize> {
-        let fixed = stream::header_size(id, offset);
-        let (fit, padding, with_length) = self.plan_stream(fixed, wanted)?;
+        let (fit, padding, with_length) = self.plan_stream(header.size(), wanted)?;
         self.pad(padding);
-        let fin = fin && fit == wanted;
-        stream::write_header(
-            &mut self.writer,
-            id,
-            offset,
-            fin,
-            with_length.then_some(fit),
-        );
+        let header = StreamHeader {
+            fin: header.fin && fit == wanted,
+            ..header
+        };
+        header.encode(with_length.then_some(fit), &mut self.writer);
         self.fill(fit, fill);
         Some(fit)
     }

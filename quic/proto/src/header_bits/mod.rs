@@ -3,7 +3,10 @@
 
 use hybriq_tls::Side;
 
-use crate::{packet::PacketNumber, prf::Sequence};
+use crate::{
+    packet::{PacketNumber, SpinValue},
+    prf::Sequence,
+};
 
 #[cfg(test)]
 mod tests;
@@ -42,7 +45,7 @@ pub struct HeaderBits {
     allowed: SpinBit,
     /// True if the bit follows the peer's on this path.
     spins: bool,
-    spin: bool,
+    spin: SpinValue,
     /// The largest packet number whose bit was followed.
     followed: Option<PacketNumber>,
     greases: bool,
@@ -57,7 +60,7 @@ impl HeaderBits {
             coins: 1,
             allowed,
             spins: false,
-            spin: false,
+            spin: SpinValue::Zero,
             followed: None,
             greases: false,
         };
@@ -75,23 +78,30 @@ impl HeaderBits {
     pub fn on_new_path(&mut self) {
         let draw = self.random.draw();
         self.spins = self.allowed == SpinBit::On && (draw >> 32) % PATHS_WITHOUT_SPIN != 0;
-        self.spin = !self.spins && draw & 1 == 1;
+        self.spin = if !self.spins && draw & 1 == 1 {
+            SpinValue::One
+        } else {
+            SpinValue::Zero
+        };
         self.followed = None;
     }
 
     /// Follows a 1-RTT packet that proved to be authentic: a server repeats the bit of the newest
     /// packet, a client says the opposite.
     #[inline]
-    pub fn on_packet(&mut self, pn: PacketNumber, spin: bool) {
+    pub fn on_packet(&mut self, pn: PacketNumber, spin: SpinValue) {
         if self.spins && self.followed.is_none_or(|newest| pn > newest) {
             self.followed = Some(pn);
-            self.spin = spin ^ self.side.is_client();
+            self.spin = match self.side {
+                Side::Client => spin.inverted(),
+                Side::Server => spin,
+            };
         }
     }
 
     /// The spin bit of the next packet.
     #[inline]
-    pub const fn spin(&self) -> bool {
+    pub const fn spin(&self) -> SpinValue {
         self.spin
     }
 

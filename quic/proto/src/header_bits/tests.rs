@@ -12,7 +12,7 @@ fn spinning(side: Side) -> HeaderBits {
 #[test]
 fn a_server_repeats_the_bit_and_a_client_inverts_it() {
     let (mut client, mut server) = (spinning(Side::Client), spinning(Side::Server));
-    assert!(!client.spin() && !server.spin(), "both begin with 0");
+    assert_eq!([client.spin(), server.spin()], [SpinValue::Zero; 2]);
     let mut edges = 0;
     for pn in 0..10 {
         let before = client.spin();
@@ -26,11 +26,11 @@ fn a_server_repeats_the_bit_and_a_client_inverts_it() {
 #[test]
 fn only_the_newest_packet_is_followed() {
     let mut server = spinning(Side::Server);
-    server.on_packet(pn(5), true);
-    server.on_packet(pn(4), false);
-    assert!(server.spin());
-    server.on_packet(pn(6), false);
-    assert!(!server.spin());
+    server.on_packet(pn(5), SpinValue::One);
+    server.on_packet(pn(4), SpinValue::Zero);
+    assert_eq!(server.spin(), SpinValue::One);
+    server.on_packet(pn(6), SpinValue::Zero);
+    assert_eq!(server.spin(), SpinValue::Zero);
 }
 
 /// Proves: rfc9000 17.4 spin-bit-can-be-off
@@ -51,9 +51,9 @@ fn where_it_does_not_spin_the_bit_is_random_for_each_id() {
     let mut set = 0;
     for _ in 0..1000 {
         let spin = bits.spin();
-        bits.on_packet(pn(7), !spin);
+        bits.on_packet(pn(7), spin.inverted());
         assert_eq!(bits.spin(), spin, "it does not follow");
-        set += u32::from(spin);
+        set += u32::from(spin == SpinValue::One);
         bits.on_new_path();
     }
     assert!((400..600).contains(&set), "{set}");
@@ -62,14 +62,18 @@ fn where_it_does_not_spin_the_bit_is_random_for_each_id() {
 #[test]
 fn a_new_path_starts_from_the_beginning() {
     let mut server = spinning(Side::Server);
-    server.on_packet(pn(100), true);
+    server.on_packet(pn(100), SpinValue::One);
     server.on_new_path();
     if server.spins {
-        assert!(!server.spin());
+        assert_eq!(server.spin(), SpinValue::Zero);
     }
     server.spins = true;
-    server.on_packet(pn(3), true);
-    assert!(server.spin(), "an earlier number counts on another path");
+    server.on_packet(pn(3), SpinValue::One);
+    assert_eq!(
+        server.spin(),
+        SpinValue::One,
+        "an earlier number counts on another path"
+    );
 }
 
 /// Proves: rfc9287 3.1 bit-is-cleared-only-for-those-who-asked

@@ -1,7 +1,7 @@
 //! A builder of packets.
 
 use super::{
-    Cid, DirectionKeys, KeyPhase, Kind, PacketNumber, SAMPLE_LEN, TAG_LEN,
+    Cid, DirectionKeys, KeyPhase, Kind, PacketNumber, SAMPLE_LEN, SpinValue, TAG_LEN,
     first_byte::{FIXED, LONG},
     number,
     protected::{KEY_PHASE, SPIN},
@@ -39,7 +39,7 @@ pub enum Header<'a> {
         /// Destination connection id.
         dcid: Cid,
         /// The spin bit.
-        spin: bool,
+        spin: SpinValue,
         /// The phase of the keys that will seal it.
         key_phase: KeyPhase,
     },
@@ -102,7 +102,7 @@ impl Header<'_> {
                 spin,
                 key_phase,
             } => {
-                let spin = if *spin { SPIN } else { 0 };
+                let spin = if *spin == SpinValue::One { SPIN } else { 0 };
                 let key_phase = if *key_phase == KeyPhase::One {
                     KEY_PHASE
                 } else {

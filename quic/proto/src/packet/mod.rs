@@ -20,7 +20,7 @@ mod version_negotiation;
 #[cfg(test)]
 mod tests;
 
-pub use super::wire::{Cid, KeyPhase, Kind, PacketNumber, PerSpace, Space};
+pub use super::wire::{Cid, KeyPhase, Kind, PacketNumber, PerSpace, Space, SpinValue};
 pub use builder::{Header, PacketBuilder};
 pub use first_byte::{DropReason, has_quic_bit};
 pub use header::{Decoded, Peek, decode, is_initial, is_zero_rtt, peek};

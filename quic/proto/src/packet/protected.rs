@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::{
-    Cid, DropReason, HeaderKey, KeyPhase, Kind, PacketKey, PacketNumber, SAMPLE_LEN, Undecryptable,
-    Version, first_byte::LONG, number,
+    Cid, DropReason, HeaderKey, KeyPhase, Kind, PacketKey, PacketNumber, SAMPLE_LEN, SpinValue,
+    Undecryptable, Version, first_byte::LONG, number,
 };
 
 /// The bits that must be 0 in a long header, once uncovered (RFC 9000 §17.2).
@@ -50,8 +50,11 @@ impl<'a> Protected<'a> {
 
     /// The spin bit of a short header, which is not hidden.
     #[inline]
-    pub fn spin(&self) -> bool {
-        self.bytes.first().is_some_and(|first| first & SPIN != 0)
+    pub fn spin(&self) -> SpinValue {
+        match self.bytes.first() {
+            Some(first) if first & SPIN != 0 => SpinValue::One,
+            _ => SpinValue::Zero,
+        }
     }
 
     /// Uncovers the header (RFC 9001 §5.4). `largest_received` is the largest packet number that

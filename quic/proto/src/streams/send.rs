@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     buffer::SendBuffer,
-    frame::{self, FrameWriter},
+    frame::{self, FrameWriter, StreamHeader},
 };
 
 /// Data is cut only where a packet has this much room for it: a sliver costs as much as a packet's
@@ -336,8 +336,13 @@ impl Send {
             return None;
         }
         let is_end = self.has_fin() && offset + wanted == self.buffer.end();
+        let header = StreamHeader {
+            id,
+            offset,
+            fin: is_end,
+        };
         let fill = |target: &mut [u8]| self.buffer.fill(offset, target);
-        let written = out.stream(id, offset, wanted as usize, is_end, fill)? as u64;
+        let written = out.stream(header, wanted as usize, fill)? as u64;
         self.buffer.on_sent(offset..offset + written);
         let end = if is_end && written == wanted {
             End::Fin

@@ -94,6 +94,27 @@ impl<T> IndexMut<Space> for PerSpace<T> {
     }
 }
 
+/// The bit of a 1-RTT packet that lets observers measure round trips (RFC 9000 §17.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SpinValue {
+    /// The bit is 0, as it is when a path begins.
+    #[default]
+    Zero,
+    /// The bit is 1.
+    One,
+}
+
+impl SpinValue {
+    /// Returns the other value, which a client answers with.
+    #[must_use]
+    pub const fn inverted(self) -> Self {
+        match self {
+            Self::Zero => Self::One,
+            Self::One => Self::Zero,
+        }
+    }
+}
+
 /// The bit of a 1-RTT packet that changes with every key update (RFC 9001 §6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum KeyPhase {

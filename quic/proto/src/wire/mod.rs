@@ -13,7 +13,7 @@ mod tests;
 
 pub use cid::Cid;
 pub use frame_type::FrameType;
-pub use kind::{KeyPhase, Kind, PerSpace, Space};
+pub use kind::{KeyPhase, Kind, PerSpace, Space, SpinValue};
 pub use packet_number::PacketNumber;
 pub use reader::{Eof, Reader};
 pub use varint::VarInt;

@@ -54,7 +54,10 @@ fn general_policies_mean_what_they_say() {
     let classical = find(&KeyExchange::OnlyClassical, None).expect("a policy");
     assert_eq!(classical.groups, KeyExchange::OnlyClassical.groups());
     let prefer = find(&KeyExchange::PreferPostQuantum, None).expect("a policy");
+    let pure = strict_twin(&KeyExchange::PreferPostQuantum, prefer).expect("a policy");
     for group in KeyExchange::PreferPostQuantum.groups() {
-        assert!(prefer.groups.contains(&group), "{group}");
+        let has = prefer.groups.contains(&group) || pure.groups.contains(&group);
+        assert_eq!(has, group != Group::MLKEM768, "{group}");
     }
+    assert!(strict_twin(&KeyExchange::RequirePostQuantum, require).is_none());
 }

@@ -16,6 +16,13 @@ pub(super) enum Congestion {
     Marked,
 }
 
+/// Share of lost packets, compared with what a probe puts up with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LossRate {
+    Tolerated,
+    Excessive,
+}
+
 /// Signs of congestion in the current round, and what the path delivered in it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Signals {
@@ -120,9 +127,10 @@ impl Bbr {
         let tx_in_flight = packet.snapshot.in_flight;
         let lost = total.saturating_sub(packet.snapshot.lost);
         if self.is_inflight_too_high(lost, tx_in_flight) {
-            let limited = self.is_limited(packet.snapshot.app_limited, packet.snapshot.delivered);
+            let limited =
+                packet.snapshot.app_limited || self.probe_rtt.limited(packet.snapshot.delivered);
             let at_loss = inflight_at_loss(packet.bytes, lost, tx_in_flight);
-            self.handle_inflight_too_high(now, at_loss, limited);
+            self.handle_inflight_too_high(now, (!limited).then_some(at_loss));
         }
     }
 
@@ -133,11 +141,12 @@ impl Bbr {
         self.signals.in_round = self.signals.in_round.max(congestion);
     }
 
-    /// A probe put more in flight than the path takes. It is answered once.
-    fn handle_inflight_too_high(&mut self, now: Instant, tx_in_flight: u64, limited: bool) {
+    /// Answers, once, a probe that put more in flight than the path takes: `tx_in_flight`. `None` if
+    /// less was sent than the path allowed, so that the amount tells nothing about it.
+    fn handle_inflight_too_high(&mut self, now: Instant, tx_in_flight: Option<u64>) {
         self.cycle.prev_too_high = true;
         self.cycle.is_probe_sample = false;
-        if !limited {
+        if let Some(tx_in_flight) = tx_in_flight {
             self.model.inflight_longterm = tx_in_flight
                 .max(Gain::BETA.of(self.target_inflight()))
                 .max(self.min_pipe_window());
@@ -161,7 +170,8 @@ impl Bbr {
             *rounds = rounds.saturating_add(1);
         }
         if self.cycle.is_probe_sample {
-            self.handle_inflight_too_high(sample.now, sample.tx_in_flight, sample.app_limited);
+            let in_flight = (!sample.app_limited).then_some(sample.tx_in_flight);
+            self.handle_inflight_too_high(sample.now, in_flight);
         }
     }
 
@@ -191,16 +201,16 @@ impl Bbr {
         if !self.signals.round_started {
             return;
         }
-        let is_excessive = self.judge_losses(sample);
+        let rate = self.judge_losses(sample);
         if self.signals.in_round != Congestion::None && !self.state.is_probing() {
-            self.adapt_lower_bounds(is_excessive);
+            self.adapt_lower_bounds(rate);
         }
         self.signals.in_round = Congestion::None;
     }
 
-    /// Whether more was lost than a probe puts up with. Rounds of few packets are judged together,
-    /// until they are [`LOSS_SAMPLE_DATAGRAMS`].
-    fn judge_losses(&mut self, sample: &Sample) -> bool {
+    /// Judges what was lost. Rounds of few packets are judged together, until they are
+    /// [`LOSS_SAMPLE_DATAGRAMS`].
+    fn judge_losses(&mut self, sample: &Sample) -> LossRate {
         let signals = &self.signals;
         let delivered = sample.total_delivered.saturating_sub(signals.lost_since);
         let sent = delivered.saturating_add(signals.lost);
@@ -211,13 +221,17 @@ impl Bbr {
             self.signals.lost = 0;
             self.signals.lost_since = sample.total_delivered;
         }
-        is_excessive
+        if is_excessive {
+            LossRate::Excessive
+        } else {
+            LossRate::Tolerated
+        }
     }
 
     /// A round lost something while the flow did not probe: slow down towards what was delivered.
     /// What was delivered while a queue stood is more than the path holds, so that a round with marks
     /// takes the volume below it.
-    fn adapt_lower_bounds(&mut self, excessive: bool) {
+    fn adapt_lower_bounds(&mut self, rate: LossRate) {
         let floor_bw = Gain::TOLERATED.of(self.model.max_bw.get());
         let floor_inflight = self
             .inflight(self.model.max_bw.get())
@@ -236,7 +250,7 @@ impl Bbr {
         };
         let mut bw = signals.bw_latest.max(Gain::BETA.of(model.bw_shortterm));
         let mut inflight = delivered.max(Gain::BETA.of(model.inflight_shortterm));
-        if !excessive {
+        if rate == LossRate::Tolerated {
             bw = bw.max(floor_bw.min(model.bw_shortterm));
             inflight = inflight.max(floor_inflight.min(model.inflight_shortterm));
         }

@@ -197,11 +197,6 @@ impl Bbr {
         self.model.round.restart(self.delivered);
     }
 
-    /// Whether the application limited what was sent when so much was delivered, or ProbeRTT did.
-    fn is_limited(&self, app_limited: bool, delivered: u64) -> bool {
-        app_limited || self.probe_rtt.limited(delivered)
-    }
-
     fn sample(&self, acked: &Acked) -> Sample {
         let rate = &acked.rate;
         Sample {
@@ -212,7 +207,7 @@ impl Bbr {
             prior_delivered: rate.prior_delivered,
             lost: rate.lost,
             tx_in_flight: rate.in_flight,
-            app_limited: self.is_limited(rate.app_limited, rate.prior_delivered),
+            app_limited: rate.app_limited || self.probe_rtt.limited(rate.prior_delivered),
             rtt: acked.rtt.sample,
             prior_in_flight: acked.prior_in_flight,
             in_flight: acked.bytes_in_flight,

@@ -310,3 +310,28 @@ fn ecn_counts_of_more_packets_than_there_are_end_ecn_and_nothing_else() {
         assert!(!pair.server.connection().is_closed());
     }
 }
+
+/// Proves: security 4 wide-gaps-get-small-acks
+#[test]
+fn tiny_packets_with_wide_gaps_do_not_get_large_acknowledgements() {
+    let (mut pair, _) = established();
+    let (mut came, mut left) = (0, 0);
+    for _ in 0..2000 {
+        let client = pair.client.connection();
+        let next = client.recovery.next_number(Space::Data);
+        client
+            .recovery
+            .on_number_used(Space::Data, next.saturating_add(20_000));
+        let mut tiny = forge(client, Space::Data, 0, |out| assert!(out.ping()));
+        came += tiny.len();
+        pair.server.receive(pair.now, client_address(), &mut tiny);
+        left += pair
+            .server
+            .transmit(pair.now)
+            .iter()
+            .map(Vec::len)
+            .sum::<usize>();
+    }
+    assert!(pair.server.close_reason().is_none());
+    assert!(left <= 4 * came, "{left} bytes for {came}");
+}

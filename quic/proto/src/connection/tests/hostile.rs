@@ -14,7 +14,7 @@ use crate::{
     frame::{
         AckFrequency, FrameWriter, MaxData, MaxStreamData, MaxStreams, NewConnectionId,
         PathChallenge, ResetStream, ResetStreamAt, RetireConnectionId, StopSending,
-        StreamDataBlocked,
+        StreamDataBlocked, StreamHeader,
     },
     packet::{Cid, Space},
     streams::{Direction, StreamId},
@@ -75,7 +75,10 @@ fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
             let offset = rng.below(size);
             let len = rng.below(size - offset + 1);
             let fin = offset + len == size;
-            out.stream(theirs, offset, len as usize, fin, |data| data.fill(7));
+            let id = theirs;
+            out.stream(StreamHeader { id, offset, fin }, len as usize, |data| {
+                data.fill(7)
+            });
         }
         6 => {
             let (code, final_size) = (number(rng), size);

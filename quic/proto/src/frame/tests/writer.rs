@@ -2,16 +2,24 @@ use super::{decoded, decoded_all};
 use crate::frame::FrameType;
 use crate::{
     frame::StreamId,
-    frame::{ConnectionClose, Crypto, Frame, FrameWriter, MaxData, Stream},
+    frame::{ConnectionClose, Crypto, Frame, FrameWriter, MaxData, Stream, StreamHeader},
 };
 
 const ID: StreamId = StreamId(4);
+
+const fn header(offset: u64, fin: bool) -> StreamHeader {
+    StreamHeader {
+        id: ID,
+        offset,
+        fin,
+    }
+}
 
 /// Writes one STREAM frame of `wanted` bytes into `space`, and gives what was taken and written.
 fn stream(space: usize, offset: u64, wanted: usize, fin: bool) -> (Option<usize>, Vec<u8>) {
     let mut buffer = vec![0xee; space];
     let mut writer = FrameWriter::new(&mut buffer);
-    let taken = writer.stream(ID, offset, wanted, fin, |bytes| bytes.fill(b'x'));
+    let taken = writer.stream(header(offset, fin), wanted, |bytes| bytes.fill(b'x'));
     let len = writer.len();
     assert_eq!(writer.is_ack_eliciting(), taken.is_some());
     buffer.truncate(len);
@@ -52,10 +60,10 @@ fn a_stream_frame_takes_what_fits_and_can_always_be_read_back() {
 fn only_a_stream_frame_that_fills_the_packet_omits_its_length() {
     let mut buffer = [0; 100];
     let mut writer = FrameWriter::new(&mut buffer);
-    assert_eq!(writer.stream(ID, 0, 10, false, |_| {}), Some(10));
-    assert_eq!(writer.stream(ID, 10, 10, false, |_| {}), Some(10));
+    assert_eq!(writer.stream(header(0, false), 10, |_| {}), Some(10));
+    assert_eq!(writer.stream(header(10, false), 10, |_| {}), Some(10));
     assert!(writer.write(&MaxData { max: 1 }));
-    assert_eq!(writer.stream(ID, 20, 1000, true, |_| {}), Some(68));
+    assert_eq!(writer.stream(header(20, true), 1000, |_| {}), Some(68));
     assert_eq!(writer.remaining(), 0);
     let types: Vec<u8> = [0, 13, 27, 29].map(|at| buffer[at]).to_vec();
     assert_eq!(types, [0x0a, 0x0e, 0x10, 0x0c]);

@@ -3,14 +3,21 @@ use proptest::{collection::vec, prelude::*};
 
 use super::keys;
 use crate::{
-    frame::{Frame, MaxData, Stream},
+    frame::{Frame, MaxData, Stream, StreamHeader},
     packet::{
-        Cid, Decoded, Header, KeyPhase, Kind, OpenError, PacketBuilder, PacketNumber, Version,
-        decode,
+        Cid, Decoded, Header, KeyPhase, Kind, OpenError, PacketBuilder, PacketNumber, SpinValue,
+        Version, decode,
     },
     streams::StreamId,
     testing::pn,
     wire::Reader,
+};
+
+/// The end of a stream that begins in the same frame.
+const FIRST: StreamHeader = StreamHeader {
+    id: StreamId(0),
+    offset: 0,
+    fin: true,
 };
 
 const SUITE: Suite = Suite::Aes128GcmSha256;
@@ -29,7 +36,7 @@ fn long(kind: Kind, token: &[u8]) -> Header<'_> {
 fn short(key_phase: KeyPhase) -> Header<'static> {
     Header::Short {
         dcid: Cid::from([1; 8]),
-        spin: false,
+        spin: SpinValue::Zero,
         key_phase,
     }
 }
@@ -112,7 +119,7 @@ fn frames_can_fill_the_packet_to_the_last_byte() {
         let overhead = packet.overhead();
         let mut frames = packet.frames();
         assert_eq!(frames.len() + frames.remaining() + overhead, 1200);
-        let written = frames.stream(StreamId(0), 0, 5000, true, |bytes| bytes.fill(b'x'));
+        let written = frames.stream(FIRST, 5000, |bytes| bytes.fill(b'x'));
         let frames_len = frames.len();
         assert_eq!(packet.finish(frames_len, &keys(SUITE)), 1200);
         let (pn, _, payload) = open(&mut buffer, Some(8)).expect("opens");
@@ -210,7 +217,7 @@ proptest! {
         let mut packet =
             PacketBuilder::begin(&mut buffer, &header, number, Some(pn(acked))).expect("room");
         prop_assert_eq!(packet.pn(), number);
-        let written = packet.frames().stream(StreamId(0), 0, payload.len(), true, |bytes| {
+        let written = packet.frames().stream(FIRST, payload.len(), |bytes| {
             bytes.copy_from_slice(&payload);
         });
         prop_assert_eq!(written, Some(payload.len()));

@@ -3,8 +3,8 @@ use proptest::{collection::vec, prelude::*};
 use super::keys;
 use crate::{
     packet::{
-        Cid, Decoded, DropReason, Header, Kind, PacketBuilder, Peek, Version, VersionNegotiation,
-        Versions, decode, peek,
+        Cid, Decoded, DropReason, Header, Kind, PacketBuilder, Peek, SpinValue, Version,
+        VersionNegotiation, Versions, decode, peek,
     },
     testing::pn,
 };
@@ -42,7 +42,7 @@ fn coalesced_packets_come_one_after_the_other() {
     }
     let short = Header::Short {
         dcid,
-        spin: true,
+        spin: SpinValue::One,
         key_phase: crate::packet::KeyPhase::One,
     };
     let packet = PacketBuilder::begin(&mut datagram[at..], &short, pn(0), None).expect("room");

@@ -3,8 +3,8 @@ use hybriq_tls::Suite;
 use super::{SUITES, keys, secret};
 use crate::{
     packet::{
-        Cid, Decoded, Header, KeyPhase, OpenError, PacketBuilder, SealError, Undecryptable,
-        Version, confidentiality_limit, decode, integrity_limit, next_packet_key,
+        Cid, Decoded, Header, KeyPhase, OpenError, PacketBuilder, SealError, SpinValue,
+        Undecryptable, Version, confidentiality_limit, decode, integrity_limit, next_packet_key,
     },
     testing::pn,
 };
@@ -13,7 +13,7 @@ use crate::{
 fn packet(suite: Suite) -> Vec<u8> {
     let header = Header::Short {
         dcid: Cid::from([7; 8]),
-        spin: false,
+        spin: SpinValue::Zero,
         key_phase: KeyPhase::Zero,
     };
     let mut buffer = vec![0; 100];

@@ -89,6 +89,8 @@ pub struct Received {
     policy: AckPolicy,
     /// Ack-eliciting packets since the last ACK.
     unacked: u64,
+    /// Bytes of the packets since the last ACK.
+    bytes: usize,
     pending: Pending,
     /// Set by [`Received::delay_ack`] until the next ACK is sent.
     held_until: Option<Instant>,
@@ -127,6 +129,7 @@ impl Received {
             after_ce: false,
             policy,
             unacked: 0,
+            bytes: 0,
             pending: Pending::Nothing,
             held_until: None,
         }
@@ -370,6 +373,12 @@ impl Received {
         (self.ecn != EcnCounts::default()).then_some(self.ecn)
     }
 
+    /// Notes the bytes of a packet that was decrypted.
+    #[inline]
+    pub const fn on_bytes(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
     /// Writes an ACK frame if one is pending. Packets of the handshake are acknowledged without delay
     /// (RFC 9000 §13.2.5).
     #[inline]
@@ -381,15 +390,25 @@ impl Received {
             Space::Data => self.ack_delay(now).as_micros() >> ACK_DELAY_EXPONENT,
             Space::Initial | Space::Handshake => 0,
         };
-        if let Some(told) = out.ack(delay as u64, self.ranges(), self.ecn_counts()) {
+        let (room, ranges) = (self.ack_room(), self.ranges());
+        if let Some(told) = out.ack_within(room, delay as u64, ranges, self.ecn_counts()) {
             self.on_ack_sent(told);
         }
+    }
+
+    /// Returns the bytes that an ACK frame may have: twice what came since the last one, or else a
+    /// peer would get ever more for tiny packets with gaps between their numbers. The older ranges
+    /// wait for another frame.
+    #[inline]
+    fn ack_room(&self) -> usize {
+        limits::SMALL_ACK.max(self.bytes.saturating_mul(2))
     }
 
     /// Notes that an ACK frame with the newest `told` ranges was written.
     #[inline]
     pub fn on_ack_sent(&mut self, told: usize) {
         self.unacked = 0;
+        self.bytes = 0;
         self.pending = Pending::Nothing;
         self.held_until = None;
         self.largest_told = self.largest.map(|(largest, _)| largest);

@@ -269,11 +269,11 @@ fn low_rates_in_probe_rtt_do_not_count_as_what_the_path_gives() {
     run_until(&mut world, State::ProbeRtt);
     world.run(ms(100));
     with(&world, |bbr| {
-        assert!(bbr.is_limited(false, bbr.delivered));
+        assert!(bbr.probe_rtt.limited(bbr.delivered));
     });
     run_until(&mut world, State::Cruise);
     world.run(ms(100));
-    with(&world, |bbr| assert!(!bbr.is_limited(false, bbr.delivered)));
+    with(&world, |bbr| assert!(!bbr.probe_rtt.limited(bbr.delivered)));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The certificates of a run, self-made: a root, intermediates below it, and the leaves.
+//! Self-made certificates of a run: a root, intermediates, and leaves.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -11,18 +11,18 @@ use crate::Failure;
 use crate::axes::Certificate;
 use crate::drivers::Certificates;
 
-/// The name clients ask for and verify, where the scenario names none.
+/// Server name that clients ask for and verify if the scenario names none.
 pub(crate) const SERVER_NAME: &str = "localhost";
 
-/// The names below it are for several kinds of connections, and for tickets. Right below
-/// `localhost` a wildcard would stand for a whole top-level domain, which clients refuse.
+/// Parent of the names for kinds of connections and for tickets. A wildcard directly below
+/// `localhost` would stand for a top-level domain, which clients refuse.
 pub(crate) const NAMES: &str = "netbench.localhost";
 
-/// Certificates as long chains as were asked for are verified by every stack.
+/// Longest chain that every stack verifies.
 const LONGEST_CHAIN: u8 = 8;
 
-/// Makes what both ends show and trust. Every level has a key of that kind; servers send `chain`
-/// certificates, of which the last is signed by the root that clients trust.
+/// Makes the certificates that both ends show and trust. Every level has a key of that kind;
+/// servers send `chain` certificates, and the root that clients trust has signed the last.
 pub(crate) fn make(
     kind: Certificate,
     chain: u8,
@@ -67,7 +67,8 @@ pub(crate) fn make(
     })
 }
 
-/// Tells one key from another: two roots of one name are mistaken for each other.
+/// Returns a text that differs between keys, because two roots with the same name would be
+/// confused.
 fn mark(key: &KeyPair) -> String {
     let public = key.public_key_raw();
     // The ends are the same in all keys of a kind.

@@ -5,7 +5,7 @@ use crate::axes::Cell;
 use crate::drivers::{self, Role};
 use crate::scenario::{ClientOp, Connect, Op, Scenario};
 
-/// Says why the cell's stacks cannot play the scenario, in one line.
+/// Refuses, in one line, a scenario that the cell's stacks cannot play.
 pub(super) fn check(cell: &Cell, scenario: &Scenario) -> Result<(), Failure> {
     let server = drivers::driver(cell.driver)?;
     let client = drivers::driver(cell.client)?;
@@ -15,7 +15,7 @@ pub(super) fn check(cell: &Cell, scenario: &Scenario) -> Result<(), Failure> {
         let name = driver.name();
         if !driver.has_datagrams() && has_datagrams(scenario) {
             let problem = format!("{name} has no datagrams, which this scenario sends");
-            return Err(format!("{problem}; use a QUIC stack, as --driver hybriq").into());
+            return Err(format!("{problem}; use a QUIC stack, for example --driver hybriq").into());
         }
         if !driver.is_over_udp() && !cell.link.is_empty() {
             let problem = format!("links carry UDP, and {name} is TCP");

@@ -20,9 +20,10 @@ pub(super) fn axes(request: &Request) -> Result<Axes, Failure> {
 /// Checks that servers can be started or reached at the place.
 pub(super) fn check_place(place: &Place, plan: &[Planned]) -> Result<(), Failure> {
     match place {
-        Place::Here(listen) if listen.ip().is_unspecified() => {
-            Err(format!("{listen} is no address to connect to; give one, as 127.0.0.1:0").into())
-        }
+        Place::Here(listen) if listen.ip().is_unspecified() => Err(format!(
+            "{listen} is no address to connect to; give one, such as 127.0.0.1:0"
+        )
+        .into()),
         Place::Here(listen) if listen.port() != 0 && plan.iter().any(has_several_servers) => {
             Err("each server has a port of its own: with several, --listen takes port 0".into())
         }
@@ -34,9 +35,9 @@ fn has_several_servers(planned: &Planned) -> bool {
     super::waits::servers(&planned.scenario) > 1
 }
 
-/// Returns the settings of the command line, else those of the scenario. A connection that is made
-/// for its ticket reads until the ticket is there, beside the reads of its script: raw bytes on a
-/// single stream cannot do both.
+/// Returns the settings of the command line, otherwise those of the scenario. A connection made for
+/// its ticket reads until the ticket arrives, in addition to its script's reads, which raw bytes on
+/// a single stream do not allow.
 pub(super) fn transport(given: &Transport, cell: &Cell, scenario: &Scenario) -> Transport {
     let own = &scenario.transport;
     let streams = match cell.resumption {
@@ -52,7 +53,7 @@ pub(super) fn transport(given: &Transport, cell: &Cell, scenario: &Scenario) -> 
     }
 }
 
-/// Certificates are made once for all cells that have the same kind.
+/// Certificates, made once for all cells of the same kind.
 #[derive(Default)]
 pub(super) struct CertificatesByKind(BTreeMap<(Certificate, u8, bool), Certificates>);
 

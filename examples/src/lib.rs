@@ -1,8 +1,8 @@
 //! Code that the examples share: command lines, and certificates for first experiments.
 //!
-//! A server without `--cert` and `--key` makes a certificate for `localhost` and writes it to a file
-//! beside the programs. A client trusts that file unless `--ca` names another. Use such certificates
-//! for experiments on one machine only.
+//! A server without `--cert` and `--key` makes a certificate for `localhost` and writes it to a
+//! file beside the programs. A client trusts that file unless `--ca` names another. Use such
+//! certificates only for experiments on one machine.
 
 pub mod qlog;
 

@@ -37,7 +37,7 @@ impl<W: Write + Send> Qlog<W> {
     /// Writes everything that is buffered to the file.
     ///
     /// # Errors
-    /// The first error that writing met.
+    /// The first error of a write.
     pub fn finish(&self) -> io::Result<()> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         match inner.failed.take() {

@@ -1,4 +1,4 @@
-//! What the README shows works as it is: its programs are built and run in an empty crate.
+//! Tests that the README's programs work: they are built and run in an empty crate.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -14,7 +14,7 @@ fn readme() -> String {
     fs::read_to_string(root().join("README.md")).unwrap()
 }
 
-/// The fenced blocks of one language, in order.
+/// Returns the fenced blocks of one language, in order.
 fn blocks(readme: &str, language: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = readme.lines();
@@ -37,7 +37,7 @@ impl NewCrate {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme");
         let readme = readme();
         fs::create_dir_all(folder.join("src/bin")).unwrap();
-        // The programs are the README's but for the port, which may be taken.
+        // The programs are the README's except for the port, which may be taken.
         let port = format!(":{}", free_port());
         let programs = blocks(&readme, "rust");
         assert_eq!(programs.len(), 2, "a server and a client");
@@ -65,7 +65,7 @@ impl NewCrate {
             dev_profile()
         );
         fs::write(folder.join("Cargo.toml"), manifest).unwrap();
-        // The workspace's versions: what is not needed is dropped from the copy.
+        // The workspace's versions; unneeded ones are dropped from the copy.
         fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
         Self { folder }
     }
@@ -109,7 +109,7 @@ fn free_port() -> u16 {
     socket.local_addr().unwrap().port()
 }
 
-/// The development profile of the workspace.
+/// Returns the development profile of the workspace.
 fn dev_profile() -> String {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let start = manifest.find("[profile.dev").unwrap();

@@ -1,4 +1,4 @@
-//! Every example runs, and says what its documentation promises.
+//! Tests that every example runs and does what its documentation promises.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -26,7 +26,7 @@ struct Server {
 }
 
 impl Server {
-    /// Starts it on a free port with a new certificate. `name` keeps the files of tests apart.
+    /// Starts it on a free port with a new certificate. `name` separates the files of tests.
     fn start(program: &str, name: &str, args: &[&str]) -> Self {
         absent(&format!("{name}-ca.key"));
         Self::launch(program, absent(&format!("{name}-ca.pem")), args)
@@ -82,7 +82,7 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// A file that earlier runs have not left behind.
+/// Returns the path of a file that does not exist.
 fn absent(name: &str) -> PathBuf {
     let path = file(name);
     let _ = fs::remove_file(&path);
@@ -99,7 +99,7 @@ fn stdout(output: &Output) -> String {
     String::from_utf8(stdout.clone()).unwrap()
 }
 
-/// The one line of a program that failed.
+/// Returns the only line of a program that failed.
 fn complaint(output: &Output) -> String {
     assert!(!output.status.success());
     let text = String::from_utf8(output.stderr.clone()).unwrap();

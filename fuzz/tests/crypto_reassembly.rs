@@ -1,5 +1,5 @@
 //! A ClientHello in pieces of any size and order, overlapping and repeated: the server has a
-//! connection exactly when every byte came.
+//! connection exactly when every byte has arrived.
 #![expect(clippy::unwrap_used, reason = "a target that cannot go on has failed")]
 
 mod support;
@@ -28,7 +28,7 @@ fn crypto_reassembly() {
         .for_each(|(pieces, rest)| {
             let mut world = World::new(Network::new(1), Setup::clone(&server));
             let mut came = vec![false; hello.len()];
-            // Everything once more in the end, so that holes are filled.
+            // At the end everything is sent again, to fill holes.
             let all = (0..hello.len())
                 .step_by(1000)
                 .map(|at| (at as u16, 1000))

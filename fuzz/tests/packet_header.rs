@@ -1,4 +1,4 @@
-//! A datagram up to the point where its packets turn out not to be authentic.
+//! Datagrams up to the point where their packets fail authentication.
 
 use hybriq_proto::packet::{Cid, Decoded, PacketNumber, Version, decode, initial_direction, peek};
 use hybriq_tls::Side;

@@ -1,6 +1,6 @@
-//! Loss detection under every controller, whatever is sent, acknowledged, marked and lost: bytes in
-//! flight are the sum of what is outstanding, every record comes back exactly once, timers come to
-//! rest and none is missing.
+//! Loss detection with every controller, whatever is sent, acknowledged, marked and lost: bytes in
+//! flight are the sum of outstanding packets, every record comes back exactly once, and timers are
+//! neither missing nor endless.
 #![expect(clippy::unwrap_used, reason = "a target that cannot go on has failed")]
 
 use std::{
@@ -23,12 +23,12 @@ use hybriq_proto::{
 
 const SIZE: u16 = 1200;
 
-/// What one space holds that is neither acknowledged nor lost.
+/// Packets of one space that are neither acknowledged nor lost.
 #[derive(Default)]
 struct Held {
-    /// Bytes in flight of each, and whether it asks for an acknowledgement.
+    /// Bytes in flight of each packet, and true if it is ack-eliciting.
     packets: BTreeMap<u64, (u64, bool)>,
-    /// Numbers used so far, skipped ones left out.
+    /// Numbers used so far, without skipped ones.
     used: Vec<u64>,
     counts: EcnCounts,
     discarded: bool,
@@ -101,7 +101,7 @@ impl World {
         self.check();
     }
 
-    /// Sends a packet: most ask for an acknowledgement, some are padding or an ACK alone.
+    /// Sends a packet: most are ack-eliciting, some only have padding or an ACK.
     fn send(&mut self, space: Space, kind: u8) {
         let held = &mut self.held[space as usize];
         if held.discarded || held.packets.len() > 5000 {
@@ -136,7 +136,7 @@ impl World {
         self.recovery.on_packet_sent(space, pn, packet);
     }
 
-    /// Acknowledges numbers that were used: up to three ranges counted back from one of the last.
+    /// Acknowledges used numbers: up to three ranges counted back from one of the last.
     fn ack(&mut self, space: Space, a: u8, b: u8) {
         let held = &mut self.held[space as usize];
         let mut ranges: Vec<RangeInclusive<u64>> = Vec::new();
@@ -152,7 +152,7 @@ impl World {
         let Some(largest) = ranges.first().map(|range| *range.end()) else {
             return;
         };
-        // As if all had arrived, some with CE; sometimes nonsense, sometimes nothing.
+        // Counts as if all had arrived, some with CE; sometimes nonsense, sometimes none.
         let ce = u64::from(b % 3).min(held.counts.ect0);
         let ecn = match a % 8 {
             0 => None,
@@ -179,7 +179,7 @@ impl World {
             .unwrap();
     }
 
-    /// Acknowledges what was never sent, or was skipped: an error that changes nothing.
+    /// Acknowledges numbers that were never sent or were skipped: an error that changes nothing.
     fn lie(&mut self, space: Space, b: u8) {
         let next = self.recovery.next_number(space).get();
         let used = &self.held[space as usize].used;
@@ -238,7 +238,7 @@ impl World {
         }
     }
 
-    /// Everything of a space comes back, packets that are not in flight perhaps not all.
+    /// Abandons a space: all packets come back, except perhaps those not in flight.
     fn abandon(&mut self, space: Space) {
         self.recovery.abandon_space(space, &mut self.outcome);
         self.settle();
@@ -247,7 +247,7 @@ impl World {
         held.clear();
     }
 
-    /// Takes off the books what came back.
+    /// Removes the returned packets from the model.
     fn settle(&mut self) {
         let outcome = std::mem::take(&mut self.outcome);
         for settled in outcome.acked.iter().chain(&outcome.lost) {

@@ -1,5 +1,5 @@
 //! The whole path of a datagram through a server with a connection: real datagrams that were
-//! changed, and frames of any kind from a client that went mad but has its keys.
+//! changed, and arbitrary frames from a malicious client with valid keys.
 #![expect(clippy::unwrap_used, reason = "a target that cannot go on has failed")]
 
 mod support;
@@ -16,8 +16,8 @@ use hybriq_proto::{
 };
 use hybriq_sim::{Datagram, Raw, SERVER_ADDRESS, World, initial_header, ms, seal_packet};
 
-/// How far the handshake is when the attack begins: half of a ClientHello is yet to come, the
-/// server has answered, the handshake is over.
+/// Progress of the handshake when the attack begins: half of a ClientHello is missing, the server
+/// has answered, the handshake is over.
 const STAGES: [u64; 3] = [49, 60, 350];
 
 fn deliver(world: &mut World, payload: Vec<u8>) {
@@ -25,7 +25,7 @@ fn deliver(world: &mut World, payload: Vec<u8>) {
     world.deliver(Datagram::new(source, SERVER_ADDRESS, payload));
 }
 
-/// Whatever happened, it is over in time and nothing is left of it.
+/// Checks that everything ends in time and leaves nothing behind.
 fn finish(mut world: World, attacks: usize) {
     world.run(Duration::from_mins(2));
     assert!(world.server().peers().len() <= 1 + attacks);
@@ -104,7 +104,7 @@ fn authentic_frames() {
     });
 }
 
-/// The version is the one that both ends prefer.
+/// Returns the header of a Handshake packet in the version that both ends prefer.
 fn handshake(dcid: Cid, scid: Cid) -> Header<'static> {
     Header::Long {
         kind: Kind::Handshake,
@@ -123,7 +123,7 @@ fn one_rtt(dcid: Cid) -> Header<'static> {
     }
 }
 
-/// The keys that the client encrypts with.
+/// Returns the keys with which the client encrypts.
 fn client_keys(log: &support::Log, label: &str, level: Level) -> Option<DirectionKeys> {
     let lines = log.lock().unwrap();
     let line = lines

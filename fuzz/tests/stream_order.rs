@@ -1,5 +1,5 @@
 //! Streams of any priority, written, moved, lost and reset in any order: every byte arrives once
-//! and in order, and no packet passes over somebody more urgent.
+//! and in order, and no packet skips a more urgent stream.
 #![expect(clippy::unwrap_used, reason = "a target that cannot go on has failed")]
 
 mod streams;

@@ -1,4 +1,4 @@
-//! Address validation tokens: whatever a client brings, and true ones that were changed.
+//! Address validation tokens: arbitrary bytes, and real tokens that were changed.
 
 use std::net::SocketAddr;
 

@@ -1,9 +1,10 @@
-//! Transport parameters: as bytes, and as a list of parameters that RFC 9000 names.
+//! Transport parameters: as bytes, and as a list of the parameters of RFC 9000.
 
 use hybriq_proto::params::Params;
 use hybriq_tls::Side;
 
-/// What is accepted is accepted again once it was written by us, and means the same.
+/// Checks that accepted parameters are accepted again, with the same meaning, after we encoded
+/// them.
 fn check(bytes: &[u8]) {
     for from in [Side::Client, Side::Server] {
         if let Ok(params) = Params::decode(bytes, from) {
@@ -17,7 +18,7 @@ fn check(bytes: &[u8]) {
     }
 }
 
-/// We add a version that nobody speaks (RFC 9368 §3).
+/// Removes the version that we add and nobody speaks (RFC 9368 §3).
 fn comparable(mut params: Params) -> Params {
     if let Some(information) = &mut params.version_information {
         information.available.clear();
@@ -38,7 +39,7 @@ fn transport_params_of_known_ids() {
     list.for_each(|list| {
         let mut bytes = Vec::new();
         for (id, value) in list {
-            // The first two bits of an integer tell its length, and make it fill the parameter.
+            // The first two bits of an integer encode its length, and make it fill the parameter.
             let len = match id & 0x20 {
                 0 => 1 << (value[0] >> 6),
                 _ => usize::from(id >> 6),

@@ -1,4 +1,4 @@
-//! What a running server is asked for and tells.
+//! Requests to a running server, and its reports.
 
 use std::{
     collections::HashSet,
@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-/// Channel on which a test asks a running server, and learns from it.
+/// Channel on which a test makes requests to a running server, and gets its reports.
 #[derive(Debug, Default)]
 pub struct Activity {
     updates_keys: AtomicBool,
@@ -18,12 +18,12 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// Asks it to start a key update with every stream that comes from now on.
+    /// Requests a key update with every later stream.
     pub fn update_keys(&self) {
         self.updates_keys.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if it is to start one.
+    /// Returns true if a key update was requested.
     pub fn is_to_update_keys(&self) -> bool {
         self.updates_keys.load(Ordering::Relaxed)
     }
@@ -38,7 +38,7 @@ impl Activity {
         self.key_updates.load(Ordering::Relaxed)
     }
 
-    /// Its client is there.
+    /// Notes the address of its client.
     pub fn saw_client_at(&self, address: SocketAddr) {
         self.addresses
             .lock()
@@ -46,7 +46,7 @@ impl Activity {
             .insert(address);
     }
 
-    /// At how many addresses its clients were when it looked.
+    /// Returns the number of addresses at which its clients were seen.
     pub fn client_addresses(&self) -> usize {
         self.addresses
             .lock()

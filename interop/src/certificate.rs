@@ -3,13 +3,13 @@
 use rcgen::{CertificateParams, Error, KeyPair, PKCS_ECDSA_P384_SHA384};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// The name every server here goes by.
+/// Name of every server here.
 pub const SERVER_NAME: &str = "localhost";
 
-/// A self-signed certificate with its key, for servers to present and clients to trust.
+/// Self-signed certificate with its key, which servers present and clients trust.
 ///
-/// On P-384, because the only s2n-tls policy that offers nothing but secp384r1 takes no
-/// certificate of another curve.
+/// Its key is on P-384, because the only s2n-tls policy that offers nothing but secp384r1 accepts
+/// no certificate of another curve.
 #[derive(Clone, Debug)]
 pub struct Certificate {
     pem: String,
@@ -19,10 +19,10 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Makes a new one for [`SERVER_NAME`].
+    /// Makes a new certificate for [`SERVER_NAME`].
     ///
     /// # Errors
-    /// Whatever rcgen finds wrong; nothing in practice.
+    /// An error of rcgen, which does not happen in practice.
     pub fn generate() -> Result<Self, Error> {
         let key = KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384)?;
         let certificate = CertificateParams::new([SERVER_NAME.to_owned()])?.self_signed(&key)?;
@@ -34,22 +34,22 @@ impl Certificate {
         })
     }
 
-    /// The certificate as PEM.
+    /// Returns the certificate as PEM.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// The private key as PEM (PKCS #8).
+    /// Returns the private key as PEM (PKCS #8).
     pub fn key_pem(&self) -> &str {
         &self.key_pem
     }
 
-    /// The certificate as DER.
+    /// Returns the certificate as DER.
     pub fn der(&self) -> CertificateDer<'static> {
         self.der.clone().into()
     }
 
-    /// The private key as DER (PKCS #8).
+    /// Returns the private key as DER (PKCS #8).
     pub fn key_der(&self) -> PrivateKeyDer<'static> {
         PrivatePkcs8KeyDer::from(self.key_der.clone()).into()
     }

@@ -1,4 +1,4 @@
-//! A client's connection, in terms that all implementations share.
+//! A client's connection, in terms common to all implementations.
 
 use std::{fmt, future::Future, pin::Pin};
 
@@ -7,28 +7,28 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Future that an object-safe async method returns.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-/// The sending half of a stream, whichever implementation it comes from.
+/// Sending half of a stream of any implementation.
 pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
-/// The receiving half of a stream, whichever implementation it comes from.
+/// Receiving half of a stream of any implementation.
 pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
 
 /// A client's connection. Dropping it closes it.
 pub trait Connection: Send + Sync {
-    /// Returns what the implementation tells of its handshake.
+    /// Returns what the implementation tells about its handshake.
     fn handshake(&self) -> Handshake;
 
-    /// Opens a bidirectional stream, waiting for the server's permission where it takes any.
+    /// Opens a bidirectional stream; waits while the server's limit allows none.
     fn open(&self) -> Answer<'_, Result<(Writer, Reader), Failure>>;
 
     /// Starts a key update.
     fn update_keys(&self) {}
 
-    /// Returns the number of key updates, where it can tell.
+    /// Returns the number of key updates, if it can tell.
     fn key_updates(&self) -> Option<u64> {
         None
     }
 
-    /// Sends a datagram and waits for the next that comes.
+    /// Sends a datagram and waits for the next one received.
     fn datagram(&self, bytes: Vec<u8>) -> Answer<'_, Result<Vec<u8>, Failure>> {
         let _ = bytes;
         Box::pin(async { Err(Failure::Other("it sends no datagrams".into())) })
@@ -43,37 +43,37 @@ pub trait Connection: Send + Sync {
     fn close(&self);
 }
 
-/// Facts that an implementation tells of a handshake.
+/// Facts about a handshake that an implementation tells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Handshake {
-    /// The group, where it can tell.
+    /// Key-exchange group, if it can tell.
     pub group: Option<Group>,
-    /// Whether there was a HelloRetryRequest, where it can tell.
+    /// True if there was a HelloRetryRequest, if it can tell.
     pub hello_retry: Option<bool>,
-    /// Whether a session was resumed, where it can tell.
+    /// True if a session was resumed, if it can tell.
     pub resumed: Option<bool>,
 }
 
-/// Why there is no connection, in words all implementations share.
+/// Reason why there is no connection, in common terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The implementation has an error of its own for a refused key exchange, and gave it.
+    /// A refused key exchange, reported by a special error of the implementation.
     KeyExchangeRefused {
-        /// Which end refused.
+        /// End that refused.
         by: By,
         /// Reason that the closing end gave.
         reason: String,
     },
     /// A transport error or a TLS alert.
     Transport {
-        /// Which end closed.
+        /// End that closed.
         by: By,
-        /// The code of the `CONNECTION_CLOSE`.
+        /// Error code of the `CONNECTION_CLOSE`.
         code: u64,
         /// Reason that the closing end gave.
         reason: String,
     },
-    /// The configuration was not taken.
+    /// The configuration was refused.
     SetUp(String),
     /// Anything else.
     Other(String),
@@ -100,12 +100,12 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl Failure {
-    /// For errors that need no closer look.
+    /// Wraps an error that needs no closer look.
     pub fn other(error: impl fmt::Display) -> Self {
         Self::Other(error.to_string())
     }
 
-    /// For errors of a configuration.
+    /// Wraps an error of a configuration.
     pub fn set_up(error: impl fmt::Display) -> Self {
         Self::SetUp(error.to_string())
     }

@@ -12,12 +12,12 @@ use tokio::{
 use crate::{Connection, Failure, Reader, Writer};
 
 const CHUNK: usize = 64 * 1024;
-/// A writer that has waited this long waits for its reader.
+/// Time after which a waiting writer counts as blocked by its reader.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Sends back everything that comes, then ends the stream. What a server does with every stream.
+/// Echoes a stream and finishes it, as servers do with every stream.
 pub async fn echo_stream(mut writer: Writer, reader: Reader) {
-    // A failed copy means the client is gone or gave up the stream; it has the error, and a
+    // A failed copy means that the client is gone or reset the stream; it has the error, and a
     // truncated echo fails its checksum.
     let mut reader = BufReader::with_capacity(CHUNK, reader);
     if tokio::io::copy_buf(&mut reader, &mut writer).await.is_ok() {
@@ -25,19 +25,19 @@ pub async fn echo_stream(mut writer: Writer, reader: Reader) {
     }
 }
 
-/// Bytes without a period a window or a packet could hide behind, the same for the same seed.
+/// Pseudo-random bytes without a period, the same for the same seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Bulk {
     /// Number of bytes.
     pub bytes: usize,
-    /// Which.
+    /// Seed of the bytes.
     pub seed: u64,
 }
 
-/// Digests of what went out on a stream and what came back.
+/// Digests of the sent and received bytes of a stream.
 #[derive(Debug)]
 pub struct Receipt {
-    /// Bytes that came back.
+    /// Number of bytes received.
     pub bytes: usize,
     sent: Digest,
     received: Digest,
@@ -51,27 +51,27 @@ impl Receipt {
 }
 
 impl Bulk {
-    /// Sends the bytes on a new stream while it reads what comes back.
+    /// Sends the bytes on a new stream while it reads the echo.
     ///
     /// # Errors
-    /// Whatever ends the stream before its end.
+    /// The error that ended the stream early.
     pub async fn exchange(self, connection: &dyn Connection) -> Result<Receipt, Failure> {
         let (writer, reader) = connection.open().await?;
         Sender::new(self, writer).exchange(reader).await
     }
 
-    /// Like [`Bulk::exchange`], on a stream that is open.
+    /// Works like [`Bulk::exchange`], on an open stream.
     ///
     /// # Errors
-    /// Whatever ends the stream before its end.
+    /// The error that ended the stream early.
     pub async fn exchange_on(self, writer: Writer, reader: Reader) -> Result<Receipt, Failure> {
         Sender::new(self, writer).exchange(reader).await
     }
 
-    /// Like [`Bulk::exchange`], and tells when half of the bytes are written.
+    /// Works like [`Bulk::exchange`], and signals when half of the bytes are written.
     ///
     /// # Errors
-    /// Whatever ends the stream before its end.
+    /// The error that ended the stream early.
     pub async fn exchange_and_tell(
         self,
         connection: &dyn Connection,
@@ -83,16 +83,16 @@ impl Bulk {
         sender.exchange(reader).await
     }
 
-    /// Like [`Bulk::exchange`], but reads nothing until the limits of both ends have stopped the
-    /// writer. There must be more bytes than limits and buffers let through.
+    /// Works like [`Bulk::exchange`], but reads nothing until the limits of both ends have stopped
+    /// the writer. There must be more bytes than limits and buffers allow.
     ///
     /// # Errors
-    /// Whatever ends the stream before its end, and a writer that nothing stopped.
+    /// The error that ended the stream early, or a writer that nothing stopped.
     pub async fn exchange_late(self, connection: &dyn Connection) -> Result<Receipt, Failure> {
         let (writer, reader) = connection.open().await?;
         let mut sender = Sender::new(self, writer);
-        // No verdict depends on the pause: one that ends too early on a slow machine only makes
-        // this an ordinary exchange.
+        // No verdict depends on the pause: if it ends too early on a slow machine, this is an
+        // ordinary exchange.
         while let Ok(written) = timeout(PAUSE, sender.write_some()).await {
             written.map_err(|error| write_failed(&error))?;
             if sender.left == 0 {
@@ -103,15 +103,15 @@ impl Bulk {
     }
 }
 
-/// A [`Bulk`] on its way.
+/// Sender of a [`Bulk`].
 struct Sender {
     writer: Writer,
     left: usize,
     state: u64,
     chunk: Vec<u8>,
-    /// Place in the chunk of the first byte that was not written yet.
+    /// Index in the chunk of the first byte not written yet.
     unwritten: usize,
-    /// Number of bytes left at which to tell, and whom.
+    /// Number of remaining bytes at which to signal, and the receiver of the signal.
     halfway: Option<(usize, oneshot::Sender<()>)>,
     digest: Context,
 }
@@ -121,9 +121,9 @@ impl Sender {
         Self {
             writer,
             left: bulk.bytes,
-            // The generator stays at 0 once it is there.
+            // The generator would stay at 0.
             state: bulk.seed | 1,
-            // An odd size, so that chunks fall differently in every packet.
+            // An odd size, so that chunks have different positions in every packet.
             chunk: vec![0; CHUNK - 7],
             unwritten: CHUNK - 7,
             halfway: None,
@@ -151,7 +151,7 @@ impl Sender {
         Ok(self.digest.finish())
     }
 
-    /// Loses nothing when it is dropped while it waits.
+    /// Writes some bytes. Cancel safe.
     async fn write_some(&mut self) -> io::Result<()> {
         if self.unwritten == self.chunk.len() {
             self.fill();

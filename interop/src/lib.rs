@@ -1,12 +1,12 @@
-//! hybriq against other QUIC implementations, over real sockets.
+//! Tests of hybriq against other QUIC implementations, over real sockets.
 //!
-//! Every implementation is a [`Peer`]: it can serve an echo and open connections, and says what it
-//! knows of a handshake. A [`cases`] function takes two of them and checks one promise; the tests
-//! name the pairs, and [`matrix`] runs them all and draws the table.
+//! Every implementation is a [`Peer`]: it can serve an echo and open connections, and tells what it
+//! knows about a handshake. A [`cases`] function takes two of them and checks one promise; the
+//! tests name the pairs, and [`matrix`] runs them all and prints the table.
 //!
-//! What a peer says of its own handshake is not taken on trust: a [`Witness`] sits between the two,
-//! reads their Initial packets with code of its own, and tells the groups and the
-//! HelloRetryRequest that were really on the wire.
+//! A peer's report about its own handshake is not trusted: a [`Witness`] between the two reads
+//! their Initial packets with separate code, and reports the groups and the HelloRetryRequest on
+//! the wire.
 
 mod activity;
 pub mod cases;

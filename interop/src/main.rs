@@ -1,6 +1,7 @@
-//! `hybriq-interop matrix [PEERS [CASES]]`: the implementations against each other on this machine.
+//! `hybriq-interop matrix [PEERS [CASES]]`: tests the implementations against each other on this
+//! machine.
 //!
-//! `PEERS` and `CASES` narrow the table to names that contain them.
+//! `PEERS` and `CASES` select names that contain them.
 
 use std::process::ExitCode;
 

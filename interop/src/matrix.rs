@@ -7,11 +7,11 @@ use crate::{
     cases::{self, Case, Pair, Problem},
 };
 
-/// Runs `cases` for every pair of `peers` and writes a row per pair, then why cells failed.
-/// Tells whether all passed.
+/// Runs `cases` for every pair of `peers` and writes a row per pair, then the reasons of failures.
+/// Returns true if all passed.
 ///
 /// # Errors
-/// Whatever `out` says.
+/// An error of `out`.
 pub async fn run(
     peers: &[Box<dyn Peer>],
     cases: &[Case],
@@ -55,7 +55,7 @@ pub async fn run(
     Ok(problems.is_empty())
 }
 
-/// The cases whose name contains `part`, in the words of the table.
+/// Returns the cases whose name contains `part`.
 pub fn select(part: &str) -> Vec<Case> {
     cases::ALL
         .iter()

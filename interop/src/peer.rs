@@ -1,4 +1,4 @@
-//! What a QUIC implementation has to offer to take part.
+//! Interface of a QUIC implementation in these tests.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -9,46 +9,45 @@ use crate::{
     Activity, Answer, Bulk, Certificate, Connection, Failure, HANDSHAKE_FAILURE, Handshake, Receipt,
 };
 
-/// A QUIC implementation: a new one is a file in [`crate::peers`] with this trait in it.
+/// A QUIC implementation. A new one is a file in [`crate::peers`] that implements this trait.
 pub trait Peer: Send + Sync {
     /// Returns its name in the table.
     fn name(&self) -> &'static str;
 
-    /// Returns true if it can be set up that way.
+    /// Returns true if it supports that role with these groups.
     fn supports(&self, role: Role, groups: Groups) -> bool;
 
-    /// Returns true if its server, under [`Groups::PreferPostQuantum`], asks by HelloRetryRequest
-    /// for the post-quantum share a client supports but did not send.
+    /// Returns true if its server, under [`Groups::PreferPostQuantum`], sends a HelloRetryRequest
+    /// for a post-quantum share that a client supports but did not send.
     fn retries_for_post_quantum(&self) -> bool {
         true
     }
 
-    /// Returns true if its server answers a ClientHello in a single datagram that it has to refuse.
+    /// Returns true if its server answers a single-datagram ClientHello that it must refuse.
     fn answers_at_once(&self) -> bool {
         true
     }
 
-    /// The code its server gives itself when no group is shared; the client is told
+    /// Returns the code that its server reports locally when no group is shared; the client gets
     /// [`HANDSHAKE_FAILURE`].
     fn own_refusal(&self) -> u64 {
         HANDSHAKE_FAILURE
     }
 
-    /// Returns true if an end that requires post-quantum tells a refused key exchange by an error
-    /// of its own, [`Failure::KeyExchangeRefused`].
+    /// Returns true if an end that requires post-quantum reports a refused key exchange as
+    /// [`Failure::KeyExchangeRefused`].
     fn names_refusals(&self) -> bool {
         false
     }
 
-    /// Why it cannot be held to promises about `feature`; `None` where it can.
+    /// Returns the reason why it does not support `feature`; `None` if it does.
     fn lacks(&self, role: Role, feature: Feature) -> Option<&'static str> {
         let _ = (role, feature);
         None
     }
 
-    /// Serves an echo on a free port of the loopback interface: what a client sends on a
-    /// bidirectional stream comes back on it, and so do its datagrams. Must be called within a tokio
-    /// runtime.
+    /// Starts an echo server on a free port of the loopback interface, for bidirectional streams
+    /// and datagrams. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// [`Failure::SetUp`] where the implementation refuses the configuration.
@@ -60,7 +59,7 @@ pub trait Peer: Send + Sync {
     /// [`Failure::SetUp`] where the implementation refuses the configuration.
     fn client(&self, setup: &Setup) -> Result<Box<dyn Client>, Failure>;
 
-    /// Opens a connection of a client that remembers nothing.
+    /// Opens a connection with a client that remembers nothing.
     fn connect<'a>(
         &'a self,
         setup: &'a Setup,
@@ -70,12 +69,12 @@ pub trait Peer: Send + Sync {
     }
 }
 
-/// Opens connections, and remembers the session tickets of earlier ones.
+/// Client that opens connections, and remembers the session tickets of earlier ones.
 pub trait Client: Send + Sync {
     /// Opens a connection.
     fn connect(&self, server: SocketAddr) -> Answer<'_, Result<Box<dyn Connection>, Failure>>;
 
-    /// Opens a connection and sends `bulk` on its first stream, from before the handshake is
+    /// Opens a connection and sends `bulk` on its first stream, starting before the handshake is
     /// complete.
     fn connect_early(&self, server: SocketAddr, bulk: Bulk) -> Answer<'_, Result<Early, Failure>> {
         let _ = (server, bulk);
@@ -85,61 +84,61 @@ pub trait Client: Send + Sync {
 
 /// A connection that began with early data.
 pub struct Early {
-    /// It, its handshake complete.
+    /// The connection, with a complete handshake.
     pub connection: Box<dyn Connection>,
-    /// Whether the client was told that the server took its early data.
+    /// True if the client was told that the server accepted its early data.
     pub accepted: bool,
     /// Echo of the early data.
     pub echo: Result<Receipt, Failure>,
 }
 
-/// A feature that not every implementation has, or lets be used.
+/// A feature that not every implementation has or exposes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// A client's ticket takes the place of the server's certificate.
+    /// Tickets that replace the server's certificate.
     Resumption,
     /// Data in 0-RTT packets.
     EarlyData,
-    /// A server's Retry.
+    /// Retry by the server.
     Retry,
-    /// It starts key updates when it is asked to.
+    /// Key updates on request.
     KeyUpdates,
-    /// It tells how many key updates there were.
+    /// Report of the number of key updates.
     KeyUpdateCount,
-    /// RFC 9221.
+    /// Datagrams (RFC 9221).
     Datagrams,
-    /// A client whose address changes without its doing, and a server that goes with it.
+    /// A client whose address changes without its knowledge, and a server that follows.
     Rebinding,
-    /// A client's move to another address, and a server that goes with it.
+    /// A client that moves to another address, and a server that follows.
     Migration,
 }
 
-/// Which end of a connection.
+/// Role in a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It connects.
+    /// The end that connects.
     Client,
-    /// It accepts.
+    /// The end that accepts.
     Server,
 }
 
 /// Settings of both ends of a test.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Presented by the server, trusted by the client.
+    /// Certificate that the server presents and the client trusts.
     pub certificate: Certificate,
-    /// The key exchange this end wants.
+    /// Key-exchange groups of this end.
     pub groups: Groups,
-    /// Bytes that it lets come in unread.
+    /// Receive windows.
     pub windows: Windows,
-    /// Whether it sends early data, or takes it.
+    /// Policy for early data: a client sends it, a server accepts it.
     pub early_data: EarlyDataPolicy,
-    /// When a server believes a client's address.
+    /// Condition for a server to trust a client's address.
     pub validation: Validation,
 }
 
 impl Setup {
-    /// Without early data and Retry, and with the windows the implementation thinks right.
+    /// Makes a setup without early data and Retry, and with the implementation's default windows.
     pub fn new(certificate: Certificate, groups: Groups) -> Self {
         Self {
             certificate,
@@ -151,42 +150,41 @@ impl Setup {
     }
 }
 
-/// When a server believes a client's address.
+/// Condition for a server to trust a client's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validation {
-    /// When the client shows that it got the server's first flight.
+    /// The client shows that it got the server's first flight.
     ByHandshake,
-    /// Only after a Retry.
+    /// The client returns the token of a Retry.
     ByRetry,
 }
 
-/// Bytes that an end lets come in unread.
+/// Receive windows of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Windows {
     /// The implementation's default.
     Default,
-    /// [`NARROW_STREAM`] per stream and [`NARROW_CONNECTION`] on all together, where they can be
-    /// set.
+    /// [`NARROW_STREAM`] per stream and [`NARROW_CONNECTION`] for all together, if they can be set.
     Narrow,
 }
 
-/// A window that one stream fills at once.
+/// Window that one stream fills at once.
 pub const NARROW_STREAM: u32 = 256 * 1024;
-/// A window that three streams fill before each has filled its own.
+/// Window that three streams fill before each has filled its own.
 pub const NARROW_CONNECTION: u32 = 640 * 1024;
 
-/// The key exchanges a test can ask an implementation for.
+/// Key exchanges that a test can ask an implementation for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Groups {
-    /// X25519MLKEM768 first with its share, classical groups behind it.
+    /// X25519MLKEM768 first, with its share, then classical groups.
     PreferPostQuantum,
     /// Post-quantum groups only.
     RequirePostQuantum,
     /// X25519 first, no post-quantum group.
     OnlyClassical,
-    /// A client that lists X25519MLKEM768 behind X25519 and sends no share but X25519's.
+    /// A client that lists X25519MLKEM768 after X25519 and sends only X25519's share.
     ClassicalShareFirst,
-    /// secp384r1 and nothing else: nobody sends a share for it unasked.
+    /// Only secp384r1, for which nobody sends a share unasked.
     OnlySecp384r1,
 }
 
@@ -200,7 +198,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server that listens on `address`, reports every handshake to the sending half of
+    /// Makes a server that listens on `address`, reports every handshake to the sending half of
     /// `outcomes` and everything else to `activity`, and lives as long as `task`.
     pub fn new(
         address: SocketAddr,
@@ -221,12 +219,12 @@ impl Server {
         self.address
     }
 
-    /// Returns what it does after the handshakes.
+    /// Returns its activity after the handshakes.
     pub fn activity(&self) -> &Activity {
         &self.activity
     }
 
-    /// Waits for the next handshake to end here.
+    /// Waits for the next handshake to end on this server.
     ///
     /// # Errors
     /// The handshake's failure, or that the server is gone.

@@ -1,4 +1,5 @@
-//! hybriq and quinn ask each other for fewer acknowledgements (draft-ietf-quic-ack-frequency).
+//! Tests that hybriq and quinn ask each other for fewer acknowledgements
+//! (draft-ietf-quic-ack-frequency).
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use quinn::{
 };
 use rustls::{crypto::aws_lc_rs, version::TLS13};
 
-/// Every tenth packet and whatever is lost.
+/// Requests an acknowledgement for every tenth packet and for losses.
 fn requests() -> AckFrequencyConfig {
     let mut requests = AckFrequencyConfig::default();
     requests

@@ -1,4 +1,4 @@
-//! The promises can be broken: an implementation that does wrong is found out.
+//! Tests that the promises can fail: a faulty implementation is detected.
 
 use std::{
     io,
@@ -15,14 +15,14 @@ use hybriq_interop::{
 };
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// What [`Wrong`] does wrong as a client.
+/// Fault of [`Wrong`] as a client.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
-    /// It tells X25519MLKEM768 whatever was agreed on.
+    /// Reports X25519MLKEM768, whatever was negotiated.
     HardCodedGroup,
-    /// It offers no post-quantum group.
+    /// Offers no post-quantum group.
     Classical,
-    /// It changes the last byte it reads.
+    /// Changes the last byte it reads.
     Corrupts,
 }
 

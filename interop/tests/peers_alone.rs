@@ -1,4 +1,4 @@
-//! The other implementations among themselves: what fails here is theirs, or the harness's.
+//! Tests of the other implementations among themselves: their failures here are not hybriq's.
 
 mod sentences;
 

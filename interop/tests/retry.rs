@@ -1,4 +1,4 @@
-//! Retry and NEW_TOKEN between hybriq and the others, in both roles.
+//! Tests of Retry and NEW_TOKEN between hybriq and the others, in both roles.
 
 use std::{
     collections::HashSet,
@@ -32,7 +32,7 @@ fn server(certificate: &Certificate) -> hybriq::Endpoint {
         .expect("a socket")
 }
 
-/// They come with the token of the Retry, and get to talk.
+/// Checks that clients return with the token of the Retry and are served.
 async fn they_follow_our_retry(peer: &dyn Peer) {
     let setup = setup();
     let server = server(&setup.certificate);
@@ -59,7 +59,7 @@ async fn s2n_quic_follows_our_retry() {
     they_follow_our_retry(&S2nQuic).await;
 }
 
-/// The nonces of the tokens that were used.
+/// Nonces of the tokens that were used.
 #[derive(Default)]
 struct Spent(Mutex<HashSet<u128>>);
 
@@ -92,7 +92,7 @@ fn quinn_server(certificate: &Certificate) -> quinn::Endpoint {
     quinn::Endpoint::server(config, ([127, 0, 0, 1], 0).into()).expect("a socket")
 }
 
-/// Accepts one connection from an address that is validated; says how many Retries that took.
+/// Accepts one connection from a validated address; returns the number of Retries.
 async fn accept_validated(endpoint: &quinn::Endpoint) -> usize {
     for retries in 0.. {
         let incoming = endpoint.accept().await.expect("a client");

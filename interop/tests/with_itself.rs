@@ -1,4 +1,4 @@
-//! hybriq with itself, its two TLS providers crossed.
+//! Tests of hybriq with itself, with both TLS providers crossed.
 
 mod sentences;
 

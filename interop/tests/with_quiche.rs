@@ -1,4 +1,4 @@
-//! hybriq and quiche, both roles, both TLS providers: a third TLS stack, BoringSSL.
+//! Tests of hybriq and quiche in both roles with both TLS providers: a third TLS stack, BoringSSL.
 #![cfg(feature = "quiche")]
 
 mod sentences;

@@ -1,4 +1,4 @@
-//! hybriq and quinn, both roles, both TLS providers.
+//! Tests of hybriq and quinn in both roles with both TLS providers.
 
 mod sentences;
 

@@ -1,4 +1,4 @@
-//! hybriq and s2n-quic, both roles, both TLS providers.
+//! Tests of hybriq and s2n-quic in both roles with both TLS providers.
 
 mod sentences;
 

@@ -1,4 +1,4 @@
-//! The certificates of a run, self-made: a root, intermediates below it, and the leaves.
+//! Self-made certificates of a run: a root, intermediates, and leaves.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -11,14 +11,14 @@ use crate::Failure;
 use crate::axes::{Cell, Certificate};
 use crate::drivers::Certificates;
 
-/// The name clients ask for and verify, where the scenario names none.
+/// Server name that clients ask for and verify if the scenario names none.
 pub(crate) const SERVER_NAME: &str = "localhost";
 
-/// The names below it are for several kinds of connections, and for tickets. Right below
-/// `localhost` a wildcard would stand for a whole top-level domain, which clients refuse.
+/// Parent of the names for kinds of connections and for tickets. A wildcard directly below
+/// `localhost` would stand for a top-level domain, which clients refuse.
 pub(crate) const NAMES: &str = "netbench.localhost";
 
-/// Certificates as long chains as were asked for are verified by every stack.
+/// Longest chain that every stack verifies.
 const LONGEST_CHAIN: u8 = 8;
 
 /// Certificates that a run needs.
@@ -43,7 +43,7 @@ impl Wanted {
     }
 }
 
-/// Makes what a server shows and clients trust.
+/// Makes the certificates that a server sends and clients trust.
 pub(crate) fn of_server(kind: Certificate, chain: u8) -> Result<Certificates, Failure> {
     make(Wanted {
         kind,
@@ -52,7 +52,7 @@ pub(crate) fn of_server(kind: Certificate, chain: u8) -> Result<Certificates, Fa
     })
 }
 
-/// Makes what both ends show and trust.
+/// Makes the certificates that both ends send and trust.
 pub(crate) fn make(wanted: Wanted) -> Result<Certificates, Failure> {
     let Wanted {
         kind,
@@ -98,7 +98,8 @@ pub(crate) fn make(wanted: Wanted) -> Result<Certificates, Failure> {
     })
 }
 
-/// Tells one key from another: two roots of one name are mistaken for each other.
+/// Returns a text that differs between keys, because two roots with the same name would be
+/// confused.
 fn mark(key: &KeyPair) -> String {
     let public = key.public_key_raw();
     // The ends are the same in all keys of a kind.

@@ -1,4 +1,4 @@
-//! `netbench client`: a run against servers on other hosts, set up by its environment.
+//! `netbench client`: a run against servers on other hosts, configured by its environment.
 
 use std::ffi::OsString;
 
@@ -53,9 +53,9 @@ impl ClientArgs {
     }
 }
 
-/// Why there is nothing to run.
+/// Reason why there is nothing to run.
 pub(crate) enum ClientError {
-    /// The flags are wrong, or help was asked for.
+    /// The flags are wrong, or help was requested.
     Usage(clap::Error),
     Refused(Failure),
 }

@@ -57,7 +57,7 @@ fn save(path: &Path, text: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// Columns that name a row: the cell, its axes, and the number of the repetition.
+/// Columns that identify a row: the cell, its axes, and the number of the repetition.
 const NAMES: [&str; 14] = [
     "scenario",
     "cell",
@@ -130,7 +130,7 @@ fn samples(results: &Results) -> Result<Vec<u8>, Failure> {
     table.finish()
 }
 
-/// Returns every repetition with its cell and its number, which counts from 1.
+/// Returns every repetition with its cell and its number, counted from 1.
 fn each(results: &Results) -> impl Iterator<Item = (&CellResult, usize, &Repetition)> {
     results.cells.iter().flat_map(|cell| {
         let repetitions = cell.repetitions.iter().enumerate();

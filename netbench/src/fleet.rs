@@ -1,4 +1,4 @@
-//! Which client of several a run is.
+//! Identity of a client in a fleet.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,9 @@
-//! `netbench`: measures what connections cost, for any stack, and what post-quantum adds.
+//! `netbench`: measures the cost of connections, for any stack, and the additional cost of
+//! post-quantum cryptography.
 //!
 //! A run starts two further processes of this binary for each repetition of each cell of its
-//! matrix, a server and a client, each on one thread and on a core of its own where there are two,
-//! and talks to them over pipes. The cells take turns, so that a disturbance meets all alike.
+//! matrix: a server and a client, each on one thread and, if there are two, on a core of its own.
+//! It talks to them over pipes. The cells take turns, so that a disturbance affects all alike.
 //!
 //! ```text
 //!  scenario, axes ─► run ─┬─► server process: a script, behind a driver ┐
@@ -57,10 +58,10 @@ use clap::error::ErrorKind;
 use cli::{Cli, Command};
 use run::Run;
 
-/// What a subcommand failed with: one line that says what and how to mend it.
+/// Failure of a subcommand: one line that says what is wrong and how to mend it.
 type Failure = Box<dyn std::error::Error>;
 
-/// The `netbench` program, with the arguments of this process.
+/// Runs the `netbench` program with the arguments of this process.
 pub fn main() -> ExitCode {
     let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     let outcome = match cli.command {
@@ -103,7 +104,7 @@ fn client_of_others(args: client::ClientArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Ends the process. What cannot be used is told in one line, like all that a run refuses.
+/// Reports invalid arguments in one line and ends the process.
 fn refuse(error: &clap::Error) -> ! {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     match error.kind() {
@@ -123,7 +124,7 @@ fn single_threaded<T>(future: impl Future<Output = Result<T, Failure>>) -> Resul
         .block_on(tokio::task::LocalSet::new().run_until(future))
 }
 
-/// A failure and what caused it, for those who cannot look into it.
+/// Returns the text of a failure and its causes, for readers without access to it.
 fn with_causes(failure: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(failure.source(), |cause| cause.source());
     causes.fold(failure.to_string(), |text, cause| {
@@ -136,7 +137,7 @@ fn with_causes(failure: &(dyn std::error::Error + 'static)) -> String {
     })
 }
 
-/// Runs a child's part. What goes wrong there is told to the parent, who prints it.
+/// Runs a child's part. Failures are reported to the parent, which prints them.
 fn child(part: impl Future<Output = Result<(), Failure>>) -> Result<ExitCode, Failure> {
     os::die_with_parent()?;
     if let Err(failure) = single_threaded(part) {

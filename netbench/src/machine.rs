@@ -38,7 +38,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Looks at this machine and chooses a core for each process where there are two.
+    /// Detects this machine and chooses a core for each process if there are two.
     pub(crate) fn detect() -> Self {
         let allowed = os::allowed_cores().unwrap_or_default();
         let (server_core, client_core) = two_cores(&allowed).unzip();
@@ -58,7 +58,7 @@ impl Machine {
         }
     }
 
-    /// The core of a client process where there are several: those that are left take turns.
+    /// Returns the core of a client process; several share the remaining cores in turn.
     pub(crate) fn core_of_client(&self, number: usize) -> Option<usize> {
         let first = self.client_core?;
         let allowed = os::allowed_cores().unwrap_or_default();
@@ -70,7 +70,7 @@ impl Machine {
     }
 }
 
-/// The first core, and the first that is not its hyper-thread; failing that, any other.
+/// Returns the first core, and the first that is not its hyper-thread, or else any other.
 fn two_cores(allowed: &[usize]) -> Option<(usize, usize)> {
     let (&first, others) = allowed.split_first()?;
     let siblings = siblings(first);
@@ -81,7 +81,7 @@ fn two_cores(allowed: &[usize]) -> Option<(usize, usize)> {
     Some((first, *second))
 }
 
-/// The hardware threads of one core, in the kernel's list form (`0,4` or `0-1`).
+/// Returns the hardware threads of a core, from the kernel's list form (`0,4` or `0-1`).
 fn siblings(core: usize) -> Vec<usize> {
     read(&format!(
         "/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list"

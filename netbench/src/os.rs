@@ -30,9 +30,9 @@ pub(crate) struct Usage {
     pub(crate) user: Duration,
     /// CPU time in the kernel.
     pub(crate) system: Duration,
-    /// Number of times that it waited.
+    /// Number of voluntary context switches, when it waited.
     pub(crate) voluntary_switches: u64,
-    /// Number of times that the kernel made it wait.
+    /// Number of involuntary context switches.
     pub(crate) involuntary_switches: u64,
 }
 
@@ -64,8 +64,8 @@ fn duration(time: libc::timeval) -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), micros * 1000)
 }
 
-/// Has the kernel end this process when its parent ends, however that comes about. A parent that
-/// was gone before has hung up standard input; what it wrote there must not start any work.
+/// Makes the kernel end this process when its parent ends in any way. If the parent is gone
+/// already, standard input has ended; what it wrote there must not start any work.
 #[cfg(target_os = "linux")]
 pub(crate) fn die_with_parent() -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
@@ -78,7 +78,7 @@ pub(crate) fn die_with_parent() -> io::Result<()> {
     Ok(())
 }
 
-/// Elsewhere the end of standard input alone tells.
+/// Does nothing: on other systems only the end of standard input tells.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn die_with_parent() -> io::Result<()> {
     Ok(())
@@ -93,7 +93,7 @@ pub(crate) fn allowed_cores() -> io::Result<Vec<usize>> {
         .collect())
 }
 
-/// No pinning: nothing is allowed in particular.
+/// Returns no cores: other systems cannot pin.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn allowed_cores() -> io::Result<Vec<usize>> {
     Ok(Vec::new())
@@ -110,23 +110,23 @@ pub(crate) fn pin_to_core(core: usize) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
-/// No pinning elsewhere.
+/// Does nothing: other systems cannot pin.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn pin_to_core(_: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Has the kernel wake this thread when its time is up, not up to 50 µs later, and before others
-/// where that is allowed.
+/// Makes the kernel wake this thread on time instead of up to 50 µs later, and before others if
+/// that is allowed.
 #[cfg(target_os = "linux")]
 pub(crate) fn wake_punctually() -> io::Result<()> {
-    // Only the privileged may do it.
+    // Only privileged processes may do this.
     let _ = rustix::process::setpriority_process(None, -20);
-    // One nanosecond is the least.
+    // One nanosecond is the minimum.
     Ok(rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?)
 }
 
-/// Elsewhere timers are what they are.
+/// Does nothing: other systems have no such setting.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn wake_punctually() -> io::Result<()> {
     Ok(())
@@ -135,7 +135,7 @@ pub(crate) fn wake_punctually() -> io::Result<()> {
 /// Returns the number of datagrams that the kernel dropped because a socket's buffer was full.
 #[cfg(target_os = "linux")]
 pub(crate) fn socket_drops(socket: &impl AsRawFd) -> u64 {
-    // The place of the drops, and how many figures there are (linux/sock_diag.h).
+    // Index of the drops, and the number of values (linux/sock_diag.h).
     const DROPS: usize = 8;
     let mut figures = [0_u32; DROPS + 1];
     let mut len = size_of_val(&figures) as libc::socklen_t;
@@ -156,7 +156,7 @@ pub(crate) fn socket_drops(socket: &impl AsRawFd) -> u64 {
     }
 }
 
-/// Elsewhere the system does not tell.
+/// Returns 0: other systems do not tell.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn socket_drops(_: &impl AsRawFd) -> u64 {
     0
@@ -167,9 +167,9 @@ pub(crate) fn socket_drops(_: &impl AsRawFd) -> u64 {
 pub(crate) struct TcpCounts {
     pub(crate) segments_sent: u64,
     pub(crate) segments_received: u64,
-    /// Payload, also of segments that were sent again.
+    /// Payload bytes, including retransmissions.
     pub(crate) bytes_sent: u64,
-    /// Payload, each byte once.
+    /// Payload bytes, each counted once.
     pub(crate) bytes_received: u64,
     pub(crate) retransmitted: u64,
     /// Retransmission timeouts; 0 before Linux 6.7, which does not count them.
@@ -179,7 +179,7 @@ pub(crate) struct TcpCounts {
 /// Returns the counters of a TCP connection; `None` if this kernel does not tell.
 #[cfg(target_os = "linux")]
 pub(crate) fn tcp_counts(socket: &impl AsRawFd) -> Option<TcpCounts> {
-    // Where `struct tcp_info` (linux/tcp.h) has them; `libc` knows only its beginning.
+    // Offsets in `struct tcp_info` (linux/tcp.h); `libc` knows only its beginning.
     const TOTAL_RETRANSMISSIONS: usize = 100;
     const BYTES_RECEIVED: usize = 128;
     const SEGMENTS_OUT: usize = 136;
@@ -214,7 +214,7 @@ pub(crate) fn tcp_counts(socket: &impl AsRawFd) -> Option<TcpCounts> {
     })
 }
 
-/// Some bytes of a structure.
+/// Returns some bytes of a structure.
 #[cfg(target_os = "linux")]
 fn field<const LEN: usize>(bytes: &[u8; 248], at: usize) -> &[u8; LEN] {
     bytes[at..]
@@ -222,13 +222,13 @@ fn field<const LEN: usize>(bytes: &[u8; 248], at: usize) -> &[u8; LEN] {
         .expect("every field lies within the structure")
 }
 
-/// Elsewhere the system does not tell.
+/// Returns `None`: other systems do not tell.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn tcp_counts(_: &impl AsRawFd) -> Option<TcpCounts> {
     None
 }
 
-/// A timer of the kernel: it becomes readable when its time is up, to the microsecond.
+/// A timer of the kernel: it becomes readable on time, to the microsecond.
 pub(crate) struct Timer(OwnedFd);
 
 impl AsRawFd for Timer {
@@ -239,25 +239,25 @@ impl AsRawFd for Timer {
 
 #[cfg(target_os = "linux")]
 impl Timer {
-    /// Makes a timer; `None`: this system has none.
+    /// Makes a timer; `None` if this system has none.
     pub(crate) fn new() -> io::Result<Option<Self>> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = time::timerfd_create(TimerfdClockId::Monotonic, flags)?;
         Ok(Some(Self(timer)))
     }
 
-    /// Has it go off once, after that time and no sooner than at once.
+    /// Sets it to expire once, after that delay or at once.
     pub(crate) fn set(&self, delay: Duration) -> io::Result<()> {
         let value = Itimerspec {
             it_interval: timespec(Duration::ZERO),
-            // A delay of nothing would switch it off.
+            // A delay of 0 would switch it off.
             it_value: timespec(delay.max(Duration::from_nanos(1))),
         };
         time::timerfd_settime(&self.0, TimerfdTimerFlags::empty(), &value)?;
         Ok(())
     }
 
-    /// Makes it unreadable until its next time.
+    /// Makes it unreadable until it expires again.
     pub(crate) fn acknowledge(&self) -> io::Result<()> {
         rustix::io::read(&self.0, &mut [0_u8; 8])?;
         Ok(())
@@ -266,7 +266,7 @@ impl Timer {
 
 #[cfg(not(target_os = "linux"))]
 impl Timer {
-    /// None elsewhere.
+    /// Returns `None`: other systems have no such timer.
     pub(crate) fn new() -> io::Result<Option<Self>> {
         Ok(None)
     }
@@ -280,7 +280,7 @@ impl Timer {
     }
 }
 
-/// Facts about a received datagram that the kernel may leave unsaid.
+/// Facts about a received datagram that the kernel may omit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unsaid {
     /// Our address that it came to.
@@ -289,7 +289,7 @@ pub(crate) enum Unsaid {
     Time,
 }
 
-/// Has the kernel leave a fact out.
+/// Makes the kernel omit a fact.
 #[cfg(target_os = "linux")]
 pub(crate) fn leave_unsaid(socket: &impl AsRawFd, what: Unsaid) -> io::Result<()> {
     let off: libc::c_int = 0;
@@ -308,21 +308,21 @@ pub(crate) fn leave_unsaid(socket: &impl AsRawFd, what: Unsaid) -> io::Result<()
     match what {
         Unsaid::Time => switch(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS),
         Unsaid::Destination => {
-            // A socket of IPv4 does not know this one.
+            // An IPv4 socket does not know this option.
             let _ = switch(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO);
             switch(libc::IPPROTO_IP, libc::IP_PKTINFO)
         }
     }
 }
 
-/// Elsewhere it says little anyway.
+/// Does nothing: other systems report little anyway.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn leave_unsaid(_: &impl AsRawFd, _: Unsaid) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until some of the sockets can be read, or that long. Returns the places of those that can,
-/// in their order. A socket that was closed counts as readable.
+/// Waits until some of the sockets can be read, or the time is over. Returns the indexes of those
+/// that can. A closed socket counts as readable.
 pub(crate) fn wait_readable(
     sockets: &[BorrowedFd<'_>],
     timeout: Duration,
@@ -373,7 +373,7 @@ mod tests {
         let (client, server) = (tcp_counts(&client).unwrap(), tcp_counts(&server).unwrap());
         assert_eq!((client.bytes_sent, server.bytes_received), (5000, 5000));
         assert_eq!((client.bytes_received, server.bytes_sent), (0, 0));
-        // The SYN, the ACK of the handshake, and at least one with data.
+        // The SYN, the ACK of the handshake, and at least one segment with data.
         assert!(client.segments_sent >= 3);
         assert!(server.segments_received >= 3);
     }

@@ -1,16 +1,16 @@
-//! How an attempt ended.
+//! Outcomes of attempts.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a connection, a stream or a request failed, in the terms that results are counted by.
+/// Reason why a connection, a stream or a request failed, as counted in results.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
-    /// Took longer than it may, or the peer fell silent.
+    /// Exceeded its time limit, or the peer fell silent.
     Timeout,
-    /// The server said no: CONNECTION_REFUSED, or a TCP reset before the handshake was complete.
+    /// Refused by the server: CONNECTION_REFUSED, or a TCP reset before the handshake was complete.
     Refused,
     /// A TLS alert, by its name in RFC 8446 §6.
     Alert(String),
@@ -18,15 +18,15 @@ pub(crate) enum Kind {
     Transport(String),
     /// The peer's application closed the connection with that code.
     Application(u64),
-    /// The peer gave up a stream, or lost the connection.
+    /// Reset by the peer, or the peer lost the connection.
     Reset,
-    /// The connection negotiated or received something else than was to be measured.
+    /// Negotiated or received something else than was to be measured.
     Mismatch,
-    /// Early data was not accepted.
+    /// Early data was rejected.
     EarlyDataRejected,
-    /// Not over when the measurement was.
+    /// Not over at the end of the measurement.
     Unfinished,
-    /// Anything else; the detail says what.
+    /// Anything else; see the detail.
     Other,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A failure that is counted by its kind.
+/// A failure with its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failed {
     pub(crate) kind: Kind,

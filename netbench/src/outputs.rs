@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use crate::results::Results;
 use crate::{Failure, charts, csv, page};
 
-/// Files for results, beside the terminal.
+/// Files for results, in addition to the terminal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outputs {
     pub(crate) json: Option<PathBuf>,
     pub(crate) csv: Option<PathBuf>,
     pub(crate) html: Option<PathBuf>,
     pub(crate) charts: Option<PathBuf>,
-    /// Prints the JSON on one line, in place of the table.
+    /// Prints the JSON on one line instead of the table.
     pub(crate) print_json: bool,
 }
 
 impl Outputs {
-    /// Checks that all files can be written, before anything is measured in vain.
+    /// Checks that all files can be written, before anything is measured.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let files = [
             ("--json", &self.json),
@@ -65,8 +65,8 @@ impl Outputs {
     }
 }
 
-/// A file is replaced whole, so that a reader never sees half of it; a pipe or a device is written
-/// to once.
+/// Returns true if a file is replaced as a whole, so that a reader never sees half of it; a pipe or
+/// a device is written only once.
 fn is_replaced(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |it| it.is_file())
 }

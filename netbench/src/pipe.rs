@@ -21,7 +21,7 @@ impl FromParent {
         Ok(Self(BufReader::new(receiver).lines()))
     }
 
-    /// The next line. `None`: the parent is gone, or needs nothing more.
+    /// Returns the next line; `None` if the parent is gone, or needs nothing more.
     pub(crate) async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Failure> {
         match self.0.next_line().await? {
             Some(line) => Ok(Some(serde_json::from_str(&line)?)),
@@ -29,7 +29,7 @@ impl FromParent {
         }
     }
 
-    /// The next line of a parent that must still be there.
+    /// Returns the next line of a parent that must still exist.
     pub(crate) async fn expect<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
         self.next()
             .await?
@@ -37,8 +37,8 @@ impl FromParent {
     }
 }
 
-/// Tells the parent one thing on standard output. The lines are few and short, so that the pipe
-/// never fills.
+/// Sends the parent one message on standard output. The lines are few and short, so the pipe never
+/// fills.
 pub(crate) fn tell<T: Serialize>(message: &T) -> io::Result<()> {
     let mut line = serde_json::to_string(message)?;
     line.push('\n');

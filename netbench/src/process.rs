@@ -1,4 +1,4 @@
-//! A process that is talked to in lines of JSON: a child over pipes, or one on another machine.
+//! A process that exchanges lines of JSON: a child over pipes, or one on another machine.
 
 use std::pin::Pin;
 use std::process::Stdio;
@@ -13,7 +13,7 @@ use crate::Failure;
 
 type From = Lines<BufReader<Box<dyn AsyncRead + Unpin>>>;
 
-/// A child process of this binary, or whoever is at the other end. Dropping it ends it.
+/// A child process of this binary, or a remote one. Dropping it ends it.
 pub(crate) struct Process {
     name: String,
     child: Option<Child>,
@@ -22,14 +22,14 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a child that is told its part as its first line.
+    /// Starts a child that gets its part as its first line.
     pub(crate) async fn start<S: Serialize>(name: &'static str, spec: &S) -> Result<Self, Failure> {
         let mut process = Self::spawn(name, &[])?;
         process.tell(spec).await?;
         Ok(process)
     }
 
-    /// Starts a child that is told its part on its command line.
+    /// Starts a child that gets its part on its command line.
     pub(crate) fn spawn(name: &'static str, args: &[String]) -> Result<Self, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command
@@ -38,7 +38,7 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true);
-        // Ctrl-C on a terminal reaches the whole group, but it is the parent that decides.
+        // Ctrl-C on a terminal reaches the whole group, but the parent decides.
         command.process_group(0);
         let mut child = command
             .spawn()
@@ -52,7 +52,7 @@ impl Process {
         })
     }
 
-    /// Talks to one that is there already. `name` is what failures call it.
+    /// Connects to a process that exists already; `name` is used in failures.
     pub(crate) fn over(
         name: String,
         from: impl AsyncRead + Unpin + 'static,
@@ -75,7 +75,7 @@ impl Process {
             failed => failed,
         };
         if told.is_err() {
-            // It is gone; its last line says why.
+            // The process is gone; its last line gives the reason.
             return Err(match self.hear::<serde_json::Value>().await {
                 Ok(_) => self.out_of_turn(),
                 Err(failure) => failure,
@@ -84,13 +84,14 @@ impl Process {
         Ok(())
     }
 
-    /// Waits for what it says next. Nothing is lost where this is dropped before.
+    /// Waits for its next message. Cancel safe.
     pub(crate) async fn hear<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
         let line = self.from.next_line().await;
         self.understand(line).await
     }
 
-    /// The next line, for those who listen to several. It goes to [`Self::understand`].
+    /// Polls for the next line, for callers that listen to several. Pass it to
+    /// [`Self::understand`].
     pub(crate) fn poll_line(
         &mut self,
         cx: &mut Context<'_>,
@@ -98,7 +99,7 @@ impl Process {
         Pin::new(&mut self.from).poll_next_line(cx)
     }
 
-    /// Reads what a line says; `None`: there are no more.
+    /// Parses a line; `None` means that there are no more.
     pub(crate) async fn understand<T: DeserializeOwned>(
         &mut self,
         line: std::io::Result<Option<String>>,
@@ -109,13 +110,13 @@ impl Process {
             .map_err(Into::into)
     }
 
-    /// The next line of a child that tells its failures on standard error.
+    /// Returns the next line of a child that reports failures on standard error.
     pub(crate) async fn read<T: DeserializeOwned>(&mut self) -> Result<T, Failure> {
         let line = self.from.next_line().await;
         decode(&self.name, self.child.as_mut(), line).await
     }
 
-    /// Ends the child's standard input, and reads what it says to that.
+    /// Ends the child's standard input, and returns its answer.
     pub(crate) async fn last_words<T: DeserializeOwned>(self) -> Result<T, Failure> {
         let Self {
             name,

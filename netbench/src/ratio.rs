@@ -6,17 +6,17 @@ use crate::results::Summary;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ratio {
     pub(crate) value: f64,
-    /// Ends of the 95 % confidence interval. `None`: one repetition has no spread.
+    /// Ends of the 95 % confidence interval; `None` with one repetition, which has no spread.
     interval: Option<(f64, f64)>,
 }
 
 impl Ratio {
-    /// Returns the ratio; `None` where either median is not above 0.
+    /// Returns the ratio; `None` if either median is not above 0.
     ///
-    /// The interval is recovered from both figures' own (Donner and Zou 2012, "MOVER"), on
-    /// logarithms, on which a ratio is a difference: the distances from the medians to the ends
-    /// add up as the sides of a right-angled triangle do. A summary's interval is that of a
-    /// repeat, which is √2 as wide as that of the median itself.
+    /// The interval is derived from both figures' own (Donner and Zou 2012, "MOVER"), on
+    /// logarithms, where a ratio is a difference: the distances from the medians to the ends add up
+    /// like the sides of a right-angled triangle. A summary's interval is that of a repeat, which
+    /// is √2 as wide as that of the median itself.
     pub(crate) fn of(this: Summary, base: Summary) -> Option<Self> {
         let is_repeated = this.n > 1 && base.n > 1;
         let (this, base) = (Logarithms::of(this)?, Logarithms::of(base)?);
@@ -43,7 +43,7 @@ impl Ratio {
 
     /// Returns true if there is an interval, and it does not contain 1.
     pub(crate) fn is_certain(self) -> bool {
-        // What is the same to the last bit may come out a rounding away from 1.
+        // Rounding may move equal values slightly away from 1.
         let (low, high) = self.interval.unwrap_or((1.0, 1.0));
         low > 1.0 + 1e-9 || high < 1.0 - 1e-9
     }
@@ -65,7 +65,8 @@ struct Logarithms {
 }
 
 impl Logarithms {
-    /// An interval that reaches down to 0 is cut at a millionth of the median: a ratio to 0 is none.
+    /// Returns the interval. One that reaches down to 0 is cut at a millionth of the median,
+    /// because there is no ratio to 0.
     fn of(summary: Summary) -> Option<Self> {
         let Summary {
             median, low, high, ..

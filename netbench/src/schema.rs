@@ -1,4 +1,4 @@
-//! The JSON Schemas of the files that netbench reads and writes, as their types have them.
+//! JSON Schemas of the files that netbench reads and writes, generated from their types.
 //!
 //! The committed files under `schema/` are compared with what is generated here. To write them
 //! again after a change of a type: `UPDATE_SCHEMAS=1 cargo test -p hybriq-netbench schema::`.
@@ -11,13 +11,13 @@ use serde_json::Value;
 use crate::results::Results;
 use crate::scenario::Scenario;
 
-/// Returns the schema of the files that are read as a type.
+/// Returns the schema of files that are read as a type.
 fn of_input<T: JsonSchema>() -> Schema {
     let settings = SchemaSettings::draft2020_12();
     settings.into_generator().into_root_schema_for::<T>()
 }
 
-/// Returns the schema of the files that a type is written to, which have no further keys.
+/// Returns the schema of files that a type is written to, which have no further keys.
 fn of_output<T: JsonSchema>() -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
@@ -30,7 +30,7 @@ fn of_output<T: JsonSchema>() -> Schema {
     schema
 }
 
-/// Compares a committed schema with the generated one, or writes it where that is asked for.
+/// Compares a committed schema with the generated one, or writes it if requested.
 fn check(name: &str, generated: Schema) {
     let path = format!("{}/schema/{name}", env!("CARGO_MANIFEST_DIR"));
     let generated = generated.to_value();

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, StdoutLock, Write, stderr, stdout};
 
 use crate::Failure;
 
-/// Prints to standard output. A reader that has seen enough, as `head`, is no failure.
+/// Prints to standard output. It is no failure if a reader such as `head` has left.
 pub(crate) fn print(
     text: impl FnOnce(&mut StdoutLock<'static>) -> io::Result<()>,
 ) -> Result<(), Failure> {
@@ -17,12 +17,12 @@ pub(crate) fn print(
     }
 }
 
-/// Tells one line on standard error, if anybody still reads it.
+/// Writes one line to standard error, if anybody still reads it.
 pub(crate) fn complain(line: &str) {
     let _ = writeln!(stderr(), "netbench: {line}");
 }
 
-/// Columns of the terminal that standard output is; `None`: it is none.
+/// Returns the width of the terminal in columns; `None` if standard output is none.
 pub(crate) fn width() -> Option<usize> {
     let (_, columns) = console::Term::stdout().size_checked()?;
     Some(columns.into())

@@ -1,4 +1,4 @@
-//! Writes `docs/conformance.md`: which test proves which demand of the RFCs.
+//! Writes `docs/conformance.md`: the test for each requirement of the RFCs.
 
 #[path = "../tests/conformance/table.rs"]
 mod table;

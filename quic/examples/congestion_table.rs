@@ -1,4 +1,4 @@
-//! Writes `quic/docs/congestion.md`: what every congestion controller makes of every path.
+//! Writes `quic/docs/congestion.md`: the results of every congestion controller on every path.
 //!
 //! `cargo run --release -p hybriq --example congestion_table`, or with another file as argument. A few
 //! minutes on two cores; the same text every time.
@@ -27,7 +27,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// One run: a path, and which controller.
+/// One run: the index of a path, the path, and the index of a controller.
 type Run = (usize, Path, usize);
 
 /// Runs everything on all cores, the longest first.

@@ -51,19 +51,20 @@ const SERVER: &str = "192.0.2.1:4433";
 const SERVER_NAME: &str = "localhost";
 const GROUP: &str = "X25519MLKEM768";
 
-/// Time that a byte takes to cross the link.
+/// One-way delay of the link.
 const ONE_WAY: Duration = Duration::from_millis(5);
 
 /// Nanoseconds that the link needs for a byte: 1 Gbit/s.
 const NANOSECONDS_PER_BYTE: u64 = 8;
 
-/// Datagrams asked for in one call.
+/// Maximum number of datagrams in one transmission.
 const TRAIN: usize = 10;
 
-/// Bytes that the application writes and reads at once.
+/// Data that the application writes and reads at once.
 static CHUNK: [u8; 16 * 1024] = [0; 16 * 1024];
 
-/// Connections or mebibytes that come first and are not counted: they pay for lazy set-up.
+/// Number of connections or mebibytes that come first and are not counted, because they pay for
+/// lazy set-up.
 const WARM_UP: usize = 2;
 
 const USAGE: &str = "instructions handshakes COUNT [rustls|s2n] | bulk MIB [rustls|s2n]";
@@ -171,7 +172,7 @@ impl World {
         })
     }
 
-    /// Sends that many bytes on a new stream from the client to the server.
+    /// Sends this number of bytes on a new stream from the client to the server.
     fn transfer(&mut self, bytes: usize) -> Result<()> {
         self.client.app.to_send = bytes;
         self.server.app.received = 0;
@@ -189,7 +190,7 @@ impl World {
         Ok(())
     }
 
-    /// Counters of the client's and the server's end.
+    /// Returns the counters of the client's and the server's end.
     fn stats(&self) -> (ConnectionStats, ConnectionStats) {
         let of = |machine: &Machine| {
             let connection = machine.connection.as_ref();
@@ -219,7 +220,7 @@ impl World {
     }
 }
 
-/// The client's and the server's setup: a certificate of ECDSA P-256, and no session tickets.
+/// Returns the client's and the server's setup: an ECDSA P-256 certificate, and no session tickets.
 fn setups(backend: Backend) -> Result<(Setup, Setup)> {
     let made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()])?;
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())?;
@@ -345,7 +346,7 @@ impl Machine {
     }
 }
 
-/// Writes to one stream, and reads what comes on another.
+/// Writer to one stream and reader of another.
 #[derive(Default)]
 struct App {
     confirmed: bool,

@@ -49,7 +49,7 @@ use hybriq_proto::{
 /// use hybriq::{EarlyData, Endpoint};
 ///
 /// # async fn run(client: Endpoint, address: SocketAddr) -> Result<(), Box<dyn std::error::Error>> {
-/// The configuration says `offer_early_data()`.
+/// // The configuration of `client` has `offer_early_data()`.
 /// let connection = match client.connect(address, "example.com").early().await {
 ///     Ok(early) => {
 ///         let mut request = early.open_uni().await?;

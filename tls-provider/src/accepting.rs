@@ -1,4 +1,4 @@
-//! A server's session until its ClientHello is whole.
+//! A server's session before its ClientHello is whole.
 
 use std::sync::Arc;
 

@@ -19,7 +19,7 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// Reads it from a certificate; `None` where the certificate is malformed.
+    /// Reads the validity of a certificate; `None` if it is malformed.
     pub(crate) fn of(certificate: &[u8]) -> Option<Self> {
         let (validity, _) = item(from_validity(certificate)?, SEQUENCE)?;
         let (not_before, rest) = time(validity)?;

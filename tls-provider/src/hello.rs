@@ -10,12 +10,12 @@ use crate::{Alert, Error, Group};
 #[cfg(test)]
 mod tests;
 
-/// A ClientHello is message type 1 (RFC 8446 §4).
+/// Type of a ClientHello message (RFC 8446 §4).
 const CLIENT_HELLO: u8 = 1;
 const HEADER_LEN: usize = 4;
-/// Post-quantum hellos are under 4 KiB; this leaves room for every legal one and bounds the rest.
+/// Maximum length of a message body. Post-quantum hellos are under 4 KiB.
 const MAX_BODY_LEN: usize = 64 * 1024;
-/// Number of entries in one list. Real clients stay under 40.
+/// Maximum number of entries in one list. Real clients stay under 40.
 const MAX_ITEMS: usize = 256;
 
 const SERVER_NAME: u16 = 0;
@@ -41,7 +41,7 @@ pub struct ClientHello {
     numbers: Vec<u16>,
     cipher_suites: usize,
     groups: Vec<Group>,
-    /// `None` without the extension, which is not the same as an empty one.
+    /// Groups with a key share. `None` means no extension, which is not the same as an empty one.
     key_shares: Option<Vec<(Group, usize)>>,
     server_name: Option<Range<usize>>,
     alpn: Range<usize>,
@@ -309,7 +309,7 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// `range` must lie within `message`.
+    /// Makes a reader of `range`, which must lie within `message`.
     fn new(message: &'a [u8], range: Range<usize>) -> Self {
         Self {
             message,

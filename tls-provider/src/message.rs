@@ -8,7 +8,7 @@ use crate::{Alert, Error, Level, PerLevel};
 mod tests;
 
 const HEADER_LEN: usize = 4;
-/// Length of the longest body taken from a peer. Certificate chains are the long ones.
+/// Maximum length of a message body from a peer. Certificate chains are the longest.
 const MAX_BODY_LEN: usize = 64 * 1024;
 
 /// Takes the first message off the front, header included, once it is whole.
@@ -41,7 +41,7 @@ pub(crate) fn refuse_left_over(rx: &PerLevel<BytesMut>, level: Level) -> Result<
 
 #[cfg(feature = "rustls")]
 const SERVER_HELLO: u8 = 2;
-/// The random of a ServerHello that is a HelloRetryRequest (RFC 8446 §4.1.3).
+/// Random of a ServerHello that is a HelloRetryRequest (RFC 8446 §4.1.3).
 #[cfg(feature = "rustls")]
 const RETRY_RANDOM: [u8; 32] = [
     0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,

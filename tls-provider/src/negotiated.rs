@@ -89,7 +89,7 @@ pub struct Negotiated {
     pub resumed: bool,
     /// True if 0-RTT data was accepted.
     pub early_data: bool,
-    /// Lineage of the session: of its own full handshake, or of the first in its chain of tickets.
-    /// Known at completion.
+    /// Lineage of the session: that of its own full handshake, or of the first one in its chain of
+    /// tickets. Known at completion.
     pub lineage: Option<Lineage>,
 }

@@ -23,14 +23,15 @@ pub(crate) use trust::Custom;
 #[cfg(test)]
 mod tests;
 
-/// Cipher suites in use where none are given. AES-128-GCM costs 24 µs less per handshake and side than AES-256-GCM with its SHA-384.
+/// Default cipher suites. AES-128-GCM costs 24 µs less per handshake and side than AES-256-GCM with
+/// its SHA-384.
 pub(crate) const DEFAULT_SUITES: [Suite; 3] = [
     Suite::Aes128GcmSha256,
     Suite::Aes256GcmSha384,
     Suite::ChaCha20Poly1305Sha256,
 ];
 
-/// Something of the application's, which has no `Debug`.
+/// Value of the application that has no `Debug`.
 pub(crate) struct Opaque<T: ?Sized>(pub(crate) Arc<T>);
 
 impl<T: ?Sized> Clone for Opaque<T> {
@@ -145,16 +146,16 @@ impl ClientOptions {
         self
     }
 
-    /// Changes the configuration of rustls that these options lead to. s2n-tls refuses this.
+    /// Changes the configuration of rustls that results from these options. s2n-tls refuses this.
     ///
-    /// The function runs when the provider is built, after everything else. What the other options
-    /// promise is set again afterwards: application protocols, key log, session store, 0-RTT and
-    /// the check of the chosen protocol. A certificate verifier that it sets replaces all of
-    /// [`Trust`]; then [`Negotiated::signature_scheme`] is `None`.
+    /// The function runs last, when the provider is built. Afterwards the provider sets again what
+    /// the other options promise: application protocols, key log, session store, 0-RTT and the
+    /// check of the chosen protocol. A certificate verifier that it sets replaces all of [`Trust`];
+    /// then [`Negotiated::signature_scheme`] is `None`.
     ///
     /// # Security
     /// Nothing checks the rest: the function can offer groups that the policy excludes, or trust
-    /// anybody.
+    /// any server.
     ///
     /// [`Negotiated::signature_scheme`]: crate::Negotiated::signature_scheme
     #[cfg(feature = "rustls")]
@@ -207,8 +208,7 @@ impl ServerOptions {
 
     /// Adds a certificate.
     ///
-    /// The server name that the client asks for selects the certificate that has it; the first one
-    /// answers where none does.
+    /// The certificate that has the client's server name is used, or the first one if none has it.
     #[must_use]
     pub fn add_identity(mut self, identity: Identity) -> Self {
         self.identities.push(identity);
@@ -274,7 +274,8 @@ impl ServerOptions {
         self
     }
 
-    /// Recognises the tickets of every server that has a clone of these. Default: only its own.
+    /// Recognises the tickets of every server that has a clone of this value. Default: only its
+    /// own.
     #[must_use]
     pub fn tickets(mut self, tickets: Tickets) -> Self {
         self.tickets = Some(tickets);
@@ -288,12 +289,12 @@ impl ServerOptions {
         self
     }
 
-    /// Changes the configurations of rustls that these options lead to, one for each group. s2n-tls
-    /// refuses this.
+    /// Changes the configurations of rustls that result from these options, one for each group.
+    /// s2n-tls refuses this.
     ///
-    /// The function runs when the provider is built, after everything else. What the other options
-    /// promise is set again afterwards: application protocols, key log, tickets and 0-RTT. Where it
-    /// sets a resolver of certificates, [`Negotiated::signature_scheme`] is `None`.
+    /// The function runs last, when the provider is built. Afterwards the provider sets again what
+    /// the other options promise: application protocols, key log, tickets and 0-RTT. If the
+    /// function sets a resolver of certificates, [`Negotiated::signature_scheme`] is `None`.
     ///
     /// # Security
     /// Nothing checks the rest: the function can accept groups that the policy excludes.
@@ -317,7 +318,7 @@ fn protocol_list(protocols: impl IntoIterator<Item: AsRef<[u8]>>) -> Vec<Vec<u8>
         .collect()
 }
 
-/// Refuses protocol names of impossible length, which neither library names clearly.
+/// Refuses protocol names of invalid length, for which neither library has a clear error.
 pub(crate) fn check_alpn(provider: &'static str, protocols: &[Vec<u8>]) -> Result<(), ConfigError> {
     if protocols
         .iter()

@@ -4,8 +4,9 @@ use crate::{Group, KeyExchange};
 
 /// Policy for 0-RTT data (RFC 8446 §2.3).
 ///
-/// An attacker who records the first flight can send it again, and one who later learns the ticket's
-/// key can read it. Use it for requests that may be repeated and are worth little to an eavesdropper.
+/// An attacker who records the first flight can send it again, and one who later learns the
+/// ticket's key can read it. Use 0-RTT for requests that may be repeated and that are worth little
+/// to an eavesdropper.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EarlyDataPolicy {
     /// A client offers none; a server issues no tickets for it and accepts none.

@@ -1,9 +1,9 @@
 //! The s2n-tls provider, for releases 0.3 from 0.3.47.
 //!
-//! s2n-tls hands out traffic secrets by a callback, so its QUIC mode fits the seam as it is. What
-//! it lacks is made up for here: a server refuses a ClientHello without a common protocol or group
-//! before s2n-tls sees it, alerts are those of the RFCs, and handshake bytes left at a level that
-//! is over are refused. It has no 0-RTT in QUIC mode and only named policies (see [`policy`]).
+//! s2n-tls hands out traffic secrets by a callback, so its QUIC mode fits the seam. This module
+//! adds what it lacks: a server refuses a ClientHello without a common protocol or group before
+//! s2n-tls sees it, alerts are those of the RFCs, and handshake bytes left at an earlier level are
+//! refused. s2n-tls has no 0-RTT in QUIC mode and only named policies (see [`policy`]).
 
 pub(crate) mod check;
 mod client;

@@ -1,4 +1,4 @@
-//! The seam itself: providers, sessions, and the data that crosses.
+//! The seam itself: providers, sessions, and the data between them and the transport.
 
 use arrayvec::ArrayVec;
 use bytes::BytesMut;
@@ -15,7 +15,7 @@ pub struct Start<'a> {
     pub params: &'a [u8],
     /// Client: name to verify and to send as SNI. A literal IP address is verified and not sent.
     pub server_name: Option<&'a str>,
-    /// Server: the ClientHello, where the transport has already read it, from which a provider can
+    /// Server: the ClientHello if the transport has already read it, from which a provider can
     /// choose its groups. A provider must also work without.
     pub client_hello: Option<&'a ClientHello>,
     /// Client: resumes a session of this server that the provider remembers, if there is one.
@@ -24,9 +24,9 @@ pub struct Start<'a> {
     /// rule allow it; `Off` refuses it for this handshake alone.
     pub early_data: EarlyDataPolicy,
     /// Context that the transport binds tickets to, such as its version. The tickets of this
-    /// handshake are good only in the same context, byte for byte. In another, a client does not use
-    /// them and a server does a full handshake. A server issues none where it is longer than 255
-    /// bytes.
+    /// handshake are valid only in the same context, byte for byte: in another one a client does
+    /// not use them and a server does a full handshake. A server issues none if the context is
+    /// longer than 255 bytes.
     pub resumption_context: &'a [u8],
     /// Server: limits that a client remembers with its ticket, encoded by the transport (RFC 9000
     /// §7.4.1). They go into the tickets of this handshake, and 0-RTT data is accepted only with a
@@ -56,7 +56,7 @@ pub enum Status {
     Complete,
 }
 
-/// A maker of sessions: one configuration for any number of handshakes.
+/// Factory of sessions: one configuration for any number of handshakes.
 pub trait Provider: Send + Sync {
     /// Returns a short name for reports: `rustls`, `s2n-tls`.
     fn name(&self) -> &'static str;
@@ -64,10 +64,10 @@ pub trait Provider: Send + Sync {
     /// Returns true if a client can offer 0-RTT data, or a server accepts it.
     fn supports_early_data(&self) -> bool;
 
-    /// Returns the policy it was built with, which the transport enforces as well.
+    /// Returns the policy that the provider was built with, which the transport enforces as well.
     fn key_exchange(&self) -> &KeyExchange;
 
-    /// Returns the policy for clients that ask for this server name, where a server has several.
+    /// Returns the policy for clients that ask for this server name, if a server has several.
     fn key_exchange_for(&self, server_name: Option<&str>) -> &KeyExchange {
         let _ = server_name;
         self.key_exchange()
@@ -82,14 +82,14 @@ pub trait Provider: Send + Sync {
 
 /// One handshake.
 ///
-/// The transport drops it as soon as nothing needs it: a server's at completion, a client's after
-/// the session ticket came or when the connection ends.
+/// The transport drops it as soon as it is not needed: a server's at completion, a client's after
+/// the session ticket arrived or when the connection ends.
 pub trait Session: Send {
-    /// Feeds what arrived, in order, and collects what to send.
+    /// Takes received bytes, in order, and appends bytes to send.
     ///
-    /// `rx` holds contiguous handshake bytes of each level; the session removes what it consumed from
-    /// the front. Bytes left at a level below the current one are the peer's fault (RFC 9001
-    /// §4.1.3). Verifiers and signers of the application run inside this call.
+    /// `rx` holds contiguous handshake bytes of each level; the session removes what it consumed
+    /// from the front. Bytes left at an earlier level are the peer's fault (RFC 9001 §4.1.3).
+    /// Verifiers and signers of the application run inside this call.
     ///
     /// # Errors
     /// The handshake failed. Every later call fails as well, and the connection ends with
@@ -111,24 +111,24 @@ pub trait Session: Send {
         EarlyDataStatus::None
     }
 
-    /// Returns, for a client that offers 0-RTT data, the server's transport parameters of the session
-    /// before (RFC 9000 §7.4.1). `None` where no 0-RTT data is offered.
+    /// Returns the server's transport parameters of the earlier session, for a client that offers
+    /// 0-RTT data (RFC 9000 §7.4.1); otherwise `None`.
     fn remembered_params(&self) -> Option<&[u8]> {
         None
     }
 
-    /// Returns, for a client that offers 0-RTT data, the application protocol of the session before.
-    /// `None` where no 0-RTT data is offered, or where that session had none.
+    /// Returns the application protocol of the earlier session, for a client that offers 0-RTT
+    /// data; otherwise, and if that session had none, `None`.
     fn remembered_alpn(&self) -> Option<&[u8]> {
         None
     }
 
-    /// Binds the tickets that a client gets from now on to another context than it started with.
+    /// Sets another context for tickets that a client receives from now on.
     fn set_resumption_context(&mut self, context: &[u8]) {
         let _ = context;
     }
 
-    /// Returns the outcome as far as it is known.
+    /// Returns the outcome so far.
     fn negotiated(&self) -> Negotiated;
 
     /// Returns the peer's certificates, its own first. Empty where none were asked for.

@@ -9,15 +9,15 @@ use zeroize::Zeroizing;
 #[cfg(test)]
 mod tests;
 
-/// Keeps sessions of a client, so that later connections resume, even in another process.
+/// Store of a client's sessions, so that later connections resume, even in another process.
 ///
-/// Give it to [`ClientOptions::session_store`]. What is stored are opaque bytes; those of another
-/// version of this library, or of another provider, are ignored.
+/// Pass it to [`ClientOptions::session_store`]. It stores opaque bytes; those of another version of
+/// this library, or of another provider, are ignored.
 ///
 /// # Security
-/// Whoever has the bytes can resume the session and read its 0-RTT data: keep them like a password.
-/// A resumed session shows no certificate, so that only clients with the same [`Trust`] should
-/// share a store.
+/// Whoever has the bytes can resume the session and read its 0-RTT data: protect them like a
+/// password. A resumed session shows no certificate, so that only clients with the same [`Trust`]
+/// should share a store.
 ///
 /// [`ClientOptions::session_store`]: crate::ClientOptions::session_store
 /// [`Trust`]: crate::Trust
@@ -25,7 +25,7 @@ pub trait SessionStore: Send + Sync {
     /// Stores the newest session of a server, in place of an older one.
     fn put(&self, server_name: &str, session: &[u8]);
 
-    /// Takes the session of a server out.
+    /// Takes the session of a server out of the store.
     ///
     /// A provider that may use it again puts it back at once.
     fn take(&self, server_name: &str) -> Option<Vec<u8>>;
@@ -41,7 +41,7 @@ pub struct MemorySessions(Mutex<Table>);
 #[derive(Default)]
 struct Table {
     sessions: HashMap<String, (u64, Zeroizing<Vec<u8>>)>,
-    /// Counts what is put in, so that the oldest is known.
+    /// Counter of insertions, to find the oldest.
     clock: u64,
 }
 

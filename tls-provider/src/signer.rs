@@ -44,9 +44,9 @@ pub trait Signer: Send + Sync {
     /// Returns the schemes that the key can sign with, first preference first.
     fn schemes(&self) -> &[SignatureScheme];
 
-    /// Returns the public key (DER SubjectPublicKeyInfo, RFC 5280 §4.1), if it is at hand.
+    /// Returns the public key (DER SubjectPublicKeyInfo, RFC 5280 §4.1), if it is known.
     ///
-    /// With it a provider refuses a certificate for another key when it is built; without it,
+    /// With it, a provider refuses a certificate for another key when it is built; without it,
     /// every handshake with such a certificate fails.
     fn public_key(&self) -> Option<Vec<u8>> {
         None
@@ -72,9 +72,9 @@ pub trait Signer: Send + Sync {
         false
     }
 
-    /// Signs a message that is already hashed, by the hash of the scheme. Otherwise as
-    /// [`sign`](Self::sign). s2n-tls calls this one, and chooses among the schemes of the
-    /// certificate's key without a look at [`schemes`](Self::schemes).
+    /// Signs a message that was hashed with the hash of the scheme, otherwise like
+    /// [`sign`](Self::sign). s2n-tls calls this method, and chooses among the schemes of the
+    /// certificate's key without regard to [`schemes`](Self::schemes).
     ///
     /// # Errors
     /// The key cannot be used now, or signs no digests.

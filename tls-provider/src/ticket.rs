@@ -1,4 +1,4 @@
-//! Session tickets as they stand in handshake messages.
+//! Session tickets in handshake messages.
 
 use bytes::BytesMut;
 
@@ -7,11 +7,11 @@ use crate::{Alert, Error, message};
 #[cfg(test)]
 mod tests;
 
-/// NewSessionTicket is message type 4 (RFC 8446 §4).
+/// Type of a NewSessionTicket message (RFC 8446 §4).
 const NEW_SESSION_TICKET: u8 = 4;
 const CERTIFICATE_REQUEST: u8 = 13;
 
-/// Lifetime and age_add come before the nonce.
+/// Number of bytes before the nonce: lifetime and age_add.
 const FIXED_LEN: usize = 8;
 const HEADER_LEN: usize = 4;
 const EARLY_DATA: u16 = 42;
@@ -19,9 +19,8 @@ const EARLY_DATA: u16 = 42;
 /// Returns the newest ticket in the handshake bytes that a server sends after the handshake, which
 /// clients use first: that of the last NewSessionTicket (RFC 8446 §4.6.1).
 ///
-/// A client that resumes brings the same bytes back ([`ClientHello::ticket`]), whatever TLS library
-/// either end has, and nobody else can know them. A server can keep data about a session under a
-/// digest of them.
+/// A client that resumes sends the same bytes back ([`ClientHello::ticket`]), with any TLS library,
+/// and nobody else can know them. A server can keep data about a session under their digest.
 ///
 /// [`ClientHello::ticket`]: crate::ClientHello::ticket
 pub fn issued_ticket(mut messages: &[u8]) -> Option<&[u8]> {
@@ -33,8 +32,8 @@ pub fn issued_ticket(mut messages: &[u8]) -> Option<&[u8]> {
     newest
 }
 
-/// Checks and drops whole messages that a server sends after the handshake, once there is no session
-/// any more.
+/// Checks and drops whole messages that a server sends after the handshake, once the session is
+/// gone.
 ///
 /// # Errors
 /// A message is too long, or a server must not send it.
@@ -46,7 +45,7 @@ pub fn skip_tickets(bytes: &mut BytesMut) -> Result<(), Error> {
 }
 
 /// Refuses messages that a client must not accept after the handshake: anything but a
-/// NewSessionTicket (RFC 9001 §4.4, §6), and one that limits 0-RTT data otherwise than QUIC does
+/// NewSessionTicket (RFC 9001 §4.4, §6), and one with an early-data limit that QUIC does not allow
 /// (RFC 9001 §4.6.1).
 pub(crate) fn check(message: &[u8]) -> Result<(), Error> {
     match message.first() {

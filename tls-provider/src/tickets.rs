@@ -10,12 +10,12 @@ pub(crate) mod sessions;
 use std::fmt;
 use std::sync::Arc;
 
-/// Session tickets that several servers of one process share: keys of the tickets that carry their
-/// session, and sessions behind the others.
+/// Session tickets that several servers of one process share: ticket keys, and the sessions behind
+/// tickets that only name them.
 ///
-/// A clone is the same set. Give it to a configuration that replaces another, or that takes over
-/// accepted connections of another, and the clients still resume. A key-exchange policy refuses
-/// tickets by their [`Lineage`] all the same, and a ticket is good only where clients are asked for
+/// Clones are the same set. Give one to a configuration that replaces another, or that takes over
+/// accepted connections of another, and clients can still resume. A key-exchange policy still
+/// refuses tickets by their [`Lineage`], and a ticket is valid only where clients are asked for
 /// certificates in the same way.
 ///
 /// [`Lineage`]: crate::Lineage

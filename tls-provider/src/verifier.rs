@@ -2,7 +2,7 @@
 
 use crate::{CertificateDer, Error, Side};
 
-/// Certificates that a peer shows, and what is known about it.
+/// Certificates of a peer, with facts about it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PeerChain<'a> {
@@ -19,12 +19,12 @@ pub struct PeerChain<'a> {
 
 /// Accepts or refuses the certificates of peers.
 ///
-/// Give it to [`Trust::also`], which asks it after the built-in check, or to [`Trust::verifier`],
-/// which asks nobody else. A closure is a verifier.
+/// Pass it to [`Trust::also`], to run after the built-in check, or to [`Trust::verifier`], to
+/// replace that check. Closures implement this trait.
 ///
 /// The provider itself verifies that the peer holds the key of its certificate. A resumed
-/// connection shows no certificates, so that no verifier is asked. A server of rustls resumes only
-/// the sessions that its own verifier accepted, one of s2n-tls with a verifier none.
+/// connection shows no certificates, so no verifier is called. A rustls server resumes only
+/// sessions that its own verifier accepted; an s2n-tls server with a verifier resumes none.
 ///
 /// # Examples
 /// ```
@@ -44,8 +44,8 @@ pub struct PeerChain<'a> {
 pub trait Verifier: Send + Sync {
     /// Accepts the peer, or refuses it with the alert and the reason of the error.
     ///
-    /// The call blocks [`Session::drive`] and with it every connection that runs on the thread, so
-    /// that it should ask no network.
+    /// The call blocks [`Session::drive`] and with it every connection on the thread, so it should
+    /// not use the network.
     ///
     /// [`Session::drive`]: crate::Session::drive
     ///

@@ -1,5 +1,5 @@
-//! Two ends in one program: one sends its position a hundred times, the other wants the newest.
-//! A lost datagram is not sent again: the next one is newer anyway (RFC 9221).
+//! Two ends in one program: one sends its position a hundred times, the other wants the newest one.
+//! A lost datagram is not sent again, because the next one is newer anyway (RFC 9221).
 
 use std::time::Duration;
 

@@ -5,7 +5,9 @@ use clap::Parser;
 use hybriq::{ClientConfig, Connection, EarlyData, Endpoint, RecvStream};
 use hybriq_examples::Failure;
 
-#[tokio::main]
+// On one thread, the endpoint lets the application write before it sends its first datagrams. On
+// several, a slow application may be overtaken by the handshake; `early` then returns an error.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
     let args = hybriq_examples::Client::parse();
     let config = ClientConfig::new()

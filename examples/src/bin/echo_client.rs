@@ -1,4 +1,4 @@
-//! Sends a line, prints what comes back.
+//! Sends a line and prints the answer.
 
 use clap::Parser;
 use hybriq::{ClientConfig, Endpoint};

@@ -1,4 +1,4 @@
-//! Sends back what clients send.
+//! Echoes everything that clients send.
 
 use clap::Parser;
 use hybriq::{Endpoint, Incoming, ServerConfig};

@@ -1,4 +1,5 @@
-//! Prints how the keys were agreed on, and how to inspect the handshake with Wireshark.
+//! Prints the negotiated key exchange, and writes a key log to inspect the handshake with
+//! Wireshark.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Says how the keys of each connection were agreed on. Takes post-quantum groups only with
-//! `--require`; then a classical client is refused with an error of its own.
+//! Prints the negotiated key exchange of each connection. With `--require` it accepts only
+//! post-quantum groups; a classical client is then refused with an error for that purpose.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! A sender and a receiver of streams, and what is known of each stream.
+//! A sender and a receiver of streams, with a model of each stream.
 
 use std::{
     collections::VecDeque,
@@ -12,7 +12,7 @@ use hybriq_proto::{
     wire::Reader,
 };
 
-/// Streams of a pair.
+/// Number of streams of a pair.
 pub(crate) const STREAMS: usize = 6;
 
 const LIMITS: Limits = Limits {
@@ -30,16 +30,16 @@ struct Known {
     id: StreamId,
     priority: Priority,
     written: usize,
-    /// The end of what was sent for the first time.
+    /// End of the data sent for the first time.
     sent: usize,
-    /// What the receiver lets it send.
+    /// Limit that the receiver allows.
     limit: usize,
     read: usize,
     reset: bool,
 }
 
 impl Known {
-    /// Whether it has new data that may be sent.
+    /// Returns true if it has new data that may be sent.
     fn waits(&self) -> bool {
         !self.reset && self.sent < self.written.min(self.limit)
     }
@@ -54,7 +54,7 @@ pub(crate) struct Pair {
     now: Instant,
 }
 
-/// The byte at an offset of a stream.
+/// Returns the byte at an offset of a stream.
 fn byte(id: StreamId, offset: usize) -> u8 {
     (id.0 as usize * 31 + offset + (offset >> 8) * 7) as u8
 }
@@ -110,7 +110,7 @@ impl Pair {
         known.reset |= self.sender.reset(known.id, 0).is_ok();
     }
 
-    /// Sends some packets; the last of them stay under way.
+    /// Sends some packets; the last ones stay in flight.
     pub(crate) fn send(&mut self, count: usize) {
         for _ in 0..count % 16 {
             self.now += Duration::from_millis(1);
@@ -125,7 +125,7 @@ impl Pair {
         }
     }
 
-    /// The packet under way at this place is lost.
+    /// Loses the packet in flight at this place.
     pub(crate) fn lose(&mut self, at: usize) {
         let at = at % self.flying.len().max(1);
         if let Some((_, sent)) = self.flying.remove(at) {
@@ -170,7 +170,8 @@ impl Pair {
         self.streams.iter_mut().find(|it| it.id == id).unwrap()
     }
 
-    /// Every byte is sent for the first time once, and not while somebody more urgent waits.
+    /// Checks that every byte is sent for the first time once, and not while a more urgent stream
+    /// waits.
     fn check(&mut self, payload: &[u8]) {
         for frame in frames(payload) {
             let Frame::Stream(frame) = frame else {
@@ -190,7 +191,7 @@ impl Pair {
         }
     }
 
-    /// Sends and reads all there is: whatever was written and not reset must have come.
+    /// Sends and reads everything: data that was written and not reset must arrive.
     pub(crate) fn finish(&mut self) {
         for _ in 0..1000 {
             self.send(15);

@@ -32,13 +32,13 @@ fn setup(provider: Arc<dyn hybriq::tls::Provider>) -> Setup {
     }
 }
 
-/// A server's setup.
+/// Returns a server's setup.
 pub(crate) fn server() -> Setup {
     let options = ServerOptions::new(identity().0.clone()).alpn(["fuzz"]);
     setup(Backend::Rustls.server(&options).unwrap())
 }
 
-/// A world with a client that has just begun, and the key log of that client.
+/// Makes a world with a client that has just begun, and returns it with the client's key log.
 pub(crate) fn world(server: &Setup) -> (World, Log) {
     let log = Log::default();
     let lines = log.clone();

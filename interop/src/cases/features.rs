@@ -1,4 +1,4 @@
-//! The promises about what is not in every handshake.
+//! Promises about features that not every handshake has.
 
 use std::future::Future;
 
@@ -10,26 +10,26 @@ use crate::{
     Bulk, Client, Connection, Early, Feature, Role, Server, Setup, Validation, Windows, Witness,
 };
 
-/// Transfer so long that something can happen in the middle of it.
+/// Transfer long enough for something to happen in the middle.
 const TRANSFER: Bulk = Bulk {
     bytes: 4 * 1024 * 1024,
     seed: 3,
 };
-/// Time that it takes to see what became of something.
+/// Transfer short enough to look for an effect repeatedly.
 const LOOK: Bulk = Bulk {
     bytes: 100_000,
     seed: 4,
 };
-/// More than any implementation needs to show that something happened.
+/// Maximum number of looks, more than any implementation needs.
 const LOOKS: usize = 1000;
 /// Datagram size that every path carries (RFC 9000 §14), with room for the header of the packet.
 const LARGEST_DATAGRAM: usize = 1100;
 
-/// A client and a server that meet more than once.
+/// A client and a server that meet several times.
 struct Acquaintances {
     client: Box<dyn Client>,
     server: Server,
-    /// For another server of the same kind.
+    /// Setup for another server of the same kind.
     server_setup: Setup,
 }
 
@@ -45,14 +45,14 @@ impl Acquaintances {
         })
     }
 
-    /// Meets, the key exchange post-quantum.
+    /// Connects and checks that the key exchange is post-quantum.
     async fn meet(&mut self, case: &Case) -> Result<Meeting, Problem> {
         let meeting = case.visit(&*self.client, &mut self.server).await?;
         meeting.expect(Group::X25519MLKEM768)?;
         Ok(meeting)
     }
 
-    /// Meets, and lets the client send something early.
+    /// Connects with early data of the client.
     async fn meet_early(&mut self) -> Result<(Early, Witness), Problem> {
         let witness = Witness::before_early_data(self.server.address()).await?;
         let connecting = self.client.connect_early(witness.address(), LOOK);
@@ -121,7 +121,7 @@ pub(super) async fn loses_no_early_data(pair: Pair<'_>, case: &Case) -> Result<(
     ensure(!early.accepted, || {
         "a server that does not know the ticket took early data".into()
     })?;
-    // An error tells the client; an answer has to be the right one.
+    // An error tells the client; an answer must be the right one.
     if early.echo.is_ok() {
         check(LOOK, early.echo)?;
     }
@@ -158,7 +158,7 @@ pub(super) async fn updates_the_servers_keys(pair: Pair<'_>, case: &Case) -> Res
     count.reaches_one(&*connection, &server).await
 }
 
-/// End that tells how many key updates there were.
+/// End that reported the number of key updates.
 enum KeyUpdates {
     AtClient,
     AtServer,
@@ -229,7 +229,7 @@ pub(super) async fn migrates(pair: Pair<'_>, case: &Case) -> Result<(), Problem>
     is_elsewhere(&*connection, &server).await
 }
 
-/// The server saw its client at a second address.
+/// Checks that the server saw its client at a second address.
 async fn is_elsewhere(connection: &dyn Connection, server: &Server) -> Result<(), Problem> {
     let what = "its client at a second address";
     until(connection, what, || {
@@ -247,7 +247,7 @@ where
     let acting = async {
         match half.await {
             Ok(()) => act().await,
-            // The transfer's failure tells more.
+            // The transfer's failure is more informative.
             Err(_) => Ok(()),
         }
     };
@@ -256,7 +256,7 @@ where
     check(TRANSFER, transferred)
 }
 
-/// Uses the connection until one of the ends has noticed.
+/// Uses the connection until one of the ends has noticed the effect.
 async fn until(
     connection: &dyn Connection,
     what: &str,

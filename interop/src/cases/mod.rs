@@ -1,4 +1,4 @@
-//! The promises: each takes a client's and a server's implementation and checks one of them.
+//! Promises: each takes a client's and a server's implementation and checks one of them.
 
 mod features;
 
@@ -20,26 +20,26 @@ use crate::{
     Handshake, Peer, Receipt, Role, Server, Setup, Sighting, Windows, Witness,
 };
 
-/// Far more than any case needs; it turns a hang into a failure.
+/// Timeout, far longer than any case needs, which turns a hang into a failure.
 const PATIENCE: Duration = Duration::from_mins(1);
 const BULK: usize = 32 * 1024 * 1024;
 const STREAMS: usize = 200;
-/// More than narrow windows and any implementation's buffers hold.
+/// Number of bytes that exceeds narrow windows and any implementation's buffers.
 const LATE: usize = 8 * 1024 * 1024;
 
 /// Two implementations.
 #[derive(Clone, Copy)]
 pub struct Pair<'a> {
-    /// The one that connects.
+    /// Implementation that connects.
     pub client: &'a dyn Peer,
-    /// The one that accepts.
+    /// Implementation that accepts.
     pub server: &'a dyn Peer,
 }
 
 /// One promise.
 #[derive(Clone, Copy)]
 pub struct Case {
-    /// It, as a sentence.
+    /// The promise as a sentence.
     pub name: &'static str,
     client: Groups,
     server: Groups,
@@ -47,14 +47,14 @@ pub struct Case {
     check: for<'a> fn(Pair<'a>, &'a Case) -> Answer<'a, Result<(), Problem>>,
 }
 
-/// Why a case failed.
+/// Reason why a case failed.
 #[derive(Debug)]
 pub enum Problem {
-    /// One of the two cannot be set up as the case needs.
+    /// One of the two does not support the case.
     NotApplicable(&'static str),
-    /// The implementation gave up.
+    /// The implementation failed.
     Failure(&'static str, Failure),
-    /// The outcome is not what was promised.
+    /// The outcome is not the promised one.
     Unexpected(String),
     /// Nothing happened for a minute.
     TimedOut,
@@ -79,7 +79,7 @@ impl From<io::Error> for Problem {
     }
 }
 
-/// Features that the two must have.
+/// Features that a case needs.
 #[derive(Clone, Copy, Debug)]
 enum Needs {
     Nothing,
@@ -103,7 +103,7 @@ macro_rules! cases {
             check: |pair, case| Box::pin($check(pair, case)),
         };)*
 
-        /// All of them, in the order of the table.
+        /// All promises, in the order of the table.
         pub const ALL: &[Case] = &[$($name),*];
     };
 }
@@ -118,35 +118,35 @@ macro_rules! needs {
 }
 
 cases! {
-    /// Both defaults meet in X25519MLKEM768, in one round trip.
+    /// Both defaults agree on X25519MLKEM768, in one round trip.
     AGREES_ON_X25519MLKEM768: PreferPostQuantum -> PreferPostQuantum, agrees_on_x25519mlkem768;
-    /// 32 MiB on one stream and back are the same bytes.
+    /// 32 MiB on one stream, there and back, are unchanged.
     CARRIES_32_MIB_EACH_WAY: PreferPostQuantum -> PreferPostQuantum, carries_32_mib_each_way;
-    /// Twice as many streams as may be open at once, all at once.
+    /// Twice as many streams as may be open at once, all at once, are served.
     CARRIES_200_STREAMS: PreferPostQuantum -> PreferPostQuantum, carries_200_streams;
-    /// Four streams, whose reader starts only when the limits of both ends have stopped them, stop
-    /// within the limits and arrive after all.
+    /// Four streams whose reader starts late stop at the limits of both ends, and arrive
+    /// completely.
     STOPS_AT_THE_LIMITS: PreferPostQuantum -> PreferPostQuantum, stops_at_the_limits;
-    /// A server whose only group the client sent no share for gets one by HelloRetryRequest.
+    /// A server whose only group has no share in the ClientHello sends a HelloRetryRequest.
     RETRIES_FOR_SECP384R1: PreferPostQuantum -> OnlySecp384r1, retries_for_secp384r1;
-    /// A server that prefers post-quantum retries although a classical share would do.
+    /// A server that prefers post-quantum retries, although a classical share would do.
     RETRIES_FOR_ML_KEM_UNDER_PREFER: ClassicalShareFirst -> PreferPostQuantum, retries_for_ml_kem;
     /// A server that requires post-quantum retries for it.
     RETRIES_FOR_ML_KEM_UNDER_REQUIRE: ClassicalShareFirst -> RequirePostQuantum, retries_for_ml_kem;
-    /// A classical-only client is served by a server that prefers post-quantum.
+    /// A server that prefers post-quantum serves a classical-only client.
     SERVES_A_CLASSICAL_CLIENT: OnlyClassical -> PreferPostQuantum, agrees_on_a_classical_group;
     /// A client that prefers post-quantum connects to a classical-only server.
     CONNECTS_TO_A_CLASSICAL_SERVER: PreferPostQuantum -> OnlyClassical, agrees_on_a_classical_group;
-    /// A classical-only client is refused by a server that requires post-quantum.
+    /// A server that requires post-quantum refuses a classical-only client.
     REFUSES_A_CLASSICAL_CLIENT: OnlyClassical -> RequirePostQuantum, is_refused;
-    /// A client that requires post-quantum gets no connection to a classical-only server.
+    /// A client that requires post-quantum does not connect to a classical-only server.
     REFUSES_A_CLASSICAL_SERVER: RequirePostQuantum -> OnlyClassical, is_refused;
-    /// A client that comes back resumes its session, with a post-quantum key exchange again.
+    /// A returning client resumes its session, with a post-quantum key exchange again.
     RESUMES: PreferPostQuantum -> PreferPostQuantum, resumes, Both(Resumption);
-    /// A client that comes back is served before the handshake is complete.
+    /// A returning client is served before the handshake is complete.
     SENDS_EARLY_DATA: PreferPostQuantum -> PreferPostQuantum, sends_early_data, Both(EarlyData);
-    /// A server that knows nothing of the ticket refuses early data: it arrives after all, or the
-    /// client is told.
+    /// A server without the ticket's keys refuses early data, which arrives later, or the client is
+    /// told.
     LOSES_NO_REFUSED_EARLY_DATA:
         PreferPostQuantum -> PreferPostQuantum, loses_no_early_data, Both(EarlyData);
     /// A client follows a server's Retry.
@@ -170,12 +170,12 @@ cases! {
 }
 
 impl Case {
-    /// Returns true if both can be set up as it needs.
+    /// Returns true if both implementations support the case.
     pub fn applies(&self, pair: Pair<'_>) -> bool {
         self.obstacle(pair).is_none()
     }
 
-    /// Why they cannot.
+    /// Returns the reason why they do not support it.
     fn obstacle(&self, pair: Pair<'_>) -> Option<&'static str> {
         let client = |feature| pair.client.lacks(Role::Client, feature);
         let server = |feature| pair.server.lacks(Role::Server, feature);
@@ -202,10 +202,10 @@ impl Case {
             && pair.server.supports(Role::Server, self.server)
     }
 
-    /// Runs it. Must be called within a tokio runtime.
+    /// Runs the case. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// A promise that was not kept.
+    /// The promise was not kept.
     pub async fn run(&self, pair: Pair<'_>) -> Result<(), Problem> {
         if let Some(reason) = self.obstacle(pair) {
             return Err(Problem::NotApplicable(reason));
@@ -226,7 +226,7 @@ impl Case {
         Ok((set_up(self.client), set_up(self.server)))
     }
 
-    /// Connects without anybody between.
+    /// Connects without a witness.
     async fn connect(
         &self,
         pair: Pair<'_>,
@@ -243,7 +243,7 @@ impl Case {
         Ok((server, connection.into()))
     }
 
-    /// Lets the two meet before a witness and use the connection, if there is one.
+    /// Connects both through a witness and uses the connection, if there is one.
     async fn meet(&self, pair: Pair<'_>) -> Result<Meeting, Problem> {
         let (client, server) = self.set_ups(Windows::Default)?;
         let mut server = pair.server.serve(&server).map_err(failed("server"))?;
@@ -251,7 +251,7 @@ impl Case {
         self.visit(&*client, &mut server).await
     }
 
-    /// Like [`Case::meet`], with ends that may have met before.
+    /// Connects like [`Case::meet`], with ends that may have met before.
     async fn visit(&self, client: &dyn Client, server: &mut Server) -> Result<Meeting, Problem> {
         let witness = Witness::before(server.address()).await?;
         let (connected, accepted) =
@@ -286,8 +286,7 @@ struct Meeting {
 }
 
 impl Meeting {
-    /// Returns what was agreed on the wire, once it is certain that neither end tells another
-    /// story.
+    /// Returns what was agreed on the wire, after checking that both ends tell the same.
     fn agreed(&self) -> Result<Handshake, Problem> {
         let client = self.client.clone().map_err(failed("client"))?;
         let server = self.server.clone().map_err(failed("server"))?;
@@ -342,7 +341,7 @@ impl Meeting {
         })
     }
 
-    /// Both ends know the connection was refused for its key exchange, and by the server.
+    /// Checks that both ends know that the server refused the connection for its key exchange.
     fn expect_refusal(&self, pair: Pair<'_>, case: &Case) -> Result<(), Problem> {
         let client = told(pair.client, case.client, HANDSHAKE_FAILURE);
         let server = told(pair.server, case.server, pair.server.own_refusal());
@@ -354,18 +353,19 @@ impl Meeting {
     }
 }
 
-/// Returns how an end tells that the key exchange was refused.
+/// Form in which an end reports a refused key exchange.
 #[derive(Clone, Copy)]
 enum Told {
-    /// By the error for it.
+    /// By an error for that purpose.
     Named,
     /// By a transport error with this code.
     Code(u64),
-    /// By one of the two: the other end may have said which policy it broke, or only sent an alert.
+    /// By either: the other end may have said which policy failed, or only sent an alert.
     NamedOrCode(u64),
 }
 
-/// The policy of an end that requires post-quantum says what was missing; others see an alert.
+/// Returns how an end reports a refusal: one that requires post-quantum names it, others see an
+/// alert.
 fn told(peer: &dyn Peer, groups: Groups, code: u64) -> Told {
     match (peer.names_refusals(), groups) {
         (true, Groups::RequirePostQuantum) => Told::Named,

@@ -64,7 +64,7 @@ impl Peer for Hybriq {
         let server = Arc::clone(&activity);
         let task = tokio::spawn(async move {
             while let Some(incoming) = endpoint.accept().await {
-                // Not even who has a token of an earlier connection is spared.
+                // Clients with a token of an earlier connection get a Retry too.
                 if validation == Validation::ByRetry && incoming.may_retry() {
                     let _ = incoming.retry();
                     continue;
@@ -98,7 +98,7 @@ impl Peer for Hybriq {
     }
 }
 
-/// An endpoint, whose configuration holds the tickets.
+/// An endpoint whose configuration holds the tickets.
 struct Remembering(Endpoint);
 
 impl Client for Remembering {

@@ -14,7 +14,7 @@ use crate::Peer;
 pub use self::quiche::Quiche;
 pub use self::{hybriq::Hybriq, quinn::Quinn, s2n_quic::S2nQuic};
 
-/// All of them, hybriq first.
+/// Returns all implementations, hybriq first.
 pub fn all() -> Vec<Box<dyn Peer>> {
     vec![
         Box::new(Hybriq(Backend::Rustls)),

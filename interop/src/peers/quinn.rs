@@ -56,7 +56,7 @@ impl Peer for Quinn {
         let server = Arc::clone(&activity);
         let task = tokio::spawn(async move {
             while let Some(incoming) = endpoint.accept().await {
-                // Not even who has a token of an earlier connection is spared.
+                // Clients with a token of an earlier connection get a Retry too.
                 if validation == Validation::ByRetry && incoming.may_retry() {
                     let _ = incoming.retry();
                     continue;
@@ -82,7 +82,7 @@ impl Peer for Quinn {
     }
 }
 
-/// An endpoint, whose configuration holds the tickets.
+/// An endpoint whose configuration holds the tickets.
 struct Remembering(Endpoint);
 
 impl Remembering {

@@ -33,8 +33,8 @@ use crate::{
 
 /// s2n-quic 1.91 on s2n-tls.
 ///
-/// Its builders are classical unless the compiler is given a cfg; `config_mut` reaches the
-/// s2n-tls configuration behind them, where the policy can be named.
+/// Its builders are classical unless the compiler gets a cfg; `config_mut` reaches the s2n-tls
+/// configuration behind them, which takes the name of a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct S2nQuic;
 
@@ -48,13 +48,13 @@ impl Peer for S2nQuic {
         groups != Groups::ClassicalShareFirst
     }
 
-    // An error in the first datagram of a connection is dropped with the connection; the client
-    // hears nothing until it times out.
+    // An error in the first datagram of a connection drops the connection, and the client hears
+    // nothing until it times out.
     fn answers_at_once(&self) -> bool {
         false
     }
 
-    // s2n-tls runs into an internal error, which s2n-quic sends as handshake_failure.
+    // s2n-tls has an internal error, which s2n-quic sends as handshake_failure.
     fn own_refusal(&self) -> u64 {
         0x150
     }
@@ -114,7 +114,7 @@ impl Peer for S2nQuic {
     }
 }
 
-/// A client, whose TLS configuration holds the ticket.
+/// A client whose TLS configuration holds the ticket.
 struct Remembering(s2n_quic::Client);
 
 impl Client for Remembering {
@@ -151,7 +151,7 @@ fn key_updates(connection: &Handle) -> Option<u64> {
     noted.ok()
 }
 
-/// Whom it lets in at once.
+/// Limiter that decides which clients are accepted at once.
 struct Admission(Validation);
 
 impl Limiter for Admission {
@@ -163,7 +163,7 @@ impl Limiter for Admission {
     }
 }
 
-/// The last ticket a client got.
+/// Latest ticket of a client.
 #[derive(Clone, Default)]
 struct Ticket(Arc<Mutex<Option<Vec<u8>>>>);
 
@@ -239,8 +239,8 @@ fn failure(error: s2n_quic::connection::Error) -> Failure {
     }
 }
 
-/// Notes the group of each connection, and reports those that end before they are established:
-/// `accept` never shows them.
+/// Subscriber that notes the group of each connection, and reports those that end before they are
+/// established, which `accept` never shows.
 struct Observer {
     failures: Option<mpsc::UnboundedSender<Result<Handshake, Failure>>>,
 }
@@ -278,7 +278,7 @@ impl event::Subscriber for Observer {
         _meta: &event::ConnectionMeta,
         event: &events::KeyUpdate,
     ) {
-        // The first keys are told of as an update, too.
+        // The first keys are reported as an update, too.
         if let events::KeyType::OneRtt { generation, .. } = event.key_type {
             noted.key_updates = generation.into();
         }
@@ -317,7 +317,8 @@ fn observed(connection: &Handle) -> Handshake {
     }
 }
 
-/// Narrower for the streams it opens than for the peer's, so that mixing the two up shows.
+/// Returns limits that are narrower for local streams than for the peer's, so that mixing the two
+/// up shows.
 fn limits(windows: Windows) -> Result<Limits, Failure> {
     match windows {
         Windows::Default => Ok(Limits::default()),

@@ -1,8 +1,8 @@
-//! ClientHello and ServerHello, as far as the witness reads them.
+//! Key-exchange fields of ClientHello and ServerHello.
 
 use hybriq::tls::Group;
 
-/// The random of a ServerHello that is a HelloRetryRequest (RFC 8446 §4.1.3).
+/// Random of a ServerHello that is a HelloRetryRequest (RFC 8446 §4.1.3).
 const HELLO_RETRY: [u8; 32] = [
     0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91,
     0xc2, 0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
@@ -11,23 +11,23 @@ const SUPPORTED_GROUPS: u16 = 10;
 const PRE_SHARED_KEY: u16 = 41;
 const KEY_SHARE: u16 = 51;
 
-/// The key exchange of a ClientHello.
+/// Key exchange of a ClientHello.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientHello {
-    /// `supported_groups`, in order.
+    /// Groups of `supported_groups`, in order.
     pub groups: Vec<Group>,
-    /// The groups of `key_share`, in order.
+    /// Groups of `key_share`, in order.
     pub shares: Vec<Group>,
 }
 
-/// The key exchange of a ServerHello.
+/// Key exchange of a ServerHello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerHello {
-    /// The group the server chose.
+    /// Group that the server chose.
     pub group: Group,
-    /// Whether it is a HelloRetryRequest.
+    /// True if it is a HelloRetryRequest.
     pub retry: bool,
-    /// Whether it takes a session ticket in place of a certificate.
+    /// True if it accepts a session ticket instead of a certificate.
     pub resumed: bool,
 }
 
@@ -96,7 +96,7 @@ fn extension(extensions: &[u8], wanted: u16) -> Option<&[u8]> {
     }
 }
 
-/// A position in bytes; every read is `None` past their end.
+/// A reader of bytes; every read past their end is `None`.
 pub(super) struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -140,7 +140,7 @@ impl<'a> Cursor<'a> {
         self.take(len.into())
     }
 
-    /// RFC 9000 §16.
+    /// Reads a variable-length integer (RFC 9000 §16).
     pub(super) fn varint(&mut self) -> Option<u64> {
         let first = self.byte()?;
         let more = (1 << (first >> 6)) - 1;

@@ -1,4 +1,4 @@
-//! Initial packets, opened with code of their own.
+//! Initial packets, opened with code that shares nothing with hybriq.
 
 use std::collections::BTreeMap;
 
@@ -51,10 +51,10 @@ pub(super) enum Direction {
     ToClient,
 }
 
-/// The Initial packets of one connection, both directions.
+/// The Initial packets of one connection in both directions.
 #[derive(Default)]
 pub(super) struct Reading {
-    /// Labels of each version, the client's and the server's.
+    /// Keys of each version, the client's and the server's.
     keys: Option<[(Keys, Keys); 2]>,
     from_client: Stream,
     from_server: Stream,
@@ -86,9 +86,9 @@ impl Reading {
         }
     }
 
-    /// The client starts again, with keys from the id the server gave it (RFC 9001 §5.2).
+    /// Restarts with keys from the id that the server gave the client (RFC 9001 §5.2).
     fn on_retry(&mut self, direction: Direction, packet: &Packet<'_>) {
-        // A client follows one only, and takes none after the server's first Initial packet.
+        // A client follows only one Retry, and none after the server's first Initial packet.
         if direction == Direction::ToClient && self.from_server.is_empty() {
             if self.retries == 0 {
                 self.keys = derive(packet.source);
@@ -97,7 +97,7 @@ impl Reading {
         }
     }
 
-    /// `None` ends the datagram: the packet is not of this connection.
+    /// Reads an Initial packet. `None` ends the datagram: the packet is not of this connection.
     fn read_initial(&mut self, direction: Direction, packet: &Packet<'_>) -> Option<()> {
         if self.keys.is_none() && direction == Direction::ToServer {
             self.keys = derive(packet.destination);
@@ -157,7 +157,7 @@ fn skip_ack(frames: &mut Cursor<'_>, frame: u64) -> Option<()> {
     Some(())
 }
 
-/// The CRYPTO stream of one direction.
+/// CRYPTO stream of one direction.
 #[derive(Debug, Default)]
 pub(super) struct Stream(BTreeMap<u64, Vec<u8>>);
 
@@ -173,7 +173,7 @@ impl Stream {
         self.0.is_empty()
     }
 
-    /// Bytes that have come without a gap.
+    /// Returns the bytes before the first gap.
     pub(super) fn prefix(&self) -> Vec<u8> {
         let mut prefix = Vec::new();
         for (offset, bytes) in &self.0 {
@@ -205,10 +205,10 @@ impl Kind {
     }
 }
 
-/// One packet with a long header (RFC 9000 §17.2), and its datagram.
+/// A packet with a long header (RFC 9000 §17.2), and its datagram.
 struct Packet<'a> {
     kind: Kind,
-    /// Its place in [`VERSIONS`].
+    /// Index of its version in [`VERSIONS`].
     version: usize,
     destination: &'a [u8],
     source: &'a [u8],
@@ -217,8 +217,8 @@ struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// The first packet of a datagram and what follows it; `None` for anything that carries no
-    /// length: the rest of the datagram is one packet.
+    /// Splits the first packet off a datagram; `None` for packets without a length, which end the
+    /// datagram.
     fn split(datagram: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let mut cursor = Cursor::new(datagram);
         let first = cursor.byte()?;
@@ -235,7 +235,7 @@ impl<'a> Packet<'a> {
             cursor.take(usize::try_from(token).ok()?)?;
         }
         let len = match kind {
-            // It has no length and no number, and nothing follows it.
+            // It has neither length nor number, and ends the datagram.
             Kind::Retry => cursor.rest().len(),
             _ => usize::try_from(cursor.varint()?).ok()?,
         };
@@ -262,7 +262,8 @@ struct Keys {
     iv: [u8; 12],
 }
 
-/// The keys of every version from the id that the client's first Initial packet was sent to.
+/// Derives the keys of every version from the id to which the client's first Initial packet was
+/// sent.
 fn derive(destination: &[u8]) -> Option<[(Keys, Keys); 2]> {
     let [one, two] = &VERSIONS;
     Some([
@@ -272,7 +273,7 @@ fn derive(destination: &[u8]) -> Option<[(Keys, Keys); 2]> {
 }
 
 impl Keys {
-    /// The client's and the server's.
+    /// Derives the client's and the server's keys.
     fn derive(version: &Version, destination: &[u8]) -> Option<(Self, Self)> {
         let initial = Salt::new(HKDF_SHA256, &version.salt).extract(destination);
         let side = |label: &str| {
@@ -296,7 +297,7 @@ impl Keys {
         })
     }
 
-    /// The payload in the clear (RFC 9001 §5.3, §5.4).
+    /// Returns the decrypted payload (RFC 9001 §5.3, §5.4).
     fn open(&self, packet: &Packet<'_>) -> Option<Vec<u8>> {
         let at = packet.number_at;
         let mask = self
@@ -336,7 +337,7 @@ impl KeyType for Len {
     }
 }
 
-/// HKDF-Expand-Label (RFC 8446 §7.1).
+/// Expands a secret with HKDF-Expand-Label (RFC 8446 §7.1).
 fn expand(secret: &Prk, label: &str, out: &mut [u8]) -> Option<()> {
     let label = format!("tls13 {label}");
     let len = (out.len() as u16).to_be_bytes();

@@ -14,14 +14,14 @@ use tokio::{net::UdpSocket, sync::mpsc, task::JoinHandle};
 pub use hello::{ClientHello, ServerHello};
 use initial::{Direction, Reading};
 
-/// The largest UDP payload.
+/// Maximum size of a UDP payload.
 const MAX_DATAGRAM: usize = 65_535;
 
-/// Forwards datagrams between one client and a server, and reads the Initial packets among them.
+/// Relay between one client and a server that reads their Initial packets.
 ///
-/// Anybody on the path can: their keys follow from the client's first Destination Connection ID
-/// (RFC 9001 §5.2). It shares no code with hybriq, so that neither can agree with the other's
-/// mistake. Dropping it cuts the path.
+/// Anybody on the path can read them: their keys follow from the client's first Destination
+/// Connection ID (RFC 9001 §5.2). It shares no code with hybriq, so that neither repeats the
+/// other's mistake. Dropping it cuts the path.
 pub struct Witness {
     address: SocketAddr,
     reading: Arc<Mutex<Reading>>,
@@ -29,22 +29,22 @@ pub struct Witness {
     task: JoinHandle<io::Result<()>>,
 }
 
-/// Record of what was on the wire of one handshake.
+/// Record of one handshake on the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sighting {
-    /// Every ClientHello, a second one after a HelloRetryRequest.
+    /// Every ClientHello; there is a second one after a HelloRetryRequest.
     pub client_hellos: Vec<ClientHello>,
     /// Every ServerHello and HelloRetryRequest.
     pub server_hellos: Vec<ServerHello>,
-    /// The error code of each `CONNECTION_CLOSE` in an Initial packet.
+    /// Error code of each `CONNECTION_CLOSE` in an Initial packet.
     pub closes: Vec<u64>,
-    /// Datagrams from the client.
+    /// Number of datagrams from the client.
     pub client_datagrams: usize,
-    /// Datagrams from the server.
+    /// Number of datagrams from the server.
     pub server_datagrams: usize,
-    /// Retry packets from the server.
+    /// Number of Retry packets from the server.
     pub retries: usize,
-    /// 0-RTT packets from the client.
+    /// Number of 0-RTT packets from the client.
     pub early_packets: usize,
 }
 
@@ -52,16 +52,16 @@ impl Witness {
     /// Opens a path to `server` that starts at [`Witness::address`].
     ///
     /// # Errors
-    /// Whatever the sockets say.
+    /// An error of the sockets.
     pub async fn before(server: SocketAddr) -> io::Result<Self> {
         Self::new(server, Answers::Forwarded).await
     }
 
-    /// Like [`Witness::before`], and lets nothing of the server pass before the client has sent a
-    /// 0-RTT packet: however slow the client is, it is early.
+    /// Works like [`Witness::before`], but holds the server's datagrams back until the client has
+    /// sent a 0-RTT packet, so that even a slow client is early.
     ///
     /// # Errors
-    /// Whatever the sockets say.
+    /// An error of the sockets.
     pub async fn before_early_data(server: SocketAddr) -> io::Result<Self> {
         Self::new(server, Answers::AfterEarlyData).await
     }
@@ -89,18 +89,18 @@ impl Witness {
         })
     }
 
-    /// The address a client connects to in place of the server's.
+    /// Returns the address to which a client connects instead of the server's.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Goes on from another port, like a NAT that forgot its binding: what the server still sends
-    /// to the old one is lost.
+    /// Switches to another port, like a NAT that forgot its binding: datagrams of the server to the
+    /// old one are lost.
     pub fn rebind(&self) {
         let _ = self.rebinds.send(());
     }
 
-    /// Returns what was seen so far.
+    /// Returns the record so far.
     pub fn sighting(&self) -> Sighting {
         self.reading
             .lock()
@@ -115,7 +115,7 @@ impl Drop for Witness {
     }
 }
 
-/// When what the server sends is passed on.
+/// Time from which the server's datagrams are passed on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answers {
     Forwarded,
@@ -123,9 +123,9 @@ enum Answers {
 }
 
 struct Path {
-    /// Towards the client.
+    /// Socket towards the client.
     front: UdpSocket,
-    /// Towards the server.
+    /// Socket towards the server.
     back: UdpSocket,
     answers: Answers,
     client: Option<SocketAddr>,
@@ -143,7 +143,8 @@ impl Path {
                     let (len, from) = received?;
                     self.client = Some(from);
                     self.reading().on_datagram(Direction::ToServer, &out[..len]);
-                    // A server that closed its socket shows as ECONNREFUSED: a lost datagram to QUIC.
+                    // A server that closed its socket shows as ECONNREFUSED, which is a lost
+                    // datagram to QUIC.
                     let _ = self.back.send(&out[..len]).await;
                 }
                 received = self.back.recv(&mut home), if open => {
@@ -159,7 +160,7 @@ impl Path {
 
     async fn rebind(&mut self) -> io::Result<()> {
         let server = self.back.peer_addr()?;
-        // The old socket lives until the new one has a port, so that it is another.
+        // The old socket lives until the new one has a port, so that the ports differ.
         let other = UdpSocket::bind(("127.0.0.1", 0)).await?;
         other.connect(server).await?;
         self.back = other;

@@ -1,4 +1,4 @@
-//! The witness against the vectors of RFC 9001.
+//! Tests of the witness with the vectors of RFC 9001.
 
 use hybriq::tls::Group;
 
@@ -14,7 +14,7 @@ const SERVER_INITIAL: &str = "cf000000010008f067a5502a4262b5004075c0d95a482cd099
     b6394100f37a1c69797554780bb38cc5a99f5ede4cf73c3ec2493a1839b3dbcba3f6ea46c5b7684df3548e7ddeb9c3bf\
     9c73cc3f3bded74b562bfb19fb84022f8ef4cdd93795d77d06edbb7aaf2f58891850abbdca3d20398c276456cbc42158\
     407dd074ee";
-/// The header of the packet it answers, and nothing behind it that could be opened.
+/// Header of the packet that it answers, without a payload that could be opened.
 const CLIENT_INITIAL: &str =
     "c000000001088394c8f03e51570800001800000000000000000000000000000000000000000000000000";
 

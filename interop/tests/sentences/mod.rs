@@ -9,8 +9,7 @@ pub(crate) async fn holds(client: &dyn Peer, server: &dyn Peer, case: Case) {
     }
 }
 
-/// A module of tests for a client and a server: the promises every pair can be held to, and those
-/// of the list.
+/// Defines tests for a client and a server: the promises for every pair, and those of the list.
 #[macro_export]
 macro_rules! pair {
     ($pair:ident: $client:expr => $server:expr, [$($also:ident),* $(,)?]) => {
@@ -34,7 +33,7 @@ macro_rules! pair {
     };
 }
 
-/// The promises some pairs cannot be held to, because one of the two cannot be set up that way.
+/// Lists the promises that some pairs do not support.
 #[macro_export]
 macro_rules! also {
     (refuses_a_classical_client, $client:expr => $server:expr) => {
@@ -86,7 +85,7 @@ macro_rules! also {
     };
 }
 
-/// One test per sentence.
+/// Defines one test per sentence.
 #[macro_export]
 macro_rules! sentences {
     ($client:expr => $server:expr, $($sentence:ident: $case:ident,)*) => {

@@ -1,4 +1,4 @@
-//! Axes of a matrix: the values that a run varies, and the cells that they span.
+//! Axes of a matrix: the values that a run varies, and the cells they form.
 
 pub(crate) mod named;
 mod names;
@@ -18,10 +18,10 @@ pub(crate) use named::{Name, Named};
 pub(crate) use parse::NAMES;
 pub(crate) use stack::Stack;
 
-/// Values of each axis; every combination of them is a cell. An axis without values has one value,
-/// the default of [`Cell`].
+/// Values of each axis; every combination is a cell. An axis without values has one value, the
+/// default of [`Cell`].
 ///
-/// In a file a value may stand alone, or as the text that the command line takes: `"all"`,
+/// In a file, a value may stand alone or in the form of the command line: `"all"`,
 /// `"X25519,MLKEM768"`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Axes {
@@ -31,7 +31,7 @@ pub(crate) struct Axes {
         serialize_with = "named::serialize_list"
     )]
     pub(crate) driver: Vec<Stack>,
-    /// Stacks of the client, where it is not the server's.
+    /// Stacks of the client, if they differ from the server's.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         serialize_with = "named::serialize_list"
@@ -49,8 +49,8 @@ pub(crate) struct Axes {
         serialize_with = "named::serialize_list"
     )]
     pub(crate) group: Vec<Group>,
-    /// `true` where the client first sends the share of another group, so that the server answers
-    /// with a HelloRetryRequest.
+    /// `true` if the client first sends the share of another group, so that the server answers with
+    /// a HelloRetryRequest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) hello_retry: Vec<bool>,
     /// Keys of the server's certificate and of those that sign it.
@@ -69,17 +69,17 @@ pub(crate) struct Axes {
         serialize_with = "named::serialize_list"
     )]
     pub(crate) suite: Vec<Suite>,
-    /// Beginnings of connections after a client's first.
+    /// Kinds of handshake after a client's first connection.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         serialize_with = "named::serialize_list"
     )]
     pub(crate) resumption: Vec<Resumption>,
-    /// `true` where the client shows a certificate of the same kind as the server's.
+    /// `true` if the client shows a certificate of the same kind as the server's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) client_auth: Vec<bool>,
-    /// Links, as the arguments of `netbench link`: `"--delay 25ms --rate 20mbit"`. The empty text
-    /// means no link: straight over the loopback interface.
+    /// Links, as arguments of `netbench link`: `"--delay 25ms --rate 20mbit"`. The empty text means
+    /// no link: directly over the loopback interface.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) link: Vec<String>,
     /// Parameters of the scenario, such as `concurrency` or `request_size`.
@@ -119,13 +119,13 @@ pub(crate) struct Cell {
     #[schemars(with = "Name<Suite>")]
     #[serde(with = "named")]
     pub(crate) suite: Suite,
-    /// Beginning of connections.
+    /// Kind of handshake.
     #[schemars(with = "Name<Resumption>")]
     #[serde(with = "named")]
     pub(crate) resumption: Resumption,
     /// True if the client shows a certificate.
     pub(crate) client_auth: bool,
-    /// Arguments of `netbench link`; empty: none.
+    /// Arguments of `netbench link`; empty for none.
     pub(crate) link: String,
     /// Parameters of the scenario.
     pub(crate) params: BTreeMap<String, u64>,
@@ -151,7 +151,7 @@ pub(crate) enum Certificate {
     MlDsa87,
 }
 
-/// Beginning of a connection.
+/// Kind of handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Resumption {
     /// A full handshake.
@@ -164,12 +164,12 @@ pub(crate) enum Resumption {
 }
 
 impl Axes {
-    /// Returns true if nothing is varied.
+    /// Returns true if nothing varies.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Takes over the values of every axis that `other` varies.
+    /// Takes the values of every axis that `other` varies.
     pub(crate) fn override_with(&mut self, other: Self) {
         fn take<T>(mine: &mut Vec<T>, other: Vec<T>) {
             if !other.is_empty() {
@@ -211,14 +211,14 @@ impl Axes {
         })
     }
 
-    /// Returns every combination, the last axis varying fastest; `params` are the parameters that do
-    /// not vary.
+    /// Returns every combination, the last axis varying fastest; `params` are the parameters that
+    /// do not vary.
     pub(crate) fn cells(&self, params: &BTreeMap<String, u64>) -> Vec<Cell> {
         let mut cells = vec![Cell {
             params: params.clone(),
             ..Cell::default()
         }];
-        // A client has the server's stack unless the axes name another.
+        // A client uses the server's stack unless the axes name another.
         vary(&mut cells, &self.driver, |cell, driver| {
             cell.driver = *driver;
             cell.client = *driver;

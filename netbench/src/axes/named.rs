@@ -19,7 +19,7 @@ pub(crate) trait Named: Copy + PartialEq + fmt::Display + 'static {
     /// Every value, in the order in which help texts list them.
     const ALL: &'static [Self];
 
-    /// Returns the value with this name, whatever the case of its letters.
+    /// Returns the value with this name; case is ignored.
     ///
     /// # Errors
     ///
@@ -90,7 +90,7 @@ pub(super) fn serialize_list<T: Named, S: Serializer>(
     to.collect_seq(values.iter().map(ToString::to_string))
 }
 
-/// The schema of a value that is written as its name (`#[schemars(with = "Name<T>")]`).
+/// Schema of a value that is written as its name (`#[schemars(with = "Name<T>")]`).
 pub(crate) struct Name<T>(PhantomData<T>);
 
 impl<T: Named> JsonSchema for Name<T> {

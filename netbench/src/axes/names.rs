@@ -5,7 +5,7 @@ use std::fmt;
 use super::{Axes, Cell, Certificate, Resumption};
 
 impl Certificate {
-    /// Every kind.
+    /// All kinds.
     pub(crate) const ALL: [Self; 7] = [
         Self::EcdsaP256,
         Self::EcdsaP384,
@@ -37,7 +37,7 @@ impl fmt::Display for Certificate {
 }
 
 impl Resumption {
-    /// Every way.
+    /// All ways.
     pub(crate) const ALL: [Self; 3] = [Self::Full, Self::Psk, Self::ZeroRtt];
 
     /// Returns its name on the command line and in files.
@@ -57,7 +57,7 @@ impl fmt::Display for Resumption {
 }
 
 impl Axes {
-    /// Returns the name of a cell: the values of the axes that vary, or its group where none does.
+    /// Returns the name of a cell: the values of the axes that vary, or its group if none does.
     pub(crate) fn cell_name(&self, cell: &Cell) -> String {
         let flag = |on: bool, name: &str| {
             if on {

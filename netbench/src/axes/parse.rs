@@ -30,15 +30,15 @@ pub(crate) const NAMES: [&str; 11] = [
     "link",
 ];
 
-/// The text that stands for every value there is.
+/// Text that stands for all values.
 const ALL: &str = "all";
 
-/// Longest chain: a leaf and nine that sign each other, more than any hierarchy in use.
+/// Maximum length of a chain: a leaf and nine issuers, more than any hierarchy in use.
 const MAX_CHAIN: u8 = 10;
 
 impl Axes {
-    /// Sets an axis, or a parameter of the scenario, to the values of a text: `X25519,MLKEM768`,
-    /// `all`, `yes,no`, `1,8,64`, `1KiB`. Keeps values that are named twice once.
+    /// Sets an axis, or a parameter of the scenario, from a text: `X25519,MLKEM768`, `all`,
+    /// `yes,no`, `1,8,64`, `1KiB`. Drops repeated values.
     pub(crate) fn set(&mut self, axis: &str, text: &str) -> Result<(), Failure> {
         let values: Vec<String> = text
             .split(',')
@@ -47,7 +47,7 @@ impl Axes {
         self.set_values(axis, &values)
     }
 
-    /// Sets an axis, or a parameter of the scenario, to values that are each a text of its own.
+    /// Sets an axis, or a parameter of the scenario, from one text for each value.
     pub(crate) fn set_values(&mut self, axis: &str, values: &[String]) -> Result<(), Failure> {
         let axis = axis.replace('-', "_");
         match axis.as_str() {
@@ -74,7 +74,7 @@ impl Axes {
     }
 }
 
-/// Reads each value, and keeps the first of equals.
+/// Reads each value and drops repeated ones.
 fn each<T: PartialEq>(
     values: &[String],
     read: impl Fn(&str) -> Result<T, Failure>,
@@ -88,7 +88,7 @@ fn each<T: PartialEq>(
     })
 }
 
-/// Reads values by name; `all` stands for every one.
+/// Reads values by name; `all` stands for all of them.
 fn named<T: Named>(values: &[String]) -> Result<Vec<T>, Failure> {
     from_names(values, || T::ALL.to_vec())
 }
@@ -185,7 +185,7 @@ impl JsonSchema for Axes {
     }
 }
 
-/// Returns the names of all values, with the one that stands for all.
+/// Returns the names of all values, and the one that stands for all.
 fn names<T: Named>() -> Vec<String> {
     let names = T::ALL.iter().map(ToString::to_string);
     std::iter::once(ALL.to_owned()).chain(names).collect()
@@ -221,7 +221,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// The values of an axis in a file.
+/// Values of an axis in a file.
 enum Values {
     Text(String),
     List(Vec<String>),

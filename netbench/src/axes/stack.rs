@@ -5,7 +5,7 @@ use std::fmt;
 /// A stack: an implementation of QUIC, or TLS over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stack {
-    /// Ours.
+    /// This project's stack.
     Hybriq,
     /// quiche with BoringSSL.
     Quiche,
@@ -18,7 +18,7 @@ pub(crate) enum Stack {
 }
 
 impl Stack {
-    /// Every stack, in the order of their names.
+    /// All stacks, in the order of their names.
     pub(crate) const ALL: [Self; 5] = [
         Self::Hybriq,
         Self::Quiche,
@@ -38,7 +38,7 @@ impl Stack {
         }
     }
 
-    /// Returns the cargo feature that builds it in; `None`: it always is.
+    /// Returns the cargo feature that builds it in; `None` if it is always built in.
     pub(crate) const fn feature(self) -> Option<&'static str> {
         match self {
             Self::Hybriq | Self::TcpTls => None,

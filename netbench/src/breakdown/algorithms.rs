@@ -1,4 +1,4 @@
-//! The cost of key exchanges and signatures by themselves: bytes, and operations per second.
+//! Cost of key exchanges and signatures alone: bytes, and operations per second.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,24 +20,25 @@ use crate::axes::Certificate;
 use crate::certificates;
 use crate::results::Summary;
 
-/// Operations of one kind before the next has its turn.
+/// Number of operations of one algorithm before the next takes its turn.
 const TURN: usize = 10;
 
-/// As much as a CertificateVerify signs with SHA-256: 64 spaces, the context, a zero, and the
-/// transcript's hash (RFC 8446 §4.4.3).
+/// Number of bytes that a CertificateVerify signs with SHA-256: 64 spaces, the context, a zero, and
+/// the transcript's hash (RFC 8446 §4.4.3).
 const SIGNED_LEN: usize = 64 + 33 + 1 + 32;
 
 /// Cost of one algorithm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Algorithm {
     pub(crate) name: String,
-    /// Bytes of the client's share; of a public key.
+    /// Bytes of the client's share, or of a public key.
     pub(crate) client_bytes: usize,
-    /// Bytes of the server's share; of a signature.
+    /// Bytes of the server's share, or of a signature.
     pub(crate) server_bytes: usize,
-    /// Thousands a second: a client's key generation with what completes it; verifications.
+    /// Thousands of operations a second by a client: key generation with decapsulation, or
+    /// verification.
     pub(crate) client_kops: Summary,
-    /// Thousands a second: a server's answer; signatures.
+    /// Thousands of operations a second by a server: encapsulation, or signing.
     pub(crate) server_kops: Summary,
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct Algorithms {
     pub(crate) signatures: Vec<Algorithm>,
 }
 
-/// Measures every algorithm that often, in turns.
+/// Measures every algorithm with this number of iterations, in turns.
 pub(crate) fn measure(iterations: usize) -> Result<Algorithms, Failure> {
     let mut key_exchanges: Vec<Bench<Exchange>> =
         exchanges()?.into_iter().map(Bench::new).collect();
@@ -64,14 +65,14 @@ pub(crate) fn measure(iterations: usize) -> Result<Algorithms, Failure> {
     })
 }
 
-/// Something that both sides do.
+/// Operation of both sides.
 trait Work {
     fn name(&self) -> String;
 
     fn once(&self) -> Result<Once, Failure>;
 }
 
-/// Sizes and times of one use of an algorithm.
+/// Sizes and times of one use.
 struct Once {
     client: Duration,
     server: Duration,
@@ -117,7 +118,7 @@ impl<W: Work> Bench<W> {
             let each = self.done.iter().map(|once| 1e-3 / of(once).as_secs_f64());
             summary(&each.collect::<Vec<_>>())
         };
-        // A signature of ECDSA is a byte shorter now and then.
+        // A signature of ECDSA is sometimes a byte shorter.
         let bytes = |of: fn(&Once) -> usize| self.done.iter().map(of).max().unwrap_or_default();
         Algorithm {
             name: self.work.name(),
@@ -129,13 +130,13 @@ impl<W: Work> Bench<W> {
     }
 }
 
-/// A key exchange of our stack, or a KEM that no group of TLS has alone.
+/// A key exchange of our stack, or a KEM that no TLS group has alone.
 enum Exchange {
     Group(&'static dyn SupportedKxGroup),
     Kem(&'static str, &'static kem::Algorithm<kem::AlgorithmId>),
 }
 
-/// The groups as clients of this stack have them, and ML-KEM-512.
+/// Returns the groups of this stack's clients, and ML-KEM-512.
 fn exchanges() -> Result<Vec<Exchange>, Failure> {
     const ORDER: [Group; 8] = [
         Group::SECP256R1,
@@ -228,7 +229,7 @@ fn encapsulate(algorithm: &'static kem::Algorithm<kem::AlgorithmId>) -> Result<O
     })
 }
 
-/// A key of one kind, that signs as a handshake does.
+/// Key of one kind that signs as a handshake does.
 struct Signing {
     name: String,
     public_key: Vec<u8>,
@@ -249,7 +250,7 @@ impl Signing {
         let name = kind.to_string();
         let signer = signer.ok_or_else(|| format!("rustls signs nothing with {name}"))?;
         let mut mapping = algorithms.mapping.iter();
-        // The first is the one of TLS 1.3.
+        // The first one is that of TLS 1.3.
         let verifier = mapping
             .find(|(scheme, _)| *scheme == signer.scheme())
             .and_then(|(_, verifiers)| verifiers.first().copied())

@@ -121,7 +121,7 @@ impl Args {
         }
     }
 
-    /// Returns whether a combination may be left out where no library can do it.
+    /// Returns whether plans that no library can do may be left out.
     pub(super) fn gaps(&self) -> Gaps {
         let axes = [
             &self.group,
@@ -139,7 +139,7 @@ impl Args {
         }
     }
 
-    /// Returns every combination.
+    /// Returns all combinations.
     pub(super) fn plans(&self) -> Result<Vec<Plan>, Failure> {
         let groups = choose("group", &self.group, &Group::ALL, ToString::to_string)?;
         let suites = choose("cipher suite", &self.suite, &SUITES, ToString::to_string)?;
@@ -191,7 +191,7 @@ impl Args {
     }
 }
 
-/// Returns the values of these names, each once.
+/// Returns the values of these names without repetitions.
 fn choose<T: Copy + PartialEq>(
     what: &str,
     names: &[String],

@@ -1,4 +1,4 @@
-//! Breakdowns as results, as every other scenario has them.
+//! Breakdowns in the results format of all scenarios.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use crate::scenario::Template;
 /// Meaning of a plan that could not be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gaps {
-    /// The plan was only asked for as part of `all`: the results are complete without it.
+    /// The plan was only requested as part of `all`: the results are complete without it.
     Allowed,
-    /// The plan was asked for by name: the results are incomplete without it.
+    /// The plan was requested by name: the results are incomplete without it.
     Refused,
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn results(
     ]);
     let mut scenario = Template::load("handshake-breakdown")?.resolve(&params)?;
     scenario.axes = axes(plans);
-    // One process has both sides.
+    // One process contains both sides.
     let machine = Machine {
         server_core: None,
         client_core: None,

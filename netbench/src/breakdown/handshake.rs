@@ -18,10 +18,10 @@ use super::messages::{Direction, Kind, Message, split};
 use super::recorder::{self, Event, Notes, Tallies, Watch};
 use crate::Failure;
 
-/// The name that clients ask for, and that certificates are for.
+/// Server name that clients ask for and certificates contain.
 pub(super) const SERVER_NAME: &str = "localhost";
 
-/// Transport parameters of usual length: nine of eight bytes with their names and lengths.
+/// Transport parameters of usual length: nine of eight bytes, with their names and lengths.
 const PARAMS: &[u8] = &[
     0x01, 0x04, 0x80, 0x00, 0x75, 0x30, 0x03, 0x02, 0x45, 0xc0, 0x04, 0x04, 0x80, 0xc0, 0x00, 0x00,
     0x05, 0x04, 0x80, 0x10, 0x00, 0x00, 0x06, 0x04, 0x80, 0x10, 0x00, 0x00, 0x07, 0x04, 0x80, 0x10,
@@ -29,7 +29,7 @@ const PARAMS: &[u8] = &[
     0x05, 0x06, 0x07, 0x08,
 ];
 
-/// More calls than any handshake takes.
+/// Upper limit for the number of calls in a handshake.
 const MAX_STEPS: usize = 64;
 
 const LEVELS: [Level; 3] = [Level::Initial, Level::Handshake, Level::OneRtt];
@@ -43,7 +43,7 @@ pub(super) struct Record {
     pub(super) negotiated: Negotiated,
 }
 
-/// One message that was made or handled, or several that cannot be told apart.
+/// One message that was made or handled, or several that cannot be separated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Timed {
     pub(super) name: String,
@@ -57,7 +57,7 @@ impl Record {
     }
 }
 
-/// Does one handshake.
+/// Performs one handshake.
 pub(super) fn run(
     client: &dyn Provider,
     server: &dyn Provider,
@@ -106,7 +106,7 @@ struct End {
 }
 
 impl End {
-    /// Starts a session. A client's makes its ClientHello, a server's waits for it.
+    /// Starts a session. A client's makes its ClientHello, a server's waits for one.
     fn open(
         provider: &dyn Provider,
         side: Side,
@@ -175,7 +175,7 @@ impl End {
         Ok(())
     }
 
-    /// The messages that the session wants to have sent.
+    /// Collects the messages that the session wants to send.
     fn collect(&mut self) -> Result<Vec<Message>, Failure> {
         let mut sent = Vec::new();
         for level in LEVELS {
@@ -210,7 +210,7 @@ impl End {
     }
 }
 
-/// One call of a session: the message it was fed, if any, and those it made of it.
+/// One call of a session: the message that it got, if any, and those that it made.
 struct Step<'a> {
     messages: Vec<(&'a Message, String)>,
     started: Instant,
@@ -218,7 +218,7 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// The time of each message where the notes tell when it was done, else of all together.
+    /// Returns the time of each message if the notes tell its end, otherwise the total.
     fn cut(&self, notes: &Notes) -> Vec<Timed> {
         let Some(ends) = self.ends(&notes.events) else {
             return self.uncut().into_iter().collect();
@@ -238,8 +238,8 @@ impl Step<'_> {
             .collect()
     }
 
-    /// When each message was done. Each is hashed once it is made, or read; the keys that follow
-    /// from a ServerHello are derived after that, and belong to it.
+    /// Returns the end of each message. A message is hashed once it is made or read; the keys
+    /// derived after a ServerHello count for that message.
     fn ends(&self, events: &[(Instant, Event)]) -> Option<Vec<Instant>> {
         let mut events = events;
         let mut ends = Vec::new();

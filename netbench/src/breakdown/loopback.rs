@@ -10,21 +10,22 @@ use hybriq::{ClientConfig, Endpoint, Handshake, Identity, ServerConfig};
 use super::handshake::SERVER_NAME;
 use crate::Failure;
 
-/// Nothing on one machine takes that long, unless nobody answers.
+/// Timeout, longer than any connection on one machine takes.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Outcome of a connection, as the client and as the server saw it.
 pub(super) struct Connected {
     pub(super) client: Handshake,
     pub(super) server: Handshake,
-    /// UDP payload that the client sent and received until the server had said something over it.
+    /// Bytes of UDP payload that the client sent and received until the server's first data
+    /// arrived.
     pub(super) sent_bytes: u64,
     pub(super) received_bytes: u64,
-    /// Certificates that the server saw.
+    /// Number of certificates that the server saw.
     pub(super) client_certificates: usize,
 }
 
-/// Connects, has one byte go each way, and closes.
+/// Connects, sends one byte each way, and closes.
 pub(super) async fn connect(
     client: Arc<dyn Provider>,
     server: Arc<dyn Provider>,

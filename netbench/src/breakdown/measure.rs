@@ -1,5 +1,5 @@
 //! Many handshakes of many kinds, and the medians of their parts. The kinds take turns, so that a
-//! disturbance meets them alike.
+//! disturbance affects all of them.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use crate::Failure;
 use crate::certificates;
 use crate::results::Breakdown;
 
-/// A ticket is used once, and not every handshake gives a new one: at most one in between does.
+/// Number of attempts for one handshake with a ticket. A ticket is used once, and not every
+/// handshake supplies a new one, but at least every second does.
 const ATTEMPTS: usize = 2;
 
 /// Breakdowns, and the plans that could not be measured.
@@ -25,8 +26,8 @@ pub(crate) struct Outcome {
     pub(crate) left_out: Vec<String>,
 }
 
-/// Measures so many handshakes of each kind, after a tenth as many to warm up. `tick` is called
-/// after each turn of a kind.
+/// Measures this number of handshakes of each kind, after a warm-up with a tenth as many. Calls
+/// `tick` after each turn of a kind.
 pub(crate) fn measure(plans: &[Plan], iterations: usize, mut tick: impl FnMut()) -> Outcome {
     let mut outcome = Outcome::default();
     let mut kinds = Vec::new();
@@ -54,14 +55,14 @@ pub(super) fn warm_up(iterations: usize) -> usize {
     iterations.div_ceil(10)
 }
 
-/// Returns the largest number of calls of `tick` by [`measure`].
+/// Returns the maximum number of calls of `tick` by [`measure`].
 pub(crate) fn turns(plans: &[Plan]) -> u64 {
-    // s2n-tls has each role in a pair of its own.
+    // s2n-tls plays each role in a separate pair.
     let pairs: usize = plans.iter().map(Plan::pairs).sum();
     (pairs * TURNS) as u64
 }
 
-/// One kind, with what it came to so far.
+/// One kind and its measurements so far.
 struct Measured<'a> {
     plan: &'a Plan,
     ends: Ends,
@@ -120,7 +121,7 @@ fn of(side: Side, (client, server): &(Record, Record)) -> &Record {
     }
 }
 
-/// One handshake of that kind.
+/// Performs one handshake of that kind.
 pub(super) fn once(plan: &Plan, ends: &Ends, watch: Watch) -> Result<(Record, Record), Failure> {
     for _ in 0..ATTEMPTS {
         if plan.mode.shares_ahead {

@@ -6,7 +6,7 @@ use hybriq::tls::{Level, Side};
 use crate::Failure;
 
 const HEADER_LEN: usize = 4;
-/// A ServerHello with this random is a HelloRetryRequest (RFC 8446 §4.1.3).
+/// Beginning of the random in a ServerHello that is a HelloRetryRequest (RFC 8446 §4.1.3).
 const RETRY_RANDOM: [u8; 8] = [0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11];
 
 /// A whole message, header included.
@@ -47,7 +47,7 @@ impl Kind {
         })
     }
 
-    /// The message type on the wire.
+    /// Returns the message type on the wire.
     pub(super) const fn code(self) -> u8 {
         match self {
             Self::ClientHello => 1,
@@ -62,8 +62,8 @@ impl Kind {
         }
     }
 
-    /// Returns its row in the tables of one side. The rows of messages that both sides send name the
-    /// direction.
+    /// Returns the row of the message in the tables of one side. The rows of messages that both
+    /// sides send name the direction.
     pub(super) fn name(self, side: Side, direction: Direction) -> String {
         let from_client = side.is_server() == (direction == Direction::Received);
         let direction = match direction {
@@ -87,7 +87,7 @@ impl Kind {
     }
 }
 
-/// Direction of a message, as one side sees it.
+/// Direction of a message, seen from one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     /// The side handles the message.
@@ -96,7 +96,7 @@ pub(super) enum Direction {
     Sent,
 }
 
-/// Takes the whole messages off the front.
+/// Takes whole messages off the front.
 pub(super) fn split(
     level: Level,
     bytes: &mut BytesMut,

@@ -1,12 +1,12 @@
-//! `netbench run handshake-breakdown`: where the time of a TLS 1.3 handshake goes, message by
-//! message and operation by operation, on both sides of our stack.
+//! `netbench run handshake-breakdown`: the time of a TLS 1.3 handshake, split by message and by
+//! operation, on both sides of our stack.
 //!
 //! ```text
 //!   plan ──► two sessions in this process ──► record ──► medians ──► Results.breakdowns
 //!            (handshake)   │                  (samples)              table on the terminal
 //!                          └─ rustls over timed crypto (timed, recorder)
 //! ```
-//! Without sockets and packets: what those cost, the other scenarios measure.
+//! It includes no sockets and packets; the other scenarios measure their cost.
 
 pub(crate) mod algorithms;
 mod args;
@@ -35,7 +35,7 @@ pub(crate) use plan::{Mode, Plan};
 use crate::Failure;
 use crate::terminal::{self, complain};
 
-/// Measures every combination that was asked for, prints it, and writes the files.
+/// Measures every requested combination, prints it, and writes the files.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let plans = args.plans()?;
     let outputs = args.outputs();

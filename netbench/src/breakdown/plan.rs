@@ -1,4 +1,4 @@
-//! Plans: one kind of handshake each, and the two ends that perform it.
+//! Plans: a kind of handshake each, and the two ends that perform it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::drivers::Certificates;
 
 const ALPN: [&str; 1] = ["netbench"];
 
-/// The suites that QUIC can use, as most policies of s2n-tls have them.
+/// Suites that QUIC can use, in the order of most s2n-tls policies.
 pub(super) const SUITES: [Suite; 3] = [
     Suite::Aes128GcmSha256,
     Suite::Aes256GcmSha384,
@@ -34,12 +34,12 @@ pub(crate) struct Plan {
     pub(crate) mode: Mode,
 }
 
-/// Beginning of a handshake.
+/// Kind of start of a handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mode {
-    /// True with a ticket of an earlier one (RFC 8446 §2.2).
+    /// True with a ticket of an earlier connection (RFC 8446 §2.2).
     pub(crate) psk: bool,
-    /// True with key shares that were made before it began.
+    /// True with key shares that were made before the handshake.
     pub(crate) shares_ahead: bool,
 }
 
@@ -55,7 +55,7 @@ impl Mode {
     }
 }
 
-/// Two ends, and which of them are measured.
+/// Two ends, with the sides to be measured.
 pub(super) struct Ends {
     pub(super) client: Arc<dyn Provider>,
     pub(super) server: Arc<dyn Provider>,
@@ -72,7 +72,7 @@ impl Plan {
         }
     }
 
-    /// The certificate as results name it, with what is special about it.
+    /// Returns the name of the certificate in results, with its peculiarities.
     pub(super) fn certificate_name(&self) -> String {
         let mut name = self.certificate.to_string();
         if self.chain > 1 {
@@ -84,9 +84,8 @@ impl Plan {
         name
     }
 
-    /// The ends that do it. rustls plays both roles at once. s2n-tls, which has no list of groups
-    /// of its own, plays each against rustls, so that the group and the suite are never left to
-    /// chance.
+    /// Returns the ends that perform it. rustls plays both roles at once. s2n-tls, which takes no
+    /// list of groups, plays each role against rustls, so that group and suite are fixed.
     pub(super) fn ends(
         &self,
         certificates: &Certificates,
@@ -138,7 +137,7 @@ impl Plan {
         Ok(ends)
     }
 
-    /// Returns the largest number of pairs of ends.
+    /// Returns the maximum number of pairs of ends.
     pub(super) fn pairs(&self) -> usize {
         match self.provider {
             Backend::Rustls => 1,
@@ -174,7 +173,7 @@ impl Plan {
         Ok((client, server))
     }
 
-    /// A client whose policy has the group first, so that its first share is of that group.
+    /// Returns a client whose policy has the group first, so that its first share is of that group.
     fn s2n_client(&self, options: &ClientOptions) -> Option<Arc<dyn Provider>> {
         let first = |policy: &KeyExchange| policy.groups().first() == Some(&self.group);
         self.s2n_choices(first).find_map(|(policy, suites)| {
@@ -183,9 +182,9 @@ impl Plan {
         })
     }
 
-    /// A server whose policy has the group.
+    /// Returns a server whose policy has the group.
     fn s2n_server(&self, options: &ServerOptions) -> Option<Arc<dyn Provider>> {
-        // The policy is ours, the group not in s2n-tls.
+        // rustls has the policy, but s2n-tls lacks the group.
         let has = |policy: &KeyExchange| {
             self.group != Group::MLKEM768 && policy.groups().contains(&self.group)
         };
@@ -195,7 +194,7 @@ impl Plan {
         })
     }
 
-    /// Policies like that, with the lists of suites that have ours.
+    /// Returns such policies, with the lists of suites that contain ours.
     fn s2n_choices(
         &self,
         wanted: impl Fn(&KeyExchange) -> bool,
@@ -208,7 +207,8 @@ impl Plan {
     }
 }
 
-/// Policies that s2n-tls has between them with each of its groups first, the narrow ones first.
+/// Returns policies of s2n-tls such that each of its groups comes first in one, the narrow ones
+/// first.
 fn policies() -> impl Iterator<Item = KeyExchange> {
     [
         KeyExchange::Exactly(vec![Group::SECP384R1]),

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::recorder::Operation;
 use crate::results::{Breakdown, Part, Results};
 
-/// Columns side by side; more go below.
+/// Number of columns side by side; others go below.
 const COLUMNS: usize = 4;
 
 /// Writes one table for each side, provider, certificate and mode.
@@ -46,7 +46,7 @@ fn heading(of: &Breakdown) -> String {
 }
 
 struct Layout {
-    /// A name and a text for each column.
+    /// Name of each line, and a text for each column.
     lines: Vec<(String, Vec<String>)>,
 }
 
@@ -141,7 +141,7 @@ fn missing() -> String {
     "–         ".to_owned()
 }
 
-/// The names of all, in the order of the first that has each.
+/// Returns all names, in the order of their first appearance.
 fn names<'a>(
     columns: &[&'a Breakdown],
     parts: impl Fn(&'a Breakdown) -> &'a [Part],

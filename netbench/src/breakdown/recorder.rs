@@ -1,5 +1,5 @@
-//! Records the operations inside of a handshake, in a thread-local: TLS libraries call crypto
-//! synchronously and hand no context through.
+//! Recorder for the operations inside a handshake, in a thread-local: TLS libraries call crypto
+//! synchronously and pass no context.
 //!
 //! ```text
 //!   Session::drive ─► rustls ─► timed crypto ─► aws-lc-rs
@@ -10,7 +10,7 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-/// Operations that rustls asks of its crypto provider.
+/// Operations that rustls requests from its crypto provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     EcdhKeyGeneration,
@@ -27,7 +27,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// Every operation, in the order of tables.
+    /// All operations, in the order of tables.
     pub(super) const ALL: [Self; 11] = [
         Self::EcdhKeyGeneration,
         Self::EcdhAgreement,
@@ -66,19 +66,19 @@ pub(super) struct Tally {
     pub(super) time: Duration,
 }
 
-/// The tallies of every operation, in the order of [`Operation::ALL`].
+/// Tallies of all operations, in the order of [`Operation::ALL`].
 pub(super) type Tallies = [Tally; Operation::ALL.len()];
 
 /// A moment between two messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The transcript took in a whole handshake message of this type (RFC 8446 §4).
+    /// A whole handshake message of this type was added to the transcript (RFC 8446 §4).
     Hashed(u8),
     /// A key was derived.
     Derived,
 }
 
-/// Events to record. Recording all at once would add the cost of one to the times of another.
+/// Events to record. Recording all at once would add the cost of some to the times of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watch {
     Nothing,
@@ -86,7 +86,7 @@ pub(super) enum Watch {
     Operations,
 }
 
-/// All that was noted since [`start`].
+/// All notes since [`start`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Notes {
     pub(super) events: Vec<(Instant, Event)>,
@@ -105,7 +105,7 @@ thread_local! {
     });
 }
 
-/// Begins to note on this thread, and forgets what was noted before.
+/// Starts to take notes on this thread, and forgets earlier ones.
 pub(super) fn start(watch: Watch) {
     RECORDER.with_borrow_mut(|recorder| {
         recorder.watch = watch;
@@ -114,7 +114,7 @@ pub(super) fn start(watch: Watch) {
     });
 }
 
-/// Stops to note, and hands out what was noted.
+/// Stops to take notes and returns them.
 pub(super) fn take() -> Notes {
     RECORDER.with_borrow_mut(|recorder| {
         recorder.watch = Watch::Nothing;
@@ -122,7 +122,7 @@ pub(super) fn take() -> Notes {
     })
 }
 
-/// Does an operation, and times it where operations are watched.
+/// Runs an operation, and times it if operations are watched.
 pub(super) fn timed<T>(operation: Operation, work: impl FnOnce() -> T) -> T {
     let watch = RECORDER.with_borrow(|recorder| recorder.watch);
     if watch != Watch::Operations {
@@ -145,7 +145,7 @@ pub(super) fn timed<T>(operation: Operation, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Notes a moment where messages are watched.
+/// Notes an event if messages are watched.
 pub(super) fn note(event: Event) {
     RECORDER.with_borrow_mut(|recorder| {
         if recorder.watch == Watch::Messages {
@@ -154,7 +154,7 @@ pub(super) fn note(event: Event) {
     });
 }
 
-/// Returns the time that timing adds to an operation, from timing one that does nothing many times.
+/// Returns the time that timing adds to an operation, measured with an empty one.
 pub(super) fn cost_of_timing() -> Duration {
     const TIMES: u32 = 10_000;
     start(Watch::Operations);

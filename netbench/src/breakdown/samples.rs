@@ -1,4 +1,4 @@
-//! Times of the handshakes of one side, part by part.
+//! Times of one side's handshakes, part by part.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use super::plan::Plan;
 use super::recorder::Operation;
 use crate::results::{self, Breakdown, Part, Summary};
 
-/// Least number of values of a median: two of them may be out of line, as an interruption takes
+/// Minimum number of values for a median: up to two may be disturbed, because an interruption takes
 /// longer than many handshakes.
 const LEAST: usize = 5;
 
-/// Number of turns of each kind. Between turns the caches hold the data of the others.
+/// Number of turns of each kind. Between turns the caches fill with the data of other kinds.
 pub(super) const TURNS: usize = 20;
 
 /// Times of one side's handshakes.
@@ -24,7 +24,7 @@ pub(super) struct Samples {
     totals: Vec<f64>,
 }
 
-/// One part: how often in a handshake, and of each handshake the bytes and the time.
+/// One part: its number in a handshake, and its bytes and time in each handshake.
 struct Row {
     name: String,
     count: usize,
@@ -35,7 +35,7 @@ struct Row {
 impl Samples {
     pub(super) fn add_messages(&mut self, record: &Record) {
         for (index, row) in sums(&record.parts).into_iter().enumerate() {
-            // A part that others lacked stands where it came.
+            // A part that other handshakes lack keeps its place.
             match self
                 .messages
                 .iter_mut()
@@ -48,7 +48,7 @@ impl Samples {
         self.totals.push(micros(record.time()));
     }
 
-    /// Adds the operations of a handshake, less the cost of timing them.
+    /// Adds the operations of a handshake, without the cost of timing them.
     pub(super) fn add_operations(&mut self, record: &Record, cost: Duration) {
         for (operation, tally) in Operation::ALL.iter().zip(&record.operations) {
             if tally.count == 0 {
@@ -91,7 +91,7 @@ impl Samples {
     }
 }
 
-/// The messages of one handshake, those of the same name together.
+/// Returns the messages of one handshake, those of the same name added up.
 fn sums(parts: &[Timed]) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for part in parts {
@@ -133,8 +133,8 @@ impl Row {
     }
 }
 
-/// Sums up values in the order in which they were measured: the medians of the turns, so that a
-/// value out of line counts for little, and a machine that changes its pace widens the interval.
+/// Summarises values in the order of measurement by the medians of the turns, so that outliers
+/// count little and a machine that changes its speed widens the interval.
 pub(super) fn summary(values: &[f64]) -> Summary {
     let turn = values.len().div_ceil(TURNS).max(LEAST);
     let medians: Vec<f64> = values.chunks(turn).filter_map(median).collect();

@@ -30,14 +30,14 @@ fn plan(group: Group) -> Plan {
     }
 }
 
-/// One handshake of rustls with rustls.
+/// Performs one handshake of rustls with rustls.
 fn one(plan: &Plan, watch: Watch) -> (Record, Record) {
     let certificates = certificates::make(plan.certificates()).unwrap();
     let mut ends = plan.ends(&certificates, &mut Vec::new()).unwrap();
     once(plan, &ends.remove(0), watch).unwrap()
 }
 
-/// Returns the count of each operation, without those whose number varies.
+/// Returns the count of each operation with a fixed count.
 fn counts(record: &Record) -> BTreeMap<&'static str, u32> {
     let unsteady = [
         Operation::KeyDerivation,
@@ -264,7 +264,7 @@ fn every_suite_and_every_kind_of_certificate_works() {
     }
 }
 
-/// The parts of both sides are within the whole, and the whole has little else in it.
+/// The parts of both sides lie within the total, which contains little else.
 #[test]
 fn the_parts_add_up_to_the_handshake() {
     let plan = plan(Group::X25519MLKEM768);
@@ -355,7 +355,7 @@ fn every_part_of_a_breakdown_is_measured_as_often_as_the_total() {
 
 #[test]
 fn a_policy_that_no_library_has_is_no_group_of_s2n_tls() {
-    // Should s2n-tls get the group, the exception in `Plan` can go.
+    // Once s2n-tls gets the group, the exception in `Plan` can go.
     let exactly = KeyExchange::Exactly(vec![Group::MLKEM768]);
     let certificates = certificates::of_server(Certificate::EcdsaP256, 1).unwrap();
     let (client, _) = plan(Group::MLKEM768).options(&certificates).unwrap();

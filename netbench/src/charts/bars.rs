@@ -1,4 +1,4 @@
-//! Lying bars, each stacked of parts.
+//! Horizontal bars, each stacked from parts.
 
 use maud::{Markup, html};
 
@@ -21,7 +21,7 @@ pub(crate) struct Bars {
 /// One whole.
 #[derive(Clone, Debug)]
 pub(crate) struct Bar {
-    /// Stands above the first of several that have it in common; empty: nothing does.
+    /// Heading above the first of several bars that share it; empty for none.
     pub(crate) heading: String,
     pub(crate) name: String,
     /// Values, in the order of the parts.
@@ -34,7 +34,7 @@ impl Bar {
     }
 }
 
-/// Neither less than nothing nor without an end.
+/// Replaces negative and infinite values by 0.
 fn sane(value: f64) -> f64 {
     if value.is_finite() {
         value.max(0.0)
@@ -47,7 +47,7 @@ const THICKNESS: f64 = 20.0;
 
 /// Layout of bars in an area.
 struct Layout {
-    /// Space for names to the left; 0: they stand above the bars.
+    /// Space for names to the left; 0 puts them above the bars.
     names: f64,
     pitch: f64,
 }
@@ -113,7 +113,7 @@ impl Bars {
         }
     }
 
-    /// Returns the positions of headings and bars, and of the end.
+    /// Returns the positions of headings, bars and the end.
     fn tops(&self, mut y: f64, layout: &Layout) -> (Vec<(Option<f64>, f64)>, f64) {
         let mut tops = Vec::new();
         let mut before = "";
@@ -152,7 +152,7 @@ impl Bars {
         }
         html! {
             @for (name, ink, value, from, to) in pieces {
-                // A hair of the background parts what lies side by side.
+                // A thin line of background separates neighbours.
                 rect class="tip" x=(px(from)) y=(px(top)) height=(px(THICKNESS))
                     width=(px((to - from - 1.0).max(0.4))) fill=(pen.paint(ink)) {
                     title { (bar.name) "\n" (name) "  " (unit.text(value)) " of " (unit.text(sum)) }

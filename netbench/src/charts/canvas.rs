@@ -1,4 +1,4 @@
-//! Shared by all charts: the place, the title, the legend, axes and text.
+//! Parts of all charts: place, title, legend, axes and text.
 
 use maud::{Markup, html};
 
@@ -7,14 +7,14 @@ use super::number::px;
 use super::scale::Scale;
 use super::theme::{Ink, Theme, fit, text_width};
 
-/// The place where a chart is shown.
+/// Place where a chart is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The page, on a wide screen.
+    /// Page on a wide screen.
     Wide,
-    /// The page, on a phone.
+    /// Page on a phone.
     Narrow,
-    /// A file of its own, with the title.
+    /// Separate file, with the title.
     Document,
 }
 
@@ -26,7 +26,7 @@ impl Place {
         }
     }
 
-    /// Width of the drawing.
+    /// Returns the width of the drawing.
     pub(crate) fn width(self) -> f64 {
         match self {
             Self::Wide => 920.0,
@@ -35,7 +35,7 @@ impl Place {
         }
     }
 
-    /// Free space around it.
+    /// Returns the margin around the drawing.
     pub(crate) fn margin(self) -> f64 {
         match self {
             Self::Wide | Self::Narrow => 0.0,
@@ -124,7 +124,7 @@ impl Pen {
         }
     }
 
-    /// Lines across at the ticks of an upright axis, with their figures to the left.
+    /// Draws lines across at the ticks of a vertical axis, with their numbers to the left.
     pub(crate) fn upright_axis(
         self,
         area: Area,
@@ -140,7 +140,7 @@ impl Pen {
         }
     }
 
-    /// Lines up at the ticks of a lying axis, with their figures below.
+    /// Draws vertical lines at the ticks of a horizontal axis, with their numbers below.
     pub(crate) fn lying_axis(
         self,
         area: Area,
@@ -156,8 +156,7 @@ impl Pen {
         }
     }
 
-    /// The whole drawing: what is above the body (title, legend), and the body, which draws itself
-    /// from the height at which it is told to begin and says where it ended.
+    /// Draws title and legend, and below them the body, which gets its top and returns its bottom.
     pub(crate) fn drawing(
         self,
         figure: &Figure,
@@ -210,7 +209,7 @@ impl Pen {
         (markup, bottom)
     }
 
-    /// The marks in as many rows as they need, and where the next thing may begin.
+    /// Draws the marks in as many rows as needed; returns where the next thing may begin.
     fn legend(self, marks: &[Mark], (left, top): (f64, f64), width: f64) -> (Markup, f64) {
         if marks.is_empty() {
             return (html! {}, top);
@@ -249,7 +248,7 @@ impl Pen {
     }
 }
 
-/// A line of a legend.
+/// Entry of a legend.
 pub(crate) struct Mark {
     pub(crate) name: String,
     pub(crate) ink: Ink,
@@ -261,7 +260,7 @@ pub(crate) enum Shape {
     Line { dashed: bool },
 }
 
-/// Breaks a text between words.
+/// Breaks a text between words into lines.
 fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {

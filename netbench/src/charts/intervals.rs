@@ -1,4 +1,4 @@
-//! Changes with their intervals: a dot and a line for each, beside the line of no change.
+//! Changes with their intervals: a dot and a line for each, relative to the line of no change.
 
 use maud::{Markup, html};
 
@@ -9,25 +9,25 @@ use super::scale::Scale;
 use super::theme::{Ink, fit, text_width};
 use crate::ratio::Ratio;
 
-/// A chart of intervals: the compared cells are rows, the metrics columns.
+/// Chart of intervals: the compared cells are rows, the metrics columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Intervals {
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
 }
 
-/// A figure.
+/// A metric.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) title: String,
-    /// Direction in which it improves, in a word or two.
+    /// Direction of improvement, in a word or two.
     pub(crate) note: &'static str,
 }
 
-/// One of what is compared.
+/// One of the compared cells.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// Stands above the first of several that have it in common; empty: nothing does.
+    /// Heading above the first of several rows that share it; empty for none.
     pub(crate) heading: String,
     pub(crate) name: String,
     pub(crate) series: usize,
@@ -99,7 +99,7 @@ impl Intervals {
         (html! { @for piece in &pieces { (piece) } }, top)
     }
 
-    /// Returns the positions of headings and rows, and of the end.
+    /// Returns the positions of headings, rows and the end.
     fn places(&self, mut y: f64) -> (Vec<(Option<f64>, f64)>, f64) {
         let mut places = Vec::new();
         let mut before = "";
@@ -131,7 +131,7 @@ impl Intervals {
         let (low, high) = ends.fold((0.0, 0.0), |(low, high): (f64, f64), end| {
             (low.min(end), high.max(end))
         });
-        // Small changes are not blown up to look like large ones.
+        // Small changes are not magnified.
         let (low, high) = (low.min(-2.0), high.max(2.0));
         let room = (high - low) * 0.06;
         let scale = Scale::exactly((low - room, high + room), 3)
@@ -149,7 +149,7 @@ impl Intervals {
     }
 }
 
-/// Returns the ends of the interval; of one repetition the change itself.
+/// Returns the ends of the interval; with one repetition, the change itself.
 fn ends(ratio: Ratio) -> (f64, f64) {
     let change = ratio.percent();
     ratio.percent_interval().unwrap_or((change, change))

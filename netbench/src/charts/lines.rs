@@ -1,4 +1,4 @@
-//! Lines over a lying axis, in one or several plots beside each other.
+//! Lines over a horizontal axis, in one or several plots side by side.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::number::{Unit, px, short, tick};
 use super::scale::{Kind, Scale};
 use super::theme::{Ink, SERIES, fit};
 
-/// Plots that have their axes in common.
+/// Plots with common axes.
 #[derive(Clone, Debug)]
 pub(crate) struct Lines {
     pub(crate) x: Axis,
@@ -34,26 +34,26 @@ pub(crate) struct Plot {
     pub(crate) lines: Vec<Line>,
 }
 
-/// One of what is compared.
+/// One of the compared lines.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) series: usize,
     pub(crate) points: Vec<(f64, f64)>,
-    /// Lowest and highest of the repetitions at the same places; empty: there is one repetition.
+    /// Minimum and maximum of the repetitions at the same places; empty with one repetition.
     pub(crate) band: Vec<(f64, f64)>,
 }
 
-/// Most points that are drawn of a line: more cannot be seen.
+/// Maximum number of points drawn of a line: more cannot be seen.
 const MOST_POINTS: usize = 160;
 
-/// Most points of all lines together, so that a page of many cells does not become large.
+/// Maximum number of points of all lines together, to limit the size of pages with many cells.
 const MOST_POINTS_OF_ALL: usize = 4000;
 
-/// Most places at which a plot tells its figures.
+/// Maximum number of places at which a plot shows its numbers.
 const MOST_TIPS: usize = 40;
 
-/// Most places of all plots together.
+/// Maximum number of such places in all plots together.
 const MOST_TIPS_OF_ALL: usize = 120;
 
 struct Scales {
@@ -167,7 +167,7 @@ impl Lines {
         }
     }
 
-    /// Axes that hold all plots, so that these can be compared.
+    /// Returns axes that cover all plots, so that these can be compared.
     fn scales(&self, area: Area) -> Scales {
         let lines = || self.plots.iter().flat_map(|plot| &plot.lines);
         let xs = bounds(lines().flat_map(|line| line.points.iter().map(|point| point.0)));
@@ -201,7 +201,7 @@ impl Lines {
         }
     }
 
-    /// Unseen columns that tell the figures of every line at their place.
+    /// Draws invisible columns that show the numbers of every line at their place.
     fn tips(&self, area: Area, plot: &Plot, scales: &Scales) -> Markup {
         let Some(longest) = plot.lines.iter().max_by_key(|line| line.points.len()) else {
             return html! {};
@@ -244,7 +244,7 @@ impl Lines {
     }
 }
 
-/// `99.9` of 0.999, without the noise of binary fractions.
+/// Formats 0.999 as `99.9`, without the noise of binary fractions.
 fn percentile(quantile: f64) -> String {
     let text = format!("{:.4}", quantile * 100.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -257,7 +257,7 @@ fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
     })
 }
 
-/// Every so many points, and the last.
+/// Returns evenly spaced points, and the last.
 fn thinned<T>(points: &[T], most: usize) -> impl Iterator<Item = (usize, &T)> {
     let every = points.len().div_ceil(most).max(1);
     let last = points.len().saturating_sub(1);
@@ -292,7 +292,7 @@ fn stroke(pen: Pen, line: &Line, scales: &Scales, most: usize) -> Markup {
     }
 }
 
-/// Between the lowest and the highest of the repetitions.
+/// Draws the area between the minimum and maximum of the repetitions.
 fn band(pen: Pen, line: &Line, scales: &Scales, most: usize) -> Markup {
     if line.band.len() != line.points.len() || line.band.len() < 2 {
         return html! {};

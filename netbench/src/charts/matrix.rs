@@ -1,20 +1,20 @@
-//! Axes that vary between the cells: one is shown as colours, the others as panels.
+//! Axes that vary between the cells: one is shown by colours, the others as panels.
 
 use std::collections::BTreeMap;
 
 use crate::axes::Cell;
 use crate::results::{CellResult, Results};
 
-/// The cells, arranged.
+/// The arranged cells.
 pub(crate) struct Matrix<'a> {
-    /// Every axis that varies: `group`, `stack`, a parameter. The values of the first have colours.
+    /// Every axis that varies: `group`, `stack`, a parameter. The first one has colours.
     pub(crate) varying: Vec<String>,
     pub(crate) panels: Vec<Panel<'a>>,
 }
 
-/// Cells that differ in the coloured axis alone.
+/// Cells that differ only in the coloured axis.
 pub(crate) struct Panel<'a> {
-    /// Values that distinguish it from other panels; empty where there is one panel.
+    /// Values that distinguish it from other panels; empty if there is one panel.
     pub(crate) title: String,
     pub(crate) entries: Vec<Entry<'a>>,
 }
@@ -23,13 +23,13 @@ pub(crate) struct Panel<'a> {
 #[derive(Clone)]
 pub(crate) struct Entry<'a> {
     pub(crate) result: &'a CellResult,
-    /// The value of the coloured axis.
+    /// Value of the coloured axis.
     pub(crate) name: String,
     /// Index of its colour, the same wherever that value appears.
     pub(crate) series: usize,
 }
 
-/// Groups by the colour they always have.
+/// Groups in the order of their fixed colours.
 const GROUPS: [&str; 8] = [
     "X25519",
     "X25519MLKEM768",
@@ -41,11 +41,11 @@ const GROUPS: [&str; 8] = [
     "MLKEM1024",
 ];
 
-/// Stacks by the colour they always have.
+/// Stacks in the order of their fixed colours.
 const STACKS: [&str; 5] = ["hybriq", "s2n-quic", "quinn", "quiche", "tcp-tls"];
 
 impl<'a> Matrix<'a> {
-    /// Arranges the cells that were measured.
+    /// Arranges the measured cells.
     pub(crate) fn of(results: &'a Results) -> Self {
         Self::arrange(measured(results), None)
     }
@@ -105,8 +105,8 @@ impl<'a> Matrix<'a> {
 }
 
 impl<'a> Panel<'a> {
-    /// Returns the entry that the others of this panel are compared with: the classical group that
-    /// is most used, our own stack, a full handshake; else the first.
+    /// Returns the baseline of this panel: the most used classical group, our own stack, a full
+    /// handshake; otherwise the first entry.
     pub(crate) fn baseline(&self) -> Option<&Entry<'a>> {
         let preferred = [
             "X25519",
@@ -124,7 +124,7 @@ impl<'a> Panel<'a> {
 }
 
 impl Entry<'_> {
-    /// Its name with that of its panel.
+    /// Returns its name with that of its panel.
     pub(crate) fn full_name(&self, panel: &Panel) -> String {
         match panel.title.as_str() {
             "" => self.name.clone(),
@@ -138,7 +138,7 @@ fn measured(results: &Results) -> Vec<&CellResult> {
     cells.filter(|cell| !cell.repetitions.is_empty()).collect()
 }
 
-/// A cell's values by axis. What is varied most often comes first in [`order`].
+/// Returns a cell's values by axis; the axes that vary most often come first in [`order`].
 fn values(cell: &Cell) -> BTreeMap<String, String> {
     let stack = if cell.client == cell.driver {
         cell.driver.to_string()
@@ -200,8 +200,8 @@ const ORDER: [&str; 10] = [
     "link",
 ];
 
-/// Axes with more than one value, without those that another tells already, as the provider of a
-/// stack that has no choice.
+/// Returns the axes with more than one value, without those that follow from another axis, such as
+/// the provider of a stack that has no choice.
 fn varying(cells: &[BTreeMap<String, String>]) -> Vec<String> {
     let mut axes: Vec<String> = ORDER.map(str::to_owned).into();
     let params = cells.iter().flat_map(|cell| cell.keys());

@@ -32,7 +32,7 @@ pub(crate) use intervals::{Column, Intervals, Row};
 pub(crate) use lines::{Axis, Line, Lines, Plot};
 pub(crate) use scale::Kind;
 
-/// Something drawn.
+/// A drawing.
 #[derive(Clone, Debug)]
 pub(crate) enum Chart {
     Lines(Lines),
@@ -40,10 +40,10 @@ pub(crate) enum Chart {
     Intervals(Intervals),
 }
 
-/// A chart with what belongs to it.
+/// A chart with its texts.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
-    /// Names its file and its place in the page.
+    /// Name of its file and of its anchor in the page.
     pub(crate) id: String,
     pub(crate) title: String,
     /// Content and unit of the chart, and how to read it.
@@ -71,8 +71,7 @@ impl Figure {
     }
 }
 
-/// Writes every chart as `<id>.svg`, and where that is built in as `<id>.png`, and says which files
-/// there are now.
+/// Writes every chart as `<id>.svg`, and if PNG is built in as `<id>.png`; returns the files.
 pub(crate) fn write_all(results: &Results, directory: &Path) -> Result<Vec<PathBuf>, Failure> {
     let cannot = |path: &Path, error: &dyn std::fmt::Display| -> Failure {
         format!(

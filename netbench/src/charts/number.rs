@@ -1,4 +1,4 @@
-//! Numbers in the form that people read.
+//! Numbers in readable form.
 
 /// Text in place of a missing number.
 pub(crate) const NONE: &str = "–";
@@ -6,7 +6,7 @@ pub(crate) const NONE: &str = "–";
 /// Space that keeps a number and its unit on one line.
 pub(crate) const THIN_SPACE: char = '\u{202f}';
 
-/// A unit that suits figures of a size: what they are divided by, and its name.
+/// Unit that suits numbers of a size: its divisor and its name.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Unit {
     pub(crate) factor: f64,
@@ -36,7 +36,8 @@ impl Unit {
             .or(steps.last())
             .copied()
             .unwrap_or((1.0, unit));
-        // Ten thousand bytes are the first that are easier to read as kB, not the divisor.
+        // The limit for kB is ten thousand bytes, because smaller numbers are easier to read in
+        // bytes.
         let factor = if name == "kB" { 1e3 } else { factor };
         Self { factor, name }
     }
@@ -95,12 +96,12 @@ pub(crate) fn count(value: u64) -> String {
     }
 }
 
-/// Formats a number with as many digits as tell apart numbers that differ by `step`.
+/// Formats a number with enough digits to distinguish neighbours that differ by `step`.
 pub(crate) fn tick(value: f64, step: f64) -> String {
     if !value.is_finite() || value.abs() >= 1e15 {
         return number(value);
     }
-    // 2.5 needs a digit more than its size tells.
+    // 2.5 needs one more digit than its size suggests.
     let is_whole = |decimals: &usize| {
         let scaled = (0..*decimals).fold(step, |scaled, _| scaled * 10.0);
         (scaled - scaled.round()).abs() < 1e-6 * scaled.max(1.0)
@@ -111,7 +112,7 @@ pub(crate) fn tick(value: f64, step: f64) -> String {
     }
 }
 
-/// Formats a number as [`number`] does, without zeros at its end.
+/// Formats a number like [`number`], without trailing zeros.
 pub(crate) fn short(value: f64) -> String {
     let text = number(value);
     if text.contains('.') && !text.contains('e') {
@@ -121,7 +122,7 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
-/// A change in percent: `+12 %`, `−3.4 %`.
+/// Formats a change in percent: `+12 %`, `−3.4 %`.
 pub(crate) fn change(percent: f64) -> String {
     if !percent.is_finite() {
         return NONE.to_owned();
@@ -129,7 +130,7 @@ pub(crate) fn change(percent: f64) -> String {
     format!("{}{THIN_SPACE}%", signed(percent))
 }
 
-/// The interval of a change: `+9 … +15 %`.
+/// Formats the interval of a change: `+9 … +15 %`.
 pub(crate) fn change_interval(interval: Option<(f64, f64)>) -> String {
     match interval {
         Some((low, high)) => format!("{} … {}", signed(low), change(high)),
@@ -150,12 +151,12 @@ fn signed(percent: f64) -> String {
     }
 }
 
-/// A whole number with its thousands apart.
+/// Formats a whole number with separated thousands.
 fn grouped(value: f64) -> String {
     group_digits(&format!("{value:.0}"))
 }
 
-/// Puts a comma before every third digit of a number, counted from the point.
+/// Inserts a comma before every third digit, counted from the point.
 pub(crate) fn group_digits(number: &str) -> String {
     let digits = number.trim_start_matches('-');
     let sign = &number[..number.len() - digits.len()];
@@ -178,7 +179,7 @@ pub(crate) fn minus(text: String) -> String {
     }
 }
 
-/// A coordinate of a drawing.
+/// Formats a coordinate of a drawing.
 pub(crate) fn px(value: f64) -> String {
     if !value.is_finite() {
         return "0".to_owned();

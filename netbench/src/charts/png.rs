@@ -1,15 +1,14 @@
-//! SVG to pixels, for programs that cannot show SVG.
+//! Conversion of SVG to pixels, for programs that cannot show SVG.
 
 use std::sync::{Arc, LazyLock};
 
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree, fontdb};
 
-/// Pixels of one unit of the drawing: sharp also on screens with small pixels.
+/// Number of pixels for one unit of the drawing, sharp also on high-resolution screens.
 const SCALE: f32 = 2.0;
 
-/// The fonts that are built in, so that text looks the same everywhere and is there where no fonts
-/// are installed.
+/// Built-in fonts, so that text looks the same everywhere, even without installed fonts.
 static FONTS: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
     let mut fonts = fontdb::Database::new();
     fonts.load_font_data(dejavu::sans::regular().to_vec());
@@ -18,7 +17,7 @@ static FONTS: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
     Arc::new(fonts)
 });
 
-/// The drawing as a PNG file.
+/// Renders the drawing as a PNG file.
 pub(super) fn render(svg: &str) -> Result<Vec<u8>, String> {
     let options = Options {
         fontdb: Arc::clone(&FONTS),

@@ -1,16 +1,16 @@
-//! From figures to places on an axis.
+//! Mapping of numbers to places on an axis.
 
 /// Kind of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Linear,
-    /// Each decade is as long as the next.
+    /// Every decade has the same length.
     Log,
-    /// Quantiles from 0 to below 1, each nine as long as the next: 90 %, 99 %, 99.9 %, …
+    /// Quantiles from 0 to below 1; every nine has the same length: 90 %, 99 %, 99.9 %, …
     Tail,
 }
 
-/// An axis between two figures and two places.
+/// Axis between two numbers and two places.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scale {
     kind: Kind,
@@ -22,7 +22,8 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Covers the figures, from a round one to a round one; `ticks` is about how many there will be.
+    /// Returns a scale from a round number to a round number that covers both, with about `ticks`
+    /// ticks.
     pub(crate) fn covering(kind: Kind, (low, high): (f64, f64), ticks: usize) -> Self {
         let (low, high, step) = match kind {
             Kind::Linear => round_linear(low, high, ticks),
@@ -40,7 +41,7 @@ impl Scale {
         }
     }
 
-    /// Returns a scale as [`covering`](Self::covering) does, that ends at the numbers themselves.
+    /// Returns a scale like [`covering`](Self::covering) that ends at the numbers themselves.
     pub(crate) fn exactly((low, high): (f64, f64), ticks: usize) -> Self {
         let (_, _, step) = round_linear(low, high, ticks);
         let high = if high > low { high } else { low + 1.0 };
@@ -54,13 +55,13 @@ impl Scale {
         }
     }
 
-    /// Returns its ends.
+    /// Sets the places of its ends.
     pub(crate) fn between(mut self, from: f64, to: f64) -> Self {
         (self.from, self.to) = (from, to);
         self
     }
 
-    /// The place of a figure; that of the nearer end for one outside.
+    /// Returns the place of a number; that of the nearer end if it lies outside.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let bounded = value.clamp(self.low, self.high);
         let share = match self.kind {
@@ -76,12 +77,12 @@ impl Scale {
         self.from + share * (self.to - self.from)
     }
 
-    /// Between two ticks, on a linear axis.
+    /// Returns the distance between two ticks on a linear axis.
     pub(crate) fn step(&self) -> f64 {
         self.step
     }
 
-    /// The figures that are written beside the axis.
+    /// Returns the numbers that are written beside the axis.
     pub(crate) fn ticks(&self) -> Vec<f64> {
         match self.kind {
             Kind::Linear => {
@@ -99,7 +100,7 @@ impl Scale {
         }
     }
 
-    /// Powers of ten, with 2 and 5 times them where the axis is short.
+    /// Returns powers of ten, and 2 and 5 times them on a short axis.
     fn log_ticks(&self) -> Vec<f64> {
         let decades = (self.high / self.low).log10();
         let multiples: &[f64] = if decades <= 2.5 {
@@ -127,7 +128,8 @@ fn nines(quantile: f64) -> f64 {
     -(1.0 - quantile).max(1e-9).log10()
 }
 
-/// Round ends around both figures, and the step between ticks: 1, 2 or 5 times a power of ten.
+/// Returns round ends around both numbers and the step between ticks: 1, 2 or 5 times a power of
+/// ten.
 fn round_linear(low: f64, high: f64, ticks: usize) -> (f64, f64, f64) {
     let low = if low.is_finite() { low } else { 0.0 };
     let high = if high.is_finite() && high > low {
@@ -149,7 +151,7 @@ fn round_linear(low: f64, high: f64, ticks: usize) -> (f64, f64, f64) {
     )
 }
 
-/// 1, 2 or 5 times powers of ten around both.
+/// Returns 1, 2 or 5 times powers of ten around both numbers.
 fn round_log(low: f64, high: f64) -> (f64, f64, f64) {
     let low = if low.is_finite() && low > 0.0 {
         low

@@ -3,7 +3,7 @@
 /// A colour, by its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ink {
-    /// One of the things that are compared: a group, a stack.
+    /// One of the compared things: a group, a stack.
     Series(usize),
     /// A part of a whole: client CPU, a message of the handshake.
     Part(usize),
@@ -15,10 +15,10 @@ pub(crate) enum Ink {
     Paper,
 }
 
-/// Number of series with a colour of their own; those after them repeat the colours, dashed.
+/// Number of series with their own colour; later ones repeat the colours, dashed.
 pub(crate) const SERIES: usize = 8;
 
-/// Told apart also by those who see two of the three primary colours (after Okabe and Ito 2008).
+/// Colours that also colour-blind readers can distinguish (after Okabe and Ito 2008).
 const SERIES_COLOURS: [&str; SERIES] = [
     "#0072b2", "#d55e00", "#009e73", "#b0529a", "#3a9bdc", "#c98a00", "#6b7785", "#6a4fb3",
 ];
@@ -32,7 +32,7 @@ const PART_COLOURS: [&str; 10] = [
 /// Source of the colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Theme {
-    /// The variables of the page's style sheet, so that they follow dark and light.
+    /// Variables of the page's style sheet, which follow dark and light.
     Page,
     /// Dark on white.
     Document,
@@ -53,7 +53,7 @@ impl Theme {
     }
 }
 
-/// The colours of the light theme, as they also stand in `page.css`.
+/// Returns the colours of the light theme, equal to those in `page.css`.
 fn light(ink: Ink) -> &'static str {
     match ink {
         Ink::Series(index) => SERIES_COLOURS[index % SERIES],
@@ -66,7 +66,7 @@ fn light(ink: Ink) -> &'static str {
     }
 }
 
-/// Returns an upper estimate of the width of a text, as the font is the reader's.
+/// Returns an upper estimate of the width of a text, because the reader's font is unknown.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let ems: f64 = text
         .chars()
@@ -82,7 +82,7 @@ pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     ems * size
 }
 
-/// The text, cut with an ellipsis where it would be wider than that.
+/// Returns the text, cut with an ellipsis if it is too wide.
 pub(crate) fn fit(text: &str, size: f64, width: f64) -> String {
     if text_width(text, size) <= width {
         return text.to_owned();

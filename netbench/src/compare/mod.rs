@@ -1,4 +1,4 @@
-//! Two results beside each other: is the second better, worse, or the same?
+//! Comparison of two results: is the second better, worse, or the same?
 //!
 //! ```text
 //!  A.json ─┐  cells by      ratio of medians   threshold
@@ -20,13 +20,13 @@ use crate::results::{Better, CellResult, Metric, Results, Summary};
 pub(crate) use args::Compare;
 pub(crate) use verdict::Verdict;
 
-/// All that there is to say.
+/// A comparison of two results.
 #[derive(Debug, Serialize)]
 pub(crate) struct Comparison {
     /// Differences that make the two hard to compare.
     pub(crate) warnings: Vec<String>,
     pub(crate) rows: Vec<Line>,
-    /// Change in percent.
+    /// Threshold in percent.
     pub(crate) threshold: f64,
 }
 
@@ -39,14 +39,14 @@ pub(crate) struct Line {
     pub(crate) of: &'static Metric,
     pub(crate) before: Summary,
     pub(crate) after: Summary,
-    /// `None`: one of the two is 0.
+    /// `None` if one of the two is 0.
     pub(crate) ratio: Option<f64>,
     pub(crate) interval: Option<(f64, f64)>,
     pub(crate) verdict: Verdict,
 }
 
 impl Comparison {
-    /// Compares these metrics of all cells that both results have.
+    /// Compares these metrics for all cells that both results have.
     pub(crate) fn new(
         before: &Results,
         after: &Results,
@@ -81,7 +81,7 @@ impl Comparison {
     }
 }
 
-/// A cell is what its axes say, whatever it is called.
+/// Finds the cell with the same values of all axes, whatever its name.
 fn counterpart<'a>(cell: &CellResult, among: &'a [CellResult]) -> Option<&'a CellResult> {
     among.iter().find(|other| other.cell == cell.cell)
 }
@@ -121,7 +121,7 @@ fn lines(
     metrics.iter().filter_map(line).collect()
 }
 
-/// Returns the differences other than the stacks.
+/// Returns the differences except the stacks.
 fn differences(before: &Results, after: &Results) -> Vec<String> {
     let mut lines = Vec::new();
     let mut differ = |what: &str, old: &str, new: &str| {
@@ -159,7 +159,8 @@ fn differences(before: &Results, after: &Results) -> Vec<String> {
     lines
 }
 
-/// Other versions of what is measured are often the very question: told, but in one line.
+/// Describes different crate versions in one line, because they are often the subject of the
+/// comparison.
 fn crates(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Option<String> {
     let changed: Vec<String> = old
         .iter()
@@ -171,7 +172,7 @@ fn crates(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Opt
     (!changed.is_empty()).then(|| format!("other versions: {}", changed.join(", ")))
 }
 
-/// Returns true if more of it is worse.
+/// Returns true if an increase is worse.
 fn is_worse(better: Better, change: f64) -> bool {
     match better {
         Better::Higher => change < 0.0,

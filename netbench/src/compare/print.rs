@@ -7,7 +7,7 @@ use super::{Comparison, Line, Verdict};
 use crate::charts::number::{NONE, change, change_interval, with_unit};
 
 impl Comparison {
-    /// Prints what differs, one table, and a line that sums it up.
+    /// Prints the differences, one table, and a summary line.
     pub(crate) fn print(&self, out: &mut impl Write) -> io::Result<()> {
         for warning in &self.warnings {
             writeln!(out, "! {warning}")?;
@@ -69,7 +69,7 @@ fn row(cell: &str, line: &Line) -> Vec<String> {
     ]
 }
 
-/// Prints columns as wide as their widest cell: names to the left, figures to the right.
+/// Prints columns as wide as their widest cell: names to the left, numbers to the right.
 fn print_table(out: &mut impl Write, table: &[Vec<String>]) -> io::Result<()> {
     let width = |column: usize| {
         let cells = table.iter().filter_map(|row| row.get(column));

@@ -6,7 +6,7 @@ use super::is_worse;
 use crate::ratio::Ratio;
 use crate::results::{Better, Summary};
 
-/// A change, judged.
+/// Verdict on a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Verdict {
@@ -17,11 +17,11 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// Judges what was measured; `threshold` in percent.
+    /// Judges two measurements; `threshold` in percent.
     ///
-    /// Better or worse: the change is larger than the threshold, and its interval does not hold
-    /// "no change". The same: the interval shows that the change is no larger than the threshold,
-    /// or it is certain and small. Everything else cannot be told: it takes more repetitions.
+    /// Better or worse: the change exceeds the threshold, and its interval does not contain "no
+    /// change". The same: the interval lies within the threshold, or the change is certain and
+    /// small. Everything else is unclear and needs more repetitions.
     pub(crate) fn of(better: Better, before: Summary, after: Summary, threshold: f64) -> Self {
         let Some(ratio) = Ratio::of(after, before) else {
             return Self::of_zero(better, before, after);
@@ -46,7 +46,7 @@ impl Verdict {
         }
     }
 
-    /// To or from 0 there is no ratio: what counts is whether the intervals are apart.
+    /// Judges a change to or from 0, which has no ratio: the intervals must be apart.
     fn of_zero(better: Better, before: Summary, after: Summary) -> Self {
         if before == after {
             return Self::Same;

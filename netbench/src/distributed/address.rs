@@ -1,4 +1,4 @@
-//! Where an agent is, and who can reach it there.
+//! The address of an agent, and the hosts that can reach it.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -10,13 +10,13 @@ use tokio::time::timeout;
 
 use crate::Failure;
 
-/// The control port where none is given; the seed's servers have the same.
+/// Default control port, the same as that of s2n-netbench's servers.
 pub(crate) const PORT: u16 = 4433;
 
-/// Longest time that one address may take to answer.
+/// Maximum time for one address to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A host and a port, not yet looked up: `localhost:4433`, `192.0.2.1`, `[2001:db8::1]:4433`.
+/// Host and port, before the lookup: `localhost:4433`, `192.0.2.1`, `[2001:db8::1]:4433`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     host: String,
@@ -24,7 +24,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Every address the name has, in the order the system prefers them.
+    /// Returns all addresses of the name, in the order that the system prefers.
     pub(super) async fn resolve(&self) -> Result<Vec<SocketAddr>, Failure> {
         let found = timeout(PATIENCE, lookup_host((self.host.as_str(), self.port)))
             .await
@@ -61,7 +61,7 @@ impl FromStr for Target {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(address) = text.parse::<SocketAddr>() {
-            // Displayed without brackets, which a lookup wants; a zone is kept.
+            // Shown without brackets, as a lookup needs it; a zone is kept.
             let host = match address {
                 SocketAddr::V4(v4) => v4.ip().to_string(),
                 SocketAddr::V6(v6) if v6.scope_id() != 0 => {
@@ -114,7 +114,7 @@ impl fmt::Display for Target {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     ThisHost,
-    /// A network of one's own (RFC 1918, RFC 4193, RFC 3927).
+    /// A private network (RFC 1918, RFC 4193, RFC 3927).
     OwnNetwork,
     Anybody,
 }

@@ -1,4 +1,4 @@
-//! An agent: its groups, and the connections it takes at most.
+//! An agent: its groups, and its limit of connections.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use super::group::{self, Event};
 use super::options::Options;
 use crate::terminal::complain;
 
-/// Connections that have not said yet who they are.
+/// Maximum number of connections that have not identified themselves.
 const STRANGERS: usize = 64;
 
-/// Refusals are told so often at most: who knocks on the port does not fill the disk.
+/// Minimum interval between log lines about refusals, so that strangers cannot fill the disk.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(1);
 
 /// State that all connections of an agent share.
@@ -23,20 +23,20 @@ pub(super) struct Agent {
     pub(super) options: Rc<Options>,
     pub(super) strangers: Count,
     sessions: Count,
-    /// By what their clients want.
+    /// Groups by the key of what their clients want.
     groups: RefCell<BTreeMap<String, UnboundedSender<Event>>>,
     complained: Cell<Option<Instant>>,
     kept_back: Cell<u64>,
     connections: Cell<u64>,
 }
 
-/// Counter of something of which there may be only so many.
+/// Counter with a maximum.
 pub(super) struct Count {
     now: Rc<Cell<usize>>,
     most: usize,
 }
 
-/// One of those that are counted.
+/// Place in a [`Count`], which is freed when dropped.
 pub(super) struct Counted(Rc<Cell<usize>>);
 
 impl Agent {
@@ -52,7 +52,7 @@ impl Agent {
         }
     }
 
-    /// A place for a controller.
+    /// Takes a place for a controller.
     pub(super) fn admit(&self) -> Result<Counted, String> {
         self.sessions.take().ok_or_else(|| {
             format!(
@@ -62,13 +62,13 @@ impl Agent {
         })
     }
 
-    /// A number that no connection had before.
+    /// Returns a number that no connection had before.
     pub(super) fn next_connection(&self) -> u64 {
         self.connections.set(self.connections.get() + 1);
         self.connections.get()
     }
 
-    /// The group of that key. Clients that are not of a fleet have one each.
+    /// Returns the group with that key. Clients outside a fleet have one each.
     pub(super) fn group(&self, key: String) -> UnboundedSender<Event> {
         if self.options.fleet == 1 {
             return self.begin_group();
@@ -87,7 +87,7 @@ impl Agent {
         to
     }
 
-    /// Tells one line on standard error, now and then.
+    /// Writes one line to standard error, at a limited rate.
     pub(super) fn complain(&self, line: &str) {
         let now = Instant::now();
         let too_soon = |last: Instant| now.duration_since(last) < COMPLAIN_EVERY;
@@ -111,7 +111,7 @@ impl Count {
         }
     }
 
-    /// Takes one more, unless there are as many as there may be.
+    /// Takes a place unless all are taken.
     pub(super) fn take(&self) -> Option<Counted> {
         if self.now.get() >= self.most {
             return None;

@@ -47,7 +47,7 @@ pub(crate) struct RemoteArgs {
 }
 
 impl RemoteArgs {
-    /// The servers elsewhere. `None`: they are started here.
+    /// Returns the servers on other hosts; `None` if servers are started here.
     pub(crate) fn remote(&self, template: &Template) -> Result<Option<Rc<Remote>>, Failure> {
         let agents = self.agents()?;
         if agents.is_empty() {

@@ -1,10 +1,10 @@
-//! What a fleet says to its one server process, made of what its clients say.
+//! Barrier between the clients of a fleet: combines their messages for the one server process.
 //!
 //! ```text
 //!            all joined        all said Measure        all said Stop
 //!  Gathering ──────────► WarmUp ──────────────► Measuring ─────────► Over
 //! ```
-//! A client that leaves is not waited for any longer.
+//! A client that leaves is no longer waited for.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +18,14 @@ enum Stage {
     Over,
 }
 
-/// Waits until all clients have said the same.
+/// Waits until all clients have sent the same message.
 #[derive(Debug)]
 pub(super) struct Barrier {
     size: u32,
     stage: Stage,
-    /// Connections so far of each client that spoke in this stage.
+    /// Number of connections so far of each client that spoke in this stage.
     said: BTreeMap<u32, Option<u64>>,
-    /// Connections of clients that left after they had said so.
+    /// Number of connections of clients that left after they had spoken.
     left_connections: u64,
     left: Vec<u32>,
 }
@@ -41,7 +41,7 @@ impl Barrier {
         }
     }
 
-    /// Returns true if all clients are here.
+    /// Returns true if all clients have joined.
     pub(super) fn join(&mut self, client: u32) -> Result<bool, String> {
         if self.stage != Stage::Gathering {
             return Err("the fleet has begun without this client".to_owned());
@@ -59,7 +59,7 @@ impl Barrier {
         Ok(full)
     }
 
-    /// Returns what the server is told now, if this was the last client to say so.
+    /// Returns the message for the server if this was the last client to speak.
     pub(super) fn say(&mut self, client: u32, said: &ToServer) -> Result<Option<ToServer>, String> {
         let connections = match (self.stage, said) {
             (Stage::WarmUp, ToServer::Measure { after })
@@ -73,7 +73,7 @@ impl Barrier {
         Ok(self.advance())
     }
 
-    /// Returns what the server is told now, if all others have been waiting for this client.
+    /// Returns the message for the server if all others were waiting for this client.
     pub(super) fn leave(&mut self, client: u32) -> Option<ToServer> {
         let said = self.said.remove(&client)?;
         if matches!(self.stage, Stage::Gathering | Stage::Over) {
@@ -92,7 +92,7 @@ impl Barrier {
         self.said.len()
     }
 
-    /// The clients that left before the end.
+    /// Returns the clients that left early.
     pub(super) fn left(&self) -> &[u32] {
         &self.left
     }
@@ -174,7 +174,7 @@ mod tests {
         assert!(barrier.leave(1).is_none());
         let told = barrier.say(0, &measure(3)).unwrap();
         assert!(matches!(told, Some(ToServer::Measure { after: 7 })));
-        // Once: the server starts to count anew.
+        // Only once: the server then starts to count anew.
         let told = barrier.say(0, &stop(9)).unwrap();
         assert!(matches!(told, Some(ToServer::Stop { after: 9 })));
         assert_eq!(barrier.left(), [1]);

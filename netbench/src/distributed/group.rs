@@ -21,20 +21,20 @@ pub(super) enum Event {
     Leave(Member),
 }
 
-/// A connection, and which client of the fleet it says it is: two may say the same.
+/// A connection, and its client number in the fleet, which two may claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Member {
     pub(super) connection: u64,
     pub(super) client: u32,
 }
 
-/// A client that comes.
+/// A client that joins.
 pub(super) struct Joining {
     pub(super) member: Member,
     pub(super) order: Order,
-    /// The address of this host that it came to.
+    /// Address of this host that the client connected to.
     pub(super) host: IpAddr,
-    /// Lines for it. Once this is gone, so is the client.
+    /// Lines for the client. Dropping this disconnects it.
     pub(super) replies: UnboundedSender<String>,
 }
 
@@ -53,10 +53,10 @@ pub(super) async fn conduct(options: Rc<Options>, mut events: UnboundedReceiver<
 
 struct Group {
     barrier: Barrier,
-    /// Orders of the members, which are the same but for the certificates. Those of the first
-    /// number are taken, so that all servers of a fleet have the same.
+    /// Orders of the members, equal except for the certificates. Those of the lowest number are
+    /// used, so that all servers of a fleet have the same.
     orders: BTreeMap<u32, Order>,
-    /// Address of this host that they came to.
+    /// Address of this host that the members connected to.
     host: Option<IpAddr>,
     replies: BTreeMap<u32, (Member, UnboundedSender<String>)>,
 }
@@ -85,7 +85,7 @@ impl Group {
         self.relay(&mut process, events).await
     }
 
-    /// Waits until all are here. `false`: all have left again.
+    /// Waits until all clients have joined; returns false if all have left again.
     async fn gather(
         &mut self,
         options: &Options,
@@ -158,7 +158,7 @@ impl Group {
         }
     }
 
-    /// Passes on what the clients and the server process say, until it has reported.
+    /// Relays messages between the clients and the server process until it has reported.
     async fn relay(
         &mut self,
         process: &mut Process,
@@ -184,7 +184,7 @@ impl Group {
         Ok(())
     }
 
-    /// Handles what comes once all were here; says what the server is to be told.
+    /// Handles an event after all have joined; returns the message for the server.
     fn handle_late(&mut self, event: Event) -> Option<ToServer> {
         match event {
             Event::Join(joining) => {
@@ -202,7 +202,7 @@ impl Group {
                 }
             }
             Event::Leave(member) => self.leave(member),
-            // Refused already.
+            // Already refused.
             Event::Say(..) => None,
         }
     }
@@ -212,7 +212,7 @@ impl Group {
         known.is_some_and(|(known, _)| *known == member)
     }
 
-    /// One that was refused takes nobody's place with it.
+    /// Removes a member, unless it was refused and so has no place.
     fn leave(&mut self, member: Member) -> Option<ToServer> {
         if !self.has(member) {
             return None;
@@ -222,7 +222,7 @@ impl Group {
         self.barrier.leave(member.client)
     }
 
-    /// A report says who has left before it.
+    /// Adds the clients that left early to a report.
     fn mark(&self, mut said: FromServer) -> FromServer {
         if let FromServer::Report(report) = &mut said {
             let left = self.barrier.left().iter().map(u32::to_string);
@@ -262,7 +262,7 @@ fn tell<T: serde::Serialize, E: serde::Serialize>(
     }
 }
 
-/// Starts the server process on the address that the clients have reached this host at.
+/// Starts the server process on the address at which the clients reached this host.
 async fn start(
     options: &Options,
     order: Order,

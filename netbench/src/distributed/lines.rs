@@ -1,4 +1,4 @@
-//! Lines of JSON from and to somebody who may not mean well.
+//! Lines of JSON to and from an untrusted peer.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// Longest time that a peer may take to accept a line.
+/// Maximum time for a peer to accept a line.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Reads lines of limited length.
@@ -27,15 +27,15 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Lines may be so many bytes long from now on.
+    /// Sets the maximum length of later lines.
     pub(super) fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 
-    /// The next line without its end. `None`: there are no more.
+    /// Returns the next line without its end; `None` at the end of the input.
     ///
     /// # Cancel safety
-    /// What was read stays here.
+    /// Data that was read stays in the reader.
     pub(super) async fn next(&mut self) -> io::Result<Option<String>> {
         let mut searched = 0;
         loop {
@@ -62,7 +62,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    /// Reads all there is and keeps nothing.
+    /// Reads and drops everything until the end.
     pub(super) async fn discard(&mut self) {
         loop {
             self.buffer.clear();

@@ -20,13 +20,13 @@ use super::protocol::{Accepted, Hello, MAX_GREETING, MAX_LINE, Order, Welcome};
 use super::token::challenge;
 use crate::engine::ToServer;
 
-/// Longest time that a controller may take to say who it is and what it wants.
+/// Maximum time for a controller to identify itself and send its order.
 const GREETING: Duration = Duration::from_secs(10);
 
-/// Longest time that a refused client may take to hang up.
+/// Maximum time for a refused client to disconnect.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Interval at which each end says that it is there.
+/// Interval between signs of life of each end.
 pub(super) const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
 
 struct Control {
@@ -34,7 +34,7 @@ struct Control {
     to: OwnedWriteHalf,
 }
 
-/// Takes connections to the control port for ever.
+/// Accepts connections to the control port for ever.
 pub(super) async fn serve(listener: TcpListener, options: Options) {
     let agent = Rc::new(Agent::new(options));
     loop {
@@ -46,14 +46,14 @@ pub(super) async fn serve(listener: TcpListener, options: Options) {
             }
             Err(error) => {
                 agent.complain(&format!("cannot accept a connection: {error}"));
-                // Out of file descriptors, most likely: others will be closed.
+                // Most likely no file descriptors are left; other connections will close.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
     }
 }
 
-/// Serves one connection to its end. Whatever the peer does, only this ends.
+/// Serves one connection to its end. Errors of the peer end only this connection.
 pub(super) async fn attend(
     agent: Rc<Agent>,
     stream: TcpStream,
@@ -78,7 +78,7 @@ pub(super) async fn attend(
         }
         Err(refused) => Some(refused),
     };
-    // Nothing is said to one that only looks whether the port is open.
+    // Port scans are not reported.
     if let Some(refused) = refused.filter(|refused| !refused.is_empty()) {
         agent.complain(&format!("{peer}: {refused}"));
         let _ = write_value(&mut control.to, &Err::<(), _>(refused)).await;
@@ -124,7 +124,7 @@ impl Control {
         Ok((hello, order, session))
     }
 
-    /// Passes lines between the controller and its group, until one of them has no more.
+    /// Relays lines between the controller and its group until one of them ends.
     async fn take_part(
         &mut self,
         agent: &Agent,
@@ -148,7 +148,7 @@ impl Control {
             return Err("the fleet has begun without this client".to_owned());
         }
         let ended = self.relay(agent, member, &group, &mut from_group).await;
-        // A group that is over needs not know.
+        // A group that is over need not know.
         let _ = group.send(Event::Leave(member));
         ended
     }
@@ -185,8 +185,8 @@ impl Control {
         }
     }
 
-    /// Reads away what the peer still says, for a moment: a connection that is closed with bytes
-    /// unread is reset, and the peer would not read why.
+    /// Drains input of the peer for a moment: closing a connection with unread bytes would reset
+    /// it, and the peer could not read the reason.
     async fn hang_up(&mut self) {
         let _ = self.to.shutdown().await;
         let _ = timeout(LINGER, self.from.discard()).await;
@@ -217,7 +217,7 @@ fn parse<T: DeserializeOwned>(line: &str) -> Result<T, String> {
     })
 }
 
-/// Returns true if this is the agent the controller is looking for.
+/// Checks that this is the agent that the controller wants.
 fn check(agent: &Agent, hello: &Hello) -> Result<(), String> {
     let options = &agent.options;
     if let Some(id) = &options.scenario_id
@@ -253,7 +253,7 @@ fn check(agent: &Agent, hello: &Hello) -> Result<(), String> {
     Ok(())
 }
 
-/// The clients of a fleet meet where all of this is the same.
+/// Returns the key under which the clients of a fleet meet.
 fn key(hello: &Hello, order: &Order) -> String {
     let Order { spec, .. } = order;
     let what = (&spec.setup.cell, &spec.setup.transport, &spec.scenario);

@@ -7,8 +7,8 @@
 //!           ▲                                     member ┘                      ▲
 //!           └─────────────────────────── measured traffic ─────────────────────┘
 //! ```
-//! An agent (`netbench server`) starts a server process for each repetition and passes on what
-//! [`crate::engine`] says to it. One connection to its control port is one repetition; when that
+//! An agent (`netbench server`) starts a server process for each repetition and relays the messages
+//! of [`crate::engine`] to it. One connection to its control port is one repetition; when that
 //! connection ends, so does the server process.
 //!
 //! ```text
@@ -22,8 +22,8 @@
 //!      │─── Stop ────────────►│─── Stop ────────────────►│   once the whole fleet is done
 //!      │◄── Report ───────────│◄── Report ───────────────│
 //! ```
-//! What an agent says is `{"Ok": …}`, or `{"Err": "one line"}` before it hangs up. Both send an
-//! empty line every few seconds as a sign of life.
+//! Messages of an agent are `{"Ok": …}`, or `{"Err": "one line"}` before it disconnects. Both send
+//! an empty line every few seconds as a sign of life.
 
 mod address;
 mod agent;

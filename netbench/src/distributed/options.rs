@@ -9,17 +9,17 @@ use crate::machine::Machine;
 #[derive(Clone, Debug)]
 pub(super) struct Options {
     pub(super) token: Option<Token>,
-    /// Port on which server processes listen; 0: any.
+    /// Port on which server processes listen; 0 for any.
     pub(super) data_port: u16,
-    /// Most controllers at once.
+    /// Maximum number of controllers at once.
     pub(super) sessions: usize,
     /// Number of clients that share a server process.
     pub(super) fleet: u32,
-    /// Longest time that the first client of a fleet waits for the last.
+    /// Maximum time that the first client of a fleet waits for the last.
     pub(super) wait: Duration,
-    /// Longest silence of a controller.
+    /// Maximum silence of a controller.
     pub(super) silence: Duration,
-    /// Only scenario that is served.
+    /// The only scenario that is served.
     pub(super) scenario_id: Option<String>,
     /// Number of this server in its scenario.
     pub(super) server_id: Option<usize>,

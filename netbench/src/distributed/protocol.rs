@@ -1,4 +1,4 @@
-//! What a controller and an agent say to each other before the engine's messages begin.
+//! Messages between a controller and an agent before those of the engine.
 
 use std::net::SocketAddr;
 
@@ -9,48 +9,48 @@ use crate::engine::ServerSpec;
 use crate::fleet::Fleet;
 use crate::machine::Machine;
 
-/// Changes with every change of what is said, also of the engine's messages.
+/// Version, which changes with every change of these messages or the engine's.
 pub(super) const PROTOCOL: u32 = 1;
 
-/// The longest line before an agent knows who it talks to.
+/// Maximum length of a line before the agent knows its peer.
 pub(super) const MAX_GREETING: usize = 4 << 10;
 
-/// The longest line: a scenario with its certificates, or a report.
+/// Maximum length of a line: a scenario with its certificates, or a report.
 pub(super) const MAX_LINE: usize = 8 << 20;
 
-/// The agent's first line. Older and newer versions understand it too.
+/// First line of the agent. Older and newer versions understand it too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Welcome {
     pub(super) netbench: String,
     pub(super) protocol: u32,
-    /// To be answered with a proof of the token; `None`: there is no token.
+    /// Challenge to be answered with a proof of the token; `None` without a token.
     #[serde(default)]
     pub(super) challenge: Option<String>,
 }
 
-/// The controller's first line. Older and newer versions understand the first two.
+/// First line of the controller. Older and newer versions understand its first two fields.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) netbench: String,
     pub(super) protocol: u32,
     #[serde(default)]
     pub(super) proof: Option<String>,
-    /// Id of the scenario as it was written, before the values of a cell were put in.
+    /// Id of the scenario before the values of a cell were inserted.
     #[serde(default)]
     pub(super) scenario_id: String,
-    /// Which of the scenario's servers the agent is to this controller.
+    /// Number of the scenario's server that the agent plays for this controller.
     #[serde(default)]
     pub(super) server: usize,
-    /// Number of clients that share the server process, and which of them this is.
+    /// Number of clients that share the server process, and the number of this one.
     #[serde(default)]
     pub(super) fleet: Fleet,
-    /// Counts the server processes that the controller has asked this agent for: the clients of a
-    /// fleet meet in the same one.
+    /// Number of server processes that the controller has requested from this agent. The clients of
+    /// a fleet meet in the same one.
     #[serde(default)]
     pub(super) round: u64,
 }
 
-/// Says that the controller may go on.
+/// Permission for the controller to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Accepted;
 
@@ -58,17 +58,17 @@ pub(super) struct Accepted;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) spec: ServerSpec,
-    /// Certificates that the clients need: those of a fleet all take the first one's.
+    /// Certificates for the clients. All clients of a fleet use those of the first.
     pub(super) certificates: Certificates,
 }
 
-/// Says that the server process listens.
+/// Report that the server process listens.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Listening {
-    /// As the agent sees it. The controller takes the port, and the host it has reached the agent
-    /// at: there may be address translation between them.
+    /// Address as the agent sees it. The controller uses the port, and the host at which it reached
+    /// the agent, because of address translation.
     pub(super) address: SocketAddr,
-    /// Certificates that the clients need; the first client of a fleet has brought them.
+    /// Certificates for the clients, supplied by the first client of a fleet.
     pub(super) certificates: Certificates,
     pub(super) machine: Machine,
 }
@@ -82,14 +82,14 @@ impl Welcome {
         }
     }
 
-    /// Says why the two cannot work together.
+    /// Returns an error that says why the two cannot work together.
     pub(super) fn check(&self) -> Result<(), String> {
         check("the agent", &self.netbench, self.protocol)
     }
 }
 
 impl Hello {
-    /// Says why the two cannot work together.
+    /// Returns an error that says why the two cannot work together.
     pub(super) fn check(&self) -> Result<(), String> {
         check("the client", &self.netbench, self.protocol)
     }

@@ -140,7 +140,7 @@ impl ServerArgs {
         })
     }
 
-    /// Whoever reaches the port can start processes.
+    /// Refuses an address that strangers can reach without a token: they could start processes.
     fn check_reach(&self, address: SocketAddr) -> Result<(), Failure> {
         if self.token.is_some() || self.no_token {
             return Ok(());

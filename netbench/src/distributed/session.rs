@@ -1,4 +1,4 @@
-//! The controller's end: server processes that agents run.
+//! The controller's end: server processes run by agents.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -23,45 +23,45 @@ use crate::fleet::Fleet;
 use crate::machine::Machine;
 use crate::process::Process;
 
-/// Longest time that an agent may take to answer a greeting.
+/// Maximum time for an agent to answer a greeting.
 const GREETING: Duration = Duration::from_secs(10);
 
-/// Longest time that a server process may take to listen.
+/// Maximum time for a server process to start listening.
 const START: Duration = Duration::from_secs(30);
 
-/// Longest silence of an agent.
+/// Maximum silence of an agent.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// The servers of a run, on other hosts.
 #[derive(Debug)]
 pub(crate) struct Remote {
-    /// In the order of the scenario's server numbers.
+    /// Agents in the order of the scenario's server numbers.
     pub(crate) agents: Vec<Target>,
     pub(crate) token: Option<Token>,
     pub(crate) fleet: Fleet,
-    /// Longest time that the first client of a fleet waits for the last.
+    /// Maximum time that the first client of a fleet waits for the last.
     pub(crate) wait: Duration,
     pub(crate) scenario_id: String,
-    /// Number of server processes that each agent was asked for.
+    /// Number of server processes requested from each agent.
     pub(crate) rounds: RefCell<Vec<u64>>,
-    /// Whether one of them could not be reached: nothing more can be measured.
+    /// True if an agent could not be reached, so that nothing more can be measured.
     pub(crate) is_lost: Cell<bool>,
 }
 
-/// A server process that listens.
+/// Server process that listens.
 pub(crate) struct Started {
-    /// Says what [`crate::engine`] says, from `Measure` on.
+    /// Connection that carries the messages of [`crate::engine`], from `Measure` on.
     pub(crate) process: Process,
     pub(crate) address: SocketAddr,
-    /// What the client is to use.
+    /// Certificates for the client.
     pub(crate) certificates: Certificates,
     pub(crate) machine: Machine,
-    /// Counts the server processes that this agent was asked for.
+    /// Number of server processes requested from this agent.
     pub(crate) round: u64,
 }
 
 impl Remote {
-    /// Starts a server process on the agent of that number. `certificates` is what clients need.
+    /// Starts a server process on the agent with that number; `certificates` is for clients.
     pub(crate) async fn start(
         &self,
         server: usize,
@@ -103,7 +103,7 @@ impl Remote {
         })
     }
 
-    /// Time that a fleet may take beyond that of one client to come, to begin and to end.
+    /// Returns the time that a fleet may take beyond that of one client to join, begin and end.
     pub(crate) fn patience(&self) -> Duration {
         if self.fleet.size > 1 {
             self.wait
@@ -163,7 +163,7 @@ impl Remote {
     }
 }
 
-/// The port at the host of the peer, with its zone where it has one.
+/// Returns the peer's host, with its zone, and this port.
 fn reached(mut peer: SocketAddr, port: u16) -> SocketAddr {
     peer.set_port(port);
     peer
@@ -178,7 +178,7 @@ impl Control {
     async fn tell<T: Serialize>(&mut self, said: &T) -> Result<(), String> {
         match write_value(&mut self.to, said).await {
             Ok(()) => Ok(()),
-            // It has hung up; its last line says why.
+            // The agent disconnected; its last line gives the reason.
             Err(error) => Err(self
                 .expect::<serde_json::Value>()
                 .await
@@ -201,8 +201,7 @@ impl Control {
         }
     }
 
-    /// Passes lines on in both directions, without the signs of life. What ends it is the last
-    /// line.
+    /// Relays lines in both directions, without the signs of life. Ends with the last line.
     async fn relay(mut self, name: String, ours: DuplexStream) {
         let (from, mut to) = split(ours);
         let mut from = LineReader::new(from, MAX_LINE);
@@ -233,7 +232,7 @@ impl Control {
                 }
                 line = from.next() => match line {
                     Ok(Some(line)) => self.write(&line).await?,
-                    // The run needs it no longer.
+                    // The run has finished with it.
                     _ => return Ok(()),
                 },
                 _ = sign.tick() => self.write("").await?,
@@ -258,7 +257,7 @@ mod tests {
     use super::{Control, LineReader, MAX_LINE};
     use crate::process::Process;
 
-    /// The controller's end of a connection, and the agent's.
+    /// Returns both ends of a connection: the controller's and the agent's.
     async fn connected() -> (Control, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -268,7 +267,7 @@ mod tests {
         (Control { from, to }, theirs.unwrap().0)
     }
 
-    /// News for the run once the relay is over.
+    /// Returns the last line for the run when the relay is over.
     async fn last_line(control: Control) -> String {
         let (ours, theirs) = duplex(1024);
         let (from, to) = split(ours);

@@ -1,7 +1,8 @@
 //! The secret that a controller and an agent share.
 //!
-//! It is never sent. The agent sends a challenge, and the controller its HMAC (RFC 2104) under the
-//! token. This keeps others from starting processes; it does not hide what is measured.
+//! It is never sent. The agent sends a challenge, and the controller answers with its HMAC (RFC
+//! 2104) under the token. This stops strangers from starting processes; it does not hide the
+//! measurements.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +11,7 @@ use aws_lc_rs::{hmac, rand};
 
 use crate::Failure;
 
-/// Prefix of the challenge under the HMAC: nobody uses the answer for anything else.
+/// Prefix of the challenge under the HMAC, so that the answer has no other use.
 const PURPOSE: &[u8] = b"netbench control port";
 
 /// A shared secret.
@@ -18,12 +19,12 @@ const PURPOSE: &[u8] = b"netbench control port";
 pub(crate) struct Token(String);
 
 impl Token {
-    /// The answer to a challenge.
+    /// Returns the answer to a challenge.
     pub(super) fn prove(&self, challenge: &str) -> String {
         hex(hmac::sign(&self.key(), &message(challenge)).as_ref())
     }
 
-    /// Returns true if it is the answer to the challenge. Takes the same time whatever the answer.
+    /// Returns true if it is the answer to the challenge. Takes constant time.
     pub(super) fn is_proven(&self, challenge: &str, proof: &str) -> bool {
         let proof = from_hex(proof).unwrap_or_default();
         hmac::verify(&self.key(), &message(challenge), &proof).is_ok()
@@ -34,7 +35,7 @@ impl Token {
     }
 }
 
-/// Something that nobody has been asked before.
+/// Returns a challenge that was never used before.
 pub(super) fn challenge() -> Result<String, Failure> {
     let mut bytes = [0; 32];
     rand::fill(&mut bytes).map_err(|_| "the system has no random numbers")?;

@@ -1,10 +1,10 @@
-//! Codes on the wire, as what results are counted by.
+//! Error codes on the wire, as categories of results.
 
 use std::fmt;
 
 use crate::outcome::{Failed, Kind};
 
-/// A CONNECTION_CLOSE of a transport (RFC 9000 §20.1), of either end.
+/// Returns the failure for a transport's CONNECTION_CLOSE (RFC 9000 §20.1), by either end.
 pub(crate) fn transport(code: u64, detail: impl fmt::Display) -> Failed {
     Failed::new(transport_kind(code), detail)
 }
@@ -35,12 +35,12 @@ fn transport_kind(code: u64) -> Kind {
     Kind::Transport(name.to_owned())
 }
 
-/// A TLS alert.
+/// Returns the failure for a TLS alert.
 pub(crate) fn alert(code: u8, detail: impl fmt::Display) -> Failed {
     Failed::new(Kind::Alert(alert_name(code)), detail)
 }
 
-/// The name of an alert in RFC 8446 §6.
+/// Returns the name of an alert in RFC 8446 §6.
 fn alert_name(code: u8) -> String {
     let name = match code {
         0 => "close_notify",

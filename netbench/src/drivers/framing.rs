@@ -1,11 +1,11 @@
-//! Whether a scenario needs frames on TCP.
+//! Decision whether a scenario needs frames on TCP.
 
 use super::Streams;
 use crate::scenario::{ClientOp, Op, Scenario};
 
 impl Streams {
-    /// What the connections of a scenario carry: one stream only where all of them have nothing
-    /// but one bidirectional stream of their client.
+    /// Returns what the connections of a scenario carry: one stream only if every connection has
+    /// nothing but one bidirectional stream of its client.
     pub(crate) fn of(scenario: &Scenario) -> Self {
         let mut connections = scenario.clients.iter().flat_map(|client| &client.ops);
         if connections.all(has_one_each) {
@@ -28,7 +28,8 @@ fn has_one_each(op: &ClientOp) -> bool {
     }
 }
 
-/// Bidirectional streams that a script opens. `None`: it does what takes more than those.
+/// Returns the number of bidirectional streams that a script opens; `None` if it needs more than
+/// those.
 fn opened(ops: &[Op]) -> Option<u64> {
     ops.iter().try_fold(0, |sum: u64, op| {
         let more = match op {

@@ -1,4 +1,4 @@
-//! Which stacks there are.
+//! List of the stacks.
 
 use super::Driver;
 use super::hybriq::Hybriq;
@@ -12,7 +12,7 @@ use crate::axes::Stack;
 ///
 /// # Errors
 ///
-/// A line with the way to build the stack in, where it is not.
+/// The stack is not built in; the line says how to build it in.
 pub(crate) fn driver(stack: Stack) -> Result<Box<dyn Driver>, Failure> {
     match stack {
         Stack::Hybriq => Ok(Box::new(Hybriq)),
@@ -28,7 +28,7 @@ pub(crate) fn driver(stack: Stack) -> Result<Box<dyn Driver>, Failure> {
     }
 }
 
-/// Returns how to build in a stack that is not.
+/// Returns a line about how to build in a stack.
 pub(super) fn missing(stack: Stack) -> String {
     let feature = stack.feature().unwrap_or_default();
     format!("{stack} is not built in: build with `--features {feature}`")

@@ -1,5 +1,5 @@
-//! Stacks behind one trait: a new one is a file here, a feature where it is heavy, and a line in
-//! the list of drivers.
+//! Stacks behind one trait. A new one is a file here, a feature if it is heavy, and a line in the
+//! list of drivers.
 //!
 //! Everything runs on one thread, in a `LocalSet`: nothing here is `Send`.
 
@@ -48,17 +48,17 @@ pub(crate) const ALPN: &str = "netbench";
 /// Future that an object-safe async method returns.
 pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failed>> + 'a>>;
 
-/// The moment at which a connection is handed to its script.
+/// Time at which a connection is handed to its script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handover {
-    /// As soon as 0-RTT data can be sent, where that is possible.
+    /// As soon as 0-RTT data can be sent, if that is possible.
     Early,
     /// Once the handshake is complete.
     Complete,
 }
 
 impl Handover {
-    /// Returns the moment that a cell asks for.
+    /// Returns the time that a cell requires.
     pub(crate) fn of(cell: &Cell) -> Self {
         if cell.resumption == Resumption::ZeroRtt {
             Self::Early
@@ -68,36 +68,36 @@ impl Handover {
     }
 }
 
-/// A stack. Where [`Setup`] says nothing, it is as its defaults make it.
+/// A stack. Options that [`Setup`] leaves open keep the stack's defaults.
 pub(crate) trait Driver {
-    /// Its name on the command line.
+    /// Returns its name on the command line.
     fn name(&self) -> &'static str;
 
-    /// The congestion controller it uses by default.
+    /// Returns its default congestion controller.
     fn congestion(&self) -> String;
 
-    /// Controllers that it can be told to use instead, in [`Transport::congestion`].
+    /// Returns the congestion controllers that [`Transport::congestion`] can select.
     fn controllers(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Returns true if it has datagrams (RFC 9221).
+    /// Returns true if it supports datagrams (RFC 9221).
     fn has_datagrams(&self) -> bool {
         true
     }
 
-    /// Returns true if it runs over UDP, as `netbench link` does.
+    /// Returns true if it runs over UDP, like `netbench link`.
     fn is_over_udp(&self) -> bool {
         true
     }
 
-    /// Says why it cannot play that role in that cell, in one line that says what it can.
+    /// Refuses a role and cell that it cannot do, in one line that says what it can.
     fn check(&self, role: Role, cell: &Cell) -> Result<(), Failure>;
 
-    /// Listens, within a tokio runtime.
+    /// Starts a server, within a tokio runtime.
     fn listen(&self, setup: &Setup, address: SocketAddr) -> Result<Box<dyn Listener>, Failure>;
 
-    /// Makes what connects to a server, within a tokio runtime.
+    /// Makes a connector to a server, within a tokio runtime.
     fn client(&self, setup: &Setup, server: SocketAddr) -> Result<Box<dyn Connector>, Failure>;
 }
 
@@ -107,97 +107,97 @@ pub(crate) enum Role {
     Server,
 }
 
-/// A handshake under way; it goes on only while it is polled.
+/// A handshake in progress; it advances only while it is polled.
 pub(crate) type Accepting = Pin<Box<dyn Future<Output = Result<Rc<dyn Connection>, Failed>>>>;
 
 pub(crate) trait Listener {
     /// Returns the address on which it listens.
     fn address(&self) -> SocketAddr;
 
-    /// The next connection attempt. An error: there will be no more.
+    /// Returns the next connection attempt. After an error there will be no more.
     fn accept(&mut self) -> Answer<'_, Accepting>;
 
-    /// Returns what passed its socket so far; `None` if the stack does not tell.
+    /// Returns the traffic of its socket so far; `None` if the stack does not tell.
     fn traffic(&self) -> Option<Traffic>;
 }
 
 pub(crate) trait Connector {
-    /// Begins a connection. With [`crate::axes::Resumption::ZeroRtt`] and a ticket at hand it is
-    /// there at once, and what is sent until [`Connection::established`] goes as early data; else
-    /// it is there when the handshake is complete.
+    /// Starts a connection. With [`crate::axes::Resumption::ZeroRtt`] and a ticket it is ready at
+    /// once, and data sent until [`Connection::established`] is early data; otherwise it is ready
+    /// when the handshake is complete.
     fn connect<'a>(&'a self, server: SocketAddr, name: &'a str) -> Answer<'a, Rc<dyn Connection>>;
 
-    /// Returns what passed its socket so far; `None` if the stack does not tell.
+    /// Returns the traffic of its socket so far; `None` if the stack does not tell.
     fn traffic(&self) -> Option<Traffic>;
 }
 
 /// Both halves of a bidirectional stream.
 pub(crate) type Halves = (Box<dyn Writer>, Box<dyn Reader>);
 
-/// A connection of either side. All of its methods may be under way at the same time.
+/// A connection of either side. All of its methods may run concurrently.
 pub(crate) trait Connection {
-    /// Waits until the handshake is complete, and says what was negotiated. Early data that was
-    /// rejected is an error.
+    /// Waits until the handshake is complete and returns the negotiated parameters. Rejected early
+    /// data is an error.
     fn established(&self) -> Answer<'_, Negotiated>;
 
     fn open_bidi(&self) -> Answer<'_, Halves>;
 
     fn open_uni(&self) -> Answer<'_, Box<dyn Writer>>;
 
-    /// The peer's next bidirectional stream. `None`: the peer closed without an error.
+    /// Returns the peer's next bidirectional stream; `None` if the peer closed without an error.
     fn accept_bidi(&self) -> Answer<'_, Option<Halves>>;
 
-    /// The peer's next unidirectional stream. `None`: the peer closed without an error.
+    /// Returns the peer's next unidirectional stream; `None` if the peer closed without an error.
     fn accept_uni(&self) -> Answer<'_, Option<Box<dyn Reader>>>;
 
     /// Sends a datagram (RFC 9221), once there is room for it.
     fn send_datagram(&self, data: Bytes) -> Answer<'_, ()>;
 
-    /// The peer's next datagram. `None`: the peer closed without an error.
+    /// Returns the peer's next datagram; `None` if the peer closed without an error.
     fn receive_datagram(&self) -> Answer<'_, Option<Bytes>>;
 
-    /// Returns what this end sent and received for it so far, also once it has ended.
+    /// Returns what this end sent and received on the connection so far, also after its end.
     fn stats(&self) -> Stats;
 
-    /// The name the client asked for, as the server sees it. `None`: the stack does not tell.
+    /// Returns the name the client asked for, on a server; `None` if the stack does not tell.
     fn server_name(&self) -> Option<String> {
         None
     }
 
-    /// Returns true if the client has a ticket for the next connection; true where the stack does
-    /// not tell.
+    /// Returns true if the client has a ticket for the next connection, or if the stack does not
+    /// tell.
     fn has_ticket(&self) -> bool;
 
     /// Closes with an application error code.
     fn close(&self, code: u64);
 
-    /// Waits until it is closed by either side, and this end has said so to the peer. An error: not
-    /// with code 0.
+    /// Waits until either side has closed the connection and this end has told the peer. Returns an
+    /// error unless the code is 0.
     fn closed(&self) -> Answer<'_, ()>;
 }
 
-/// The sending half of a stream. Dropped unfinished it is reset.
+/// Sending half of a stream. Dropped unfinished, it resets the stream.
 pub(crate) trait Writer {
     /// Takes some of the bytes.
     fn poll_send(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<Result<(), Failed>>;
 
-    /// Ends it. Does not wait for the peer.
+    /// Ends the stream, without waiting for the peer.
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>>;
 
-    /// Waits until the peer has acknowledged everything, the end included; at once where the stack
-    /// does not tell. A connection that is closed before may lose what was sent.
+    /// Waits until the peer has acknowledged everything, the end included; returns at once if the
+    /// stack does not tell. Closing the connection before may lose data.
     fn poll_acknowledged(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
         let _ = cx;
         Poll::Ready(Ok(()))
     }
 
-    /// Gives it up.
+    /// Resets the stream.
     fn reset(&mut self, code: u64);
 }
 
-/// The receiving half of a stream.
+/// Receiving half of a stream.
 pub(crate) trait Reader {
-    /// The next bytes, at most so many. `None`: the end.
+    /// Returns the next bytes, at most `max`; `None` at the end.
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
@@ -213,37 +213,37 @@ pub(crate) struct Setup {
     pub(crate) transport: Transport,
 }
 
-/// PEM text. The leaf comes first.
+/// Certificates and keys as PEM text, the leaf first.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Certificates {
-    /// Root that clients trust.
+    /// Root certificate that clients trust.
     pub(crate) root: String,
     pub(crate) server_chain: String,
-    /// Empty in what clients are told.
+    /// Server's key; empty in messages to clients.
     pub(crate) server_key: String,
-    /// Empty where clients show none. The same root signed it.
+    /// Client's certificates, signed by the same root; empty if clients show none.
     pub(crate) client_chain: String,
-    /// Empty in what servers are told.
+    /// Client's key; empty in messages to servers.
     pub(crate) client_key: String,
 }
 
-/// Settings that every stack has; `None`: its default.
+/// Settings that every stack has; `None` means its default.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Transport {
-    /// Bytes of UDP payloads after the handshake, without path MTU discovery.
+    /// Size of UDP payloads after the handshake in bytes, without path MTU discovery.
     pub(crate) datagram_size: Option<u16>,
-    /// The congestion controller, where a stack has a choice.
+    /// Congestion controller, if a stack has a choice.
     pub(crate) congestion: Option<String>,
-    /// Bytes that may be unread or unacknowledged: of a stream, of a connection, in a send buffer.
+    /// Bytes that may be unread or unacknowledged: on a stream, on a connection, in a send buffer.
     pub(crate) window: Option<u32>,
-    /// Bytes of each socket buffer that are asked of the system.
+    /// Bytes requested from the system for each socket buffer.
     pub(crate) socket_buffer: Option<u32>,
-    /// Milliseconds of silence after which a connection is given up.
+    /// Idle timeout in milliseconds.
     pub(crate) idle_timeout_ms: Option<u64>,
-    /// Streams of each kind that the peer may have open at once.
+    /// Number of streams of each kind that the peer may have open at once.
     pub(crate) max_streams: Option<u64>,
-    /// Streams that the scenario opens on each connection. A stack over TCP needs no framing for
-    /// one.
+    /// Number of streams that the scenario opens on each connection. A stack over TCP needs no
+    /// framing for one.
     #[serde(default)]
     pub(crate) streams: Streams,
 }
@@ -258,15 +258,15 @@ pub(crate) enum Streams {
     Many,
 }
 
-/// Results of a handshake. `None` and the empty text: the stack does not tell.
+/// Outcome of a handshake. `None` and the empty text mean that the stack does not tell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub(crate) struct Negotiated {
-    /// IANA name.
+    /// IANA name of the key-exchange group.
     pub(crate) group: String,
     pub(crate) hello_retry: Option<bool>,
-    /// IANA name.
+    /// IANA name of the cipher suite.
     pub(crate) suite: String,
-    /// Algorithm that the server signed with, as in [`hybriq::tls`].
+    /// Algorithm of the server's signature, as in [`hybriq::tls`].
     pub(crate) signature: String,
     pub(crate) resumed: Option<bool>,
     pub(crate) early_data: Option<bool>,
@@ -275,11 +275,11 @@ pub(crate) struct Negotiated {
 /// Counters of one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stats {
-    /// `None`: the stack does not tell.
+    /// `None` if the stack does not tell.
     pub(crate) traffic: Option<Traffic>,
     pub(crate) packets_sent: u64,
     pub(crate) packets_lost: u64,
-    /// Probe timeouts; retransmission timeouts of TCP.
+    /// Number of probe timeouts, or of TCP's retransmission timeouts.
     pub(crate) timeouts: u64,
 }
 
@@ -295,7 +295,7 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Returns what passed since an earlier look.
+    /// Returns the traffic since an earlier value.
     pub(crate) fn since(self, earlier: Self) -> Self {
         Self {
             sent_datagrams: self.sent_datagrams.saturating_sub(earlier.sent_datagrams),
@@ -317,14 +317,14 @@ impl AddAssign for Traffic {
     }
 }
 
-/// The group whose share a client sends first, so that the server answers with a HelloRetryRequest;
-/// `None`: it is to send none but the wanted one.
+/// Returns the group whose share a client sends first, so that the server answers with a
+/// HelloRetryRequest; `None` if it sends only the wanted one.
 fn first_share(cell: &Cell) -> Option<Group> {
     const CLASSICAL: [Group; 3] = [Group::X25519, Group::SECP256R1, Group::SECP384R1];
     if !cell.hello_retry {
         return None;
     }
-    // s2n-tls takes any share of its policy before it asks for another; it has no MLKEM768.
+    // s2n-tls accepts any share of its policy before it asks for another; it lacks MLKEM768.
     Some(match (cell.group, cell.provider) {
         (group, Backend::S2nTls) if CLASSICAL.contains(&group) => Group::MLKEM768,
         (Group::X25519, _) => Group::SECP256R1,
@@ -332,7 +332,7 @@ fn first_share(cell: &Cell) -> Option<Group> {
     })
 }
 
-/// Lets other tasks run until that is so, but not for ever.
+/// Lets other tasks run until the condition holds, with a limit.
 async fn yield_until(is_so: impl Fn() -> bool) {
     for _ in 0..YIELDS {
         if is_so() {
@@ -342,5 +342,5 @@ async fn yield_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// A stack that has something to send does so when its task runs next.
+/// Number of yields; a stack sends when its task runs next.
 const YIELDS: u32 = 64;

@@ -1,5 +1,4 @@
-//! rustls as the stacks that are built on it are set up with, such that a connection can only
-//! negotiate what its cell says.
+//! Configuration of rustls for the stacks built on it, restricted to what the cell says.
 
 use std::sync::Arc;
 
@@ -21,10 +20,10 @@ use crate::outcome::{Failed, Kind};
 use hybriq::tls::Suite;
 use hybriq::{Backend, Group};
 
-/// Sessions that a server with 0-RTT keeps: each until its ticket is used.
+/// Number of sessions that a server with 0-RTT keeps; each until its ticket is used.
 const SESSIONS: usize = 16_384;
 
-/// Returns what rustls cannot do, whatever stack it is part of.
+/// Refuses what rustls cannot do in any stack.
 pub(crate) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
     group(cell.group)?;
     let uses_up_tickets = role == Role::Client
@@ -40,8 +39,8 @@ pub(crate) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A server's side. `early_data`: how many bytes of 0-RTT data are taken; QUIC has to say
-/// `u32::MAX` (RFC 9001 §4.6.1).
+/// Returns a server's configuration. `early_data` is the number of bytes of 0-RTT data that are
+/// accepted; QUIC requires `u32::MAX` (RFC 9001 §4.6.1).
 pub(crate) fn server(setup: &Setup, early_data: u32) -> Result<ServerConfig, Failure> {
     let (cell, pem) = (&setup.cell, &setup.certificates);
     let provider = Arc::new(provider(vec![group(cell.group)?], cell.suite));
@@ -67,7 +66,7 @@ pub(crate) fn server(setup: &Setup, early_data: u32) -> Result<ServerConfig, Fai
     Ok(config)
 }
 
-/// A client's side, and what watches it.
+/// Returns a client's configuration, and the watch that observes its handshakes.
 pub(crate) fn client(setup: &Setup) -> Result<(ClientConfig, Arc<Watch>), Failure> {
     let (cell, pem) = (&setup.cell, &setup.certificates);
     let provider = Arc::new(provider(offer(cell)?, cell.suite));
@@ -98,7 +97,7 @@ fn provider(kx_groups: Vec<&'static dyn SupportedKxGroup>, wanted: Suite) -> Cry
     }
 }
 
-/// The groups a client offers; it sends the share of the first.
+/// Returns the groups that a client offers; it sends the share of the first.
 fn offer(cell: &Cell) -> Result<Vec<&'static dyn SupportedKxGroup>, Failure> {
     let offered = super::first_share(cell).into_iter().chain([cell.group]);
     offered.map(group).collect()
@@ -147,7 +146,8 @@ fn key(pem: &str) -> Result<PrivateKeyDer<'static>, Failure> {
     Ok(PrivateKeyDer::from_pem_slice(pem.as_bytes())?)
 }
 
-/// What a handshake or a session over TCP failed with: the alert that was sent or received.
+/// Returns the failure of a handshake or of a session over TCP: the alert that was sent or
+/// received.
 pub(crate) fn failed(error: &rustls::Error) -> Failed {
     let alert = match error {
         rustls::Error::AlertReceived(alert) => *alert,

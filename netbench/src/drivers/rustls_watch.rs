@@ -1,4 +1,4 @@
-//! A client's tickets, and what stacks do not tell of handshakes that rustls did for them.
+//! A client's tickets, and facts about its rustls handshakes that stacks do not report.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -15,21 +15,21 @@ use rustls::{DigitallySignedStruct, Error, NamedGroup, SignatureScheme};
 use super::Negotiated;
 use crate::axes::{Cell, Resumption};
 
-/// Tickets that are kept of a server. Each is used once.
+/// Maximum number of tickets kept for a server. Each is used once.
 const TICKETS: usize = 1024;
 
-/// Verifies certificates and keeps the tickets of one client, and so learns what its handshakes
-/// came to: they agree on a group, and verify a certificate unless they are resumed.
+/// Verifier and ticket store of one client, which thereby observes its handshakes: they agree on a
+/// group, and verify a certificate unless they are resumed.
 pub(crate) struct Watch {
     verifier: Arc<WebPkiServerVerifier>,
     cell: Cell,
     tickets: Mutex<HashMap<ServerName<'static>, VecDeque<Tls13ClientSessionValue>>>,
-    /// Whether a ticket was used since that was last asked.
+    /// True if a ticket was used since the last question.
     ticket_used: AtomicBool,
-    /// Group of the last handshake that got so far.
+    /// Group of the last handshake that negotiated one.
     group: AtomicU16,
     signature: AtomicU16,
-    /// Full handshakes that were verified, and those that were reported or are under way.
+    /// Numbers of full handshakes that were verified, and of those reported or in progress.
     verified: AtomicU64,
     full: AtomicU64,
 }
@@ -59,7 +59,7 @@ impl Watch {
         self.tickets().values().any(|tickets| !tickets.is_empty())
     }
 
-    /// To be called right after a connection was started.
+    /// Must be called right after a connection was started.
     pub(crate) fn begun(&self) -> Begun {
         let offered_ticket = self.ticket_used.swap(false, Relaxed);
         if !offered_ticket {
@@ -68,9 +68,9 @@ impl Watch {
         Begun { offered_ticket }
     }
 
-    /// To be called when its handshake is complete. A full handshake after an offered ticket is
-    /// noticed by the one verification too many; with several connections under way it may be
-    /// reported of another one.
+    /// Must be called when its handshake is complete. A full handshake after an offered ticket
+    /// shows as an extra verification; with several connections in progress it may be attributed to
+    /// another one.
     pub(crate) fn complete(&self, begun: Begun) -> Negotiated {
         let refused = begun.offered_ticket && self.verified.load(Relaxed) > self.full.load(Relaxed);
         if refused {
@@ -147,12 +147,12 @@ impl ServerCertVerifier for Watch {
 }
 
 impl ClientSessionStore for Watch {
-    /// Told when a handshake is complete.
+    /// Called when a handshake is complete.
     fn set_kx_hint(&self, _: ServerName<'static>, group: NamedGroup) {
         self.group.store(group.into(), Relaxed);
     }
 
-    /// None: a hint would spare the HelloRetryRequest that is to be measured.
+    /// Returns no hint: it would avoid the HelloRetryRequest that is to be measured.
     fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
         None
     }

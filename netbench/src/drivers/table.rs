@@ -1,4 +1,4 @@
-//! `netbench drivers`: what each stack can vary.
+//! `netbench drivers`: the capabilities of each stack.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::{Driver, Role};
 use crate::axes::{Cell, Certificate, Resumption, Stack};
 use crate::crates::version;
 
-/// Returns a text about the stacks that are built in, what they can vary, and how to get the
+/// Returns a text about the stacks that are built in, their capabilities, and how to get the
 /// others.
 pub(crate) fn table() -> String {
     let mut text = String::new();
@@ -59,7 +59,7 @@ fn describe(text: &mut String, stack: Stack, driver: &dyn Driver) {
     }
 }
 
-/// Writes what a server can do, and clients of the same stack with it.
+/// Describes the capabilities of a server, and of a client of the same stack with it.
 fn describe_tls(text: &mut String, driver: &dyn Driver, base: &Cell) {
     let can = |change: &dyn Fn(&mut Cell)| {
         let mut cell = base.clone();
@@ -83,7 +83,7 @@ fn describe_tls(text: &mut String, driver: &dyn Driver, base: &Cell) {
     let _ = writeln!(text, "    client auth   {auth}");
 }
 
-/// Names the items of a list that can be had: all, all but a few, or one by one.
+/// Names the supported items of a list: all, all but a few, or one by one.
 fn share<T: ToString>(list: &[T], can: impl Fn(&T) -> bool) -> String {
     let (had, lacked): (Vec<_>, Vec<_>) = list.iter().partition(|item| can(item));
     let [had, lacked] =

@@ -1,4 +1,4 @@
-//! Every driver against the contract, and what is particular to some.
+//! Tests of every driver against the contract, and of peculiarities of some.
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use crate::axes::{Certificate, Named, Resumption, Stack};
 use crate::certificates::{self, SERVER_NAME};
 use crate::outcome::Kind;
 
-/// The drivers of this file's concern, with each provider of theirs.
+/// Returns the drivers tested here, with each of their providers.
 fn stacks() -> Vec<Cell> {
     let mut stacks = Vec::new();
     for stack in [Stack::Hybriq, Stack::Quinn, Stack::S2nQuic] {
@@ -45,7 +45,7 @@ fn setup(cell: &Cell) -> Setup {
     }
 }
 
-/// Returns true if both ends say they can; if not, why.
+/// Checks both ends of a cell.
 fn check(cell: &Cell) -> Result<(), String> {
     let server = driver(cell.driver).unwrap().check(Role::Server, cell);
     let client = driver(cell.client).unwrap().check(Role::Client, cell);
@@ -102,7 +102,7 @@ async fn receive(reader: &mut dyn Reader) -> Result<Vec<u8>, Failed> {
     Ok(received)
 }
 
-/// A request and its answer, both on one stream.
+/// Exchanges a request and an answer on one stream.
 async fn exchange(client: &dyn Connection, server: &dyn Connection) {
     let ask = async {
         let (mut writer, mut reader) = client.open_bidi().await.unwrap();
@@ -113,7 +113,7 @@ async fn exchange(client: &dyn Connection, server: &dyn Connection) {
         let (mut writer, mut reader) = server.accept_bidi().await.unwrap().unwrap();
         assert_eq!(receive(&mut *reader).await.unwrap(), b"ping");
         send(&mut *writer, b"pong").await;
-        // A writer that goes before may take its stream with it.
+        // A writer that is dropped first may take its stream with it.
         poll_fn(|cx| writer.poll_acknowledged(cx)).await.unwrap();
     };
     tokio::join!(ask, answer);
@@ -127,7 +127,7 @@ async fn close(client: &dyn Connection, server: &dyn Connection) {
     server.unwrap();
 }
 
-/// A connection there and back: what the client says was negotiated.
+/// Connects once; returns what the client reports as negotiated.
 async fn once(pair: &mut Pair) -> Negotiated {
     let (client, server) = pair.connect().await;
     exchange(&*client, &*server).await;
@@ -262,7 +262,7 @@ fn early_data_is_answered_before_the_handshake_is_complete() {
             let first = once(&mut pair).await;
             assert_eq!(first.early_data, Some(false), "{cell:?}");
             for _ in 0..3 {
-                // Before the server as much as looks at it.
+                // The client is refused before it contacts the server.
                 let address = pair.listener.address();
                 let client = pair.connector.connect(address, SERVER_NAME).await.unwrap();
                 let server = pair.listener.accept().await.unwrap().await.unwrap();
@@ -290,7 +290,7 @@ fn both_ends_count_the_same_datagrams() {
             let (client, server) = pair.connect().await;
             exchange(&*client, &*server).await;
             close(&*client, &*server).await;
-            // What was sent last may still be in the server's socket.
+            // The last data may still be in the server's socket.
             let received = || {
                 pair.listener
                     .traffic()
@@ -323,7 +323,7 @@ fn a_server_that_nobody_trusts_is_told_so() {
             let address = pair.listener.address();
             pair.connector = stack.client(&distrusting, address).unwrap();
             let connect = pair.connector.connect(address, SERVER_NAME);
-            // Not every server hands out what fails in its handshake.
+            // Not every server reports failures in its handshake.
             let accept = async {
                 while let Ok(accepting) = pair.listener.accept().await {
                     let _ = accepting.await;

@@ -1,4 +1,4 @@
-//! Sockets for stacks that leave them to us.
+//! Sockets for stacks that do not make their own.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 #[cfg(any(feature = "quiche", feature = "quinn"))]
@@ -9,7 +9,7 @@ use {
     std::net::UdpSocket,
 };
 
-/// A socket with the buffers that were asked for.
+/// Binds a socket with the requested buffer sizes.
 #[cfg(any(feature = "quiche", feature = "quinn"))]
 pub(super) fn bind(address: SocketAddr, settings: &Transport) -> Result<UdpSocket, Failure> {
     let bind = || {
@@ -28,7 +28,7 @@ pub(super) fn bind(address: SocketAddr, settings: &Transport) -> Result<UdpSocke
     bind().map_err(|error| format!("cannot listen on UDP {address}: {error}").into())
 }
 
-/// A free port on an address of the server's family.
+/// Returns an unspecified address of the server's family, with a free port.
 pub(super) fn any_port(server: SocketAddr) -> SocketAddr {
     let ip: IpAddr = match server.ip() {
         ip if ip.is_loopback() => ip,

@@ -1,15 +1,15 @@
-//! Several tasks that wait for one event.
+//! Several tasks waiting for one event.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 
-/// Wakes all who wait. A socket remembers only the last who asked, but several parts of a
-/// connection wait for it.
+/// Wakes all waiting tasks. A socket remembers only the last task, but several parts of a
+/// connection may wait for it.
 #[derive(Debug, Default)]
 pub(super) struct Wakers(Mutex<Vec<Waker>>);
 
 impl Wakers {
-    /// Adds one who waits, and gives what the socket is to wake.
+    /// Adds a waiting task, and returns the waker for the socket.
     pub(super) fn join(self: &Arc<Self>, cx: &Context<'_>) -> Waker {
         let mut wakers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {

@@ -1,4 +1,4 @@
-//! Runs the scripts that answer what the peer opens.
+//! Scripts that answer the peer's streams.
 
 use futures_util::StreamExt as _;
 use futures_util::future::LocalBoxFuture;
@@ -14,14 +14,14 @@ use crate::scenario::Op;
 enum Event {
     Bidi(Option<Stream>),
     Uni(Option<Stream>),
-    /// The script of a stream that the peer opened is done.
+    /// The script of a peer's stream has ended.
     Served(Result<(), Failed>),
     NoMoreDatagrams,
 }
 
 impl Session<'_> {
-    /// Answers what the peer opens and sends, until it closes. `on_end` is told of the end of each
-    /// stream's script, and may give up.
+    /// Answers the peer's streams and datagrams until it closes. `on_end` gets the outcome of each
+    /// stream's script, and may stop the loop.
     pub(super) async fn serve(
         &self,
         mut on_end: impl FnMut(Result<(), Failed>) -> Result<(), Failed>,
@@ -97,7 +97,7 @@ impl Session<'_> {
         self.finish(&frame).await
     }
 
-    /// Ends the streams of a script that is done.
+    /// Ends the streams of a finished script.
     pub(super) async fn finish(&self, frame: &Frame<'_>) -> Result<(), Failed> {
         for stream in frame.own_streams() {
             self.finish_stream(&stream).await?;

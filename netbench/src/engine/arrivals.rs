@@ -1,4 +1,4 @@
-//! When things of an open loop should begin.
+//! Scheduled times of an open loop.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::scenario;
 
-/// The seed of random arrivals: every run has the same.
+/// Seed of random arrivals; every run has the same.
 const SEED: u64 = 0x6e65_7462_656e_6368;
 
 /// Points in time, one for each arrival.
@@ -15,15 +15,15 @@ pub(super) struct Arrivals {
     begin: Instant,
     rate: f64,
     spacing: scenario::Arrivals,
-    /// Arrivals so far.
+    /// Number of arrivals so far.
     count: u64,
-    /// Seconds from the beginning to the next one, of random arrivals.
+    /// Seconds from the start to the next random arrival.
     elapsed: f64,
     state: u64,
 }
 
 impl Arrivals {
-    /// `rate` arrivals a second.
+    /// Returns `rate` arrivals a second.
     pub(super) fn new(begin: Instant, rate: f64, spacing: scenario::Arrivals) -> Self {
         let mut arrivals = Self {
             next: begin,
@@ -40,12 +40,12 @@ impl Arrivals {
         arrivals
     }
 
-    /// When the next one should begin.
+    /// Returns the time of the next arrival.
     pub(super) fn due(&self) -> Instant {
         self.next
     }
 
-    /// Goes on to the one after that.
+    /// Advances to the following arrival.
     pub(super) fn advance(&mut self) {
         self.count += 1;
         let seconds = match self.spacing {
@@ -56,7 +56,7 @@ impl Arrivals {
                 self.elapsed
             }
         };
-        // A rate so low that the next arrival never comes: in a year.
+        // A rate so low that the next arrival never comes gets one year.
         let year = Duration::from_hours(365 * 24);
         self.next = self.begin
             + Duration::try_from_secs_f64(seconds)
@@ -64,7 +64,7 @@ impl Arrivals {
                 .min(year);
     }
 
-    /// A number above 0, at most 1 (splitmix64).
+    /// Returns a number above 0 and up to 1 (splitmix64).
     fn uniform(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(first, times(Spacing::Poisson, 100_000));
         let last = first.last().unwrap();
         assert!((last - 100.0).abs() < 1.0, "{last}");
-        // The deviation of exponential gaps is their mean.
+        // The standard deviation of exponential gaps equals their mean.
         let gaps: Vec<f64> = first.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let squares: f64 = gaps.iter().map(|gap| (gap - 0.001).powi(2)).sum();
         let deviation = (squares / gaps.len() as f64).sqrt();

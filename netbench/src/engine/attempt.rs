@@ -1,4 +1,4 @@
-//! One connection of the client: counted, timed, and closed, whatever becomes of it.
+//! One connection of the client: counted, timed, and closed in every case.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use super::recorder::Label;
 use crate::drivers::{Connection, Negotiated, Stats};
 use crate::outcome::{Failed, Kind};
 
-/// A connection that was begun. Dropped, it is counted as unfinished.
+/// A connection that was started. Dropped, it counts as unfinished.
 pub(super) struct Attempt<'a> {
     phase: &'a Phase,
     label: Label,
@@ -24,7 +24,7 @@ pub(super) struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    /// `intended` is when it should have begun.
+    /// Starts an attempt that was scheduled at `intended`.
     pub(super) fn begin(phase: &'a Phase, label: Label, intended: Instant) -> Self {
         phase.recorder.begin();
         Self {
@@ -45,7 +45,7 @@ impl<'a> Attempt<'a> {
         recorder.handshake(self.label, self.took(), negotiated);
     }
 
-    /// Counts how it ended, once.
+    /// Counts the outcome, once.
     pub(super) fn end(&self, outcome: Result<(), Failed>) {
         if self.is_open.replace(false) {
             let outcome = outcome.map(|()| self.took());
@@ -105,13 +105,13 @@ impl Observer for Attempt<'_> {
     }
 }
 
-/// A connection that is there. Dropped, it is closed, and what passed is counted.
+/// An open connection. Dropped, it is closed, and its traffic is counted.
 pub(super) struct Live<'a> {
     phase: &'a Phase,
     pub(super) connection: Rc<dyn Connection>,
     began: Instant,
     established: Cell<Option<(Instant, Stats)>>,
-    /// Free for another one when this one has ended.
+    /// Name that other connections may use when this one has ended.
     _name: Name<'a>,
 }
 
@@ -135,14 +135,14 @@ impl<'a> Live<'a> {
         self.established.get().is_some()
     }
 
-    /// The handshake is complete: what passes from now on is data.
+    /// Marks the end of the handshake: later traffic counts as data.
     pub(super) fn is_established(&self) {
         let now = (Instant::now(), self.connection.stats());
         self.established.set(Some(now));
     }
 
-    /// When the server has certainly seen that the handshake is complete: a handshake takes a round
-    /// trip and more.
+    /// Returns a time by which the server has seen the complete handshake: one handshake duration,
+    /// which is more than a round trip.
     pub(super) fn is_seen_at(&self) -> Option<Instant> {
         let (at, _) = self.established.get()?;
         Some(at + at.duration_since(self.began))
@@ -151,7 +151,7 @@ impl<'a> Live<'a> {
 
 impl Drop for Live<'_> {
     fn drop(&mut self) {
-        // Without effect where it was closed before.
+        // Has no effect if it was closed before.
         self.connection.close(GIVEN_UP);
         let recorder = &self.phase.recorder;
         let established = self.established.get().map(|(_, stats)| stats);
@@ -159,5 +159,5 @@ impl Drop for Live<'_> {
     }
 }
 
-/// The application error code of a connection that the client gives up.
+/// Application error code of a connection that the client abandons.
 pub(super) const GIVEN_UP: u64 = 1;

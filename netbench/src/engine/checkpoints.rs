@@ -1,11 +1,11 @@
-//! Where a script waits for another one.
+//! Points at which a script waits for another one.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use tokio::sync::Notify;
 
-/// The checkpoints of a connection, or of a client.
+/// Checkpoints of a connection, or of a client.
 #[derive(Default)]
 pub(super) struct Checkpoints {
     unparked: RefCell<BTreeSet<u64>>,
@@ -13,7 +13,7 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Waits until the checkpoint is unparked; at once where it was before.
+    /// Waits until the checkpoint is unparked; returns at once if it was before.
     pub(super) async fn park(&self, number: u64) {
         loop {
             let changed = self.changed.notified();

@@ -42,7 +42,8 @@ fn answer<T: Serialize>(message: T) -> io::Result<()> {
     tell(&Ok::<_, String>(message))
 }
 
-/// The parent's orders. Their end is its own. A signal to end counts as the order to report.
+/// Reads the parent's orders. Their end ends this process. A termination signal counts as the order
+/// to report.
 fn read_orders<T: DeserializeOwned + 'static>(
     mut parent: FromParent,
     stop: fn() -> T,

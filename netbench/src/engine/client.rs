@@ -1,4 +1,4 @@
-//! One client of a scenario: its plan, its names, and what connects it to the servers.
+//! One client of a scenario: its plan, its names, and its connectors to the servers.
 
 use std::net::SocketAddr;
 
@@ -37,13 +37,13 @@ impl Client {
         })
     }
 
-    /// Operations of this client.
+    /// Returns the operations of this client.
     pub(super) fn script(&self) -> &[ClientOp] {
         let client = self.spec.scenario.clients.get(self.spec.client);
         client.map_or(&[], |client| &client.ops)
     }
 
-    /// Returns what passed the sockets so far.
+    /// Returns the traffic of the sockets so far.
     pub(super) fn traffic(&self) -> Option<Traffic> {
         let mut sum = Traffic::default();
         for connector in &self.connectors {
@@ -52,7 +52,7 @@ impl Client {
         Some(sum)
     }
 
-    /// Returns what connects to a server of the scenario, and the server's address.
+    /// Returns the connector to a server of the scenario, and the server's address.
     pub(super) fn server(&self, number: usize) -> Result<(&dyn Connector, SocketAddr), Failed> {
         let connector = self.connectors.get(number).map(Box::as_ref);
         let address = self.spec.servers.get(number).copied();
@@ -74,7 +74,7 @@ impl Client {
         self.spec.setup.cell.resumption == Resumption::ZeroRtt
     }
 
-    /// Returns a name to connect under, with a ticket where there are any.
+    /// Returns a name to connect under, with a ticket if there is one.
     pub(super) fn name(&self, base: &str, server: usize) -> Name<'_> {
         if self.resumes() {
             self.names.lend(base, server)

@@ -1,7 +1,7 @@
-//! Waiting for a point in time.
+//! Precise waiting for a point in time.
 //!
-//! The runtime's timers are up to a millisecond late, which would be the longest part of many a
-//! latency. A process that measures waits with a timer of the kernel instead.
+//! The runtime's timers are up to a millisecond late, which would dominate many latencies. A
+//! measuring process waits with a timer of the kernel instead.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ thread_local! {
     static ALARM: RefCell<Option<Rc<Alarm>>> = const { RefCell::new(None) };
 }
 
-/// Has this thread wait with a timer of the kernel from now on, where it has one.
+/// Makes this thread wait with a timer of the kernel from now on, if there is one.
 #[expect(
     deprecated,
     reason = "the timer owns its descriptor for as long as it lives"
@@ -40,7 +40,7 @@ pub(super) fn sharpen() -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until then; not at all where that is over.
+/// Waits until then; returns at once if that is in the past.
 pub(super) async fn until(at: Instant) {
     if at <= Instant::now() {
         return;
@@ -51,15 +51,15 @@ pub(super) async fn until(at: Instant) {
     }
 }
 
-/// All that a thread waits for, on one timer.
+/// All waits of a thread, on one timer.
 struct Alarm {
     timer: AsyncFd<os::Timer>,
-    /// By time, and by the order in which they came.
+    /// Wakers by time, and by the order in which they came.
     waiting: RefCell<BTreeMap<(Instant, u64), Waker>>,
     count: Cell<u64>,
 }
 
-/// Somebody who waits. Dropped, it does so no more.
+/// One wait, which ends when dropped.
 struct Waiting<'a> {
     alarm: &'a Alarm,
     key: (Instant, u64),
@@ -91,11 +91,11 @@ impl Alarm {
         .await;
     }
 
-    /// Sets the timer for the first that waits.
+    /// Sets the timer for the earliest wait.
     fn set(&self) {
         if let Some(((at, _), _)) = self.waiting.borrow().first_key_value() {
             let delay = at.saturating_duration_since(Instant::now());
-            // It takes every delay.
+            // Any delay is valid.
             let _ = self.timer.get_ref().set(delay);
         }
     }

@@ -1,4 +1,4 @@
-//! Makes the connections of one `connect`: in a closed loop, or as they arrive in an open one.
+//! The connections of one `connect`: in a closed loop, or as they arrive in an open one.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use super::turns::Turns;
 use crate::outcome::{Failed, Kind};
 use crate::scenario::Connect;
 
-/// State that the connections of one operation share.
+/// State shared by the connections of one operation.
 pub(super) struct Connecting<'a> {
     pub(super) making: Making<'a>,
     pub(super) connect: &'a Connect,
@@ -24,7 +24,7 @@ pub(super) struct Connecting<'a> {
 }
 
 impl<'a> Connecting<'a> {
-    /// Makes all of them, and returns when the last one has ended.
+    /// Makes all connections, and returns when the last one has ended.
     pub(super) async fn run(&self) {
         let phase = self.making.phase;
         let connections = phase.at_most(self.connect.connections);
@@ -44,7 +44,7 @@ impl<'a> Connecting<'a> {
                 continue;
             }
             if due > Instant::now() {
-                // Those under way go on meanwhile.
+                // Connections in progress continue meanwhile.
                 tokio::select! {
                     biased;
                     Some(()) = running.next() => {}
@@ -56,7 +56,7 @@ impl<'a> Connecting<'a> {
             turns.advance();
             running.push(self.connection(due));
         }
-        // What should have begun, and was held back until the end, is not to be forgotten.
+        // Connections that were due but held back until the end also count.
         if let Some(end) = phase.stopped_at() {
             let count = turns.count_due(end);
             phase.recorder.never_began(self.making.label, count);
@@ -64,7 +64,7 @@ impl<'a> Connecting<'a> {
         while running.next().await.is_some() {}
     }
 
-    /// Makes one connection, which should have begun at that time.
+    /// Makes one connection, which was scheduled at that time.
     async fn connection(&self, intended: Instant) {
         let phase = self.making.phase;
         let attempt = Rc::new(Attempt::begin(phase, self.making.label, intended));
@@ -73,7 +73,7 @@ impl<'a> Connecting<'a> {
             .await
             .unwrap_or_else(|_| Err(self.timed_out(live.get())));
         self.failures.judge(&outcome, phase);
-        // One that was not resumed still has to leave a ticket to the next.
+        // A connection that was not resumed still has to leave a ticket to the next.
         let ended_well = match &outcome {
             Ok(()) => true,
             Err(failed) => failed.kind == Kind::Mismatch,
@@ -82,7 +82,7 @@ impl<'a> Connecting<'a> {
         if let Some(live) = live.get().filter(|_| ended_well) {
             self.making.close(&attempt, live).await;
         } else {
-            // What fails at once must not keep the rest of the process from its turn.
+            // An immediate failure must not starve the rest of the process.
             tokio::task::yield_now().await;
         }
     }

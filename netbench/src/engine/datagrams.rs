@@ -1,7 +1,7 @@
 //! Datagrams (RFC 9221), and their round trips.
 //!
-//! A datagram begins with twice its number on this connection, plus one where it is an echo: as
-//! many bytes of that as fit, the lowest first.
+//! A datagram begins with twice its number on this connection, plus one for an echo, in
+//! little-endian order and cut to the datagram's length.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl Session<'_> {
             .await
     }
 
-    /// Waits until each datagram that was sent so far is back or lost.
+    /// Waits until each datagram sent so far is back or lost.
     async fn await_echoes(&self) -> Result<(), Failed> {
         let end = self.in_flight.flight.borrow().next();
         loop {
@@ -82,7 +82,7 @@ impl Session<'_> {
         }
     }
 
-    /// Takes what arrives, and sends it back where the script says so.
+    /// Receives datagrams, and returns them if the script says so.
     pub(super) async fn receive_datagrams(&self) -> Result<(), Failed> {
         while let Some(data) = self.connection.receive_datagram().await? {
             let width = data.len().min(NUMBER);

@@ -1,4 +1,4 @@
-//! When failures are too many to go on.
+//! Limits after which failures end an operation.
 
 use std::cell::{Cell, RefCell};
 
@@ -6,14 +6,14 @@ use super::phase::Phase;
 use crate::outcome::{Failed, Kind};
 use crate::scenario::OnError;
 
-/// As many failures of one kind in a row, where nothing ever ended well, end an operation: what
-/// fails so often only costs timeouts.
+/// Number of failures of one kind in a row after which an operation ends if nothing ever succeeded,
+/// because more would only cost timeouts.
 const TOO_MANY: u64 = 10;
 
-/// As many timeouts in a row end it where something ended well before.
+/// Number of timeouts in a row after which it ends if something succeeded before.
 const TOO_MANY_TIMEOUTS: u64 = 100;
 
-/// The failures of one operation since something last ended well.
+/// Failures of one operation since its last success.
 pub(super) struct InARow {
     concurrency: u64,
     on_error: OnError,
@@ -24,7 +24,7 @@ pub(super) struct InARow {
 }
 
 impl InARow {
-    /// Those that are under way at once may all fail of the same cause.
+    /// Makes the counters. All attempts in progress at once may fail of the same cause.
     pub(super) fn new(concurrency: u32, on_error: OnError) -> Self {
         Self {
             concurrency: concurrency.into(),
@@ -36,12 +36,12 @@ impl InARow {
         }
     }
 
-    /// Returns true if the operation is given up.
+    /// Returns true if the operation must be given up.
     pub(super) fn is_too_many(&self) -> bool {
         self.is_too_many.get()
     }
 
-    /// Decides what follows from how something ended.
+    /// Decides how to continue after an outcome.
     pub(super) fn judge(&self, outcome: &Result<(), Failed>, phase: &Phase) {
         let Err(failed) = outcome else {
             self.any_ok.set(true);

@@ -6,22 +6,22 @@ use std::collections::VecDeque;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Bytes of a number.
+/// Number of bytes of a datagram's number.
 pub(super) const NUMBER: usize = 8;
 
-/// Datagrams that are under way, and the news that one came back.
+/// Datagrams in flight, and a signal for returns.
 #[derive(Default)]
 pub(super) struct InFlight {
     pub(super) flight: RefCell<Flight>,
     pub(super) came_back: Notify,
 }
 
-/// Datagrams that were sent and may come back, in their order.
+/// Datagrams that were sent and may come back, in order.
 #[derive(Default)]
 pub(super) struct Flight {
-    /// Number of the first one.
+    /// Number of the first entry.
     pub(super) first: u64,
-    /// `None`: it came back, or is not to.
+    /// `None` if it came back, or is not expected to.
     pub(super) sent: VecDeque<Option<Sent>>,
 }
 
@@ -36,7 +36,7 @@ impl Flight {
         self.first + self.sent.len() as u64
     }
 
-    /// Takes what was sent under that number, of which `width` bytes are known.
+    /// Takes the datagram with that number, of which `width` bytes are known.
     pub(super) fn take(&mut self, number: u64, width: usize) -> Option<Sent> {
         let mask = mask(width) >> 1;
         let index = number.wrapping_sub(self.first) & mask;
@@ -52,7 +52,7 @@ impl Flight {
         }
     }
 
-    /// Gives up those that were sent before, and says how many those are.
+    /// Gives up those sent before, and returns their number.
     pub(super) fn give_up(&mut self, before: Instant) -> u64 {
         let mut lost = 0;
         while let Some(Some(sent)) = self.sent.front() {
@@ -68,7 +68,7 @@ impl Flight {
     }
 }
 
-/// All ones in so many bytes.
+/// Returns a mask of this number of bytes.
 fn mask(width: usize) -> u64 {
     match width {
         0..NUMBER => (1 << (8 * width)) - 1,

@@ -16,22 +16,22 @@ use super::session::Session;
 use crate::drivers::Connection;
 use crate::outcome::Failed;
 
-/// Longest wait for a ticket.
+/// Maximum time to wait for a ticket.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Longest time between two looks for a ticket.
+/// Maximum time between two checks for a ticket.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Longest time that a connection may take to tell the peer that it is closed.
+/// Maximum time for a connection to tell the peer that it is closed.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// Facts that connections of one operation have in common.
+/// Facts shared by the connections of one operation.
 pub(super) struct Making<'a> {
     pub(super) client: &'a Client,
     pub(super) phase: &'a Phase,
     pub(super) label: Label,
     kind: &'a Kind,
-    /// The server name that says so.
+    /// Server name that tells the kind of connection.
     name: String,
     server: usize,
 }
@@ -58,14 +58,14 @@ impl<'a> Making<'a> {
         })
     }
 
-    /// Begins a connection under that name.
+    /// Starts a connection under that name.
     pub(super) async fn connect(&self, name: &str) -> Result<Rc<dyn Connection>, Failed> {
         let (connector, server) = self.client.server(self.server)?;
         connector.connect(server, name).await
     }
 
-    /// Makes a connection, unless it cannot be begun. With early data the handshake may be under
-    /// way still.
+    /// Makes a connection, or fails to start one. With early data the handshake may still be in
+    /// progress.
     pub(super) async fn make(&self) -> Result<Live<'a>, Failed> {
         let name = self.client.name(&self.name, self.server);
         let began = Instant::now();
@@ -73,7 +73,7 @@ impl<'a> Making<'a> {
         Ok(Live::new(self.phase, connection, began, name))
     }
 
-    /// The server name that says what kind of connection it is.
+    /// Returns the server name that tells the kind of connection.
     pub(super) fn base_name(&self) -> &str {
         &self.name
     }
@@ -91,8 +91,7 @@ impl<'a> Making<'a> {
         session
     }
 
-    /// Runs a script on a new connection: when the handshake is complete, or where there is early
-    /// data, from the beginning.
+    /// Runs a script on a new connection: after the handshake, or with early data from the start.
     pub(super) async fn first(
         &self,
         (attempt, live): (&Attempt<'_>, &Live<'_>),
@@ -116,7 +115,7 @@ impl<'a> Making<'a> {
         }
     }
 
-    /// Closes a connection that ended well.
+    /// Closes a successful connection.
     pub(super) async fn close(&self, attempt: &Attempt<'_>, live: &Live<'_>) {
         if self.client.resumes() {
             // The server sends tickets once it has seen the end of the handshake. With early data
@@ -131,7 +130,7 @@ impl<'a> Making<'a> {
     }
 }
 
-/// Runs a script, and answers what the peer opens meanwhile.
+/// Runs a script, and answers the peer's streams meanwhile.
 pub(super) async fn beside(
     session: &Session<'_>,
     script: impl Future<Output = Result<(), Failed>>,
@@ -145,7 +144,7 @@ pub(super) async fn beside(
     script.await
 }
 
-/// Waits, before the connection is closed, for the ticket that the next one needs.
+/// Waits for the ticket that the next connection needs, before this one is closed.
 pub(super) async fn await_ticket(connection: &dyn Connection) {
     let end = Instant::now() + PATIENCE;
     let mut pause = Duration::from_micros(100);

@@ -1,4 +1,4 @@
-//! Whether a handshake came to what was to be measured.
+//! Check that a handshake negotiated the parameters of its cell.
 
 use std::fmt::Display;
 
@@ -6,7 +6,8 @@ use crate::axes::{Cell, Resumption};
 use crate::drivers::Negotiated;
 use crate::outcome::{Failed, Kind};
 
-/// Says where what was negotiated is not what the cell is about, as far as the stack tells.
+/// Returns a failure if the negotiated parameters, as far as the stack tells them, differ from the
+/// cell's.
 pub(super) fn mismatch(cell: &Cell, negotiated: &Negotiated) -> Option<Failed> {
     let differs = |is: &str, wanted: &dyn Display| !is.is_empty() && is != wanted.to_string();
     let detail = if differs(&negotiated.group, &cell.group) {

@@ -14,8 +14,8 @@
 //!      │── Stop ────────►│                     │  once the last connection has drained
 //!      │◄── Report ──────│                     │
 //! ```
-//! One JSON value a line, over pipes. A child answers `Err` with one line instead where it cannot
-//! go on. The end of its standard input ends it.
+//! One JSON value a line, over pipes. A child that cannot continue answers `Err` with one line. The
+//! end of its standard input ends it.
 
 mod answering;
 mod arrivals;
@@ -69,9 +69,9 @@ pub(crate) struct ServerSpec {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum ToServer {
-    /// Start to count, once that many connections have ended.
+    /// Starts to count once this number of connections has ended.
     Measure { after: u64 },
-    /// Stop to count and report, once that many connections have ended since the start.
+    /// Stops to count and reports, once this number of connections has ended since the start.
     Stop { after: u64 },
 }
 
@@ -85,9 +85,9 @@ pub(crate) enum FromServer {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ServerReport {
     pub(crate) process: Process,
-    /// The first failure of a connection, in words.
+    /// First failure of a connection, as text.
     pub(crate) first_error: Option<String>,
-    /// Why it is of less than it should be.
+    /// Reason why the report is incomplete.
     #[serde(default)]
     pub(crate) lacks: Option<String>,
 }
@@ -96,11 +96,11 @@ pub(crate) struct ServerReport {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ClientSpec {
     pub(crate) core: Option<usize>,
-    /// In the order of the scenario's server numbers.
+    /// Addresses in the order of the scenario's server numbers.
     pub(crate) servers: Vec<SocketAddr>,
     pub(crate) setup: Setup,
     pub(crate) scenario: Scenario,
-    /// Which of the scenario's clients this is.
+    /// Number of the scenario's client that this process plays.
     pub(crate) client: usize,
     /// Length of the intervals of samples, in milliseconds.
     pub(crate) sample_ms: u64,
@@ -108,38 +108,39 @@ pub(crate) struct ClientSpec {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum ToClient {
-    /// Do the warm-up.
+    /// Order to run the warm-up.
     WarmUp,
-    /// Do the scripts, count, and report.
+    /// Order to run the scripts, count, and report.
     Measure,
-    /// Begin nothing new, drain, and report.
+    /// Order to begin nothing new, drain, and report.
     Stop,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum FromClient {
-    /// The warm-up is over, and made so many connections.
+    /// The warm-up is over, after this number of connections.
     Ready {
         connections: u64,
     },
     Progress(Progress),
-    /// The measurement is over. `metrics`, `server` and `started_ms` are left to the parent.
+    /// The measurement is over. The parent fills in `metrics`, `server` and `started_ms`.
     Report(Box<Repetition>),
 }
 
-/// Progress of a measurement, told every 100 ms or so.
+/// Progress of a measurement, reported about every 100 ms.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Progress {
-    /// Connections that ended, well or not, and how many there will be; `None`: nobody knows.
+    /// Number of connections that have ended, well or not; their planned number is `None` if
+    /// unknown.
     pub(crate) connections: u64,
     pub(crate) of: Option<u64>,
     pub(crate) requests: u64,
     pub(crate) failures: u64,
-    /// Part of the measurement that is over, of 1, as far as that is known.
+    /// Finished part of the measurement, up to 1, if known.
     pub(crate) share: Option<f64>,
-    /// Since the last one.
+    /// Events since the last report.
     pub(crate) sample: Sample,
-    /// Of the whole measurement so far.
+    /// Median over the whole measurement so far.
     pub(crate) handshake_p50_us: f64,
     pub(crate) handshake_p99_us: f64,
     pub(crate) request_p50_us: f64,

@@ -1,8 +1,8 @@
-//! The server names under which a client keeps its tickets.
+//! Server names under which a client keeps its tickets.
 //!
-//! A ticket may be good for one connection, and a stack may keep only a few of a server. So each of
-//! the connections that are under way at once asks for a server name of its own, such as
-//! `t0.netbench.localhost`, and finds the ticket that the last one under that name left behind.
+//! A ticket may be good for only one connection, and a stack may keep only a few for a server. So
+//! concurrent connections each use their own server name, such as `t0.netbench.localhost`, and find
+//! the ticket that the last connection under that name left.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Lends a name that has a ticket; the base name where none is free.
+    /// Lends a name that has a ticket; the base name if none is free.
     pub(super) fn lend(&self, base: &str, server: usize) -> Name<'_> {
         let key = (base.to_owned(), server);
         let free = self.free.borrow_mut().get_mut(&key).and_then(Vec::pop);
@@ -35,14 +35,14 @@ impl Names {
     }
 }
 
-/// A name that nobody else uses at the same time. Dropped, it is free again.
+/// A name in use by nobody else. Dropped, it is free again.
 pub(super) struct Name<'a> {
     back_to: Option<(&'a Names, String, usize)>,
     name: String,
 }
 
 impl Name<'_> {
-    /// A name that needs no ticket and that several connections may use at once.
+    /// Returns a name that needs no ticket and that several connections may use at once.
     pub(super) fn plain(base: &str) -> Self {
         Self {
             back_to: None,

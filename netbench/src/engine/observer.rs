@@ -1,34 +1,34 @@
-//! Who is told what scripts do.
+//! Observers of scripts.
 
 use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
 
-/// The client counts and times; the server does not.
+/// Observer of a script. The client counts and times; the server does not.
 pub(super) trait Observer {
-    /// Bytes of a stream that the stack took.
+    /// Counts bytes that the stack took for a stream.
     fn sent(&self, bytes: u64);
 
-    /// Bytes of a stream that arrived.
+    /// Counts bytes that arrived on a stream.
     fn received(&self, bytes: u64);
 
-    /// A request is done, that long after its intended start.
+    /// Notes that a request ended this long after its intended start.
     fn request(&self, label: &str, took: Duration);
 
-    /// A datagram came back, that long after it should have been sent.
+    /// Notes that an echo arrived this long after the datagram's intended time.
     fn echo(&self, took: Duration);
 
-    /// Notes that so many datagrams did not come back.
+    /// Counts datagrams that did not come back.
     fn lost(&self, datagrams: u64);
 
-    /// Returns true if nothing new is to be begun.
+    /// Returns true if nothing new may begin.
     fn is_stopping(&self) -> bool;
 
-    /// Waits until nothing new is to be begun.
+    /// Waits until nothing new may begin.
     fn stopping(&self) -> LocalBoxFuture<'_, ()>;
 }
 
-/// Nobody.
+/// An observer that does nothing.
 pub(super) struct Nobody;
 
 impl Observer for Nobody {

@@ -17,7 +17,7 @@ use crate::outcome::Failed;
 use crate::scenario::{ClientOp, Connect, Iterate, Pool};
 
 impl Client {
-    /// Runs operations, one after the other.
+    /// Runs operations in sequence.
     pub(super) fn ops<'a>(
         &'a self,
         ops: &'a [ClientOp],
@@ -105,14 +105,14 @@ impl Client {
             }
             turns.advance();
             running.push(self.ops(&iterate.ops, phase));
-            // Operations that wait for nothing must not keep out those that do.
+            // Operations that never wait must not starve others.
             tokio::task::yield_now().await;
         }
         while running.try_next().await?.is_some() {}
         Ok(())
     }
 
-    /// Returns the number of connections that the scripts make; `None`: nobody knows.
+    /// Returns the number of connections that the scripts make; `None` if it is unknown.
     pub(super) fn connections(&self) -> Option<u64> {
         let client = self.spec.scenario.clients.get(self.spec.client)?;
         connections(&client.ops)

@@ -1,4 +1,4 @@
-//! What the client process does by order of its parent: warms up, measures, and reports.
+//! The client process: executes its parent's orders to warm up, measure, and report.
 
 use std::future::poll_fn;
 use std::io;
@@ -17,14 +17,13 @@ use crate::Failure;
 use crate::drivers;
 use crate::results::Repetition;
 
-/// Interval at which progress is told.
+/// Interval between progress reports.
 const PROGRESS: Duration = Duration::from_millis(100);
 
 /// The shortest interval of samples.
 const SHORTEST_SAMPLE: u64 = 10;
 
-/// Does what the parent orders, and tells it what comes of that, until there are no more orders.
-/// Runs in a `LocalSet`.
+/// Executes the parent's orders and answers them, until there are no more. Runs in a `LocalSet`.
 pub(crate) async fn run(
     spec: ClientSpec,
     orders: Orders,
@@ -38,7 +37,7 @@ pub(crate) async fn run(
 type Orders = UnboundedReceiver<ToClient>;
 
 impl Client {
-    /// Obeys until there are no more orders.
+    /// Executes orders until there are no more.
     pub(super) async fn obey(
         &self,
         mut orders: Orders,
@@ -55,13 +54,13 @@ impl Client {
         Ok(())
     }
 
-    /// Does the scripts in part, so that caches, tickets and paths are there.
+    /// Runs part of the scripts, to warm up caches, tickets and paths.
     async fn warm_up(&self, orders: &mut Orders) -> Result<FromClient, Failure> {
         let amount = self.spec.scenario.phases.warm_up;
         let phase = Phase::new(amount.connections);
         let primed = self.prime(&phase, self.script()).await;
         let phase = Phase::new(amount.connections);
-        // Where scripts go on until the measurement ends, the warm-up has to end too.
+        // If scripts run until the measurement ends, the warm-up needs an end too.
         let limit = amount.time.or(self.spec.scenario.phases.measure);
         if amount.connections.is_some() || amount.time.is_some() {
             let mut progress = Progressing::none();
@@ -81,7 +80,7 @@ impl Client {
         tell: &impl Fn(FromClient) -> io::Result<()>,
     ) -> Result<FromClient, Failure> {
         let limit = self.spec.scenario.phases.measure;
-        // Where there was no warm-up that did.
+        // For scenarios without a warm-up that did so.
         self.prime(&Phase::new(None), self.script()).await;
         let meter = Meter::start(self.traffic())?;
         let phase = Phase::new(None);
@@ -99,8 +98,8 @@ impl Client {
         Ok(FromClient::Report(Box::new(report)))
     }
 
-    /// Does the scripts of a phase, to their end, or until their time is over and what is under way
-    /// has drained.
+    /// Runs the scripts of a phase to their end, or until their time is over and everything in
+    /// progress has drained.
     async fn play(
         &self,
         phase: &Phase,
@@ -108,7 +107,7 @@ impl Client {
         orders: &mut Orders,
         progress: &mut Progressing<'_>,
     ) -> Result<(), Failure> {
-        // The budget of one task would have all connections wait for each other.
+        // The budget of one task would make all connections wait for each other.
         let ops = tokio::task::unconstrained(self.ops(self.script(), phase));
         tokio::pin!(ops);
         let sample = Duration::from_millis(self.spec.sample_ms.max(SHORTEST_SAMPLE));
@@ -121,7 +120,7 @@ impl Client {
                 .map(|at| at + self.spec.scenario.phases.drain);
             tokio::select! {
                 biased;
-                // Before the scripts: what could begin at that very moment does not.
+                // Checked before the scripts: nothing new begins at the same moment.
                 () = at(limit.map(|limit| phase.begin + limit)), if drained.is_none() => {
                     phase.stop_as_of(limit.map_or_else(Instant::now, |limit| phase.begin + limit));
                 }
@@ -132,7 +131,8 @@ impl Client {
                 () = at(drained) => return Ok(()),
                 () = phase.stopping(), if drained.is_none() => {}
                 _ = orders.recv(), if listens => {
-                    // It is no time for any order but to stop, and so is the parent's end.
+                    // Only the order to stop is valid now; the end of the parent's pipe means the
+                    // same.
                     listens = false;
                     phase.interrupt();
                 }
@@ -156,8 +156,8 @@ fn ticks(begin: Instant, period: Duration) -> tokio::time::Interval {
     ticks
 }
 
-/// Waits until then. Timers of the runtime go off up to a millisecond late: whoever looks before
-/// that learns it all the same.
+/// Waits until then. Timers of the runtime are up to a millisecond late; scripts that check earlier
+/// notice it earlier.
 async fn at(time: Option<Instant>) {
     let Some(time) = time else {
         return std::future::pending().await;

@@ -1,33 +1,33 @@
-//! The bytes of every stream, known to both ends, so that every byte that arrives can be compared.
+//! Content of all streams, known to both ends, so that every byte that arrives can be compared.
 
 use bytes::Bytes;
 
 use crate::outcome::{Failed, Kind};
 
-/// Bytes until it repeats. Small enough to stay in a core's second-level cache, and prime, so that
-/// its repetition never lines up with packets or windows.
+/// Length of the pattern. It fits a core's second-level cache, and is prime, so that repetitions
+/// never line up with packets or windows.
 const PERIOD: usize = 65_521;
 
-/// A block of pseudo-random bytes, repeated for as long as a stream is.
+/// Block of pseudo-random bytes that streams repeat.
 struct Pattern(Bytes);
 
 thread_local! {
     static PATTERN: Pattern = Pattern::new();
 }
 
-/// At most `most` of the bytes at that offset of a stream, and never none.
+/// Returns at least one and at most `most` bytes of a stream at that offset.
 pub(crate) fn bytes_at(offset: u64, most: u64) -> Bytes {
     PATTERN.with(|pattern| pattern.expected(offset, most))
 }
 
-/// Returns true if these are the bytes of a stream at that offset.
+/// Compares received bytes with those of a stream at that offset.
 pub(crate) fn compare(offset: u64, received: &[u8]) -> Result<(), Failed> {
     PATTERN.with(|pattern| pattern.compare(offset, received))
 }
 
 impl Pattern {
     fn new() -> Self {
-        // Twice the period, so that a whole period can be read from any offset.
+        // Two periods, so that a whole period can be read from any offset.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut block: Vec<u8> = (0..PERIOD)
             .map(|_| {

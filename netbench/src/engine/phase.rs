@@ -14,14 +14,14 @@ use super::recorder::Recorder;
 /// State that all scripts of a client share while a phase lasts.
 pub(super) struct Phase {
     pub(super) begin: Instant,
-    /// Connections of each operation that makes some, should it be given more.
+    /// Limit for the number of connections of each operation.
     pub(super) limit: Option<u64>,
     pub(super) recorder: Recorder,
     pub(super) checkpoints: Checkpoints,
     stopped: Cell<Option<Instant>>,
     stop: Notify,
     problem: RefCell<Option<String>>,
-    /// When its scripts were done.
+    /// Time at which its scripts were done.
     done: Cell<Option<Instant>>,
     is_interrupted: Cell<bool>,
 }
@@ -41,7 +41,8 @@ impl Phase {
         }
     }
 
-    /// As many as the script wants and the phase allows; `None`: as many as there is time for.
+    /// Returns the smaller of the script's number and the phase's limit; `None` if only time limits
+    /// it.
     pub(super) fn at_most(&self, wanted: Option<u64>) -> Option<u64> {
         match (wanted, self.limit) {
             (Some(wanted), Some(limit)) => Some(wanted.min(limit)),
@@ -49,13 +50,13 @@ impl Phase {
         }
     }
 
-    /// Has nothing new begin from now on.
+    /// Stops it: nothing new begins from now on.
     pub(super) fn stop(&self) {
         self.stop_as_of(Instant::now());
     }
 
-    /// The same, for what should have happened before then. Whoever notices that the time is over
-    /// notices it late, and nobody is to be blamed for not having begun something in between.
+    /// Stops it with an end in the past. Scripts notice the end late, and nothing is blamed for not
+    /// having begun in between.
     pub(super) fn stop_as_of(&self, end: Instant) {
         if self.stopped.get().is_none() {
             self.stopped.set(Some(end));
@@ -63,7 +64,7 @@ impl Phase {
         }
     }
 
-    /// When it was stopped.
+    /// Returns the time at which it was stopped.
     pub(super) fn stopped_at(&self) -> Option<Instant> {
         self.stopped.get()
     }
@@ -85,7 +86,7 @@ impl Phase {
         })
     }
 
-    /// Waits until then. `false`: it was stopped before.
+    /// Waits until then; returns false if it is stopped before.
     pub(super) async fn reaches(&self, at: Instant) -> bool {
         if self.is_stopping() {
             return false;
@@ -100,7 +101,7 @@ impl Phase {
         }
     }
 
-    /// Notes why it does not do all that it should; the first reason stands.
+    /// Notes a reason why it does less than it should; the first reason stays.
     pub(super) fn complain(&self, problem: String) {
         self.problem.borrow_mut().get_or_insert(problem);
     }
@@ -109,7 +110,7 @@ impl Phase {
         self.problem.borrow().clone()
     }
 
-    /// Stops it because somebody outside wants it to end.
+    /// Stops it by a request from outside.
     pub(super) fn interrupt(&self) {
         self.is_interrupted.set(true);
         self.complain("stopped before its end".to_owned());
@@ -120,13 +121,13 @@ impl Phase {
         self.is_interrupted.get()
     }
 
-    /// Its scripts are done.
+    /// Notes that its scripts are done.
     pub(super) fn done(&self) {
         self.done.set(Some(Instant::now()));
     }
 
-    /// How long was measured: until the scripts were done, or else until it was stopped and
-    /// nothing more happened.
+    /// Returns the measured duration: until the scripts were done, or until everything in progress
+    /// had ended after a stop.
     pub(super) fn measured(&self) -> Duration {
         let end = match (self.done.get(), self.stopped.get()) {
             (Some(done), _) => done,

@@ -1,18 +1,18 @@
-//! What both ends know about each other's scripts without a word on the wire.
+//! Knowledge of both ends about each other's scripts, without a message on the wire.
 //!
-//! Both are given the whole scenario, and both derive from it
-//! - the kinds of connections: those whose servers do different things. Where there is more than
-//!   one, a client asks for the server name `c0.netbench.localhost`, `c1.netbench.localhost`, …,
-//!   in the order in which the scenario has them; else for `localhost`.
-//! - on each kind, for each side, the different scripts for streams that the peer opens. Where
-//!   there is more than one, a stream begins with one byte that numbers its script; else with
-//!   nothing extra. Bidirectional and unidirectional streams count apart.
+//! Both ends get the whole scenario and derive from it
+//! - the kinds of connections: those whose servers do different things. If there are several, a
+//!   client asks for the server name `c0.netbench.localhost`, `c1.netbench.localhost`, …, in the
+//!   order of the scenario; otherwise for `localhost`.
+//! - on each kind, for each side, the different scripts for streams that the peer opens. If there
+//!   are several, a stream begins with one byte, the number of its script. Bidirectional and
+//!   unidirectional streams count separately.
 
 use crate::Failure;
 use crate::certificates::{NAMES, SERVER_NAME};
 use crate::scenario::{ClientOp, Op, Scenario};
 
-/// Most scripts, as one byte tells apart.
+/// Maximum number of scripts, the number of values of a byte.
 const MOST_SCRIPTS: usize = 256;
 
 /// All kinds of connections of a scenario.
@@ -43,12 +43,12 @@ pub(super) struct Scripts {
 /// Use of datagrams that arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Arriving {
-    /// None will.
+    /// No datagrams arrive.
     #[default]
     Never,
-    /// They are read, and no more: echoes, or what is not to be echoed.
+    /// Datagrams are only read: they are echoes, or need none.
     Read,
-    /// Those that are not echoes themselves go back.
+    /// Datagrams that are not echoes are sent back.
     Echo,
 }
 
@@ -85,7 +85,7 @@ impl Plan {
         Ok(Self { kinds })
     }
 
-    /// The kind of the connections that an operation makes, and the server name that says so.
+    /// Returns the kind of the connections that an operation makes, and its server name.
     pub(super) fn kind(&self, wanted: &Kind) -> Option<(&Kind, String)> {
         let index = self.kinds.iter().position(|kind| kind == wanted)?;
         let name = match self.kinds.len() {
@@ -95,7 +95,7 @@ impl Plan {
         self.kinds.get(index).map(|kind| (kind, name))
     }
 
-    /// The kind of a connection that asked for that name.
+    /// Returns the kind of a connection that asked for that name.
     pub(super) fn kind_by_name(&self, name: Option<&str>) -> Option<&Kind> {
         if let [only] = self.kinds.as_slice() {
             return Some(only);
@@ -109,7 +109,7 @@ impl Plan {
     }
 }
 
-/// One of several names for the same, that a ticket is kept for.
+/// Returns one of several names for the same kind, each with its own ticket.
 pub(super) fn with_ticket(name: &str, number: u64) -> String {
     match name.split_once('.') {
         Some((label, domain)) => format!("{label}-t{number}.{domain}"),
@@ -117,7 +117,7 @@ pub(super) fn with_ticket(name: &str, number: u64) -> String {
     }
 }
 
-/// Meets every operation that makes connections, in the order of the scenario.
+/// Visits every operation that makes connections, in the order of the scenario.
 fn collect(ops: &[ClientOp], meet: &mut impl FnMut(Kind)) {
     for op in ops {
         match op {
@@ -141,7 +141,7 @@ impl Kind {
         kind
     }
 
-    /// Takes in what one side's script asks of the other.
+    /// Adds the scripts that one side's script expects of the other.
     fn meet(&mut self, ops: &[Op], side: Side) {
         let (own, peer) = match side {
             Side::Client => (&mut self.client, &mut self.server),
@@ -197,7 +197,7 @@ fn number(scripts: &[Vec<Op>], script: &[Op]) -> Option<usize> {
     scripts.iter().position(|known| known == script)
 }
 
-/// The byte that a stream with that peer script begins with.
+/// Returns the first byte of a stream with that peer script.
 pub(super) fn prefix(scripts: &[Vec<Op>], script: &[Op]) -> Option<u8> {
     match scripts.len() {
         0 | 1 => None,
@@ -205,7 +205,7 @@ pub(super) fn prefix(scripts: &[Vec<Op>], script: &[Op]) -> Option<u8> {
     }
 }
 
-/// Returns the number of streams that a script opens; `None`: nobody knows.
+/// Returns the number of streams that a script opens; `None` if it is unknown.
 pub(super) fn opens(ops: &[Op]) -> Option<u64> {
     ops.iter().try_fold(0_u64, |sum, op| {
         let more = match op {

@@ -1,4 +1,4 @@
-//! Makes requests over connections that are kept and shared.
+//! Requests over connections that are kept and shared.
 //!
 //! ```text
 //!  arrivals ─► a free connection, the last used first ─► request ─► free again, or lost
@@ -24,23 +24,23 @@ use super::turns::Turns;
 use crate::outcome::{Failed, Kind};
 use crate::scenario::Pool;
 
-/// State that the requests of one operation share.
+/// State shared by the requests of one operation.
 pub(super) struct Pooling<'a> {
     pub(super) making: Making<'a>,
     pub(super) pool: &'a Pool,
     pub(super) failures: InARow,
 }
 
-/// A connection that is kept.
+/// A kept connection.
 struct Kept<'a> {
     attempt: Rc<Attempt<'a>>,
     live: Live<'a>,
     session: Session<'a>,
-    /// When it was last used.
+    /// Time of its last use.
     used: Instant,
 }
 
-/// Futures that are under way: requests, which may give back their connection, and closings.
+/// Futures in progress: requests, which may return their connection, and closings.
 type Running<'b, 'a> = FuturesUnordered<LocalBoxFuture<'b, Done<'a>>>;
 
 enum Done<'a> {
@@ -54,7 +54,7 @@ impl<'a> Pooling<'a> {
         let phase = self.making.phase;
         let mut turns = Some(self.turns());
         let mut running = Running::new();
-        // The last used one is at the end.
+        // The last used connection is at the end.
         let mut free: Vec<Kept<'a>> = Vec::new();
         let mut busy = 0_usize;
         loop {
@@ -90,7 +90,7 @@ impl<'a> Pooling<'a> {
         while running.next().await.is_some() {}
     }
 
-    /// What should have begun, and was held back until the end, is not to be forgotten.
+    /// Counts turns that were due but held back until the end.
     fn give_up(&self, turns: Option<Turns>) {
         let phase = self.making.phase;
         if let (Some(turns), Some(end)) = (turns, phase.stopped_at()) {
@@ -111,8 +111,8 @@ impl<'a> Pooling<'a> {
         }
     }
 
-    /// Makes one request, which should have begun at that time, on a free connection or on a new
-    /// one. Gives the connection back unless it failed.
+    /// Makes one request, scheduled at `due`, on a free or a new connection. Returns the connection
+    /// unless the request failed.
     async fn request(&self, kept: Option<Kept<'a>>, due: Instant) -> Done<'a> {
         let mut kept = kept.and_then(Self::if_alive);
         let deadline = due + self.pool.timeout;
@@ -142,7 +142,7 @@ impl<'a> Pooling<'a> {
         })
     }
 
-    /// One that was closed while it was unused has done its part.
+    /// Returns the connection unless it was closed while unused, and counts that one as done.
     fn if_alive(kept: Kept<'a>) -> Option<Kept<'a>> {
         if kept.live.connection.closed().now_or_never().is_none() {
             return Some(kept);

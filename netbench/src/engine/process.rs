@@ -1,4 +1,4 @@
-//! What this process spends.
+//! Resources used by this process.
 
 use std::fs;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::drivers::Traffic;
 use crate::os::{self, Usage};
 use crate::results::Process;
 
-/// Clocks and counters of this process when a measurement began.
+/// Clocks and counters of this process at the start of a measurement.
 pub(super) struct Meter {
     usage: Usage,
     traffic: Option<Traffic>,
@@ -16,7 +16,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// `traffic` is what has passed the sockets so far.
+    /// Starts to measure; `traffic` is that of the sockets so far.
     pub(super) fn start(traffic: Option<Traffic>) -> Result<Self, Failure> {
         Ok(Self {
             traffic,
@@ -25,7 +25,7 @@ impl Meter {
         })
     }
 
-    /// CPU time since then.
+    /// Returns the CPU time since the start.
     pub(super) fn cpu(&self) -> Duration {
         let cpu = |usage: &Usage| usage.user + usage.system;
         os::usage().map_or(Duration::ZERO, |usage| {
@@ -33,8 +33,8 @@ impl Meter {
         })
     }
 
-    /// Returns what was spent since then. The peak of memory is that of the whole life of the
-    /// process: the system keeps no other.
+    /// Returns the resources used since the start. The peak of memory covers the whole life of the
+    /// process, because the system keeps no other.
     pub(super) fn read(&self, traffic: Option<Traffic>) -> Result<Process, Failure> {
         let now = os::usage()?;
         let memory = memory();
@@ -66,7 +66,7 @@ struct Memory {
     peak_rss_kib: u64,
 }
 
-/// 0 where the system does not tell.
+/// Returns the memory in use; 0 if the system does not tell.
 fn memory() -> Memory {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kib = |name: &str| {

@@ -1,4 +1,4 @@
-//! Samples of a measurement, and what the parent is told while it lasts.
+//! Samples of a measurement, and progress reports to the parent.
 
 use std::io;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::recorder::Totals;
 use super::{FromClient, Progress};
 use crate::results::Sample;
 
-/// Takes samples, and tells the parent.
+/// Sampler that reports progress to the parent.
 pub(super) struct Progressing<'a>(Option<Measuring<'a>>);
 
 struct Measuring<'a> {
@@ -66,12 +66,12 @@ impl Reading {
 }
 
 impl<'a> Progressing<'a> {
-    /// Of a warm-up nothing is told.
+    /// Makes a sampler for a warm-up, which reports nothing.
     pub(super) fn none() -> Self {
         Self(None)
     }
 
-    /// `connections` is how many there will be.
+    /// Starts to sample; `connections` is their planned number.
     pub(super) fn new(
         phase: &'a Phase,
         meter: &'a Meter,
@@ -102,7 +102,7 @@ impl<'a> Progressing<'a> {
         self.0.as_mut().map_or(Ok(()), Measuring::tell)
     }
 
-    /// All samples, with that of the last, shorter interval.
+    /// Returns all samples, including the last, shorter interval.
     pub(super) fn end(mut self) -> Vec<Sample> {
         self.sample();
         self.0
@@ -124,7 +124,7 @@ impl Measuring<'_> {
         let now = self.read();
         let sample = now.sample(&self.sampled, self.phase.begin);
         match self.samples.last_mut() {
-            // An interval of nothing has no rate.
+            // An empty interval has no rate.
             Some(last) if now.at == self.sampled.at => add(last, &sample),
             _ => self.samples.push(sample),
         }
@@ -150,7 +150,7 @@ impl Measuring<'_> {
         }))
     }
 
-    /// Whichever ends first, the connections or the time.
+    /// Returns the finished part, by connections or by time, whichever is larger.
     fn share(&self, now: Reading) -> Option<f64> {
         let of_connections = self
             .connections

@@ -1,4 +1,4 @@
-//! What the client measures.
+//! Measurements of the client.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -17,11 +17,11 @@ pub(super) struct Recorder {
     pub(super) totals: Totals,
     network: RefCell<Network>,
     negotiated: RefCell<Option<Negotiated>>,
-    /// When something last ended, or arrived.
+    /// Time of the last event.
     last_event: Cell<Option<Instant>>,
 }
 
-/// Everything so far.
+/// Totals so far.
 #[derive(Default)]
 pub(super) struct Totals {
     pub(super) connections: Cell<u64>,
@@ -29,7 +29,7 @@ pub(super) struct Totals {
     pub(super) failures: Cell<u64>,
     pub(super) bytes_sent: Cell<u64>,
     pub(super) bytes_received: Cell<u64>,
-    /// Connections that began and have not ended.
+    /// Number of connections that began and have not ended.
     pub(super) under_way: Cell<u64>,
 }
 
@@ -41,7 +41,7 @@ struct Network {
     timeouts: u64,
 }
 
-/// The connections of one label.
+/// Connections of one label.
 #[derive(Default)]
 struct Counted {
     label: String,
@@ -50,12 +50,12 @@ struct Counted {
     result: KindResult,
 }
 
-/// Names the connections of a label.
+/// Index of a label's connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Label(usize);
 
 impl Recorder {
-    /// Finds or makes the place of a label.
+    /// Finds or adds a label.
     pub(super) fn label(&self, label: &str) -> Label {
         let mut kinds = self.kinds.borrow_mut();
         let known = kinds.iter().position(|kind| kind.label == label);
@@ -87,7 +87,7 @@ impl Recorder {
         self.totals.under_way.set(self.totals.under_way.get() + 1);
     }
 
-    /// A connection that began has ended.
+    /// Counts the end of a connection.
     pub(super) fn end(&self, label: Label, outcome: Result<Duration, Failed>) {
         let totals = &self.totals;
         totals.under_way.set(totals.under_way.get() - 1);
@@ -104,7 +104,7 @@ impl Recorder {
         }
     }
 
-    /// So many that should have begun never did.
+    /// Counts connections that should have begun and never did.
     pub(super) fn never_began(&self, label: Label, count: u64) {
         if count > 0 {
             let totals = &self.totals;
@@ -170,7 +170,8 @@ impl Recorder {
         self.with(label, |kind| kind.result.stream_bytes_received += bytes);
     }
 
-    /// What a connection's stack counted when it was established, if it ever was, and in the end.
+    /// Adds a connection's counters: those when it was established, if it was, and those at its
+    /// end.
     pub(super) fn traffic(&self, established: Option<Stats>, end: Stats) {
         let mut network = self.network.borrow_mut();
         network.packets_lost += end.packets_lost;
@@ -183,7 +184,7 @@ impl Recorder {
         network.data += all.since(handshake);
     }
 
-    /// The distributions of handshakes and of requests, over all labels.
+    /// Returns the distributions of handshakes and of requests, over all labels.
     pub(super) fn distributions(&self) -> (Histogram, Histogram) {
         let (mut handshakes, mut requests) = (Histogram::default(), Histogram::default());
         for kind in self.kinds.borrow().iter() {
@@ -196,7 +197,7 @@ impl Recorder {
         (handshakes, requests)
     }
 
-    /// Puts what was counted into a report.
+    /// Writes the counters into a report.
     pub(super) fn report(&self, into: &mut Repetition) {
         let network = *self.network.borrow();
         into.handshake_traffic = network.handshake;

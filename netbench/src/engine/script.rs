@@ -1,4 +1,4 @@
-//! Runs the operations of a connection's script.
+//! Runner for the operations of a connection's script.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -17,21 +17,21 @@ use super::turns::Turns;
 use crate::outcome::Failed;
 use crate::scenario::{Iterate, Op, Open, Request};
 
-/// Iterations after which others have a turn, should none of the operations wait.
+/// Number of iterations after which other tasks run, if no operation waits.
 const TURN: u64 = 32;
 
-/// The streams that a script knows by number: its own, and of a scope's thread also those that
-/// were opened before the scope.
+/// Streams that a script knows by number: its own, and in a thread of a scope also those opened
+/// before the scope.
 #[derive(Default)]
 pub(super) struct Frame<'f> {
     parent: Option<&'f Frame<'f>>,
     streams: RefCell<Vec<(u64, Rc<Stream>)>>,
-    /// Time by which this began too late in an open loop. The first request answers for it.
+    /// Delay of the start in an open loop, which is added to the first request.
     late: Cell<Duration>,
 }
 
 impl<'f> Frame<'f> {
-    /// The frame of a stream's script, in which the stream is number 0.
+    /// Makes the frame of a stream's script, in which the stream is number 0.
     pub(super) fn of(stream: Stream) -> Self {
         Self {
             streams: RefCell::new(vec![(0, Rc::new(stream))]),
@@ -63,7 +63,7 @@ impl<'f> Frame<'f> {
         }
     }
 
-    /// Those that this script opened, without those of the scopes in it.
+    /// Returns the streams that this script opened, without those of its scopes.
     pub(super) fn own_streams(&self) -> Vec<Rc<Stream>> {
         let streams = self.streams.borrow();
         streams
@@ -78,7 +78,7 @@ impl<'f> Frame<'f> {
         stream
     }
 
-    /// Takes over what a thread of a scope opened.
+    /// Takes over the streams that a thread of a scope opened.
     fn adopt(&self, thread: &Frame<'_>) {
         for (number, stream) in thread.streams.take() {
             self.set(number, &stream);
@@ -95,7 +95,7 @@ impl<'f> Frame<'f> {
 }
 
 impl<'a> Session<'a> {
-    /// Runs operations, one after the other.
+    /// Runs operations in sequence.
     pub(super) fn run<'b>(
         &'b self,
         ops: &'b [Op],
@@ -171,7 +171,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What its threads open is there for what comes after.
+    /// Runs threads concurrently; streams that they open stay available afterwards.
     async fn scope(&self, threads: &[Vec<Op>], frame: &Frame<'_>) -> Result<(), Failed> {
         let late = frame.late.take();
         let frames: Vec<_> = threads.iter().map(|_| Frame::within(frame, late)).collect();
@@ -211,7 +211,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Several turns at the same time, each with streams of its own.
+    /// Runs several turns concurrently, each with its own streams.
     async fn iterate_at_once(
         &self,
         iterate: &Iterate<Op>,
@@ -253,7 +253,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Waits until then. `false`: nothing new is to be begun any more.
+    /// Waits until then; returns false if nothing new may begin any more.
     pub(super) async fn reaches(&self, due: Instant) -> bool {
         if self.observer.is_stopping() || due <= Instant::now() {
             return !self.observer.is_stopping();

@@ -1,4 +1,4 @@
-//! The server process: answers by the scripts, and counts what that costs.
+//! The server process: answers by the scripts, and measures the cost.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -20,11 +20,11 @@ use crate::Failure;
 use crate::drivers::{self, Accepting, Connection, Driver, Listener};
 use crate::outcome::{self, Failed};
 
-/// How long connections may take to drain after the client is done with them. One that the client
-/// gave up may never have reached us.
+/// Maximum time for connections to drain after the client is done. A connection that the client
+/// abandoned may never have reached the server.
 const DRAIN: Duration = Duration::from_secs(2);
 
-/// Listens, and does what the parent orders until there are no more orders. Runs in a `LocalSet`.
+/// Listens, and executes the parent's orders until there are no more. Runs in a `LocalSet`.
 pub(crate) async fn run(
     spec: ServerSpec,
     orders: UnboundedReceiver<ToServer>,
@@ -34,7 +34,7 @@ pub(crate) async fn run(
     obey(spec, &*driver, orders, tell).await
 }
 
-/// The same with a given stack.
+/// Does the same with a given stack.
 pub(super) async fn obey(
     spec: ServerSpec,
     driver: &dyn Driver,
@@ -85,7 +85,7 @@ fn report(
         first_error: tally.first_error.borrow().as_ref().map(Failed::to_string),
         ..ServerReport::default()
     };
-    // Without a measurement there is nothing that it cost.
+    // Without a measurement there is no cost to report.
     if let Some(meter) = meter {
         report.process = meter.read(listener.traffic())?;
     }
@@ -94,7 +94,7 @@ fn report(
     Ok(FromServer::Report(Box::new(report)))
 }
 
-/// State that all connections share.
+/// State shared by all connections.
 struct Serving {
     plan: Plan,
     tally: Tally,
@@ -127,8 +127,8 @@ impl Serving {
         }
     }
 
-    /// Runs the scripts, which end with the connection at the latest. That one is cut short by the
-    /// client's close is as it should be; one that got what it should not have is not.
+    /// Runs the scripts, at most until the connection ends. A script that the client's close cuts
+    /// short succeeds; one that received wrong data fails.
     async fn scripts(
         &self,
         connection: &Rc<dyn Connection>,
@@ -155,7 +155,7 @@ impl Serving {
                 failed => failed,
             };
             note(outcome);
-            // Its streams stay as they are until the connection ends.
+            // The streams stay open until the connection ends.
             std::future::pending::<()>().await;
         };
         let streams = async {
@@ -165,14 +165,14 @@ impl Serving {
                     Ok(())
                 })
                 .await;
-            // Why the connection is over is told by `closed`.
+            // `closed` reports the reason.
             drop(outcome);
         };
         tokio::join!(ops, streams);
     }
 }
 
-/// Returns what was counted since the measurement began.
+/// Counters since the measurement began.
 #[derive(Default)]
 struct Tally {
     completed: Cell<u64>,
@@ -200,7 +200,7 @@ impl Tally {
         self.progressed.notify_one();
     }
 
-    /// Waits until as many connections have ended as the order says, but not for ever.
+    /// Waits, with a time limit, until as many connections have ended as the order says.
     async fn has_drained(&self, order: Option<&(ToServer, Instant)>) {
         let Some((ToServer::Measure { after } | ToServer::Stop { after }, deadline)) = order else {
             return;

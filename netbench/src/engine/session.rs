@@ -1,4 +1,4 @@
-//! The state that the scripts of one connection share.
+//! State shared by the scripts of one connection.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -26,12 +26,12 @@ pub(super) struct Session<'a> {
     pub(super) observer: Rc<dyn Observer + 'a>,
     pub(super) checkpoints: Checkpoints,
     pub(super) in_flight: InFlight,
-    /// Streams that the peer will open in all; `None`: nobody knows.
+    /// Number of streams that the peer will open in total; `None` if it is unknown.
     awaited: Cell<Option<u64>>,
-    /// Streams of the peer whose scripts are done.
+    /// Number of the peer's streams whose scripts are done.
     pub(super) served: Cell<u64>,
     pub(super) progressed: Notify,
-    /// Streams that were finished and may not have arrived.
+    /// Streams that were finished and may not have arrived completely.
     finished: RefCell<VecDeque<Rc<Stream>>>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The peer will open so many more streams; `None`: nobody knows.
+    /// Adds streams that the peer will open; `None` if their number is unknown.
     pub(super) fn await_streams(&self, more: Option<u64>) {
         let both = self.awaited.get().zip(more);
         self.awaited
@@ -69,7 +69,7 @@ impl<'a> Session<'a> {
         }
         let mut finished = self.finished.borrow_mut();
         finished.push_back(Rc::clone(stream));
-        // Those that have arrived need not be remembered.
+        // Streams that have arrived need not be remembered.
         let mut cx = Context::from_waker(Waker::noop());
         while finished
             .front()
@@ -80,8 +80,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Waits until all that was sent has arrived, and all streams that the peer was to open are
-    /// done. Only then may the connection be closed.
+    /// Waits until all sent data has arrived and all expected streams of the peer are done. The
+    /// connection may be closed only then.
     pub(super) async fn settle(&self) -> Result<(), Failed> {
         while let Some(stream) = { self.finished.borrow_mut().pop_front() } {
             poll_fn(|cx| stream.poll_settled(cx)).await?;

@@ -1,4 +1,4 @@
-//! The two halves of a stream, as scripts use them.
+//! The two halves of a stream, as used by scripts.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -14,7 +14,7 @@ use super::pattern;
 use crate::drivers::{Reader, Writer};
 use crate::outcome::{Failed, Kind};
 
-/// The most that is read at once.
+/// Maximum number of bytes read at once.
 const READ: u64 = 64 << 10;
 
 /// A stream of either kind.
@@ -98,7 +98,7 @@ impl Stream {
         }
     }
 
-    /// Sends so many more bytes.
+    /// Sends this number of further bytes.
     pub(super) async fn send(&self, bytes: u64, observer: &dyn Observer) -> Result<(), Failed> {
         let mut left = bytes;
         while left > 0 {
@@ -119,7 +119,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Sends the byte that names the peer's script.
+    /// Sends the number of the peer's script as one byte.
     pub(super) async fn send_prefix(&self, prefix: u8) -> Result<(), Failed> {
         let mut data = Bytes::copy_from_slice(&[prefix]);
         while !data.is_empty() {
@@ -131,7 +131,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads the byte that names this side's script.
+    /// Reads the number of this side's script.
     pub(super) async fn receive_prefix(&self) -> Result<u8, Failed> {
         let data =
             poll_fn(|cx| flat(self.with_receiving(|half| Ok(half.reader.poll_receive(cx, 1)))))
@@ -142,7 +142,7 @@ impl Stream {
             .ok_or_else(|| Failed::new(Kind::Mismatch, "a stream without the byte it begins with"))
     }
 
-    /// Reads exactly so many more bytes.
+    /// Reads exactly this number of further bytes.
     pub(super) async fn receive(&self, bytes: u64, observer: &dyn Observer) -> Result<(), Failed> {
         let mut left = bytes;
         while left > 0 {
@@ -165,7 +165,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads some, and compares it with what should come. `None`: the end.
+    /// Reads some bytes and compares them with the pattern; `None` at the end.
     async fn receive_some(
         &self,
         left: u64,
@@ -202,7 +202,7 @@ impl Stream {
         })
     }
 
-    /// Ends the sending half; says whether there is one that was still open.
+    /// Ends the sending half; returns true if there was an open one.
     pub(super) async fn finish(&self) -> Result<bool, Failed> {
         let open = |half: &Sending| half.state == State::Open;
         if !self.sending.borrow().as_ref().is_some_and(open) {
@@ -223,8 +223,8 @@ impl Stream {
         })
     }
 
-    /// Returns true if nothing that was sent may still be under way, as far as that is known: the
-    /// peer has acknowledged it, or has ended its half too.
+    /// Waits until no sent data can be in flight, as far as the stack tells: the peer has
+    /// acknowledged it, or has ended its half too.
     pub(super) fn poll_settled(&self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
         if self
             .receiving
@@ -241,7 +241,7 @@ impl Stream {
     }
 }
 
-/// A half that is not there is an answer too.
+/// Flattens the outcome; a missing half counts as an answer.
 fn flat<T>(outcome: Result<Poll<Result<T, Failed>>, Failed>) -> Poll<Result<T, Failed>> {
     outcome.unwrap_or_else(|failed| Poll::Ready(Err(failed)))
 }
@@ -283,20 +283,20 @@ impl Receiving {
     }
 }
 
-/// So many bytes in every period. What one period leaves over is not saved for the next.
+/// Byte limit for every period. Unused bytes of a period are not saved for the next.
 struct Pace {
     bytes: u64,
     period: Duration,
-    /// When the current period began.
+    /// Start of the current period.
     begin: Option<Instant>,
-    /// Bytes of the current period.
+    /// Bytes used in the current period.
     used: u64,
 }
 
 impl Pace {
     fn new(bytes: u64, period: Duration) -> Self {
         Self {
-            // A pace of nothing would never end.
+            // A limit of 0 would never end.
             bytes: bytes.max(1),
             period: period.max(Duration::from_nanos(1)),
             begin: None,
@@ -304,7 +304,7 @@ impl Pace {
         }
     }
 
-    /// Returns how many of the bytes may pass now, or else when some may.
+    /// Returns the number of bytes that may pass now, or the time at which some may.
     fn allows(pace: Option<&mut Self>, wanted: u64, now: Instant) -> Result<u64, Instant> {
         match pace {
             None => Ok(wanted),

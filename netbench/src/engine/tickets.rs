@@ -1,4 +1,4 @@
-//! Fetches the tickets that connections are resumed with.
+//! Tickets for resumed connections.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ const LONGER: Duration = Duration::from_millis(5);
 /// Number of servers that clients commonly remember.
 const MOST_NAMES: u64 = 256;
 
-/// Connections that are made for tickets alone, where fewer are under way at once.
+/// Number of connections that are made only for tickets, if fewer are concurrent.
 const PRIMED: u64 = 64;
 
-/// Tickets of one server that stacks commonly keep, less what a connection may add.
+/// Number of tickets that stacks commonly keep for a server, less those that a connection may add.
 const MOST_SPARE: u64 = 6;
 
-/// Every kind of connection that operations make, to which server, and how many at once.
+/// Collects every kind of connection that operations make, with its server and its concurrency.
 fn collect(ops: &[ClientOp], into: &mut Vec<(Kind, usize, u64)>) {
     for op in ops {
         match op {
@@ -46,9 +46,9 @@ fn collect(ops: &[ClientOp], into: &mut Vec<(Kind, usize, u64)>) {
 }
 
 impl Client {
-    /// Makes connections for their tickets alone, under each name that is going to be used, unless
-    /// that was done before. Returns their number. What goes wrong here goes wrong again where it
-    /// is counted.
+    /// Makes connections only for their tickets, under each name that is going to be used, unless
+    /// that was done before. Returns their number. Failures are ignored: they repeat where
+    /// connections are counted.
     pub(super) async fn prime(&self, phase: &Phase, ops: &[ClientOp]) -> u64 {
         if !self.resumes() || self.names.is_primed.replace(true) {
             return 0;
@@ -61,11 +61,12 @@ impl Client {
                 continue;
             };
             let names = connections.min(MOST_NAMES);
-            // A stack that does not tell may close before the ticket has come: some are to spare.
+            // A stack that does not tell may close before the ticket arrives, so there are some
+            // spare ones.
             let spare = (PRIMED / names.max(1)).clamp(1, MOST_SPARE);
             for number in 0..names {
                 let name = with_ticket(making.base_name(), number);
-                // All at once, or each would use up the one before.
+                // All at once; otherwise each would use up the ticket of the one before.
                 let all = (0..spare).map(|_| self.fetch_ticket(&making, &name));
                 let outcome = timeout(PATIENCE, try_join_all(all)).await;
                 count += spare;
@@ -82,11 +83,11 @@ impl Client {
         let began = Instant::now();
         let connection = making.connect(name).await?;
         connection.established().await?;
-        // Not every stack tells when a ticket has come; it takes a round trip.
+        // Not every stack reports the arrival of a ticket, which takes a round trip.
         sleep(LONGER + began.elapsed()).await;
         await_ticket(&*connection).await;
         connection.close(0);
-        // Why it is over does not matter: the ticket is there, or it is not.
+        // The reason for its end does not matter: the ticket arrived, or it did not.
         let _ = connection.closed().await;
         Ok(())
     }

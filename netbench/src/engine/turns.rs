@@ -1,24 +1,24 @@
-//! The turns of a loop: how many there are, and when each should begin.
+//! The turns of a loop: their number, and their scheduled times.
 
 use tokio::time::Instant;
 
 use super::arrivals::Arrivals;
 use crate::scenario;
 
-/// Turns that are left of a loop.
+/// Remaining turns of a loop.
 pub(super) struct Turns {
-    /// `None`: as many as there is time for.
+    /// Number of turns; `None` if only time limits it.
     left: Option<u64>,
     end: Option<Instant>,
-    /// `None`: a closed loop, in which a turn begins when it can.
+    /// Scheduled times; `None` for a closed loop, in which a turn begins when it can.
     arrivals: Option<Arrivals>,
-    /// Turns that begin together, and those left of them.
+    /// Number of turns that begin together, and of those left.
     burst: u32,
     left_of_burst: u32,
 }
 
 impl Turns {
-    /// Turns that begin when they can.
+    /// Returns turns that begin when they can.
     pub(super) fn closed(left: Option<u64>) -> Self {
         Self {
             left,
@@ -29,7 +29,7 @@ impl Turns {
         }
     }
 
-    /// `rate` a second; without one, as [`closed`](Self::closed).
+    /// Returns `rate` turns a second; without a rate, like [`closed`](Self::closed).
     pub(super) fn new(left: Option<u64>, rate: Option<f64>, spacing: scenario::Arrivals) -> Self {
         Self {
             arrivals: rate.map(|rate| Arrivals::new(Instant::now(), rate, spacing)),
@@ -53,12 +53,12 @@ impl Turns {
         }
     }
 
-    /// Returns true if turns have a time at which they should begin.
+    /// Returns true if turns have scheduled times.
     pub(super) fn is_open(&self) -> bool {
         self.arrivals.is_some()
     }
 
-    /// When the next turn should begin; `None`: there is none.
+    /// Returns the time of the next turn; `None` if there is none.
     pub(super) fn due(&self) -> Option<Instant> {
         let due = match &self.arrivals {
             Some(arrivals) => arrivals.due(),
@@ -68,7 +68,7 @@ impl Turns {
         (!is_over).then_some(due)
     }
 
-    /// The next turn has begun.
+    /// Notes that the next turn has begun.
     pub(super) fn advance(&mut self) {
         self.left = self.left.map(|left| left.saturating_sub(1));
         self.left_of_burst -= 1;
@@ -80,7 +80,7 @@ impl Turns {
         }
     }
 
-    /// Returns the number of turns left that should have begun before.
+    /// Returns the number of remaining turns that were due before.
     pub(super) fn count_due(mut self, before: Instant) -> u64 {
         let mut count = 0;
         while self.is_open() && self.due().is_some_and(|due| due < before) {

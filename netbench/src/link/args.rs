@@ -120,7 +120,7 @@ pub(crate) struct Conditions {
     mtu: Option<u64>,
 }
 
-/// One of the [`Conditions`] by itself, so that `--up` and `--down` take what the options take.
+/// One of the [`Conditions`] alone, so that `--up` and `--down` take the same as the options.
 #[derive(Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
 struct Alone {
@@ -150,7 +150,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 impl LinkArgs {
-    /// Both directions, up first.
+    /// Returns the settings of both directions, up first.
     pub(crate) fn settings(&self) -> Result<[Settings; 2], Failure> {
         let [up, down] = [&self.up, &self.down].map(|own| {
             own.iter()
@@ -162,7 +162,7 @@ impl LinkArgs {
 }
 
 impl Conditions {
-    /// These, and where they say nothing the others.
+    /// Returns these conditions, completed by the others.
     fn over(self, others: Self) -> Self {
         Self {
             delay: self.delay.or(others.delay),

@@ -1,4 +1,4 @@
-//! Who sends through the relay: a bounded table, a socket towards the server for each.
+//! Clients of the relay: a bounded table, with a socket towards the server for each.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use super::socket::Socket;
 
-/// A client that was silent this long makes room for another.
+/// Silence after which a client makes room for another.
 const IDLE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Client {
     pub(crate) address: SocketAddr,
-    /// Which of our addresses it knows.
+    /// Our address that the client knows.
     pub(crate) reply_from: Option<IpAddr>,
-    /// Towards the server.
+    /// Socket towards the server.
     pub(crate) socket: Socket,
     last_heard: Duration,
 }
 
-/// The table. A client's number is never given again.
+/// Table of clients. Their numbers are never reused.
 pub(crate) struct Clients {
     server: SocketAddr,
     most: usize,
@@ -49,13 +49,13 @@ impl Clients {
             .map(|(&number, client)| (number, client))
     }
 
-    /// Number of clients so far.
+    /// Returns the number of clients so far.
     pub(crate) fn seen(&self) -> u64 {
         self.next
     }
 
-    /// The number of a client that was heard of. `None`: the table is full, or the system has no
-    /// socket left.
+    /// Returns the number of a client, adding it if it is new; `None` if the table is full, or the
+    /// system has no socket left.
     pub(crate) fn hear(
         &mut self,
         now: Duration,
@@ -96,7 +96,7 @@ impl Clients {
             .collect()
     }
 
-    /// Makes room, if it may.
+    /// Removes an idle client if there is one.
     fn forget_idle(&mut self, now: Duration) -> bool {
         let idlest = self
             .by_number

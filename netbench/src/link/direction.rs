@@ -6,12 +6,12 @@ use hybriq_sim::link::{self, Decision, Departure, Fate, Offer, Passage};
 
 use super::tally::{Loss, Tally, micros};
 
-/// One direction of a link, and what it did.
+/// One direction of a link, and its counters.
 pub(super) struct Direction {
     model: link::Direction,
     now: Duration,
     first: Option<Duration>,
-    /// Time at which the last datagram has left the line.
+    /// Time at which the line has sent its last datagram.
     line_free: Duration,
     line_bytes: u64,
     line_datagrams: u64,
@@ -37,9 +37,9 @@ impl Direction {
         }
     }
 
-    /// Decides about the next datagram; `None`: it is lost.
+    /// Decides about the next datagram; `None` loses it.
     pub(super) fn offer(&mut self, offer: Offer) -> Option<Passage> {
-        // Two sockets may be read out of turn.
+        // Two sockets may be read out of order.
         self.now = self.now.max(offer.now);
         self.first.get_or_insert(self.now);
         self.tally.datagrams_in += 1;
@@ -72,14 +72,14 @@ impl Direction {
         self.tally.max_queue_delay_us = self.tally.max_queue_delay_us.max(waited);
     }
 
-    /// Counts a datagram that came when there was no memory to hold it.
+    /// Counts a datagram for which there was no memory.
     pub(super) fn refuse(&mut self, bytes: u64) {
         self.tally.datagrams_in += 1;
         self.tally.bytes_in += bytes;
         self.tally.lost.add(Loss::Memory);
     }
 
-    /// Counts a datagram that left, so much after it was due.
+    /// Counts a datagram that left this long after it was due.
     pub(super) fn on_released(&mut self, bytes: u64, late: Duration) {
         self.tally.datagrams_out += 1;
         self.tally.bytes_out += bytes;
@@ -88,7 +88,7 @@ impl Direction {
         self.tally.max_late_us = self.tally.max_late_us.max(micros(late));
     }
 
-    /// Counts datagrams that the system did not send after they were released.
+    /// Counts datagrams that the system did not send after their release.
     pub(super) fn on_unsent(&mut self, datagrams: u64, bytes: u64) {
         self.tally.datagrams_out -= datagrams;
         self.tally.bytes_out -= bytes;
@@ -150,7 +150,7 @@ mod tests {
         (passed, direction.tally())
     }
 
-    /// 10 Mbit/s: a datagram of 1250 bytes takes 1 ms.
+    /// Returns a line of 10 Mbit/s, on which a datagram of 1250 bytes takes 1 ms.
     fn line(queue: u64) -> Line {
         Line::new(10_000_000, queue)
     }

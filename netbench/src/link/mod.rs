@@ -7,7 +7,7 @@
 //!                     └───────────────────────────────────────────┘
 //! ```
 //! The model of `hybriq-sim` decides about every datagram, without sockets or a clock; the relay
-//! carries it out. ECN marks pass through.
+//! executes its decisions. ECN marks pass through.
 
 mod args;
 mod clients;
@@ -34,7 +34,7 @@ use relay::{Plan, Relay};
 pub(crate) use args::{LinkArgs, UNITS};
 pub(crate) use tally::Summary;
 
-/// Returns true if a link can be made of these arguments, beside where it listens and sends to.
+/// Checks that these arguments describe a link, apart from its addresses.
 pub(crate) fn check(args: &str) -> Result<(), String> {
     #[derive(clap::Parser)]
     #[command(no_binary_name = true, disable_help_flag = true)]
@@ -54,7 +54,7 @@ pub(crate) fn check(args: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Relays until a signal or the end of standard input, then prints what it did.
+/// Relays until a signal or the end of standard input, then prints a summary.
 pub(crate) async fn run(link: LinkArgs) -> Result<ExitCode, Failure> {
     let [up, down] = link.settings()?;
     let plan = Plan {
@@ -115,7 +115,8 @@ fn announce(link: &LinkArgs, relay: &Relay) -> Result<(), Failure> {
     })
 }
 
-/// Reads away standard input on a thread of its own: it may be a terminal, a pipe or a file.
+/// Waits for the end of standard input on a separate thread: it may be a terminal, a pipe or a
+/// file.
 async fn end_of_input() {
     let (done, ended) = oneshot::channel();
     std::thread::spawn(move || {

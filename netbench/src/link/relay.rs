@@ -16,16 +16,16 @@ use super::tally::Summary;
 use super::train::{Destination, Train};
 use crate::os;
 
-/// Longest time for which a request to stop may go unnoticed.
+/// Maximum time for which a request to stop may go unnoticed.
 const ATTENTION: Duration = Duration::from_millis(50);
 
-/// Batches read from one socket before anything that is due may leave.
+/// Maximum number of batches read from one socket before datagrams that are due may leave.
 const BATCHES: usize = 4;
 
-/// Most rounds in which sockets are read that still have something when the relay stops.
+/// Maximum number of rounds in which sockets are still read when the relay stops.
 const LAST_ROUNDS: usize = 100;
 
-/// Most bytes that are held: a second of 4 Gbit/s.
+/// Maximum number of bytes held: a second of 4 Gbit/s.
 const MOST_HELD: usize = 512 << 20;
 
 /// Settings of a relay.
@@ -52,7 +52,7 @@ pub(crate) struct Relay {
     summary: Summary,
 }
 
-/// Time since the first datagram.
+/// Clock that counts from the first datagram.
 #[derive(Default)]
 struct Clock(Option<Instant>);
 
@@ -61,7 +61,7 @@ impl Clock {
         self.0.map(|start| start.elapsed()).unwrap_or_default()
     }
 
-    /// When something happened that is so old now. The first time starts the clock.
+    /// Returns the time of an event of this age. The first call starts the clock.
     fn before(&mut self, age: Duration) -> Duration {
         let now = Instant::now();
         let at = now.checked_sub(age).unwrap_or(now);
@@ -94,7 +94,7 @@ impl Relay {
         self.listen.address()
     }
 
-    /// Relays until it is told to stop, and says what it did.
+    /// Relays until it is told to stop, and returns a summary.
     pub(crate) fn run(mut self, stop: &AtomicBool) -> io::Result<Summary> {
         os::wake_punctually()?;
         let mut buffers = Buffers::new();
@@ -103,7 +103,7 @@ impl Relay {
             self.rebind()?;
             self.receive(self.patience(), &mut buffers)?;
         }
-        // What came before is still counted.
+        // Datagrams that arrived before are still counted.
         for _ in 0..LAST_ROUNDS {
             if !self.receive(Duration::ZERO, &mut buffers)? {
                 break;
@@ -130,7 +130,7 @@ impl Relay {
         Ok(!ready.is_empty())
     }
 
-    /// Returns the time in which there is nothing to do but listen.
+    /// Returns the time until which there is only reading to do.
     fn patience(&self) -> Duration {
         let now = self.clock.now();
         [
@@ -171,7 +171,7 @@ impl Relay {
             let Some(batch) = client.socket.receive(buffers)? else {
                 break;
             };
-            // Nobody else has the address of this socket from us.
+            // Nobody else got the address of this socket from us.
             for message in batch.messages().filter(|message| message.from == server) {
                 let now = self.clock.before(message.age);
                 self.offer(now, Way::Down(number), &message);
@@ -223,7 +223,7 @@ impl Relay {
         }
     }
 
-    /// Sends all that is due.
+    /// Sends all datagrams that are due.
     fn release(&mut self) {
         let now = self.clock.now();
         let most = self.listen.max_train();
@@ -269,7 +269,7 @@ impl Relay {
         direction.on_unsent(datagrams, bytes);
     }
 
-    /// Changes the ports where it is time.
+    /// Changes the ports if it is time.
     fn rebind(&mut self) -> io::Result<()> {
         let now = self.clock.now();
         let (Some(at), Some(interval)) = (self.next_rebind, self.plan.rebind) else {

@@ -9,13 +9,13 @@ use quinn_udp::EcnCodepoint;
 /// Direction of a datagram, with the number of its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// To the server, from the socket of this client.
+    /// To the server, from this client's socket.
     Up(u64),
     /// To this client.
     Down(u64),
 }
 
-/// A datagram that is held.
+/// A held datagram.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) due: Duration,
@@ -24,7 +24,7 @@ pub(crate) struct Held {
     pub(crate) bytes: Box<[u8]>,
 }
 
-/// All that is held, by the time it is due; what is due at the same time in the order it came.
+/// Held datagrams, ordered by the time they are due, then by arrival.
 #[derive(Default)]
 pub(crate) struct Schedule {
     heap: BinaryHeap<Reverse<Entry>>,
@@ -73,7 +73,7 @@ impl Schedule {
         self.came += 1;
     }
 
-    /// The next one that is due by `now`.
+    /// Returns the next datagram that is due by `now`.
     pub(crate) fn pop_due(&mut self, now: Duration) -> Option<Held> {
         if self.next_due()? > now {
             return None;
@@ -83,12 +83,12 @@ impl Schedule {
         Some(entry.held)
     }
 
-    /// When the next one is due.
+    /// Returns the time at which the next one is due.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         self.heap.peek().map(|Reverse(entry)| entry.held.due)
     }
 
-    /// Bytes that are held.
+    /// Returns the number of bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

@@ -9,14 +9,14 @@ use quinn_udp::{BATCH_SIZE, EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSoc
 
 use crate::os::{self, Unsaid};
 
-/// Asked of the system, which caps it: a burst of a fast link has to fit.
+/// Socket buffer requested from the system, which caps it: a burst of a fast link has to fit.
 const SYSTEM_BUFFER: usize = 8 << 20;
 
-/// The longest message: one datagram, or several that the system joined (GRO).
+/// Maximum length of a message: one datagram, or several joined by the system (GRO).
 const MESSAGE: usize = 64 << 10;
 
-/// Datagrams older than this when they are read are taken for younger: a wall clock that was set
-/// must not shorten the delay much.
+/// Maximum age of a datagram when it is read. Older ones are taken for younger, because a change of
+/// the wall clock must not shorten the delay much.
 const OLDEST: Duration = Duration::from_millis(50);
 
 pub(crate) struct Socket {
@@ -26,7 +26,7 @@ pub(crate) struct Socket {
 
 impl Socket {
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
-        // Bound to one address, it need not be told which one was meant.
+        // A socket bound to one address need not be told the destination.
         let unsaid = if address.ip().is_unspecified() {
             Unsaid::Time
         } else {
@@ -35,8 +35,8 @@ impl Socket {
         Self::bind_with(address, unsaid)
     }
 
-    /// `quinn-udp` has no room for all that it asks the kernel to say about joined datagrams
-    /// (GRO): of destination, time and ECN mark, the mark would be cut off.
+    /// Binds a socket. With GRO, `quinn-udp` has no room for everything that it asks the kernel to
+    /// report: of destination, time and ECN mark, the mark would be cut off.
     fn bind_with(address: SocketAddr, unsaid: Unsaid) -> io::Result<Self> {
         let io = UdpSocket::bind(address)?;
         let state = UdpSocketState::new(UdpSockRef::from(&io))?;
@@ -46,7 +46,7 @@ impl Socket {
         Ok(Self { io, state })
     }
 
-    /// On a free port from which `server` can be reached.
+    /// Binds a free port from which `server` can be reached.
     pub(crate) fn towards(server: SocketAddr) -> io::Result<Self> {
         let ip: IpAddr = match server.ip() {
             ip if ip.is_loopback() => ip,
@@ -64,12 +64,12 @@ impl Socket {
         self.io.as_fd()
     }
 
-    /// Datagrams the system dropped here because nobody read them in time.
+    /// Returns the number of datagrams that the system dropped because nobody read them in time.
     pub(crate) fn unseen(&self) -> u64 {
         os::socket_drops(&self.io)
     }
 
-    /// Datagrams that one call may send.
+    /// Returns the number of datagrams that one call may send.
     pub(crate) fn max_train(&self) -> usize {
         self.state.max_gso_segments().max(1)
     }
@@ -78,7 +78,7 @@ impl Socket {
         self.state.try_send(UdpSockRef::from(&self.io), transmit)
     }
 
-    /// Receives a batch. `None`: there is none.
+    /// Receives a batch; `None` if there is none.
     pub(crate) fn receive<'a>(&self, buffers: &'a mut Buffers) -> io::Result<Option<Batch<'a>>> {
         let mut slices = buffers
             .memory
@@ -93,7 +93,7 @@ impl Socket {
             {
                 Ok(count) => return Ok(Some(Batch { buffers, count })),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
-                // What a datagram met that was sent before, as a server that is gone.
+                // Error about an earlier datagram, for example because the server is gone.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
                 Err(error) => return Err(error),
             }
@@ -101,7 +101,7 @@ impl Socket {
     }
 }
 
-/// Memory into which batches are received; allocated once. The default has no room.
+/// Memory for received batches, allocated once. The default has none.
 #[derive(Default)]
 pub(crate) struct Buffers {
     memory: Vec<u8>,
@@ -117,18 +117,18 @@ impl Buffers {
     }
 }
 
-/// Messages that one call received.
+/// Messages received by one call.
 pub(crate) struct Batch<'a> {
     buffers: &'a Buffers,
     count: usize,
 }
 
-/// Datagrams of one sender that came together.
+/// Datagrams of one sender that arrived together.
 pub(crate) struct Message<'a> {
     pub(crate) from: SocketAddr,
     pub(crate) to: Option<IpAddr>,
     pub(crate) ecn: Option<EcnCodepoint>,
-    /// Time since they came.
+    /// Time since their arrival.
     pub(crate) age: Duration,
     bytes: &'a [u8],
     stride: usize,
@@ -162,7 +162,7 @@ impl Batch<'_> {
 }
 
 impl Message<'_> {
-    /// One by one; an empty datagram is one, too.
+    /// Returns the datagrams one by one; an empty one counts too.
     pub(crate) fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
         let empty = self.bytes.is_empty().then_some(self.bytes);
         self.bytes.chunks(self.stride).chain(empty)

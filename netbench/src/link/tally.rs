@@ -1,11 +1,11 @@
-//! What a link did, counted.
+//! Counters of a link.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Why a datagram was lost.
+/// Reason for the loss of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// `--loss`
@@ -18,11 +18,11 @@ pub(crate) enum Loss {
     Blackout,
     /// `--mtu`
     Size,
-    /// The relay holds as much as it may.
+    /// The relay's memory limit was reached.
     Memory,
 }
 
-/// Lost datagrams by reason.
+/// Number of lost datagrams by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Losses {
     pub(crate) random: u64,
@@ -50,12 +50,12 @@ impl Losses {
     }
 }
 
-/// One direction. Bytes are UDP payload bytes.
+/// Counters of one direction. Bytes are UDP payload bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Tally {
     pub(crate) datagrams_in: u64,
     pub(crate) bytes_in: u64,
-    /// Copies included; those that the system refused to send are not.
+    /// Includes copies, but not datagrams that the system refused to send.
     pub(crate) datagrams_out: u64,
     pub(crate) bytes_out: u64,
     pub(crate) lost: Losses,
@@ -63,33 +63,33 @@ pub(crate) struct Tally {
     pub(crate) corrupted: u64,
     /// Held back for `--reorder`.
     pub(crate) reordered: u64,
-    /// Given the CE mark.
+    /// Marked with CE.
     pub(crate) marked: u64,
-    /// The longest wait for the line, one's own transmission not counted.
+    /// Longest wait for the line, without the datagram's own transmission.
     pub(crate) max_queue_delay_us: f64,
     pub(crate) mean_queue_delay_us: f64,
-    /// Rate of what passed the line, lost afterwards or not, from the first datagram in to the last
-    /// that left it.
+    /// Rate on the line, including datagrams lost afterwards, from the first datagram in to the
+    /// last out.
     pub(crate) rate_mbit: f64,
     /// Time by which datagrams left the relay too late.
     pub(crate) mean_late_us: f64,
     pub(crate) max_late_us: f64,
-    /// Still on the way when the relay stopped.
+    /// In flight when the relay stopped.
     pub(crate) held: u64,
-    /// Refused by the system on the way out.
+    /// Refused by the system on sending.
     pub(crate) unsent: u64,
     /// Dropped by the system before the relay saw them: its socket buffer was full.
     pub(crate) unseen: u64,
 }
 
-/// Both directions.
+/// Summary of both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub(crate) seed: u64,
     pub(crate) clients: u64,
     /// Number of times that a client's port was changed.
     pub(crate) rebinds: u64,
-    /// Datagrams of clients that the table had no room for.
+    /// Datagrams of clients for which the table had no room.
     pub(crate) turned_away: u64,
     /// CPU time of the relay.
     pub(crate) cpu_s: f64,

@@ -7,10 +7,10 @@ use quinn_udp::Transmit;
 use super::schedule::{Held, Way};
 use super::socket::Socket;
 
-/// Most bytes that the system takes in one call.
+/// Maximum number of bytes that the system takes in one call.
 const LONGEST: usize = 65_000;
 
-/// Datagrams of one way, one mark and one size; the last may be shorter.
+/// Datagrams with the same way, mark and size; the last may be shorter.
 #[derive(Default)]
 pub(crate) struct Train {
     head: Option<Head>,
@@ -60,12 +60,12 @@ impl Train {
         self.count += 1;
     }
 
-    /// Returns the way it goes; `None` while it is empty.
+    /// Returns its way; `None` while it is empty.
     pub(crate) fn way(&self) -> Option<Way> {
         self.head.as_ref().map(|head| head.way)
     }
 
-    /// Sends it, and is empty again. Returns how many datagrams and bytes were not sent.
+    /// Sends and empties it. Returns the number of datagrams and bytes that were not sent.
     pub(crate) fn send(&mut self, to: Option<Destination<'_>>) -> (u64, u64) {
         let unsent = match (&self.head, to) {
             (Some(head), Some(to)) => self.send_to(head, to),
@@ -92,7 +92,7 @@ impl Train {
         match send(&self.bytes, together) {
             Ok(()) => (0, 0),
             Err(_) if self.count == 1 => (1, self.bytes.len() as u64),
-            // The system joins none here; each by itself then.
+            // The system joins none here, so each is sent alone.
             Err(_) => self
                 .bytes
                 .chunks(head.size)

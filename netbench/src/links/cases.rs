@@ -1,18 +1,18 @@
-//! The links that stacks are compared over.
+//! Links over which stacks are compared.
 
 use serde::Serialize;
 
-/// A link, as `netbench link` takes it.
+/// A link, with its arguments of `netbench link`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// Round trips are those without queues.
+    /// Description; round trips are those without queues.
     pub(crate) about: &'static str,
     pub(crate) args: &'static [&'static str],
 }
 
-/// Payload of an Ethernet frame over IPv4: peers look for the largest datagram that passes, ours
-/// is told 1452.
+/// Payload of an Ethernet frame over IPv4. Peers search for the largest datagram that passes; ours
+/// is set to 1452.
 pub(crate) const MTU: &str = "1472";
 
 pub(crate) const CASES: [Case; 9] = [
@@ -86,7 +86,7 @@ pub(crate) const CASES: [Case; 9] = [
     },
 ];
 
-/// The cases of these names, separated by commas, or all.
+/// Returns the cases of these names, separated by commas, or all.
 pub(crate) fn parse(names: &str) -> Result<Vec<Case>, String> {
     if names == "all" {
         return Ok(CASES.to_vec());

@@ -18,13 +18,13 @@ use crate::{Failure, os};
 /// Request of the client.
 const REQUEST: &[u8] = b"everything";
 
-/// The most that is read at once.
+/// Maximum number of bytes read at once.
 const READ: usize = 256 << 10;
 
-/// Samples of a download are this long.
+/// Length of a sample.
 pub(super) const SAMPLE: Duration = Duration::from_millis(100);
 
-/// Longest time that the end of a connection may take to reach the server.
+/// Maximum time for the end of a connection to reach the server.
 const DRAIN: Duration = Duration::from_secs(2);
 
 #[derive(Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub(crate) struct ClientSpec {
     pub(crate) lasts: Duration,
 }
 
-/// Order of the parent to the server once the client is done.
+/// Parent's order to the server once the client is done.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Finish;
 
@@ -52,14 +52,14 @@ pub(crate) struct ServerReport {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ClientReport {
-    /// From the call that connects.
+    /// Time since the call that connects.
     pub(crate) connected_ms: f64,
-    /// Bytes of the stream in each tenth of a second, from the call that connects.
+    /// Bytes of the stream in each tenth of a second, counted from the call that connects.
     pub(crate) samples: Vec<u64>,
     pub(crate) cpu_s: f64,
 }
 
-/// The server: one connection, one stream, as many bytes as it takes.
+/// Runs the server: one connection with one stream, as long as the client reads.
 pub(crate) async fn serve() -> Result<(), Failure> {
     let mut parent = FromParent::open()?;
     let spec: ServerSpec = parent.expect().await?;
@@ -81,7 +81,7 @@ pub(crate) async fn serve() -> Result<(), Failure> {
         async move {
             let period = pattern::bytes_at(0, u64::MAX);
             while read(&mut *reader).await?.is_some() {}
-            // It ends when the client has had enough, which is no failure.
+            // The client ends it when it has enough, which is no failure.
             while write(&mut *writer, period.clone()).await.is_ok() {}
             Ok::<_, Failed>(())
         }
@@ -97,7 +97,7 @@ pub(crate) async fn serve() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The client: reads for a while, compares every byte and counts.
+/// Runs the client: reads for a while, compares every byte and counts.
 pub(crate) async fn fetch() -> Result<(), Failure> {
     let mut parent = FromParent::open()?;
     let spec: ClientSpec = parent.expect().await?;

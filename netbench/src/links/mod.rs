@@ -1,10 +1,10 @@
-//! `netbench run links`: downloads over emulated links, ours beside other stacks'.
+//! `netbench run links`: downloads over emulated links, with our stack and others.
 //!
 //! ```text
 //!  server process ◄─UDP─► relay process (`netbench link`) ◄─UDP─► client process
 //! ```
-//! Every download has three processes of its own. Within a repetition the stacks take turns on
-//! each link, so that what else happens on the machine meets all of them alike.
+//! Every download has three processes. Within a repetition the stacks take turns on each link, so
+//! that disturbances affect all of them alike.
 
 mod cases;
 pub(crate) mod child;
@@ -31,17 +31,17 @@ use cases::Case;
 use child::{ClientReport, ClientSpec, Finish, ServerReport, ServerSpec};
 use report::{Download, Outcome, Report, Run, Stack};
 
-/// Most bytes that may be unread or unacknowledged with any stack: five times what the longest link
-/// holds.
+/// Maximum number of bytes that may be unread or unacknowledged with any stack: five times what the
+/// longest link holds.
 const WINDOW: u32 = 32 << 20;
 
 const SOCKET_BUFFER: u32 = 4 << 20;
 
-/// Datagram size that the other stacks find by path MTU discovery on these links, told to ours: a
-/// window counted in datagrams grows with them.
+/// Datagram size that the other stacks find by path MTU discovery on these links, set for ours
+/// because a window counted in datagrams grows with them.
 const DATAGRAM: u16 = 1452;
 
-/// Factor by which a download may take longer than it should before it is given up.
+/// Time by which a download may exceed its duration before it is given up.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// Downloads over emulated links (`netbench link`), and compares stacks.
@@ -80,13 +80,13 @@ pub(crate) struct Links {
     json: Option<PathBuf>,
 }
 
-/// The first line of a relay.
+/// First line of a relay.
 #[derive(Deserialize)]
 struct Listening {
     listening: SocketAddr,
 }
 
-/// Runs the comparison and prints its table. What was measured before something failed is kept.
+/// Runs the comparison and prints its table. Measurements before a failure are kept.
 pub(crate) async fn run(links: Links) -> Result<ExitCode, Failure> {
     let mut report = Report {
         netbench: env!("CARGO_PKG_VERSION"),
@@ -141,7 +141,7 @@ fn told(run: &Run) -> String {
 }
 
 fn stacks(links: &Links) -> Result<Vec<Stack>, Failure> {
-    // The links carry UDP.
+    // The links carry only UDP.
     let built_in = || axes::Stack::built_in().filter(|stack| *stack != axes::Stack::TcpTls);
     let named: Vec<axes::Stack> = match links.stacks.as_slice() {
         [] => built_in().collect(),
@@ -160,7 +160,7 @@ fn stacks(links: &Links) -> Result<Vec<Stack>, Failure> {
     Ok(stacks)
 }
 
-/// The TLS library that a stack is mostly used with.
+/// Returns the TLS library with which a stack is mostly used.
 fn provider(stack: axes::Stack) -> hybriq::Backend {
     match stack {
         axes::Stack::S2nQuic => hybriq::Backend::S2nTls,
@@ -177,7 +177,7 @@ fn write_json(links: &Links, report: &Report) -> Result<(), Failure> {
         .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
 }
 
-/// One stack over one link, once.
+/// One download with one stack over one link.
 struct Lane<'a> {
     case: Case,
     stack: &'a Stack,
@@ -202,7 +202,7 @@ impl Lane<'_> {
         }
     }
 
-    /// The same seed for all stacks, another for each repetition.
+    /// Returns the link's arguments. All stacks have the same seed; each repetition has another.
     fn link_args(&self) -> Vec<String> {
         let own = self.case.args.iter().copied();
         own.chain(["--mtu", cases::MTU, "--seed"])
@@ -211,7 +211,8 @@ impl Lane<'_> {
             .collect()
     }
 
-    /// X25519MLKEM768 with all; each stack as its defaults make it but for its windows and buffers.
+    /// Returns the setup: X25519MLKEM768 for all, and each stack's defaults except for windows and
+    /// buffers.
     fn setup(&self) -> Setup {
         let stack = self.stack.driver;
         Setup {

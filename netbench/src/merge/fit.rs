@@ -7,7 +7,7 @@ use super::Input;
 use crate::Failure;
 use crate::results::{CellResult, Repetition, Results};
 
-/// Beginning of results in a log, which has other lines too.
+/// Start of results in a log, which has other lines too.
 const MARK: &str = "{\"netbench_results\":";
 
 impl Input {
@@ -31,7 +31,7 @@ impl Input {
         }
     }
 
-    /// Its results of the same cell.
+    /// Returns its results for the same cell.
     pub(super) fn repetitions_of(&self, cell: &CellResult) -> Vec<Repetition> {
         let cells = self.results.cells.iter();
         let mut same = cells.filter(|other| other.cell == cell.cell);
@@ -40,7 +40,7 @@ impl Input {
     }
 }
 
-/// Refuses what does not belong together, in one line. Returns who is missing.
+/// Refuses results that do not belong together. Returns the missing clients.
 pub(super) fn check(inputs: &[Input]) -> Result<Vec<String>, Failure> {
     let [first, others @ ..] = inputs else {
         return Err("nothing to merge".into());
@@ -104,7 +104,7 @@ fn has_all_cells(first: &Input, other: &Input) -> Result<(), Failure> {
     }
 }
 
-/// Checks that the inputs are the clients of one fleet, each once, or that none is of a fleet.
+/// Checks that the inputs are the clients of one fleet, each once, or that none belongs to a fleet.
 fn members(inputs: &[Input]) -> Result<Vec<String>, Failure> {
     let fleet = |input: &Input| input.results.about.fleet;
     let sizes: BTreeSet<u32> = inputs
@@ -139,7 +139,8 @@ fn members(inputs: &[Input]) -> Result<Vec<String>, Failure> {
         .collect())
 }
 
-/// Runs begin at different times, to the microsecond, or on different machines.
+/// Returns true for results of the same run: runs differ in their start, to the microsecond, or in
+/// their machine.
 fn is_same_run(one: &Input, other: &Input) -> bool {
     let print = |input: &Input| {
         let cells = input.results.cells.iter();

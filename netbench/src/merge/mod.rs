@@ -1,4 +1,4 @@
-//! `netbench merge`: the results of several clients as one.
+//! `netbench merge`: combines the results of several clients.
 //!
 //! ```text
 //!  A.json ─┐          same scenario,        repetitions of the same time ──► added up
@@ -6,8 +6,8 @@
 //!  C.json ─┘                                others ──► further repetitions
 //! ```
 //! Clients of a fleet (`--fleet`) share a server process and begin together: they are added up
-//! round by round, whatever their clocks say. Others are at the same time where their clocks say
-//! that they overlap by half and more.
+//! round by round, whatever their clocks say. Repetitions of other clients count as simultaneous if
+//! they overlap by at least half according to their clocks.
 
 mod fit;
 mod samples;
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     pub(crate) out: Option<PathBuf>,
 }
 
-/// One of the files.
+/// One of the input files.
 #[derive(Clone, Debug)]
 pub(super) struct Input {
     /// Name in messages.
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// The results of all as one. An error: they do not belong together.
+/// Merges all results; fails if they do not belong together.
 fn merge(inputs: &[Input]) -> Result<Results, Failure> {
     let missing = fit::check(inputs)?;
     let mut merged = inputs.first().ok_or("nothing to merge")?.results.clone();

@@ -2,8 +2,8 @@
 
 use crate::results::Sample;
 
-/// Puts each sample into the interval in which its middle lies, of a grid that begins
-/// `earlier_ms` before these samples do. No count is lost or split.
+/// Moves each sample to the interval that contains its middle, on a grid that begins `earlier_ms`
+/// before these samples. No count is lost or split.
 pub(super) fn align(samples: &[Sample], earlier_ms: f64, interval_ms: f64) -> Vec<Sample> {
     let mut aligned: Vec<Sample> = Vec::new();
     for sample in samples {
@@ -23,7 +23,7 @@ pub(super) fn align(samples: &[Sample], earlier_ms: f64, interval_ms: f64) -> Ve
     aligned
 }
 
-/// The length that most samples have, to put them on a grid.
+/// Returns the most common length of the samples, for the grid.
 pub(super) fn interval(samples: &[Sample]) -> f64 {
     let mut lengths: Vec<f64> = samples.iter().map(|sample| sample.lasted_ms).collect();
     lengths.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Repetitions of the same cell by several clients: which were at the same time, and their sum.
+//! Simultaneous repetitions of the same cell by several clients, and their sums.
 
 use super::Input;
 use super::samples::{align, interval};
@@ -15,11 +15,11 @@ enum Clients {
     Separate,
 }
 
-/// Repetitions at the same time, with the numbers of their files.
+/// Simultaneous repetitions, with the numbers of their files.
 type Together = Vec<(usize, Repetition)>;
 
-/// Puts the repetitions of all files into the cell. `false`: some of them are of fewer clients than
-/// there are, and count for nothing but themselves.
+/// Merges the repetitions of all files into the cell. Returns false if some of them have fewer
+/// clients than there are, so that they stay separate.
 pub(super) fn merge(
     cell: &mut CellResult,
     of_each: Vec<Vec<Repetition>>,
@@ -84,8 +84,8 @@ fn is_together(clients: Clients, one: &Repetition, other: &Repetition) -> bool {
     both >= shorter / 2.0
 }
 
-/// The sum of what was at the same time. The clients of a fleet have all been told of the same
-/// server process, which counts once.
+/// Returns the sum of simultaneous repetitions. The clients of a fleet report the same server
+/// process, which counts once.
 fn add_up(group: Together, clients: Clients) -> Repetition {
     let Some((_, first)) = group.first() else {
         return Repetition::default();

@@ -1,4 +1,4 @@
-//! Findings from results, in words.
+//! Findings from results, as text.
 
 use crate::charts::figures::{metric, summary};
 use crate::charts::matrix::{Entry, Matrix, Panel};
@@ -6,7 +6,7 @@ use crate::charts::number::{THIN_SPACE, change, number, with_unit};
 use crate::ratio::Ratio;
 use crate::results::{CellResult, Results, Summary};
 
-/// The sentence that a reader should keep, and what else is worth saying.
+/// The main sentence, and further remarks.
 #[derive(Debug, PartialEq)]
 pub(super) struct Findings {
     pub(super) headline: String,
@@ -14,7 +14,7 @@ pub(super) struct Findings {
     pub(super) cards: Vec<Card>,
 }
 
-/// One figure, large.
+/// A large figure.
 #[derive(Debug, PartialEq)]
 pub(super) struct Card {
     pub(super) label: String,
@@ -22,8 +22,7 @@ pub(super) struct Card {
     pub(super) note: String,
 }
 
-/// Metrics in the order in which they make a headline, and the verb that goes with each: what it
-/// does more or less of.
+/// Metrics in the order of preference for a headline, with the verbs that go with them.
 const SENTENCES: [(&str, Verb); 6] = [
     (
         "server_cpu_us",
@@ -46,7 +45,7 @@ enum Verb {
     Takes(&'static str),
 }
 
-/// The two entries of a panel that are compared.
+/// Two entries of a panel that are compared.
 struct Pair<'a> {
     panel: &'a Panel<'a>,
     this: &'a Entry<'a>,
@@ -75,8 +74,8 @@ fn nothing(results: &Results) -> String {
     }
 }
 
-/// The most asked for: the hybrid that is used most beside the classical group that is; else the
-/// last beside the baseline.
+/// Returns the most interesting pair: the most used hybrid and the most used classical group;
+/// otherwise the baseline and the last entry.
 fn pair<'a>(panel: &'a Panel<'a>) -> Option<Pair<'a>> {
     let base = panel.baseline()?;
     let others = || {
@@ -106,11 +105,10 @@ impl Pair<'_> {
     }
 }
 
-/// An interval as narrow as this, in percent to either side, shows that there is no difference that
-/// matters.
+/// Half width of an interval in percent that shows that there is no relevant difference.
 const NARROW: f64 = 5.0;
 
-/// The headline of a comparison.
+/// Returns the headline of a comparison.
 fn compared(pair: &Pair) -> Option<String> {
     let (ratio, verb) = SENTENCES
         .iter()
@@ -150,7 +148,7 @@ fn compared(pair: &Pair) -> Option<String> {
     Some(format!("{text} ({within})"))
 }
 
-/// `9–15 %`, or where its ends have different signs `−1 to +3 %`.
+/// Formats an interval: `9–15 %`, or with different signs `−1 to +3 %`.
 fn interval(ratio: Ratio) -> String {
     let Some((low, high)) = ratio.percent_interval() else {
         return "one repetition, no interval".to_owned();
@@ -182,7 +180,7 @@ fn percent(value: f64) -> String {
     format!("{}{THIN_SPACE}%", whole(value))
 }
 
-/// Returns the further differences between the two, a sentence each.
+/// Returns further differences between the two, a sentence each.
 fn details(pair: &Pair) -> Vec<String> {
     let mut lines = Vec::new();
     if !pair.panel.title.is_empty() {
@@ -242,7 +240,7 @@ fn changes(pair: &Pair) -> Vec<Card> {
     shown.into_iter().filter_map(card).take(4).collect()
 }
 
-/// Returns the findings where there is nothing to compare with.
+/// Returns the findings if there is nothing to compare.
 fn alone(matrix: &Matrix) -> (Option<String>, Vec<String>, Vec<Card>) {
     let Some((_, entry)) = matrix.entries().next() else {
         return (None, Vec::new(), Vec::new());
@@ -284,7 +282,7 @@ fn figures(cell: &CellResult) -> Vec<Card> {
     shown.into_iter().filter_map(card).collect()
 }
 
-/// The interval, where there is one.
+/// Formats the interval, if there is one.
 fn spread(summary: Summary, unit: &'static str) -> Option<String> {
     let Summary { low, high, n, .. } = summary;
     (n > 1 && low < high).then(|| match unit {

@@ -1,11 +1,11 @@
-//! The report as a page: one HTML file that needs nothing else, neither a network nor scripts.
+//! The report as a page: one self-contained HTML file, which needs neither a network nor scripts.
 //!
 //! ```text
 //!  Results ─► Chapter ─┬─► findings  what it comes to, in words
 //!                      ├─► figures   charts, each with its table
 //!                      └─► tables    outcomes, everything, how it was measured
 //! ```
-//! Everything is escaped by the templates; the page forbids itself to load anything.
+//! The templates escape everything; the page forbids itself to load anything.
 
 mod args;
 mod findings;
@@ -23,13 +23,13 @@ use crate::results::Results;
 
 pub(crate) use args::Report;
 
-/// Results with what is to be said about them.
+/// Results with their texts.
 pub(crate) struct Chapter<'a> {
     pub(crate) title: String,
     /// Introduction, a string per paragraph; may be empty.
     pub(crate) intro: Vec<String>,
     pub(crate) results: &'a Results,
-    /// Tables that belong to it, as figures that others published, each with its title.
+    /// Additional tables, such as published figures, each with its title.
     pub(crate) beside: Vec<(String, Table)>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn write_chapters(
 pub(crate) const STYLE: &str = include_str!("page.css");
 pub(crate) const SCRIPT: &str = include_str!("page.js");
 
-/// Nothing may be loaded; style and script stand in the page.
+/// Policy that forbids loading anything; style and script are part of the page.
 pub(crate) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
 

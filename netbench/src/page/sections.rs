@@ -94,7 +94,7 @@ fn contents(figures: &[Figure], index: usize) -> Markup {
     }
 }
 
-/// Figures whose table is read as much as the chart.
+/// Figures whose tables are read as often as their charts, and are open.
 const OPEN: [&str; 2] = ["rate", "request-rate"];
 
 fn section(figure: &Figure, index: usize) -> Markup {

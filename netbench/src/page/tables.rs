@@ -10,7 +10,7 @@ use crate::charts::figures::summary;
 use crate::charts::number::{NONE, Unit, count, number};
 use crate::results::{CellResult, METRICS, Metric, Results, Summary};
 
-/// A table that scrolls by itself where it is wider than the page.
+/// Returns a table that scrolls by itself if it is wider than the page.
 pub(super) fn scrolling(title: &str, table: &Table) -> Markup {
     html! {
         div.scroll tabindex="0" role="region" aria-label=(title) {
@@ -30,7 +30,7 @@ pub(super) fn scrolling(title: &str, table: &Table) -> Markup {
     }
 }
 
-/// When and on what, in a line.
+/// Returns one line with the time and the machine of the run.
 pub(super) fn about_line(results: &Results) -> String {
     let about = &results.about;
     let repetitions = results
@@ -91,12 +91,12 @@ pub(super) fn outcomes(results: &Results, index: usize) -> Markup {
     }
 }
 
-/// The outcomes of one cell over all repetitions and labels.
+/// Outcomes of one cell over all repetitions and labels.
 #[derive(Default)]
 struct Outcomes {
     ok: u64,
     failures: BTreeMap<String, u64>,
-    /// The first failure of each kind, in words.
+    /// First failure of each kind, as text.
     details: BTreeMap<String, String>,
 }
 
@@ -194,7 +194,7 @@ fn negotiated(results: &Results) -> Table {
     }
 }
 
-/// Every metric of every cell.
+/// Returns every metric of every cell.
 pub(super) fn everything(results: &Results, index: usize) -> Markup {
     let metrics: Vec<&Metric> = METRICS
         .iter()
@@ -247,7 +247,7 @@ fn figure(summary: Option<Summary>, unit: &'static str) -> Markup {
     }
 }
 
-/// Returns the facts that are needed to do the run again.
+/// Returns the facts that are needed to repeat the run.
 pub(super) fn method(results: &Results, index: usize) -> Markup {
     let about = &results.about;
     let machine = serde_json::to_value(&about.machine).unwrap_or_default();
@@ -314,7 +314,7 @@ fn list(value: &Value) -> Markup {
     }
 }
 
-/// The command as it is typed.
+/// Returns the command as it is typed.
 fn shell(command: &[String]) -> String {
     let quoted = command.iter().map(|word| {
         let is_plain =

@@ -12,7 +12,7 @@ fn page(results: &Results) -> String {
     render("netbench", &[Chapter::new(results)]).into_string()
 }
 
-/// Every text that a file can bring is as hostile as it can be.
+/// Every text in the file is as hostile as possible.
 #[test]
 fn nothing_in_a_file_becomes_markup() {
     let evil = "<script>alert(1)</script>\"'&";

@@ -1,4 +1,4 @@
-//! The cost of key exchanges and signatures by themselves.
+//! Cost of key exchanges and signatures alone.
 
 use super::Experiment;
 use super::section::{Finding, Section, Source, ValueTable, three_digits};
@@ -6,17 +6,17 @@ use super::{Budget, Value};
 use crate::Failure;
 use crate::breakdown::algorithms::{Algorithm, Algorithms, measure};
 
-/// Name there and here, bytes, and thousands of operations a second of client and server.
+/// Published name and ours, bytes, and thousands of operations a second of client and server.
 const PUBLISHED: [(&str, &str, f64, f64, f64); 3] = [
     ("ECDH P-256", "secp256r1", 128.0, 17.0, 17.0),
     ("X25519", "X25519", 64.0, 31.0, 31.0),
     ("ML-KEM-768", "MLKEM768", 2272.0, 13.0, 25.0),
 ];
 
-/// The two bytes that tell the form of a point (RFC 8446 §4.2.8.2).
+/// The two bytes that encode the form of a point (RFC 8446 §4.2.8.2).
 const POINT_FORMS: f64 = 2.0;
 
-/// Runs it.
+/// Runs the experiment.
 #[expect(clippy::unused_async, reason = "every experiment is a future")]
 pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
     let iterations = budget.choose(200, 4000);
@@ -106,7 +106,7 @@ fn bytes(of: &Algorithm) -> f64 {
     (of.client_bytes + of.server_bytes) as f64
 }
 
-/// The compared values: each algorithm's bytes and rates.
+/// Compared values: each algorithm's bytes and rates.
 struct Rates {
     bytes: f64,
     client: f64,

@@ -1,4 +1,4 @@
-//! The time of a TLS 1.3 handshake by message, and the savings of tickets and of early key shares.
+//! Time of a TLS 1.3 handshake by message, and the savings by tickets and early key shares.
 
 use hybriq::tls::Suite;
 use hybriq::{Backend, Group};
@@ -32,8 +32,8 @@ const MODES: [Mode; 4] = [
     },
 ];
 
-/// Rows of the published table, and whether they belong to what only a full handshake has, or to
-/// the key exchange.
+/// Rows of the published table, and the part of the handshake they belong to: only a full
+/// handshake, or the key exchange.
 const MESSAGES: [(&str, [f64; 4]); 7] = [
     ("ClientHello", [172.69, 23.15, 172.50, 22.77]),
     ("ServerHello", [176.55, 25.81, 176.15, 25.05]),
@@ -44,10 +44,10 @@ const MESSAGES: [(&str, [f64; 4]); 7] = [
     ("Finished sent", [2.02, 2.00, 1.97, 1.92]),
 ];
 const TOTALS: [f64; 4] = [457.43, 154.67, 451.45, 148.81];
-/// Published expectation for a resumed handshake with shares made ahead.
+/// Published expectation for a resumed handshake with key shares made ahead.
 const PROPOSED: f64 = 31.95;
 
-/// The messages that public-key cryptography is in.
+/// Messages that contain public-key cryptography.
 const COSTLY: [&str; 4] = [
     "ClientHello",
     "ServerHello",
@@ -55,7 +55,7 @@ const COSTLY: [&str; 4] = [
     "CertificateVerify",
 ];
 
-/// Runs it.
+/// Runs the experiment.
 #[expect(clippy::unused_async, reason = "every experiment is a future")]
 pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
     let plans = plans();
@@ -137,7 +137,7 @@ fn find(
     })
 }
 
-/// The published table, of our client.
+/// Returns the published table, for our client.
 fn messages(measured: &[Breakdown], mode: Mode) -> ValueTable {
     let pairs = SUITES.map(|suite| GROUPS.map(|group| (group, suite)));
     let cells: Vec<_> = pairs.into_iter().flatten().collect();
@@ -173,7 +173,7 @@ fn short(suite: Suite) -> &'static str {
     }
 }
 
-/// All groups by the way handshakes begin.
+/// Returns all groups by the way handshakes begin.
 fn totals(measured: &[Breakdown], side: Side) -> ValueTable {
     let columns = MODES.map(|mode| (mode.name(), "µs"));
     let title = format!("Total of the {side}, {}", SUITES[0]);
@@ -218,19 +218,19 @@ fn finding(measured: &[Breakdown]) -> Finding {
     compare(&published, &ours)
 }
 
-/// The compared values, relative to X25519.
+/// Compared values, relative to X25519.
 struct Shape {
-    /// P-256's total to X25519's.
+    /// P-256's total relative to X25519's.
     curves: f64,
-    /// The part of the messages with public-key cryptography.
+    /// Share of the messages with public-key cryptography.
     costly: f64,
-    /// Share of the time that is left with a ticket and shares made ahead.
+    /// Share of the time that remains with a ticket and shares made ahead.
     proposal: f64,
 }
 
 fn compare(published: &Shape, ours: &Shape) -> Finding {
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
-    // The rest of a handshake costs the same whatever the machine's speed at public keys is.
+    // The rest of a handshake does not depend on the speed of public-key operations.
     let agrees = ours.curves > 1.0 && ours.costly > 0.5 && ours.proposal < 0.6;
     Finding::of(
         agrees,

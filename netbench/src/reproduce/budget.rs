@@ -1,11 +1,11 @@
-//! The time that each experiment may take.
+//! Time limits of the experiments.
 
 use std::time::Duration;
 
 use super::Experiment;
 
-/// Time of all experiments of a quick run together. The rest of its three minutes is for
-/// starting processes and writing the report.
+/// Time of all experiments of a quick run. The rest of its three minutes is for starting processes
+/// and writing the report.
 const QUICK: Duration = Duration::from_secs(155);
 
 /// Limits of one experiment.
@@ -13,8 +13,8 @@ const QUICK: Duration = Duration::from_secs(155);
 pub(crate) struct Budget {
     /// True in a quick run.
     pub(crate) quick: bool,
-    /// Wall time that it should keep to. A full run has the time that the published experiment
-    /// needs, and bounds for what should hang.
+    /// Wall time that it should take. A full run uses the time of the published experiment, with
+    /// bounds in case something hangs.
     pub(crate) time: Duration,
 }
 
@@ -26,7 +26,7 @@ impl Budget {
 }
 
 impl Budget {
-    /// Returns the time for each of this number of cells, such that each can be measured twice.
+    /// Returns the time for each of this number of cells such that each can be measured twice.
     pub(super) fn cell(&self, cells: u32) -> Duration {
         self.time / (2 * cells.max(1))
     }
@@ -41,18 +41,18 @@ pub(crate) enum Length {
     Full,
 }
 
-/// Divides the time over the experiments by their weights.
+/// Distribution of the time over the experiments by their weights.
 #[derive(Clone, Debug)]
 pub(super) struct Purse {
     quick: bool,
     /// Sum of the weights of all experiments.
     total_weight: u32,
-    /// Time that was planned for the experiments so far.
+    /// Time planned for the experiments so far.
     planned: Duration,
 }
 
 impl Purse {
-    /// Returns the time of a run whose experiments have weights of this sum.
+    /// Returns the time of a run whose experiments have this total weight.
     pub(super) fn new(length: Length, total_weight: u32) -> Self {
         Self {
             total_weight,
@@ -61,9 +61,9 @@ impl Purse {
         }
     }
 
-    /// The share of the next experiment, after so much time. What earlier ones took too much is
-    /// taken off, down to half. A quick run of few experiments does not give them more than their
-    /// share of all: the same figure costs the same in both.
+    /// Returns the share of the next experiment at this time. Excess of earlier ones is subtracted,
+    /// down to half the share. A quick run of few experiments gives each only its share of all, so
+    /// that it measures the same in both.
     pub(super) fn share(&mut self, experiment: &Experiment, elapsed: Duration) -> Budget {
         let time = if self.quick {
             let share = QUICK * experiment.weight / self.total_weight;

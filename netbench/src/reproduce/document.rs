@@ -22,11 +22,11 @@ const FORMAT: u32 = 1;
 pub(crate) struct Reproduction {
     /// [`FORMAT`].
     pub(crate) netbench_reproduction: u32,
-    /// True if every experiment that was asked for is here and whole.
+    /// True if every requested experiment is present and complete.
     pub(crate) complete: bool,
     /// True if it was a quick run.
     pub(crate) quick: bool,
-    /// Facts that are needed to do the run again.
+    /// Facts that are needed to repeat the run.
     pub(crate) about: About,
     /// Sections in the order of the report.
     pub(crate) sections: Vec<Section>,
@@ -44,7 +44,7 @@ impl Reproduction {
         }
     }
 
-    /// Notes whether all of the experiments that were asked for are here; `asked` is their number.
+    /// Notes whether all requested experiments are present; `asked` is their number.
     pub(super) fn finish(&mut self, asked: usize) {
         let are_complete = self.sections.iter().all(Section::is_complete);
         self.complete = are_complete && self.sections.len() == asked;

@@ -6,7 +6,7 @@ use super::{Experiment, algorithms, breakdown, hierarchy, negotiation};
 use super::{idle_timeout, latency, pool, rate, resumption, reuse};
 use crate::Failure;
 
-/// All of them, in the order of the report. A new one is a file beside this and a line here:
+/// All experiments, in the order of the report. A new one needs a file here and a line below:
 ///
 /// ```text
 /// Experiment { id, title, weight, full, run: |experiment, budget| Box::pin(rate::run(experiment, budget)) }
@@ -86,7 +86,7 @@ pub(super) const ALL: &[Experiment] = &[
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// The experiments of these ids, in the order of the list; without ids all of them.
+/// Returns the experiments with these ids, in the order of the list; all without ids.
 pub(super) fn choose(ids: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
     if let Some(unknown) = ids
         .iter()

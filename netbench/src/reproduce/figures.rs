@@ -1,4 +1,4 @@
-//! The charts of each experiment.
+//! Charts of each experiment.
 
 use super::section::{Row, Section, Value};
 use hybriq::Group;
@@ -10,7 +10,7 @@ use crate::charts::theme::Ink;
 use crate::charts::{Bar, Bars, Chart, Figure, Table};
 use crate::results::{Breakdown, Results, Side};
 
-/// Charts of each experiment's results, by their ids: those that show what it is about.
+/// Charts of each experiment, by their ids: those that show its subject.
 const CHARTS: [(&str, &[&str]); 8] = [
     ("rate", &["rate", "time", "bytes"]),
     ("reuse", &["request-rate"]),
@@ -22,14 +22,14 @@ const CHARTS: [(&str, &[&str]); 8] = [
     ("ml-dsa", &["handshake-messages"]),
 ];
 
-/// The handshakes that are drawn of all that were taken apart: those of the published table, each
-/// way a handshake begins, and today's group beside them.
+/// Handshakes that are drawn: those of the published table, each way a handshake begins, and
+/// today's group.
 const DRAWN: (Suite, [Group; 3]) = (
     Suite::Aes128GcmSha256,
     [Group::SECP256R1, Group::X25519, Group::X25519MLKEM768],
 );
 
-/// The charts of an experiment, in the order in which they are read.
+/// Returns the charts of an experiment, in reading order.
 pub(super) fn of(section: &Section) -> Vec<Figure> {
     if section.id == "algorithms" {
         return section
@@ -70,7 +70,7 @@ fn drawn(results: &Results) -> Results {
     }
 }
 
-/// Time instead of rates: times of both ends add up.
+/// Shows times instead of rates, because times of both ends add up.
 fn exchanges(rows: &[Row]) -> Figure {
     let median = |value: Option<&Value>| match value {
         Some(Value::Measured(summary)) => Some(summary.median),

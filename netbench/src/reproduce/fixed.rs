@@ -1,4 +1,4 @@
-//! Results that nobody measured, for tests of what is found in them.
+//! Made-up results for tests of findings.
 
 use std::collections::BTreeMap;
 

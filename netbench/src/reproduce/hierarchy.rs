@@ -8,7 +8,7 @@ use crate::breakdown::hierarchy::{self, Hierarchies, KINDS, Mutual};
 use crate::breakdown::{Gaps, results};
 use crate::results::{Breakdown, Results, Side};
 
-/// Runs it.
+/// Runs the experiment.
 pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
     let connected = hierarchy::run().await?;
     let iterations = budget.choose(50, 1000);

@@ -1,4 +1,4 @@
-//! Experiment 4, part two: bursts of requests, and how long idle connections are kept.
+//! Experiment 4, part two: bursts of requests, and the idle timeout of connections.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::Failure;
 use crate::results::{CellResult, Results};
 use crate::scenario::Template;
 
-/// A data centre's next zone.
+/// Link to another zone of a data centre.
 const LINK: &str = "--delay 2ms";
 
-/// Bursts in a minute.
+/// Number of bursts in a minute.
 const BURSTS: u64 = 12;
 
 /// Published values: connections, and the median latency in milliseconds.
@@ -21,7 +21,7 @@ const SHORT: (f64, f64) = (100.0, 20.3);
 const LONG_MS: f64 = 5.9;
 
 pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
-    // A quick run is ten times as fast, and has the same number of bursts.
+    // A quick run is ten times as fast, with the same number of bursts.
     let (every, every_ms, limits) =
         budget.choose(("500ms", 500, "100ms,1s"), ("5s", 5000, "1s,10s"));
     let repetitions = budget.choose(2, 5);
@@ -31,7 +31,7 @@ pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Sect
         ("idle_timeout", limits),
         ("link", LINK),
     ];
-    // Between two bursts: one at the very end would have no time left.
+    // Ends between two bursts: one at the very end would have no time left.
     let time = Duration::from_millis(every_ms * (2 * BURSTS - 1) / 2);
     let template = Template::load("bursts")?.ending_after(time);
     let results = measure(template, &axes, repetitions, budget).await?;

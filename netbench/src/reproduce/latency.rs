@@ -1,4 +1,4 @@
-//! Experiment 3: how much of a handshake's time is computing, and how much the network.
+//! Experiment 3: the shares of computing and of the network in a handshake's time.
 
 use super::measure::repetitions as repetitions_of;
 use super::measure::{cell, connections, figure, measure, of_each, paired, scaled};
@@ -13,10 +13,10 @@ use crate::scenario::Template;
 const CLASSICAL: Group = Group::SECP256R1;
 const HYBRID: Group = Group::SECP256R1MLKEM768;
 
-/// Across a continent and back: 70 ms.
+/// Link across a continent, with a round trip of 70 ms.
 const LINK: &str = "--delay 35ms";
 
-/// CPU times and bytes that the hybrid group added in the publication.
+/// Published increase of CPU time and bytes by the hybrid group.
 const PUBLISHED_CLIENT_MS: f64 = 0.25;
 const PUBLISHED_SERVER_MS: f64 = 0.23;
 const PUBLISHED_BYTES: f64 = 2356.0;

@@ -1,4 +1,4 @@
-//! Shared by the experiments: running a scenario, and reading metrics from its results.
+//! Shared by the experiments: running a scenario and reading metrics from its results.
 
 use super::Budget;
 use hybriq::Group;
@@ -8,8 +8,8 @@ use crate::results::{CellResult, Repetition, Results, Summary};
 use crate::run::{self, Request};
 use crate::scenario::Template;
 
-/// Runs a scenario with these values of axes and parameters, so often, or as often as the budget
-/// allows.
+/// Runs a scenario with these axes and parameters for this number of repetitions, or as many as the
+/// budget allows.
 pub(super) async fn measure(
     template: Template,
     axes: &[(&str, &str)],
@@ -29,13 +29,13 @@ pub(super) async fn measure(
     run::measure(&request).await
 }
 
-/// Returns how often each cell was measured, in words.
+/// Returns the number of repetitions of each cell.
 pub(super) fn turns(results: &Results) -> usize {
     let cells = results.cells.iter();
     cells.map(|cell| cell.repetitions.len()).max().unwrap_or(0)
 }
 
-/// `5 repetitions`, as many as there were.
+/// Formats the number of repetitions: `5 repetitions`.
 pub(super) fn repetitions(results: &Results) -> String {
     match turns(results) {
         1 => "1 repetition".to_owned(),
@@ -43,7 +43,7 @@ pub(super) fn repetitions(results: &Results) -> String {
     }
 }
 
-/// Connections that ended well in a repetition: `150`, or `90 to 150`.
+/// Formats the number of successful connections in a repetition: `150`, or `90 to 150`.
 pub(super) fn connections(results: &Results) -> String {
     let cells = results.cells.iter().flat_map(|cell| &cell.repetitions);
     let counts = cells.map(Repetition::completed);
@@ -70,7 +70,7 @@ pub(super) fn figure(cell: Option<&CellResult>, metric: &str) -> Option<Summary>
     cell?.summary.get(metric).copied()
 }
 
-/// The figure in other units.
+/// Returns the figure in other units.
 pub(super) fn scaled(summary: Summary, factor: f64) -> Summary {
     Summary {
         median: summary.median * factor,
@@ -80,7 +80,7 @@ pub(super) fn scaled(summary: Summary, factor: f64) -> Summary {
     }
 }
 
-/// Anything that a repetition has one of.
+/// Returns the summary of a value of each repetition.
 pub(super) fn of_each(
     cell: Option<&CellResult>,
     value: impl Fn(&Repetition) -> Option<f64>,
@@ -89,8 +89,8 @@ pub(super) fn of_each(
     Summary::of(&values)
 }
 
-/// Anything that two repetitions of the same turn have one of: what else happened on the machine
-/// has met both.
+/// Returns the summary of a value of each pair of repetitions in the same turn, so that
+/// disturbances affect both.
 pub(super) fn paired(
     one: Option<&CellResult>,
     base: Option<&CellResult>,
@@ -125,7 +125,7 @@ pub(super) fn change(ratio: Summary) -> Summary {
     }
 }
 
-/// `−2.3 %`, or with its interval.
+/// Formats a change: `−2.3 %`, with its interval if there is one.
 pub(super) fn percent(change: Summary) -> String {
     let signed = |number: f64| format!("{number:+.1}").replace('-', "−");
     if change.n < 2 {
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn ratios_are_those_of_the_same_turn() {
-        // The second turn was disturbed, for both alike.
+        // The second turn was disturbed, equally for both.
         let (one, base) = (cell(&[90.0, 45.0, 90.0]), cell(&[100.0, 50.0, 100.0]));
         let ratio = ratio(Some(&one), Some(&base), "connections_per_second").unwrap();
         assert!((ratio.low - 0.9).abs() < 1e-9 && (ratio.high - 0.9).abs() < 1e-9);

@@ -1,12 +1,12 @@
-//! `netbench reproduce`: the published experiments, done again in kind, beside what was published.
+//! `netbench reproduce`: repeats published experiments, and compares with what was published.
 //!
 //! ```text
 //!  experiments: list ──► run(&Budget) ──► Section ─┐
 //!                        run(&Budget) ──► Section ─┼─► Reproduction ──► report.html
 //!                        run(&Budget) ──► Section ─┘                └─► report.json
 //! ```
-//! Absolute figures belong to machines. What is compared is the shape: ratios, order, and where the
-//! time goes; each section says in one computed sentence whether it agrees.
+//! Absolute figures depend on the machine. The comparison covers the shape: ratios, order, and the
+//! distribution of time; each section says in one computed sentence whether it agrees.
 
 mod algorithms;
 mod args;
@@ -48,7 +48,7 @@ use document::Reproduction;
 /// A section that is being measured.
 type Running<'a> = Pin<Box<dyn Future<Output = Result<Section, Failure>> + 'a>>;
 
-/// A published experiment that can be done again.
+/// A published experiment that can be repeated.
 pub(crate) struct Experiment {
     /// Name on the command line, in JSON, and as the anchor in the report.
     pub(crate) id: &'static str,
@@ -58,13 +58,13 @@ pub(crate) struct Experiment {
     pub(crate) weight: u32,
     /// Time that it may take in a full run.
     pub(crate) full: Duration,
-    /// Runs it. The section's problems name what could not be measured; an error says that nothing
+    /// Runs it. The section's problems name what could not be measured; an error means that nothing
     /// could.
     pub(crate) run: for<'a> fn(&'a Experiment, &'a Budget) -> Running<'a>,
 }
 
-/// Runs the experiments one after the other. After each one the report is written anew, so that
-/// what was measured before something failed is kept.
+/// Runs the experiments in sequence. The report is rewritten after each one, so that measurements
+/// before a failure are kept.
 pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let chosen = experiments::choose(&args.only)?;
     let out = args.outputs();

@@ -1,4 +1,4 @@
-//! The group that two sides with different preferences negotiate.
+//! Negotiated group between two sides with different preferences.
 
 use super::Budget;
 use super::Experiment;
@@ -6,7 +6,7 @@ use super::section::{Finding, Section, Source, ValueTable};
 use crate::Failure;
 use crate::breakdown::negotiation::{self, Case};
 
-/// Runs it. It takes no longer when it has more time.
+/// Runs the experiment, which needs no more time if it has more.
 pub(super) async fn run(experiment: &Experiment, _: &Budget) -> Result<Section, Failure> {
     let cases = negotiation::run().await?;
     Ok(Section {

@@ -1,4 +1,4 @@
-//! The report as one HTML file that needs nothing else.
+//! The report as one self-contained HTML file.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -10,7 +10,7 @@ use crate::page::{POLICY, SCRIPT, STYLE};
 
 const OWN_STYLE: &str = include_str!("page.css");
 
-/// The whole page.
+/// Returns the whole page.
 pub(super) fn html(reproduction: &Reproduction) -> String {
     let sections = &reproduction.sections;
     html! {

@@ -1,4 +1,4 @@
-//! Experiment 4, part one: how large a pool of connections has to be.
+//! Experiment 4, part one: the necessary size of a connection pool.
 
 use super::measure::repetitions as repetitions_of;
 use super::measure::{figure, measure, of_each, scaled};
@@ -8,8 +8,8 @@ use crate::Failure;
 use crate::results::{CellResult, Results};
 use crate::scenario::Template;
 
-/// Requests arrive as from independent users; 4 ms of work at 200 a second keep one connection
-/// busy for 80 % of the time and more.
+/// Scenario with requests of independent users. 4 ms of work at 200 a second keep one connection
+/// busy for at least 80 % of the time.
 const SCENARIO: &str = r#"{
   "netbench": 1,
   "name": "pool",
@@ -107,7 +107,7 @@ fn finding(results: &Results) -> Finding {
     let (Some(one), Some(two), Some(most)) = (median(1), median(2), median(largest)) else {
         return Finding::unknown("the latency of a size is missing");
     };
-    // Beyond the second, medians may well rise a little again: what is gained is the most.
+    // Beyond the second, medians may rise a little again: the maximum gain counts.
     let (second, all) = (one - two, one - two.min(most));
     if all <= 0.0 {
         return Finding::of(

@@ -1,4 +1,4 @@
-//! Experiment 1: how many connections a second each key-exchange group allows.
+//! Experiment 1: the number of connections a second for each key-exchange group.
 
 use super::measure::repetitions as repetitions_of;
 use super::measure::{cell, change, connections, figure, measure, percent, ratio, scaled};
@@ -12,14 +12,14 @@ use crate::scenario::Template;
 
 const HYBRID: Group = Group::X25519MLKEM768;
 
-/// All that there are.
+/// Number of groups.
 const GROUPS: u32 = 8;
 
 /// Published rate of X25519+Kyber512, in percent of X25519's.
 const PUBLISHED: f64 = 92.0;
 
-/// Points by which a hybrid of today may differ from that of the publication, within the same shape:
-/// ML-KEM-768 has half as many bytes again as Kyber512, and key exchange has become faster.
+/// Points by which a hybrid of today may differ from the published one within the same shape:
+/// ML-KEM-768 is half as large again as Kyber512, and key exchange has become faster.
 const TOLERANCE: f64 = 10.0;
 
 pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {

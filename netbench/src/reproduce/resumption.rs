@@ -1,4 +1,4 @@
-//! Experiment 4, part three: what session resumption saves.
+//! Experiment 4, part three: the savings by session resumption.
 
 use super::measure::repetitions as repetitions_of;
 use super::measure::{change, connections, figure, measure, paired, percent};

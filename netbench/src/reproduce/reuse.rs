@@ -1,4 +1,4 @@
-//! Experiment 2: what a hybrid group costs with and without connections that are reused.
+//! Experiment 2: the cost of a hybrid group with and without reused connections.
 
 use super::measure::repetitions as repetitions_of;
 use super::measure::{cell, change, measure, of_each, percent, ratio};
@@ -13,8 +13,8 @@ use crate::scenario::Template;
 const CLASSICAL: Group = Group::SECP256R1;
 const HYBRID: Group = Group::X25519MLKEM768;
 
-/// A service like the one that was measured: 2 ms away, and a request takes it 2.4 ms, so that a
-/// thread makes about 216 requests a second on a connection that it keeps.
+/// Scenario with a service like the published one: 2 ms away, with 2.4 ms of work for a request, so
+/// that a thread makes about 216 requests a second on a kept connection.
 const SCENARIO: &str = r#"{
   "netbench": 1,
   "name": "reuse",
@@ -36,8 +36,8 @@ const SCENARIO: &str = r#"{
 const LINK: &str = "--delay 1ms";
 
 /// Published changes of the rate by the hybrid group, in percent, without and with reuse, and the
-/// points by which ours may differ. Our handshakes take a larger part of a connection: there is no
-/// HTTP and no service behind them.
+/// points by which ours may differ. Our handshakes are a larger part of a connection, because there
+/// is no HTTP and no service behind them.
 const PUBLISHED_WITHOUT: f64 = -2.3;
 const PUBLISHED_WITH: f64 = -0.05;
 const WITHOUT_TOLERANCE: f64 = 10.0;
@@ -55,7 +55,7 @@ const QUANTILES: [(f64, &str); 7] = [
 
 pub(super) async fn run(experiment: &Experiment, budget: &Budget) -> Result<Section, Failure> {
     let (seconds, repetitions) = budget.choose(("1", 5), ("100", 5));
-    // So many that a handshake counts for nothing, and that several connections are whole.
+    // So many that the handshake does not count, and that several connections complete.
     let reused = budget.choose(100, 1000);
     let requests = format!("1,{reused}");
     let axes = [
@@ -216,8 +216,8 @@ fn requests_of(repetition: &Repetition) -> f64 {
     samples.map(|sample| sample.requests as f64).sum()
 }
 
-/// Requests a second in each sample of each repetition, in order. What is left over at the end of
-/// a measurement is no sample.
+/// Returns the requests a second in each sample of each repetition, in order, without a shorter
+/// last one.
 fn rates(cell: &CellResult) -> Vec<f64> {
     let samples = cell
         .repetitions
@@ -234,7 +234,7 @@ fn rates(cell: &CellResult) -> Vec<f64> {
     rates
 }
 
-/// The nearest rank.
+/// Returns the nearest rank.
 fn at(sorted: &[f64], quantile: f64) -> Option<Summary> {
     let index = (quantile * sorted.len() as f64).ceil() as usize;
     let value = *sorted.get(index.saturating_sub(1))?;

@@ -1,4 +1,4 @@
-//! The section of one experiment in the report.
+//! Section of one experiment in the report.
 
 use std::error::Error;
 
@@ -9,17 +9,17 @@ use crate::charts::number::{group_digits, minus};
 use crate::results::{Results, Summary};
 use crate::with_causes;
 
-/// The published figures of one experiment beside ours.
+/// The published figures of one experiment, and ours.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Section {
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) source: Source,
-    /// Empty where the source has a claim and no figures.
+    /// Published figures; empty if the source only has a claim.
     pub(crate) published: Vec<ValueTable>,
     pub(crate) ours: Vec<ValueTable>,
     pub(crate) finding: Finding,
-    /// When the shape counts as the published one.
+    /// Condition under which the shape agrees with the published one.
     #[serde(default)]
     pub(crate) rule: String,
     /// Method of our run, its differences from the original, and its limits.
@@ -27,7 +27,7 @@ pub(crate) struct Section {
     /// Measurements that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) problems: Vec<String>,
-    /// Everything that was measured, as `netbench run --json` writes it: charts are drawn from it.
+    /// All measurements in the form of `netbench run --json`, for the charts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) results: Option<Box<Results>>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Source {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Finding {
     pub(crate) verdict: Verdict,
-    /// One sentence with the ratios it is drawn from.
+    /// One sentence with the ratios that support it.
     pub(crate) sentence: String,
 }
 
@@ -54,17 +54,17 @@ pub(crate) struct Finding {
 pub(crate) enum Verdict {
     Agrees,
     Differs,
-    /// The intervals are too wide to say.
+    /// The intervals are too wide for a verdict.
     Unclear,
-    /// The values to compare were not measured.
+    /// The compared values were not measured.
     Unknown,
 }
 
-/// Figures with a name a row.
+/// Figures with a name for each row.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ValueTable {
     pub(crate) title: String,
-    /// The heading over the names of the rows.
+    /// Heading over the names of the rows.
     pub(crate) of: String,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Row>,
@@ -73,26 +73,26 @@ pub(crate) struct ValueTable {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Column {
     pub(crate) title: String,
-    /// Unit of every number below; empty: none.
+    /// Unit of all numbers below; empty for none.
     pub(crate) unit: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// One a column.
+    /// One figure for each column.
     pub(crate) figures: Vec<Value>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Value {
-    /// A number that was published or counted.
+    /// Published or counted number.
     Number(f64),
-    /// The median of repetitions and its 95 % interval.
+    /// Median of repetitions with its 95 % interval.
     Measured(Summary),
     Text(String),
-    /// Why there is none; empty where that is plain.
+    /// Reason why there is none; empty if it is obvious.
     Missing(String),
 }
 
@@ -123,7 +123,7 @@ impl Section {
 }
 
 impl Finding {
-    /// Returns a finding with a verdict, or with whether the shape is the published one.
+    /// Returns a finding with a verdict, or with true if the shape agrees.
     pub(crate) fn of(verdict: impl Into<Verdict>, sentence: impl Into<String>) -> Self {
         Self {
             verdict: verdict.into(),
@@ -131,7 +131,7 @@ impl Finding {
         }
     }
 
-    /// Returns the finding of an experiment that lacks what it compares.
+    /// Returns the finding of an experiment that lacks the compared values.
     pub(crate) fn unknown(sentence: impl Into<String>) -> Self {
         Self {
             verdict: Verdict::Unknown,
@@ -147,8 +147,8 @@ impl From<bool> for Verdict {
 }
 
 impl Verdict {
-    /// Judges whether a median is in a range. A median outside of the range whose interval reaches
-    /// into it may yet belong there.
+    /// Judges whether a median is in a range. A median outside whose interval reaches into the
+    /// range is unclear.
     pub(crate) fn within(value: Summary, low: f64, high: f64) -> Self {
         if (low..=high).contains(&value.median) {
             Self::Agrees
@@ -250,8 +250,8 @@ impl<T: Into<Value>> From<Option<T>> for Value {
 }
 
 impl Value {
-    /// Returns the text for tables: numbers as published, measurements to three digits with their
-    /// interval.
+    /// Returns the text for tables: published numbers as they are, measurements with three digits
+    /// and their interval.
     pub(crate) fn parts(&self) -> (String, Option<String>) {
         match self {
             Self::Number(number) => (minus(group_digits(&number.to_string())), None),
@@ -269,7 +269,7 @@ impl Value {
     }
 }
 
-/// Rounds to three digits, and does not cut off those before the point; counts stay whole.
+/// Rounds to three digits, but keeps all digits before the point; counts stay whole.
 pub(crate) fn three_digits(number: f64) -> String {
     let decimals = match number.abs() {
         size if size >= 100.0 || size.fract() == 0.0 => 0,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The time of a run, and how much of it turns have taken. A turn measures each cell once.
+/// Time of a run, and the part that turns have used. A turn measures each cell once.
 pub(super) struct Allowance {
     limit: Option<Duration>,
     began: Instant,
@@ -20,7 +20,7 @@ impl Allowance {
         }
     }
 
-    /// Begins another turn, if one as long as the longest so far still fits. The first always does.
+    /// Begins another turn if one as long as the longest so far still fits. The first always does.
     pub(super) fn begins_turn(&mut self, now: Instant) -> bool {
         let lasted = self.turn_began.map(|began| now - began);
         self.longest_turn = self.longest_turn.max(lasted.unwrap_or_default());
@@ -30,7 +30,7 @@ impl Allowance {
         begins
     }
 
-    /// Returns true if twice the whole time is over, so that not even this turn may end.
+    /// Returns true if twice the whole time is over, so that even this turn must stop.
     pub(super) fn is_overdrawn(&self, now: Instant) -> bool {
         self.limit.is_some_and(|limit| now - self.began > 2 * limit)
     }

@@ -1,5 +1,5 @@
-//! The command line of `netbench run`: made from the scenario, so that its help shows what that
-//! one takes.
+//! Command line of `netbench run`, made from the scenario, so that its help shows the scenario's
+//! flags.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -157,7 +157,7 @@ fn refuse(failure: Failure) -> clap::Error {
     clap::Error::raw(ErrorKind::ValueValidation, failure)
 }
 
-/// The command for one scenario, with a flag for each of its parameters.
+/// Returns the command for one scenario, with a flag for each of its parameters.
 fn command_for(name: &str, template: &Template) -> Command {
     let mut command = Command::new(name.to_owned());
     command = template.params().iter().fold(command, |command, param| {
@@ -194,7 +194,7 @@ fn command_for(name: &str, template: &Template) -> Command {
         .after_help(ABOUT_VALUES)
 }
 
-/// Names with dashes and with underscores. The first is shown.
+/// Returns the spellings with dashes and with underscores. The first is shown.
 fn spellings(name: &str) -> Vec<String> {
     let dashes = name.replace('_', "-");
     let underscores = name.replace('-', "_");
@@ -205,7 +205,7 @@ fn spellings(name: &str) -> Vec<String> {
     }
 }
 
-/// Returns true if another flag has this name: the scenario's is `--SCENARIO.NAME` alone then.
+/// Returns true if another flag has this name, so that the scenario's is only `--SCENARIO.NAME`.
 fn is_taken(param: &str) -> bool {
     let common = Common::augment_args(Command::new("common"));
     let mut names = common.get_arguments().filter_map(Arg::get_long);
@@ -257,7 +257,7 @@ fn request(template: Template, matches: &ArgMatches) -> Result<Run, clap::Error>
             continue;
         };
         let values: Vec<String> = values.cloned().collect();
-        // The words of a link may hold commas, and each has a flag of its own.
+        // The words of a link may contain commas, and each has its own flag.
         let set = if axis == "link" {
             axes.set_values(&axis, &values)
         } else {

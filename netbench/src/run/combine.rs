@@ -1,13 +1,13 @@
-//! Several processes' reports as one.
+//! Combination of several processes' reports.
 
 use crate::drivers::Traffic;
 use crate::engine::{Progress, ServerReport};
 use crate::results::{KindResult, Process, Repetition, Sample};
 
-/// Largest number of samples, as many as a chart can show. More are merged.
+/// Maximum number of samples, as many as a chart can show. More are merged.
 const MOST_SAMPLES: usize = 1200;
 
-/// Combines the reports of all clients and all servers on one repetition.
+/// Combines the reports of all clients and all servers for one repetition.
 pub(crate) fn combine(clients: Vec<Repetition>, servers: Vec<ServerReport>) -> Repetition {
     let mut clients = clients.into_iter();
     let mut all = clients.next().unwrap_or_default();
@@ -63,7 +63,7 @@ fn add_kind(all: &mut KindResult, more: KindResult) {
     all.stream_bytes_received += more.stream_bytes_received;
 }
 
-/// CPU and traffic of both; memory of the larger, because processes share most of their code.
+/// Adds CPU and traffic, and keeps the larger memory, because processes share most of their code.
 fn add_process(all: &mut Process, more: &Process) {
     all.user_us += more.user_us;
     all.system_us += more.system_us;
@@ -90,7 +90,7 @@ fn add_traffic(all: &mut Traffic, more: Traffic) {
     all.received_bytes += more.received_bytes;
 }
 
-/// Two processes' samples of the same time.
+/// Adds two processes' samples of the same time.
 fn add_simultaneous(all: &mut Sample, more: &Sample) {
     all.connections += more.connections;
     all.requests += more.requests;

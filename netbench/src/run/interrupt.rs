@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: the first ends the measurement and keeps what there is, the second ends all.
+//! Ctrl-C and SIGTERM: the first one ends the measurement and keeps the results so far, the second
+//! one ends the program.
 
 use std::process::exit;
 
@@ -13,7 +14,7 @@ pub(super) const INTERRUPTED: &str = "interrupted";
 /// Exit code of a program that SIGINT ended.
 const BY_SIGINT: i32 = 130;
 
-/// Returns true if the user wants the run to end.
+/// Flag that is set when the user wants the run to end.
 #[derive(Clone)]
 pub(crate) struct Interrupt(watch::Receiver<bool>);
 
@@ -44,7 +45,7 @@ impl Interrupt {
         *self.0.borrow()
     }
 
-    /// Waits until it is asked for.
+    /// Waits until the user asks for the end.
     pub(crate) async fn asked(&self) {
         let mut receiver = self.0.clone();
         if receiver.wait_for(|asked| *asked).await.is_err() {

@@ -1,4 +1,4 @@
-//! Progress on standard error: a live view on a terminal, else one line per repetition.
+//! Progress on standard error: a live view on a terminal, otherwise one line per repetition.
 //!
 //! ```text
 //! X25519MLKEM768      3/5  1682 conn/s, handshake p50 442 µs p99 640 µs
@@ -16,24 +16,24 @@ use crate::engine::Progress;
 use crate::results::{Repetition, brief};
 use crate::terminal::complain;
 
-/// Cells that have a line of their own; with more, results scroll by.
+/// Maximum number of cells with a line of their own; with more, results scroll by.
 const MOST_LINES: usize = 16;
 
-/// The parts of the bar that shows the whole run.
+/// Number of steps of the bar for the whole run.
 const STEPS: u64 = 1000;
 
 /// The progress of a run.
 pub(crate) struct Live {
     names: Vec<String>,
     repetitions: u32,
-    /// Repetitions that are over, of so many.
+    /// Number of finished repetitions, and of all.
     done: usize,
     of: usize,
     started: Instant,
     view: Option<View>,
 }
 
-/// The bars on a terminal.
+/// Bars on a terminal.
 struct View {
     all: MultiProgress,
     cells: Vec<ProgressBar>,
@@ -42,8 +42,8 @@ struct View {
 }
 
 impl Live {
-    /// Starts to show the progress of cells of these names, of which so many repetitions in all
-    /// will be measured.
+    /// Starts to show the progress of cells with these names, with this total number of
+    /// repetitions.
     pub(crate) fn start(names: Vec<String>, repetitions: u32, of: usize) -> Self {
         let view = stderr()
             .is_terminal()
@@ -58,7 +58,7 @@ impl Live {
         }
     }
 
-    /// A repetition of a cell begins: its processes start and warm up.
+    /// Shows that a repetition of a cell begins: its processes start and warm up.
     pub(crate) fn begin(&self, cell: usize, repetition: u32) {
         if let Some(view) = &self.view {
             let text = format!("{}, repetition {repetition}: warming up", self.name(cell));
@@ -67,7 +67,7 @@ impl Live {
         }
     }
 
-    /// The measurement is so far.
+    /// Shows the progress of a measurement.
     pub(crate) fn update(&self, cell: usize, repetition: u32, progress: &Progress) {
         if let Some(view) = &self.view {
             let text = now(progress);
@@ -78,7 +78,7 @@ impl Live {
         }
     }
 
-    /// A repetition is over.
+    /// Shows the result of a repetition.
     pub(crate) fn end(&mut self, cell: usize, repetition: u32, result: &Repetition) {
         self.done += 1;
         let text = match &result.error {
@@ -142,7 +142,7 @@ impl Drop for Live {
 
 impl View {
     fn new(names: &[String], repetitions: u32) -> Self {
-        // No ticking thread: it would take turns on a measured core.
+        // No ticking thread: it would run on a measured core.
         let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         let width = names.iter().map(|name| name.chars().count()).max();
         let cells = match names.len() {
@@ -187,11 +187,11 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 fn time_left(elapsed: Duration, share: f64) -> Option<Duration> {
-    // Before a hundredth is done any guess is wild.
+    // Before a hundredth is done any estimate is useless.
     (share >= 0.01).then(|| elapsed.mul_f64((1.0 - share).max(0.0) / share))
 }
 
-/// Rates of the last interval, and percentiles so far.
+/// Formats the rates of the last interval, and the percentiles so far.
 fn now(progress: &Progress) -> String {
     let sample = &progress.sample;
     let seconds = (sample.lasted_ms / 1e3).max(1e-3);

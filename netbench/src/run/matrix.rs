@@ -1,4 +1,4 @@
-//! The cells of a run: which there are, and which of them no stack can play.
+//! The cells of a run, and the reasons why some cannot be measured.
 
 use std::collections::BTreeSet;
 
@@ -7,21 +7,21 @@ use crate::Failure;
 use crate::axes::{Axes, Cell};
 use crate::scenario::{Scenario, Template};
 
-/// More cells than this are a slip of the keyboard.
+/// Maximum number of cells; more are a typing error.
 const MOST_CELLS: usize = 10_000;
 
-/// A cell and what it does.
+/// A cell and its scenario.
 #[derive(Debug)]
 pub(super) struct Planned {
     pub(super) cell: Cell,
     pub(super) name: String,
     pub(super) scenario: Scenario,
-    /// Why it cannot be measured.
+    /// Reason why it cannot be measured.
     pub(super) left_out: Option<String>,
 }
 
-/// Every combination. One that cannot be measured is left out, unless it was asked for: an error
-/// says so where no cell can have a value of an axis that is in `named`.
+/// Returns all combinations. Cells that cannot be measured are left out. It is an error if that
+/// removes all cells with a value of an axis in `named`.
 pub(super) fn plan(
     template: &Template,
     axes: &Axes,
@@ -92,7 +92,7 @@ fn refuse<'a>(mut cells: impl Iterator<Item = &'a Planned>) -> Result<(), Failur
     }
 }
 
-/// The value of an axis in a cell, as text that is the same for the same value.
+/// Returns a value of an axis as text, the same for equal values.
 fn value_of(axis: &str, cell: &Cell) -> String {
     match axis {
         "driver" => cell.driver.to_string(),

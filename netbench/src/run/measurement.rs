@@ -1,4 +1,4 @@
-//! The processes of a repetition while they measure, and what they report.
+//! The processes of a repetition while they measure, and their reports.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use crate::results::Repetition;
 /// Outcome of a repetition.
 pub(super) struct Measured {
     pub(super) repetition: Repetition,
-    /// The first connection that failed at the server, in words.
+    /// First failed connection at the server, as text.
     pub(super) server_error: Option<String>,
     /// Machines of servers on other hosts.
     pub(super) servers: Vec<Machine>,
 }
 
-/// Time that the report of the last connection's end may take.
+/// Time for reports after the last connection's end.
 pub(super) const REPORT: Duration = Duration::from_secs(10);
 
-/// The processes while they measure.
+/// Processes while they measure.
 pub(super) struct Measurement<'a> {
     processes: &'a mut Processes,
     /// Time without any success after which the run is given up.
@@ -94,7 +94,7 @@ impl<'a> Measurement<'a> {
         Ok(())
     }
 
-    /// Grows whenever anything has succeeded.
+    /// Returns a number that grows with every success.
     fn successes(&self) -> u64 {
         let each = self.progress.values().map(|progress| {
             let moving = progress.sample.bytes_received + progress.sample.bytes_sent > 0;
@@ -121,7 +121,7 @@ impl<'a> Measurement<'a> {
         .into()
     }
 
-    /// Has all that still goes on end, and sums up what there is.
+    /// Ends everything in progress, and combines the reports.
     pub(super) async fn finish(mut self, drain: Duration) -> Measured {
         if self.is_waiting_for_clients() {
             for client in &mut self.processes.clients {
@@ -165,7 +165,7 @@ impl<'a> Measurement<'a> {
 
     async fn await_clients(&mut self) -> Result<(), Failure> {
         while self.is_waiting_for_clients() {
-            // That one is gone must not keep the others from telling.
+            // The loss of one must not keep the others from reporting.
             if let Ok(received) = self.processes.next().await {
                 self.note(received)?;
             }

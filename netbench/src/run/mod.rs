@@ -1,4 +1,4 @@
-//! `netbench run`: a scenario, for each cell of its matrix, again and again.
+//! `netbench run`: runs a scenario repeatedly for each cell of its matrix.
 //!
 //! ```text
 //!  Template ─┐                       ┌─► server process ┐
@@ -7,8 +7,8 @@
 //!                            ▼
 //!                   record ─► results: table, JSON, CSV, HTML, charts
 //! ```
-//! Within a repetition the cells take turns, each with fresh processes, so that what else happens
-//! on the machine, and the temperature of its cores, meet all of them alike.
+//! Within a repetition the cells take turns, each with fresh processes, so that other load on the
+//! machine and the temperature of its cores affect all alike.
 
 mod allowance;
 mod args;
@@ -52,18 +52,18 @@ use matrix::Planned;
 use record::Record;
 use repetition::Task;
 
-/// A request for measurements.
+/// Request for measurements.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) template: Template,
     /// Axes of the command line, which replace those of the scenario's file.
     pub(crate) axes: Axes,
-    /// Axes with a value that must not be left out, by name.
+    /// Names of axes whose values must not all be left out.
     pub(crate) named: BTreeSet<String>,
     pub(crate) repetitions: u32,
-    /// Time for all of it: there are fewer repetitions where they take longer.
+    /// Time limit for all of it, which may reduce the repetitions.
     pub(crate) time: Option<Duration>,
-    /// Processes for each client of the scenario.
+    /// Number of processes for each client of the scenario.
     pub(crate) clients: u32,
     pub(crate) place: Place,
     /// Settings of the command line.
@@ -72,7 +72,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// A scenario as it is, on this machine, without files.
+    /// Makes a request for a scenario on this machine, without files.
     pub(crate) fn new(template: Template) -> Self {
         Self {
             template,
@@ -88,7 +88,7 @@ impl Request {
     }
 }
 
-/// Measures and prints the table. What was measured before something failed is kept.
+/// Measures and prints the table. Measurements before a failure are kept.
 pub(crate) async fn run(request: Request) -> Result<ExitCode, Failure> {
     let (results, told) = Measuring::prepare(&request)?.measure().await?;
     if request.outputs.print_json {
@@ -107,13 +107,13 @@ pub(crate) async fn run(request: Request) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Measures, shows how far it is, and writes the files. An error: nothing was measured.
+/// Measures, shows the progress, and writes the files. Fails if nothing was measured.
 pub(crate) async fn measure(request: &Request) -> Result<Results, Failure> {
     let (results, _) = Measuring::prepare(request)?.measure().await?;
     Ok(results)
 }
 
-/// A run under way.
+/// A run in progress.
 struct Measuring<'a> {
     request: &'a Request,
     plan: Vec<Planned>,
@@ -137,7 +137,7 @@ impl<'a> Measuring<'a> {
         })
     }
 
-    /// Returns also how many of the problems were told already.
+    /// Measures; also returns the number of problems already reported.
     async fn measure(mut self) -> Result<(Results, usize), Failure> {
         let started = Instant::now();
         let mut record = Record::new(self.request, &self.plan, self.machine.clone())?;
@@ -181,7 +181,7 @@ impl<'a> Measuring<'a> {
         Ok((results, told))
     }
 
-    /// Returns true if nothing more should be measured, or can be.
+    /// Returns true if nothing more should or can be measured.
     fn is_cut_short(&self) -> bool {
         self.interrupt.is_asked() || self.request.place.is_lost()
     }
@@ -212,7 +212,8 @@ impl<'a> Measuring<'a> {
     }
 }
 
-/// Every other repetition goes backwards, so that none always follows the same other.
+/// Returns the order of the cells. Every other repetition goes backwards, so that no cell always
+/// follows the same one.
 fn in_turn(cells: &[usize], repetition: u32) -> Vec<usize> {
     let mut cells = cells.to_vec();
     if repetition.is_multiple_of(2) {

@@ -5,7 +5,7 @@ use crate::axes::Cell;
 use crate::drivers::{self, Role};
 use crate::scenario::{ClientOp, Connect, Op, Scenario};
 
-/// Says why the cell's stacks cannot play the scenario, in one line.
+/// Refuses, in one line, a scenario that the cell's stacks cannot play.
 pub(super) fn check(cell: &Cell, scenario: &Scenario) -> Result<(), Failure> {
     let server = drivers::driver(cell.driver)?;
     let client = drivers::driver(cell.client)?;

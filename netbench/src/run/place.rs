@@ -1,4 +1,4 @@
-//! The place of a run's servers: this host, or others.
+//! Place of a run's servers: this host, or others.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use crate::fleet::Fleet;
 use crate::machine::Machine;
 use crate::process::Process;
 
-/// The place where servers run.
+/// Place where servers run.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// On this machine, started for each repetition, listening there.
@@ -34,13 +34,13 @@ pub(super) struct Listening {
 #[derive(Clone, Debug)]
 pub(super) struct Elsewhere {
     pub(super) machine: Machine,
-    /// Certificates for its clients: all clients of a fleet use those of one of them.
+    /// Certificates for its clients; all clients of a fleet use those of one of them.
     pub(super) certificates: Certificates,
     pub(super) round: u64,
 }
 
 impl Place {
-    /// Has a server listen. `certificates` is what its clients need.
+    /// Starts a server. `certificates` is for its clients.
     pub(super) async fn serve(
         &self,
         number: usize,
@@ -79,13 +79,13 @@ impl Place {
         }
     }
 
-    /// Begins to talk to a client, which always is on this machine.
+    /// Starts a client, which is always on this machine.
     #[expect(clippy::unused_self, reason = "clients may get places of their own")]
     pub(super) fn client(&self) -> Result<Process, Failure> {
         Process::spawn("drive", &[])
     }
 
-    /// Returns the address for a server to listen on. An agent has addresses of its own.
+    /// Returns the address for a server to listen on. Agents use their own.
     pub(super) fn listen(&self) -> SocketAddr {
         match self {
             Self::Here(listen) => *listen,
@@ -93,7 +93,7 @@ impl Place {
         }
     }
 
-    /// Cores of other machines are theirs to choose.
+    /// Returns the server's core; other machines choose their own.
     pub(super) fn server_core(&self, machine: &Machine) -> Option<usize> {
         match self {
             Self::Here(_) => machine.server_core,
@@ -101,8 +101,7 @@ impl Place {
         }
     }
 
-    /// Returns the additional time in which a server answers, because it waits for other clients
-    /// too.
+    /// Returns the additional time for a server's answers, because it also waits for other clients.
     pub(super) fn patience(&self) -> Duration {
         match self {
             Self::Here(_) => Duration::ZERO,

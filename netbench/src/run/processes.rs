@@ -1,4 +1,4 @@
-//! The processes of one repetition, listened to all at once.
+//! Processes of one repetition, and their messages.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,10 +12,10 @@ use crate::Failure;
 use crate::engine::{ClientSpec, FromClient, FromServer, ToClient, ToServer};
 use crate::process::Process;
 
-/// Time in which a process must start.
+/// Maximum time for a process to start.
 pub(super) const START: Duration = Duration::from_secs(20);
 
-/// Servers, the links before them, and clients. Dropping it ends them all.
+/// Servers, their links, and clients. Dropping this ends them all.
 #[derive(Default)]
 pub(super) struct Processes {
     pub(super) servers: Vec<Member>,
@@ -42,19 +42,19 @@ enum Origin {
     Client(usize),
 }
 
-/// The first line of a link.
+/// First line of a link.
 #[derive(Deserialize)]
 struct Listening {
     listening: SocketAddr,
 }
 
 impl Processes {
-    /// Takes in a server that listens.
+    /// Adds a server that listens.
     pub(super) fn add_server(&mut self, server: Process) {
         self.servers.push(Member::new(server));
     }
 
-    /// Puts a link before a server; returns where clients reach it.
+    /// Puts a link before a server; returns its address for clients.
     pub(super) async fn link(
         &mut self,
         args: &str,
@@ -148,14 +148,14 @@ impl Member {
         }
     }
 
-    /// Tells it something, if it is still there; returns whether it is.
+    /// Sends a message if the process still exists; returns true if it does.
     pub(super) async fn tell_if_there<T: Serialize>(&mut self, message: &T) -> bool {
         self.is_gone = self.is_gone || self.process.tell(message).await.is_err();
         !self.is_gone
     }
 }
 
-/// Waits for an answer, but not for ever.
+/// Waits for an answer with a time limit.
 pub(super) async fn in_time<T>(
     limit: Duration,
     who: &str,

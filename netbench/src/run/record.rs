@@ -1,4 +1,4 @@
-//! The results of a run so far, and its failures.
+//! Results of a run so far, and its failures.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use crate::Failure;
 use crate::machine::Machine;
 use crate::results::{About, CellResult, FORMAT, Results};
 
-/// Failures that an open loop is meant to provoke, so that they are no problem.
+/// Failures that an open loop provokes on purpose, so that they are no problem.
 const OF_OVERLOAD: [&str; 3] = ["refused", "timeout", "unfinished"];
 
-/// The results of a run under way.
+/// Results of a run in progress.
 pub(super) struct Record {
     pub(super) results: Results,
     cells: Vec<State>,
-    /// Failures that were not told yet, because nothing has succeeded yet: where nothing ever
-    /// does, one of them stands for all.
+    /// Failures not reported yet, because nothing has succeeded: if nothing ever does, one of them
+    /// stands for all.
     unreported: Vec<(String, String)>,
 }
 
@@ -39,7 +39,7 @@ impl Record {
         machine: Machine,
     ) -> Result<Self, Failure> {
         let axes = setup::axes(request)?;
-        // What has one value is what is done in every cell.
+        // Axes with one value apply to every cell.
         let fixed = axes.params.iter().filter_map(|(name, values)| {
             let [value] = values.as_slice() else {
                 return None;
@@ -72,7 +72,7 @@ impl Record {
         })
     }
 
-    /// The cells that can be measured.
+    /// Returns the cells that can be measured.
     pub(super) fn measurable(&self) -> Vec<usize> {
         let cells = self.results.cells.iter().enumerate();
         cells
@@ -81,7 +81,7 @@ impl Record {
             .collect()
     }
 
-    /// A line for each cell that cannot.
+    /// Returns a line for each cell that cannot be measured.
     pub(super) fn left_out(&self) -> Vec<String> {
         let cells = self.results.cells.iter();
         cells
@@ -98,7 +98,7 @@ impl Record {
         state.is_none_or(|state| state.failed > state.succeeded)
     }
 
-    /// A repetition is over.
+    /// Adds a finished repetition.
     pub(super) fn add(
         &mut self,
         cell: usize,
@@ -147,7 +147,7 @@ impl Record {
         self.tell(live);
     }
 
-    /// Notes the cells that there was no time for, so that none is missing without a reason.
+    /// Notes the cells for which there was no time, so that none is missing without a reason.
     pub(super) fn note_unmeasured(&mut self) {
         for (cell, state) in self.results.cells.iter().zip(&self.cells) {
             let is_missing = cell.left_out.is_none() && cell.repetitions.is_empty();
@@ -161,7 +161,7 @@ impl Record {
         }
     }
 
-    /// Tells what was held back, where anything was measured.
+    /// Reports the failures held back, if anything was measured.
     pub(super) fn tell(&mut self, live: &Live) {
         let cells = &self.results.cells;
         if cells.iter().all(|cell| cell.repetitions.is_empty()) {
@@ -187,7 +187,7 @@ impl Record {
         for (cell, state) in cells.iter().zip(&self.cells) {
             problems.extend(failures(cell, state));
         }
-        // What ended a repetition was told when it did.
+        // The reason for a repetition's end was reported at that time.
         self.results.complete = self.results.problems.is_empty() && !was_interrupted;
         self.results.problems.extend(problems);
         if was_interrupted {
@@ -218,15 +218,15 @@ fn not_measured(planned: &Planned) -> CellResult {
     }
 }
 
-/// A line about connections that failed, unless that is what was to be found out.
+/// Returns a line about failed connections, unless the scenario provokes them.
 fn failures(cell: &CellResult, state: &State) -> Option<String> {
     let mut counts: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
     let mut attempts = 0;
     for repetition in &cell.repetitions {
         attempts += repetition.completed() + repetition.failed();
         for kind in repetition.kinds.values() {
-            // What ended the repetition is told for itself; that connections were under way then
-            // is no other failure.
+            // The reason for the repetition's end is reported separately; connections that were in
+            // progress then are no other failure.
             let is_told = |name: &str| repetition.error.is_some() && name == "unfinished";
             let failed = kind.outcomes.iter();
             for (outcome, count) in failed.filter(|(name, _)| *name != "ok" && !is_told(name)) {

@@ -25,7 +25,7 @@ pub(super) struct Task<'a> {
     pub(super) transport: &'a Transport,
     pub(super) machine: &'a Machine,
     pub(super) place: &'a Place,
-    /// Processes for each client of the scenario.
+    /// Number of processes for each client of the scenario.
     pub(super) clients: usize,
     /// Seed of the link's random losses and delays.
     pub(super) seed: u64,
@@ -33,7 +33,7 @@ pub(super) struct Task<'a> {
     pub(super) interrupt: &'a Interrupt,
 }
 
-/// When a measurement began, and where.
+/// Time and place of the start of a measurement.
 struct Begun {
     started_ms: f64,
     unix_ms: f64,
@@ -47,8 +47,8 @@ impl Begun {
 }
 
 impl Task<'_> {
-    /// Measures. An error: nothing was. What was measured before something failed is returned with
-    /// the failure.
+    /// Measures; fails if nothing was measured. Measurements before a failure are returned with the
+    /// failure.
     pub(super) async fn run(&self, progress: impl FnMut(&Progress)) -> Result<Measured, Failure> {
         let mut processes = Processes::default();
         let begun = tokio::select! {
@@ -80,7 +80,7 @@ impl Task<'_> {
         Ok(measured)
     }
 
-    /// Starts all processes, warms them up, and begins to measure; returns when.
+    /// Starts all processes, warms them up, and begins to measure; returns the start.
     async fn prepare(&self, processes: &mut Processes) -> Result<Begun, Failure> {
         let (mut addresses, mut elsewhere) = (Vec::new(), Vec::new());
         let mut certificates = self.client_certificates();
@@ -103,7 +103,7 @@ impl Task<'_> {
             processes.drive(client, &spec).await?;
         }
         let connections = self.warm_up(processes).await?;
-        // With several servers nobody knows how many connections went to each.
+        // With several servers, the number of connections of each is unknown.
         let after = if addresses.len() == 1 { connections } else { 0 };
         processes.tell_servers(&ToServer::Measure { after }).await?;
         for _ in 0..processes.servers.len() {
@@ -125,7 +125,7 @@ impl Task<'_> {
         })
     }
 
-    /// Has the clients do their warm-up; returns the connections it took.
+    /// Lets the clients warm up; returns the number of connections.
     async fn warm_up(&self, processes: &mut Processes) -> Result<u64, Failure> {
         processes.tell_clients(&ToClient::WarmUp).await?;
         let limit = self.scenario.phases.warm_up.time.unwrap_or_default()
@@ -196,7 +196,7 @@ impl Task<'_> {
     }
 }
 
-/// A tenth of a second, or a second where there are enough of them.
+/// Returns the length of samples: a tenth of a second, or a second if there are enough.
 fn sample_ms(measure: Option<Duration>) -> u64 {
     match measure {
         Some(lasts) if lasts >= Duration::from_mins(1) => 1000,

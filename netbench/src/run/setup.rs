@@ -35,9 +35,9 @@ fn has_several_servers(planned: &Planned) -> bool {
     super::waits::servers(&planned.scenario) > 1
 }
 
-/// Returns the settings of the command line, else those of the scenario. A connection that is made
-/// for its ticket reads until the ticket is there, beside the reads of its script: raw bytes on a
-/// single stream cannot do both.
+/// Returns the settings of the command line, otherwise those of the scenario. A connection made for
+/// its ticket reads until the ticket arrives, in addition to its script's reads, which raw bytes on
+/// a single stream do not allow.
 pub(super) fn transport(given: &Transport, cell: &Cell, scenario: &Scenario) -> Transport {
     let own = &scenario.transport;
     let streams = match cell.resumption {
@@ -53,7 +53,7 @@ pub(super) fn transport(given: &Transport, cell: &Cell, scenario: &Scenario) -> 
     }
 }
 
-/// Certificates are made once for all cells that have the same kind.
+/// Certificates, made once for all cells of the same kind.
 #[derive(Default)]
 pub(super) struct CertificatesByKind(BTreeMap<Wanted, Certificates>);
 

@@ -1,14 +1,14 @@
-//! Waiting times and numbers of servers that follow from a scenario.
+//! Waiting times and numbers of servers for a scenario.
 
 use std::time::Duration;
 
 use crate::scenario::{ClientOp, Op, Scenario};
 
-/// Time without any success that is allowed where the scenario itself does not wait.
+/// Allowed time without any success while the scenario itself does not wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The time a connection may take says how long one waits for an answer, up to here. What takes
-/// longer gets somewhere meanwhile.
+/// Limit for the wait for an answer, which otherwise is the time that a connection may take. Longer
+/// ones make progress meanwhile.
 const LONGEST_ANSWER: Duration = Duration::from_mins(1);
 
 /// Returns the time without any success after which the run is given up: longer than any wait of
@@ -24,7 +24,7 @@ pub(super) fn servers(scenario: &Scenario) -> usize {
     ops.map(highest_server).max().unwrap_or(0) + 1
 }
 
-/// Returns true if anything begins at a rate, whatever the servers can take.
+/// Returns true if anything begins at a fixed rate, whatever the servers can serve.
 pub(super) fn is_open_loop(scenario: &Scenario) -> bool {
     let mut ops = scenario.clients.iter().flat_map(|client| &client.ops);
     ops.any(has_rate)

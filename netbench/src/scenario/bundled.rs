@@ -1,4 +1,4 @@
-//! The scenarios that are built in.
+//! Built-in scenarios.
 
 /// Names and texts, in the order of the list.
 pub(super) const ALL: [(&str, &str); 11] = [

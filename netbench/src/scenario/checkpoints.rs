@@ -1,13 +1,13 @@
-//! Checks that every script which waits at a checkpoint is released.
+//! Checks that every script that waits at a checkpoint is released.
 
 use super::{Client, ClientOp, Iterate, Op};
 
-/// One step of the way from the start of a script to one of its operations.
+/// Step on the way from the start of a script to one of its operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// The n-th of what is done one after the other.
+    /// The n-th of sequential operations.
     Next(usize),
-    /// The n-th of what is done at the same time.
+    /// The n-th of concurrent scripts.
     Thread(usize),
 }
 
@@ -18,14 +18,14 @@ struct Place {
     path: String,
 }
 
-/// The checkpoints of a client, or of one end of a connection.
+/// Checkpoints of a client, or of one end of a connection.
 #[derive(Default)]
 pub(super) struct Checkpoints {
     parks: Vec<Place>,
     unparks: Vec<Place>,
 }
 
-/// The parts of a script that matter to checkpoints.
+/// Parts of a script that matter to checkpoints.
 enum Parts<'a, T> {
     Park(u64),
     Unpark(u64),
@@ -70,8 +70,8 @@ impl Checkpoints {
         found
     }
 
-    /// Checks both ends of a connection. An end runs its own script, and those of the streams that
-    /// the other end opens; all of them at the same time.
+    /// Checks both ends of a connection. An end runs its own script and those of the streams that
+    /// the other end opens, all concurrently.
     pub(super) fn of_connection(path: &str, client: &[Op], server: &[Op]) -> Result<(), String> {
         let mut ends = [Self::default(), Self::default()];
         let mut scripts = vec![
@@ -113,7 +113,7 @@ impl Checkpoints {
         }
     }
 
-    /// Refuses those that wait for ever, and those that nobody waits for.
+    /// Refuses checkpoints that wait for ever, and those that nobody waits at.
     pub(super) fn check(&self) -> Result<(), String> {
         for park in &self.parks {
             let checkpoint = park.checkpoint;
@@ -152,7 +152,7 @@ impl Checkpoints {
     }
 }
 
-/// Returns true if the one operation runs before the other, or at the same time.
+/// Returns true if one operation runs before the other, or concurrently.
 fn is_reached_before(one: &[Step], other: &[Step]) -> bool {
     let apart = one.iter().zip(other).find(|(one, other)| one != other);
     match apart {
@@ -161,7 +161,7 @@ fn is_reached_before(one: &[Step], other: &[Step]) -> bool {
     }
 }
 
-/// The scripts of the streams that a script opens, with their paths.
+/// Finds the scripts of the streams that a script opens, with their paths.
 fn peers<'a>(path: &str, ops: &'a [Op], found: &mut Vec<(String, &'a [Op])>) {
     for (index, op) in ops.iter().enumerate() {
         let path = format!("{path}[{index}]");

@@ -31,17 +31,17 @@ Example, the scenario of ten thousand connections with a byte each way:
   netbench scenarios out --request_response.connections 10000
       --request_response.request_size 1 --request_response.response_size 1";
 
-/// The files to write.
+/// Files to write.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Order {
     folder: String,
-    /// Names of the scenarios; none: all.
+    /// Names of the scenarios; empty for all.
     names: Vec<String>,
     /// Parameters that are set, by scenario.
     set: BTreeMap<String, BTreeMap<String, u64>>,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.words.is_empty() {
         let list = list()?;
@@ -200,7 +200,7 @@ mod tests {
         let template = Template::load(path.to_str().unwrap()).unwrap();
         let scenario = template.resolve(&BTreeMap::new()).unwrap();
         assert_eq!(scenario.params["connections"], 10_000);
-        // It is still a scenario with parameters.
+        // The result is still a scenario with parameters.
         let set = BTreeMap::from([("connections".to_owned(), 5)]);
         assert_eq!(template.resolve(&set).unwrap().params["connections"], 5);
         let all = write(&order(&words(&out.to_string())).unwrap()).unwrap();

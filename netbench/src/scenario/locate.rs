@@ -1,7 +1,7 @@
 //! Finds the line and column of a part of a JSON text.
 
-/// Line and column, from 1, of what a path such as `clients[0].ops[1].connect` leads to, or of the
-/// last part of the way that is there. `None`: not even the first is. The text is valid JSON.
+/// Returns the line and column, from 1, of a path such as `clients[0].ops[1].connect`, or of its
+/// longest part that exists; `None` if not even its first part does. The text is valid JSON.
 pub(super) fn locate(text: &str, path: &str) -> Option<(usize, usize)> {
     let mut scanner = Scanner {
         bytes: text.as_bytes(),
@@ -46,7 +46,7 @@ impl Scanner<'_> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Goes on to the next byte that is neither space nor a separator.
+    /// Advances to the next byte that is neither space nor separator.
     fn skip_space(&mut self) {
         while let Some(b' ' | b'\t' | b'\r' | b'\n' | b',' | b':') = self.peek() {
             self.at += 1;
@@ -58,7 +58,7 @@ impl Scanner<'_> {
         (self.peek()? == bracket).then(|| self.at += 1)
     }
 
-    /// Goes to the value of a key, and says where the key stands.
+    /// Advances to the value of a key, and returns the position of the key.
     fn enter_key(&mut self, text: &str, key: &str) -> Option<usize> {
         self.enter(b'{')?;
         loop {
@@ -77,7 +77,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Goes to an item of a list, and says where it stands.
+    /// Advances to an item of a list, and returns its position.
     fn enter_item(&mut self, index: usize) -> Option<usize> {
         self.enter(b'[')?;
         for _ in 0..index {
@@ -88,7 +88,7 @@ impl Scanner<'_> {
         (self.peek()? != b']').then_some(self.at)
     }
 
-    /// Goes behind a value: a text, a number or word, or brackets with all that is in them.
+    /// Skips a value: a text, a number or word, or brackets with their content.
     fn skip_value(&mut self) -> Option<()> {
         let mut depth = 0_usize;
         loop {

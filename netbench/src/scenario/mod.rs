@@ -1,4 +1,4 @@
-//! Scenarios: what clients and servers do, as data.
+//! Scenarios: the behaviour of clients and servers as data.
 //!
 //! ```text
 //!  file or bundled name ─► Template ── params ─► Scenario ─► engine

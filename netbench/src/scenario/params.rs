@@ -1,4 +1,4 @@
-//! Parameters: numbers of a scenario that have a name, and are set when it is run.
+//! Parameters: named numbers of a scenario that are set when it is run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -103,7 +103,7 @@ impl<'a> Values<'a> {
     /// Returns the value of a parameter, following defaults that name another.
     pub(super) fn of(&self, name: &str) -> Result<Option<u64>, String> {
         let mut name = name;
-        // Whoever goes on longer than there are parameters goes round in circles.
+        // More steps than there are parameters mean a circle.
         for _ in 0..=self.params.len() {
             if let Some(value) = self.set.get(name) {
                 return Ok(Some(*value));
@@ -141,7 +141,7 @@ impl<'a> Values<'a> {
     }
 
     /// Replaces every `"$name"` by its value, and `"$name ms"` by text with the value. `path` is
-    /// where the value stands, for what is said of it.
+    /// the place of the value, for messages.
     pub(super) fn replace(&self, value: &mut Value, path: &str) -> Result<(), String> {
         match value {
             Value::String(text) => {
@@ -171,7 +171,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Splits the text behind a `$` into the name and the unit.
+/// Splits the text after a `$` into name and unit.
 fn split(named: &str) -> (&str, &str) {
     let end = named
         .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')

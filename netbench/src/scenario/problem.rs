@@ -1,9 +1,9 @@
-//! Problems of a file, each in one line that says where it is.
+//! Problems of a file, each in one line with its place.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// A syntax error, as `line 3, column 7: expected ',' or '}'`.
+/// Formats a syntax error: `line 3, column 7: expected ',' or '}'`.
 pub(super) fn syntax(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -12,7 +12,7 @@ pub(super) fn syntax(error: &serde_json::Error) -> String {
     format!("line {}, column {}: {what}", error.line(), error.column())
 }
 
-/// The text as one line of bearable length, whatever parts of a file it quotes.
+/// Returns the text as one line of limited length, whatever parts of a file it quotes.
 pub(super) fn one_line(text: &str) -> String {
     const MAX: usize = 1000;
     let mut line: String = (text.chars().take(MAX))
@@ -24,7 +24,7 @@ pub(super) fn one_line(text: &str) -> String {
     line
 }
 
-/// Reads a typed value; an error says the path to what is wrong.
+/// Reads a typed value; an error gives the path to the problem.
 pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
@@ -36,7 +36,7 @@ pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     })
 }
 
-/// Says what the deserializer says in words of the format rather than of Rust.
+/// Translates the deserializer's message from terms of Rust to those of the format.
 fn plain(text: &str) -> String {
     for (prefix, noun) in [("unknown field ", "key"), ("unknown variant ", "operation")] {
         if let Some(names) = text.strip_prefix(prefix) {
@@ -59,7 +59,7 @@ fn plain(text: &str) -> String {
         .to_owned()
 }
 
-/// Says that a name is unknown, which one may be meant, and which there are.
+/// Returns a message about an unknown name, with a suggestion and the valid names.
 pub(crate) fn unknown_name(noun: &str, unknown: &str, valid: &[&str]) -> String {
     let near = valid
         .iter()

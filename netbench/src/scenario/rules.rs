@@ -7,13 +7,13 @@ use super::Iterate;
 /// End of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// `phases.measure` ends it, and with it everything that has no end of its own.
+    /// `phases.measure` ends it, and everything in it that has no end of its own.
     ByTime,
     /// The scripts end it.
     ByScripts,
 }
 
-/// Refuses a loop over nothing, and one without an end.
+/// Refuses an empty loop, and an endless one.
 pub(super) fn check_iterate<T>(path: &str, iterate: &Iterate<T>, end: End) -> Result<(), String> {
     check_rate(path, iterate.rate)?;
     refuse_zero(path, "concurrency", Some(iterate.concurrency.into()))?;
@@ -28,7 +28,7 @@ pub(super) fn check_iterate<T>(path: &str, iterate: &Iterate<T>, end: End) -> Re
     Ok(())
 }
 
-/// Refuses a rate that is no number above 0.
+/// Refuses a rate that is not a number above 0.
 pub(super) fn check_rate(path: &str, rate: Option<f64>) -> Result<(), String> {
     match rate {
         Some(rate) if !(rate.is_finite() && rate > 0.0) => Err(format!(

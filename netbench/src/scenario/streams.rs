@@ -1,14 +1,15 @@
-//! Refuses scripts that use streams which they do not have, or have ended.
+//! Refuses scripts that use streams that do not exist or have ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::rules::{End, check_iterate, refuse_no_time, refuse_zero};
 use super::{Op, Open};
 
-/// Largest payload of a datagram: the limit of UDP's length field, less the headers of UDP and IPv4.
+/// Maximum payload of a datagram: the limit of UDP's length field, less the headers of UDP and
+/// IPv4.
 const MAX_DATAGRAM: u64 = 65_507;
 
-/// Refuses scripts that use streams in a way that they never can.
+/// Refuses scripts that use streams in an impossible way.
 pub(super) fn check(path: &str, client: &[Op], server: &[Op], end: End) -> Result<(), String> {
     let check = |is_client| Check {
         is_client,
@@ -31,9 +32,9 @@ struct Halves {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Half {
     Open,
-    /// The stream is unidirectional, the other way.
+    /// The stream is unidirectional in the other direction.
     Missing,
-    /// The operation of this name ended it.
+    /// The named operation ended it.
     Ended(&'static str),
 }
 
@@ -106,8 +107,8 @@ impl Check {
                 check_iterate(&path, iterate, self.end)?;
                 let path = format!("{path}.ops");
                 self.ops(&path, &iterate.ops, streams)?;
-                // What the first turn ended is missing in the second. Loops within loops are gone
-                // through twice only once, or it would take for ever.
+                // A half ended by the first turn is missing in the second. Nested loops are checked
+                // twice only at one level, or it would take for ever.
                 if self.is_again || iterate.times.is_some_and(|times| times <= 1) {
                     return Ok(());
                 }
@@ -126,7 +127,7 @@ impl Check {
         }
     }
 
-    /// Opens a stream; `answers` is the half that the peer sends on.
+    /// Opens a stream; `answers` is the half on which the peer sends.
     fn open(
         self,
         path: &str,
@@ -155,7 +156,7 @@ impl Check {
         Ok(())
     }
 
-    /// A thread's streams are its own: who is first is left to chance.
+    /// Checks concurrent scripts. Each has its own streams, because their order is random.
     fn scope(self, path: &str, threads: &[Vec<Op>], streams: &mut Streams) -> Result<(), String> {
         let before = streams.clone();
         for (index, ops) in threads.iter().enumerate() {
@@ -176,7 +177,7 @@ impl Check {
     }
 }
 
-/// The numbers under which a script opens streams of its own.
+/// Returns the numbers under which a script opens its own streams.
 fn own_numbers(ops: &[Op]) -> BTreeSet<u64> {
     let mut numbers = BTreeSet::new();
     for op in ops {

@@ -47,7 +47,7 @@ impl Template {
         Self::parse(name_or_path, &text)
     }
 
-    /// Reads the text of a scenario, also of s2n-netbench's; `origin` is what messages call it.
+    /// Reads the text of a scenario, also of s2n-netbench's; `origin` names it in messages.
     pub(crate) fn parse(origin: &str, text: &str) -> Result<Self, Failure> {
         Self::read(origin, text)
             .and_then(|(document, is_seed)| {
@@ -190,7 +190,7 @@ impl Template {
         Ok(())
     }
 
-    /// Returns true if anything refers to a parameter, another's default included.
+    /// Returns true if anything, also another default, refers to a parameter.
     fn uses(&self, name: &str) -> bool {
         (self.document.iter()).any(|(key, value)| {
             key != "name" && key != "description" && params::refers(value, name)
@@ -233,7 +233,7 @@ fn spelled_out(scenario: &Scenario) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Spells out the operations that stand as their name alone.
+/// Spells out operations that are written as their name alone.
 fn spell_out(value: &mut Value) {
     match value {
         Value::Array(items) => {
@@ -257,7 +257,7 @@ fn spell_out(value: &mut Value) {
     }
 }
 
-/// An open loop has no use for a bound of one connection, which closed loops have by default.
+/// Removes the default bound of one connection from an open loop.
 fn bound_open_loop(connect: &mut Map<String, Value>) {
     let is_set = |key| connect.get(key).is_some_and(|value| !value.is_null());
     if is_set("concurrency") {
@@ -267,6 +267,6 @@ fn bound_open_loop(connect: &mut Map<String, Value>) {
     connect.insert("concurrency".to_owned(), bound.into());
 }
 
-/// Largest number of connections that an open loop has under way unless the scenario sets another:
-/// the ports of one address, less those that others use.
+/// Default maximum number of concurrent connections in an open loop: the ports of one address, less
+/// those that others use.
 pub(crate) const MAX_OPEN_LOOP: u32 = 10_000;

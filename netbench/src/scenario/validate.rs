@@ -12,8 +12,8 @@ use super::{Arrivals, ClientOp, Connect, Pool, Scenario};
 use crate::Failure;
 
 impl Scenario {
-    /// A digest of what is done: of the phases, the transport and the scripts, not of names,
-    /// descriptions, parameters or axes. Hexadecimal.
+    /// Returns a hexadecimal digest of the phases, the transport and the scripts, without names,
+    /// descriptions, parameters and axes.
     pub(crate) fn id(&self) -> String {
         let content = (&self.phases, &self.transport, self.breakdown, &self.clients);
         let content = serde_json::to_vec(&content).unwrap_or_default();
@@ -25,7 +25,7 @@ impl Scenario {
         text
     }
 
-    /// Refuses what can never run, in one line that says where it stands.
+    /// Refuses what can never run, in one line with its place.
     pub(crate) fn validate(&self) -> Result<(), Failure> {
         Ok(self.check()?)
     }
@@ -60,7 +60,7 @@ impl Scenario {
             }
             Checkpoints::of_client(&path, client).check()?;
         }
-        // Addresses are given to servers by number, so that no number may be left out.
+        // Servers get their addresses by number, so no number may be missing.
         match (0..servers.len()).find(|server| !servers.contains(server)) {
             Some(unused) => Err(format!(
                 "server {} is used but server {unused} is not; number them from 0",

@@ -34,7 +34,7 @@ impl FromStr for Share {
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Undoes the division without its rounding.
+        // Undoes the division without rounding errors.
         write!(f, "{}%", (self.0 * 1e8).round() / 1e6)
     }
 }
@@ -82,7 +82,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Most that may wait for the line.
+/// Maximum queue for the line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Queue {
     /// `64KiB`
@@ -94,7 +94,7 @@ pub(crate) enum Queue {
 }
 
 impl Queue {
-    /// Ten full Ethernet frames: even the shallowest buffer holds a burst of a start.
+    /// Ten full Ethernet frames: even the smallest buffer holds an initial burst.
     pub(crate) const FLOOR: u64 = 15_000;
 
     /// Returns the same in bytes.
@@ -202,7 +202,7 @@ pub(crate) struct Blackout {
 }
 
 impl Blackout {
-    /// Returns its beginning and its end.
+    /// Returns its beginning and end.
     pub(crate) const fn span(&self) -> (Duration, Duration) {
         (self.start, self.end)
     }
@@ -222,7 +222,7 @@ impl FromStr for Blackout {
     }
 }
 
-/// Longest time that is taken: a datagram that is held takes memory.
+/// Maximum accepted time in seconds, because held datagrams take memory.
 const LONGEST: f64 = 3600.0;
 
 /// Reads `300us`, `50ms` or `2s`.

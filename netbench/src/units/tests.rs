@@ -1,4 +1,4 @@
-//! Values with units, read and shown.
+//! Tests of values with units.
 
 use std::time::Duration;
 

@@ -1,16 +1,16 @@
-//! Nodes that mean harm, and make one wrong thing happen at a chosen place.
+//! Malicious nodes, which make one wrong thing happen at a chosen place.
 //!
-//! They are meant for [`Network::toward`](super::Network::toward): places are counted from 0 over
-//! the datagrams that pass the node.
+//! Use them with [`Network::toward`](super::Network::toward): places are counted from 0 over the
+//! datagrams that pass the node.
 
 use std::{net::SocketAddr, time::Duration};
 
 use super::{Datagram, Hop, Node};
 
-/// Holds one datagram until the next has passed: the two change places.
+/// Holds one datagram until the next one has passed, so that the two change places.
 ///
-/// At place 0 and towards the server this swaps the halves of a ClientHello that spans two
-/// datagrams. Where no further datagram comes, the one held back is lost.
+/// At place 0 and towards the server, this swaps the halves of a ClientHello that spans two
+/// datagrams. If no further datagram comes, the held one is lost.
 #[derive(Clone, Debug)]
 pub struct Swap {
     place: usize,
@@ -19,7 +19,7 @@ pub struct Swap {
 }
 
 impl Swap {
-    /// Swaps the datagram at `place` with the one behind it.
+    /// Swaps the datagram at `place` with the next one.
     pub const fn new(place: usize) -> Self {
         Self {
             place,
@@ -52,7 +52,7 @@ pub struct Alter<F> {
 }
 
 impl<F: FnMut(&mut Datagram) + Send> Alter<F> {
-    /// Changes the datagram at `place`.
+    /// Makes a node that changes the datagram at `place`.
     pub const fn new(place: usize, change: F) -> Self {
         Self {
             place,
@@ -86,12 +86,12 @@ pub fn flip_bit(place: usize, bit: usize) -> impl Node {
     })
 }
 
-/// Lets the datagram at `place` claim another origin, as a spoofer or a rebinding NAT does.
+/// Changes the source address of the datagram at `place`, like a spoofer or a rebinding NAT.
 pub fn spoof(place: usize, source: SocketAddr) -> impl Node {
     Alter::new(place, move |datagram| datagram.source = source)
 }
 
-/// Sends a copy of one datagram again, later, and from another address if one is given.
+/// Sends a copy of one datagram later, from another address if one is given.
 #[derive(Clone, Debug)]
 pub struct Replay {
     place: usize,
@@ -111,7 +111,7 @@ impl Replay {
         }
     }
 
-    /// The copy claims to come from here.
+    /// Sets the source address of the copy.
     #[must_use]
     pub const fn from(mut self, source: SocketAddr) -> Self {
         self.source = Some(source);
@@ -131,7 +131,7 @@ impl Node for Replay {
     }
 }
 
-/// Puts bytes of its own on the wire before every datagram that passes.
+/// Injects datagrams before every datagram that passes.
 #[derive(Clone, Debug)]
 pub struct Inject {
     most: usize,

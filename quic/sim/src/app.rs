@@ -23,17 +23,17 @@ pub enum Progress {
     Failed(&'static str),
 }
 
-/// An application on one end of a connection. It lives by events alone, as the async handles do:
-/// an event that is missing leaves it hanging.
+/// An application on one end of a connection. It is driven by events alone, like the async handles:
+/// a missing event makes it hang.
 pub trait App: Send {
-    /// Something happened on the connection.
+    /// Handles an event of the connection.
     fn on_event(&mut self, now: Instant, event: &Event, connection: &mut Connection);
 
     /// Returns the progress of the application.
     fn progress(&self) -> Progress;
 }
 
-/// Does nothing.
+/// An application that does nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Idle;
 
@@ -45,10 +45,10 @@ impl App for Idle {
     }
 }
 
-/// Sends back what comes on bidirectional streams, and ends them where the peer does.
+/// Echoes bidirectional streams, and finishes them when the peer does.
 #[derive(Debug, Default)]
 pub struct Echo {
-    /// Data that was read and does not fit the send buffer yet, and whether the peer has finished.
+    /// Data that was read and does not fit the send buffer yet, and true if the peer has finished.
     held: BTreeMap<StreamId, Held>,
     echoed: bool,
 }
@@ -60,7 +60,7 @@ struct Held {
 }
 
 impl Echo {
-    /// One with no streams yet.
+    /// Makes an application without streams.
     pub fn new() -> Self {
         Self::default()
     }
@@ -132,7 +132,7 @@ impl App for Echo {
     }
 }
 
-/// Opens bidirectional streams, sends so many bytes on each, and expects them back.
+/// Opens bidirectional streams, sends bytes on each, and expects them back.
 #[derive(Debug)]
 pub struct Ask {
     bytes: usize,
@@ -145,7 +145,7 @@ pub struct Ask {
     when: When,
 }
 
-/// When an [`Ask`] begins.
+/// Start of an [`Ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
     Complete,
@@ -159,12 +159,12 @@ struct Asked {
 }
 
 impl Ask {
-    /// One byte there and back on one stream.
+    /// Sends one byte there and back on one stream.
     pub const fn one_byte() -> Self {
         Self::streams(1, 1)
     }
 
-    /// So many bytes there and back on each of `count` streams.
+    /// Sends `bytes` bytes there and back on each of `count` streams.
     pub const fn streams(count: usize, bytes: usize) -> Self {
         Self {
             bytes,
@@ -178,15 +178,15 @@ impl Ask {
         }
     }
 
-    /// Asks in 0-RTT packets where it may; what the server refuses it asks again once the handshake
-    /// is complete.
+    /// Asks in 0-RTT packets if possible. What the server refuses is asked again after the
+    /// handshake.
     #[must_use]
     pub const fn early(mut self) -> Self {
         self.when = When::Early;
         self
     }
 
-    /// Leaves the connection open when it is done; otherwise it closes it with code 0.
+    /// Leaves the connection open at the end, instead of closing it with code 0.
     #[must_use]
     pub const fn keep_open(mut self) -> Self {
         self.keep_open = true;
@@ -300,7 +300,8 @@ impl App for Ask {
     }
 }
 
-/// The bytes at an offset of a stream; no other stream and no other offset repeats them.
+/// Fills the buffer with the bytes of a stream at an offset, which no other stream or offset
+/// repeats.
 pub(super) fn pattern(id: StreamId, offset: usize, buffer: &mut [u8]) {
     let mut at = offset;
     let mut rest = buffer;

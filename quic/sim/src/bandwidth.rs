@@ -12,9 +12,9 @@ use super::{
     node::Both,
 };
 
-/// A link of limited rate with a queue before it, each way.
+/// A link of limited rate with a queue in front, in each direction.
 ///
-/// The queue holds so many bytes, the datagram on the wire not counted; a datagram that does not
+/// The queue holds a number of bytes, without the datagram on the wire; a datagram that does not
 /// fit is lost.
 #[derive(Clone, Debug)]
 pub struct Bandwidth {
@@ -26,7 +26,7 @@ pub struct Bandwidth {
 #[derive(Clone, Debug)]
 struct Way {
     line: Line,
-    /// Time up to which the delay of the queue is in the statistics.
+    /// Time up to which the queue's delay is in the statistics.
     counted_at: Duration,
 }
 
@@ -42,8 +42,8 @@ impl Bandwidth {
         }
     }
 
-    /// Changes the rate both ways to so many bits a second from those times on, in their order. At
-    /// rate 0 everything waits, and is lost where no other rate follows.
+    /// Changes the rate of both directions at these times, in order. At rate 0 everything waits,
+    /// and is lost if no other rate follows.
     #[must_use]
     pub fn then(mut self, changes: impl IntoIterator<Item = (Duration, u64)>) -> Self {
         for (at, rate) in changes {
@@ -54,7 +54,7 @@ impl Bandwidth {
         self
     }
 
-    /// Marks ECN-capable datagrams.
+    /// Sets how ECN-capable datagrams are marked.
     #[must_use]
     pub fn marking(mut self, marking: Marking) -> Self {
         for side in [Side::Client, Side::Server] {
@@ -64,7 +64,7 @@ impl Bandwidth {
         self
     }
 
-    /// Counts into these statistics.
+    /// Writes counters to these statistics.
     #[must_use]
     pub fn stats(mut self, stats: &LinkStats) -> Self {
         self.stats = stats.clone();

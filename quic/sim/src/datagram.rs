@@ -1,4 +1,4 @@
-//! Datagrams on their way through the simulated network.
+//! Datagrams in the simulated network.
 
 use std::net::SocketAddr;
 
@@ -6,22 +6,22 @@ use hybriq_proto::space::Ecn;
 
 use crate::forge::{Header, packets};
 
-/// A UDP datagram on its way.
+/// A UDP datagram in flight.
 #[derive(Clone, Debug)]
 pub struct Datagram {
-    /// Source address that the datagram claims.
+    /// Claimed source address.
     pub source: SocketAddr,
     /// Destination address.
     pub destination: SocketAddr,
-    /// Its ECN codepoint; `None` is Not-ECT.
+    /// ECN codepoint; `None` is Not-ECT.
     pub ecn: Option<Ecn>,
-    /// Its bytes.
+    /// Payload.
     pub payload: Vec<u8>,
-    /// Stands in for bytes that nobody writes; nothing for datagrams of the real core.
+    /// Stand-in for bytes that are not written; empty for datagrams of the real core.
     pub stand_in: StandIn,
 }
 
-/// Bytes on the wire without content: a flow model sends a million datagrams and reads none.
+/// Bytes on the wire without content, for flow models that send a million datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StandIn {
     /// Bytes beyond the payload.
@@ -31,7 +31,7 @@ pub struct StandIn {
 }
 
 impl Datagram {
-    /// One that is not ECN capable.
+    /// Makes a datagram that is not ECN capable.
     pub const fn new(source: SocketAddr, destination: SocketAddr, payload: Vec<u8>) -> Self {
         Self {
             source,
@@ -45,12 +45,12 @@ impl Datagram {
         }
     }
 
-    /// Its UDP payload bytes, written or not.
+    /// Returns the number of UDP payload bytes, written or not.
     pub fn size(&self) -> u64 {
         self.payload.len() as u64 + u64::from(self.stand_in.bytes)
     }
 
-    /// The packets in it, as far as an observer without keys can tell.
+    /// Returns its packets, as far as an observer without keys can tell.
     pub fn packets(&self) -> Vec<Header> {
         packets(&self.payload)
     }

@@ -1,4 +1,4 @@
-//! A client that fetches and a server that serves a number of bytes.
+//! Applications for a download: a client that fetches and a server that serves a number of bytes.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use hybriq_proto::{
 
 const CHUNK: usize = 8 * 1024;
 
-/// Sends so many bytes on a unidirectional stream of its own, and waits for the peer to close.
+/// Sends bytes on a unidirectional stream, and waits for the peer to close.
 #[derive(Debug)]
 pub struct Serve {
     bytes: usize,
@@ -21,7 +21,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    /// Sends so many.
+    /// Makes a server of this number of bytes.
     pub const fn bytes(bytes: usize) -> Self {
         Self {
             bytes,
@@ -70,7 +70,7 @@ impl App for Serve {
     }
 }
 
-/// Expects so many bytes from a [`Serve`], and closes when it has them.
+/// Expects bytes from a [`Serve`], and closes when it has them.
 #[derive(Debug)]
 pub struct Fetch {
     bytes: usize,
@@ -79,7 +79,7 @@ pub struct Fetch {
 }
 
 impl Fetch {
-    /// Expects so many.
+    /// Makes a client that expects this number of bytes.
     pub const fn bytes(bytes: usize) -> Self {
         Self {
             bytes,

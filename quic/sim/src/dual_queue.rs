@@ -9,7 +9,7 @@ use super::{
 };
 use hybriq_proto::space::Ecn;
 
-/// The queue delay that classic traffic is held to (RFC 9332 §A.1).
+/// Target for the queue delay of classic traffic (RFC 9332 §A.1).
 const TARGET: f64 = 0.015;
 
 /// Interval at which the base probability is computed.
@@ -19,24 +19,25 @@ const UPDATE: Duration = Duration::from_millis(16);
 const ALPHA: f64 = 0.1 * 0.016 / (0.1 * 0.1);
 const BETA: f64 = 0.3 / 0.1;
 
-/// Coupling factor k: L4S traffic is marked this many times as often as classic traffic at equal
-/// rates.
+/// Coupling factor k: at equal rates, L4S traffic is marked this many times as often as classic
+/// traffic.
 const COUPLING: f64 = 2.0;
 
-/// From here on marks do not help, and L4S traffic is dropped as classic traffic is.
+/// Coupled probability from which on L4S traffic is dropped like classic traffic, because marks do
+/// not help.
 const MOST_COUPLED: f64 = 1.0;
 
-/// The delay beyond which the L queue marks everything.
+/// Delay beyond which the L queue marks everything.
 const STEP: Duration = Duration::from_millis(1);
 
-/// Of so many datagrams one may be classic while both queues hold some.
+/// Number of datagrams of which one may be classic while both queues hold some.
 const CLASSIC_SHARE: u8 = 16;
 
 /// A link with the coupled dual-queue AQM for L4S, DualPI2 (RFC 9332 §A), each way.
 ///
-/// ECT(1) and CE wait in the L queue, which marks by a step and by the coupled probability; the rest
-/// waits in the C queue, which a PI2 AQM holds to 15 ms by drops, or by marks for ECT(0). The L
-/// queue goes first, but for a sixteenth.
+/// ECT(1) and CE wait in the L queue, which marks by a step and by the coupled probability; the
+/// rest waits in the C queue, which a PI2 AQM holds to 15 ms by drops, or by marks for ECT(0). The
+/// L queue goes first, except for one datagram in sixteen.
 #[derive(Clone, Debug)]
 pub struct DualQueue {
     ways: Both<Way>,
@@ -50,9 +51,9 @@ struct Way {
     low_latency: Queue,
     classic: Queue,
     busy_until: Duration,
-    /// Datagrams of the L queue that left while a classic one waited.
+    /// Number of datagrams of the L queue that left while a classic one waited.
     passed_over: u8,
-    /// p', the probability before it is squared or coupled.
+    /// Probability p' before it is squared or coupled.
     base: f64,
     last_delay: f64,
     updated_at: Duration,
@@ -85,7 +86,7 @@ impl Queue {
 }
 
 impl DualQueue {
-    /// An idle link; both queues share the bytes.
+    /// Makes an idle link; both queues share the bytes.
     pub fn new(bits_per_second: u64, queue_bytes: u64) -> Self {
         Self {
             ways: Both::of(|| Way::new(bits_per_second)),
@@ -94,7 +95,7 @@ impl DualQueue {
         }
     }
 
-    /// Counts into these statistics.
+    /// Writes counters to these statistics.
     #[must_use]
     pub fn stats(mut self, stats: &LinkStats) -> Self {
         self.stats = stats.clone();
@@ -154,7 +155,7 @@ impl Way {
         self.low_latency.waiting.is_empty() && self.classic.waiting.is_empty()
     }
 
-    /// Puts the next datagram on the wire if that is free. Dropped ones do not take it.
+    /// Puts the next datagram on the wire if it is free. Dropped datagrams do not occupy it.
     fn serve(&mut self, hop: &mut Hop<'_>, report: &mut LinkReport) {
         while self.busy_until <= hop.now {
             let Some(mut leaving) = self.next(hop.now) else {
@@ -205,8 +206,8 @@ impl Way {
         })
     }
 
-    /// Decides whether the datagram at the head of its queue leaves, is marked or is dropped
-    /// (RFC 9332 §A.1, `dualpi2_dequeue`).
+    /// Decides whether the datagram at the head of its queue leaves unmarked, is marked or is
+    /// dropped (RFC 9332 §A.1, `dualpi2_dequeue`).
     fn judge(&self, leaving: &Leaving, rng: &mut Rng) -> Verdict {
         let classic = self.base * self.base;
         let coupled = self.base * COUPLING;
@@ -227,10 +228,10 @@ impl Way {
         }
     }
 
-    /// Brings the base probability up to date (RFC 9332 §A.1, `dualpi2_update`).
+    /// Updates the base probability (RFC 9332 §A.1, `dualpi2_update`).
     fn update(&mut self, now: Duration) {
         if now.saturating_sub(self.updated_at) > 1000 * UPDATE {
-            // Idle for long: nothing is left of what was.
+            // After a long idle time the probability starts again.
             (self.base, self.last_delay) = (0.0, 0.0);
             self.updated_at = now;
         }

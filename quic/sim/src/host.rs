@@ -1,4 +1,4 @@
-//! The two kinds of host in a world: servers and clients.
+//! Hosts in a world: servers and clients.
 
 use std::{
     collections::BTreeMap,
@@ -21,13 +21,13 @@ use hybriq_proto::{
     },
 };
 
-/// Datagrams asked for in one call.
+/// Maximum number of datagrams in one transmission.
 const TRAIN: usize = 10;
 
-/// Timers of a connection that may be due at one instant.
+/// Maximum number of timers of a connection due at one instant.
 const TIMERS_AT_ONCE: usize = 8;
 
-/// Events and trains of a connection at one instant.
+/// Maximum number of events and transmissions of a connection at one instant.
 const STEPS_AT_ONCE: usize = 10_000;
 
 /// A server's decision about a client that wants to connect.
@@ -42,29 +42,29 @@ pub enum Answer {
     Ignore,
 }
 
-/// One end of a connection, and what became of it.
+/// One end of a connection, with its history.
 pub struct Peer {
-    /// Which end.
+    /// Side of this end.
     pub side: Side,
     /// The connection, until it is drained.
     pub connection: Option<Connection>,
-    /// When it began, since the world began.
+    /// Time at which it began, counted from the start of the world.
     pub began_at: Duration,
-    /// When TLS was complete.
+    /// Time at which TLS was complete.
     pub complete_at: Option<Duration>,
-    /// When the handshake was confirmed.
+    /// Time at which the handshake was confirmed.
     pub confirmed_at: Option<Duration>,
-    /// When the application had done what it came for.
+    /// Time at which the application was done.
     pub done_at: Option<Duration>,
-    /// When and why it was over for the application.
+    /// Time and reason of the end for the application.
     pub closed: Option<(Duration, ConnectionError)>,
-    /// When its slot was given back.
+    /// Time at which its slot was freed.
     pub drained_at: Option<Duration>,
     /// Outcome of the handshake.
     pub handshake: Option<Handshake>,
-    /// The paths it moved to, and when.
+    /// Paths to which it moved, with their times.
     pub moves: Vec<(Duration, PathChange)>,
-    /// The paths that led nowhere, and when that was known.
+    /// Paths that failed, with their times.
     pub failed_paths: Vec<(Duration, PathChange)>,
     app: Box<dyn App>,
     last_stats: ConnectionStats,
@@ -94,14 +94,14 @@ impl Peer {
         self.app.progress()
     }
 
-    /// Its counters, those of its last moment once it is drained.
+    /// Returns its counters; the last ones if it is drained.
     pub fn stats(&self) -> ConnectionStats {
         self.connection
             .as_ref()
             .map_or(self.last_stats, Connection::stats)
     }
 
-    /// Why it was over.
+    /// Returns the reason why it is over.
     pub fn close_reason(&self) -> Option<&ConnectionError> {
         self.closed.as_ref().map(|(_, reason)| reason)
     }
@@ -140,7 +140,7 @@ impl Peer {
     }
 }
 
-/// Virtual time: how long the world exists, and the instant it began at.
+/// Virtual time: the age of the world, and the instant at which it began.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     pub(super) base: Instant,
@@ -159,19 +159,19 @@ impl Clock {
 
 type Policy = Box<dyn FnMut(&Incoming) -> Answer + Send>;
 
-/// A machine with one endpoint and its connections, driven the way a worker drives them: take
-/// everything that arrived, then what is due, then send.
+/// A machine with one endpoint and its connections, driven in the order of a worker: receive
+/// everything, handle timers, send.
 pub struct Host {
-    /// Its address: the one of its first socket.
+    /// Address of its first socket.
     pub address: SocketAddr,
-    /// Those of further sockets.
+    /// Addresses of further sockets.
     further: Vec<SocketAddr>,
     /// Addresses inside and outside of a NAT, if there is one.
     nat: Vec<(SocketAddr, SocketAddr)>,
     endpoint: Endpoint,
     peers: Vec<Peer>,
     slots: BTreeMap<Slot, usize>,
-    /// The slots during a turn. Kept for its memory.
+    /// Slots during a turn; kept to reuse its memory.
     live: Vec<(Slot, usize)>,
     refused: Vec<ConnectionError>,
     foreign: u64,
@@ -198,13 +198,13 @@ impl Host {
         }
     }
 
-    /// Binds a further socket, and names it.
+    /// Binds a further socket and returns its id.
     pub(super) fn bind(&mut self, address: SocketAddr) -> SocketId {
         self.further.push(address);
         SocketId(self.further.len() as u8)
     }
 
-    /// The address of a socket.
+    /// Returns the address of a socket.
     pub(super) fn socket(&self, id: SocketId) -> Option<SocketAddr> {
         self.sockets().nth(id.0.into())
     }
@@ -215,8 +215,8 @@ impl Host {
             .chain(self.further.iter().copied())
     }
 
-    /// From now on a NAT gives a socket's datagrams that source, and lets through what comes back
-    /// there; what comes to the address before is lost.
+    /// Puts a NAT in front of a socket: its datagrams get this source, and answers to it arrive;
+    /// datagrams to the previous address are lost.
     pub(super) fn translate(&mut self, inside: SocketAddr, outside: SocketAddr) {
         self.nat.retain(|(known, _)| *known != inside);
         self.nat.push((inside, outside));
@@ -227,49 +227,49 @@ impl Host {
         known.map_or(inside, |(_, outside)| *outside)
     }
 
-    /// Which socket gets what is sent to an address.
+    /// Returns the socket that gets datagrams to this address.
     pub(super) fn socket_at(&self, outside: SocketAddr) -> Option<SocketId> {
         let mut sockets = self.sockets();
         let place = sockets.position(|inside| self.outside(inside) == outside)?;
         Some(SocketId(place as u8))
     }
 
-    /// Decides what happens to those who want to connect. Default: accept, and echo.
+    /// Sets the decision about clients that want to connect. Default: accept, and echo.
     pub fn on_incoming(&mut self, policy: impl FnMut(&Incoming) -> Answer + Send + 'static) {
         self.policy = Box::new(policy);
     }
 
-    /// Has clients prove their addresses.
+    /// Makes clients prove their addresses.
     pub fn validate_addresses(&mut self, keys: impl Keys + 'static, policy: AddressValidation) {
         self.endpoint.set_address_validation(keys, policy);
     }
 
-    /// Its endpoint, to set what is set before there are connections.
+    /// Returns its endpoint, for settings before there are connections.
     pub const fn endpoint_mut(&mut self) -> &mut Endpoint {
         &mut self.endpoint
     }
 
-    /// Every connection it ever had, oldest first.
+    /// Returns every connection it ever had, oldest first.
     pub fn peers(&self) -> &[Peer] {
         &self.peers
     }
 
-    /// Why those were refused whom it would have accepted.
+    /// Returns the reasons of failed accepts.
     pub fn refused(&self) -> &[ConnectionError] {
         &self.refused
     }
 
-    /// Datagrams that were meant for another worker, which no simulated machine has.
+    /// Returns the number of datagrams for another worker, which simulated machines do not have.
     pub const fn foreign(&self) -> u64 {
         self.foreign
     }
 
-    /// Its endpoint's counters.
+    /// Returns the counters of its endpoint.
     pub fn stats(&self) -> EndpointStats {
         self.endpoint.stats()
     }
 
-    /// Connections that are not drained.
+    /// Returns the number of connections that are not drained.
     pub fn live_connections(&self) -> usize {
         self.slots.len()
     }
@@ -322,8 +322,8 @@ impl Host {
         }
     }
 
-    /// Does what is due, and everything that follows from it. What is to be sent is taken with
-    /// [`Host::take_outgoing`].
+    /// Handles everything that is due and its effects. [`Host::take_outgoing`] returns what is to
+    /// be sent.
     pub(super) fn turn(&mut self, clock: Clock) -> Result<(), String> {
         let now = clock.instant();
         if self.endpoint.next_timeout().is_some_and(|at| at <= now) {
@@ -346,7 +346,7 @@ impl Host {
     }
 
     fn turn_connection(&mut self, clock: Clock, slot: Slot, index: usize) -> Result<(), String> {
-        // Handling one timer may uncover another that is due, but there is an end to it.
+        // One timer may uncover another that is due, up to a limit.
         for _ in 0..TIMERS_AT_ONCE {
             let now = clock.instant();
             let Some(connection) = self.connection(index) else {
@@ -371,7 +371,7 @@ impl Host {
         ))
     }
 
-    /// Takes everything out of a connection that it has to say now.
+    /// Handles all events, and sends all data, of a connection.
     fn exhaust_connection(&mut self, clock: Clock, slot: Slot, index: usize) -> Result<(), String> {
         for _ in 0..STEPS_AT_ONCE {
             let Some(peer) = self.peers.get_mut(index) else {
@@ -400,7 +400,7 @@ impl Host {
         Err("a connection has no end of events and datagrams at one instant".to_owned())
     }
 
-    /// When it wants its next turn.
+    /// Returns the time of the next turn.
     pub(super) fn next_timeout(&self, clock: Clock) -> Option<Duration> {
         let connections = self.slots.values().filter_map(|&index| {
             self.peers
@@ -419,7 +419,7 @@ impl Host {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// Takes the emptied list again, for its memory.
+    /// Takes an emptied list back, to reuse its memory.
     pub(super) fn give_back(&mut self, outgoing: Vec<Datagram>) {
         self.outgoing = outgoing;
     }
@@ -451,7 +451,7 @@ impl Host {
         Ok(())
     }
 
-    /// Cuts a train into datagrams.
+    /// Splits a transmission into datagrams.
     fn queue(&mut self, transmit: &Transmit) -> Result<(), String> {
         let bytes = self.buffer.get(..transmit.size).unwrap_or_default();
         let segment = transmit.segment_size.unwrap_or(transmit.size);
@@ -472,5 +472,5 @@ impl Host {
     }
 }
 
-/// The name on the server's certificate.
+/// Name in the server's certificate.
 pub(super) const SERVER_NAME: &str = "localhost";

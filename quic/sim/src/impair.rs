@@ -1,4 +1,4 @@
-//! Nodes that lose, delay and mangle.
+//! Nodes that lose, delay and change datagrams.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::{
 };
 use hybriq_proto::space::Ecn;
 
-/// Loses datagrams in bursts: the model of Gilbert and Elliott, each way on its own.
+/// Loses datagrams in bursts, by the model of Gilbert and Elliott, independently in each direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Bursts(Both<GilbertElliott>);
 
 impl Bursts {
-    /// Begins a burst with this chance before every datagram; it is so many datagrams long on
+    /// Begins a burst with this chance before every datagram. A burst has `length` datagrams on
     /// average, and all of them are lost.
     pub fn new(begin: Chance, length: u32) -> Self {
         Self(Both::of(|| GilbertElliott::new(begin, one_in(length))))
@@ -29,7 +29,7 @@ impl Bursts {
         Self(self.0.map(|model| model.lost_within(chance)))
     }
 
-    /// Ends a burst after this time, however few datagrams come: what fades comes back by itself.
+    /// Ends a burst after this time, however few datagrams come.
     #[must_use]
     pub fn longest(self, span: Duration) -> Self {
         Self(self.0.map(|model| model.longest(span)))
@@ -44,13 +44,12 @@ impl Node for Bursts {
     }
 }
 
-/// Loses everything for a while.
+/// Loses everything in some intervals.
 #[derive(Clone, Debug)]
 pub struct Blackout(Blackouts);
 
 impl Blackout {
-    /// Loses what comes in these spans, each from its first moment up to its last, which is not
-    /// part of it.
+    /// Loses datagrams in these intervals, each without its end.
     pub fn new(spans: impl IntoIterator<Item = (Duration, Duration)>) -> Self {
         Self(Blackouts::new(spans))
     }
@@ -64,7 +63,7 @@ impl Node for Blackout {
     }
 }
 
-/// A datagram that is to be overtaken.
+/// A datagram that will be overtaken.
 #[derive(Clone, Debug)]
 struct Held {
     datagram: Datagram,
@@ -72,7 +71,7 @@ struct Held {
     until: Duration,
 }
 
-/// Holds some datagrams back until others have passed: reordering by place, whatever the rate.
+/// Holds some datagrams back until others have passed: reordering by place, at any rate.
 #[derive(Clone, Debug)]
 pub struct Overtake {
     chance: Chance,
@@ -82,8 +81,8 @@ pub struct Overtake {
 }
 
 impl Overtake {
-    /// Each datagram is overtaken with this chance, by one up to `most` others; but it waits no
-    /// longer than a tenth of a second.
+    /// Makes each datagram be overtaken with this chance, by one up to `most` others, but waits at
+    /// most a tenth of a second.
     pub fn new(chance: Chance, most: u32) -> Self {
         Self {
             chance,
@@ -128,14 +127,14 @@ impl Node for Overtake {
     }
 }
 
-/// Takes out the datagrams that fulfil the condition; both groups keep their order.
+/// Removes the datagrams that fulfil the condition; both groups keep their order.
 fn take_if(held: &mut Vec<Held>, is_over: impl Fn(&Held) -> bool) -> Vec<Held> {
     let (over, left) = held.drain(..).partition(is_over);
     *held = left;
     over
 }
 
-/// Takes up to that much time over a datagram, and keeps their order.
+/// Delays every datagram by a random time and keeps their order.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderedJitter {
     most: Duration,
@@ -143,7 +142,7 @@ pub struct OrderedJitter {
 }
 
 impl OrderedJitter {
-    /// Up to this long.
+    /// Sets the maximum delay.
     pub fn new(most: Duration) -> Self {
         Self {
             most,
@@ -160,7 +159,7 @@ impl Node for OrderedJitter {
     }
 }
 
-/// What a broken middlebox does to ECN codepoints.
+/// Change of ECN codepoints by a broken middlebox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mangle {
     /// Clears them: ECN is bleached.

@@ -1,4 +1,4 @@
-//! Rules that every datagram in a world must keep.
+//! Rules for every datagram in a world.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,19 +10,20 @@ use hybriq_tls::Side;
 use super::{Datagram, PacketKind};
 use hybriq_proto::packet::Cid;
 
-/// RFC 9000 §8.1 and §14.1 in numbers of our own: what checks the core does not believe it.
+/// Amplification limit of RFC 9000 §8.1, as a constant separate from the core's, because it checks
+/// the core.
 const AMPLIFICATION_FACTOR: u64 = 3;
 const MIN_DATAGRAM: usize = 1200;
 
-/// An observer in front of the server, who checks the rules that both ends must keep.
+/// Observer in front of the server, which checks the rules for both ends.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     accounts: HashMap<SocketAddr, Account>,
     /// Connection ids that the server's Retry packets gave to clients.
     retried: HashSet<(SocketAddr, Cid)>,
-    /// The source connection id that answers a destination connection id.
+    /// Source connection id of the answer to each destination connection id.
     server_cids: HashMap<(SocketAddr, Cid), Cid>,
-    /// Clients may be rejected, and begin again under the same id.
+    /// True if clients may be rejected and begin again under the same id.
     pub(super) hostile_clients: bool,
 }
 
@@ -36,15 +37,15 @@ struct Account {
 }
 
 impl Ledger {
-    /// A datagram of the server's reached a client.
+    /// Notes that a datagram of the server reached a client.
     pub(super) fn on_client_received(&mut self, datagram: &Datagram) {
         let account = self.accounts.entry(datagram.destination).or_default();
         account.reached = true;
     }
 
-    /// A datagram reached the server. A Handshake packet proves the address, and so does an Initial
-    /// that goes where a Retry said (RFC 9000 §8.1). Later, one that is large enough for the answer to
-    /// a challenge may (§8.2.2), if there is somebody who can have answered.
+    /// Notes that a datagram reached the server. A Handshake packet proves the address, and so does
+    /// an Initial to the id of a Retry (RFC 9000 §8.1). Later, a datagram large enough for the
+    /// answer to a challenge may (§8.2.2), if the challenge can have arrived.
     pub(super) fn on_server_received(&mut self, datagram: &Datagram) {
         let account = self.accounts.entry(datagram.source).or_default();
         account.received += datagram.payload.len() as u64;
@@ -56,7 +57,7 @@ impl Ledger {
         });
     }
 
-    /// An end sent a datagram.
+    /// Checks a datagram that an end sent.
     pub(super) fn on_sent(&mut self, toward: Side, datagram: &Datagram) -> Result<(), String> {
         let packets = datagram.packets();
         let len = datagram.payload.len();

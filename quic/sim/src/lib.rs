@@ -7,14 +7,14 @@
 //! Network::new(seed).delay(ms(50)).loss(one_in(20)).reorder(one_in(10), ms(5)).mtu(1280)
 //! ```
 //!
-//! At every step the world checks what must always hold: a server sends no more than three times
-//! what it received from an address that is not validated, timers do not lie in the past, every
-//! datagram is well formed and large enough. A broken rule, and any panic while a world exists,
-//! prints the seed and what was on the wire.
+//! At every step the world checks invariants: a server sends at most three times what it received
+//! from an address that is not validated, no timer lies in the past, every datagram is well formed
+//! and large enough. A violation, and any panic while a world exists, prints the seed and the
+//! traffic.
 //!
-//! Everything but the TLS libraries is drawn from the seed. Those have a generator of their own,
-//! so the bytes of two runs differ, and a handshake message may differ by the byte or two that an
-//! ECDSA signature varies in length.
+//! The seed determines everything except the TLS libraries, which have their own generators. So the
+//! bytes of two runs differ, and the length of a handshake message may differ by a byte or two,
+//! like that of an ECDSA signature.
 
 pub mod adversary;
 mod app;

@@ -1,3 +1,5 @@
+//! Counters of links, and distributions of their delays.
+
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -7,23 +9,22 @@ use hybriq_tls::Side;
 
 use super::node::Both;
 
-/// What a link counted, readable while the link is part of a network and after. Clones see the same
-/// counters.
+/// Counters of a link, readable during and after its time in a network. Clones share the counters.
 #[derive(Clone, Debug, Default)]
 pub struct LinkStats(Arc<Mutex<Both<LinkReport>>>);
 
 impl LinkStats {
-    /// Nothing counted yet.
+    /// Makes empty counters.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What was counted for one direction.
+    /// Returns the counters of one direction.
     pub fn toward(&self, side: Side) -> LinkReport {
         self.lock().toward(side).clone()
     }
 
-    /// Starts counting anew, say when a warm-up is over.
+    /// Resets the counters, for example after a warm-up.
     pub fn clear(&self) {
         *self.lock() = Both::default();
     }
@@ -46,37 +47,37 @@ pub(super) enum Verdict {
     Drop,
 }
 
-/// What one direction of a link did.
+/// Counters of one direction of a link.
 #[derive(Clone, Debug, Default)]
 pub struct LinkReport {
-    /// Datagrams carried.
+    /// Number of datagrams carried.
     pub datagrams: u64,
-    /// Their bytes.
+    /// Number of their bytes.
     pub bytes: u64,
-    /// Datagrams dropped, by a full queue or by an AQM.
+    /// The datagram passes with CE.
     pub dropped: u64,
-    /// Datagrams that were marked CE.
+    /// Number of datagrams marked CE.
     pub marked: u64,
-    /// How long the queue was: of a [`Bandwidth`](super::Bandwidth) over time, of a
-    /// [`DualQueue`](super::DualQueue) as its classic datagrams met it.
+    /// Queue delay: of a [`Bandwidth`](super::Bandwidth) over time, of a
+    /// Counters of one direction of a link.
     pub delay: Delays,
-    /// How long the datagrams of a [`DualQueue`](super::DualQueue)'s L queue waited.
+    /// Delay of the datagrams in the L queue of a [`DualQueue`](super::DualQueue).
     pub low_latency_delay: Delays,
-    /// Most bytes that waited.
+    /// Maximum number of queued bytes.
     pub most_queued: u64,
 }
 
-/// Parts of an octave that are told apart: a percentile is exact to 1/32, or to a microsecond.
+/// Number of buckets in an octave: a percentile is exact to 1/32, or to a microsecond.
 const PARTS: u64 = 1 << PART_BITS;
 const PART_BITS: u32 = 5;
 
-/// Delays that differ by less than 2^10 ns are not told apart.
+/// Binary logarithm of the finest delay in nanoseconds that is distinguished.
 const FINEST: u32 = 10;
 
 /// A distribution of queue delays.
 #[derive(Clone, Debug, Default)]
 pub struct Delays {
-    /// Weights by delay, two digits of its logarithm.
+    /// Weights by delay, on a logarithmic scale.
     weights: Vec<u64>,
     weight: u64,
     /// Sum of delay times weight.
@@ -85,7 +86,7 @@ pub struct Delays {
 }
 
 impl Delays {
-    /// Notes that one datagram waited so long.
+    /// Adds the delay of one datagram.
     pub(super) fn on_datagram(&mut self, delay: Duration) {
         let nanos = delay.as_nanos() as u64;
         self.most = self.most.max(nanos);
@@ -93,8 +94,8 @@ impl Delays {
         self.add(nanos, 1);
     }
 
-    /// Notes a queue that drained from `from` for `span`, and was empty from then on if it is
-    /// longer: every nanosecond counts with the delay that it saw.
+    /// Adds a queue that drained from `from` for `span`, and was empty afterwards if `span` is
+    /// longer: every nanosecond counts with its delay.
     pub(super) fn on_drain(&mut self, from: Duration, span: Duration) {
         let (high, span) = (from.as_nanos() as u64, span.as_nanos() as u64);
         let low = high.saturating_sub(span);
@@ -122,23 +123,23 @@ impl Delays {
         self.weight += weight;
     }
 
-    /// Datagrams or nanoseconds that were counted.
+    /// Returns the number of datagrams or nanoseconds counted.
     pub(super) const fn weight(&self) -> u64 {
         self.weight
     }
 
-    /// The mean.
+    /// Returns the mean.
     pub fn mean(&self) -> Duration {
         let weight = u128::from(self.weight.max(1));
         Duration::from_nanos((self.sum / weight) as u64)
     }
 
-    /// The largest.
+    /// Returns the maximum.
     pub const fn max(&self) -> Duration {
         Duration::from_nanos(self.most)
     }
 
-    /// What so many per cent were at or below; exact to a thirtieth.
+    /// Returns the delay that this percentage did not exceed; exact to a thirtieth.
     pub fn percentile(&self, percent: u8) -> Duration {
         let wanted = u128::from(self.weight) * u128::from(percent);
         let mut seen = 0;
@@ -162,7 +163,7 @@ const fn bucket(nanos: u64) -> usize {
     (((exponent as u64 + 1) << PART_BITS) | ((units >> exponent) & (PARTS - 1))) as usize
 }
 
-/// The smallest delay of a bucket.
+/// Returns the smallest delay of a bucket.
 const fn floor(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < PARTS {

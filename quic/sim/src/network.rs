@@ -1,3 +1,5 @@
+//! The path between the clients and the server.
+
 use std::time::Duration;
 
 use hybriq_tls::Side;
@@ -8,8 +10,8 @@ use super::{
     link::Settings, timeline::Timeline,
 };
 
-/// What lies between the clients and the server: a list of nodes, the clients at its start. What
-/// travels to the server passes them from first to last, what travels back from last to first.
+/// The path between the clients and the server: a list of nodes, beginning at the clients.
+/// Datagrams to the server pass them from first to last, datagrams from it from last to first.
 ///
 /// Every setter appends a node that acts on both directions; [`Network::toward`] appends one that
 /// acts on one.
@@ -17,9 +19,9 @@ pub struct Network {
     seed: u64,
     nodes: Vec<Placed>,
     in_flight: Timeline<InFlight>,
-    /// Earliest timer of a node; `None`: no node has one.
+    /// Earliest timer of a node; `None` if no node has one.
     node_timeout: Option<Duration>,
-    /// What nodes let go and has not come to its next node; empty between calls.
+    /// Datagrams between two nodes; empty between calls.
     on_the_way: Vec<(Duration, InFlight)>,
     out: Vec<(Duration, Datagram)>,
 }
@@ -46,7 +48,7 @@ struct InFlight {
 }
 
 impl Network {
-    /// A perfect one: nothing is lost and nothing takes time.
+    /// Makes a perfect network, without losses and delays.
     pub const fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -58,7 +60,7 @@ impl Network {
         }
     }
 
-    /// The seed.
+    /// Returns the seed.
     pub const fn seed(&self) -> u64 {
         self.seed
     }
@@ -75,91 +77,93 @@ impl Network {
         self
     }
 
-    /// Appends a node that only what travels to `side` passes.
+    /// Appends a node that only datagrams towards `side` pass.
     #[must_use]
     pub fn toward(self, side: Side, node: impl Node + 'static) -> Self {
         self.node(Only { side, node })
     }
 
-    /// Every datagram takes this long.
+    /// Appends a node that delays every datagram by this time.
     #[must_use]
     pub fn delay(self, wait: Duration) -> Self {
         self.node(Delay(wait))
     }
 
-    /// Every datagram takes up to this long.
+    /// Appends a node that delays every datagram by up to this time.
     #[must_use]
     pub fn jitter(self, most: Duration) -> Self {
         self.node(Jitter(most))
     }
 
-    /// Some datagrams are lost.
+    /// Appends a node that loses some datagrams.
     #[must_use]
     pub fn loss(self, chance: Chance) -> Self {
         self.node(Loss(chance))
     }
 
-    /// The datagrams with these places, counted from 0 over both directions, are lost.
+    /// Appends a node that loses the datagrams at these places, counted from 0 over both
+    /// directions.
     #[must_use]
     pub fn drop_nth(self, places: impl IntoIterator<Item = usize>) -> Self {
         self.node(DropNth::new(places))
     }
 
-    /// The datagrams that the closure picks are lost.
+    /// Appends a node that loses the datagrams that the closure selects.
     #[must_use]
     pub fn drop_if(self, pick: impl FnMut(&Datagram, Side) -> bool + Send + 'static) -> Self {
         self.node(DropIf(pick))
     }
 
-    /// Some datagrams come late by `wait`.
+    /// Appends a node that delays some datagrams by `wait`.
     #[must_use]
     pub fn reorder(self, chance: Chance, wait: Duration) -> Self {
         self.node(Reorder(chance, wait))
     }
 
-    /// The datagrams with these places, counted from 0 over both directions, come late by `wait`.
+    /// Appends a node that delays the datagrams at these places by `wait`, counted from 0 over both
+    /// directions.
     #[must_use]
     pub fn delay_nth(self, places: impl IntoIterator<Item = usize>, wait: Duration) -> Self {
         self.node(DelayNth::new(places, wait))
     }
 
-    /// Some datagrams are overtaken by up to so many.
+    /// Appends a node that makes some datagrams be overtaken by up to `most` others.
     #[must_use]
     pub fn overtake(self, chance: Chance, most: u32) -> Self {
         self.node(Overtake::new(chance, most))
     }
 
-    /// Every datagram takes up to this long more, and none overtakes another.
+    /// Appends a node that delays every datagram by up to this time, and keeps their order.
     #[must_use]
     pub fn ordered_jitter(self, most: Duration) -> Self {
         self.node(OrderedJitter::new(most))
     }
 
-    /// Bursts of so many datagrams on average are lost.
+    /// Appends a node that loses bursts of `length` datagrams on average.
     #[must_use]
     pub fn bursts(self, begin: Chance, length: u32) -> Self {
         self.node(Bursts::new(begin, length))
     }
 
-    /// Everything that comes in one of these spans is lost.
+    /// Appends a node that loses everything in these intervals.
     #[must_use]
     pub fn blackout(self, spans: impl IntoIterator<Item = (Duration, Duration)>) -> Self {
         self.node(Blackout::new(spans))
     }
 
-    /// Some datagrams come a second time, `wait` later.
+    /// Appends a node that delivers some datagrams again, `wait` later.
     #[must_use]
     pub fn duplicate(self, chance: Chance, wait: Duration) -> Self {
         self.node(Duplicate(chance, wait))
     }
 
-    /// Some datagrams have one bit flipped.
+    /// Appends a node that flips one bit of some datagrams.
     #[must_use]
     pub fn corrupt(self, chance: Chance) -> Self {
         self.node(Corrupt(chance))
     }
 
-    /// Datagrams of more than this many UDP payload bytes are lost.
+    /// Appends a node that loses datagrams with more UDP payload bytes than this.
     #[must_use]
     pub fn mtu(self, bytes: usize) -> Self {
         self.node(Mtu(bytes))
@@ -287,7 +291,7 @@ impl Network {
         }
     }
 
-    /// Nodes that a datagram has passed once the one at `index` let it go.
+    /// Returns the number of nodes that a datagram has passed after the one at `index`.
     fn passed(&self, toward: Side, index: usize) -> usize {
         if toward.is_server() {
             index + 1
@@ -296,17 +300,17 @@ impl Network {
         }
     }
 
-    /// Returns true if nothing is under way.
+    /// Returns true if nothing is in flight.
     pub fn is_quiet(&self) -> bool {
         self.next_timeout().is_none()
     }
 
-    /// Datagrams between nodes. Those that wait inside a node are not counted.
+    /// Returns the number of datagrams between nodes, without those that wait inside a node.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
 
-    /// Which node a datagram comes to next; `None` at its end.
+    /// Returns the index of a datagram's next node; `None` at the end of the path.
     fn position(&self, flight: &InFlight) -> Option<usize> {
         let left = self.nodes.len().checked_sub(flight.passed + 1)?;
         Some(if flight.toward.is_server() {

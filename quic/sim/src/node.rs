@@ -1,4 +1,4 @@
-//! What a node of the network is, and the simple ones.
+//! Nodes of the network: the trait, and the simple ones.
 
 use std::time::Duration;
 
@@ -6,54 +6,54 @@ use hybriq_tls::Side;
 
 use super::{Chance, Datagram, Rng, link::flip};
 
-/// Something between the two ends that every datagram passes.
+/// A part of the path that every datagram passes.
 pub trait Node: Send {
     /// Takes a datagram and forwards it to `hop`: now, later, changed, more than once, or never.
     fn on_datagram(&mut self, datagram: Datagram, hop: &mut Hop<'_>);
 
-    /// When [`Node::on_timeout`] is to be called for what travels to `toward`. Most nodes know at
-    /// once when they let a datagram go, and need no timer.
+    /// Returns the time at which [`Node::on_timeout`] must be called for datagrams towards
+    /// `toward`. Most nodes decide at once when they forward a datagram, and need no timer.
     fn next_timeout(&self, toward: Side) -> Option<Duration> {
         let _ = toward;
         None
     }
 
-    /// Does what is due for `hop.toward`, and moves the timer on.
+    /// Handles what is due for `hop.toward`, and updates the timer.
     fn on_timeout(&mut self, hop: &mut Hop<'_>) {
         let _ = hop;
     }
 }
 
-/// Where a node stands when a datagram reaches it.
+/// Context of a node when a datagram reaches it.
 #[derive(Debug)]
 pub struct Hop<'a> {
-    /// Virtual time since the world began.
+    /// Virtual time since the start of the world.
     pub now: Duration,
-    /// Which end the datagram travels to.
+    /// Side to which the datagram travels.
     pub toward: Side,
-    /// The node's own generator.
+    /// Random generator of the node.
     pub rng: &'a mut Rng,
     pub(super) out: &'a mut Vec<(Duration, Datagram)>,
 }
 
 impl Hop<'_> {
-    /// Passes a datagram on at once.
+    /// Forwards a datagram at once.
     pub fn forward(&mut self, datagram: Datagram) {
         self.forward_after(Duration::ZERO, datagram);
     }
 
-    /// Passes a datagram on after a while.
+    /// Forwards a datagram after a delay.
     pub fn forward_after(&mut self, wait: Duration, datagram: Datagram) {
         self.forward_at(self.now + wait, datagram);
     }
 
-    /// Passes a datagram on at a time that has not gone by.
+    /// Forwards a datagram at a time that is not in the past.
     pub fn forward_at(&mut self, at: Duration, datagram: Datagram) {
         self.out.push((at, datagram));
     }
 }
 
-/// Takes its time over every datagram.
+/// Delays every datagram by this time.
 #[derive(Clone, Copy, Debug)]
 pub struct Delay(pub Duration);
 
@@ -63,7 +63,7 @@ impl Node for Delay {
     }
 }
 
-/// Takes up to that much time over a datagram. What is sent close together may change its order.
+/// Delays every datagram by up to this time. Datagrams sent close together may change their order.
 #[derive(Clone, Copy, Debug)]
 pub struct Jitter(pub Duration);
 
@@ -86,7 +86,7 @@ impl Node for Loss {
     }
 }
 
-/// Loses the datagrams with these places in the order they come, counted from 0.
+/// Loses the datagrams at these places, counted from 0 in the order of arrival.
 #[derive(Clone, Debug)]
 pub struct DropNth {
     places: Vec<usize>,
@@ -94,7 +94,7 @@ pub struct DropNth {
 }
 
 impl DropNth {
-    /// Loses these.
+    /// Makes a node that loses these.
     pub fn new(places: impl IntoIterator<Item = usize>) -> Self {
         Self {
             places: places.into_iter().collect(),
@@ -113,7 +113,7 @@ impl Node for DropNth {
     }
 }
 
-/// Holds the datagrams with these places back, counted from 0.
+/// Delays the datagrams at these places, counted from 0.
 #[derive(Clone, Debug)]
 pub struct DelayNth {
     places: Vec<usize>,
@@ -122,7 +122,7 @@ pub struct DelayNth {
 }
 
 impl DelayNth {
-    /// Holds these back for `wait`.
+    /// Makes a node that delays these by `wait`.
     pub fn new(places: impl IntoIterator<Item = usize>, wait: Duration) -> Self {
         Self {
             places: places.into_iter().collect(),
@@ -145,7 +145,7 @@ impl Node for DelayNth {
     }
 }
 
-/// Loses the datagrams that a closure picks.
+/// Loses the datagrams that a closure selects.
 pub struct DropIf<F>(pub F);
 
 impl<F: FnMut(&Datagram, Side) -> bool + Send> Node for DropIf<F> {
@@ -171,7 +171,7 @@ impl Node for Reorder {
     }
 }
 
-/// Delivers some datagrams a second time, after a while.
+/// Delivers some datagrams again, after a delay.
 #[derive(Clone, Copy, Debug)]
 pub struct Duplicate(pub Chance, pub Duration);
 
@@ -210,13 +210,13 @@ impl Node for Mtu {
     }
 }
 
-/// Loses datagrams with more UDP payload bytes than `bytes` from then on: a black hole where they
-/// passed before.
+/// Loses datagrams with more UDP payload bytes than `bytes` from a time on: a black hole for sizes
+/// that passed before.
 #[derive(Clone, Copy, Debug)]
 pub struct MtuDrop {
-    /// When it begins.
+    /// Time at which it begins.
     pub from: Duration,
-    /// What passes all the time.
+    /// Maximum size that still passes.
     pub bytes: usize,
 }
 
@@ -228,7 +228,7 @@ impl Node for MtuDrop {
     }
 }
 
-/// Something of which each direction has its own.
+/// A value for each direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Both<T> {
     to_client: T,

@@ -1,28 +1,28 @@
-//! The generator of every simulation: small, seeded, for nothing that must be secret.
+//! Random generator of every simulation: small and seeded, not for secrets.
 
 use std::time::Duration;
 
 use hybriq_proto::random::Random;
 
-/// SplitMix64: small and seeded, for simulations only.
+/// SplitMix64 generator, small and seeded, only for simulations.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// Starts from a seed.
+    /// Makes a generator from a seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// One of many independent generators of the same seed, so that adding a consumer leaves what
-    /// the others draw as it was.
+    /// Makes one of many independent generators of the same seed, so that adding a consumer does
+    /// not change what the others draw.
     #[must_use]
     pub fn nth(seed: u64, index: u64) -> Self {
         let mut parent = Self(seed ^ index.wrapping_mul(0xd1b5_4a32_d192_ed03));
         Self(parent.draw())
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -31,22 +31,22 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`; 0 where the bound is 0.
+    /// Returns a number below `bound`; 0 if the bound is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.draw()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A span of at most `most`.
+    /// Returns a duration of at most `most`.
     pub fn up_to(&mut self, most: Duration) -> Duration {
         Duration::from_nanos(self.below(most.as_nanos() as u64 + 1))
     }
 
-    /// Returns true if it happens this time.
+    /// Returns true with this chance.
     pub fn happens(&mut self, chance: Chance) -> bool {
         chance.times != 0 && self.below(chance.of.into()) < chance.times.into()
     }
 
-    /// Fills the buffer.
+    /// Fills the buffer with random bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         for chunk in bytes.chunks_mut(8) {
             let drawn = self.draw().to_le_bytes();
@@ -57,14 +57,14 @@ impl Rng {
     }
 }
 
-/// Chance that something happens.
+/// Probability of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chance {
     times: u32,
     of: u32,
 }
 
-/// Once in `count` times on average; never where the count is 0.
+/// Returns the chance of once in `count` times on average; never if the count is 0.
 pub const fn one_in(count: u32) -> Chance {
     Chance {
         times: if count == 0 { 0 } else { 1 },
@@ -72,13 +72,13 @@ pub const fn one_in(count: u32) -> Chance {
     }
 }
 
-/// So many times in a thousand on average.
+/// Returns the chance of this many times in a thousand on average.
 pub const fn per_mille(times: u32) -> Chance {
     Chance { times, of: 1000 }
 }
 
 impl Chance {
-    /// Returns the chance of a share between 0 and 1; what is beyond counts as the nearer of both.
+    /// Returns the chance of a share, limited to 0 and 1.
     pub fn share(share: f64) -> Self {
         Self {
             times: (share.clamp(0.0, 1.0) * f64::from(u32::MAX)).round() as u32,
@@ -87,12 +87,12 @@ impl Chance {
     }
 }
 
-/// The core's randomness, drawn from a seed.
+/// Randomness for the core, drawn from a seed.
 #[derive(Clone, Debug)]
 pub struct SeededRandom(Rng);
 
 impl SeededRandom {
-    /// Starts from a seed.
+    /// Makes randomness from a seed.
     pub const fn new(seed: u64) -> Self {
         Self(Rng::new(seed))
     }

@@ -1,4 +1,4 @@
-//! The simulator itself: nodes do what they say, and the ledger notices what is forbidden.
+//! Tests of the simulator itself: nodes do what they promise, and the ledger notices violations.
 
 mod dual_queue;
 mod impair;
@@ -33,7 +33,8 @@ fn datagram(toward: Side, payload: Vec<u8>) -> Datagram {
     Datagram::new(source, destination, payload)
 }
 
-/// Sends numbered datagrams of 1,000 bytes a millisecond apart; what came and when.
+/// Sends numbered datagrams of 1,000 bytes a millisecond apart; returns what arrived, with its
+/// time.
 fn run(network: Network, toward: Side, count: u32) -> Vec<(Duration, u32)> {
     let sent = (0..count).map(|number| {
         let at = ms(number.into());
@@ -47,7 +48,7 @@ fn run(network: Network, toward: Side, count: u32) -> Vec<(Duration, u32)> {
         .collect()
 }
 
-/// Sends datagrams at their times; what came and when.
+/// Sends datagrams at their times; returns what arrived, with its time.
 pub(crate) fn deliver(
     mut network: Network,
     toward: Side,
@@ -211,7 +212,7 @@ fn generators_of_one_seed_are_independent() {
     assert!((0..1000).all(|_| rng.below(7) < 7));
 }
 
-/// A long header packet of `len` bytes with one-byte ids.
+/// Returns a long-header packet of `len` bytes with one-byte ids.
 fn long(kind: u8, dcid: u8, scid: u8, len: usize) -> Vec<u8> {
     let mut packet = vec![0xc0 | kind << 4, 0, 0, 0, 1, 1, dcid, 1, scid];
     if kind == 0 {

@@ -8,14 +8,14 @@ use std::{
 
 /// A queue of future events, earliest first; events of the same time keep the order in which they were added.
 ///
-/// Most things are added to a lane in the order of their times: then nothing is sorted. What comes
-/// before the end of its lane goes to a heap.
+/// Most events are added to a lane in the order of their times, and need no sorting. An event that
+/// is earlier than the end of its lane goes to a heap.
 #[derive(Debug)]
 pub(super) struct Timeline<T> {
     lanes: Vec<VecDeque<Entry<T>>>,
     early: BinaryHeap<Reverse<Entry<T>>>,
     added: u64,
-    /// The next event and its place.
+    /// Next event and its place.
     next: Option<(Key, Place)>,
 }
 
@@ -51,7 +51,7 @@ impl<T> Timeline<T> {
         }
     }
 
-    /// Adds something that is to happen in a lane, any small number.
+    /// Adds an event to a lane, which is any small number.
     pub(super) fn push(&mut self, lane: usize, at: Duration, item: T) {
         let entry = Entry {
             at,
@@ -78,12 +78,12 @@ impl<T> Timeline<T> {
         }
     }
 
-    /// When the next thing happens.
+    /// Returns the time of the next event.
     pub(super) fn next(&self) -> Option<Duration> {
         self.next.map(|((at, _), _)| at)
     }
 
-    /// Takes what happens next, if that is by `now`.
+    /// Returns the next event if it is due by `now`.
     pub(super) fn pop(&mut self, now: Duration) -> Option<(Duration, T)> {
         let (_, place) = self.next.filter(|&((at, _), _)| at <= now)?;
         let entry = match place {

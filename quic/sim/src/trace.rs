@@ -1,4 +1,4 @@
-//! The record of what was on the wire.
+//! The record of the traffic.
 
 use std::{fmt, net::SocketAddr, time::Duration};
 
@@ -6,7 +6,7 @@ use hybriq_tls::Side;
 
 use super::{Datagram, Header, Initial, PacketKind, open_initials};
 
-/// Point of its way at which a datagram was seen.
+/// Point at which a datagram was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The datagram left its sender.
@@ -18,21 +18,21 @@ pub enum Stage {
 /// A datagram that was seen.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// When, since the world began.
+    /// Time since the start of the world.
     pub at: Duration,
-    /// Point of its way.
+    /// Point at which it was seen.
     pub stage: Stage,
-    /// Which end it travels to.
+    /// Side to which it travels.
     pub toward: Side,
-    /// The client's end of the path.
+    /// Client's end of the path.
     pub client: SocketAddr,
-    /// The server's.
+    /// Server's end of the path.
     pub server: SocketAddr,
-    /// UDP payload bytes.
+    /// Number of UDP payload bytes.
     pub size: usize,
-    /// Its packets.
+    /// Packets in it.
     pub packets: Vec<Header>,
-    /// Its bytes, where it begins with a long header; else nothing, because a transfer is long.
+    /// Bytes of the datagram if it begins with a long header; otherwise empty, to save memory.
     pub payload: Vec<u8>,
 }
 
@@ -64,11 +64,11 @@ impl fmt::Display for Record {
     }
 }
 
-/// Everything that was on the wire, or its beginning and its end.
+/// All traffic, or its beginning and end.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     records: Vec<Record>,
-    /// `None`: everything is kept.
+    /// Maximum number of records; `None` keeps all.
     most: Option<usize>,
     /// Records that were dropped from the middle.
     left_out: usize,
@@ -88,7 +88,8 @@ impl Trace {
             .first()
             .is_some_and(|first| first & 0x80 != 0);
         if self.most.is_some_and(|most| self.records.len() >= most) {
-            // The older half, but for the very beginning: nothing is moved for each datagram.
+            // Drops the older half, except for the very beginning, so that not every datagram moves
+            // records.
             let dropped = Self::SHOWN..self.records.len() / 2;
             self.left_out += dropped.len();
             self.records.drain(dropped);
@@ -109,18 +110,18 @@ impl Trace {
         });
     }
 
-    /// Forgets the middle from now on, so that there are never more records than this.
+    /// Limits the number of records from now on; those in the middle are dropped.
     pub(super) const fn keep_at_most(&mut self, records: usize) {
         let least = 4 * Self::SHOWN;
         self.most = Some(if records < least { least } else { records });
     }
 
-    /// Forgets everything until now, and gives its memory back.
+    /// Drops all records and frees their memory.
     pub(super) fn clear(&mut self) {
         self.records = Vec::new();
     }
 
-    /// Every record that was kept, oldest first.
+    /// Returns every record that was kept, oldest first.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
@@ -139,7 +140,7 @@ impl Trace {
             .filter(move |record| record.stage == Stage::Arrived && record.toward == at)
     }
 
-    /// The Initial packets that an end sent to or from a client, opened.
+    /// Returns the Initial packets that an end sent to or from a client, opened.
     pub fn initials(&self, writer: Side, client: SocketAddr) -> Vec<(Duration, Initial)> {
         let of_client = || self.records.iter().filter(|record| record.client == client);
         let first = of_client().find(|record| record.has(PacketKind::Initial));
@@ -158,7 +159,7 @@ impl Trace {
             .collect()
     }
 
-    /// Datagrams sent both ways, as far as they are kept.
+    /// Returns the number of datagrams sent in both directions, as far as they are kept.
     pub fn datagrams(&self) -> usize {
         self.records
             .iter()

@@ -8,14 +8,14 @@ use super::{
     node::Both,
 };
 
-/// A link with all that `netbench link` can do, each way on its own.
+/// A link with all features of `netbench link`, independent in each direction.
 #[derive(Clone, Debug)]
 pub struct Link {
     ways: Both<Direction>,
 }
 
 impl Link {
-    /// Makes an idle link. It draws from this seed alone, not from the network's.
+    /// Makes an idle link. Its randomness comes from this seed, not from the network's.
     pub fn new(to_server: Settings, to_client: Settings, seed: u64) -> Self {
         let [up, down] = Direction::pair(to_server, to_client, seed);
         Self {

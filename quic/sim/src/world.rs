@@ -24,7 +24,7 @@ pub const SERVER_ADDRESS: SocketAddr =
 
 /// One server, its clients and the network between them, in virtual time.
 ///
-/// Dropped by a panicking thread it prints its seed and what was on the wire.
+/// Dropped by a panicking thread, it prints its seed and the traffic.
 pub struct World {
     clock: Clock,
     network: Network,
@@ -34,19 +34,20 @@ pub struct World {
     ledger: Ledger,
     /// Generator of the connection ids of new clients, if not the default one.
     client_cids: Option<Arc<dyn CidGenerator>>,
-    /// Turns of one run after which it is believed to go in circles.
+    /// Maximum number of turns of one run before it counts as endless.
     most_turns: usize,
 }
 
 impl World {
-    /// Turns of one run, unless more are expected.
+    /// Default maximum number of turns of one run.
     const TURNS: usize = 1_000_000;
-    /// Datagrams in the trace of a world that expects many.
+    /// Maximum number of datagrams in the trace of a world that expects many.
     const TRACED: usize = 20_000;
-    /// Turns that may follow one another without time passing.
+    /// Maximum number of turns without time passing.
     const TURNS_AT_ONCE: usize = 1_000;
 
-    /// A world with a server and no clients yet. Its randomness comes from the network's seed.
+    /// Makes a world with a server and without clients. Its randomness comes from the network's
+    /// seed.
     #[expect(clippy::disallowed_methods, reason = "virtual time needs a base")]
     pub fn new(network: Network, server: Setup) -> Self {
         let server = Host::new(SERVER_ADDRESS, network.seed() ^ 0x5e7e7, Some(server));
@@ -65,25 +66,25 @@ impl World {
         }
     }
 
-    /// Expects so many datagrams that their trace would not fit: of it only the beginning and the
-    /// end are kept. A run may take so many turns.
+    /// Expects more datagrams than a trace can hold, so that only its beginning and end are kept. A
+    /// run may take this number of turns.
     pub const fn expect_bulk(&mut self, turns: usize) {
         self.trace.keep_at_most(Self::TRACED);
         self.most_turns = turns;
     }
 
-    /// Forgets what was on the wire until now, and gives the memory of it back.
+    /// Drops the trace and frees its memory.
     pub fn forget_trace(&mut self) {
         self.trace.clear();
     }
 
-    /// Does not hold against the server what only a client that breaks rules sees: one that was
-    /// rejected may begin again under the same connection id, and is answered under another.
+    /// Tolerates server behaviour that only clients that break rules can see: a rejected client may
+    /// begin again under the same connection id, and is answered under another.
     pub const fn expect_hostile_clients(&mut self) {
         self.ledger.hostile_clients = true;
     }
 
-    /// Makes the connection ids of clients that are added from now on by another rule.
+    /// Sets the generator of connection ids for clients that are added from now on.
     pub fn set_client_cids(&mut self, generator: impl CidGenerator + 'static) {
         self.client_cids = Some(Arc::new(generator));
     }
@@ -107,7 +108,7 @@ impl World {
         index
     }
 
-    /// Connects a client machine once more, from the same address. Its connections are those of
+    /// Connects a client machine again, from the same address. Its connections are those of
     /// [`World::client_host`].
     ///
     /// # Panics
@@ -134,7 +135,7 @@ impl World {
         &self.server
     }
 
-    /// Returns the server, to change how it answers.
+    /// Returns the server, to change its behaviour.
     pub const fn server_mut(&mut self) -> &mut Host {
         &mut self.server
     }
@@ -203,7 +204,7 @@ impl World {
         self.network.send(self.clock.now, toward, datagram);
     }
 
-    /// Gives a datagram to the server as if it had just crossed the network.
+    /// Delivers a datagram to the server as if it had just crossed the network.
     pub fn deliver(&mut self, datagram: Datagram) {
         self.arrive(Side::Server, datagram);
     }
@@ -216,7 +217,7 @@ impl World {
         &mut self.server
     }
 
-    /// Moves a client to another address, as a NAT that rebinds does: the client does not notice.
+    /// Moves a client to another address, like a NAT that rebinds: the client does not notice.
     ///
     /// # Panics
     /// Panics if there is no such client.
@@ -238,7 +239,7 @@ impl World {
         }
     }
 
-    /// Gives the server one more socket, where it may prefer to be.
+    /// Adds a socket to the server, for use as its preferred address.
     pub fn bind_server(&mut self, address: SocketAddr) {
         self.server.bind(address);
     }
@@ -302,15 +303,15 @@ impl World {
         self.fail("the world runs in circles");
     }
 
-    /// Returns true if every connection is drained, every partial ClientHello forgotten and nothing on the
-    /// wire.
+    /// Returns true if every connection is drained, every partial ClientHello is dropped and
+    /// nothing is on the wire.
     pub fn is_quiet(&self) -> bool {
         self.network.is_quiet()
             && self.hosts().all(|host| host.live_connections() == 0)
             && self.server.stats().partial_hellos == 0
     }
 
-    /// One instant: what arrives now, what is due now, and what follows from it.
+    /// Runs one instant: arrivals, timers, and their effects.
     fn turn(&mut self) {
         while let Some((side, datagram)) = self.network.poll_delivery(self.clock.now) {
             self.arrive(side, datagram);
@@ -358,7 +359,7 @@ impl World {
                     self.ledger.on_client_received(&datagram);
                     client.on_datagram(self.clock, datagram)
                 }
-                // Sent to a spoofed or a left address.
+                // The datagram was sent to a spoofed or an abandoned address.
                 None => Ok(()),
             }
         };

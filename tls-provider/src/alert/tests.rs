@@ -1,7 +1,7 @@
 use super::*;
 use crate::Error;
 
-/// RFC 8446 §6, and those that later RFCs added for TLS 1.3.
+/// The alerts of RFC 8446 §6 and those that later RFCs added to TLS 1.3.
 #[test]
 fn every_alert_of_tls_1_3_has_its_name() {
     for (code, name) in [

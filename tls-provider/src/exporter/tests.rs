@@ -18,7 +18,7 @@ fn export(suite: Suite, context: &[u8], len: usize) -> Vec<u8> {
     out
 }
 
-/// Computed by another HKDF, from the formula of RFC 8446 §7.5.
+/// Values computed by another HKDF from the formula of RFC 8446 §7.5.
 #[test]
 fn known_answers() {
     for (suite, context, expected) in [

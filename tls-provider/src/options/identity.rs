@@ -76,7 +76,7 @@ impl Identity {
         Ok(Self::from_der(certificates, key))
     }
 
-    /// Takes the parts as they are. A provider checks that they belong together.
+    /// Takes a chain and a key. A provider checks that they belong together.
     pub fn from_der(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
         let key = Key::Der(key);
         Self(Arc::new(Inner { chain, key }))

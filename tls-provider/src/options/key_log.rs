@@ -10,8 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::ConfigError;
 
-/// A log of session secrets, with which a packet capture can be read (NSS key log format,
-/// RFC 9850).
+/// A log of session secrets, which decrypts a packet capture (NSS key log format, RFC 9850).
 ///
 /// # Security
 /// Whoever reads the log can read the connections.
@@ -40,7 +39,7 @@ impl fmt::Debug for KeyLog {
 }
 
 impl KeyLog {
-    /// Opens the log. `None` logs nothing and costs nothing.
+    /// Opens the log; `None` if nothing is logged.
     pub(crate) fn open(&self) -> Result<Option<Arc<KeyLogSink>>, ConfigError> {
         let sink = match self {
             Self::Off => return Ok(None),
@@ -80,7 +79,7 @@ impl KeyLogSink {
         Ok(Self::File(Mutex::new(file)))
     }
 
-    /// Writes one line. The handshake goes on where that fails.
+    /// Writes one line. An error does not end the handshake.
     pub(crate) fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
         let hex_len = 2 * (client_random.len() + secret.len());
         let mut line = Zeroizing::new(String::with_capacity(label.len() + hex_len + 3));
@@ -94,7 +93,7 @@ impl KeyLogSink {
             Self::File(file) => {
                 line.push('\n');
                 let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-                // One write a line, so that processes may share the file.
+                // One write per line, so that processes may share the file.
                 let _ = file.write_all(line.as_bytes());
             }
         }

@@ -1,4 +1,4 @@
-//! The peers that are trusted: roots, revocation lists, the application's own checks.
+//! Trust in peers: roots, revocation lists, the application's own checks.
 
 use std::fmt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use rustls_pki_types::pem::PemObject;
 use super::pem::{certificates, no_certificate, read};
 use crate::{CertificateDer, ConfigError, Verifier};
 
-/// Peers whose certificates are accepted.
+/// Decision about which peers' certificates are accepted.
 #[derive(Clone, Debug, Default)]
 pub struct Trust {
     kind: Kind,
@@ -30,14 +30,14 @@ enum Kind {
 /// Built-in check that a provider makes.
 pub(crate) enum Anchors {
     Roots(Arc<[CertificateDer<'static>]>),
-    /// Chain and name are not checked, the handshake signature is.
+    /// Neither chain nor name is checked; the handshake signature is.
     Anyone,
 }
 
-/// The application's own check.
+/// The application's check.
 #[derive(Clone)]
 pub(crate) struct Custom {
-    /// Tells verifiers apart for as long as the process lives, as an address would not.
+    /// Unique number of the verifier in this process, which an address would not be.
     #[cfg_attr(
         not(feature = "rustls"),
         expect(dead_code, reason = "s2n-tls resumes none")
@@ -108,7 +108,7 @@ impl Trust {
         Kind::Anyone.into()
     }
 
-    /// Lets a verifier alone decide, in place of the built-in check of chain and name.
+    /// Replaces the built-in check of chain and name by a verifier.
     ///
     /// s2n-tls keeps no certificates that it does not check, and refuses this.
     ///
@@ -118,7 +118,7 @@ impl Trust {
         Self::from(Kind::Anyone).also(verifier)
     }
 
-    /// Asks a verifier after the built-in check, in place of an earlier one.
+    /// Adds a verifier that runs after the built-in check, in place of an earlier one.
     #[must_use]
     pub fn also(mut self, verifier: impl Verifier + 'static) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);

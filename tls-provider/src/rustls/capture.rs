@@ -36,7 +36,7 @@ impl RawSecret {
     }
 }
 
-/// Secrets and schemes seen since the last [`take`].
+/// Secrets and signature schemes seen since the last [`take`].
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) secrets: ArrayVec<RawSecret, 6>,
@@ -89,14 +89,14 @@ impl KeyLog for Capture {
             bytes,
             len: secret.len(),
         };
-        // One handshake has six secrets; a seventh would show as a missing one.
+        // One handshake has six secrets; a seventh would hide one of them.
         SEEN.with_borrow_mut(|seen| {
             let _ = seen.secrets.try_push(raw);
         });
     }
 }
 
-/// A signing key that notes the scheme it is asked for.
+/// A signing key that notes the scheme requested from it.
 #[derive(Debug)]
 pub(super) struct NotedKey(pub(super) Arc<dyn SigningKey>);
 

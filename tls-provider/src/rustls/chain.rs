@@ -15,7 +15,7 @@ pub(super) struct Issue {
     pub(super) lineage: Option<Lineage>,
     /// Server: limits that 0-RTT data will rely on. Client: the application protocol.
     pub(super) context: Arc<[u8]>,
-    /// Context that the tickets are bound to, those that are issued and those that are used.
+    /// Context that tickets are bound to, both those issued and those used.
     pub(super) scope: Arc<[u8]>,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn begin(issue: Issue) {
     CHAIN.set(Chain { issue, found: None });
 }
 
-/// Returns, after the call, the last ticket that was good. rustls uses it, if it uses any.
+/// Returns the last valid ticket seen in the call. rustls uses this one, if it uses any.
 pub(super) fn take_found() -> Option<Found> {
     CHAIN.with_borrow_mut(|chain| chain.found.take())
 }
@@ -54,7 +54,7 @@ pub(super) fn issue() -> Issue {
     CHAIN.with_borrow(|chain| chain.issue.clone())
 }
 
-/// Notes a ticket that was good. Called by the stores.
+/// Notes a valid ticket. Called by the stores.
 pub(super) fn found(found: Found) {
     CHAIN.with_borrow_mut(|chain| chain.found = Some(found));
 }

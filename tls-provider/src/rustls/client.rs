@@ -1,4 +1,4 @@
-//! The client's side.
+//! Client sessions over rustls.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl Client {
         if let Some(change) = &options.change_rustls {
             (change.0)(&mut config);
         }
-        // From here on, what the transport relies on.
+        // The transport relies on everything from here on.
         config.check_selected_alpn = true;
         config.enable_early_data = false;
         config.alpn_protocols.clone_from(&options.alpn);

@@ -14,9 +14,9 @@ use crate::{Group, KeyExchange, Lineage};
 #[cfg(test)]
 mod tests;
 
-/// Number of servers that are remembered.
+/// Maximum number of servers that are remembered.
 const SERVERS: usize = 256;
-/// Number of tickets of one server. Each is used once.
+/// Maximum number of tickets for one server. Each is used once.
 const TICKETS: usize = 8;
 
 /// Tickets and groups of servers that a client remembers between connections.
@@ -24,7 +24,7 @@ pub(super) struct Memory<T = Tls13ClientSessionValue>(Mutex<Table<T>>);
 
 struct Table<T> {
     servers: HashMap<ServerName<'static>, Server<T>>,
-    /// Counts the changes, so that the server that changed longest ago is known.
+    /// Counter of changes, to find the server that changed longest ago.
     clock: u64,
 }
 
@@ -109,7 +109,7 @@ impl<T> Table<T> {
 pub(super) struct Remembered {
     pub(super) memory: Arc<Memory>,
     pub(super) policy: KeyExchange,
-    /// True if sessions take tickets out. All put them in.
+    /// True if sessions use tickets. All sessions store them.
     pub(super) resumes: bool,
 }
 
@@ -125,8 +125,8 @@ impl ClientSessionStore for Remembered {
             .with(|table| table.change(name).hint = Some(group));
     }
 
-    /// Returns the group that a server asked for last time. Its request was not authenticated when it
-    /// was noted, so that it may save a round trip but never turns a post-quantum first flight into
+    /// Returns the group that a server asked for last time. Its request was not authenticated when
+    /// it was noted, so it may save a round trip but never replaces a post-quantum first flight by
     /// a classical one.
     fn kx_hint(&self, name: &ServerName<'_>) -> Option<NamedGroup> {
         let hint = self.memory.with(|table| table.servers.get(name)?.hint)?;

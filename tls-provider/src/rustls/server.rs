@@ -1,4 +1,4 @@
-//! The server's side.
+//! Server sessions over rustls.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -125,7 +125,7 @@ enum Tickets {
 const SEALED_TICKETS: usize = 1;
 /// Number of tickets with 0-RTT, for early data on two connections at once.
 const KEPT_TICKETS: usize = 2;
-/// The only limit that QUIC knows (RFC 9001 §4.6.1); its own flow control does the rest.
+/// Value required by QUIC (RFC 9001 §4.6.1); its own flow control does the rest.
 const MAX_EARLY_DATA_SIZE: u32 = u32::MAX;
 
 impl Parts {
@@ -165,7 +165,7 @@ impl Parts {
         if let Some(change) = &options.change_rustls {
             (change.0)(&mut config);
         }
-        // From here on, what the transport relies on.
+        // The transport relies on everything from here on.
         config.alpn_protocols.clone_from(&options.alpn);
         config.key_log = self.key_log.clone();
         config.ticketer = Arc::new(NoTickets);
@@ -249,9 +249,9 @@ impl Answer for Shared {
 }
 
 impl Shared {
-    /// Returns true if the session of the ticket has the limits and the scope of today, on which
-    /// 0-RTT data relies. The other rules are rustls' own: the first ticket, of this name, cipher
-    /// suite and application protocol, of the age that it says, and no HelloRetryRequest.
+    /// Returns true if the session of the ticket has the current limits and scope, on which 0-RTT
+    /// data relies. rustls checks the rest: the first ticket, the same name, cipher suite and
+    /// application protocol, the age of the ticket, and no HelloRetryRequest.
     fn may_be_early(&self, hello: &ClientHello, start: Start<'_>) -> bool {
         let (Some(sessions), Some(ticket)) = (&self.sessions, hello.ticket()) else {
             return false;
@@ -264,7 +264,7 @@ impl Shared {
     }
 }
 
-/// Issues and opens nothing.
+/// A ticketer that issues and opens nothing.
 #[derive(Debug)]
 struct NoTickets;
 

@@ -13,7 +13,7 @@ use crate::{
     PerLevel, Secret, Session, Side, SignatureScheme, Start, Status, Suite, message, ticket,
 };
 
-/// Message in which the server accepts 0-RTT data or not (RFC 8446 §4.3.1).
+/// Type of the message in which the server accepts 0-RTT data or not (RFC 8446 §4.3.1).
 const ENCRYPTED_EXTENSIONS: u8 = 8;
 
 /// One rustls connection and the levels it has reached.
@@ -27,7 +27,7 @@ pub(super) struct Running {
     hello_retry: bool,
     scheme: Option<SignatureScheme>,
     early_data: EarlyDataStatus,
-    /// Client: secret that leaves with the first flight.
+    /// Client: 0-RTT secret that leaves with the first flight.
     early_secret: Option<Secret>,
     /// Facts found with the ticket, accepted or not.
     ticket: Option<Found>,
@@ -38,12 +38,12 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Takes over a connection that was made just now, on this thread.
+    /// Takes over a connection that was just made on this thread.
     pub(super) fn client(tls: ClientConnection, server_name: Option<String>, scope: &[u8]) -> Self {
         let mut session = Self::new(Connection::Client(tls), Side::Client, server_name);
         session.ticket = chain::take_found();
         session.scope = scope.into();
-        // rustls derives it here only where it asks for 0-RTT.
+        // rustls derives the secret here only if it asks for 0-RTT.
         let seen = capture::take();
         let early = seen.secrets.iter().find_map(|raw| match raw.purpose {
             Purpose::Traffic(Level::ZeroRtt, writer) => Some((writer, raw.as_bytes())),
@@ -120,7 +120,7 @@ impl Running {
     /// Returns the facts to store with tickets that rustls issues or receives now.
     fn issue(&self) -> Issue {
         let context = match self.side {
-            // It has no tickets to write beside before that.
+            // There are no tickets to store with this before that.
             Side::Client if self.tls.is_handshaking() => Arc::default(),
             Side::Client => self.tls.alpn_protocol().unwrap_or_default().into(),
             Side::Server => self.early_context.clone(),
@@ -162,7 +162,7 @@ impl Running {
         Ok(())
     }
 
-    /// Moves everything rustls wants to send to its level.
+    /// Moves all bytes that rustls wants to send to their level.
     fn collect_writes(&mut self, tx: &mut Flight) {
         loop {
             self.scratch.clear();
@@ -249,7 +249,7 @@ impl Running {
                 None,
                 Tls::InappropriateMessage { .. } | Tls::InappropriateHandshakeMessage { .. },
             ) => Alert::UNEXPECTED_MESSAGE,
-            // rustls names no alert for some malformed input.
+            // rustls gives no alert for some malformed input.
             (None, _) => Alert::DECODE_ERROR,
         };
         let detail = if is_ca_as_peer(error) {
@@ -281,8 +281,8 @@ fn of_application(error: &::rustls::Error) -> Option<&Error> {
     }
 }
 
-/// Returns true if the peer showed a CA certificate as its own. rustls has no variant for it, and
-/// the error of its verifier is no public type, so that only its text tells.
+/// Returns true if the peer showed a CA certificate as its own. rustls has no variant for this, and
+/// the error of its verifier is not public, so that only its text tells.
 fn is_ca_as_peer(error: &::rustls::Error) -> bool {
     use ::rustls::{CertificateError, Error as Tls};
     matches!(
@@ -328,7 +328,8 @@ impl Session for Running {
 
     fn peer_params(&self) -> Option<&[u8]> {
         match &self.tls {
-            // Until the server's come, a client that resumes has those of the session before.
+            // Before the server's certificates arrive, a resuming client has those of the earlier
+            // session.
             Connection::Client(client) if client.is_handshaking() => None,
             tls => tls.quic_transport_parameters(),
         }

@@ -145,7 +145,7 @@ impl StoresServerSessions for Kept {
     }
 
     fn get(&self, _: &[u8]) -> Option<Vec<u8>> {
-        // Only TLS 1.2 asks.
+        // Only TLS 1.2 asks for this.
         None
     }
 

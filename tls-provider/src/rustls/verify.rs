@@ -102,7 +102,7 @@ fn unusable_roots(error: &VerifierBuilderError) -> ConfigError {
     })
 }
 
-/// Reads the roots. System stores hold a few certificates that no library reads, so that only a
+/// Reads the roots. System stores hold a few certificates that no library can read, so that only a
 /// store without any readable one is an error.
 fn store(roots: &[CertificateDer<'static>]) -> Result<RootCertStore, ConfigError> {
     let mut store = RootCertStore::empty();
@@ -247,7 +247,7 @@ impl ClientCertVerifier for OfClients {
     }
 }
 
-/// Accepts any certificate of a server, whose key the server still proves to hold.
+/// Accepts any certificate of a server that proves to hold its key.
 #[derive(Debug)]
 struct AnyServer(WebPkiSupportedAlgorithms);
 
@@ -286,7 +286,7 @@ impl ServerCertVerifier for AnyServer {
     }
 }
 
-/// Accepts any certificate of a client, whose key the client still proves to hold.
+/// Accepts any certificate of a client that proves to hold its key.
 #[derive(Debug)]
 struct AnyClient {
     algorithms: WebPkiSupportedAlgorithms,

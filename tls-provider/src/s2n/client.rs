@@ -1,4 +1,4 @@
-//! The client's side.
+//! Client sessions over s2n-tls.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ impl Provider for Client {
             if connection.set_session_ticket(&ticket.bytes).is_ok() {
                 lineage = Some(ticket.lineage);
             } else {
-                // Half a ticket may have been taken over.
+                // Half a ticket may have been applied.
                 connection = connect()?;
             }
         }
@@ -140,7 +140,7 @@ fn store(options: &ClientOptions) -> Arc<dyn SessionStore> {
     }
 }
 
-/// Accepts a certificate for an address.
+/// Verifier that accepts a certificate for an address.
 struct Address(IpAddr);
 
 impl VerifyHostNameCallback for Address {

@@ -1,4 +1,4 @@
-//! Configurations of s2n-tls: certificates, keys, roots, and what it cannot do.
+//! Configurations of s2n-tls: certificates, keys, roots, and limitations.
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ pub(super) fn builder(policy: &Policy, alpn: &[Vec<u8>]) -> Result<Builder, Conf
     build().map_err(|error| unsupported(format!("policy `{}`: {}", policy.name, reason(&error))))
 }
 
-/// Refuses protocol names that s2n-tls mistakes: it reads an answer of one byte as no answer, and
-/// gives the answer out as a C string.
+/// Refuses protocol names that s2n-tls handles wrongly: it takes an answer of one byte for no
+/// answer, and returns the answer as a C string.
 pub(super) fn check_alpn(alpn: &[Vec<u8>]) -> Result<(), ConfigError> {
     if alpn
         .iter()
@@ -122,7 +122,7 @@ pub(super) fn add_chain(
         })
 }
 
-/// Refuses what changes the configuration of another library.
+/// Refuses options that change the configuration of rustls.
 #[cfg(feature = "rustls")]
 pub(super) fn refuse_change(of_rustls: Option<()>) -> Result<(), ConfigError> {
     match of_rustls {
@@ -164,8 +164,8 @@ impl Roots {
         })
     }
 
-    /// Adds the roots. System stores hold a few certificates that no library reads, so that only a
-    /// store without any readable one is an error.
+    /// Adds the roots. System stores hold a few certificates that no library can read, so that only
+    /// a store without any readable one is an error.
     pub(super) fn apply(&self, builder: &mut Builder) -> Result<(), ConfigError> {
         match self {
             Self::Anyone => accept_anyone(builder),
@@ -194,7 +194,7 @@ fn accept_anyone(builder: &mut Builder) -> Result<(), ConfigError> {
         .map_err(|error| ConfigError::Roots(reason(&error)))
 }
 
-/// Accepts every name: a server does not know those of its clients, whose chain alone decides.
+/// Accepts every name: a server does not know its clients' names, and only checks their chain.
 pub(super) struct AnyName;
 
 impl VerifyHostNameCallback for AnyName {

@@ -4,9 +4,9 @@ use s2n_tls::error::{Error as S2nError, ErrorType};
 
 use crate::{Alert, Error};
 
-/// Translates an error to the alert that the RFCs ask for. s2n-tls names none for many errors, 80
-/// for some that are the peer's fault, and one and the same for an unknown authority and for a
-/// wrong name.
+/// Translates an error to the alert that the RFCs require. s2n-tls gives none for many errors, 80
+/// for some that are the peer's fault, and the same alert for an unknown authority and for a wrong
+/// name.
 pub(super) fn of(error: &S2nError) -> Error {
     let of_signer = error.application_error().and_then(|it| it.downcast_ref());
     if let Some(error) = of_signer.cloned() {
@@ -31,7 +31,7 @@ pub(super) fn of(error: &S2nError) -> Error {
         | "S2N_ERR_INVALID_HELLO_RETRY"
         | "S2N_ERR_DUPLICATE_EXTENSION" => Alert::ILLEGAL_PARAMETER,
         "S2N_ERR_SECURITY_POLICY_INCOMPATIBLE_CERT" => Alert::UNSUPPORTED_CERTIFICATE,
-        // It trips over what an extension that is missing would have set.
+        // s2n-tls fails on the value that a missing extension would have set.
         "S2N_ERR_NULL" => Alert::MISSING_EXTENSION,
         "S2N_ERR_UNSUPPORTED_EXTENSION" => Alert::UNSUPPORTED_EXTENSION,
         "S2N_ERR_PROTOCOL_VERSION_UNSUPPORTED" => Alert::PROTOCOL_VERSION,

@@ -1,7 +1,7 @@
 //! The callbacks of s2n-tls, and everything unsafe about them.
 //!
-//! s2n-tls calls them synchronously from the thread that calls it, so what they work on is kept in
-//! a thread-local for just the length of that call. No pointer to Rust data is given to C.
+//! s2n-tls calls them synchronously from the thread that calls it, so their data is kept in a
+//! thread-local for the length of that call. C gets no pointer to Rust data.
 #![expect(
     unsafe_code,
     reason = "the callbacks have C signatures and get raw buffers"
@@ -61,8 +61,8 @@ impl Io {
         }
     }
 
-    /// Returns the level of the bytes that s2n-tls sends now, which it does not tell. The secrets do:
-    /// a server's last Handshake byte comes before both 1-RTT secrets, a client's Finished after
+    /// Returns the level of the bytes that s2n-tls sends now, which follows from the secrets: a
+    /// server's last Handshake byte comes before both 1-RTT secrets, a client's Finished after
     /// them.
     fn write_level(&self) -> Level {
         if self.side.is_server() && self.one_rtt_secrets == 2 {
@@ -101,7 +101,7 @@ pub(super) fn install(connection: &mut Connection) -> Result<(), S2nError> {
     Ok(())
 }
 
-/// Calls s2n-tls with `io` at the other end of its callbacks.
+/// Calls s2n-tls while its callbacks work on `io`.
 pub(super) fn with<T>(io: &mut Io, call: impl FnOnce() -> T) -> T {
     let side = io.side;
     let taken = std::mem::replace(io, Io::new(side));

@@ -30,7 +30,7 @@ pub(super) fn check(identities: &[Identity]) -> Result<bool, ConfigError> {
     Ok(count > 0)
 }
 
-/// Makes the configuration ask signers, where identities have them.
+/// Makes the configuration call the signers of these identities, if they have any.
 pub(super) fn install(builder: &mut Builder, identities: &[Identity]) -> Result<(), ConfigError> {
     if !check(identities)? {
         return Ok(());
@@ -41,7 +41,7 @@ pub(super) fn install(builder: &mut Builder, identities: &[Identity]) -> Result<
         .map_err(|error| unsupported(reason(&error)))
 }
 
-/// Asks the signer of the chosen certificate.
+/// Callback that calls the signer of the chosen certificate.
 struct Ask;
 
 impl PrivateKeyCallback for Ask {

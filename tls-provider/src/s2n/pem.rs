@@ -32,7 +32,7 @@ pub(super) fn key(key: &PrivateKeyDer<'_>) -> Option<Zeroizing<String>> {
 /// Encodes in constant time: the bytes may be a key.
 fn encode(label: &str, der: &[u8]) -> Zeroizing<String> {
     let encoded = Base64::encoded_len(der);
-    // Reserved in full: a string that grows would leave copies of a key behind.
+    // Reserved in full: a growing string would leave copies of a key behind.
     let capacity = encoded + encoded / LINE_LEN + 2 * label.len() + 48;
     let mut pem = Zeroizing::new(String::with_capacity(capacity));
     pem.push_str("-----BEGIN ");
@@ -40,7 +40,7 @@ fn encode(label: &str, der: &[u8]) -> Zeroizing<String> {
     pem.push_str("-----\n");
     let mut line = [0; LINE_LEN];
     for bytes in der.chunks(LINE_LEN / 4 * 3) {
-        // A line has room for its chunk, so that this never fails.
+        // Each chunk fits its line, so this never fails.
         pem.push_str(Base64::encode(bytes, &mut line).unwrap_or_default());
         pem.push('\n');
     }

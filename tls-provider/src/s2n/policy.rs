@@ -1,7 +1,7 @@
-//! The named policies of s2n-tls, and the key-exchange policies that they stand for.
+//! The named policies of s2n-tls, and the key-exchange policies they implement.
 //!
 //! s2n-tls 0.3 takes no list of groups, only the name of one of its policies, so that an exact list
-//! works where a policy has exactly that list in that order (post-quantum groups always come
+//! works only if a policy has exactly that list in that order (post-quantum groups always come
 //! before classical ones). Two of the general policies are wider than rustls':
 //!
 //! - [`KeyExchange::PreferPostQuantum`] is `default_pq`, the only general policy with ML-DSA
@@ -25,7 +25,7 @@ pub(super) struct Policy {
     pub(super) name: &'static str,
     pub(super) groups: &'static [Group],
     pub(super) suites: &'static [Suite],
-    /// Requirement on its certificates, where it has one.
+    /// Requirement on the certificates, if any.
     pub(super) remark: &'static str,
 }
 

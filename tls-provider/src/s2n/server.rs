@@ -1,4 +1,4 @@
-//! The server's side.
+//! Server sessions over s2n-tls.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -111,7 +111,7 @@ impl Answer for Shared {
     fn answer(&self, hello: &ClientHello, start: Start<'_>) -> Result<Box<dyn Session>, Error> {
         admission::check(hello, &self.common.alpn)?;
         let named = self.policies.get(hello.server_name());
-        // s2n-tls chooses by itself, a post-quantum group where there is one, as this does.
+        // s2n-tls chooses by itself, and prefers post-quantum groups like this code.
         let (named, group) = match admission::choose_group(named.policy.groups, hello) {
             Ok(group) => (named, group),
             Err(error) => {
@@ -158,11 +158,12 @@ struct Live {
     scopes: VecDeque<(Box<[u8]>, Arc<Scope>)>,
 }
 
-/// Number of contexts with configurations. A transport binds tickets to its version, and has few.
+/// Maximum number of contexts with configurations. A transport binds tickets to its version, and
+/// has few.
 const SCOPES: usize = 8;
 
-/// Configurations for each choice that a ClientHello can lead to, and the ticket keys in them.
-/// Without tickets there is one.
+/// Configurations for each choice that a ClientHello can lead to, with their ticket keys. Without
+/// tickets there is one.
 struct Scope {
     configs: Vec<(Lineages, Config)>,
     keys: Option<Generation>,
@@ -221,11 +222,11 @@ impl Named {
         self.pure.get_or_init(build).as_deref()
     }
 
-    /// Returns the configuration for a handshake with a group, with new ticket keys where they are
+    /// Returns the configuration for a handshake with a group, with new ticket keys when they are
     /// due. s2n-tls takes keys only while a configuration is built.
     ///
-    /// A ticket of a lineage that the policy refuses, of another scope, or of a key that is gone,
-    /// meets a configuration that cannot open it, so that the handshake is a full one.
+    /// A ticket of a lineage that the policy refuses, of another scope, or of an expired key meets
+    /// a configuration that cannot open it, so that the handshake is a full one.
     fn config(
         &self,
         group: Group,
@@ -264,7 +265,7 @@ impl Named {
         }
         let bound = (keys.as_deref(), name);
         let Ok(scope) = self.parts.make(&self.key_exchange, self.policy, bound, now) else {
-            // Without new configurations the old ones still do full handshakes.
+            // Without new configurations the old ones can still do full handshakes.
             return live.find(name);
         };
         if !live.has_keys(keys.as_ref()) {
@@ -318,7 +319,7 @@ impl Parts {
         })
     }
 
-    /// Returns the origin of the ticket keys, if there are tickets.
+    /// Returns the origin of the ticket keys if tickets are issued.
     fn keys(&self, now: SystemTime) -> Result<Option<Arc<Generation>>, ConfigError> {
         let tickets = self.tickets.as_ref();
         tickets.map(|tickets| tickets.s2n().at(now)).transpose()

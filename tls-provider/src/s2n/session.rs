@@ -24,7 +24,7 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// Place of the random in a ClientHello.
+/// Range of the random in a ClientHello.
 const RANDOM: std::ops::Range<usize> = 6..38;
 
 /// A connection in QUIC mode that reads from and writes to our buffers.
@@ -39,7 +39,7 @@ pub(super) fn connection(
     // s2n-tls would sleep for seconds after a failure; a datagram transport has no use for it.
     connection.set_blinding(Blinding::SelfService)?;
     connection.set_quic_transport_parameters(params)?;
-    // Callbacks that answer at once are polled as well, and need a waker for it.
+    // Callbacks that answer at once are polled too, and need a waker.
     connection.set_waker(Some(Waker::noop()))?;
     io::install(&mut connection)?;
     Ok(connection)
@@ -50,7 +50,7 @@ pub(super) fn connection(
 pub(super) struct Common {
     pub(super) alpn: Arc<[Vec<u8>]>,
     pub(super) key_log: Option<Arc<KeyLogSink>>,
-    /// The application's check of certificates, after that of s2n-tls.
+    /// The application's check of certificates, after the one of s2n-tls.
     pub(super) verifier: Option<Arc<dyn Verifier>>,
 }
 
@@ -59,9 +59,9 @@ pub(super) struct Common {
 pub(super) struct Peer {
     /// Name or address that is verified, and whose tickets are used.
     pub(super) name: String,
-    /// True if the name is sent: an address is not (RFC 6066 §3).
+    /// True if the name is sent; an address is not (RFC 6066 §3).
     pub(super) is_sent: bool,
-    /// Store of its tickets.
+    /// Store of the server's tickets.
     pub(super) tickets: Option<Tickets>,
     /// Lineage of the ticket in the ClientHello.
     pub(super) lineage: Option<Lineage>,
@@ -76,7 +76,7 @@ pub(super) struct Lineages {
     pub(super) accepted: Lineage,
 }
 
-/// A server's knowledge of its client.
+/// Information of a server about its client.
 pub(super) struct Client<'a> {
     pub(super) hello: &'a ClientHello,
     pub(super) lineages: Lineages,
@@ -142,7 +142,7 @@ impl Running {
         }
     }
 
-    /// Feeds s2n-tls the staged message and collects its answer.
+    /// Feeds the staged message to s2n-tls and collects its answer.
     fn advance(&mut self) -> Result<(), Error> {
         if self.complete {
             return self.read_ticket();
@@ -186,13 +186,13 @@ impl Running {
             return self.group().map(Lineage::of);
         }
         match self.lineages {
-            // Its configuration opens no other tickets.
+            // This configuration opens no other tickets.
             Some(lineages) => Some(lineages.accepted),
             None => self.peer.lineage,
         }
     }
 
-    /// Drops a ticket that claims more of its session than is true, whatever s2n-tls chose.
+    /// Drops a ticket whose lineage is better than its session's, whatever s2n-tls chose.
     fn withhold_ticket(&mut self) {
         let issued = self.lineages.map(|lineages| lineages.issued);
         if issued.is_some() && issued != self.lineage() {
@@ -207,7 +207,7 @@ impl Running {
         };
         let certificates = self.peer_certificates();
         if certificates.is_empty() {
-            // Resumed, or a client that may connect without a certificate.
+            // The session is resumed, or the client may connect without a certificate.
             return Ok(());
         }
         verifier.verify(&PeerChain {
@@ -218,7 +218,7 @@ impl Running {
         })
     }
 
-    /// Refuses what s2n-tls lets pass and RFC 9001 §8 does not.
+    /// Refuses what s2n-tls accepts against RFC 9001 §8.
     fn check_complete(&self) -> Result<(), Error> {
         if self.peer_params.is_none() {
             return Err(Error::new(

@@ -10,16 +10,16 @@ use crate::{KeyExchange, Lineage, SessionStore};
 #[cfg(test)]
 mod tests;
 
-/// A ticket is good for seven days at most (RFC 8446 §4.6.1).
+/// Longest lifetime of a ticket (RFC 8446 §4.6.1).
 const LONGEST_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
-/// First bytes of a stored session. Others are those of another version or provider.
+/// First bytes of a stored session. Sessions with others are of another version or provider.
 const MAGIC: &[u8] = b"hybriq s2n-tls 1\n";
 const CLASSICAL: u8 = 0;
 const POST_QUANTUM: u8 = 1;
 
 /// The newest ticket of each server.
 ///
-/// A ticket stays until a newer one replaces it, because s2n-tls as a server issues none on a
+/// A ticket stays until a newer one replaces it, because a server of s2n-tls issues none on a
 /// resumed connection; with single use every other handshake would be a full one.
 #[derive(Clone)]
 pub(super) struct Tickets(Arc<dyn SessionStore>);
@@ -38,7 +38,7 @@ impl Tickets {
         Self(store)
     }
 
-    /// Remembers a ticket, in place of an older one of the same server.
+    /// Stores a ticket in place of an older one for the same server.
     pub(super) fn insert(&self, name: &str, state: &State, lifetime: Duration, now: SystemTime) {
         let expires = now + lifetime.min(LONGEST_LIFETIME);
         if let Some(session) = encode(state, expires) {
@@ -46,7 +46,7 @@ impl Tickets {
         }
     }
 
-    /// Returns a ticket of this scope that is still good and that a policy lets resume.
+    /// Returns a ticket of this scope that is still valid and that a policy lets resume.
     pub(super) fn get(
         &self,
         name: &str,

@@ -8,7 +8,7 @@ use ::rustls::server::ProducesTickets;
 use super::sessions::{CAPACITY, Sessions};
 use crate::ConfigError;
 
-/// Parts that all servers that know each other's tickets share.
+/// Parts shared by all servers that know each other's tickets.
 pub(crate) struct Shared {
     ticketer: Mutex<Option<Arc<dyn ProducesTickets>>>,
     sessions: Arc<Sessions>,

@@ -1,7 +1,7 @@
 //! Keys of the tickets of s2n-tls that several servers share.
 //!
-//! There is one for each lineage and for each context that the transport binds tickets to. s2n-tls
-//! has no room for either in a ticket, so the key that opens a ticket tells them.
+//! There is one for each lineage and for each context that the transport binds tickets to. A ticket
+//! of s2n-tls has no room for either, so the key that opens a ticket identifies them.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,21 +17,21 @@ use crate::{ConfigError, Lineage};
 #[cfg(test)]
 mod tests;
 
-/// Time between new ticket keys. Those before still open their tickets.
+/// Time between new ticket keys. The previous keys still open their tickets.
 pub(crate) const ROTATION: Duration = Duration::from_secs(12 * 3600);
-/// Time in which a key encrypts, and then again decrypts. Long enough that there is always one.
+/// Time during which a key encrypts, and then again decrypts. It overlaps with the next key.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
-/// Age given to a key that shall only decrypt. The hour is for clocks that are set back.
+/// Age given to a key that must only decrypt. The extra hour is for clocks that are set back.
 const DECRYPTS_ONLY: Duration = Duration::from_secs(25 * 3600);
-/// First byte of a ticket. The name of its key follows.
+/// First byte of a ticket; the name of its key follows.
 const VERSION: u8 = 1;
 const NAME_LEN: usize = 16;
 
-/// Ticket keys of all servers that know each other's tickets.
+/// Ticket keys shared by all servers that know each other's tickets.
 #[derive(Default)]
 pub(crate) struct Keys(Mutex<Option<Arc<Generation>>>);
 
-/// Keys in use until they are replaced, and those before.
+/// Keys in use until they are replaced, and the previous ones.
 pub(crate) struct Generation {
     made: SystemTime,
     current: Arc<[Key; 2]>,
@@ -96,7 +96,7 @@ fn of_lineage([classical, post_quantum]: &[Key; 2], lineage: Lineage) -> &Key {
 }
 
 impl Keys {
-    /// Returns the keys of this time. The old ones stay where no new ones can be made.
+    /// Returns the keys for this time. The old ones stay if no new ones can be made.
     pub(crate) fn at(&self, now: SystemTime) -> Result<Arc<Generation>, ConfigError> {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(current) = slot.as_ref().filter(|current| !current.is_due(now)) {

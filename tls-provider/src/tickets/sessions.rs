@@ -12,25 +12,26 @@ use crate::Lineage;
 #[cfg(test)]
 mod tests;
 
-/// Number of sessions kept. One takes about 400 bytes without a client certificate, so a full store takes
-/// 6.5 MB; it grows as it is used.
+/// Maximum number of sessions. One takes about 400 bytes without a client certificate, so that a
+/// full store takes 6.5 MB.
 pub(crate) const CAPACITY: usize = 16 * 1024;
-/// Number of bytes of all sessions and their contexts. Client certificates are kept with them and can be long.
+/// Maximum number of bytes of all sessions and their contexts, because client certificates can be
+/// long.
 const MAX_BYTES: usize = 16 << 20;
-/// Lifetime of a ticket that names a session, as rustls tells the client.
+/// Lifetime of a ticket that names a session, as rustls announces it.
 const LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
 /// Digest of the way clients are asked for certificates.
 ///
-/// A session resumes only where they are asked in the same way. A resumed one shows no certificate,
-/// so that a client without one would pass where it is required.
+/// A session resumes only where clients are asked in the same way. A resumed client shows no
+/// certificate, so one without a certificate would otherwise pass where it is required.
 pub(crate) type Audience = [u8; 16];
 
 /// The sessions behind the tickets of a server that accepts 0-RTT data.
 ///
-/// Each ticket is taken out when it is first used, under one lock, so that a first flight that was
-/// recorded is never accepted again (RFC 8446 §8.1). When there is no room the oldest session goes,
-/// which costs its client a full handshake.
+/// Each ticket is removed at its first use, under one lock, so that a replayed first flight is
+/// never accepted (RFC 8446 §8.1). A full store drops the oldest session, whose client then does a
+/// full handshake.
 pub(crate) struct Sessions {
     table: Mutex<Table>,
     capacity: usize,
@@ -41,9 +42,9 @@ type Id = [u8; 32];
 #[derive(Default)]
 struct Table {
     places: HashMap<Id, u64>,
-    /// Sessions in the order they came. Those that were used are empty.
+    /// Sessions in the order of their insertion; used ones are `None`.
     order: VecDeque<(Id, Option<Session>)>,
-    /// Place of the first in `order`.
+    /// Place of the first entry of `order`.
     first: u64,
     bytes: usize,
 }
@@ -104,7 +105,7 @@ impl Sessions {
         })
     }
 
-    /// Looks at a session that is there and good.
+    /// Reads a session that is stored and valid.
     pub(crate) fn peek<T>(
         &self,
         id: &[u8],
@@ -119,7 +120,7 @@ impl Sessions {
         })
     }
 
-    /// Takes a session out if it is good and wanted, once and for all.
+    /// Removes a session for good if it is valid and wanted.
     pub(crate) fn take(
         &self,
         id: &[u8],

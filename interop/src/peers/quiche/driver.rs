@@ -20,26 +20,26 @@ use tokio::{
 use super::{failure_of, id, stream::Stream};
 use crate::{Activity, Failure, Handshake, Reader, Writer, echo_stream};
 
-/// The largest UDP payload.
+/// Maximum size of a UDP payload.
 const MAX_DATAGRAM: usize = 65_535;
-/// BoringSSL's `ssl_early_data_accepted`.
+/// Value of BoringSSL's `ssl_early_data_accepted`.
 const EARLY_DATA_ACCEPTED: u32 = 2;
 
-/// Requests of the user of a connection.
+/// Requests of a connection's user.
 pub(super) enum Command {
-    /// A new bidirectional stream.
+    /// Opens a bidirectional stream.
     Open(oneshot::Sender<(Writer, Reader)>),
-    /// An unreliable datagram, and the next that comes back.
+    /// Sends an unreliable datagram, and returns the next one received.
     Datagram(Vec<u8>, oneshot::Sender<Vec<u8>>),
-    /// Another local port.
+    /// Moves to another local port.
     Migrate(oneshot::Sender<bool>),
-    /// The end.
+    /// Closes the connection.
     Close,
 }
 
-/// Whose connection it is.
+/// User of a connection.
 pub(super) enum User {
-    /// A client, who waits for the handshake and then sends commands.
+    /// A client, which waits for the handshake and then sends commands.
     Client {
         established: Option<oneshot::Sender<Result<Told, Failure>>>,
         commands: mpsc::UnboundedReceiver<Command>,
@@ -57,10 +57,10 @@ pub(super) enum User {
     },
 }
 
-/// Session ticket of the last connection that gave the client one.
+/// Latest session ticket of the client.
 pub(super) type Ticket = Arc<Mutex<Option<Vec<u8>>>>;
 
-/// Facts that a client learns with the end of its handshake.
+/// Facts that a client learns at the end of its handshake.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Told {
     pub(super) resumed: bool,
@@ -72,7 +72,7 @@ pub(super) struct Line {
     pub(super) connection: quiche::Connection,
     pub(super) user: User,
     streams: Vec<Stream>,
-    /// A second socket, after a migration.
+    /// Second socket, after a migration.
     moved: Option<(UdpSocket, SocketAddr)>,
     migrating: Option<oneshot::Sender<bool>>,
 }
@@ -88,7 +88,7 @@ impl Line {
         }
     }
 
-    /// Gives everything another chance; says whether anything moved.
+    /// Lets everything try again; returns true if anything advanced.
     pub(super) fn turn(&mut self, cx: &mut Context<'_>) -> bool {
         let mut moved = self.tell() | self.listen(cx) | self.accept() | self.on_path_events();
         self.remember();
@@ -111,7 +111,7 @@ impl Line {
         }
     }
 
-    /// Issues the connection ids that the peer needs to use another path.
+    /// Issues the connection ids that the peer needs for another path.
     fn issue_ids(&mut self) {
         while self.connection.is_established() && self.connection.scids_left() > 0 {
             let (scid, token) = (id(), id());
@@ -132,7 +132,7 @@ impl Line {
         self.connection.is_established() || self.connection.is_in_early_data()
     }
 
-    /// Tells how the handshake ended, once.
+    /// Reports the outcome of the handshake, once.
     fn tell(&mut self) -> bool {
         let over = self.connection.is_closed() || self.connection.is_draining();
         if !self.connection.is_established() && !over {
@@ -265,7 +265,7 @@ impl Line {
         moved
     }
 
-    /// Streams of a client, in order.
+    /// Accepts streams of a client, in order.
     fn accept(&mut self) -> bool {
         let User::Server {
             accepted, activity, ..
@@ -309,18 +309,18 @@ impl Line {
     }
 }
 
-/// All connections of a socket. Ends with the only connection of a client.
+/// All connections of a socket. A client's driver ends with its only connection.
 pub(super) struct Driver {
     pub(super) socket: UdpSocket,
     pub(super) local: SocketAddr,
     pub(super) lines: Vec<Line>,
     pub(super) accept: Option<Accept>,
     pub(super) timer: Pin<Box<Sleep>>,
-    /// A datagram the socket had no room for.
+    /// Datagram for which the socket had no room.
     pub(super) waiting: Option<(usize, Vec<u8>, quiche::SendInfo)>,
 }
 
-/// What a server makes of a datagram that belongs to no connection: perhaps an answer, perhaps a
+/// Server's reaction to a datagram that belongs to no connection: possibly an answer, possibly a
 /// connection.
 pub(super) type Accept =
     Box<dyn FnMut(&quiche::Header<'_>, SocketAddr) -> (Option<Vec<u8>>, Option<Line>) + Send>;

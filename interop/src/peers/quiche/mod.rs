@@ -26,7 +26,7 @@ use crate::{
     Windows, Writer,
 };
 
-/// quiche with the TLS library it brings.
+/// quiche with its own TLS library.
 ///
 /// Its public API tells neither the group nor the HelloRetryRequest.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ impl Peer for Quiche {
         match feature {
             Feature::KeyUpdates => Some("quiche starts no key updates"),
             Feature::KeyUpdateCount => Some("quiche counts no key updates"),
-            // Its own clients wait for it as often as the others.
+            // Its own clients wait for it just as often.
             Feature::Rebinding if role == Role::Server => {
                 Some("quiche's server often stalls when its client is rebound in a transfer")
             }
@@ -83,7 +83,7 @@ impl Peer for Quiche {
     }
 
     fn client(&self, setup: &Setup) -> Result<Box<dyn Client>, Failure> {
-        // A wrong configuration is to be told of here.
+        // A wrong configuration must be reported here.
         config(setup, Role::Client)?;
         Ok(Box::new(Remembering {
             setup: setup.clone(),
@@ -92,7 +92,7 @@ impl Peer for Quiche {
     }
 }
 
-/// Lets in who begins a connection, at once or with the token of a Retry.
+/// Accepts a new connection, at once or with the token of a Retry.
 fn accept(
     mut config: quiche::Config,
     validation: Validation,
@@ -105,7 +105,8 @@ fn accept(
         }
         let scid = id();
         let scid = quiche::ConnectionId::from_ref(&scid);
-        // The token is the id it is to bring back. Enough for a test: others could make it, too.
+        // The token is the id that the client must return. Enough for a test, although others could
+        // make it too.
         let token = header.token.as_deref().unwrap_or_default();
         let connection = match (validation, token) {
             (Validation::ByHandshake, _) => quiche::accept(&scid, None, address, from, &mut config),
@@ -125,7 +126,7 @@ fn accept(
     })
 }
 
-/// A client with the last ticket it got.
+/// A client with its latest ticket.
 struct Remembering {
     setup: Setup,
     ticket: Ticket,
@@ -256,12 +257,12 @@ impl Connection for Opened {
 
 fn id() -> [u8; quiche::MAX_CONN_ID_LEN] {
     let mut id = [0; quiche::MAX_CONN_ID_LEN];
-    // Random bytes that cannot be drawn leave an id that is as good for one connection.
+    // If no random bytes can be drawn, the id still serves one connection.
     let _ = aws_lc_rs::rand::fill(&mut id);
     id
 }
 
-/// Returns how a connection ended.
+/// Returns the reason for the end of a connection.
 fn failure_of(connection: &quiche::Connection) -> Failure {
     let told = |by, error: &quiche::ConnectionError| Failure::Transport {
         by,

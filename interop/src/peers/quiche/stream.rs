@@ -9,16 +9,16 @@ use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 
 use crate::{Reader, Writer};
 
-/// Most bytes in a pipe between a stream and its user.
+/// Maximum number of bytes in a pipe between a stream and its user.
 const PIPE: usize = 64 * 1024;
 
-/// One bidirectional stream: quiche on one side, on the other a pipe to its user.
+/// One bidirectional stream: quiche on one side, a pipe to its user on the other.
 pub(super) struct Stream {
     id: u64,
     pipe: DuplexStream,
-    /// Read from the pipe, not yet taken by quiche.
+    /// Bytes read from the pipe and not yet taken by quiche.
     outgoing: Vec<u8>,
-    /// Read from quiche, not yet taken by the pipe.
+    /// Bytes read from quiche and not yet taken by the pipe.
     incoming: Vec<u8>,
     read: Half,
     write: Half,
@@ -27,13 +27,13 @@ pub(super) struct Stream {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Half {
     Open,
-    /// The end is known and has to be passed on.
+    /// The end is known and must be passed on.
     Ending,
     Over,
 }
 
 impl Stream {
-    /// The stream and its user's ends.
+    /// Makes the stream and its user's ends.
     pub(super) fn new(id: u64) -> (Self, Writer, Reader) {
         let (pipe, user) = tokio::io::duplex(PIPE);
         let (reader, writer) = tokio::io::split(user);
@@ -52,7 +52,7 @@ impl Stream {
         self.read == Half::Over && self.write == Half::Over
     }
 
-    /// Moves bytes both ways as far as they go; says whether any moved.
+    /// Moves bytes both ways as far as possible; returns true if any moved.
     pub(super) fn pump(
         &mut self,
         cx: &mut Context<'_>,

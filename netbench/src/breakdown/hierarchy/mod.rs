@@ -18,10 +18,10 @@ use crate::drivers::Certificates;
 
 const ALPN: [&str; 1] = ["netbench"];
 
-/// A leaf and a subordinate authority are sent, the root is known.
+/// Length of the chain that is sent: a leaf and a subordinate authority. The root is known.
 const CHAIN: u8 = 2;
 
-/// The kinds that are compared, the classical one first.
+/// Kinds that are compared, the classical one first.
 pub(crate) const KINDS: [Certificate; 4] = [
     Certificate::EcdsaP256,
     Certificate::MlDsa44,
@@ -29,7 +29,7 @@ pub(crate) const KINDS: [Certificate; 4] = [
     Certificate::MlDsa87,
 ];
 
-/// Outcomes of all kinds of certificates.
+/// Outcomes for all kinds of certificates.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Hierarchies {
     pub(crate) connections: Vec<Mutual>,
@@ -40,15 +40,16 @@ pub(crate) struct Hierarchies {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Mutual {
     pub(crate) certificate: String,
-    /// Each verifies what the other shows, so that with two libraries one judges the other.
+    /// Client's provider. Each side verifies the other's certificates, so that two libraries check
+    /// each other.
     pub(crate) client: String,
     pub(crate) server: String,
-    /// Signature scheme of the server; empty where the library does not tell.
+    /// Signature scheme of the server; empty if the library does not tell.
     pub(crate) signature: String,
-    /// UDP payload of the client, until the first answer came.
+    /// UDP payload of the client until the first answer arrived.
     pub(crate) sent_bytes: u64,
     pub(crate) received_bytes: u64,
-    /// Why it failed.
+    /// Reason of a failure.
     pub(crate) error: Option<String>,
 }
 
@@ -57,12 +58,12 @@ pub(crate) struct Mutual {
 pub(crate) struct Verified {
     pub(crate) certificate: String,
     pub(crate) by: String,
-    /// `None`: it could not be asked.
+    /// `None` if it could not be asked.
     pub(crate) valid: Option<bool>,
     pub(crate) detail: String,
 }
 
-/// Connects with every kind between every two providers, and has OpenSSL verify the chains.
+/// Connects with every kind between every two providers, and lets OpenSSL verify the chains.
 pub(crate) async fn run() -> Result<Hierarchies, Failure> {
     let mut connections = Vec::new();
     let mut verified = Vec::new();
@@ -86,12 +87,12 @@ pub(crate) async fn run() -> Result<Hierarchies, Failure> {
     })
 }
 
-/// The time of both sides with each kind.
+/// Measures the time of both sides with each kind.
 pub(crate) fn times(iterations: usize) -> Outcome {
     measure(&plans(), iterations, || ())
 }
 
-/// Plans that [`times`] measures.
+/// Returns the plans that [`times`] measures.
 pub(crate) fn plans() -> Vec<Plan> {
     let plan = |certificate| Plan {
         provider: Backend::Rustls,

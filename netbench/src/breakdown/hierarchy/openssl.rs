@@ -1,4 +1,4 @@
-//! OpenSSL, where the machine has one that knows ML-DSA: version 3.5 and later.
+//! Checks by OpenSSL, if the machine has one that knows ML-DSA: version 3.5 and later.
 
 use std::fs;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::drivers::Certificates;
 
 const NEEDED: (u32, u32) = (3, 5);
 
-/// Each check has files of its own.
+/// Number of the next check, which has its own files.
 static CHECKS: AtomicU32 = AtomicU32::new(0);
 
-/// Has OpenSSL verify the chain of the server.
+/// Lets OpenSSL verify the server's chain.
 pub(super) fn verify(kind: Certificate, certificates: &Certificates) -> Verified {
     let outcome = match version() {
         Ok((version, text)) if version >= NEEDED => {
@@ -43,7 +43,7 @@ fn version() -> Result<((u32, u32), String), Failure> {
     Ok((version, text))
 }
 
-/// Reads `OpenSSL 3.5.1 1 Jul 2025 (…)`.
+/// Parses `OpenSSL 3.5.1 1 Jul 2025 (…)`.
 fn parse(text: &str) -> Option<(u32, u32)> {
     let mut words = text.split_whitespace();
     if words.next()? != "OpenSSL" {

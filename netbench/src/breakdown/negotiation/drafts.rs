@@ -1,4 +1,4 @@
-//! Clients from before ML-KEM was a standard: groups of Kyber drafts, whose code points nobody
+//! Clients from before the ML-KEM standard: groups of Kyber drafts, whose code points nobody
 //! accepts any more.
 
 use hybriq::Group;
@@ -9,7 +9,7 @@ use rustls::ffdhe_groups::FfdheGroup;
 use rustls::{Error, NamedGroup, PeerMisbehaved, ProtocolVersion};
 
 /// X25519Kyber768Draft00 and SecP256r1Kyber768Draft00 (draft-tls-westerbaan-xyber768d00,
-/// draft-kwiatkowski-tls-ecdhe-kyber), and X25519Kyber512Draft00 as it was tried out.
+/// draft-kwiatkowski-tls-ecdhe-kyber), and the experimental X25519Kyber512Draft00.
 pub(super) const KYBER_DRAFTS: [u16; 3] = [0x6399, 0x639a, 0xfe30];
 
 /// Key shares of a client that offers drafts.
@@ -28,7 +28,7 @@ impl Shares {
     }
 }
 
-/// Lists the drafts before the groups that are there. The first draft has the share.
+/// Lists the drafts before the other groups. The first draft has the share.
 pub(super) fn offer(mut crypto: CryptoProvider, shares: Shares) -> CryptoProvider {
     let drafts: [&'static dyn SupportedKxGroup; 3] = match shares {
         Shares::DraftAndClassical => [&BOTH[0], &BOTH[1], &BOTH[2]],
@@ -60,7 +60,8 @@ const fn drafts(shares: Shares) -> [Draft; 3] {
     ]
 }
 
-/// A share of the size and form of X25519Kyber768Draft00, X25519 first. No server can complete it.
+/// A share with the size and form of X25519Kyber768Draft00, X25519 first. No server can complete
+/// it.
 #[derive(Debug)]
 struct Draft {
     code_point: u16,

@@ -1,4 +1,4 @@
-//! The group that two sides negotiate where they do not agree at once: the published cases, as
+//! Negotiation of the group between sides that disagree at first: the published cases, as
 //! connections of this stack over either TLS library.
 
 mod drafts;
@@ -21,7 +21,7 @@ const ALPN: [&str; 1] = ["netbench"];
 /// One case between two providers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Case {
-    /// Groups that the client offers, and that the server accepts.
+    /// Groups that the client offers and that the server accepts.
     pub(crate) name: String,
     pub(crate) client: String,
     pub(crate) server: String,
@@ -49,11 +49,11 @@ struct Play {
 #[derive(Clone)]
 enum Offer {
     Groups(KeyExchange),
-    /// Code points of drafts, and X25519 behind them.
+    /// Code points of drafts, then X25519.
     Drafts(Shares),
 }
 
-/// Plays every case that there is, between every two providers that can play it.
+/// Runs every case between every two providers that support it.
 pub(crate) async fn run() -> Result<Vec<Case>, Failure> {
     let certificates = certificates::of_server(Certificate::EcdsaP256, 1)?;
     let identity = Identity::from_pem(
@@ -83,7 +83,7 @@ impl Offer {
     ) -> Result<Arc<dyn Provider>, Failure> {
         Ok(match self {
             Self::Groups(policy) => backend.client(&options.key_exchange(policy.clone()))?,
-            // s2n-tls takes no groups from outside.
+            // s2n-tls takes no custom groups.
             Self::Drafts(shares) => {
                 let options = options.key_exchange(exactly(&[Group::X25519]));
                 Arc::new(rustls::Client::with_crypto(&options, |crypto| {
@@ -132,10 +132,10 @@ fn plays() -> Vec<Play> {
     plays
 }
 
-/// The client sends a hybrid share and a classical one; the server has the classical group, and
-/// another hybrid that the client lists as well.
+/// Returns the case of a client with a hybrid and a classical share, and a server with the
+/// classical group and another hybrid that the client also lists.
 ///
-/// s2n-tls has lists of its own, so that there other hybrids play the same parts.
+/// s2n-tls has fixed lists, so other hybrids are used there.
 fn hybrid_before_classical() -> Vec<Play> {
     let name = |sent: Group, classical: Group, other: Group| {
         format!("shares of {sent} and {classical}, the server has {classical} and {other}")

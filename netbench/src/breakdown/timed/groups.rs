@@ -1,5 +1,5 @@
-//! Key-exchange groups with a clock. Hybrids are put together anew from their two parts, so that
-//! each part is timed by itself, and shares may be made ahead.
+//! Timed key-exchange groups. Hybrids are composed anew from their two parts, so that each part is
+//! timed alone and shares may be made ahead.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use rustls::{Error, NamedGroup, PeerMisbehaved, ProtocolVersion};
 use super::super::recorder::{Operation, timed};
 use hybriq::Group;
 
-/// The timed form of a group; one that is not known here stays as it is.
+/// Returns the timed form of a group; an unknown one is returned as it is.
 pub(super) fn group(plain: &'static dyn SupportedKxGroup) -> &'static dyn SupportedKxGroup {
     match Group(u16::from(plain.name())) {
         Group::X25519MLKEM768 => &X25519MLKEM768,
@@ -54,13 +54,13 @@ static SECP384R1: Single = curve(kx_group::SECP384R1);
 static MLKEM768: Single = kem(kx_group::MLKEM768);
 static MLKEM1024: Single = kem(kx_group::MLKEM1024);
 
-/// Two of them (draft-ietf-tls-ecdhe-mlkem).
+/// Combination of the two (draft-ietf-tls-ecdhe-mlkem).
 #[derive(Clone, Copy, Debug)]
 struct Hybrid {
     group: Group,
     curve: &'static Single,
     kem: &'static Single,
-    /// Bytes of the part that comes first: in the client's share, and in the server's.
+    /// Length of the first part, in the client's share and in the server's.
     split_at: (usize, usize),
     /// True if ML-KEM comes first, in shares and in the secret.
     kem_first: bool,
@@ -89,12 +89,12 @@ static SECP384R1MLKEM1024: Hybrid = Hybrid {
 };
 
 thread_local! {
-    /// Shares that wait to be used, by code point.
+    /// Shares made ahead, by code point.
     static AHEAD: RefCell<BTreeMap<u16, Vec<Box<dyn ActiveKeyExchange>>>> = RefCell::default();
 }
 
-/// Makes the shares that one handshake with this group takes: the client's, and the server's where
-/// it does not depend on the client's. An encapsulation does.
+/// Makes the shares for one handshake with this group: the client's, and the server's if it does
+/// not depend on the client's, as an encapsulation does.
 pub(in super::super) fn make_ahead(group: Group) -> Result<(), Error> {
     let (curve, kem) = match group {
         Group::X25519MLKEM768 => (Some(&X25519), Some(&MLKEM768)),
@@ -114,7 +114,7 @@ pub(in super::super) fn make_ahead(group: Group) -> Result<(), Error> {
     Ok(())
 }
 
-/// Drops shares that nobody used.
+/// Drops unused shares.
 pub(in super::super) fn forget_ahead() {
     AHEAD.take();
 }
@@ -200,7 +200,7 @@ impl ActiveKeyExchange for ActiveSingle {
 }
 
 impl Hybrid {
-    /// The curve's part and that of ML-KEM.
+    /// Splits a share into the curve's part and that of ML-KEM.
     fn split<'a>(&self, share: &'a [u8], at: usize) -> Result<(&'a [u8], &'a [u8]), Error> {
         let (first, second) = share
             .split_at_checked(at)

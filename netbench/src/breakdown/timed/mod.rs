@@ -1,4 +1,4 @@
-//! A crypto provider of rustls with a clock at every operation.
+//! A crypto provider of rustls that times every operation.
 
 mod groups;
 mod schedule;
@@ -8,7 +8,7 @@ pub(super) use groups::{forget_ahead, make_ahead};
 
 use hybriq::tls::rustls::CryptoProvider;
 
-/// Returns a provider with a clock at every operation of another, for
+/// Returns a provider that times every operation of another, for
 /// [`hybriq::tls::rustls::Client::with_crypto`] and the server's.
 pub(super) fn crypto(plain: CryptoProvider) -> CryptoProvider {
     CryptoProvider {

@@ -1,4 +1,4 @@
-//! The key schedule with a clock: HKDF and the transcript's hash (RFC 8446 §7.1).
+//! The timed key schedule: HKDF and the transcript's hash (RFC 8446 §7.1).
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -10,11 +10,10 @@ use rustls::{CipherSuite, SupportedCipherSuite, Tls13CipherSuite};
 
 use super::super::recorder::{Event, Operation, note, timed};
 
-/// Suites that were made so far. rustls wants them to live as long as the process, so each is made
-/// once.
+/// Suites made so far. rustls needs them for the life of the process, so each is made once.
 static SUITES: Mutex<Vec<(CipherSuite, &'static Tls13CipherSuite)>> = Mutex::new(Vec::new());
 
-/// The timed form of a suite.
+/// Returns the timed form of a suite.
 pub(super) fn suite(plain: SupportedCipherSuite) -> SupportedCipherSuite {
     let Some(inner) = plain.tls13() else {
         return plain;
@@ -82,7 +81,7 @@ impl hash::Context for Context {
     }
 }
 
-/// The type of the message, where these bytes are one. Binders hash parts of one.
+/// Returns the type of the message if these bytes are a whole one. Binders hash parts of a message.
 fn whole_message(data: &[u8]) -> Option<u8> {
     let (&[kind, high, middle, low], body) = data.split_first_chunk()?;
     let len = u32::from_be_bytes([0, high, middle, low]) as usize;
@@ -136,7 +135,7 @@ impl HkdfExpander for Expander {
 static SOURCE: LazyLock<&'static dyn SecureRandom> =
     LazyLock::new(|| default_provider().secure_random);
 
-/// Random numbers, timed.
+/// Timed random numbers.
 #[derive(Debug)]
 pub(super) struct Random;
 

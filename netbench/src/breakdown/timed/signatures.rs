@@ -1,4 +1,4 @@
-//! Signatures with a clock: those of the handshake apart from those of certificate chains.
+//! Timed signatures: those of the handshake apart from those of certificate chains.
 
 use std::sync::{Arc, LazyLock};
 
@@ -29,7 +29,7 @@ static ALGORITHMS: LazyLock<WebPkiSupportedAlgorithms> = LazyLock::new(|| {
     }
 });
 
-/// All of rustls' own, timed.
+/// Returns all algorithms of rustls, timed.
 pub(super) fn algorithms() -> WebPkiSupportedAlgorithms {
     *ALGORITHMS
 }
@@ -69,7 +69,7 @@ impl SignatureVerificationAlgorithm for Verifying {
     }
 }
 
-/// Loads private keys whose signing is timed.
+/// Loader of private keys with timed signing.
 #[derive(Debug)]
 pub(super) struct Keys;
 

@@ -1,4 +1,4 @@
-//! The time of handshakes, message by message and operation by operation.
+//! Time of handshakes, by message and by operation.
 
 use crate::charts::number::{NONE, number, with_unit};
 use crate::charts::theme::Ink;
@@ -63,7 +63,7 @@ fn figure(
             values,
         });
     }
-    // The sides are headings: all of one side belong together.
+    // The sides are headings: the bars of a side belong together.
     bars.sort_by(|a, b| a.heading.cmp(&b.heading));
     let inks = names
         .iter()
@@ -83,7 +83,7 @@ fn figure(
     })
 }
 
-/// The side as heading, and what varies as name.
+/// Returns the side as heading, and the varying values as name.
 fn labels(breakdowns: &[Breakdown]) -> Vec<(String, String)> {
     let fields: [fn(&Breakdown) -> String; 5] = [
         |b| b.group.to_string(),

@@ -61,7 +61,8 @@ pub(super) fn figure(matrix: &Matrix) -> Option<Figure> {
     })
 }
 
-/// `None` where the stack does not tell; all are data where it cannot tell the handshake apart.
+/// Returns `None` if the stack does not tell; everything is data if it cannot separate the
+/// handshake.
 fn parts(entry: &Entry) -> Option<[f64; 4]> {
     let of = |metric| median(entry.result, metric);
     let up = of("bytes_to_server")?;

@@ -1,4 +1,4 @@
-//! Changes of each cell relative to the one that all are compared with.
+//! Changes of each cell relative to a common baseline.
 
 use crate::charts::figures::{metric, summary};
 use crate::charts::matrix::{Entry, Matrix, Panel};
@@ -7,7 +7,7 @@ use crate::charts::{Chart, Column, Figure, Intervals, Row, Table};
 use crate::ratio::Ratio;
 use crate::results::{Better, Metric, Results};
 
-/// The figures that answer the question, the most telling first, and what heads their columns.
+/// Metrics that best answer the question, in order, with their column headings.
 const TELLING: [(&str, &str); 9] = [
     ("server_cpu_us", "Server CPU"),
     ("connections_per_second", "Connections/s"),
@@ -20,13 +20,13 @@ const TELLING: [(&str, &str); 9] = [
     ("handshake_bytes_to_server", "Bytes to server"),
 ];
 
-/// Most columns beside each other that can be read.
+/// Maximum number of readable columns.
 const MOST: usize = 5;
 
-/// More axes than these are compared by nobody at once.
+/// Maximum number of axes; nobody compares more at once.
 const MOST_AXES: usize = 3;
 
-/// A figure for each axis that varies.
+/// Returns a figure for each axis that varies.
 pub(super) fn figures(results: &Results, axes: &[String]) -> Vec<Figure> {
     let axes = axes.iter().take(MOST_AXES);
     axes.filter_map(|axis| figure(axis, &Matrix::along(results, axis)))
@@ -123,7 +123,7 @@ fn column(metric: &Metric, title: &str) -> Column {
     }
 }
 
-/// Parameters may be called anything; files may not.
+/// Returns a valid file name for an axis: parameters may have any name.
 fn file_name(axis: &str) -> String {
     let letters = axis.chars().filter(char::is_ascii_graphic);
     let plain = letters.map(|letter| {

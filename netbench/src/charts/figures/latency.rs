@@ -5,10 +5,10 @@ use crate::charts::number::{NONE, count, with_unit};
 use crate::charts::{Axis, Chart, Figure, Kind, Line, Lines, Plot, Table};
 use crate::results::{Histogram, KindResult};
 
-/// The histogram of one kind of latency.
+/// Selects the histogram of one kind of latency.
 type Pick = fn(&KindResult) -> Histogram;
 
-/// A latency to draw: the figure's id, its title, from when to when, and where it stands.
+/// Latencies to draw: the figure's id, its title, its start and end, and its source.
 const LATENCIES: [(&str, &str, &str, Pick); 5] = [
     (
         "handshake-latency",
@@ -42,7 +42,7 @@ const LATENCIES: [(&str, &str, &str, Pick); 5] = [
     ),
 ];
 
-/// Points of curves, per nine of the quantile.
+/// Number of points of a curve for each nine of the quantile.
 const POINTS_A_NINE: usize = 20;
 
 pub(super) fn figures(matrix: &Matrix) -> Vec<Figure> {
@@ -119,7 +119,7 @@ fn sum<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
     })
 }
 
-/// Returns the histogram of all repetitions and kinds of connections together.
+/// Returns the histogram over all repetitions and kinds of connections.
 fn latencies(entry: &Entry, pick: Pick) -> Histogram {
     let kinds = entry
         .result
@@ -131,7 +131,7 @@ fn latencies(entry: &Entry, pick: Pick) -> Histogram {
 }
 
 fn line(entry: &Entry, histogram: &Histogram) -> Line {
-    // A percentile that less than one value lies beyond is that value, not a percentile.
+    // If less than one value lies beyond a percentile, it is that value and no percentile.
     let nines = (histogram.count().max(10) as f64).log10().min(6.0);
     let points = (nines * POINTS_A_NINE as f64) as usize;
     let quantile = |index: usize| 1.0 - 10_f64.powf(-(index as f64) / POINTS_A_NINE as f64);

@@ -1,4 +1,4 @@
-//! The figures of results. A figure is left out where the results lack its data.
+//! The figures of results. A figure is left out if the results lack its data.
 
 mod breakdown;
 mod bytes;
@@ -11,7 +11,7 @@ use super::Figure;
 use super::matrix::Matrix;
 use crate::results::{CellResult, METRICS, Metric, Results, Summary};
 
-/// Every figure that these results allow, in the order in which they are read.
+/// Returns every figure that these results allow, in reading order.
 pub(crate) fn all(results: &Results) -> Vec<Figure> {
     let matrix = Matrix::of(results);
     let mut figures = Vec::new();
@@ -24,7 +24,7 @@ pub(crate) fn all(results: &Results) -> Vec<Figure> {
     figures
 }
 
-/// A metric's summary, where the cell has one that says something.
+/// Returns a metric's summary if the cell has a meaningful one.
 pub(crate) fn summary(cell: &CellResult, metric: &str) -> Option<Summary> {
     let summary = cell.summary.get(metric).copied();
     summary.filter(|summary| summary.median.is_finite())

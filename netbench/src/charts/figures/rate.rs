@@ -8,7 +8,7 @@ use crate::results::{Repetition, Sample};
 /// Selects the counter of a sample.
 type Counted = fn(&Sample) -> u64;
 
-/// The percentiles of rates that are published most.
+/// Percentiles of rates that are published most often.
 pub(crate) const PERCENTILES: [f64; 7] = [0.01, 0.10, 0.25, 0.50, 0.75, 0.90, 0.99];
 
 pub(super) fn figures(matrix: &Matrix) -> Vec<Figure> {
@@ -23,7 +23,7 @@ pub(super) fn figures(matrix: &Matrix) -> Vec<Figure> {
             s.connections
         }));
     }
-    // Where each connection makes one request, both say the same.
+    // If each connection makes one request, both rates are equal.
     if requests > connections.saturating_add(connections / 10) {
         figures.extend(figure(matrix, "request-rate", "Requests per second", |s| {
             s.requests
@@ -85,7 +85,7 @@ fn samples<'a>(entry: &'a Entry) -> impl Iterator<Item = &'a Sample> {
     repetitions.flat_map(full_samples)
 }
 
-/// Returns the samples without a last one that is too short to tell a rate.
+/// Returns the samples without a last one that is too short for a rate.
 fn full_samples(repetition: &Repetition) -> &[Sample] {
     let samples = &repetition.samples;
     let longest = samples.iter().map(|s| s.lasted_ms).fold(0.0, f64::max);
@@ -99,7 +99,7 @@ fn rate(sample: &Sample, counted: Counted) -> f64 {
     counted(sample) as f64 / sample.lasted_ms.max(1e-3) * 1e3
 }
 
-/// The median over repetitions of each sample in turn, and the lowest and the highest.
+/// Returns the median of each sample over the repetitions, with the minimum and maximum.
 fn line(entry: &Entry, counted: Counted) -> Line {
     let repetitions: Vec<&[Sample]> = entry.result.repetitions.iter().map(full_samples).collect();
     let longest = repetitions.iter().map(|samples| samples.len()).max();
@@ -107,7 +107,7 @@ fn line(entry: &Entry, counted: Counted) -> Line {
     let mut band = Vec::new();
     for index in 0..longest.unwrap_or(0) {
         let at: Vec<&Sample> = repetitions.iter().filter_map(|s| s.get(index)).collect();
-        // The tail that only some repetitions have would be a jump that nothing caused.
+        // A tail that only some repetitions have would show as a jump.
         if at.len() * 2 <= repetitions.len() {
             break;
         }
@@ -138,7 +138,7 @@ fn quantile(sorted: &[f64], quantile: f64) -> f64 {
     below + (above - below) * place.fract()
 }
 
-/// The table that published results have: how often, the mean, and percentiles of the samples.
+/// Returns the table in the form of published results: count, mean, and percentiles of the samples.
 fn percentiles(matrix: &Matrix, counted: Counted) -> Table {
     let names = PERCENTILES.map(|quantile| format!("p{:02.0}", quantile * 100.0));
     let head = ["", "total", "samples", "mean /s"].map(str::to_owned);

@@ -1,4 +1,4 @@
-//! The time of a connection: the client's CPU, the server's, and the rest.
+//! Time of a connection: the client's CPU, the server's, and the rest.
 
 use crate::charts::figures::median;
 use crate::charts::matrix::{Entry, Matrix};

@@ -59,7 +59,7 @@ fn dropping_an_end_ends_the_other() {
         let (_answer, mut question) = server.accept_bidi().await.unwrap().unwrap();
         receive_exactly(&mut *question, 1).await.unwrap();
         drop((writer, reader, client, ends.connector));
-        // Whether cleanly is each stack's own way.
+        // Stacks differ in whether this counts as clean.
         let _ = server.closed().await;
         assert!(receive_all(&mut *question).await.is_err());
     });

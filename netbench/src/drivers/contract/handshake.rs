@@ -16,7 +16,7 @@ const CERTIFICATES: [Certificate; 7] = [
     Certificate::MlDsa87,
 ];
 
-/// Checks that a stack tells what was asked for, or nothing.
+/// Checks that a stack reports the requested parameters, or nothing.
 async fn negotiates_as_asked(mut ends: Ends) {
     let (client, server) = ends.connect().await;
     let cell = &ends.setup.cell;
@@ -118,7 +118,7 @@ fn a_server_that_the_client_does_not_trust_is_an_alert_at_both_ends() {
     });
 }
 
-/// s2n-quic's server never hands out a connection whose handshake failed.
+/// Returns true for s2n-quic, whose server never hands out a connection with a failed handshake.
 fn hides_failed_handshakes(ends: &Ends) -> bool {
     let hides = ends.setup.cell.driver == Stack::S2nQuic;
     if hides {
@@ -127,7 +127,7 @@ fn hides_failed_handshakes(ends: &Ends) -> bool {
     hides
 }
 
-/// Returns how a connection failed, in the handshake or right after it.
+/// Returns the failure of a connection, in the handshake or right after it.
 async fn failure(outcome: Outcome) -> Failed {
     match outcome {
         Err(failed) => failed,
@@ -164,7 +164,7 @@ fn a_client_without_a_certificate_is_refused_by_a_server_that_wants_one() {
     });
 }
 
-/// Connects once, and stays until there is a ticket for the next time.
+/// Connects once, and stays until there is a ticket for the next connection.
 async fn earn_a_ticket(ends: &mut Ends) {
     let (client, server) = ends.connect().await;
     let asking = async {

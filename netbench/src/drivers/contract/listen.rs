@@ -41,7 +41,7 @@ fn accepting_does_not_wait_for_a_slow_handshake() {
         let other = Ends::connector(&ends.setup, &*ends.listener);
         let first = other.connect(address, certificates::SERVER_NAME);
         let accept = async {
-            // It stands still: nobody polls it.
+            // The handshake stands still because nobody polls it.
             let _slow = ends.listener.accept().await.unwrap();
             let second = ends.connector.connect(address, certificates::SERVER_NAME);
             let accept = async { ends.listener.accept().await?.await };
@@ -49,7 +49,7 @@ fn accepting_does_not_wait_for_a_slow_handshake() {
             client.unwrap();
             server.unwrap();
         };
-        // Some stacks go on with it all the same.
+        // Some stacks continue all the same.
         let first = async {
             let _first = first.await;
             std::future::pending::<()>().await;
@@ -88,7 +88,7 @@ fn many_connect_at_once() {
     });
 }
 
-/// Does all at once.
+/// Runs all futures concurrently.
 async fn all<T>(mut futures: Vec<Answer<'_, T>>) -> Vec<Result<T, Failed>> {
     let mut done = Vec::new();
     std::future::poll_fn(|cx| {

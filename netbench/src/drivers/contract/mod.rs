@@ -1,5 +1,5 @@
-//! What every driver promises, checked of every driver that is built in, and of each of QUIC
-//! against hybriq in both roles. What a driver says it cannot do is left out, aloud.
+//! Contract of all drivers, tested with every built-in driver, and with each QUIC driver against
+//! hybriq in both roles. Cells that a driver refuses are skipped and reported.
 
 mod close;
 mod handshake;
@@ -19,17 +19,17 @@ use crate::axes::{Cell, Stack};
 use crate::certificates;
 use crate::outcome::Failed;
 
-/// Longer than anything here takes on a busy machine. Only a failure takes so long.
+/// Timeout, longer than any test takes on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A client's driver and a server's.
+/// Drivers of client and server.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     client: Stack,
     server: Stack,
 }
 
-/// Each driver with itself, and each of QUIC with hybriq.
+/// Returns each driver with itself, and each QUIC driver with hybriq.
 fn pairs() -> Vec<Pair> {
     let mut pairs = Vec::new();
     for stack in Stack::ALL {
@@ -47,7 +47,7 @@ fn pairs() -> Vec<Pair> {
     pairs
 }
 
-/// Checks a behaviour of every pair that can do what the cell asks for. One pair at least can.
+/// Checks a behaviour of every pair that supports the cell; at least one must.
 fn every_pair<F: Future<Output = ()>>(cell: &Cell, behaviour: impl Fn(Ends) -> F) {
     let transport = Transport::default();
     every_pair_with(cell, &transport, behaviour);
@@ -94,7 +94,7 @@ fn can(cell: &Cell) -> Result<(), crate::Failure> {
     driver(cell.client)?.check(Role::Client, cell)
 }
 
-/// A server that listens, and a client that knows it.
+/// A listening server, and a client for it.
 struct Ends {
     setup: Setup,
     listener: Box<dyn Listener>,
@@ -121,7 +121,7 @@ impl Ends {
         client.client(setup, listener.address()).unwrap()
     }
 
-    /// Outcomes of both ends.
+    /// Returns the outcomes of both ends.
     async fn try_connect(&mut self) -> (Outcome, Outcome) {
         let address = self.listener.address();
         let connect = self.connector.connect(address, certificates::SERVER_NAME);
@@ -129,7 +129,7 @@ impl Ends {
         tokio::join!(connect, accept)
     }
 
-    /// The client's end and the server's, both established.
+    /// Returns the client's end and the server's, both established.
     async fn connect(&mut self) -> (Rc<dyn Connection>, Rc<dyn Connection>) {
         let (client, server) = self.try_connect().await;
         let (client, server) = (client.unwrap(), server.unwrap());
@@ -152,7 +152,7 @@ async fn finish(writer: &mut dyn Writer) -> Result<(), Failed> {
     std::future::poll_fn(|cx| writer.poll_finish(cx)).await
 }
 
-/// The next bytes, at most so many.
+/// Returns the next bytes, at most `max`.
 async fn receive(reader: &mut dyn Reader, max: usize) -> Result<Option<Bytes>, Failed> {
     std::future::poll_fn(|cx| reader.poll_receive(cx, max)).await
 }
@@ -176,14 +176,14 @@ async fn receive_all(reader: &mut dyn Reader) -> Result<Vec<u8>, Failed> {
     Ok(received)
 }
 
-/// Bytes that differ from place to place and from stream to stream.
+/// Returns bytes that differ by position and stream.
 fn pattern(seed: usize, len: usize) -> Vec<u8> {
     (0..len)
         .map(|at| (at * 31 + at / 251 + seed * 7) as u8)
         .collect()
 }
 
-/// Sends back what comes, as long as there are streams.
+/// Echoes data until there are no more streams.
 async fn echo(server: &dyn Connection) {
     let mut answering = Vec::new();
     while let Ok(Some((mut writer, mut reader))) = server.accept_bidi().await {

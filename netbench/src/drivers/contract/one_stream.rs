@@ -1,5 +1,5 @@
-//! Connections that are set up for one bidirectional stream of their client. Stacks with streams of
-//! their own do not ask.
+//! Connections that are set up for one bidirectional stream of their client. Stacks with their own
+//! streams ignore this setting.
 
 use super::*;
 use crate::axes::{Resumption, Stack};
@@ -17,7 +17,7 @@ fn asks(ends: &Ends) -> bool {
     ends.setup.cell.driver == Stack::TcpTls
 }
 
-/// Asks and answers on the only stream, and closes.
+/// Exchanges a request and an answer on the only stream, and closes.
 async fn exchange(ends: &mut Ends, len: usize) {
     let address = ends.listener.address();
     let asking = async {

@@ -1,11 +1,11 @@
-//! What drivers count.
+//! Counters of drivers.
 
 use super::*;
 use crate::drivers::Traffic;
 
 const PAYLOAD: usize = 200_000;
 
-/// One end sends so much that its packets outnumber all others.
+/// Transfers so much that the packets of one end outnumber all others.
 async fn transfer(ends: &mut Ends) -> (Rc<dyn Connection>, Rc<dyn Connection>) {
     let (client, server) = ends.connect().await;
     let asking = async {
@@ -27,12 +27,12 @@ async fn transfer(ends: &mut Ends) -> (Rc<dyn Connection>, Rc<dyn Connection>) {
 }
 
 fn arrived(sent: Traffic, received: Traffic) {
-    // TCP counts the FIN as a byte that was received.
+    // TCP counts the FIN as a received byte.
     assert!(
         received.received_bytes <= sent.sent_bytes + 1,
         "{sent:?} {received:?}"
     );
-    // Nothing is lost on loopback, but the last of either may still be under way.
+    // Nothing is lost on loopback, but the last packets of either end may still be in flight.
     let missing = sent.sent_bytes.saturating_sub(received.received_bytes);
     assert!(missing < 5000, "{sent:?} {received:?}");
 }

@@ -28,7 +28,7 @@ fn many_streams_at_once_are_kept_apart() {
     every_pair(&Cell::default(), |mut ends| async move {
         let (client, server) = ends.connect().await;
         let ask = async {
-            // The first of each goes out before the first comes back.
+            // The first part of every stream is sent before any answer is read.
             let mut open = Vec::new();
             for number in 0..50 {
                 let (mut writer, reader) = client.open_bidi().await.unwrap();
@@ -110,7 +110,7 @@ fn a_slow_reader_holds_its_writer_back() {
     };
     every_pair_with(&Cell::default(), &transport, |mut ends| async move {
         let (client, server) = ends.connect().await;
-        // What happens here meanwhile gives the flood the time to go as far as it can.
+        // The work here gives the flood time to go as far as it can.
         let (beside, answerer) = ends.connect().await;
         let mut flood = client.open_uni().await.unwrap();
         let (taken, done) = (Shared::new(0), Shared::new(false));

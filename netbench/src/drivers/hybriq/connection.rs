@@ -21,16 +21,16 @@ use crate::outcome::{Failed, Kind};
 
 /// A connection, perhaps still in its handshake.
 pub(super) struct Opened {
-    /// Connection on which data may pass before the handshake is complete.
+    /// Connection that carries data before the handshake is complete.
     early: Option<EarlyConnection>,
     connection: OnceCell<hybriq::Connection>,
-    /// The name that was asked for, of a server's.
+    /// Server name that the client asked for; on servers only.
     server_name: Option<String>,
     /// Outcome of the handshake, once it has ended.
     outcome: watch::Sender<Option<Result<(), Failed>>>,
-    /// Number of datagrams that were sent when this end closed it.
+    /// Number of datagrams sent when this end closed the connection.
     sent_at_close: Cell<Option<u64>>,
-    /// The code it is to be closed with as soon as it can be.
+    /// Code with which the connection is closed as soon as possible.
     close_with: Cell<Option<u64>>,
 }
 
@@ -166,7 +166,7 @@ impl Connection for Opened {
     fn send_datagram(&self, data: Bytes) -> Answer<'_, ()> {
         Box::pin(async move {
             let sent = match (&self.early, self.connection.get()) {
-                // Until then there is room.
+                // There is room until then.
                 (Some(early), None) => early.send_datagram(data),
                 _ => self.wait().await?.send_datagram_wait(data).await,
             };
@@ -260,7 +260,7 @@ impl Writer for SendStream {
     }
 
     fn poll_acknowledged(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
-        // The stream itself remembers whom to wake, so that the future need not be kept.
+        // The stream itself remembers its waker, so that the future need not be kept.
         pin!(self.acknowledged()).poll(cx).map_err(not_written)
     }
 
@@ -315,7 +315,7 @@ fn early_ended(error: EarlyError) -> Failed {
     }
 }
 
-/// Why a connection is over.
+/// Returns the reason for the end of a connection.
 fn ended(error: ConnectionError) -> Failed {
     match &error {
         ConnectionError::Application { code, .. } => Failed::new(Kind::Application(*code), error),

@@ -1,4 +1,4 @@
-//! This project's own stack.
+//! Driver of this project's own stack.
 
 mod connection;
 mod tls;

@@ -1,4 +1,4 @@
-//! TLS of both ends, such that a connection can only negotiate what its cell says.
+//! TLS of both ends, restricted to what the cell says.
 
 use hybriq::tls::{ClientAuth, Suite};
 use hybriq::{Backend, ClientConfig, Group, Identity, KeyExchange, ServerConfig, Trust};
@@ -7,7 +7,7 @@ use super::super::{ALPN, Role, Setup, first_share};
 use crate::Failure;
 use crate::axes::{Cell, Certificate, Resumption};
 
-/// Returns true if hybriq can play that role.
+/// Checks that hybriq can play that role.
 pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
     match (role, cell.provider) {
         (Role::Client, _) if cell.hello_retry && cell.resumption != Resumption::Full => Err(
@@ -21,7 +21,7 @@ pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
     }
 }
 
-/// Returns what s2n-tls cannot do over QUIC.
+/// Refuses what s2n-tls cannot do over QUIC.
 fn check_s2n(cell: &Cell) -> Result<(), Failure> {
     let policy = s2n_policy(cell.group)?;
     let ml_dsa = [
@@ -52,13 +52,13 @@ fn check_s2n(cell: &Cell) -> Result<(), Failure> {
     Ok(())
 }
 
-/// s2n-tls issues no ticket on a resumed connection, so that one is used again and again; only the
-/// client of s2n-tls does so.
+/// Returns true if tickets are used repeatedly: s2n-tls issues none on a resumed connection, and
+/// its client therefore reuses them.
 fn reuses_ticket(cell: &Cell) -> bool {
     cell.provider == Backend::S2nTls && cell.resumption == Resumption::Psk
 }
 
-/// It takes no list of groups or suites either.
+/// Refuses groups and suites that a client of s2n-tls cannot select, because it takes no lists.
 fn check_s2n_client(cell: &Cell) -> Result<(), Failure> {
     let first = (Group::X25519MLKEM768, Suite::Aes128GcmSha256);
     if (cell.group, cell.suite) == first {
@@ -80,7 +80,7 @@ pub(super) fn server(setup: &Setup) -> Result<ServerConfig, Failure> {
         Backend::Rustls => config
             .key_exchange(KeyExchange::Exactly(vec![group]))
             .suites(vec![cell.suite]),
-        // It takes no list of suites; the client offers but one.
+        // s2n-tls takes no list of suites; the client offers only one.
         Backend::S2nTls => config.tls(Backend::S2nTls).key_exchange(s2n_policy(group)?),
     };
     if cell.client_auth {
@@ -94,7 +94,7 @@ pub(super) fn server(setup: &Setup) -> Result<ServerConfig, Failure> {
     })
 }
 
-/// Clients use rustls wherever they can: it offers exactly one group, or makes a server ask for
+/// Clients use rustls whenever possible: it offers exactly one group, or makes a server ask for
 /// another.
 pub(super) fn client(setup: &Setup) -> Result<ClientConfig, Failure> {
     let (cell, pem) = (&setup.cell, &setup.certificates);
@@ -123,19 +123,19 @@ pub(super) fn client(setup: &Setup) -> Result<ClientConfig, Failure> {
     })
 }
 
-/// The groups a client offers; it sends the share of the first.
+/// Returns the groups that a client offers; it sends the share of the first.
 fn offer(cell: &Cell) -> Vec<Group> {
     first_share(cell).into_iter().chain([cell.group]).collect()
 }
 
-/// The narrowest policy of s2n-tls that has the group.
+/// Returns the narrowest policy of s2n-tls that has the group.
 fn s2n_policy(group: Group) -> Result<KeyExchange, Failure> {
     [
         KeyExchange::PreferPostQuantum,
         KeyExchange::RequirePostQuantum,
     ]
     .into_iter()
-    // The policy of that name has no MLKEM768, whatever the list says.
+    // The policy with that name lacks MLKEM768, whatever its list says.
     .find(|policy| group != Group::MLKEM768 && policy.groups().contains(&group))
     .ok_or_else(|| format!("s2n-tls has no {group}; use provider rustls for it").into())
 }

@@ -11,19 +11,19 @@ use super::stream;
 use crate::drivers::{Answer, Connection, Halves, Negotiated, Reader, Stats, Writer};
 use crate::outcome::{Failed, Kind};
 
-/// BoringSSL's `ssl_early_data_accepted`.
+/// Value of BoringSSL's `ssl_early_data_accepted`.
 const EARLY_DATA_ACCEPTED: u32 = 2;
-/// Tickets that a client keeps. Each is used once.
+/// Maximum number of tickets that a client keeps. Each is used once.
 const TICKETS: usize = 1024;
 
 pub(super) type Tickets = Rc<RefCell<VecDeque<Vec<u8>>>>;
 
-/// A connection of a user. Without users it is closed.
+/// Connection of a user. Without users it is closed.
 pub(super) struct Opened {
     line: Rc<Line>,
-    /// Place for a client's tickets.
+    /// Store of a client's tickets.
     tickets: Option<Tickets>,
-    /// Whether it was there before the handshake was complete.
+    /// True if the connection was handed out before the handshake was complete.
     early: Cell<bool>,
 }
 
@@ -53,7 +53,7 @@ impl Opened {
         Ok(Rc::new(opened))
     }
 
-    /// Keeps the ticket that came last.
+    /// Keeps the latest ticket.
     fn remember(&self) {
         let Some(tickets) = &self.tickets else { return };
         let quic = self.line.quic.borrow();

@@ -27,11 +27,11 @@ use crate::drivers::wakers::Wakers;
 use crate::drivers::{Role, Traffic};
 use crate::outcome::Failed;
 
-/// The largest UDP payload.
+/// Maximum size of a UDP payload.
 const MAX_DATAGRAM: usize = 65_535;
-/// Datagrams that are taken in before any is sent.
+/// Maximum number of datagrams received before any is sent.
 const BATCH: usize = 64;
-/// Length of the ids that connections are given.
+/// Length of the connection ids.
 const ID_LEN: usize = 16;
 
 pub(super) struct Endpoint {
@@ -119,12 +119,12 @@ impl Endpoint {
         Ok(self.add(number, id, quic))
     }
 
-    /// A number, and the id that tells it.
+    /// Returns a number, and the connection id that contains it.
     fn number(&self) -> (Number, ConnectionId<'static>) {
         let number = self.next.get();
         self.next.set(number + 1);
         let mut id = [0; ID_LEN];
-        // Random bytes that cannot be drawn leave an id that is as good on this socket.
+        // If no random bytes can be drawn, the id is still unique on this socket.
         let _ = aws_lc_rs::rand::fill(&mut id[8..]);
         id[..8].copy_from_slice(&number.to_be_bytes());
         (number, ConnectionId::from_vec(id.to_vec()))
@@ -166,7 +166,7 @@ impl Endpoint {
         }
     }
 
-    /// Begins a connection for a client's first datagram. Its others carry the same id that it
+    /// Starts a connection for a client's first datagram. Later ones carry the id that the client
     /// chose.
     fn begin(
         self: &Rc<Self>,
@@ -193,7 +193,7 @@ impl Endpoint {
         self.traffic.set(self.traffic.get().with(sent, received));
     }
 
-    /// Brings a connection's timer up to date, and lets go of one that is over.
+    /// Updates a connection's timer, and drops the connection if it is over.
     fn settle(&self, number: Number, line: &Line) {
         let timers = &mut self.timers.borrow_mut();
         if let Some(old) = line.timer.take() {
@@ -217,12 +217,12 @@ struct Pump {
     endpoint: Rc<Endpoint>,
     timer: Pin<Box<Sleep>>,
     buffer: Vec<u8>,
-    /// A datagram the socket had no room for.
+    /// Datagram for which the socket had no room.
     unsent: Option<(Vec<u8>, SocketAddr)>,
 }
 
 impl Pump {
-    /// Goes on. It is over when the endpoint is stopped and has no connections.
+    /// Runs the endpoint. Ready when it is stopped and has no connections.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let _ = self.endpoint.dirty.pump.join(cx);
         loop {
@@ -238,13 +238,13 @@ impl Pump {
         Poll::Pending
     }
 
-    /// Takes in a batch. Pending: there is no more.
+    /// Receives a batch; pending if there is no more.
     fn receive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..BATCH {
             let mut buffer = ReadBuf::new(&mut self.buffer);
             match self.endpoint.socket.poll_recv_from(cx, &mut buffer) {
                 Poll::Ready(Ok(from)) => self.endpoint.on_datagram(buffer.filled_mut(), from),
-                // An ICMP message about what was sent.
+                // An ICMP message about a sent datagram.
                 Poll::Ready(Err(_)) => {}
                 Poll::Pending => return Poll::Pending,
             }
@@ -252,7 +252,7 @@ impl Pump {
         Poll::Ready(())
     }
 
-    /// Sends all there is. Pending: the socket has no room.
+    /// Sends everything; pending if the socket has no room.
     fn send(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             if let Some((datagram, to)) = &self.unsent {
@@ -268,7 +268,7 @@ impl Pump {
             let line = self.endpoint.lines.borrow().get(&number).cloned();
             let Some(line) = line else { continue };
             if self.drain(&line) {
-                // The rest of it comes once there is room.
+                // The rest is sent once there is room.
                 self.endpoint.dirty.numbers.borrow_mut().push_front(number);
             }
             self.endpoint.settle(number, &line);
@@ -276,7 +276,7 @@ impl Pump {
         }
     }
 
-    /// Sends what one connection has. Says whether the socket had no room for all.
+    /// Sends the datagrams of one connection; returns true if the socket had no room for all.
     fn drain(&mut self, line: &Line) -> bool {
         loop {
             let sent = line.quic.borrow_mut().send(&mut self.buffer);
@@ -291,13 +291,13 @@ impl Pump {
                     self.unsent = Some((datagram.to_vec(), info.to));
                     return true;
                 }
-                // What cannot be sent is lost, as elsewhere on the way.
+                // A datagram that cannot be sent is lost, as elsewhere on the path.
                 _ => {}
             }
         }
     }
 
-    /// Lets timers run out. Says whether any did.
+    /// Handles expired timers; returns true if there were any.
     fn expire(&mut self, cx: &mut Context<'_>) -> bool {
         let now = Instant::now();
         let mut any = false;

@@ -22,19 +22,19 @@ pub(super) type Number = u64;
 #[derive(Default)]
 pub(super) struct Dirty {
     pub(super) numbers: RefCell<VecDeque<Number>>,
-    /// The task that looks at them.
+    /// Task that serves them.
     pub(super) pump: Arc<Wakers>,
 }
 
 impl Dirty {
-    /// Has the endpoint look at a connection.
+    /// Makes the endpoint serve a connection.
     pub(super) fn touch(&self, number: Number) {
         self.numbers.borrow_mut().push_back(number);
         self.pump.wake_all();
     }
 }
 
-/// One connection, as its endpoint and its users share it.
+/// A connection, shared by its endpoint and its users.
 pub(super) struct Line {
     pub(super) quic: RefCell<quiche::Connection>,
     pub(super) timer: Cell<Option<Instant>>,
@@ -44,9 +44,9 @@ pub(super) struct Line {
     dirty: Rc<Dirty>,
     number: Number,
     pub(super) traffic: Cell<Traffic>,
-    /// The id that the client chose before it knew one.
+    /// Destination id that the client chose at first.
     chosen: RefCell<Option<ConnectionId<'static>>>,
-    /// The next streams of either end: bidirectional, unidirectional.
+    /// Numbers of the next streams of either end: bidirectional, unidirectional.
     opened: [Cell<u64>; 2],
     accepted: [Cell<u64>; 2],
 }
@@ -85,7 +85,7 @@ impl Line {
         *self.chosen.borrow_mut() = Some(id);
     }
 
-    /// The ids that lead to it.
+    /// Returns the ids that lead to the connection.
     pub(super) fn ids(&self) -> Vec<ConnectionId<'static>> {
         let quic = self.quic.borrow();
         let ids = quic.source_ids().map(|id| id.clone().into_owned());
@@ -95,16 +95,17 @@ impl Line {
     pub(super) fn receive(&self, datagram: &mut [u8], from: SocketAddr, to: SocketAddr) {
         self.count(0, datagram.len());
         let info = quiche::RecvInfo { from, to };
-        // What is wrong with it is found in the connection's error.
+        // Errors in it show in the connection's state.
         let _ = self.quic.borrow_mut().recv(datagram, info);
     }
 
-    /// Counts what passed the socket. quiche leaves out what it cannot read, and some padding.
+    /// Counts datagrams of the socket. quiche does not count those it cannot read, and some
+    /// padding.
     pub(super) fn count(&self, sent: usize, received: usize) {
         self.traffic.set(self.traffic.get().with(sent, received));
     }
 
-    /// Has those look again who may be able to go on.
+    /// Wakes everybody who may be able to continue.
     pub(super) fn wake(&self) {
         let quic = self.quic.borrow();
         let over = quic.is_draining() || quic.is_closed();
@@ -124,18 +125,18 @@ impl Line {
         self.users.wake_all();
     }
 
-    /// Has the endpoint send what there is.
+    /// Makes the endpoint send.
     pub(super) fn touch(&self) {
         self.dirty.touch(self.number);
     }
 
     pub(super) fn close(&self, code: u64) {
-        // An error: it is closed already.
+        // An error means that it is closed already.
         let _ = self.quic.borrow_mut().close(true, code, b"");
         self.touch();
     }
 
-    /// Returns how it ended, once it has.
+    /// Returns the outcome of the connection once it has ended.
     pub(super) fn ended(&self) -> Option<Result<(), Failed>> {
         let quic = self.quic.borrow();
         if !quic.is_draining() && !quic.is_closed() {
@@ -157,13 +158,13 @@ impl Line {
         })
     }
 
-    /// Why something cannot be done any more.
+    /// Returns the failure of operations after the end of the connection.
     pub(super) fn over(&self) -> Option<Failed> {
         let closed = || Failed::new(Kind::Reset, "the connection is closed");
         self.ended().map(|ended| ended.err().unwrap_or_else(closed))
     }
 
-    /// Waits until `look` sees something.
+    /// Waits until `look` returns a value.
     pub(super) async fn wait<T>(&self, mut look: impl FnMut(&Context<'_>) -> Option<T>) -> T {
         poll_fn(|cx| {
             if let Some(seen) = look(cx) {
@@ -175,7 +176,7 @@ impl Line {
         .await
     }
 
-    /// Begins a stream of ours, once the peer allows it.
+    /// Opens a stream, once the peer allows it.
     pub(super) async fn open(&self, kind: usize) -> Result<u64, Failed> {
         self.wait(|_| {
             if let Some(failed) = self.over() {
@@ -197,12 +198,12 @@ impl Line {
         .await
     }
 
-    /// The peer's next stream. `None`: it closed without an error.
+    /// Returns the peer's next stream; `None` if the peer closed without an error.
     pub(super) async fn accept(&self, kind: usize) -> Result<Option<u64>, Failed> {
         self.wait(|_| {
             let id = self.accepted[kind].get();
             let quic = self.quic.borrow();
-            // One with a higher number begins those below it, too (RFC 9000 §3.2).
+            // A stream with a higher number opens those below it too (RFC 9000 §3.2).
             if quic
                 .readable()
                 .any(|other| other >= id && other % 4 == id % 4)

@@ -1,5 +1,5 @@
-//! quiche on BoringSSL. quiche does no input or output: `endpoint` moves its datagrams, and
-//! `connection` lets many wait for one connection.
+//! Driver of quiche on BoringSSL. quiche does no I/O: `endpoint` moves its datagrams, and
+//! `connection` lets many tasks wait for one connection.
 
 mod connection;
 mod endpoint;
@@ -19,13 +19,13 @@ use crate::outcome::Failed;
 use connection::{Opened, Tickets};
 use endpoint::Endpoint;
 
-/// Limits that quiche's own tools ask for; the library itself allows a peer nothing.
+/// Limits that quiche's own tools use; the library's defaults allow a peer nothing.
 const STREAM_WINDOW: u64 = 1_000_000;
 const CONNECTION_WINDOW: u64 = 10_000_000;
 const STREAMS: u64 = 100;
 const IDLE_TIMEOUT_MS: u64 = 30_000;
 const DATAGRAM_SIZE: u16 = 1350;
-/// Unreliable datagrams that wait to be sent or to be received.
+/// Maximum number of unreliable datagrams waiting to be sent or received.
 const DATAGRAM_QUEUE: usize = 1024;
 
 pub(super) struct Quiche;
@@ -159,7 +159,7 @@ impl Drop for Client {
 }
 
 impl Traffic {
-    /// With one more datagram of that length, sent or received; 0: none.
+    /// Adds a datagram of that length, sent or received; 0 for none.
     fn with(self, sent: usize, received: usize) -> Self {
         Self {
             sent_datagrams: self.sent_datagrams + u64::from(sent > 0),

@@ -10,7 +10,7 @@ use super::line::Line;
 use crate::drivers::{Reader, Writer};
 use crate::outcome::{Failed, Kind};
 
-/// The most that is read at once.
+/// Maximum number of bytes read at once.
 const CHUNK: usize = 64 * 1024;
 
 pub(super) fn both(id: u64, line: &Rc<Line>) -> (Box<dyn Writer>, Box<dyn Reader>) {
@@ -33,10 +33,10 @@ pub(super) fn reader(id: u64, line: &Rc<Line>) -> Box<dyn Reader> {
     })
 }
 
-/// Place at which a stream ends.
+/// End of a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Behind these bytes.
+    /// After these bytes.
     Here,
     Later,
 }
@@ -96,7 +96,7 @@ impl Writer for Sender {
     fn reset(&mut self, code: u64) {
         if !std::mem::replace(&mut self.over, true) {
             let mut quic = self.line.quic.borrow_mut();
-            // An error: it is over.
+            // An error means that the stream is over.
             let _ = quic.stream_shutdown(self.id, Shutdown::Write, code);
             drop(quic);
             self.line.touch();
@@ -135,7 +135,7 @@ impl Reader for Receiver {
         match received {
             Ok((len, end)) if len > 0 || end => {
                 self.over = end;
-                // There may be credit to give.
+                // Reading may give credit to the peer.
                 self.line.touch();
                 buffer.truncate(len);
                 Poll::Ready(Ok((len > 0).then(|| buffer.into())))
@@ -150,7 +150,7 @@ impl Reader for Receiver {
                 if let Some(failed) = self.line.over() {
                     return Poll::Ready(Err(failed));
                 }
-                // A stream below one that came already has no state yet.
+                // A stream below one that arrived has no state yet.
                 if !matches!(error, Error::Done | Error::InvalidStreamState(_)) {
                     return Poll::Ready(Err(Failed::other(error)));
                 }

@@ -1,4 +1,4 @@
-//! BoringSSL as a cell wants it.
+//! BoringSSL, configured for a cell.
 
 use boring::pkey::{PKey, Private};
 use boring::ssl::{SslContextBuilder, SslMethod, SslOptions, SslSignatureAlgorithm, SslVerifyMode};
@@ -29,7 +29,7 @@ const SIGNATURES: [SslSignatureAlgorithm; 4] = [
     SslSignatureAlgorithm::RSA_PSS_RSAE_SHA256,
 ];
 
-/// Returns true if quiche can play that role.
+/// Checks that quiche can play that role.
 pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
     curve(cell.group)?;
     if matches!(
@@ -51,7 +51,7 @@ pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
     check_suite(cell)
 }
 
-/// BoringSSL takes no list of suites. One that the other end alone allows is used.
+/// Checks the suite. BoringSSL takes no list; the other end allows only the wanted one.
 fn check_suite(cell: &Cell) -> Result<(), Failure> {
     let only = Suite::Aes128GcmSha256;
     if cell.driver == cell.client && cell.suite != only {
@@ -107,7 +107,7 @@ pub(super) fn config(setup: &Setup, role: Role) -> Result<quiche::Config, Failur
     Ok(config)
 }
 
-/// Has this end show a certificate.
+/// Configures the certificate of this end.
 fn show(tls: &mut SslContextBuilder, chain: &str, key: &str) -> Result<(), Failure> {
     let mut chain = X509::stack_from_pem(chain.as_bytes())?.into_iter();
     let leaf = chain.next().ok_or("the certificate chain is empty")?;
@@ -120,8 +120,8 @@ fn show(tls: &mut SslContextBuilder, chain: &str, key: &str) -> Result<(), Failu
     Ok(())
 }
 
-/// BoringSSL does not read an Ed25519 key that its public key comes with (RFC 5958 §2), so that is
-/// left out.
+/// Reads a key. BoringSSL cannot read an Ed25519 key with its public key attached (RFC 5958 §2), so
+/// that part is removed.
 fn private_key(pem: &str) -> Result<PKey<Private>, Failure> {
     const HEADER: [u8; 16] = [
         0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04,
@@ -129,7 +129,7 @@ fn private_key(pem: &str) -> Result<PKey<Private>, Failure> {
     ];
     let der = PrivateKeyDer::from_pem_slice(pem.as_bytes())?;
     let der = der.secret_der();
-    // What follows the two lengths and the version is the same in both forms.
+    // The content after the two lengths and the version is the same in both forms.
     Ok(match der.get(5..48) {
         Some(rest) if rest.starts_with(&HEADER[5..]) => {
             PKey::private_key_from_der(&[&HEADER[..5], rest].concat())?

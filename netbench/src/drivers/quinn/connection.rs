@@ -28,10 +28,10 @@ pub(super) struct Opened {
     early: Mutex<Option<ZeroRttAccepted>>,
     /// Outcome of 0-RTT data.
     early_data: Cell<Option<bool>>,
-    /// A client's.
+    /// State of the handshake, on clients only.
     handshake: Option<(Arc<Watch>, Begun)>,
     negotiated: Mutex<Option<Negotiated>>,
-    /// Number of datagrams that were sent when this end closed it, and the code.
+    /// Number of datagrams sent when this end closed the connection, and the code.
     closed: Cell<Option<(u64, u64)>>,
 }
 
@@ -67,7 +67,7 @@ impl Opened {
             connecting
         };
         let opened = Self::new(connecting.await.map_err(ended)?, None, handshake);
-        // Before others of the same client are complete.
+        // This runs before other connections of the client are complete.
         opened.established().await?;
         Ok(Rc::new(opened))
     }
@@ -98,7 +98,7 @@ impl Opened {
             return Ok(());
         };
         let accepted = accepted.await;
-        // An application closes only what was complete (RFC 9000 §10.2.3).
+        // An application can only close a complete connection (RFC 9000 §10.2.3).
         let failed = self.connection.close_reason().filter(|reason| {
             !matches!(
                 reason,
@@ -115,7 +115,7 @@ impl Opened {
         Ok(())
     }
 
-    /// `None` where the peer closed without an error, or this end did.
+    /// Returns `None` if the peer closed without an error, or this end did.
     fn unless_clean<T>(&self, error: ConnectionError) -> Result<Option<T>, Failed> {
         match error {
             ConnectionError::ApplicationClosed(close)
@@ -252,14 +252,14 @@ fn both((send, receive): (SendStream, RecvStream)) -> (Box<dyn Writer>, Box<dyn 
     (Box::new(Sending::new(send)), Box::new(receive))
 }
 
-/// Why a peer wants no more of a stream; `None`: it has everything.
+/// Code with which a peer stopped a stream; `None` if it has everything.
 type Stopped = Result<Option<VarInt>, StoppedError>;
 
-/// Dropped unfinished it resets its stream, which quinn would finish.
+/// Stream that is reset when dropped unfinished; quinn would finish it.
 struct Sending {
     stream: SendStream,
     ended: bool,
-    /// Ends when the peer has everything, or wants no more.
+    /// Ends when the peer has everything, or stops the stream.
     stopped: Option<Pin<Box<dyn Future<Output = Stopped>>>>,
 }
 
@@ -283,14 +283,14 @@ impl Drop for Sending {
 
 impl Writer for Sending {
     fn poll_send(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<Result<(), Failed>> {
-        // The stream itself remembers whom to wake, so that the futures need not be kept.
+        // The stream itself remembers its waker, so that the futures need not be kept.
         let written = pin!(self.stream.write_chunks(std::slice::from_mut(data))).poll(cx);
         written.map_ok(|_| ()).map_err(not_written)
     }
 
     fn poll_finish(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Failed>> {
         self.ended = true;
-        // An error: it has ended before.
+        // An error means that it ended before.
         let _ = self.stream.finish();
         Poll::Ready(Ok(()))
     }
@@ -310,7 +310,7 @@ impl Writer for Sending {
     fn reset(&mut self, code: u64) {
         self.ended = true;
         let code = VarInt::from_u64(code).unwrap_or(VarInt::MAX);
-        // An error: it has ended before.
+        // An error means that it ended before.
         let _ = self.stream.reset(code);
     }
 }
@@ -349,7 +349,7 @@ fn early_data_rejected() -> Failed {
     Failed::new(Kind::EarlyDataRejected, "the server refused 0-RTT data")
 }
 
-/// Why a connection is over.
+/// Returns the reason for the end of a connection.
 pub(super) fn ended(error: ConnectionError) -> Failed {
     match &error {
         ConnectionError::ApplicationClosed(close) => {

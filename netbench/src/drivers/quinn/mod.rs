@@ -1,4 +1,4 @@
-//! quinn on rustls with aws-lc-rs.
+//! Driver of quinn on rustls with aws-lc-rs.
 
 mod connection;
 mod socket;
@@ -83,7 +83,7 @@ impl Driver for Quinn {
     }
 }
 
-/// Initial packets have a suite of their own, whatever is negotiated (RFC 9001 §5.2).
+/// Returns the suite of Initial packets, which does not depend on the negotiation (RFC 9001 §5.2).
 fn initial_suite() -> Result<rustls::quic::Suite, Failure> {
     let suite = TLS13_AES_128_GCM_SHA256
         .tls13()

@@ -1,4 +1,4 @@
-//! A socket of quinn that counts.
+//! Socket of quinn that counts datagrams and bytes.
 
 use std::fmt;
 use std::io::{self, IoSliceMut};
@@ -13,7 +13,7 @@ use quinn::{AsyncUdpSocket, UdpPoller};
 
 use super::super::Traffic;
 
-/// A socket that counts what passes it.
+/// Socket that counts datagrams and bytes.
 pub(super) struct Counting {
     socket: Arc<dyn AsyncUdpSocket>,
     sent_datagrams: AtomicU64,
@@ -43,7 +43,7 @@ impl Counting {
     }
 }
 
-/// Returns the number of datagrams of that size that make up so many bytes.
+/// Returns the number of datagrams of that size in this number of bytes.
 fn datagrams(bytes: usize, size: usize) -> u64 {
     bytes.div_ceil(size.max(1)) as u64
 }

@@ -25,9 +25,9 @@ pub(super) struct Opened {
     bidi: Mutex<BidirectionalStreamAcceptor>,
     uni: Mutex<ReceiveStreamAcceptor>,
     counts: Arc<Counts>,
-    /// A client's.
+    /// Negotiated parameters, on clients only.
     negotiated: Option<Negotiated>,
-    /// Number of datagrams that were sent when this end closed it.
+    /// Number of datagrams sent when this end closed the connection.
     sent_at_close: Cell<Option<u64>>,
 }
 
@@ -147,7 +147,7 @@ impl Connection for Opened {
         Some(name.to_string())
     }
 
-    /// Sessions are not resumed.
+    /// Returns false, because sessions are not resumed.
     fn has_ticket(&self) -> bool {
         true
     }
@@ -177,10 +177,10 @@ fn both(stream: BidirectionalStream) -> (Box<dyn Writer>, Box<dyn Reader>) {
     )
 }
 
-/// Bytes that a stream is given at once.
+/// Maximum number of bytes given to a stream at once.
 const PIECE: usize = 64 << 10;
 
-/// Dropped unfinished it resets its stream, which s2n-quic would finish.
+/// Stream that is reset when dropped unfinished; s2n-quic would finish it.
 struct Sending {
     stream: SendStream,
     ended: bool,
@@ -205,7 +205,7 @@ impl Drop for Sending {
 
 impl Writer for Sending {
     fn poll_send(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<Result<(), Failed>> {
-        // It takes whatever it is given, as soon as there is room for a byte of it.
+        // s2n-quic takes all bytes as soon as there is room for one.
         let mut piece = data.slice(..data.len().min(PIECE));
         let offered = piece.len();
         ready!(self.stream.poll_send(&mut piece, cx)).map_err(given_up)?;
@@ -225,12 +225,12 @@ impl Writer for Sending {
     fn reset(&mut self, code: u64) {
         self.ended = true;
         let code = application::Error::new(code).unwrap_or(application::Error::UNKNOWN);
-        // An error: it has ended before.
+        // An error means that it ended before.
         let _ = self.stream.reset(code);
     }
 }
 
-/// Hands out what came in pieces as large as were asked for.
+/// Stream that hands out data in pieces of the requested size.
 struct Receiving {
     stream: ReceiveStream,
     rest: Bytes,
@@ -270,7 +270,7 @@ fn given_up(error: StreamError) -> Failed {
     }
 }
 
-/// `None` where the connection was closed without an error.
+/// Returns `None` if the connection was closed without an error.
 fn unless_clean<T>(error: Error) -> Result<Option<T>, Failed> {
     match error {
         Error::Closed { .. } => Ok(None),
@@ -279,7 +279,7 @@ fn unless_clean<T>(error: Error) -> Result<Option<T>, Failed> {
     }
 }
 
-/// Why a connection is over.
+/// Returns the reason for the end of a connection.
 pub(super) fn ended(error: Error) -> Failed {
     match error {
         Error::Application { error: code, .. } => Failed::new(Kind::Application(*code), error),

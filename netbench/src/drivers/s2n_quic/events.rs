@@ -1,4 +1,4 @@
-//! What s2n-quic tells of its connections, as it happens.
+//! Events of s2n-quic about its connections.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::super::{Stats, Traffic};
 
-/// Datagrams of one connection, or of all of an endpoint.
+/// Counters of datagrams, of one connection or of a whole endpoint.
 #[derive(Default)]
 pub(super) struct Endpoint {
     sent_datagrams: AtomicU64,
@@ -73,7 +73,7 @@ impl Counts {
     }
 }
 
-/// Counts for the endpoint and for each connection.
+/// Subscriber that counts for the endpoint and for each connection.
 pub(super) struct Observer(pub(super) Arc<Endpoint>);
 
 impl Subscriber for Observer {
@@ -122,7 +122,7 @@ impl Subscriber for Observer {
         _meta: &ConnectionMeta,
         event: &events::PacketLost<'_>,
     ) {
-        // The other stacks do not count probes of the path's MTU among the lost either.
+        // The other stacks do not count lost MTU probes either.
         if !event.is_mtu_probe {
             counts.packets_lost.fetch_add(1, Relaxed);
         }

@@ -1,4 +1,4 @@
-//! s2n-quic on s2n-tls or on rustls, both with aws-lc-rs.
+//! Driver of s2n-quic on s2n-tls or on rustls, both with aws-lc-rs.
 
 mod connection;
 mod events;
@@ -30,7 +30,7 @@ use hybriq::Backend;
 
 pub(super) struct S2nQuic;
 
-/// Datagrams that wait to be sent or to be read; its default is 200.
+/// Maximum number of datagrams waiting to be sent or read; the default is 200.
 const DATAGRAMS: usize = 1024;
 
 impl Driver for S2nQuic {
@@ -157,7 +157,7 @@ fn io(address: SocketAddr, settings: &Transport) -> Result<Io, Failure> {
             .with_send_buffer_size(bytes as usize)?;
     }
     if let Some(bytes) = settings.datagram_size {
-        // It counts the headers of UDP and IP, and looks for nothing larger than the largest.
+        // The value includes the headers of UDP and IP; equal limits switch the search off.
         let size = bytes.saturating_add(if address.is_ipv4() { 28 } else { 48 });
         io = io.with_max_mtu(size)?.with_initial_mtu(size)?;
     }
@@ -197,7 +197,7 @@ impl Listener for Served {
             .unwrap_or_else(|_| ([0, 0, 0, 0], 0).into())
     }
 
-    /// It hands connections out when their handshake is complete.
+    /// Returns the next connection; s2n-quic hands them out when their handshake is complete.
     fn accept(&mut self) -> Answer<'_, Accepting> {
         Box::pin(async {
             let connection = self.server.accept().await;

@@ -8,7 +8,7 @@ use super::super::{ALPN, Role, Setup, rustls_config};
 use crate::Failure;
 use crate::axes::{Cell, Certificate, Resumption};
 
-/// Returns true if s2n-quic can play that role.
+/// Checks that s2n-quic can play that role.
 pub(super) fn check(role: Role, cell: &Cell) -> Result<(), Failure> {
     if cell.resumption != Resumption::Full {
         return Err("s2n-quic resumes no sessions; use resumption full".into());
@@ -38,8 +38,8 @@ fn check_s2n(cell: &Cell) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The policy of s2n-tls that has the group, and whether it has ML-DSA. It takes no lists of groups
-/// or suites; clients offer but one of each.
+/// Returns the policy of s2n-tls that has the group, and true if it has ML-DSA. s2n-tls takes no
+/// lists of groups or suites; clients offer only one of each.
 fn policy(group: Group) -> Result<(&'static str, bool), Failure> {
     match group {
         Group::X25519MLKEM768
@@ -48,7 +48,7 @@ fn policy(group: Group) -> Result<(&'static str, bool), Failure> {
         | Group::X25519
         | Group::SECP256R1
         | Group::SECP384R1 => Ok(("default_pq", true)),
-        // In spite of its name an ordinary policy, and the only one with this group and every suite.
+        // Despite its name an ordinary policy, and the only one with this group and every suite.
         Group::MLKEM1024 => Ok(("test_pq_only", false)),
         _ => Err(format!("s2n-tls has no {group}; use provider rustls for it").into()),
     }
@@ -64,7 +64,7 @@ pub(super) fn s2n_server(setup: &Setup) -> Result<Server, Failure> {
             .with_empty_trust_store()?
             .with_trusted_certificate(pem.root.as_str())?
             .with_client_authentication()?
-            // A client is known by its certificate, not by a host's name in it.
+            // A client is identified by its certificate, without a host name in it.
             .with_verify_host_name_callback(AnyName)?;
     }
     let (policy, _) = policy(setup.cell.group)?;

@@ -1,4 +1,4 @@
-//! TLS 1.3 over TCP, with rustls: what QUIC is compared with.
+//! Driver of TLS 1.3 over TCP with rustls, for comparison with QUIC.
 //!
 //! ```text
 //!   one stream a connection (`raw`)      many (`multiplexed`)
@@ -42,7 +42,7 @@ use hybriq::Backend;
 
 const NO_DATAGRAMS: &str = "TCP has no datagrams; use a driver of QUIC for them";
 
-/// Bytes that a server takes of a client whose handshake is not complete.
+/// Maximum number of bytes that a server accepts before the handshake is complete.
 const EARLY_DATA: u32 = 64 * 1024;
 
 pub(super) struct TcpTls;

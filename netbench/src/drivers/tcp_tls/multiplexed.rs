@@ -1,7 +1,7 @@
 //! A connection with any number of streams, by yamux.
 //!
-//! yamux knows neither unidirectional streams, nor codes, and cannot tell a stream's end from its
-//! loss. So a stream begins with a byte that says what it is, and its bytes come in chunks:
+//! yamux has neither unidirectional streams nor codes, and cannot distinguish a stream's end from
+//! its loss. So a stream begins with a byte for its kind, and its data comes in chunks:
 //!
 //! ```text
 //!   kind │ length, bytes │ length, bytes │ … │ END or LOST        kind: BIDI, UNI

@@ -1,4 +1,4 @@
-//! What moves a multiplexed connection on.
+//! The task that drives a multiplexed connection.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -14,20 +14,20 @@ use super::stream::{self, BIDI, CLOSE, State, Stream, UNI};
 use crate::drivers::Role;
 use crate::outcome::{Failed, Kind};
 
-/// Streams at once; the scenario decides.
+/// Maximum number of streams at once; the scenario decides.
 const STREAMS: usize = 1 << 20;
-/// A kind and a code.
+/// Length of a kind and a code.
 const CLOSE_LEN: usize = 9;
 
 pub(super) struct Pump {
     connection: yamux::Connection<Compat<Shared>>,
     tls: Shared,
     state: Rc<State>,
-    /// Streams of which it is not known what they are.
+    /// Streams whose kind is not known yet.
     new: Vec<New>,
-    /// Stream that tells the peer a code.
+    /// Stream that sends the close code to the peer.
     goodbye: Option<Stream>,
-    /// The code that the peer told.
+    /// Close code received from the peer.
     told: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ impl Pump {
         }
     }
 
-    /// Goes on. It is over when the connection is.
+    /// Drives the connection; ready when it is over.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let _ = self.state.pump.join(cx);
         let mut ended = if let Some(code) = self.state.close.get() {
@@ -78,7 +78,7 @@ impl Pump {
     fn open(&mut self, cx: &mut Context<'_>) {
         let mut wanted = self.state.wanted.borrow_mut();
         while !wanted.is_empty() {
-            // An error is told by the inbound side, too.
+            // The inbound side reports the same error.
             let Poll::Ready(Ok(stream)) = self.connection.poll_new_outbound(cx) else {
                 return;
             };
@@ -132,7 +132,7 @@ impl Pump {
         Poll::Ready(self.end(cx, end))
     }
 
-    /// Finds out how the peer ended it, and ends this side.
+    /// Determines how the peer ended the connection, and ends this side.
     fn end(&self, cx: &Context<'_>, end: Result<(), ConnectionError>) -> Result<(), Failed> {
         let mut tls = self.tls.0.borrow_mut();
         if let Some(code @ 1..) = self.told {
@@ -144,7 +144,7 @@ impl Pump {
         end.map_err(Failed::other)
     }
 
-    /// Finds out what new streams are.
+    /// Reads the kind of new streams.
     fn sort(&mut self, cx: &mut Context<'_>) {
         let mut unknown = Vec::new();
         for mut new in self.new.drain(..) {

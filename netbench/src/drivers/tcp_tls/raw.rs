@@ -1,5 +1,5 @@
-//! A connection whose only stream is its bytes: a close_notify is the stream's end, a RST gives it
-//! up, and the connection is closed once both directions have ended.
+//! A connection whose bytes are its only stream: a close_notify ends the stream, a RST resets it,
+//! and the connection is closed once both directions have ended.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -13,14 +13,14 @@ use super::shared::Shared;
 use crate::drivers::{Answer, Connection, Halves, Negotiated, Reader, Role, Stats, Writer};
 use crate::outcome::{Failed, Kind};
 
-/// The most that is read at once: two records.
+/// Maximum number of bytes read at once: two records.
 const CHUNK: usize = 32 * 1024;
 
 pub(super) struct Raw {
     session: Session,
     role: Role,
     taken: Cell<bool>,
-    /// The code this end closed it with.
+    /// Code with which this end closed the connection.
     closed: Cell<Option<u64>>,
 }
 
@@ -49,7 +49,7 @@ impl Raw {
     fn poll_closed(&self, cx: &Context<'_>) -> Poll<Result<(), Failed>> {
         let mut tls = self.session.tls.0.borrow_mut();
         if let Some(code) = self.closed.get() {
-            // Whoever is gone need not be told.
+            // An absent peer need not be told.
             let _ = ready!(tls.poll_finish(cx));
             return Poll::Ready(match code {
                 0 => Ok(()),

@@ -1,4 +1,4 @@
-//! What is the same with and without framing: the handshake and the counters.
+//! Parts common to connections with and without framing: the handshake and the counters.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -15,21 +15,21 @@ use crate::drivers::rustls_watch::{Begun, Watch};
 use crate::drivers::{Negotiated, Stats, rustls_config};
 use crate::outcome::{Failed, Kind};
 
-/// Watch that knows a client's tickets and signatures.
+/// Watch that observes a client's tickets and signatures.
 type Watched = (Arc<Watch>, Begun);
 
 /// One connection below its streams.
 pub(super) struct Session {
     pub(super) tls: Shared,
     counters: Rc<Counters>,
-    /// A client's.
+    /// Watch of the handshake, on clients only.
     watched: Option<Watched>,
-    /// Whether this server got early data.
+    /// True if this server received early data.
     early_data: Cell<bool>,
 }
 
 impl Session {
-    /// Begins a handshake. It is there once streams can be used.
+    /// Starts a handshake. Ready once streams can be used.
     pub(super) async fn begin(
         socket: Socket,
         connection: Connection,
@@ -99,7 +99,7 @@ fn negotiated(session: &Connection) -> Negotiated {
         hello_retry: match kind {
             Some(HandshakeKind::Full) => Some(false),
             Some(HandshakeKind::FullWithHelloRetryRequest) => Some(true),
-            // rustls says of those that they were resumed, and no more.
+            // rustls only reports that these were resumed.
             _ => None,
         },
         suite: suite.unwrap_or_default().replace("TLS13_", "TLS_"),
@@ -109,7 +109,8 @@ fn negotiated(session: &Connection) -> Negotiated {
     }
 }
 
-/// Turns a failure of TCP or TLS before the handshake is complete into that of a connection.
+/// Converts an error of TCP or TLS before the handshake is complete into the failure of a
+/// connection.
 pub(super) fn failed_in_handshake(failed: tls::Failed) -> Failed {
     match failed {
         tls::Failed::Tcp(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe, text) => {
@@ -119,7 +120,7 @@ pub(super) fn failed_in_handshake(failed: tls::Failed) -> Failed {
     }
 }
 
-/// Turns a later failure into that of a connection.
+/// Converts a later error.
 pub(super) fn failure(failed: tls::Failed) -> Failed {
     match failed {
         tls::Failed::Tls(error) => rustls_config::failed(&error),

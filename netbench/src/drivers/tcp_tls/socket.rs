@@ -18,10 +18,10 @@ use crate::drivers::wakers::Wakers;
 use crate::drivers::{Stats, Traffic, Transport};
 use crate::os::{self, TcpCounts};
 
-/// Most connections that may wait to be accepted.
+/// Maximum number of connections waiting to be accepted.
 const BACKLOG: i32 = 4096;
 
-/// The counters of all connections of a listener or a client.
+/// Counters of all connections of a listener or a client.
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
     open: RefCell<BTreeMap<RawFd, Rc<Counters>>>,
@@ -56,11 +56,11 @@ fn plus(a: Traffic, b: Traffic) -> Traffic {
     }
 }
 
-/// The counters of one connection.
+/// Counters of one connection.
 #[derive(Debug)]
 pub(super) struct Counters {
     fd: RawFd,
-    /// Counters at the end, as far as the system told.
+    /// Counters at the end, if the system reported them.
     #[expect(
         clippy::option_option,
         reason = "not yet, and not told, are different things"
@@ -85,7 +85,7 @@ impl Counters {
     }
 }
 
-/// One connection, on which several tasks may wait.
+/// Socket on which several tasks may wait.
 pub(super) struct Socket {
     stream: TcpStream,
     readers: Arc<Wakers>,
@@ -175,12 +175,12 @@ impl Socket {
         }
     }
 
-    /// Has this task look again when anything happens.
+    /// Registers this task to be woken by any event.
     pub(super) fn wait(&self, cx: &Context<'_>) {
         let _ = self.readers.join(cx);
     }
 
-    /// Lets all who wait look again.
+    /// Wakes all waiting tasks.
     pub(super) fn wake_all(&self) {
         self.readers.wake_all();
         self.writers.wake_all();
@@ -188,11 +188,11 @@ impl Socket {
 
     /// Sends a FIN.
     pub(super) fn finish(&self) {
-        // An error: there is nobody left to tell.
+        // An error means that there is nobody left to tell.
         let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
     }
 
-    /// Has the end of this socket be a RST.
+    /// Makes the socket end with a RST.
     pub(super) fn abort(&self) {
         let _ = SockRef::from(&self.stream).set_linger(Some(Duration::ZERO));
         let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Both);
@@ -209,7 +209,7 @@ impl Drop for Socket {
     }
 }
 
-/// Reads and writes as much as goes at once.
+/// Reads and writes that never wait.
 pub(super) struct Trying<'a>(&'a TcpStream);
 
 impl Read for Trying<'_> {
@@ -232,11 +232,11 @@ impl Write for Trying<'_> {
     }
 }
 
-/// Listens.
+/// Starts to listen.
 pub(super) fn listen(address: SocketAddr, settings: &Transport) -> Result<TcpListener, Failure> {
     let listen = || {
         let socket = plain(address, settings)?;
-        // Connections of an earlier run may still linger on the port.
+        // Connections of an earlier run may still occupy the port.
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;

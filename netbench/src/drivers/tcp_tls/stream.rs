@@ -20,27 +20,27 @@ use crate::outcome::{Failed, Kind};
 /// A stream of yamux.
 pub(super) type Stream = Compat<yamux::Stream>;
 
-/// The most that is sent in one chunk. With its length it fills a frame of yamux.
+/// Maximum number of bytes in one chunk. With its length it fills a yamux frame.
 const CHUNK: usize = 16 * 1024 - LENGTH;
 const LENGTH: usize = 4;
 const END: u32 = 0;
 const LOST: u32 = u32::MAX;
 
-/// First byte of a stream that this side opened: what kind it is.
+/// First byte of a stream that this side opened: its kind.
 pub(super) const BIDI: u8 = 0;
 pub(super) const UNI: u8 = 1;
 pub(super) const CLOSE: u8 = 2;
 
-/// State that the users of a connection and its pump share.
+/// State shared by the users of a connection and its pump.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) bidi: RefCell<VecDeque<Both>>,
     pub(super) uni: RefCell<VecDeque<Box<dyn Reader>>>,
     /// Tasks that wait for a new stream.
     pub(super) wanted: RefCell<VecDeque<oneshot::Sender<Stream>>>,
-    /// Halves of streams that were given up, of which the peer has to be told.
+    /// Dropped halves of streams about which the peer must be told.
     pub(super) abandoned: RefCell<Vec<Abandoned>>,
-    /// The code this end closes it with.
+    /// Code with which this end closes the connection.
     pub(super) close: Cell<Option<u64>>,
     /// Outcome of the connection, once it has ended.
     pub(super) ended: RefCell<Option<Result<(), Failed>>>,
@@ -51,7 +51,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Waits for one from a queue. `None`: the peer closed without an error.
+    /// Waits for an item of a queue; `None` if the peer closed without an error.
     pub(super) fn poll_next<T>(
         &self,
         cx: &Context<'_>,
@@ -71,7 +71,7 @@ impl State {
         Poll::Pending
     }
 
-    /// Why a stream of this connection ended without saying so.
+    /// Returns the failure of a stream that ended without a mark.
     pub(super) fn lost(&self) -> Failed {
         match &*self.ended.borrow() {
             Some(Err(failed)) => failed.clone(),
@@ -83,7 +83,7 @@ impl State {
 /// Both halves of a stream.
 pub(super) type Both = (Box<dyn Writer>, Box<dyn Reader>);
 
-/// Makes the halves of a stream. One that this side opened begins with a byte that says what it is.
+/// Makes the halves of a stream. A stream opened by this side begins with a byte for its kind.
 pub(super) fn halves(stream: Stream, kind: Option<u8>, state: &Rc<State>) -> (Sender, Receiver) {
     let stream = Rc::new(RefCell::new(stream));
     let sender = Sender {
@@ -109,7 +109,7 @@ pub(super) fn both(stream: Stream, kind: Option<u8>, state: &Rc<State>) -> Both 
     (Box::new(sender), Box::new(receiver))
 }
 
-/// Takes some bytes from a stream. 0: there will be no more.
+/// Reads some bytes from a stream; 0 at its end.
 pub(super) fn poll_read(
     stream: &mut Stream,
     cx: &mut Context<'_>,
@@ -120,7 +120,7 @@ pub(super) fn poll_read(
     Poll::Ready(Ok(buffer.filled().len()))
 }
 
-/// A sending half with what is still to be sent.
+/// Sending half with its remaining data.
 pub(super) struct Abandoned {
     stream: Rc<RefCell<Stream>>,
     unsent: BytesMut,
@@ -140,7 +140,7 @@ impl Abandoned {
         Pin::new(&mut *self.stream.borrow_mut()).poll_shutdown(cx)
     }
 
-    /// Waits until all has been sent, and ends the stream.
+    /// Waits until everything was sent, and ends the stream.
     pub(super) fn poll_told(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_drain(cx))?;
         self.poll_close(cx)
@@ -156,14 +156,14 @@ pub(super) struct Sender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     BetweenChunks,
-    /// The chunk is taken, and not yet sent.
+    /// The chunk is taken and not yet sent.
     InChunk,
     Ending,
     Over,
 }
 
 impl Sender {
-    /// Has it end without a word: the peer knows that there is no such half.
+    /// Ends the half silently: the peer knows that it does not exist.
     pub(super) fn forget(mut self) {
         self.progress = Progress::Over;
     }
@@ -227,13 +227,13 @@ pub(super) struct Receiver {
     stream: Rc<RefCell<Stream>>,
     state: Rc<State>,
     buffer: BytesMut,
-    /// Bytes of the chunk that are still to come.
+    /// Number of bytes of the chunk that are still to come.
     left: usize,
     over: bool,
 }
 
 impl Receiver {
-    /// Reads more into the buffer. 0: there will be no more.
+    /// Reads more into the buffer; 0 at the end.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let filled = self.buffer.len();
         self.buffer.resize(filled + CHUNK, 0);

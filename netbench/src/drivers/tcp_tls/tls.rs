@@ -1,7 +1,7 @@
 //! TLS over a TCP socket.
 //!
-//! Done here because the usual binding of rustls to tokio gives a server its early data only after
-//! the handshake, which is what 0-RTT is there to avoid.
+//! Implemented here because tokio-rustls gives a server its early data only after the handshake,
+//! which defeats 0-RTT.
 
 use std::io::{self, Read as _, Write as _};
 use std::task::{Context, Poll, ready};
@@ -14,27 +14,27 @@ use super::socket::Socket;
 pub(super) struct Tls {
     pub(super) socket: Socket,
     session: Connection,
-    /// Failure, for all who ask later.
+    /// Failure, for later calls.
     failed: Option<Failed>,
     finish: Finish,
-    /// Whether this client sent early data.
+    /// True if this client sent early data.
     early: bool,
-    /// Whether the peer's close_notify came.
+    /// True if the peer's close_notify arrived.
     peer_finished: bool,
-    /// Whether bytes of the peer wait to be read.
+    /// True if bytes of the peer wait to be read.
     unread: bool,
 }
 
-/// Progress of the end of what this side sends.
+/// Progress of the close of the sending direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Finish {
     Open,
-    /// Asked for before the handshake was complete.
+    /// Requested before the handshake was complete.
     Wanted,
     Sent,
 }
 
-/// Why a connection cannot go on.
+/// Reason why a connection cannot continue.
 #[derive(Clone, Debug)]
 pub(super) enum Failed {
     Tls(Error),
@@ -87,7 +87,7 @@ impl Tls {
         while !self.is_open() {
             ready!(self.poll_turn(cx))?;
         }
-        // What the handshake has left to send goes out with the first bytes, or now.
+        // The rest of the handshake is sent with the first bytes, or now.
         self.flush_some(cx)?;
         Poll::Ready(Ok(()))
     }
@@ -109,7 +109,7 @@ impl Tls {
         }
     }
 
-    /// Returns true if this client's early data was thrown away.
+    /// Returns true if this client's early data was discarded.
     pub(super) fn lost_early_data(&self) -> bool {
         match &self.session {
             Connection::Client(client) => {
@@ -119,7 +119,7 @@ impl Tls {
         }
     }
 
-    /// Sends all there is to send, and then takes in what came.
+    /// Sends all pending bytes, then receives.
     fn poll_turn(&mut self, cx: &Context<'_>) -> Poll<Result<(), Failed>> {
         ready!(self.poll_flush(cx))?;
         self.poll_fill(cx)
@@ -144,7 +144,7 @@ impl Tls {
         Poll::Ready(Ok(()))
     }
 
-    /// Takes in what came.
+    /// Receives available bytes.
     fn poll_fill(&mut self, cx: &Context<'_>) -> Poll<Result<(), Failed>> {
         self.check()?;
         let session = &mut self.session;
@@ -162,7 +162,7 @@ impl Tls {
                 self.unread = state.plaintext_bytes_to_read() > 0;
             }
             Err(error) => {
-                // The alert.
+                // Sends the alert.
                 let _ = self.poll_flush(cx);
                 return Poll::Ready(self.fail(Failed::Tls(error)));
             }
@@ -172,7 +172,7 @@ impl Tls {
             return Poll::Ready(self.fail(Failed::Tcp(io::ErrorKind::ConnectionReset, text)));
         }
         if handshaking {
-            // Others may wait for what this part of the handshake brought.
+            // Others may wait for this part of the handshake.
             self.socket.wake_all();
             if self.finish == Finish::Wanted && !self.session.is_handshaking() {
                 self.send_end();
@@ -193,7 +193,7 @@ impl Tls {
         Err(failed)
     }
 
-    /// The next bytes of the peer. 0: the end.
+    /// Reads the next bytes of the peer; 0 at the end.
     pub(super) fn poll_read(
         &mut self,
         cx: &Context<'_>,
@@ -208,7 +208,7 @@ impl Tls {
             }
             match self.session.reader().read(buffer) {
                 Ok(read) => {
-                    // A buffer that is full may have taken all there was.
+                    // A full buffer may have taken everything.
                     let state = self.session.process_new_packets();
                     self.unread = state.is_ok_and(|state| state.plaintext_bytes_to_read() > 0);
                     if read == 0 {
@@ -273,7 +273,7 @@ impl Tls {
         Poll::Ready(Ok(()))
     }
 
-    /// Ends it with a RST.
+    /// Ends the connection with a RST.
     pub(super) fn abort(&mut self, why: &str) {
         self.socket.abort();
         let failed = Failed::Tcp(io::ErrorKind::ConnectionAborted, why.to_owned());

@@ -1,4 +1,4 @@
-//! A stack in memory, on virtual time: every delay and failure is as the test says.
+//! A stack in memory, on virtual time: tests choose every delay and failure.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -20,7 +20,7 @@ use crate::drivers::{
 };
 use crate::outcome::{Failed, Kind};
 
-/// What becomes of a handshake.
+/// Outcome of a handshake.
 #[derive(Clone, Debug)]
 pub(super) enum Handshake {
     Takes(Duration),
@@ -28,34 +28,34 @@ pub(super) enum Handshake {
     Never,
 }
 
-/// What both ends share.
+/// Network between the two ends.
 pub(super) struct Network {
-    /// What becomes of the n-th connection, counted from 0.
+    /// Outcome of the n-th handshake, counted from 0.
     pub(super) handshake: Box<dyn Fn(u64) -> Handshake>,
-    /// From one end to the other.
+    /// One-way delay.
     pub(super) delay: Duration,
-    /// When nothing arrives, counted from the beginning.
+    /// Interval in which nothing arrives, counted from the beginning.
     pub(super) stall: Option<(Duration, Duration)>,
-    /// Every n-th datagram is lost.
+    /// Number n such that every n-th datagram is lost.
     pub(super) loses: Option<u64>,
-    /// Tickets that a connection leaves behind, each good for one connection.
+    /// Number of tickets that a connection leaves behind, each good for one connection.
     pub(super) tickets_each: u64,
     pub(super) begin: Instant,
     pub(super) state: State,
 }
 
-/// What happened.
+/// Events so far.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) connections: Cell<u64>,
     pub(super) open: Cell<u64>,
     pub(super) most_open: Cell<u64>,
-    /// When each connection began, and under what name.
+    /// Start of each connection, with its name.
     pub(super) log: RefCell<Vec<(Duration, String)>>,
-    /// All bytes that were written to streams.
+    /// All bytes written to streams.
     pub(super) written: RefCell<Vec<u8>>,
     datagrams: Cell<u64>,
-    /// By the server name.
+    /// Tickets by server name.
     tickets: RefCell<HashMap<String, u64>>,
     listener: RefCell<Option<UnboundedSender<Rc<End>>>>,
 }
@@ -73,7 +73,7 @@ impl Network {
         }
     }
 
-    /// When something arrives that is sent now.
+    /// Returns the arrival time of something sent now.
     fn arrival(&self, delay: Duration) -> Instant {
         let at = Instant::now() + delay;
         match self.stall {
@@ -85,7 +85,7 @@ impl Network {
     }
 }
 
-/// The stack.
+/// The fake stack.
 pub(super) struct Fake(pub(super) Rc<Network>);
 
 impl Driver for Fake {
@@ -202,7 +202,7 @@ impl Connector for FakeConnector {
     }
 }
 
-/// Counts what the client has under way at once: from the beginning of a handshake to the end.
+/// Counts the client's concurrent connections, from the start of the handshake to the end.
 struct Open(Rc<Network>);
 
 impl Open {
@@ -222,12 +222,12 @@ impl Drop for Open {
     }
 }
 
-/// Both ends of a connection.
+/// The two ends of a connection.
 struct Link {
     network: Rc<Network>,
     name: String,
     negotiated: Negotiated,
-    /// What is for the client, and for the server.
+    /// Inboxes of the client and of the server.
     sides: [Inbox; 2],
     closed: RefCell<Option<(usize, u64)>>,
     wakers: RefCell<Vec<Waker>>,
@@ -245,7 +245,8 @@ impl Link {
         self.wakers.take().into_iter().for_each(Waker::wake);
     }
 
-    /// The first of a queue, once it has arrived. `None`: the connection was closed well.
+    /// Takes the first item of a queue once it has arrived; `None` if the connection was closed
+    /// without an error.
     async fn first<T>(
         &self,
         queue: impl Fn() -> Option<Instant>,
@@ -434,7 +435,7 @@ impl Connection for End {
     }
 }
 
-/// Bytes that may wait in a pipe.
+/// Capacity of a pipe in bytes.
 const CAPACITY: usize = 256 << 10;
 
 /// One direction of a stream.

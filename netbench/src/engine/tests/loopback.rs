@@ -1,4 +1,4 @@
-//! With this project's stack, over real sockets.
+//! Tests with this project's stack over real sockets.
 
 use super::{Played, on_this_thread, play, scenario, setup};
 use crate::axes::{Cell, Resumption};
@@ -50,7 +50,7 @@ fn requests_are_counted_timed_and_cost_something() {
     assert!(played.client.client.user_us > 0.0);
     assert!(played.client.client.rss_at_end_kib > 0);
     assert!(played.client.client.peak_rss_kib >= played.client.client.rss_at_end_kib);
-    // An ML-KEM-768 share and its ciphertext, and what goes with them.
+    // An ML-KEM-768 share or ciphertext, and the data around it.
     assert!(played.client.handshake_traffic.sent_bytes > 20 * 1200);
     assert!(played.client.data_traffic.received_bytes > 20 * 2 * 3000);
 }
@@ -66,7 +66,7 @@ fn sessions_are_resumed_also_when_many_are_under_way() {
             r#"[{{"connect": {{"connections": 60, "concurrency": 12, "ops": [{REQUEST}]}}}}]"#
         );
         let played = play_real(cell, "{}", &ops);
-        // On a busy machine a few are not, and are told apart.
+        // On a busy machine a few are unfinished, and are counted separately.
         let outcomes = &played.kind().outcomes;
         let not_resumed = outcomes.get("mismatch").copied().unwrap_or(0);
         let details = &played.kind().details;

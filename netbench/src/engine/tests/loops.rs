@@ -23,13 +23,13 @@ fn began(network: &Network) -> Vec<u64> {
 
 #[test]
 fn a_closed_loop_is_always_full_and_never_more() {
-    // Connections of 1 to 7 ms.
+    // Connections take 1 to 7 ms.
     let handshake = takes(|number| Handshake::Takes(MS(1 + number % 7)));
     let ops = r#"[{"connect": {"connections": 700, "concurrency": 5, "ops": []}}]"#;
     let (played, network) = play_over(handshake, "{}", ops);
     assert_eq!(played.outcomes(), [("ok", 700)]);
     assert_eq!(network.state.most_open.get(), 5);
-    // 100 times 1 + 2 + … + 7 ms, five at a time, with one lane's longest left over at most.
+    // 100 times 1 + 2 + … + 7 ms, five at a time, plus at most one lane's longest.
     let elapsed = played.client.elapsed_us / 1e3;
     assert!((560.0..=567.0).contains(&elapsed), "{elapsed}");
 }
@@ -109,7 +109,7 @@ fn a_server_that_stops_answering_costs_a_hundred_timeouts() {
         r#"[{"connect": {"connections": 100000, "concurrency": 10, "timeout": "3s", "ops": []}}]"#;
     let (played, _) = play_over(handshake, "{}", ops);
     assert_eq!(played.kind().outcomes["ok"], 50);
-    // Those under way when it is given up are counted too.
+    // Connections in progress when the operation is given up are counted too.
     assert!((100..110).contains(&played.kind().outcomes["timeout"]));
     assert!(played.client.error.is_some());
 }
@@ -134,7 +134,7 @@ fn the_first_failure_ends_the_run_where_it_should() {
 
 #[test]
 fn connections_of_an_open_loop_begin_when_they_should() {
-    // Each takes ten times as long as it is to the next.
+    // Each takes ten times the interval between two.
     let ops = r#"[{"connect": {"connections": 50, "rate": 100, "concurrency": 100, "ops": []}}]"#;
     let (played, network) = play_over(takes(|_| Handshake::Takes(MS(100))), "{}", ops);
     assert_eq!(began(&network), (0..50).map(|n| n * 10).collect::<Vec<_>>());
@@ -153,8 +153,8 @@ fn what_a_cap_holds_back_counts_from_its_intended_start() {
         "{}",
         connection.us_at(0.01)
     );
-    // It should have begun at 975 ms, and began at 1,900 ms.
-    // The runtime's timers round up to a millisecond, twenty times in a row.
+    // The last was due at 975 ms, and began at 1,900 ms. The runtime's timers round up to a
+    // millisecond, twenty times in a row.
     assert!(
         (1025e3..1060e3).contains(&connection.max_us()),
         "{}",
@@ -194,7 +194,7 @@ fn nothing_begins_after_the_measurement_and_what_does_not_drain_is_unfinished() 
 
 #[test]
 fn a_warm_up_is_never_counted() {
-    // The first 30 are slow and fail now and then.
+    // The first 30 are slow and fail sometimes.
     let handshake = takes(|number| match number {
         5 | 10 => Handshake::Fails(Kind::Refused),
         0..30 => Handshake::Takes(MS(900)),
@@ -294,8 +294,8 @@ fn a_session_that_is_not_resumed_is_a_mismatch() {
     });
 }
 
-/// 100 connections a second for 100 s; from 20 s to 30 s nothing arrives. Whoever should have
-/// begun in these 10 s waits for 5 s on average, and is not left out.
+/// Starts 100 connections a second for 100 s; from 20 s to 30 s nothing arrives. Connections due in
+/// these 10 s wait for 5 s on average, and must be counted.
 #[test]
 fn a_stalled_server_shows_in_the_latency_of_all_that_should_have_begun() {
     on_virtual_time(async {
@@ -307,8 +307,8 @@ fn a_stalled_server_shows_in_the_latency_of_all_that_should_have_begun() {
         let played = play(&driver, setup(Axis::default()), scenario("{}", ops)).await;
         assert_eq!(played.outcomes(), [("ok", 10_000)]);
         let handshake = &played.kind().handshake;
-        // 1,000 of 10,000 waited, evenly from 10 s down to nothing; then the backlog is caught up
-        // at 10 connections a millisecond.
+        // 1,000 of 10,000 waited, evenly from 10 s down to 0; then the backlog is worked off at 10
+        // connections a millisecond.
         assert!(
             is_about(handshake.us_at(0.5), 1000.0),
             "{}",

@@ -1,4 +1,4 @@
-//! Scenarios, played between both ends within one process.
+//! Tests that play scenarios between both ends in one process.
 
 mod fake;
 mod loopback;
@@ -24,7 +24,7 @@ use crate::drivers::{Certificates, Driver, Setup, Transport};
 use crate::results::{KindResult, Repetition};
 use crate::scenario::{Scenario, Template};
 
-/// What came of a scenario.
+/// Outcome of a played scenario.
 struct Played {
     client: Repetition,
     server: ServerReport,
@@ -33,7 +33,7 @@ struct Played {
 }
 
 impl Played {
-    /// Of the connections without a label.
+    /// Returns the outcome of the connections without a label.
     fn kind(&self) -> &KindResult {
         &self.client.kinds[""]
     }
@@ -47,7 +47,7 @@ impl Played {
     }
 }
 
-/// A scenario with one client that does this, and these phases.
+/// Returns a scenario with one client that runs these operations, and these phases.
 fn scenario(phases: &str, ops: &str) -> Scenario {
     let text = format!(
         r#"{{"netbench": 1, "name": "test", "phases": {phases},
@@ -65,7 +65,7 @@ fn setup(cell: Cell) -> Setup {
     }
 }
 
-/// Plays it from the warm-up to the reports.
+/// Plays a scenario from the warm-up to the reports.
 async fn play(driver: &dyn Driver, setup: Setup, scenario: Scenario) -> Played {
     let (to_server, orders) = unbounded_channel();
     let (from_server, mut reports) = unbounded_channel();
@@ -122,7 +122,7 @@ async fn play(driver: &dyn Driver, setup: Setup, scenario: Scenario) -> Played {
     played
 }
 
-/// Gives one order, and returns the answer.
+/// Gives one order and returns the answer.
 async fn obey(
     client: &Client,
     order: ToClient,
@@ -150,7 +150,7 @@ async fn obey(
     (answer, orders)
 }
 
-/// Plays it on virtual time, over a network that is changed first.
+/// Plays a scenario on virtual time, over a network with these changes.
 fn play_over(change: impl FnOnce(&mut Network), phases: &str, ops: &str) -> (Played, Rc<Network>) {
     on_virtual_time(async {
         let mut network = Network::new();
@@ -163,7 +163,7 @@ fn play_over(change: impl FnOnce(&mut Network), phases: &str, ops: &str) -> (Pla
     })
 }
 
-/// Runs it on virtual time.
+/// Runs a future on virtual time.
 fn on_virtual_time<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -173,7 +173,7 @@ fn on_virtual_time<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(LocalSet::new().run_until(future))
 }
 
-/// Runs it as it is run in a process of its own.
+/// Runs a future as a measuring process does.
 fn on_this_thread<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -182,7 +182,7 @@ fn on_this_thread<T>(future: impl Future<Output = T>) -> T {
     runtime.block_on(LocalSet::new().run_until(future))
 }
 
-/// Returns true if two durations in microseconds are the same, to the three digits of histograms.
+/// Returns true if two durations in microseconds are equal to the three digits of histograms.
 fn is_about(measured: f64, exact: f64) -> bool {
     (measured - exact).abs() <= exact * 0.002 + 1.0
 }

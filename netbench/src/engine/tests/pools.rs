@@ -1,4 +1,4 @@
-//! Pools of connections, on virtual time.
+//! Tests of connection pools on virtual time.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ fn slow_handshakes(network: &mut Network) {
     network.handshake = Box::new(|_| Handshake::Takes(Duration::from_millis(100)));
 }
 
-/// A request that the server works on for so many milliseconds.
+/// Returns a request that takes the server this many milliseconds.
 fn request(work: u64) -> String {
     format!(
         r#"[{{"open_bidi": {{"peer": ["receive_all", {{"sleep": {work}}}, {{"send": 1}}]}}}},
@@ -35,7 +35,7 @@ fn connections_are_reused_and_no_more_are_made_than_are_needed() {
 
 #[test]
 fn a_pool_that_is_too_small_shows_in_the_latency() {
-    // Two connections do 20 requests a second; 40 arrive.
+    // Two connections serve 20 requests a second; 40 arrive.
     let ops = format!(
         r#"[{{"pool": {{"connections": 2, "rate": 40, "requests": 80, "ops": {}}}}}]"#,
         request(100)
@@ -44,8 +44,8 @@ fn a_pool_that_is_too_small_shows_in_the_latency() {
     assert_eq!(network.state.connections.get(), 2);
     let requests = &played.kind().requests[""];
     assert_eq!(requests.count(), 80);
-    // The last should begin after 1,975 ms, and ends after 40 rounds of two.
-    // The runtime's timers round up to a millisecond, forty times in a row.
+    // The last is due after 1,975 ms, and ends after 40 rounds of two. The runtime's timers round
+    // up to a millisecond, forty times in a row.
     assert!(
         (2025e3..2075e3).contains(&requests.max_us()),
         "{}",
@@ -66,7 +66,7 @@ fn bursts_make_connections_anew_once_these_were_unused_for_too_long() {
         assert_eq!(played.kind().outcomes["ok"], connections);
         let requests = &played.kind().requests[""];
         assert_eq!(requests.count(), 40);
-        // With the handshake where there is one.
+        // The time includes the handshake if there is one.
         let median = if keep == "10s" { 5e3 } else { 105e3 };
         assert!(
             is_about(requests.us_at(0.5), median),

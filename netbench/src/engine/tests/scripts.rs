@@ -1,11 +1,11 @@
-//! What scripts do on a connection, on virtual time.
+//! Tests of a connection's scripts on virtual time.
 
 use std::time::Duration;
 
 use super::fake::Network;
 use super::{Played, is_about, play_over};
 
-/// One connection with that script, over a path with a one-way delay in milliseconds.
+/// Plays one connection with that script, over a path with a one-way delay in milliseconds.
 fn connection(delay: u64, ops: &str) -> Played {
     connection_over(|network| network.delay = Duration::from_millis(delay), ops)
 }
@@ -38,7 +38,7 @@ fn requests_are_timed_by_label() {
 
 #[test]
 fn a_stall_shows_in_all_requests_that_should_have_begun() {
-    // One a millisecond for 10 s; from 4 s to 5 s nothing arrives.
+    // One datagram a millisecond for 10 s; from 4 s to 5 s nothing arrives.
     let played = connection_over(
         |network| network.stall = Some((Duration::from_secs(4), Duration::from_secs(5))),
         r#"[{"open_bidi": {"peer": [{"iterate": {"times": 10000, "ops": [{"receive": 1}, {"send": 1}]}}]}},
@@ -254,7 +254,7 @@ fn lost_datagrams_are_counted_and_the_others_timed() {
         );
         let kind = played.kind();
         assert_eq!(kind.datagrams.count() + kind.datagrams_lost, 900);
-        // Every tenth of those there, and of those back.
+        // Every tenth datagram in each direction.
         assert!(
             (160..=180).contains(&kind.datagrams_lost),
             "{}",

@@ -1,4 +1,4 @@
-//! What a comparison found, as a table and as JSON.
+//! Findings of a comparison, as a table and as JSON.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use crate::link::Summary;
 use crate::machine::Machine;
 use crate::{axes, crates, drivers};
 
-/// A relay that is later than this on average disturbs what it is to measure.
+/// Mean lateness beyond which a relay disturbs the measurement.
 const LATE_MS: f64 = 1.0;
 
 #[derive(Serialize)]
@@ -19,8 +19,8 @@ pub(crate) struct Report {
     pub(crate) build: &'static str,
     pub(crate) machine: Machine,
     pub(crate) seconds: f64,
-    /// Receive windows of stream and connection of every stack, and most bytes that may be
-    /// unacknowledged.
+    /// Receive windows of streams and connections of every stack, and their limit of unacknowledged
+    /// bytes.
     pub(crate) window_bytes: u32,
     pub(crate) stacks: Vec<Stack>,
     pub(crate) cases: Vec<Case>,
@@ -28,7 +28,7 @@ pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
 }
 
-/// A stack with the controller it is compared with.
+/// A stack with its controller in the comparison.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Stack {
     /// `hybriq/bbr`, `quinn`
@@ -36,7 +36,7 @@ pub(crate) struct Stack {
     #[serde(with = "crate::axes::named")]
     pub(crate) driver: axes::Stack,
     pub(crate) version: &'static str,
-    /// Size that is asked for, of ours alone.
+    /// Requested congestion controller, for our stack only.
     pub(crate) chosen: Option<String>,
     pub(crate) congestion: String,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Run {
     pub(crate) case: &'static str,
     pub(crate) stack: String,
     pub(crate) repetition: u32,
-    /// The command that makes this link again.
+    /// Command that makes this link again.
     pub(crate) link_command: String,
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
@@ -62,30 +62,30 @@ pub(crate) enum Outcome {
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Download {
-    /// From the call that connects to the end.
+    /// Goodput from the call that connects to the end.
     pub(crate) goodput_mbit: f64,
-    /// In the second half, when a start is over.
+    /// Goodput in the second half, after the start.
     pub(crate) second_half_mbit: f64,
     pub(crate) client: ClientReport,
     pub(crate) server: ServerReport,
     pub(crate) link: Summary,
 }
 
-/// A stack over a link: the medians of its repetitions.
+/// Medians of a stack's repetitions over a link.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) case: &'static str,
     pub(crate) stack: String,
     pub(crate) goodput_mbit: f64,
     pub(crate) second_half_mbit: f64,
-    /// Goodput by the best of the other stacks'; of ours alone.
+    /// Goodput divided by that of the best other stack, for our stack only.
     pub(crate) of_best_peer: Option<f64>,
     pub(crate) lost_share: f64,
     pub(crate) mean_queue_ms: f64,
     pub(crate) max_queue_ms: f64,
     pub(crate) server_cpu_s: f64,
     pub(crate) client_cpu_s: f64,
-    /// How late the relay was on average: more than a little, and the link was another.
+    /// Mean lateness of the relay; with more than a little, the link was a different one.
     pub(crate) relay_late_ms: f64,
     pub(crate) failures: usize,
 }
@@ -252,7 +252,7 @@ impl Report {
 }
 
 impl Row {
-    /// Notes without which the figures must not be read.
+    /// Returns notes without which the figures would mislead.
     fn remarks(&self) -> String {
         let failed = match self.failures {
             0 => String::new(),

@@ -1,4 +1,4 @@
-//! The report and its table.
+//! Tests of the report and its table.
 
 use super::{Download, Outcome, Report, Run, Stack, median};
 use crate::axes::{self, Named as _};
@@ -17,7 +17,7 @@ fn stack(label: &str) -> Stack {
     }
 }
 
-/// A second of download at this many Mbit/s on average, the first half idle.
+/// Returns a second of download at this many Mbit/s on average, the first half idle.
 fn run(stack: &str, mbit: u64) -> Run {
     let samples = [[0; 5], [mbit * 25_000; 5]].concat();
     let client = ClientReport {

@@ -6,14 +6,14 @@ use std::time::Duration;
 use super::format;
 use crate::scenario::{Bytes, Iterate, Op, Open, Rate, Request, Stream};
 
-/// One side of a connection, or its script for one stream that the other side opened.
+/// One side of a connection, or its script for one stream opened by the other side.
 #[derive(Clone, Copy)]
 pub(super) struct Side<'a> {
     pub(super) end: &'a End<'a>,
-    /// Scripts of the other side for the streams that this one opens.
+    /// Scripts of the other side for the streams opened by this one.
     pub(super) other: &'a End<'a>,
     pub(super) traces: &'a [String],
-    /// The number of the stream whose script it is; here that is 0.
+    /// Number of the stream of this script, which is 0 in our format.
     pub(super) stream: Option<u64>,
 }
 
@@ -30,7 +30,7 @@ pub(super) enum Role {
 pub(super) struct End<'a> {
     role: Role,
     connection: &'a format::Connection,
-    /// The checkpoints that it waits at. An `unpark` of any other does nothing.
+    /// Checkpoints at which it waits. An `unpark` of any other has no effect.
     parked: BTreeSet<u64>,
 }
 
@@ -50,7 +50,7 @@ impl<'a> End<'a> {
 }
 
 impl Side<'_> {
-    /// The script of this side.
+    /// Returns the script of this side.
     pub(super) fn script(self) -> Result<Vec<Op>, String> {
         self.ops(&self.end.connection.ops)
     }
@@ -142,7 +142,7 @@ impl Side<'_> {
         Ok(())
     }
 
-    /// A profile is a request with its label; only clients time them here.
+    /// Converts a profile to a request with its label; only clients time them here.
     fn timed(self, trace: Option<usize>, ops: Vec<Op>, read: &mut Vec<Op>) -> Result<(), String> {
         match trace {
             Some(trace) if self.end.role == Role::Client => {

@@ -1,4 +1,4 @@
-//! The keys of s2n-netbench's scenario files.
+//! Keys of s2n-netbench's scenario files.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use serde_json::Value;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Scenario {
-    /// Ours is a digest of what the file says here.
+    /// Unused: our id is a digest of the file's content.
     #[serde(default, rename = "id")]
     pub(super) _id: String,
     pub(super) clients: Vec<Client>,
     pub(super) servers: Vec<Server>,
     #[serde(default)]
     pub(super) routers: Vec<Value>,
-    /// Labels, by the number that operations give.
+    /// Labels, by the numbers in operations.
     #[serde(default)]
     pub(super) traces: Vec<String>,
-    /// Netbench makes its own.
+    /// Unused: netbench makes its own certificates.
     #[serde(default, rename = "certificates")]
     pub(super) _certificates: Vec<Value>,
 }
@@ -58,7 +58,7 @@ pub(super) struct Server {
 pub(super) struct Connection {
     #[serde(default)]
     pub(super) ops: Vec<Op>,
-    /// Scripts for the streams that the other side opens, by their number.
+    /// Scripts for the streams opened by the other side, by their number.
     #[serde(default)]
     pub(super) peer_streams: Vec<Vec<Op>>,
 }

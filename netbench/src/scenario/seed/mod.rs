@@ -1,7 +1,7 @@
-//! Reads scenarios of s2n-netbench, which netbench follows.
+//! Reader for scenarios of s2n-netbench.
 //!
-//! There the two sides of a connection stand apart, and refer to streams by number; here a stream's
-//! two scripts stand together:
+//! In that format the two sides of a connection are separate and refer to streams by number; here
+//! the two scripts of a stream are together:
 //!
 //! ```text
 //!  clients[0].connections[c].ops           ──►  connect.ops
@@ -25,7 +25,7 @@ use self::connection::{End, Role, Side};
 use super::{ClientOp, Connect, OnError, Phases, Scenario, Transport, problem};
 use crate::axes::Axes;
 
-/// There a connection may last as long as it likes.
+/// Maximum duration of a connection, which that format does not limit.
 const TIMEOUT: Duration = Duration::from_hours(1);
 
 /// Returns true if a file is one of s2n-netbench's.
@@ -35,7 +35,7 @@ pub(super) fn is_seed(document: &Map<String, Value>) -> bool {
         && document.contains_key("servers")
 }
 
-/// Reads one, and calls it as its file is called.
+/// Reads a file, and names the scenario after it.
 pub(super) fn read(name: &str, document: Map<String, Value>) -> Result<Scenario, String> {
     let seed: format::Scenario = problem::typed(Value::Object(document))?;
     if !seed.routers.is_empty() {
@@ -78,7 +78,7 @@ fn no_routers(path: &str) -> String {
     )
 }
 
-/// The checkpoints that a client's script waits at.
+/// Finds the checkpoints at which a client's script waits.
 fn parks(ops: &[format::ClientOp], found: &mut BTreeSet<u64>) {
     for op in ops {
         match op {
@@ -94,14 +94,14 @@ fn parks(ops: &[format::ClientOp], found: &mut BTreeSet<u64>) {
 struct Reader<'a> {
     seed: &'a format::Scenario,
     client: &'a format::Client,
-    /// An `unpark` of any other checkpoint does nothing.
+    /// Checkpoints at which a script waits. An `unpark` of any other has no effect.
     parked: BTreeSet<u64>,
 }
 
 impl Reader<'_> {
     fn ops(&self, path: &str, ops: &[format::ClientOp]) -> Result<Vec<ClientOp>, String> {
         let mut read = Vec::new();
-        // The connection of the operation before, by its numbers.
+        // The connection of the previous operation, by its numbers.
         let mut last = None;
         for (index, op) in ops.iter().enumerate() {
             let path = format!("{path}[{index}]");

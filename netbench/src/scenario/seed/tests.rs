@@ -1,4 +1,4 @@
-//! Scenarios of s2n-netbench become ours.
+//! Tests of the conversion of s2n-netbench's scenarios.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,8 @@ fn script(ops: &impl serde::Serialize) -> Value {
     serde_json::to_value(ops).unwrap()
 }
 
-/// One connection whose client, and whose server on stream 0, do this.
+/// Returns a file with one connection whose client, and whose server on stream 0, run these
+/// operations.
 fn file(ops: &Value, peer: &Value) -> String {
     json!({
         "id": "x",

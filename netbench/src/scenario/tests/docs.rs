@@ -1,4 +1,4 @@
-//! The examples of docs/scenarios.md.
+//! Tests of the examples in docs/scenarios.md.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const DOCS: &str = include_str!("../../../docs/scenarios.md");
 
-/// The code blocks that are marked so.
+/// Returns the code blocks with this mark.
 fn blocks(mark: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = DOCS.lines();

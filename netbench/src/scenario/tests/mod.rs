@@ -11,21 +11,21 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// The scenario of a text, with the defaults of its parameters.
+/// Reads a scenario, with the defaults of its parameters.
 fn read(text: &str) -> Result<Scenario, String> {
     Template::parse("test.json", text)
         .and_then(|template| template.resolve(&BTreeMap::new()))
         .map_err(|problem| problem.to_string())
 }
 
-/// A scenario with one client that does this.
+/// Returns a scenario with one client that runs these operations.
 fn client(ops: &str) -> Result<Scenario, String> {
     read(&format!(
         r#"{{"netbench": 1, "name": "test", "clients": [{{"name": "client", "ops": {ops}}}]}}"#
     ))
 }
 
-/// A scenario with one connection on which the client does this.
+/// Returns a scenario with one connection on which the client runs these operations.
 fn connection(ops: &str) -> Result<Scenario, String> {
     client(&format!(r#"[{{"connect": {{"ops": {ops}}}}}]"#))
 }

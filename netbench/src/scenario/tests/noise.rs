@@ -1,11 +1,11 @@
-//! Any file is read, or refused in one line.
+//! Property tests: any file is read, or refused in one line.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::*;
 
-/// Values of the kinds that files have, right or wrong.
+/// Returns values of the kinds in files, valid or not.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -39,7 +39,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The place of a document that the number says, counted in order.
+/// Replaces the value at the position with this number, counted in order.
 fn place(value: &mut Value, number: &mut usize, instead: &Value) -> bool {
     if *number == 0 {
         *value = instead.clone();

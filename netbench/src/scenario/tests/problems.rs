@@ -1,4 +1,4 @@
-//! Messages about files that are no scenarios.
+//! Tests of messages about invalid files.
 
 use super::*;
 

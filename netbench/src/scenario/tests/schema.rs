@@ -1,4 +1,4 @@
-//! The schema of scenarios and the parser agree.
+//! Tests that the schema of scenarios and the parser agree.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ fn every_bundled_scenario_follows_the_schema_resolved_or_not() {
     }
 }
 
-/// Both the parser and the schema refuse these, put in place of a part of a good one.
+/// Both the parser and the schema refuse these parts in an otherwise valid file.
 #[test]
 fn what_the_parser_refuses_the_schema_refuses() {
     let schema = validator();

@@ -1,4 +1,4 @@
-//! Scenarios that are refused because they can never run.
+//! Tests of scenarios that are refused because they can never run.
 
 use super::*;
 

@@ -17,11 +17,11 @@ use crate::{
     udp::Transmit,
 };
 
-/// Ranges of the ACK frame that goes with CONNECTION_CLOSE.
+/// Maximum number of ranges in the ACK frame that accompanies CONNECTION_CLOSE.
 const LAST_RANGES: usize = 16;
 
-/// Bytes that must be left for that ACK, so that it leaves room for CONNECTION_CLOSE: 16 for each
-/// range, and what the two frames have besides.
+/// Number of bytes that must be free for that ACK and for CONNECTION_CLOSE after it: 16 for each
+/// range, and the rest of the two frames.
 const ROOM_FOR_ACK: usize = 16 * LAST_RANGES + 128 + limits::CLOSE_REASON;
 
 /// Reason for the end of the connection, and the state of the frame that tells it.

@@ -1,4 +1,4 @@
-//! Streams and DATAGRAM frames (RFC 9221), which share what is left of a packet.
+//! Streams and DATAGRAM frames (RFC 9221), which share the rest of a packet.
 
 use crate::{
     datagrams::{self, Datagrams, Rival},

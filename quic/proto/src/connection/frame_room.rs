@@ -1,4 +1,4 @@
-//! The room for frames in a packet, and the DATAGRAM frames (RFC 9221) that have to fit into it.
+//! The room for frames in a packet, and DATAGRAM frames (RFC 9221) that fit into it.
 
 use bytes::Bytes;
 

@@ -123,7 +123,7 @@ impl PathChange {
 /// Request of a connection to its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// More connection ids to give to the peer: [`Connection::issue_cids`].
+    /// More connection ids for the peer: [`Connection::issue_cids`].
     Cids,
     /// A restart under new ids: [`Connection::restart`].
     Restart,

@@ -1,9 +1,8 @@
-//! The one list of those who send frames, and the way back to them when the fate of a packet is
-//! known.
+//! The one list of all owners that send frames, and the return of a packet's fate to them.
 //!
-//! [`Owners`] and the record of a packet ([`Carried`], [`Control`]) are taken apart without `..`
-//! wherever a verb goes to all of them: a new owner does not compile before it is asked what it
-//! wants to send, writes it, and hears what became of it.
+//! [`Owners`] and the record of a packet ([`Carried`], [`Control`]) are destructured without `..`
+//! wherever a call goes to all owners: a new owner does not compile until it is asked for its
+//! frames, writes them, and learns their fate.
 
 use super::{
     Connection,
@@ -89,7 +88,7 @@ impl Control {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Acked,
-    /// The packet was lost, or a probe repeats what it carried.
+    /// The packet was lost, or a probe repeats its frames.
     Lost,
 }
 
@@ -101,7 +100,7 @@ fn tell<O: Owner>(owner: &mut O, fate: Fate, sent: &O::Sent) {
     }
 }
 
-/// Everybody who sends frames.
+/// All owners that send frames.
 pub(super) struct Owners<'a> {
     handshake: &'a mut Handshake,
     paths: &'a mut Paths<PathState>,
@@ -114,7 +113,7 @@ pub(super) struct Owners<'a> {
 }
 
 impl Owners<'_> {
-    /// Returns true if somebody wants to send a packet of this kind.
+    /// Returns true if an owner wants to send a packet of this kind.
     #[inline]
     pub(super) fn want_to_send(&self, kind: Kind) -> bool {
         let Self {
@@ -185,7 +184,7 @@ impl Owners<'_> {
         }
     }
 
-    /// Tells everybody the fate of a packet.
+    /// Tells all owners the fate of a packet.
     #[inline]
     fn tell(&mut self, fate: Fate, carried: &Carried) {
         let Carried {
@@ -214,8 +213,8 @@ impl Owners<'_> {
         tell(self.peer_cids, fate, peer_cids);
     }
 
-    /// Queues again what a packet carried, for a probe. Streams do so only if `streams` says it, and
-    /// DATAGRAM frames are never sent again (RFC 9221 §5.2).
+    /// Queues the frames of a packet again, for a probe: those of streams only if `streams` says
+    /// so, DATAGRAM frames never (RFC 9221 §5.2).
     fn repeat(&mut self, streams: Repeat, carried: &Carried) {
         let Carried {
             space: _,
@@ -243,7 +242,7 @@ enum Repeat {
 }
 
 impl Connection {
-    /// Returns everybody who sends frames.
+    /// Returns all owners that send frames.
     #[inline]
     pub(super) fn owners(&mut self) -> Owners<'_> {
         self.owners_and_recovery().0

@@ -1,6 +1,6 @@
 //! Datagrams with PATH_CHALLENGE or PATH_RESPONSE frames (RFC 9000 §8.2). They are sent on the path
-//! that they are about. Answers on the path in use ask its congestion window; the others are bounded
-//! in number.
+//! that they are about. Answers on the path in use are subject to its congestion window; the others
+//! are limited in number.
 
 use std::time::Instant;
 

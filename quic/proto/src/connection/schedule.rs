@@ -1,4 +1,4 @@
-//! The decision what a space sends now, and the acknowledgements in front of the owners' frames.
+//! Decides what a space sends now, and writes acknowledgements before the owners' frames.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use crate::{
     packet::{Kind, Space},
 };
 
-/// What a space has to send now.
+/// Kind of packet that a space has to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
     Nothing,
@@ -69,7 +69,7 @@ impl Connection {
         self.owners().want_to_send(kind)
     }
 
-    /// Fills one packet: acknowledgements first, then what the owners want to send.
+    /// Fills one packet: acknowledgements first, then the owners' frames.
     pub(super) fn write_frames(
         &mut self,
         space: Space,
@@ -80,7 +80,7 @@ impl Connection {
         let kind = self.handshake.kind_of(space);
         let mut carried = Carried::new(space);
         if kind == Kind::ZeroRtt {
-            // It acknowledges nothing and answers nothing (RFC 9000 §12.5).
+            // A 0-RTT packet acknowledges nothing and answers nothing (RFC 9000 §12.5).
             self.write_owned(kind, now, out, &mut carried);
             return carried;
         }

@@ -1,4 +1,4 @@
-//! Two connections over a perfect network: the slice from datagram to stream bytes.
+//! Tests of two connections over a perfect network, from datagrams to stream bytes.
 
 mod ack_frequency;
 mod bad_acks;
@@ -167,7 +167,7 @@ impl Pair {
         )
     }
 
-    /// A pair whose client's endpoint is set up before it connects.
+    /// Makes a pair; `set_up` changes the client's endpoint before it connects.
     fn with_client(set_up: impl FnOnce(&mut Endpoint)) -> Self {
         let mut pair = Self::without_tickets();
         let mut endpoint = Endpoint::new(0, Box::new(SystemRandom::new()), None);
@@ -197,7 +197,7 @@ impl Pair {
         Self::between(&client_setup(client, backends[0]), server_setup)
     }
 
-    /// A client and a server, each with a transport configuration of its own.
+    /// Makes a client and a server with separate transport configurations.
     fn configured(client: TransportConfig, server: TransportConfig) -> Self {
         let client_setup = Setup {
             transport: Arc::new(client),

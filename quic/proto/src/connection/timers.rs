@@ -122,7 +122,8 @@ impl Timers {
     }
 }
 
-/// The PING that keeps the connection alive. It is not repaired: the next one comes soon enough.
+/// Sends the PING that keeps the connection alive. It is not repaired, because the next one follows
+/// soon.
 impl Owner for Timers {
     type Sent = ();
 

@@ -285,8 +285,8 @@ impl Connection {
         }
     }
 
-    /// Uses up the next packet number of a space. Returns it with the header and the keys that a
-    /// packet of ours would have; `None` if the space has no keys.
+    /// Uses up the next packet number of a space. Returns it with the header and the keys of a real
+    /// packet; `None` if the space has no keys.
     ///
     /// A hook for `Forge` of hybriq-sim, which builds packets that a connection never sends.
     #[doc(hidden)]

@@ -32,7 +32,7 @@ pub trait PeerCids {
 
 /// Facts of the connection that a change of paths depends on.
 pub struct Facts<'a> {
-    /// The time.
+    /// Current time.
     pub now: Instant,
     /// How long paths are waited for.
     pub waits: Waits,

@@ -200,7 +200,7 @@ impl Streams {
         }
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<StreamEvent> {
         self.events.pop_front()
     }

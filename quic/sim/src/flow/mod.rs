@@ -1,9 +1,9 @@
-//! Bulk transfers without content: loss detection, congestion control, pacing and the policy of
-//! acknowledgements are the core's own, over the same [`Network`] as a [`World`](super::World);
-//! handshake, encryption, streams and flow control are left out. A million packets take about a
-//! second.
+//! Bulk transfers without content. Loss detection, congestion control, pacing and the
+//! acknowledgement policy are those of the core, over the same [`Network`] as a
+//! [`World`](super::World); handshake, encryption, streams and flow control are left out. A million
+//! packets take about a second.
 //!
-//! What a flow sends is chunks, one a datagram. A lost chunk is sent again, before new ones.
+//! A flow sends chunks, one in each datagram. A lost chunk is sent again, before new ones.
 
 mod receiver;
 mod sender;
@@ -20,10 +20,10 @@ use self::{receiver::Receiver, sender::Sender};
 use super::{Datagram, Network, Rng, SERVER_ADDRESS, StandIn, host::Clock, ms};
 use hybriq_proto::{congestion::Congestion, ecn::EcnState, recovery::Pacing};
 
-/// Turns that may follow one another without time passing.
+/// Maximum number of turns without time passing.
 const TURNS_AT_ONCE: usize = 100_000;
 
-/// Turns between two looks at the books of every flow.
+/// Number of turns between two checks of every flow's accounting.
 const AUDIT_EVERY: u64 = 4096;
 
 /// Configuration of one flow.
@@ -31,26 +31,26 @@ const AUDIT_EVERY: u64 = 4096;
 pub struct FlowSetup {
     /// Congestion controller of the flow.
     pub congestion: Congestion,
-    /// Bytes of every datagram.
+    /// Size of every datagram in bytes.
     pub datagram_size: u16,
-    /// The round trip to assume at first.
+    /// Initial estimate of the round-trip time.
     pub initial_rtt: Duration,
-    /// Longest time the receiver may delay an acknowledgement.
+    /// Longest time by which the receiver may delay an acknowledgement.
     pub max_ack_delay: Duration,
-    /// When it begins.
+    /// Time at which it begins.
     pub starts_at: Duration,
-    /// When it has nothing new to send any more.
+    /// Time after which it has nothing new to send.
     pub ends_at: Duration,
-    /// Pacing: data that the window allows leaves paced, or at once.
+    /// Pacing of data that the window allows.
     pub pacing: Pacing,
-    /// ECN: true if datagrams start out marked as ECN capable.
+    /// ECN state: whether datagrams start out marked as ECN capable.
     pub ecn: EcnState,
-    /// Longest delay with which the sender wakes for a timer or a datagram, drawn anew each time.
+    /// Maximum delay with which the sender wakes for a timer or a datagram, drawn anew each time.
     pub late: Duration,
 }
 
 impl FlowSetup {
-    /// A flow that starts at once, never ends, and is otherwise as a connection is by default.
+    /// Returns a flow that starts at once, never ends, and otherwise has a connection's defaults.
     pub const fn new(congestion: Congestion) -> Self {
         Self {
             congestion,
@@ -79,27 +79,27 @@ pub struct FlowReport {
     pub repeated: u64,
     /// Probe timeouts.
     pub ptos: u64,
-    /// When something new arrived last.
+    /// Time at which something new last arrived.
     pub progress_at: Duration,
     /// Bytes that may be in flight.
     pub window: u64,
     /// Bytes in flight.
     pub bytes_in_flight: u64,
-    /// The smoothed round trip.
+    /// Smoothed round-trip time.
     pub smoothed_rtt: Duration,
-    /// The probe timeout, backoff aside.
+    /// Probe timeout without backoff.
     pub pto: Duration,
     /// Number of doublings since the last progress.
     pub backoff: u32,
-    /// Things held in memory: packets under way, chunks to send again, ranges received.
+    /// Number of items held in memory: packets in flight, chunks to send again, ranges received.
     pub held: usize,
 }
 
 /// Flows over one network, all from its clients' end to its server's, in virtual time.
 ///
-/// The books of every flow are checked as it runs: bytes in flight are the sum of the packets
-/// under way, no timer lies in the past, something always can go on. Dropped by a panicking thread
-/// it prints its seed.
+/// The accounting of every flow is checked as it runs: bytes in flight are the sum of the packets
+/// in flight, no timer lies in the past, and the flow can always continue. Dropped by a panicking
+/// thread, it prints its seed.
 pub struct Flows {
     clock: Clock,
     network: Network,
@@ -111,7 +111,7 @@ struct Flow {
     address: SocketAddr,
     sender: Sender,
     receiver: Receiver,
-    /// When it wants its next turn: now, after something came.
+    /// Time of the next turn: now, after something arrived.
     next_timeout: Option<Duration>,
     /// Datagrams that arrived while the sender slept, and the time at which it wakes.
     inbox: Vec<Datagram>,
@@ -121,7 +121,7 @@ struct Flow {
 }
 
 impl Flows {
-    /// No flows yet.
+    /// Makes a simulation without flows.
     #[expect(clippy::disallowed_methods, reason = "virtual time needs a base")]
     pub fn new(network: Network) -> Self {
         Self {
@@ -194,7 +194,7 @@ impl Flows {
         self.clock.now = end;
     }
 
-    /// Datagrams on the wire.
+    /// Returns the number of datagrams on the wire.
     pub fn in_flight(&self) -> usize {
         self.network.in_flight()
     }
@@ -209,7 +209,7 @@ impl Flows {
         flows.chain(self.network.next_timeout()).min()
     }
 
-    /// One instant: what arrives now, what is due now, and what follows from it.
+    /// Runs one instant: handles arrivals and timers, and sends.
     fn turn(&mut self) {
         while let Some((side, datagram)) = self.network.poll_delivery(self.clock.now) {
             let address = match side {
@@ -239,8 +239,8 @@ impl Flows {
 }
 
 impl Flow {
-    /// Handles what came and what is due, and sends what follows; but a sender that oversleeps does
-    /// nothing before it wakes.
+    /// Handles arrivals and timers, and sends; a sender that oversleeps does nothing before it
+    /// wakes.
     fn turn(&mut self, clock: Clock, network: &mut Network) {
         let now = clock.instant();
         let is_due =
@@ -303,18 +303,18 @@ impl Drop for Flows {
     }
 }
 
-/// Labels of a data datagram: packet number, chunk, and the largest number in an ACK frame that
-/// reached the sender with a request for an acknowledgement (`NOTHING`: none did).
+/// Labels of a data datagram: packet number, chunk, and the largest number of an ACK frame with a
+/// request for an acknowledgement that reached the sender (`NOTHING` if none did).
 type Label = [u64; 3];
 
-/// No packet number.
+/// Value for no packet number.
 const NOTHING: u64 = u64::MAX;
 
-/// Bytes of a 1-RTT packet besides its frames: header with an id of eight bytes, number, tag, UDP
-/// and so on left out.
+/// Bytes of a 1-RTT packet besides its frames: header with an id of eight bytes, number and tag,
+/// without UDP and below.
 const PACKET_OVERHEAD: u32 = 1 + 8 + 2 + 16;
 
-/// Acknowledgements between two that ask for one themselves.
+/// Number of acknowledgements between two that request one themselves.
 const PING_EVERY: u64 = 32;
 
 const fn stand_in(bytes: u32, label: Label) -> StandIn {

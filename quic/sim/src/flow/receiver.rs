@@ -13,7 +13,7 @@ use hybriq_proto::{
     space::{AckEliciting, Received},
 };
 
-/// The end of a flow that takes data and acknowledges it.
+/// The end of a flow that receives data and acknowledges it.
 pub(super) struct Receiver {
     received: Received,
     arrived: Chunks,
@@ -62,7 +62,7 @@ impl Receiver {
         self.received.next_timeout()
     }
 
-    /// The acknowledgement that is due.
+    /// Returns the acknowledgement that is due.
     pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<(Vec<u8>, StandIn)> {
         self.received.on_timeout(now);
         if !self.received.is_ack_due(now) {
@@ -88,17 +88,17 @@ impl Receiver {
     }
 }
 
-/// A set of chunks that is nearly complete up to its newest: a bit each, from the first that is
-/// missing on.
+/// A set of chunks that is almost complete up to the newest: one bit each, from the first missing
+/// one.
 #[derive(Debug, Default)]
 struct Chunks {
     words: VecDeque<u64>,
-    /// Full words before the first.
+    /// Number of full words before the first.
     full: u64,
 }
 
 impl Chunks {
-    /// Adds a chunk, and says whether it is new.
+    /// Adds a chunk, and returns true if it is new.
     fn insert(&mut self, chunk: u64) -> bool {
         let Some(index) = (chunk / 64).checked_sub(self.full) else {
             return false;

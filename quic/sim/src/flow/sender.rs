@@ -19,7 +19,7 @@ use hybriq_proto::{
     wire::Reader,
 };
 
-/// Timers that may be due at one instant.
+/// Maximum number of timers due at one instant.
 const TIMERS_AT_ONCE: usize = 8;
 
 /// The end of a flow that has data to send.
@@ -29,14 +29,14 @@ pub(super) struct Sender {
     context: Context,
     size: u16,
     starts_at: Instant,
-    /// `None`: never.
+    /// End of new data; `None` means never.
     ends_at: Option<Instant>,
     /// Chunks to send again, oldest first.
     lost: VecDeque<u64>,
     next_chunk: u64,
-    /// When the pacer lets the next train leave.
+    /// Time at which the pacer lets the next train leave.
     paced_until: Option<Instant>,
-    /// The largest number in an acknowledgement that asked for one itself.
+    /// Largest number in an acknowledgement that requested one itself.
     known: u64,
     sent: u64,
     retransmitted: u64,
@@ -82,7 +82,7 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement came.
+    /// Handles an acknowledgement.
     pub(super) fn on_datagram(&mut self, now: Instant, datagram: &Datagram) {
         let mut reader = Reader::new(&datagram.payload);
         let Ok(Frame::Ack(ack)) = Frame::decode(&mut reader) else {
@@ -152,7 +152,7 @@ impl Sender {
         self.ends_at.is_some_and(|end| end <= now)
     }
 
-    /// The next datagram that may leave now.
+    /// Returns the next datagram that may leave now.
     pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<(StandIn, Option<Ecn>)> {
         self.paced_until = None;
         if now < self.starts_at {
@@ -206,7 +206,7 @@ impl Sender {
         self.recovery.probes(Space::Data)
     }
 
-    /// Bytes in flight are those of the packets under way.
+    /// Checks that bytes in flight are those of the packets in flight.
     pub(super) fn audit(&self) {
         let packets = self.recovery.outstanding(Space::Data).count() as u64;
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What an observer without keys reads of a datagram.
+//! Headers of a datagram as an observer without keys reads them.
 
 use std::{fmt, ops::Range};
 
@@ -7,10 +7,10 @@ use hybriq_proto::{
     wire::{Eof, Reader},
 };
 
-/// The number of version 2 (RFC 9369 §3.1).
+/// Version number of QUIC version 2 (RFC 9369 §3.1).
 const VERSION_2: u32 = 0x6b33_43cf;
 
-/// The type of a packet, as far as an observer without keys can tell.
+/// Type of a packet, as far as an observer without keys can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
     /// Version Negotiation.
@@ -25,7 +25,7 @@ pub enum PacketKind {
     Retry,
     /// 1-RTT.
     OneRtt,
-    /// Nothing that can be read as a packet.
+    /// Bytes that cannot be read as a packet.
     Unknown,
 }
 
@@ -35,30 +35,31 @@ impl fmt::Display for PacketKind {
     }
 }
 
-/// The header of a packet, as far as an observer without keys can read it.
+/// Header of a packet, as far as an observer without keys can read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Its type.
+    /// Type of the packet.
     pub kind: PacketKind,
-    /// The version of a long header; 0 for 1-RTT packets and Version Negotiation.
+    /// Version of a long header; 0 for 1-RTT packets and Version Negotiation.
     pub version: u32,
-    /// The destination connection id; empty for 1-RTT packets, whose id has no length on the wire.
+    /// Destination connection id; empty for 1-RTT packets, whose id has no length on the wire.
     pub dcid: Cid,
-    /// The source connection id; empty for 1-RTT packets.
+    /// Source connection id; empty for 1-RTT packets.
     pub scid: Cid,
     /// True if the QUIC bit is set (RFC 9287).
     pub quic_bit: bool,
     /// True if the spin bit is set; only 1-RTT packets have it (RFC 9000 §17.4).
     pub spin_bit: bool,
-    /// Which bytes of the datagram it takes.
+    /// Range of the datagram that it takes.
     pub range: Range<usize>,
 }
 
-/// Bytes that a 1-RTT packet has behind its first one: what header protection skips and samples.
+/// Minimum number of bytes in a 1-RTT packet after the first: what header protection skips and
+/// samples.
 const SHORTEST_PACKET: usize = 20;
 
-/// Reads the headers of a datagram's packets (RFC 9000 §17.2, RFC 9369 §3.2). On purpose not the core's own
-/// parser: what checks the core does not believe it.
+/// Reads the headers of a datagram's packets (RFC 9000 §17.2, RFC 9369 §3.2). It does not use the
+/// core's parser on purpose, because it checks the core.
 pub fn packets(datagram: &[u8]) -> Vec<Header> {
     let mut packets = Vec::new();
     let mut reader = Reader::new(datagram);
@@ -90,7 +91,7 @@ pub fn packets(datagram: &[u8]) -> Vec<Header> {
 fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, u32, Cid, Cid), Eof> {
     let first = reader.u8()?;
     if first & 0x80 == 0 {
-        // Without the QUIC bit (RFC 9287) only what is as long as a packet is taken for one.
+        // Without the QUIC bit (RFC 9287), a packet is only recognised by its length.
         let kind = if first & 0x40 == 0 && reader.remaining() < SHORTEST_PACKET {
             PacketKind::Unknown
         } else {
@@ -101,7 +102,7 @@ fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, u32, Cid, Cid), Eof> {
     }
     let version = reader.u32()?;
     let [dcid, scid] = [cid(reader)?, cid(reader)?];
-    // The types of version 2 begin with Retry.
+    // In version 2 the packet types begin with Retry.
     let shift = if version == VERSION_2 { 3 } else { 0 };
     let kind = match (version, ((first >> 4) + shift) & 3) {
         (0, _) => PacketKind::VersionNegotiation,
@@ -110,7 +111,7 @@ fn header(reader: &mut Reader<'_>) -> Result<(PacketKind, u32, Cid, Cid), Eof> {
         (_, 2) => PacketKind::Handshake,
         _ => PacketKind::Retry,
     };
-    // Only Version Negotiation may echo ids that are longer than ours ever are.
+    // Only Version Negotiation may echo ids that are longer than ours.
     let cid = |id: &[u8]| match (Cid::new(id), kind) {
         (None, PacketKind::VersionNegotiation) => Ok(Cid::EMPTY),
         (cid, _) => cid.ok_or(Eof),

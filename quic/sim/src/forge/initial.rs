@@ -27,22 +27,22 @@ pub enum InitialFrame {
     },
     /// PING.
     Ping,
-    /// So many bytes of PADDING.
+    /// A run of PADDING of this length.
     Padding(usize),
-    /// ACK, its ranges largest first.
+    /// ACK with its ranges, largest first.
     Ack(Vec<RangeInclusive<PacketNumber>>),
     /// CONNECTION_CLOSE with this code.
     Close(u64),
-    /// Another frame, which does not belong there, by its type.
+    /// Another frame, which is not allowed there, by its type.
     Other(FrameType),
 }
 
-/// An Initial packet, opened.
+/// An opened Initial packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Initial {
-    /// Its version.
+    /// QUIC version.
     pub version: Version,
-    /// Its number.
+    /// Packet number.
     pub number: PacketNumber,
     /// Destination connection id.
     pub dcid: Cid,
@@ -57,7 +57,7 @@ pub struct Initial {
 }
 
 impl Initial {
-    /// The CRYPTO data it carries, each piece with its offset.
+    /// Returns the CRYPTO data in the packet, each piece with its offset.
     pub fn crypto(&self) -> impl Iterator<Item = (u64, &[u8])> {
         self.frames.iter().filter_map(|frame| match frame {
             InitialFrame::Crypto { offset, data } => Some((*offset, data.as_slice())),
@@ -67,7 +67,7 @@ impl Initial {
 }
 
 /// Opens the Initial packets of a datagram. `first_dcid` is the destination connection id of the
-/// client's first Initial, which the keys come from. What does not open is left out.
+/// client's first Initial, which determines the keys. Packets that do not open are left out.
 pub fn open_initials(datagram: &[u8], first_dcid: &Cid, writer: Side) -> Vec<Initial> {
     packets(datagram)
         .into_iter()
@@ -121,8 +121,8 @@ fn open(version: Version, packet: &mut [u8], keys: &DirectionKeys) -> Option<Ini
     })
 }
 
-/// Builds a client's datagram of one Initial packet of version 1 with these frames, padded to 1,200
-/// bytes.
+/// Builds a client's datagram with one Initial packet of version 1 and these frames, padded to
+/// 1,200 bytes.
 ///
 /// # Panics
 /// Panics if the frames do not fit, or are of a kind that cannot be built.
@@ -141,7 +141,7 @@ pub fn build_initial(
     })
 }
 
-/// The header of a client's Initial of version 1 without a token.
+/// Returns the header of a client's Initial of version 1 without a token.
 pub const fn initial_header(dcid: Cid, scid: Cid) -> Header<'static> {
     Header::Long {
         kind: Kind::Initial,
@@ -152,8 +152,8 @@ pub const fn initial_header(dcid: Cid, scid: Cid) -> Header<'static> {
     }
 }
 
-/// Builds one packet of any kind, for those who have the keys. `fill` writes the frames and says
-/// how many bytes the packet is padded to.
+/// Builds one packet of any kind, given its keys. `fill` writes the frames and returns the size to
+/// which the packet is padded.
 ///
 /// # Panics
 /// Panics if the header alone fills a datagram.
@@ -205,7 +205,7 @@ fn write(out: &mut FrameWriter<'_>, frame: &InitialFrame) {
     assert!(written, "{frame:?} cannot be written");
 }
 
-/// The CRYPTO data of some packets from offset 0 up to the first gap.
+/// Joins the CRYPTO data of some packets from offset 0 up to the first gap.
 pub fn join<'a>(initials: impl IntoIterator<Item = &'a Initial>) -> Vec<u8> {
     let mut pieces: Vec<_> = initials.into_iter().flat_map(Initial::crypto).collect();
     pieces.sort_by_key(|&(offset, _)| offset);

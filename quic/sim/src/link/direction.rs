@@ -1,18 +1,18 @@
-//! All parts of a link put together, for one direction.
+//! One direction of a link, made of all parts.
 
 use std::time::Duration;
 
 use super::{Blackouts, Departure, GilbertElliott, InOrder, Line, Offer};
 use crate::rng::{Chance, Rng};
 
-/// Conditions in one direction. The default lets everything pass at once.
+/// Conditions in one direction. The default passes everything at once.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// Time that every datagram takes.
     pub delay: Duration,
-    /// Most time that is added to the delay, uniform from nothing to this. Keeps the order.
+    /// Maximum time added to the delay, uniform from 0. Keeps the order.
     pub jitter: Duration,
-    /// Most bytes of UDP payload that pass.
+    /// Maximum number of UDP payload bytes that pass.
     pub mtu: Option<u64>,
     /// The bottleneck.
     pub line: Option<Line>,
@@ -30,7 +30,7 @@ pub struct Settings {
     pub blackouts: Blackouts,
 }
 
-/// Datagrams that are held back.
+/// Rule by which datagrams are held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reorder {
     /// Chance of each datagram.
@@ -39,46 +39,46 @@ pub struct Reorder {
     pub wait: Duration,
 }
 
-/// Reason for which a datagram is lost.
+/// Reason for the loss of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// It was larger than the MTU.
+    /// Larger than the MTU.
     Size,
-    /// The queue was full.
+    /// Dropped by a full queue.
     Queue,
-    /// It entered the wire in a blackout.
+    /// Arrived during a blackout.
     Blackout,
-    /// It was part of a burst.
+    /// Part of a burst.
     Burst,
-    /// It was lost by itself.
+    /// Lost individually.
     Random,
 }
 
-/// What a direction decides about a datagram.
+/// Decision of a direction about a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// How it left the line; `None` if it was lost before. Where there is no line, it leaves when it
-    /// comes.
+    /// Departure from the line; `None` if it was lost before. Without a line, it leaves when it
+    /// arrives.
     pub departure: Option<Departure>,
-    /// What becomes of it.
+    /// Fate of the datagram.
     pub fate: Fate,
 }
 
-/// What becomes of a datagram.
+/// Fate of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It never arrives.
+    /// The datagram never arrives.
     Lost(Loss),
-    /// It arrives.
+    /// The datagram arrives.
     Passed(Passage),
 }
 
-/// How a datagram passes.
+/// Delivery of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
     /// Time at which it arrives.
     pub due: Duration,
-    /// Number of its copies: one, or two where it was duplicated.
+    /// Number of its copies: one, or two if it was duplicated.
     pub copies: usize,
     /// Number of the bit that is flipped ([`flip`](super::flip)).
     pub flip: Option<u64>,
@@ -90,8 +90,8 @@ pub struct Passage {
 
 /// One direction of a link.
 ///
-/// Each datagram draws from a generator of its own, so that the n-th datagram of a direction meets
-/// the same fortune whatever happened before it and whenever it comes.
+/// Each datagram draws from its own generator, so that the n-th datagram of a direction has the
+/// same fate whatever happened before it and whenever it comes.
 #[derive(Clone, Debug)]
 pub struct Direction {
     settings: Settings,
@@ -102,7 +102,7 @@ pub struct Direction {
 }
 
 impl Direction {
-    /// Makes both directions of a link, idle. What chance does in one says nothing about the other.
+    /// Makes both directions of an idle link, with independent randomness.
     pub fn pair(to_server: Settings, to_client: Settings, seed: u64) -> [Self; 2] {
         let seed = seed.wrapping_mul(2);
         [
@@ -111,7 +111,7 @@ impl Direction {
         ]
     }
 
-    /// Makes an idle one.
+    /// Makes an idle direction.
     pub fn new(settings: Settings, seed: u64) -> Self {
         Self {
             settings,
@@ -122,13 +122,14 @@ impl Direction {
         }
     }
 
-    /// Decides about the next datagram. A time before that of the last one counts as that.
+    /// Decides about the next datagram. An earlier time than that of the last one counts as the
+    /// same.
     pub fn offer(&mut self, offer: Offer) -> Decision {
         self.now = self.now.max(offer.now);
         let now = self.now;
         let rng = &mut Rng::nth(self.seed, self.offered);
         self.offered += 1;
-        // Every datagram that comes begins or ends bursts, even one that is lost for another reason.
+        // Every datagram can begin or end a burst, even one lost for another reason.
         let bursts = self.settings.bursts.as_mut();
         let in_burst = bursts.is_some_and(|bursts| bursts.takes(now, rng));
         let fortune = Fortune::draw(&self.settings, offer.bytes, rng);
@@ -175,12 +176,12 @@ impl Direction {
         }
     }
 
-    /// Returns the time at which a datagram arrives. One that is held back holds up no other.
+    /// Returns the arrival time of a datagram. One that is held back does not delay others.
     fn due(&mut self, left: Duration, fortune: &Fortune) -> Duration {
         let due = left + self.settings.delay + fortune.jitter;
         match fortune.held_back {
             Some(wait) => {
-                // A copy of the order forgets this one.
+                // The copy of the order forgets this datagram.
                 let mut order = self.order;
                 order.arrival(due) + wait
             }
@@ -189,7 +190,7 @@ impl Direction {
     }
 }
 
-/// What chance has to say about one datagram, whatever else happens to it.
+/// Random decisions about one datagram, whatever else happens to it.
 struct Fortune {
     is_lost: bool,
     is_duplicated: bool,

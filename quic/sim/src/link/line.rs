@@ -1,29 +1,30 @@
-//! The bottleneck of a link: a rate with a queue before it.
+//! The bottleneck of a link: a rate with a queue in front.
 
 use std::{collections::VecDeque, time::Duration};
 
 use super::Offer;
 use crate::rng::Rng;
 
-/// Rule by which a queue marks ECN-capable datagrams CE. Others pass until the queue is full.
+/// Rule by which a queue marks ECN-capable datagrams CE. Other datagrams pass until the queue is
+/// full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Marking {
     /// Marks none.
     Never,
-    /// Marks all that would wait longer than this: a step.
+    /// Marks all that would wait longer than this (a step).
     Above(Duration),
-    /// Marks more of them the longer they would wait: none at `from`, all at `to` and beyond (as RED does,
-    /// but by the queue of the moment).
+    /// Marks more of them the longer they would wait: none at `from`, all from `to` on (like RED,
+    /// but by the current queue).
     Ramp {
-        /// The longest wait without marks.
+        /// Longest wait without marks.
         from: Duration,
-        /// The wait from which on all are marked.
+        /// Wait from which on all are marked.
         to: Duration,
     },
 }
 
 impl Marking {
-    /// Returns true if a datagram that waits so long is marked.
+    /// Returns true if a datagram with this wait is marked.
     fn marks(self, wait: Duration, rng: &mut Rng) -> bool {
         match self {
             Self::Never => false,
@@ -38,21 +39,22 @@ impl Marking {
 
 /// A bottleneck, in one direction.
 ///
-/// The queue holds so many bytes, the datagram on the wire not counted; a datagram that does not
+/// The queue holds a number of bytes, without the datagram on the wire; a datagram that does not
 /// fit is lost.
 #[derive(Clone, Debug)]
 pub struct Line {
     rates: Rates,
     queue_bytes: u64,
     marking: Marking,
-    /// Time at which all that was taken has left.
+    /// Time at which everything accepted has left.
     free_at: Duration,
-    /// Datagrams that were taken and have not begun to leave: when each does, and its bytes.
+    /// Datagrams that were accepted and have not begun to leave: the time at which each does, and
+    /// its bytes.
     waiting: VecDeque<(Duration, u64)>,
     waiting_bytes: u64,
 }
 
-/// How a datagram leaves a line.
+/// Departure of a datagram from a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
     /// Time at which its last bit leaves.
@@ -76,20 +78,20 @@ impl Line {
         }
     }
 
-    /// Changes the rate to so many bits a second from that time on. Changes come in their order. At
-    /// rate 0 everything waits, and is lost where no other rate follows.
+    /// Changes the rate at that time. Changes come in their order. At rate 0 everything waits, and
+    /// is lost if no other rate follows.
     pub fn change_rate(&mut self, at: Duration, bits_per_second: u64) {
         self.rates.changes.push_back((at, bits_per_second));
     }
 
-    /// Marks ECN-capable datagrams.
+    /// Sets how ECN-capable datagrams are marked.
     #[must_use]
     pub const fn marking(mut self, marking: Marking) -> Self {
         self.marking = marking;
         self
     }
 
-    /// Lets a datagram enter; `None`: it is lost. Datagrams come in the order of their times.
+    /// Accepts a datagram; `None` if it is lost. Datagrams come in the order of their times.
     pub fn enter(&mut self, offer: Offer, rng: &mut Rng) -> Option<Departure> {
         let now = offer.now;
         self.begin_until(now);
@@ -98,7 +100,7 @@ impl Line {
         if !has_room {
             return None;
         }
-        // A wire that stands still for good takes nothing.
+        // A wire that has stopped for good accepts nothing.
         self.free_at = self.rates.end_of(now + waited, offer.bytes)?;
         if !waited.is_zero() {
             self.waiting.push_back((now + waited, offer.bytes));
@@ -111,27 +113,27 @@ impl Line {
         })
     }
 
-    /// Returns the rate of this moment.
+    /// Returns the current rate.
     pub const fn bits_per_second(&self) -> u64 {
         self.rates.bits_per_second
     }
 
-    /// Returns the most bytes that may wait.
+    /// Returns the maximum number of waiting bytes.
     pub const fn queue_bytes(&self) -> u64 {
         self.queue_bytes
     }
 
-    /// Returns the time that a datagram would wait that came at `now`.
+    /// Returns the time that a datagram arriving at `now` would wait.
     pub const fn backlog(&self, now: Duration) -> Duration {
         self.free_at.saturating_sub(now)
     }
 
-    /// Returns the number of bytes that wait since the last datagram came.
+    /// Returns the number of bytes waiting at the last arrival.
     pub const fn waiting_bytes(&self) -> u64 {
         self.waiting_bytes
     }
 
-    /// Lets those begin to leave whose time has come.
+    /// Starts those whose time has come.
     fn begin_until(&mut self, now: Duration) {
         while let Some(&(at, size)) = self.waiting.front() {
             if at > now {
@@ -147,7 +149,7 @@ impl Line {
 #[derive(Clone, Debug)]
 pub(crate) struct Rates {
     bits_per_second: u64,
-    /// Rates to come, the earliest first.
+    /// Future rates, the earliest first.
     changes: VecDeque<(Duration, u64)>,
 }
 
@@ -159,8 +161,8 @@ impl Rates {
         }
     }
 
-    /// Returns the time at which bytes have left that begin to leave at `start`; `None`: never. Calls come in the order
-    /// of their starts.
+    /// Returns the time at which bytes have left that begin to leave at `start`; `None` means
+    /// never. Calls come in the order of their starts.
     pub(crate) fn end_of(&mut self, start: Duration, bytes: u64) -> Option<Duration> {
         let mut at = start;
         // Nanobits, so that a piece of a datagram is exact at any rate.

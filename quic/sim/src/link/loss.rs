@@ -1,4 +1,4 @@
-//! Losses that last: bursts and blackouts.
+//! Lasting losses: bursts and blackouts.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ pub struct GilbertElliott {
     end: Chance,
     lost_within: Chance,
     longest: Duration,
-    /// Time at which the burst began that goes on.
+    /// Start of the current burst.
     since: Option<Duration>,
 }
 
 impl GilbertElliott {
     /// Begins a burst with the chance `begin` at each datagram outside of one, and ends it with the
-    /// chance `end` at each datagram within. All datagrams of a burst are lost.
+    /// chance `end` at each datagram in it. All datagrams of a burst are lost.
     pub const fn new(begin: Chance, end: Chance) -> Self {
         Self {
             begin,
@@ -42,7 +42,7 @@ impl GilbertElliott {
         self
     }
 
-    /// Returns true if the datagram that comes at `now` is lost. Must be asked about every datagram.
+    /// Returns true if the datagram at `now` is lost. Must be called for every datagram.
     pub fn takes(&mut self, now: Duration, rng: &mut Rng) -> bool {
         self.since = match self.since {
             Some(at) if now.saturating_sub(at) > self.longest => None,
@@ -53,12 +53,12 @@ impl GilbertElliott {
     }
 }
 
-/// Spans of time in which everything is lost, each without its last moment.
+/// Intervals in which everything is lost, each without its end.
 #[derive(Clone, Debug, Default)]
 pub struct Blackouts(Vec<(Duration, Duration)>);
 
 impl Blackouts {
-    /// Makes them of their beginnings and ends.
+    /// Makes blackouts of their beginnings and ends.
     pub fn new(spans: impl IntoIterator<Item = (Duration, Duration)>) -> Self {
         Self(spans.into_iter().collect())
     }

@@ -1,8 +1,8 @@
-//! A model of one direction of a network link: what happens to a datagram, and when.
+//! A model of one direction of a network link: the fate of a datagram, and its times.
 //!
-//! Pure functions of their arguments: no sockets, no clock, no lock, and no randomness but a
-//! [`Rng`](crate::Rng) that is passed in. The nodes of the simulated [`Network`](crate::Network) and
-//! the relay of `netbench link` are both made of these parts. [`Direction`] puts them together:
+//! It consists of pure functions: no sockets, no clock, no lock, and no randomness except an
+//! [`Rng`](crate::Rng) that is passed in. The nodes of the simulated [`Network`](crate::Network)
+//! and the relay of `netbench link` are both made of these parts. [`Direction`] combines them:
 //!
 //! ```text
 //!            ┌─ too large? ─┐   ┌─ queue full? ─┐           ┌─ blackout, burst, random ─┐
@@ -29,7 +29,7 @@ pub use loss::{Blackouts, GilbertElliott};
 /// A datagram before it enters a direction or a line.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer {
-    /// Time at which it comes.
+    /// Time at which it arrives.
     pub now: Duration,
     /// Bytes of UDP payload.
     pub bytes: u64,
@@ -37,15 +37,14 @@ pub struct Offer {
     pub ecn_capable: bool,
 }
 
-/// Keeps datagrams in order that take different times.
+/// Keeps datagrams with different delays in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InOrder {
     last: Duration,
 }
 
 impl InOrder {
-    /// Returns the time at which a datagram arrives that is due at `due`: not before its
-    /// predecessor.
+    /// Returns the arrival time of a datagram that is due at `due`: not before its predecessor.
     pub fn arrival(&mut self, due: Duration) -> Duration {
         self.last = self.last.max(due);
         self.last

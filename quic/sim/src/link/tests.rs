@@ -1,4 +1,4 @@
-//! What the model does to datagrams.
+//! Tests of the link model.
 
 use std::time::Duration;
 
@@ -25,12 +25,12 @@ fn offer(now: Duration) -> Offer {
     }
 }
 
-/// 10 Mbit/s: a datagram of [`SIZE`] takes 1 ms.
+/// Returns a line of 10 Mbit/s, on which a datagram of [`SIZE`] takes 1 ms.
 fn line(queue: u64) -> Line {
     Line::new(10_000_000, queue)
 }
 
-/// Loses that share, so many in a row on average.
+/// Returns bursts that lose that share, `mean` in a row on average.
 fn bursts(share: f64, mean: f64) -> GilbertElliott {
     let begin = share / (mean * (1.0 - share));
     GilbertElliott::new(Chance::share(begin), Chance::share(1.0 / mean))
@@ -161,7 +161,7 @@ fn a_line_that_rested_sends_at_once() {
 #[test]
 fn a_full_queue_drops_what_comes_and_takes_again_what_fits() {
     let settings = Settings {
-        // The one on the wire is not counted.
+        // The datagram on the wire is not counted.
         line: Some(line(3 * SIZE)),
         ..Settings::default()
     };

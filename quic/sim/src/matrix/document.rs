@@ -38,7 +38,7 @@ How it is measured:
   one BDP is at least 10. The queue drops at its end and marks nothing, but for the last table.
 ";
 
-/// The whole document.
+/// Returns the whole document.
 pub fn document(rows: &[Row]) -> String {
     let mut text = HEAD.to_owned();
     summary(&mut text, rows);
@@ -67,7 +67,7 @@ pub fn document(rows: &[Row]) -> String {
     text
 }
 
-/// The line of one path.
+/// Returns the line of one path.
 pub fn row(path: Path, outcomes: &[Outcome]) -> String {
     let mut line = format!(
         "| {}, {} ms |",
@@ -87,7 +87,7 @@ pub fn row(path: Path, outcomes: &[Outcome]) -> String {
     line
 }
 
-/// The title of the table in which a path is.
+/// Returns the title of the table that contains a path.
 pub fn title(path: Path) -> String {
     if path.buffer == Buffer::Dual {
         return format!("\n## {}\n", buffer_name(path.buffer));
@@ -190,7 +190,7 @@ fn millis(delay: Duration) -> f64 {
     delay.as_secs_f64() * 1e3
 }
 
-/// Two digits, and no more than one behind the point.
+/// Formats two digits, at most one behind the point.
 fn short(value: f64) -> String {
     if value >= 9.95 {
         format!("{value:.0}")

@@ -1,5 +1,5 @@
-//! The scenario matrix of congestion control: bulk transfers over every combination of rate, round
-//! trip, loss and buffer, by every controller, and the document that shows them.
+//! Scenario matrix of congestion control: bulk transfers over every combination of rate, round
+//! trip, loss and buffer, with every controller, and the document of the results.
 
 mod document;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use hybriq_proto::congestion::Congestion;
 
-/// The controllers of the matrix, in the order of its columns.
+/// Controllers of the matrix, in the order of its columns.
 pub const CONTROLLERS: [(&str, Congestion); 4] = [
     ("NewReno", Congestion::NewReno),
     ("CUBIC", Congestion::Cubic),
@@ -35,18 +35,18 @@ pub const RATES: [u64; 5] = [
 /// Round trips without queue.
 pub const ROUND_TRIPS: [Duration; 4] = [ms(1), ms(30), ms(100), ms(300)];
 
-/// Which datagrams with data are lost behind the bottleneck.
+/// Loss of data datagrams behind the bottleneck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lossy {
     /// None.
     Never,
-    /// So many of a thousand, at random.
+    /// This number of a thousand, at random.
     PerMille(u32),
-    /// One of a hundred at full rate, in bursts of ten on average.
+    /// One in a hundred at full rate, in bursts of ten on average.
     Bursts,
 }
 
-/// The losses of the matrix.
+/// Losses of the matrix.
 pub const LOSSES: [Lossy; 5] = [
     Lossy::Never,
     Lossy::PerMille(1),
@@ -64,11 +64,11 @@ pub enum Buffer {
     Bdp,
     /// Four times the bandwidth-delay product, at least 40 datagrams.
     Deep,
-    /// As deep, with the dual-queue AQM of RFC 9332.
+    /// The same size, with the dual-queue AQM of RFC 9332.
     Dual,
 }
 
-/// The buffers of the matrix.
+/// Buffers of the matrix.
 pub const BUFFERS: [Buffer; 3] = [Buffer::Shallow, Buffer::Bdp, Buffer::Deep];
 
 /// One path of the matrix.
@@ -76,11 +76,11 @@ pub const BUFFERS: [Buffer; 3] = [Buffer::Shallow, Buffer::Bdp, Buffer::Deep];
 pub struct Path {
     /// Bits per second.
     pub rate: u64,
-    /// The round trip without queue.
+    /// Round trip without queue.
     pub round_trip: Duration,
     /// Losses of the path.
     pub loss: Lossy,
-    /// The queue.
+    /// Queue of the path.
     pub buffer: Buffer,
 }
 
@@ -91,26 +91,26 @@ pub struct Outcome {
     pub goodput: f64,
     /// Bytes sent again, as a share of those sent.
     pub retransmitted: f64,
-    /// The queue delay, averaged over time.
+    /// Mean queue delay over time.
     pub mean_delay: Duration,
-    /// The 95th percentile over time.
+    /// 95th percentile of the queue delay over time.
     pub p95_delay: Duration,
 }
 
-/// Round trips that a run lasts, the time it lasts at least, and datagrams that the link carries
-/// in it at most.
+/// Number of round trips in a run, its minimum duration, and the maximum number of datagrams that
+/// the link carries in it.
 const ROUNDS: u32 = 200;
 const SHORTEST: Duration = Duration::from_secs(3);
 const MOST_DATAGRAMS: u64 = 1_500_000;
 
-/// No burst lasts longer than the link takes for so many datagrams.
+/// Maximum duration of a burst, in datagrams at the link's rate.
 const BURST: u64 = 30;
 
-/// The part of a run that is not counted: a third.
+/// Divisor for the start of a run that is not counted: a third.
 const WARM_UP: u32 = 3;
 
 impl Path {
-    /// Every path of the matrix, and those behind an AQM.
+    /// Returns every path of the matrix, and those behind an AQM.
     pub fn all() -> impl Iterator<Item = Self> {
         let queues = LOSSES
             .into_iter()
@@ -128,7 +128,7 @@ impl Path {
         })
     }
 
-    /// Bytes of a datagram: jumbo frames from 1 Gbit/s on.
+    /// Returns the datagram size: jumbo frames from 1 Gbit/s on.
     pub const fn datagram_size(self) -> u16 {
         if self.rate >= 1_000_000_000 {
             8952
@@ -137,12 +137,12 @@ impl Path {
         }
     }
 
-    /// The bandwidth-delay product in bytes.
+    /// Returns the bandwidth-delay product in bytes.
     pub const fn bdp(self) -> u64 {
         (self.rate as u128 * self.round_trip.as_nanos() / 8_000_000_000) as u64
     }
 
-    /// Bytes that the queue holds.
+    /// Returns the capacity of the queue in bytes.
     pub fn queue(self) -> u64 {
         let (bytes, datagrams) = match self.buffer {
             Buffer::Shallow => (self.bdp() / 10, 5),
@@ -152,20 +152,20 @@ impl Path {
         bytes.max(datagrams * u64::from(self.datagram_size()))
     }
 
-    /// Duration of a run.
+    /// Returns the duration of a run.
     pub fn duration(self) -> Duration {
         let bits = MOST_DATAGRAMS * u64::from(self.datagram_size()) * 8;
         let longest = Duration::from_millis(bits / (self.rate / 1000));
         (self.round_trip * ROUNDS).max(SHORTEST).min(longest)
     }
 
-    /// Datagrams that the link carries during a run.
+    /// Returns the number of datagrams that the link carries during a run.
     pub fn datagrams(self) -> u64 {
         let bits = u128::from(self.rate) * self.duration().as_nanos() / 1_000_000_000;
         (bits / 8) as u64 / u64::from(self.datagram_size())
     }
 
-    /// The network, counting into `stats`. Its seed is all that is random.
+    /// Returns the network, with counters in `stats`. All randomness comes from the seed.
     pub fn network(self, seed: u64, stats: &LinkStats) -> Network {
         let network = Network::new(seed);
         let network = if self.buffer == Buffer::Dual {

@@ -1,4 +1,4 @@
-//! The coupled AQM does to open-loop traffic what RFC 9332 says.
+//! Tests that the coupled AQM treats open-loop traffic as RFC 9332 says.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::{Datagram, deliver, numbered};
 use crate::{DualQueue, LinkReport, LinkStats, Network, ms};
 use hybriq_proto::space::Ecn;
 
-/// 8 Mbit/s: a datagram of 1,000 bytes takes a millisecond.
+/// Rate of 8 Mbit/s: a datagram of 1,000 bytes takes a millisecond.
 const RATE: u64 = 8_000_000;
 
-/// Sends so many datagrams of each kind every hundred milliseconds, evenly, for a while.
+/// Sends this number of datagrams of each kind every hundred milliseconds, evenly.
 fn load(kinds: &[(Option<Ecn>, u32)], seconds: u32) -> (Vec<(Duration, Datagram)>, LinkReport) {
     let stats = LinkStats::new();
     let network = Network::new(5).node(DualQueue::new(RATE, 400_000).stats(&stats));
@@ -38,14 +38,14 @@ fn count(came: &[(Duration, Datagram)], ecn: Option<Ecn>) -> usize {
 fn a_link_with_room_loses_nothing() {
     let (came, report) = load(&[(None, 40), (Some(Ecn::Ect1), 40)], 5);
     assert_eq!((came.len(), report.dropped), (4000, 0));
-    // The controller sees a datagram wait for another now and then.
+    // The controller sometimes sees a datagram wait for another.
     assert!(report.marked < 10, "{}", report.marked);
     assert_eq!(report.bytes, 4_000_000);
 }
 
 #[test]
 fn classic_overload_is_dropped_until_the_queue_is_at_its_target() {
-    // A tenth more than fits.
+    // A tenth more than the link carries.
     let (_, report) = load(&[(None, 110)], 60);
     let delay = report.delay.percentile(50);
     assert!(delay > ms(10) && delay < ms(25), "{delay:?}");

@@ -1,4 +1,4 @@
-//! Rates, queues, marks, and what a link tells about them.
+//! Tests of rates, queues, marks, and a link's statistics.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{Datagram, deliver, numbered, run};
 use crate::{Bandwidth, LinkStats, Marking, Network, ms, node::Node};
 use hybriq_proto::space::Ecn;
 
-/// A burst of datagrams of 1,000 bytes at one moment.
+/// Returns datagrams of 1,000 bytes, all at the same time.
 fn burst(at: Duration, count: u32, ecn: Option<Ecn>) -> impl Iterator<Item = (Duration, Datagram)> {
     (0..count).map(move |number| {
         let datagram = numbered(Side::Server, number, 1000);
@@ -16,7 +16,7 @@ fn burst(at: Duration, count: u32, ecn: Option<Ecn>) -> impl Iterator<Item = (Du
     })
 }
 
-/// 8 Mbit/s: a datagram of 1,000 bytes takes a millisecond.
+/// Rate of 8 Mbit/s: a datagram of 1,000 bytes takes a millisecond.
 const RATE: u64 = 8_000_000;
 
 fn network(node: impl Node + 'static) -> Network {
@@ -49,13 +49,13 @@ fn bytes_that_nobody_wrote_take_their_time_too() {
 fn a_queue_delay_is_averaged_over_time() {
     let stats = LinkStats::new();
     let link = Bandwidth::new(RATE, 100_000).stats(&stats);
-    // Ten milliseconds of work at once, then nothing for ten, then one more.
+    // Ten milliseconds of work at once, nothing for ten, then one more.
     let sent = burst(ms(0), 10, None).chain(burst(ms(20), 1, None));
     deliver(network(link), Side::Server, sent);
     let delay = stats.toward(Side::Server).delay;
     assert_eq!(delay.max(), ms(10));
     assert_eq!(delay.mean(), Duration::from_micros(2500));
-    // Half of the time the queue was empty, a quarter of it longer than five milliseconds.
+    // The queue was empty for half of the time, and longer than five milliseconds for a quarter.
     assert_eq!(delay.percentile(40), Duration::ZERO);
     let (p75, p95) = (delay.percentile(75), delay.percentile(95));
     assert!(p75 >= ms(5) && p75 < ms(5) * 33 / 32, "{p75:?}");
@@ -74,7 +74,8 @@ fn a_cleared_statistic_starts_anew() {
 
 #[test]
 fn a_rate_changes_at_its_time_within_a_datagram() {
-    // Half of the first leaves at the full rate, the rest at a tenth; then nothing for 100 ms.
+    // Half of the first datagram leaves at the full rate, the rest at a tenth; then nothing for 100
+    // ms.
     let changes = [
         (Duration::from_micros(500), RATE / 10),
         (ms(10), 0),

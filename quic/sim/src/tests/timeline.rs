@@ -1,4 +1,4 @@
-//! Events leave the timeline in order.
+//! Tests of the order of events in the timeline.
 
 use crate::{Rng, ms, timeline::Timeline};
 

@@ -13,7 +13,7 @@ proptest! {
     }
 }
 
-/// RFC 4648 §10.
+/// Vectors from RFC 4648 §10.
 #[test]
 fn known_answers() {
     for (der, text) in [

@@ -12,7 +12,7 @@ pub(in crate::s2n) fn identity() -> Identity {
     Identity::from_der(vec![certificate.der().clone()], key)
 }
 
-/// A handshake of `client` with `server`; whether it was resumed.
+/// Does a handshake of `client` with `server`; returns true if it was resumed.
 fn resumed(client: &dyn Provider, server: &Server) -> bool {
     let start = |server_name| Start {
         params: &[1],

@@ -4,7 +4,7 @@ use super::super::server::tests::identity;
 use super::*;
 use crate::{Backend, ClientOptions, KeyExchange, Start, Trust};
 
-/// A server of another make that pays no attention to ALPN.
+/// A careless server that ignores ALPN.
 fn careless_server(initial: &[u8]) -> Running {
     let policy = policy::find(&KeyExchange::PreferPostQuantum, None).expect("a policy");
     let mut builder = config::builder(policy, &[]).expect("a builder");
@@ -37,7 +37,7 @@ fn a_client_refuses_a_server_that_chooses_no_protocol() {
         let options = ClientOptions::new()
             .alpn(["h3"])
             .trust(Trust::dangerously_accept_any_certificate());
-        // The other provider may not be built.
+        // The other provider may not be built in.
         let Ok(client) = backend.client(&options) else {
             continue;
         };

@@ -70,7 +70,7 @@ fn a_ticket_is_used_only_in_its_scope() {
     assert_eq!(tickets.get("a", (PREFER.0, b"a"), now), Some(bound));
 }
 
-/// A store that gives out whatever it was told to.
+/// A store that returns whatever it was told to.
 struct Liar(Mutex<Vec<u8>>);
 
 impl SessionStore for Liar {
@@ -93,7 +93,7 @@ proptest! {
         let (_, now) = tickets();
         let session = encode(&state, now).expect("bytes");
         prop_assert_eq!(decode(&session), Some((state, now)));
-        // Of a shorter one, at most the ticket itself is shorter.
+        // Truncations: at most the ticket itself is shorter.
         for len in 0..MAGIC.len() + 11 {
             prop_assert_eq!(decode(&session[..len]), None);
         }

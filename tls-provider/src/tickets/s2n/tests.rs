@@ -1,7 +1,7 @@
 use super::*;
 
 impl Keys {
-    /// Makes the keys in use older than they are.
+    /// Makes the current keys older.
     pub(crate) fn age(&self, by: Duration) {
         let mut slot = self.0.lock().expect("the keys");
         let generation = slot.as_ref().expect("made");

@@ -20,7 +20,7 @@ mod tests;
 pub enum CidEvent {
     /// Packets with this id belong to the connection.
     Issued(Cid),
-    /// They do no longer.
+    /// Packets with this id no longer belong to it.
     Retired(Cid),
 }
 

@@ -1,5 +1,5 @@
-//! Requests of a peer for fewer, more or other acknowledgements (draft-ietf-quic-ack-frequency),
-//! sensible ones and abuse.
+//! Tests of a peer's requests for other acknowledgements (draft-ietf-quic-ack-frequency), sensible
+//! and abusive.
 
 use crate::frame::FrameType;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::{
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A pair whose handshake is over and whose ends have nothing to say.
+/// Returns an idle pair with a complete handshake.
 fn quiet() -> Pair {
     let mut pair = pair();
     pair.run();
@@ -45,14 +45,14 @@ fn request(sequence: u64, threshold: u64, max_delay: Duration) -> frame::AckFreq
     }
 }
 
-/// The server gets a packet of the client's with such frames.
+/// Delivers a packet of the client with these frames to the server.
 fn deliver(pair: &mut Pair, fill: impl FnOnce(&mut FrameWriter<'_>)) {
     let mut datagram = forge(pair.client.connection(), Space::Data, 0, fill);
     pair.server
         .receive(pair.now, client_address(), &mut datagram);
 }
 
-/// What the server sends now: how many datagrams.
+/// Returns the number of datagrams that the server sends now.
 fn answers(pair: &mut Pair) -> usize {
     pair.server.transmit(pair.now).len()
 }

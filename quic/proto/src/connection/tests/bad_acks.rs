@@ -1,4 +1,4 @@
-//! ACK frames that lie, contradict themselves, or ask for work (RFC 9000 §13.1, §21.4).
+//! Tests of ACK frames that are false, contradictory, or expensive (RFC 9000 §13.1, §21.4).
 
 use crate::frame::FrameType;
 use std::{
@@ -24,8 +24,8 @@ use crate::{
     wire::{VarInt, Writer},
 };
 
-/// A pair whose handshake is over, and a stream that the server writes to. Every packet of it is
-/// counted, so that no probe for the MTU may be among them.
+/// Returns a pair with a complete handshake, and a stream that the server writes to. Tests count
+/// its packets, so MTU probes are off.
 fn established() -> (Pair, StreamId) {
     let mut pair = pair();
     pair.run();
@@ -35,7 +35,7 @@ fn established() -> (Pair, StreamId) {
 }
 
 impl Pair {
-    /// The client's next 1-RTT packet has these frames and nothing else.
+    /// Sends these frames, and no others, in the client's next 1-RTT packet.
     fn client_says(&mut self, fill: impl FnOnce(&mut FrameWriter<'_>)) {
         let mut datagram = forge(self.client.connection(), Space::Data, 0, fill);
         self.server
@@ -48,7 +48,7 @@ impl Pair {
         });
     }
 
-    /// An ACK frame written field by field, whether it makes sense or not.
+    /// Sends an ACK frame written field by field, valid or not.
     fn client_writes(&mut self, fields: &[u64]) {
         self.client_says(|out| {
             let mut bytes = [0; 1100];
@@ -61,7 +61,7 @@ impl Pair {
         });
     }
 
-    /// The server sends so many bytes at once, and all of it is lost on the way.
+    /// Sends this number of bytes from the server, and loses all of them.
     fn server_sends(&mut self, id: StreamId, bytes: usize) -> u64 {
         let mut rest = bytes;
         while rest > 0 {
@@ -100,9 +100,7 @@ fn an_ack_of_a_packet_that_was_never_sent_closes() {
     pair.assert_server_closed(Code::PROTOCOL_VIOLATION, reason);
 }
 
-/// An optimistic peer acknowledges whatever may have been sent, and is caught before long.
-/// Proves: rfc9000 21.4 skipped-numbers-catch-optimists
-/// Proves: security 4 acks-of-skipped-packets-close
+/// An optimistic peer acknowledges whatever may have been sent, and is soon detected.
 #[test]
 fn an_ack_of_a_skipped_number_closes() {
     let (mut pair, id) = established();
@@ -138,8 +136,7 @@ fn an_honest_peer_is_not_mistaken_for_an_optimistic_one() {
     }
 }
 
-/// Ranges cannot overlap on the wire: each is counted down from the one before.
-/// Proves: rfc9000 19.3.1 negative-ack-ranges-close
+/// Ranges cannot overlap on the wire, because each is counted down from the one before.
 #[test]
 fn ranges_that_reach_below_zero_close() {
     let frames: [&[u64]; 5] = [
@@ -217,7 +214,7 @@ fn an_endless_ack_delay_is_believed_as_far_as_was_agreed() {
             );
         });
         let rtt = pair.server.connection().recovery.rtt();
-        // The agreed limit is 25 ms, and less than the smallest round trip is never believed.
+        // The agreed limit is 25 ms, and the result is never below the minimum round trip.
         assert!(rtt.latest() >= Duration::from_millis(80));
         assert!(rtt.smoothed() >= rtt.min(), "{rtt:?}");
         assert!(rtt.smoothed() <= Duration::from_millis(90), "{rtt:?}");
@@ -301,7 +298,7 @@ fn ecn_counts_of_more_packets_than_there_are_end_ecn_and_nothing_else() {
         let (mut pair, ..) = testing();
         let recovery = &pair.server.connection().recovery;
         let window = recovery.window();
-        // So few are missing before them that none counts as lost, which were congestion.
+        // So few are missing before them that none counts as lost, which would be congestion.
         let before = recovery.largest_acked(Space::Data).unwrap().get();
         pair.client_acks(&[before + 1..=before + 4], Some(counts));
         let recovery = &pair.server.connection().recovery;

@@ -1,4 +1,4 @@
-//! What a peer can do wrong with connection ids, and what it is told (RFC 9000 §5.1, §19.15,
+//! Tests of a peer's errors with connection ids, and of their reports (RFC 9000 §5.1, §19.15,
 //! §19.16).
 
 use crate::frame::FrameType;
@@ -25,7 +25,7 @@ fn established() -> Pair {
     pair
 }
 
-/// What the server closes with after the client sent these frames.
+/// Returns the server's close after the client sent these frames.
 fn server_closes(
     pair: &mut Pair,
     fill: impl FnOnce(&mut FrameWriter<'_>),
@@ -44,7 +44,7 @@ fn server_closes(
     }
 }
 
-/// What the client is told of it.
+/// Returns the close that the client receives.
 fn client_learns(pair: &mut Pair) -> (Code, Option<FrameType>) {
     for mut datagram in pair.server.transmit(pair.now) {
         pair.client
@@ -75,7 +75,7 @@ fn new_cid(sequence: u64, retire_prior_to: u64) -> NewConnectionId {
 #[test]
 fn an_id_beyond_the_limit_closes_with_connection_id_limit_error() {
     let mut pair = established();
-    // The client gave as many as it may in the handshake's wake.
+    // The client issued as many ids as it may right after the handshake.
     let closed = server_closes(&mut pair, |out| {
         assert!(out.write(&new_cid(limits::PEER_CIDS as u64, 0)));
     });
@@ -92,7 +92,7 @@ fn an_id_beyond_the_limit_closes_with_connection_id_limit_error() {
 #[test]
 fn stuffing_with_retire_prior_to_closes_with_connection_id_limit_error() {
     let mut pair = established();
-    // Each frame retires what came before it, and no RETIRE_CONNECTION_ID is acknowledged.
+    // Each frame retires the ids before it, and no RETIRE_CONNECTION_ID is acknowledged.
     let mut sequence = limits::PEER_CIDS as u64;
     let mut closed = None;
     for _ in 0..10 {
@@ -193,7 +193,7 @@ fn a_client_that_retires_ids_in_a_hurry_gets_others_at_a_bounded_rate() {
     let mut newest = limits::LOCAL_CIDS as u64 - 1;
     let mut given = 0;
     for _ in 0..200 {
-        // Everything but the id of its own packets.
+        // All except the id of its own packets.
         let mut datagram = forge(pair.client.connection(), Space::Data, 0, |out| {
             for sequence in newest.saturating_sub(2).max(1)..=newest {
                 assert!(out.write(&RetireConnectionId { sequence }));

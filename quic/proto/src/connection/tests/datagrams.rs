@@ -1,4 +1,4 @@
-//! DATAGRAM frames (RFC 9221) between two connections.
+//! Tests of DATAGRAM frames (RFC 9221) between two connections.
 
 use crate::frame::FrameType;
 use bytes::Bytes;
@@ -19,7 +19,7 @@ fn pair() -> Pair {
     pair
 }
 
-/// A pair whose server takes no datagrams.
+/// Returns a pair whose server accepts no datagrams.
 fn one_way() -> Pair {
     let none = DatagramConfig::new().receive_buffer(0);
     let mut pair = Pair::configured(

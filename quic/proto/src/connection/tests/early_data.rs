@@ -1,4 +1,4 @@
-//! 0-RTT between two connections (RFC 9001 §4.6).
+//! Tests of 0-RTT between two connections (RFC 9001 §4.6).
 
 use crate::frame::FrameType;
 use std::{sync::Arc, time::Duration};
@@ -29,7 +29,7 @@ fn server() -> Setup {
     }
 }
 
-/// A client that has a ticket of the first server connects to the second.
+/// Connects a client with a ticket of the first server to the second.
 fn come_again(first: &Setup, second: &Setup) -> Pair {
     let mut client = client_setup(KeyExchange::default(), Backend::Rustls);
     client.transport = Arc::new(
@@ -57,7 +57,7 @@ fn ask(pair: &mut Pair, bytes: usize) -> StreamId {
     id
 }
 
-/// The client's first flight reaches the server, which has not answered yet.
+/// Delivers the client's first flight to the server, which does not answer yet.
 fn deliver_flight(pair: &mut Pair) {
     for mut datagram in pair.client.transmit(pair.now) {
         pair.server
@@ -84,7 +84,7 @@ fn both_ends_drop_their_0_rtt_keys() {
     }
     let until = pair.server.connection().timers.zero_rtt_until.unwrap();
     let server = pair.server.connection();
-    // Nothing was measured when the packet came: three times a second and a bit.
+    // Without a measured round trip: three times a little more than a second.
     assert!(until > pair.now && until < pair.now + Duration::from_secs(4));
     assert!(server.next_timeout().is_some_and(|at| at <= until));
     server.on_timeout(until);
@@ -236,7 +236,7 @@ fn received(pair: &mut Pair) -> Vec<Bytes> {
     std::iter::from_fn(|| datagrams.recv()).collect()
 }
 
-/// A server that takes so many bytes of datagrams.
+/// Returns a server that accepts datagrams of this number of bytes.
 fn server_with_datagrams(receive_buffer: usize) -> Setup {
     let config = DatagramConfig::new().receive_buffer(receive_buffer);
     Setup {
@@ -281,7 +281,7 @@ fn no_datagram_goes_in_0_rtt_where_none_is_remembered() {
     let server = server_with_datagrams(0);
     let mut pair = come_again(&server, &server);
     let client = pair.client.connection();
-    // Nobody tells it anything that it could use, be it in time.
+    // The client learns nothing in time.
     client.agreed.params = Some(Params {
         max_datagram_frame_size: 1200,
         ..Params::default()
@@ -373,7 +373,7 @@ fn a_client_goes_by_what_it_remembers_until_it_sends_1_rtt_packets() {
     let mut pair = come_again(&server, &server);
     let client = pair.client.connection();
     assert!(client.agreed.params.is_none() && client.reset_tokens().next().is_none());
-    // Nobody tells it anything that it could use, be it in time.
+    // The client learns nothing in time.
     client.agreed.params = Some(Params {
         initial_max_streams_bidi: 1_000,
         ..Params::default()

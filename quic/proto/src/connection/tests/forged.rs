@@ -1,4 +1,4 @@
-//! What a peer that breaks rules, or uses rare ones, can send: packets with the right keys.
+//! Tests of packets with valid keys that break rules or are rare.
 
 use super::{BACKENDS, Pair, client_address, server_address};
 use crate::{
@@ -11,8 +11,7 @@ use crate::{
     packet::{Header, Space},
 };
 
-/// A datagram of one packet as `from` would send it, with frames of the test's choice and padded
-/// to `pad_to` bytes.
+/// Returns a datagram with one packet of `from` and the test's frames, padded to `pad_to` bytes.
 pub(super) fn forge(
     from: &mut Connection,
     space: Space,
@@ -30,7 +29,7 @@ pub(super) fn pair() -> Pair {
     )
 }
 
-/// A pair whose server has the whole ClientHello and has not answered yet.
+/// Returns a pair whose server has the whole ClientHello and has not answered yet.
 pub(super) fn with_client_hello() -> Pair {
     let mut pair = pair();
     for datagram in pair.client.transmit(pair.now) {

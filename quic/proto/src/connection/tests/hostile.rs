@@ -1,4 +1,4 @@
-//! A peer with the right keys that writes whatever frames it likes.
+//! Tests of a peer with valid keys that writes arbitrary frames.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::{
     wire::{VarInt, Writer},
 };
 
-/// A number as an attacker picks it: mostly small, sometimes at the edge of what can be said.
+/// Returns a number as an attacker picks it: mostly small, sometimes near the limit.
 fn number(rng: &mut Rng) -> u64 {
     match rng.below(12) {
         0 => VarInt::MAX.get() - rng.below(4),
@@ -33,7 +33,7 @@ fn number(rng: &mut Rng) -> u64 {
     }
 }
 
-/// Any frame type with any fields, which mostly breaks a rule.
+/// Writes any frame type with any fields, which mostly breaks a rule.
 fn wild_frame(rng: &mut Rng, out: &mut FrameWriter<'_>) {
     let mut bytes = [0; 128];
     let mut writer = Writer::new(&mut bytes);
@@ -50,7 +50,7 @@ fn wild_frame(rng: &mut Rng, out: &mut FrameWriter<'_>) {
     out.write(&Raw(&bytes[..len]));
 }
 
-/// A frame that breaks no rule by itself. What it says contradicts others at times.
+/// Writes a frame that is valid by itself, but may contradict others.
 fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
     let directions = [Direction::Bidi, Direction::Uni];
     let direction = directions[rng.below(2) as usize];
@@ -62,7 +62,7 @@ fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
     } else {
         theirs
     };
-    // One final size for each stream, so that it can be said again and again.
+    // One final size for each stream, so that it can be repeated.
     let size = 300 + 10 * index;
     match rng.below(20) {
         0..=2 => {

@@ -16,7 +16,7 @@ fn keys(connection: &mut Connection) -> &mut OneRtt {
     connection.handshake.keys_mut().one_rtt_mut().unwrap()
 }
 
-/// A 1-RTT packet with a number of the test's choice, sealed with the present keys.
+/// Returns a 1-RTT packet with the test's number, sealed with the current keys.
 fn seal(from: &Connection, pn: u64, fill: impl FnOnce(&mut FrameWriter<'_>)) -> Vec<u8> {
     let mut buffer = vec![0; 1200];
     let header = from.header(Space::Data);
@@ -243,7 +243,7 @@ fn keys_are_not_updated_again_before_the_peer_acknowledged_the_last_update() {
     let mut pair = pair();
     pair.run();
     assert!(pair.server.connection().update_keys());
-    // The client follows, but nothing it sends in the new phase arrives.
+    // The client follows, but none of its packets in the new phase arrives.
     for _ in 0..2 {
         let mut datagram = forge(pair.server.connection(), Space::Data, 0, |out| {
             assert!(out.ping());

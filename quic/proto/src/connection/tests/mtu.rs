@@ -1,11 +1,11 @@
-//! Datagrams that grow, packet by packet.
+//! Tests of growing datagrams, packet by packet.
 
 use std::time::Duration;
 
 use super::{Pair, forged::pair};
 use crate::{path::Mtu, streams::Direction};
 
-/// A pair whose handshake is over, and a server that fills datagrams.
+/// Returns a pair with a complete handshake, and a server that fills datagrams.
 fn filling() -> Pair {
     let mut pair = pair();
     pair.run();
@@ -60,7 +60,7 @@ fn the_last_packet_of_a_probe_timeout_has_1200_bytes_at_most() {
     server.follow_mtu();
     let mut out = vec![0; 65_000];
     while server.poll_transmit(pair.now, &mut out, 50).is_some() {}
-    // The window is full, or the rate used up, and nothing is heard.
+    // The window is full, or the rate used up, and nothing arrives.
     let mut now = pair.now;
     let mut sizes = Vec::new();
     while server.stats().ptos == 0 {

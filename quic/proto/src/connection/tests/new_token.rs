@@ -1,4 +1,4 @@
-//! Tokens for the next connection (RFC 9000 §8.1.3, §19.7).
+//! Tests of tokens for the next connection (RFC 9000 §8.1.3, §19.7).
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
     token::Kind,
 };
 
-/// A client that keeps tokens, and a server that gives some.
+/// Returns a client that stores tokens, and a server that issues some.
 fn keeping() -> (Pair, Arc<MemoryTokenStore>) {
     let store = Arc::new(MemoryTokenStore::new());
     let mut pair = pair();
@@ -211,7 +211,7 @@ fn a_token_that_would_crowd_out_the_client_hello_is_not_kept() {
     tokens_of.on_frame(Version::V1, &NewToken { token: &longer });
     tokens_of.on_frame(Version::V1, &NewToken { token: &longest });
     assert_eq!(tokens(&store), std::slice::from_ref(&longest));
-    // Nor is it used if somebody else's store has it.
+    // Nor is it used if another store has it.
     store.put("server.test", Version::V1.number(), longer.into());
     connect(&mut pair, &store);
     assert!(initial_token(&mut pair).is_empty());
@@ -250,7 +250,7 @@ fn the_fate_of_an_earlier_token_is_not_taken_for_that_of_a_later_one() {
     let _ = now;
 }
 
-/// A probe repeats what is under way, a token too: nothing else may be sent for long.
+/// A probe repeats data in flight, also a token; otherwise nothing may be sent for long.
 #[test]
 fn a_probe_carries_a_token_that_is_not_acknowledged() {
     let (mut pair, _) = keeping();

@@ -1,4 +1,4 @@
-//! Those who send frames: whoever wants to send something is also asked to write it.
+//! Tests that an owner that wants to send is also asked to write.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! A path that fails where there is none to return to (RFC 9000 §9.3.2).
+//! Tests of a failing path without another to return to (RFC 9000 §9.3.2).
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use crate::{
     path::State,
 };
 
-/// A server that follows its client to an address where nobody answers.
+/// Returns a server that follows its client to an address where nobody answers.
 fn followed() -> Pair {
     let mut pair = pair();
     pair.run();

@@ -1,4 +1,4 @@
-//! Packets from elsewhere, one at a time (RFC 9000 §8.2, §9).
+//! Tests of packets on other paths, one at a time (RFC 9000 §8.2, §9).
 
 use std::{
     net::{SocketAddr, SocketAddrV4},
@@ -31,7 +31,7 @@ fn elsewhere(number: u8) -> SocketAddr {
     SocketAddr::from(([198, 51, 100, number], 40_000))
 }
 
-/// An established pair with nothing left to say.
+/// Returns an established, idle pair.
 fn quiet() -> Pair {
     let mut pair = pair();
     pair.run();
@@ -50,7 +50,7 @@ fn receive(side: &mut Side, pair_now: std::time::Instant, from: SocketAddr, data
     connection.on_datagram(pair_now, &arrival, &mut datagram.to_vec());
 }
 
-/// What a side sends now, and where to.
+/// Returns the datagrams that a side sends now, with their destinations.
 fn sent(side: &mut Side, now: std::time::Instant) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut out = vec![0; 65_536];
     let (slot, connection) = side.connection.as_mut().unwrap();
@@ -71,12 +71,12 @@ fn ping(out: &mut FrameWriter<'_>) {
     assert!(out.ping());
 }
 
-/// The id that a short packet is sent to.
+/// Returns the destination connection id of a short packet.
 fn dcid(datagram: &[u8]) -> &[u8] {
     &datagram[1..9]
 }
 
-/// An id of the server's that the client did not use yet.
+/// Returns an id of the server that the client has not used yet.
 fn further_cid(pair: &mut Pair) -> Cid {
     pair.server.connection().local_cids().last().unwrap()
 }
@@ -132,7 +132,7 @@ fn a_path_without_credit_holds_up_no_other() {
     let probe = forge(pair.client.connection(), Space::Data, 0, challenge);
     receive(&mut pair.server, pair.now, elsewhere(1), &probe);
     sent(&mut pair.server, pair.now);
-    // It is asked until too little is left of three times what came from there.
+    // Challenges are sent until too little is left of three times the bytes received from there.
     let due = |connection: &Connection| connection.paths.others().any(Path::wants_probe);
     while !due(pair.server.connection()) {
         pair.now = pair.server.connection().next_timeout().unwrap();
@@ -170,7 +170,7 @@ fn a_path_without_an_id_holds_up_no_other() {
     );
 }
 
-/// Whoever asked for the move waits for an outcome.
+/// The caller of `migrate` waits for an outcome.
 #[test]
 fn a_move_whose_id_was_retired_meanwhile_fails() {
     let mut pair = quiet();
@@ -201,8 +201,8 @@ fn a_move_whose_id_was_retired_meanwhile_fails() {
     assert_eq!(events.iter().filter(|event| failed(event)).count(), 1);
 }
 
-/// A server must not make a client send full datagrams, for short packets of its own, to whom it
-/// likes.
+/// A server must not be able to make a client send full datagrams to any victim in exchange for
+/// short packets.
 #[test]
 fn the_preferred_address_is_asked_once() {
     let preferred = SocketAddrV4::new([203, 0, 113, 1].into(), 443);
@@ -301,7 +301,7 @@ fn a_short_challenge_that_is_answered_is_followed_by_a_full_one() {
     assert!(short.len() <= 3 * ping.len());
     assert!(!pair.server.connection().paths.active().is_validated());
     receive(&mut pair.client, pair.now, server_address(), &short);
-    // The answer comes from where the client was before.
+    // The answer comes from the client's previous address.
     for (_, answer) in sent(&mut pair.client, pair.now) {
         receive(&mut pair.server, pair.now, client_address(), &answer);
     }
@@ -419,7 +419,7 @@ fn a_client_that_is_everywhere_takes_no_more_than_a_few_paths() {
         assert!(server.paths.others().count() <= limits::OTHER_PATHS);
         assert!(!server.is_closed());
     }
-    // Nobody answers from anywhere: the server is back where it was sure of the client.
+    // Nobody answers from anywhere: the server is back at the client's validated address.
     let until = pair.now + Duration::from_secs(8);
     while let Some(at) = pair.server.connection().next_timeout() {
         if at > until {
@@ -437,7 +437,7 @@ fn a_client_that_is_everywhere_takes_no_more_than_a_few_paths() {
 fn another_address_starts_afresh_and_another_port_goes_on() {
     for (to, fresh) in [(port(9), false), (elsewhere(1), true)] {
         let mut pair = quiet();
-        // A packet is under way on the old path when the peer moves.
+        // A packet is in flight on the old path when the peer moves.
         let server = pair.server.connection();
         assert!(server.recovery.rtt().first_sample().is_some());
         let id = server.streams().open(crate::streams::Direction::Uni);

@@ -24,7 +24,7 @@ fn a_closed_connection_holds_nothing_it_would_send() {
         !client.streams().is_send_acknowledged(id),
         "it is not pretended that the data arrived"
     );
-    // The peer still learns of it, and lets go as well.
+    // The peer still learns of it, and releases its state as well.
     let streams = pair.server.connection().streams();
     let id = streams.open(Direction::Uni).unwrap();
     let chunk = Bytes::from(vec![7; 512 * 1024]);

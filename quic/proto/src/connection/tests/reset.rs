@@ -1,4 +1,4 @@
-//! Stateless resets as their receiver sees them (RFC 9000 §10.3.1).
+//! Tests of stateless resets at their receiver (RFC 9000 §10.3.1).
 
 use super::{Event, Pair, forged::pair, server_address};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     streams::Direction,
 };
 
-/// A pair whose client uses an id of the server whose token it knows, and that token.
+/// Returns a pair whose client uses an id of the server and knows its token, and that token.
 fn established() -> (Pair, [u8; 16]) {
     let mut pair = pair();
     pair.run();
@@ -72,7 +72,7 @@ fn what_only_resembles_a_stateless_reset_is_dropped() {
     long[0] |= 0x80;
     receive(&mut pair, server_address(), &long);
     assert!(!pair.client.connection().is_closed());
-    // The token of an id that is not used any more.
+    // The token of an id that is no longer used.
     assert!(pair.client.connection().cids.peer.advance());
     pair.run();
     receive(&mut pair, server_address(), &reset(40, token));

@@ -1,4 +1,4 @@
-//! Beginning again after Version Negotiation (RFC 9000 §6.2).
+//! Tests of restarts after Version Negotiation (RFC 9000 §6.2).
 
 use super::Pair;
 use crate::{config::TransportConfig, packet::Version, udp::SocketId};

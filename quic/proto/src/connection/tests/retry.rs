@@ -1,4 +1,4 @@
-//! Retry as a client sees it (RFC 9000 §17.2.5).
+//! Tests of Retry at a client (RFC 9000 §17.2.5).
 
 use hybriq_tls::Side;
 
@@ -62,7 +62,7 @@ fn a_retry_is_answered_with_its_token_and_the_same_client_hello() {
             .iter()
             .all(|datagram| { datagram.windows(TOKEN.len()).any(|bytes| bytes == TOKEN) })
     );
-    // A client follows one Retry at most.
+    // A client follows at most one Retry.
     let mut second = retry(&mut pair, Cid::from(*b"other id"));
     pair.client.receive(pair.now, server_address(), &mut second);
     assert_eq!(*pair.client.connection().cids.peer.active(), scid);
@@ -80,7 +80,7 @@ fn a_retry_that_is_not_genuine_is_dropped() {
     let original = pair.client.connection().original_dcid();
     let mut forged = retry(&mut pair, Cid::from(*b"retry id"));
     *forged.last_mut().unwrap() ^= 1;
-    // Its source id must be another one than the client chose.
+    // Its source id must differ from the one that the client chose.
     let same = retry(&mut pair, original);
     for mut datagram in [forged, same] {
         pair.client
@@ -135,7 +135,7 @@ fn both_ends_must_have_seen_the_retry() {
         let error = client.check_cids(&params(wrong)).unwrap_err();
         assert_eq!(error.code, Code::TRANSPORT_PARAMETER_ERROR);
     }
-    // Somebody between us and a server that knows of no Retry.
+    // An attacker sends a Retry that the server knows nothing of.
     pair.run_until_closed();
     let closed = pair.client.close_reason();
     assert!(
@@ -150,7 +150,7 @@ fn both_ends_must_have_seen_the_retry() {
     );
 }
 
-/// A Retry that takes the room of the ClientHello leaves nothing to do but to give up.
+/// A Retry that leaves no room for the ClientHello only allows giving up.
 #[test]
 fn a_retry_token_that_fills_a_datagram_breaks_nothing() {
     for len in [1000, 1100, 1150] {

@@ -1,4 +1,4 @@
-//! How much leaves in one call to the system, and what it means when nothing more does.
+//! Tests of the number of datagrams in one transmission, and of the reason when it ends.
 
 use std::time::Duration;
 

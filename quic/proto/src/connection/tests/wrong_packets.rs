@@ -1,4 +1,4 @@
-//! Frames in packets that may not carry them, on the wire.
+//! Tests of frames in packets that may not carry them.
 
 use super::{
     Pair, client_address,
@@ -15,7 +15,7 @@ use crate::{
     streams::Direction,
 };
 
-/// Frames of the application's space alone, each whole, with their types.
+/// Frames that only the application space allows, each complete, with their types.
 const APPLICATION: &[(u64, &[u8])] = &[
     (0x04, &[0x04, 0, 0, 0]),
     (0x05, &[0x05, 0, 0]),
@@ -49,7 +49,7 @@ const APPLICATION: &[(u64, &[u8])] = &[
     (0xaf, &[0x40, 0xaf, 0, 0, 0, 0]),
 ];
 
-/// A pair of which both ends have keys for Initial and Handshake packets.
+/// Returns a pair in which both ends have keys for Initial and Handshake packets.
 fn in_handshake() -> Pair {
     let mut pair = with_client_hello();
     for mut datagram in pair.server.transmit(pair.now) {
@@ -130,7 +130,7 @@ fn a_probe_leaves_though_the_window_is_full_and_counts() {
     let id = client.streams().open(Direction::Uni).unwrap();
     client.streams().write(id, &vec![7; 1 << 20]).unwrap();
     let mut now = pair.now;
-    // Whatever pacing says, the window gets full; nothing arrives.
+    // Whatever pacing does, the window fills up; nothing arrives.
     for _ in 0..1000 {
         pair.client.transmit(now);
         now += std::time::Duration::from_micros(100);

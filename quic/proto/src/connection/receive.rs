@@ -78,7 +78,7 @@ impl Connection {
         self.observer.stats.datagrams_received += 1;
         self.observer.stats.bytes_received += datagram.len() as u64;
         if self.state.is_closing() {
-            self.close.on_datagram();
+            self.take_while_closing(now, datagram);
             return;
         }
         let tail = reset_tail(datagram);
@@ -308,7 +308,7 @@ impl Connection {
     }
 
     /// Opens a 1-RTT packet and follows the peer's key updates (RFC 9001 §6).
-    fn open_one_rtt<'p>(
+    pub(super) fn open_one_rtt<'p>(
         &mut self,
         now: Instant,
         packet: Protected<'p>,

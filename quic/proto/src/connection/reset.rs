@@ -16,7 +16,7 @@ impl Connection {
     /// Returns true if an unusable datagram ends with the reset token of an id in use. The
     /// comparison takes constant time (RFC 9000 §10.3.1).
     pub(super) fn is_reset(&self, tail: Option<[u8; 16]>) -> bool {
-        let Some(tail) = tail.filter(|_| self.state.is_open()) else {
+        let Some(tail) = tail.filter(|_| !self.state.is_drained()) else {
             return false;
         };
         self.reset_tokens().fold(false, |found, token| {

@@ -139,7 +139,9 @@ impl FromArgMatches for Run {
                     .try_get_matches_from(words.into_iter().flatten())?;
                 request(template, &matches)
             }
-            None => Err(refuse("name a scenario, as `netbench run connect`".into())),
+            None => Err(refuse(
+                "name a scenario, for example `netbench run connect`".into(),
+            )),
         }
     }
 

@@ -15,7 +15,7 @@ pub(super) fn check(cell: &Cell, scenario: &Scenario) -> Result<(), Failure> {
         let name = driver.name();
         if !driver.has_datagrams() && has_datagrams(scenario) {
             let problem = format!("{name} has no datagrams, which this scenario sends");
-            return Err(format!("{problem}; use a QUIC stack, as --driver hybriq").into());
+            return Err(format!("{problem}; use a QUIC stack, for example --driver hybriq").into());
         }
         if !driver.is_over_udp() && !cell.link.is_empty() {
             let problem = format!("links carry UDP, and {name} is TCP");

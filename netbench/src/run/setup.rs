@@ -20,9 +20,10 @@ pub(super) fn axes(request: &Request) -> Result<Axes, Failure> {
 /// Checks that servers can be started or reached at the place.
 pub(super) fn check_place(place: &Place, plan: &[Planned]) -> Result<(), Failure> {
     match place {
-        Place::Here(listen) if listen.ip().is_unspecified() => {
-            Err(format!("{listen} is no address to connect to; give one, as 127.0.0.1:0").into())
-        }
+        Place::Here(listen) if listen.ip().is_unspecified() => Err(format!(
+            "{listen} is no address to connect to; give one, such as 127.0.0.1:0"
+        )
+        .into()),
         Place::Here(listen) if listen.port() != 0 && plan.iter().any(has_several_servers) => {
             Err("each server has a port of its own: with several, --listen takes port 0".into())
         }

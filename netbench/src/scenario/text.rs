@@ -7,8 +7,8 @@ use serde::de::{self, Deserializer, Visitor};
 
 use crate::units::quantity::{LARGEST, TIME, parse_time, time_of_seconds};
 
-pub(super) const SIZE: &str = "a number of bytes, as 1000 or \"64KiB\"";
-const RATE: &str = "a rate per second above 0, as 500 or \"500/s\"";
+pub(super) const SIZE: &str = "a number of bytes, such as 1000 or \"64KiB\"";
+const RATE: &str = "a rate per second above 0, such as 500 or \"500/s\"";
 const COUNT: &str = "a whole number";
 
 /// A quantity as a file has it.

@@ -41,7 +41,7 @@ impl Scenario {
             return Err("name: is empty".to_owned());
         }
         if self.clients.is_empty() {
-            return Err("clients: there is none, so that nothing would be done".to_owned());
+            return Err("clients: the list is empty; add at least one".to_owned());
         }
         let mut servers = BTreeSet::new();
         for (index, client) in self.clients.iter().enumerate() {

@@ -28,7 +28,7 @@ impl FromStr for Share {
             .and_then(number)
             .filter(|percent| *percent <= 100.0)
             .map(|percent| Self(percent / 100.0))
-            .ok_or_else(|| "expected a share of 0% to 100%, as 1% or 0.25%".to_owned())
+            .ok_or_else(|| "expected a share of 0% to 100%, such as 1% or 0.25%".to_owned())
     }
 }
 
@@ -67,7 +67,7 @@ impl FromStr for Rate {
             .find_map(|(unit, bits)| Some(number(lower.strip_suffix(unit)?)? * bits))
             .filter(|bits| (1.0..=1e12).contains(bits))
             .map(|bits| Self(bits as u64))
-            .ok_or_else(|| "expected bits a second, as 500kbit, 10mbit or 1gbit".to_owned())
+            .ok_or_else(|| "expected bits a second, such as 500kbit, 10mbit or 1gbit".to_owned())
     }
 }
 
@@ -116,12 +116,12 @@ impl FromStr for Queue {
         if let Some(times) = text.strip_suffix("bdp") {
             return number(times)
                 .map(Self::Bdp)
-                .ok_or_else(|| "expected a number before bdp, as 1bdp or 0.5bdp".to_owned());
+                .ok_or_else(|| "expected a number before bdp, such as 1bdp or 0.5bdp".to_owned());
         }
         time(text)
             .map(Self::Time)
             .or_else(|_| size(text).map(Self::Bytes))
-            .map_err(|_| "expected bytes, a time or a multiple of the bandwidth-delay product, as 64KiB, 100ms or 1bdp".to_owned())
+            .map_err(|_| "expected bytes, a time or a multiple of the bandwidth-delay product, such as 64KiB, 100ms or 1bdp".to_owned())
     }
 }
 
@@ -157,7 +157,7 @@ impl FromStr for Burst {
                 (mean >= 1.0 && share.0 < 1.0 && burst.begins() <= 1.0).then_some(burst)
             })
             .ok_or_else(|| {
-                "expected a share and a mean length of 1 or more, as 1%x8: 1% lost, 8 in a row"
+                "expected a share and a mean length of 1 or more, such as 1%x8: 1% lost, 8 in a row"
                     .to_owned()
             })
     }
@@ -190,7 +190,7 @@ impl FromStr for Reorder {
                     wait: time(wait).ok()?,
                 })
             })
-            .ok_or_else(|| "expected a share and a time, as 1%,5ms".to_owned())
+            .ok_or_else(|| "expected a share and a time, such as 1%,5ms".to_owned())
     }
 }
 
@@ -218,7 +218,7 @@ impl FromStr for Blackout {
                 let end = start + time(lasts).ok()?;
                 Some(Self { start, end })
             })
-            .ok_or_else(|| "expected a start and a duration, as 5s,2s".to_owned())
+            .ok_or_else(|| "expected a start and a duration, such as 5s,2s".to_owned())
     }
 }
 
@@ -232,7 +232,7 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
         .find_map(|(unit, seconds)| Some(number(text.strip_suffix(unit)?)? * seconds))
         .filter(|seconds| *seconds <= LONGEST)
         .map(Duration::from_secs_f64)
-        .ok_or_else(|| "expected a time up to 3600s, as 300us, 50ms or 2s".to_owned())
+        .ok_or_else(|| "expected a time up to 3600s, such as 300us, 50ms or 2s".to_owned())
 }
 
 /// Reads `123`, `4KiB`, `5MiB` or `6GiB`.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Description of a time in error messages.
-pub(crate) const TIME: &str = "a time, as \"10ms\" or \"5s\" (a number alone is milliseconds)";
+pub(crate) const TIME: &str = "a time, such as \"10ms\" or \"5s\" (a number alone is milliseconds)";
 
 /// Largest whole number that every JSON reader keeps exactly.
 pub(crate) const LARGEST: u64 = 1 << 53;
@@ -46,6 +46,6 @@ pub(crate) fn parse_number(text: &str) -> Result<u64, String> {
             (time.subsec_nanos() % 1_000_000 == 0).then_some(time.as_millis() as u64)
         });
     number.filter(|number| *number <= LARGEST).ok_or_else(|| {
-        format!("expected a whole number, as 1000, 64KiB, 5s or 500/s, not \"{text}\"")
+        format!("expected a whole number, such as 1000, 64KiB, 5s or 500/s, not \"{text}\"")
     })
 }

@@ -42,7 +42,7 @@ impl LinkStats {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Pass,
-    /// It goes on with CE.
+    /// The datagram passes with CE.
     Mark,
     Drop,
 }

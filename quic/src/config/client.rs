@@ -161,7 +161,7 @@ impl ClientConfig {
     ///
     /// use hybriq::{ClientConfig, MemoryTokenStore};
     ///
-    /// Connections that nobody shall link with earlier ones.
+    /// // For connections that must not be linked with earlier ones.
     /// let private = ClientConfig::new().token_store(Arc::new(MemoryTokenStore::new()));
     /// ```
     #[must_use]

@@ -278,7 +278,7 @@ impl Connection {
     /// # Examples
     /// ```no_run
     /// # async fn run(connection: hybriq::Connection) {
-    /// Woken after a long sleep, perhaps behind another address:
+    /// // After a long sleep, possibly with another address:
     /// let is_new = connection.rotate_cids();
     /// # }
     /// ```

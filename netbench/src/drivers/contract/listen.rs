@@ -1,3 +1,5 @@
+//! Servers.
+
 use std::task::Poll;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Streams and datagrams.
+
 use std::cell::Cell as Shared;
 
 use super::*;

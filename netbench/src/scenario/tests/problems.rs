@@ -59,9 +59,9 @@ fn values_of_the_wrong_kind_are_told_what_is_expected() {
     let refused = [
         (
             r#"[{"sleep": "5 parsecs"}]"#,
-            "expected a time, as \"10ms\"",
+            "expected a time, such as \"10ms\"",
         ),
-        (r#"[{"sleep": []}]"#, "expected a time, as \"10ms\""),
+        (r#"[{"sleep": []}]"#, "expected a time, such as \"10ms\""),
         (r#"[{"sleep": -1}]"#, "expected a time"),
         (r#"[{"sleep": 1e300}]"#, "expected a time"),
         (

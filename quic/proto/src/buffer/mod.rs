@@ -3,11 +3,13 @@
 
 mod range_set;
 mod reassembler;
+mod run;
 mod send_buffer;
 mod unordered;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use reassembler::{Exceeded, Reassembler};
+pub(crate) use reassembler::Reassembler;
+pub(crate) use run::Exceeded;
 pub(crate) use send_buffer::SendBuffer;

@@ -1,15 +1,13 @@
 //! Reassembly of received data.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 
-use super::unordered::Unordered;
-
-/// Received bytes are gathered in chunks of at most this size.
-const MAX_CHUNK: usize = 32 * 1024;
-/// Neighbouring chunks that are smaller together become one.
-const SMALL: usize = 2048;
+use super::{
+    run::{Exceeded, Run},
+    unordered::Unordered,
+};
 
 /// Puts a byte stream together from pieces in any order, overlapping and repeated.
 ///
@@ -27,26 +25,6 @@ pub(crate) struct Reassembler {
     unordered: Option<Box<Unordered>>,
     max_bytes: u64,
     max_pieces: usize,
-}
-
-/// A bound of the reassembler would be exceeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exceeded {
-    /// The data reaches too far beyond what was read.
-    Bytes,
-    /// There are too many gaps.
-    Pieces,
-}
-
-/// Bytes without a gap.
-#[derive(Debug, Default)]
-pub(super) struct Run {
-    /// Bytes held.
-    len: usize,
-    /// Bytes the next chunk should have room for.
-    next_chunk: usize,
-    full: VecDeque<BytesMut>,
-    tail: BytesMut,
 }
 
 impl Reassembler {
@@ -77,7 +55,7 @@ impl Reassembler {
     /// Bytes that can be read now.
     pub(crate) fn readable(&self) -> usize {
         let unordered = self.unordered.as_ref();
-        unordered.map_or(self.ready.len, |unordered| unordered.len())
+        unordered.map_or(self.ready.len(), |unordered| unordered.len())
     }
 
     /// Returns true if data is read in any order from now on.
@@ -94,9 +72,16 @@ impl Reassembler {
     /// The offset behind the bytes that arrived without a gap.
     pub(crate) fn contiguous_end(&self) -> u64 {
         match &self.unordered {
-            None => self.consumed + self.ready.len as u64,
+            None => self.consumed + self.ready.len() as u64,
             Some(unordered) => unordered.contiguous_end(),
         }
+    }
+
+    /// Separate pieces behind gaps; in unordered reads also the gaps themselves.
+    #[inline]
+    pub(crate) fn pieces(&self) -> usize {
+        let unordered = self.unordered.as_ref();
+        unordered.map_or(self.ahead.len(), |unordered| unordered.behind_gaps())
     }
 
     /// Takes data in. After an error nothing of it is held.
@@ -220,154 +205,11 @@ fn behind(end: u64, offset: u64, data: &[u8]) -> (u64, &[u8]) {
     (offset + skip, data.split_at(skip as usize).1)
 }
 
-impl Run {
-    /// Bytes held.
-    pub(super) const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// The offset behind the run, if it starts at `start`.
-    pub(super) fn end(&self, start: u64) -> u64 {
-        start + self.len as u64
-    }
-
-    fn room(&self) -> usize {
-        self.tail.capacity() - self.tail.len()
-    }
-
-    #[inline]
-    pub(super) fn append(&mut self, mut data: &[u8]) {
-        self.len += data.len();
-        loop {
-            let room = self.room();
-            if data.len() <= room {
-                return self.tail.extend_from_slice(data);
-            }
-            let (now, later) = data.split_at(room);
-            self.tail.extend_from_slice(now);
-            data = later;
-            self.grow(data.len());
-        }
-    }
-
-    /// Makes room behind a full tail. A tail that was read empty is used again; else a chunk is
-    /// added, twice as large as the one before, so that no run holds twice what it received.
-    #[cold]
-    fn grow(&mut self, wanted: usize) {
-        if self.tail.is_empty() && self.tail.try_reclaim(wanted) {
-            return;
-        }
-        let size = self.next_chunk.max(wanted).min(MAX_CHUNK);
-        self.next_chunk = size * 2;
-        self.push_full(BytesMut::with_capacity(size));
-    }
-
-    /// Appends another run.
-    ///
-    /// Its chunks are copied while they fit in the room that is there, or are so small that they
-    /// would cost more as chunks of their own. So memory stays in proportion to the bytes held, in
-    /// whatever pieces and order they come.
-    pub(super) fn join(&mut self, mut next: Self) {
-        self.len += next.len;
-        self.next_chunk = self.next_chunk.max(next.next_chunk);
-        next.full.push_back(next.tail);
-        while let Some(chunk) = next.full.front() {
-            if chunk.len() > self.room() {
-                let together = self.tail.len() + chunk.len();
-                if together > SMALL {
-                    break;
-                }
-                let mut larger = BytesMut::with_capacity(SMALL.min(together * 2));
-                larger.extend_from_slice(&self.tail);
-                self.tail = larger;
-            }
-            self.tail.extend_from_slice(chunk);
-            next.full.pop_front();
-        }
-        let Some(tail) = next.full.pop_back() else {
-            return;
-        };
-        self.push_full(tail);
-        self.append_full(next.full);
-    }
-
-    /// Makes the tail a full chunk and starts another.
-    fn push_full(&mut self, tail: BytesMut) {
-        let full = std::mem::replace(&mut self.tail, tail);
-        if !full.is_empty() {
-            self.full.push_back(full);
-        }
-    }
-
-    /// Moves chunks behind the full ones: always the shorter list, or data that comes back to front
-    /// would take quadratic time.
-    fn append_full(&mut self, mut next: VecDeque<BytesMut>) {
-        if self.full.len() >= next.len() {
-            return self.full.append(&mut next);
-        }
-        while let Some(chunk) = self.full.pop_back() {
-            next.push_front(chunk);
-        }
-        self.full = next;
-    }
-
-    #[inline]
-    fn read(&mut self, mut target: &mut [u8]) -> usize {
-        let mut total = 0;
-        loop {
-            let chunk = self.front();
-            let len = chunk.len().min(target.len());
-            if len == 0 {
-                break;
-            }
-            let (now, later) = target.split_at_mut(len);
-            chunk.copy_to_slice(now);
-            target = later;
-            total += len;
-        }
-        self.len -= total;
-        total
-    }
-
-    pub(super) fn read_chunk(&mut self, max: usize) -> Option<Bytes> {
-        let chunk = self.front();
-        let len = chunk.len().min(max);
-        if len == 0 {
-            return None;
-        }
-        let chunk = chunk.split_to(len).freeze();
-        self.len -= chunk.len();
-        Some(chunk)
-    }
-
-    /// The chunk to read from; spent ones are dropped.
-    fn front(&mut self) -> &mut BytesMut {
-        while self.full.front().is_some_and(BytesMut::is_empty) {
-            self.full.pop_front();
-        }
-        self.full.front_mut().unwrap_or(&mut self.tail)
-    }
-
-    #[cfg(test)]
-    fn capacity(&self) -> usize {
-        let full = self
-            .full
-            .iter()
-            .map(|chunk| chunk.capacity() + size_of::<BytesMut>());
-        full.sum::<usize>() + self.tail.capacity()
-    }
-}
-
 #[cfg(test)]
 impl Reassembler {
     /// Bytes of memory taken for data and its chunks.
     pub(super) fn capacity(&self) -> usize {
         self.ready.capacity() + self.ahead.values().map(Run::capacity).sum::<usize>()
-    }
-
-    /// Separate pieces behind gaps.
-    pub(super) fn pieces(&self) -> usize {
-        self.ahead.len()
     }
 
     /// Separate runs and received ranges in unordered reads.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::{
     range_set::RangeSet,
-    reassembler::{Exceeded, Run},
+    run::{Exceeded, Run},
 };
 
 /// Received bytes that are read in any order, each of them once.
@@ -115,6 +115,11 @@ impl Unordered {
     fn touches(&self, start: u64, end: u64) -> bool {
         let before = self.held.range(..start).next_back();
         before.is_some_and(|(&at, run)| run.end(at) == start) || self.held.contains_key(&end)
+    }
+
+    /// Separate runs and ranges, but for the one of each that no gap precedes.
+    pub(super) fn behind_gaps(&self) -> usize {
+        (self.held.len() + self.received.len()).saturating_sub(2)
     }
 
     /// Separate runs that are held, and ranges that arrived.

@@ -2,25 +2,25 @@
 
 use std::{
     collections::VecDeque,
-    net::SocketAddr,
     time::{Duration, Instant},
 };
 
-use hybriq_tls::{ClientHello, ConfigError, KeyExchange, Session, Side, Start};
+use hybriq_tls::{ConfigError, KeyExchange, Session, Side, Start};
 
 use super::{
-    Acks, Agreed, Cids, Connection, Event, Memory, Setup,
+    Acks, Agreed, Cids, Connection, Event, Memory,
     close::Close,
-    early::{self, early_context},
     new_token::NewTokens,
     observer::Observer,
     opening::Opening,
     resume::PathKeys,
     retry::Retried,
     spaces,
+    start::{ClientStart, ServerStart, Setup},
     state::State,
     timers::Timers,
-    versions::{self, Attempt, Negotiation},
+    versions::{self, Negotiation},
+    zero_rtt,
 };
 use crate::{
     ack_frequency::AckFrequency,
@@ -43,60 +43,6 @@ use crate::{
     streams::Streams,
     udp::Local,
 };
-
-/// Input of a client connection.
-pub struct ClientStart<'a> {
-    /// Current time.
-    pub now: Instant,
-    /// TLS provider and configuration.
-    pub setup: &'a Setup,
-    /// Address of the server.
-    pub peer: SocketAddr,
-    /// Name that the server's certificate must have.
-    pub server_name: &'a str,
-    /// Version and token of this attempt.
-    pub attempt: Attempt,
-    /// Our first connection id.
-    pub local_cid: Cid,
-    /// Destination connection id until the server's own is known: at least 8 random bytes.
-    pub initial_dcid: Cid,
-    /// Random secret of this connection.
-    pub seed: u64,
-}
-
-/// Input of a server connection: a whole ClientHello, and the state of its assembly.
-pub struct ServerStart<'a> {
-    /// Current time.
-    pub now: Instant,
-    /// TLS provider and configuration.
-    pub setup: &'a Setup,
-    /// ClientHello.
-    pub client_hello: &'a ClientHello,
-    /// Bytes of the ClientHello.
-    pub crypto: &'a [u8],
-    /// Initial packets that brought it.
-    pub received: Received,
-    /// Number of Initial packets sent so far, which are acknowledgements.
-    pub packets_sent: u64,
-    /// Number of bytes of all datagrams received and sent.
-    pub credit: (u64, u64),
-    /// Address of the client, and our own if known.
-    pub addresses: (SocketAddr, Local),
-    /// Version of the client's first flight.
-    pub version: Version,
-    /// Destination connection id of the client's Initial, the client's own id, and ours.
-    pub cids: [Cid; 3],
-    /// Destination connection id of the client's first Initial, if a Retry replaced it.
-    pub original_dcid: Option<Cid>,
-    /// True if a token proved the client's address.
-    pub validated: bool,
-    /// Stateless reset token for our id.
-    pub reset_token: Option<[u8; 16]>,
-    /// Another id of ours with its token, for a preferred address.
-    pub preferred: Option<cids::Issued>,
-    /// Random secret of this connection.
-    pub seed: u64,
-}
 
 impl Connection {
     /// Starts a handshake as a client; the ClientHello waits to be transmitted.
@@ -123,7 +69,7 @@ impl Connection {
                 params: &params,
                 server_name: Some(server_name),
                 resume: true,
-                early_data: early::offer(start),
+                early_data: zero_rtt::offer(start),
                 resumption_context: &versions::resumption_context(version),
                 ..Start::default()
             },
@@ -156,7 +102,7 @@ impl Connection {
             connection.memory.tokens = NewTokens::of_client(store, start.server_name, spent);
         }
         connection.advance_handshake(now);
-        connection.memory.server_name = early::remembered_name(start);
+        connection.memory.server_name = zero_rtt::remembered_name(start);
         connection.offer_early_data();
         Ok(connection)
     }
@@ -195,8 +141,8 @@ impl Connection {
                 params: &params,
                 client_hello: Some(client_hello),
                 resume: true,
-                early_data: early::takes(original, version),
-                early_context: &early_context(version, &told),
+                early_data: zero_rtt::takes(original, version),
+                early_context: &zero_rtt::early_context(version, &told),
                 resumption_context: &versions::resumption_context(version),
                 ..Start::default()
             },

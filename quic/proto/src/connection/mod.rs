@@ -7,7 +7,6 @@
 mod close;
 mod data;
 mod dispatch;
-mod early;
 mod establish;
 mod frame_room;
 mod key_update;
@@ -23,12 +22,13 @@ mod reset;
 mod resume;
 mod retry;
 mod schedule;
-mod setup;
 mod spaces;
+mod start;
 mod state;
 mod timers;
 mod transmit;
 mod versions;
+mod zero_rtt;
 
 #[cfg(test)]
 mod tests;
@@ -42,19 +42,15 @@ use std::{
 
 use hybriq_tls::{CertificateDer, Side};
 
+pub use self::start::{Attempt, ClientStart, ServerStart, Setup};
 use self::{
     close::Close, new_token::NewTokens, observer::Observer, opening::Opening, owners::Carried,
     resume::PathKeys, state::State, timers::Timers,
 };
 pub(crate) use self::{
-    early::KeptPacket,
     receive::{Seen, reserved_bits},
     reset::reset_tail,
-};
-pub use self::{
-    establish::{ClientStart, ServerStart},
-    setup::Setup,
-    versions::Attempt,
+    zero_rtt::KeptPacket,
 };
 use super::{
     ack_frequency::AckFrequency,

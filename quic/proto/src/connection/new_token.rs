@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 
-use super::{Connection, Setup};
+use super::Connection;
 use crate::{
     config::TokenStore,
     frame::{FrameWriter, NewToken, Owner, Timing},
@@ -50,14 +50,6 @@ impl NewTokens {
             store: Some((Arc::clone(store), server_name.into())),
             ..Self::default()
         }
-    }
-
-    /// Takes a token that an earlier connection of this version to the same server left, if there
-    /// is one.
-    pub(super) fn take(setup: &Setup, server_name: &str, version: Version) -> Option<Bytes> {
-        let store = setup.transport.memory.tokens.as_ref()?;
-        let token = store.take(server_name, version.number())?;
-        (token.len() <= limits::TOKEN_LEN).then_some(token)
     }
 
     /// Returns the token in the Initial packets of a client that followed no Retry.

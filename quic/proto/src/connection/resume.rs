@@ -3,7 +3,10 @@
 
 use std::time::Instant;
 
-use super::{ClientStart, Connection, ServerStart};
+use super::{
+    Connection,
+    start::{ClientStart, ServerStart},
+};
 use crate::{
     congestion::careful_resume::Stage,
     known_path::{KnownPath, PathKey},

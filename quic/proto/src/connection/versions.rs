@@ -11,10 +11,12 @@
 
 use std::time::Instant;
 
-use bytes::Bytes;
 use hybriq_tls::Side;
 
-use super::{ClientStart, Connection, Setup, new_token::NewTokens};
+use super::{
+    Connection,
+    start::{Attempt, ClientStart, Setup},
+};
 use crate::{
     error::{Code, TransportError},
     events,
@@ -27,55 +29,6 @@ use crate::{
 
 #[cfg(test)]
 mod tests;
-
-/// Version and token with which a client begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attempt {
-    version: Version,
-    /// Token for the first Initials, valid in this version only (RFC 9369 §5).
-    token: Bytes,
-    /// True if a Version Negotiation packet led to this attempt.
-    reacts: bool,
-}
-
-impl Attempt {
-    /// Returns the first attempt of a client. Unless configured, its version is that of the
-    /// server's session tickets or of a token from it, because the server means to keep speaking
-    /// that version (RFC 9369 §6).
-    pub fn first(setup: &Setup, server_name: &str) -> Self {
-        let transport = &setup.transport;
-        let usual = transport.version_for(server_name);
-        let is_given = transport.spoken.first_version.is_some()
-            || transport.known_version(server_name).is_some();
-        let known = transport
-            .spoken
-            .versions
-            .iter()
-            .filter(|version| !is_given || *version == usual)
-            .find_map(|version| Some((version, NewTokens::take(setup, server_name, version)?)));
-        let (version, token) = known.unwrap_or((usual, Bytes::new()));
-        Self {
-            version,
-            token,
-            reacts: false,
-        }
-    }
-
-    /// Returns true if a Version Negotiation packet led to this attempt.
-    pub const fn reacts(&self) -> bool {
-        self.reacts
-    }
-
-    /// Returns the version of the first flight.
-    pub const fn version(&self) -> Version {
-        self.version
-    }
-
-    /// Returns the token for Initial packets; empty if there is none.
-    pub(super) fn token(&self) -> Bytes {
-        self.token.clone()
-    }
-}
 
 /// State of the choice of a version.
 pub(super) struct Negotiation {
@@ -104,8 +57,8 @@ struct Again {
 impl Negotiation {
     pub(super) fn client(start: &ClientStart<'_>) -> Self {
         Self {
-            original: start.attempt.version,
-            reacts: start.attempt.reacts,
+            original: start.attempt.version(),
+            reacts: start.attempt.reacts(),
             stage: Stage::Open(Box::new(Again {
                 setup: start.setup.clone(),
                 server_name: start.server_name.into(),
@@ -351,12 +304,7 @@ impl Connection {
             setup: &again.setup,
             peer: self.paths.active().peer(),
             server_name: &again.server_name,
-            attempt: Attempt {
-                version,
-                token: NewTokens::take(&again.setup, &again.server_name, version)
-                    .unwrap_or_default(),
-                reacts: true,
-            },
+            attempt: Attempt::again(&again.setup, &again.server_name, version),
             local_cid,
             initial_dcid,
             seed,
@@ -384,7 +332,7 @@ pub(super) fn resumption_context(version: Version) -> [u8; 4] {
 pub(super) fn none_in_common() -> TransportError {
     TransportError::new(
         Code::VERSION_NEGOTIATION_ERROR,
-        "no version of the client's is spoken here",
+        "none of the client's versions is supported here",
     )
 }
 

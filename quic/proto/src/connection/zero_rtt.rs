@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use hybriq_tls::{EarlyDataPolicy, EarlyDataStatus, Side};
 
-use super::{ClientStart, Connection, Event, receive::Seen};
+use super::{Connection, Event, receive::Seen, start::ClientStart};
 use crate::{
     error::{Code, TransportError},
     packet::{Space, Version},

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::wire::{Eof, Reader};
 
-/// The part of a packet that is the same in every version (RFC 8999 §5), enough to route it.
+/// Part of a packet that is the same in every version (RFC 8999 §5), enough to route it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peek<'a> {
     /// A long header.
@@ -32,7 +32,8 @@ pub enum Peek<'a> {
 }
 
 impl<'a> Peek<'a> {
-    /// The version of a long header, 0 for version negotiation. `None`: a short header.
+    /// Returns the version of a long header (0 for Version Negotiation), or `None` for a short
+    /// header.
     pub const fn version(&self) -> Option<u32> {
         match *self {
             Self::Long { version, .. } => Some(version),
@@ -40,7 +41,7 @@ impl<'a> Peek<'a> {
         }
     }
 
-    /// The destination connection id.
+    /// Returns the destination connection id.
     pub const fn dcid(&self) -> &'a [u8] {
         match *self {
             Self::Long { dcid, .. } | Self::Short { dcid } => dcid,
@@ -48,8 +49,8 @@ impl<'a> Peek<'a> {
     }
 }
 
-/// Looks at the first packet of a datagram, of any version, without checking more than it reads.
-/// `None` if it is cut short.
+/// Reads the invariant header of a datagram's first packet, of any version, without further checks.
+/// Returns `None` if it is cut short.
 #[inline]
 pub fn peek(datagram: &[u8], local_cid_len: usize) -> Option<Peek<'_>> {
     let mut reader = Reader::new(datagram);
@@ -57,12 +58,13 @@ pub fn peek(datagram: &[u8], local_cid_len: usize) -> Option<Peek<'_>> {
     peek_behind(first, &mut reader, local_cid_len).ok()
 }
 
-/// Returns true if a datagram starts with an Initial packet of a version we speak, QUIC bit or not.
+/// Returns true if a datagram starts with an Initial packet of a supported version, whatever the
+/// QUIC bit.
 pub fn is_initial(datagram: &[u8]) -> bool {
     starts_with(datagram, LongType::Initial)
 }
 
-/// Returns true if a datagram starts with a 0-RTT packet of a version we speak.
+/// Returns true if a datagram starts with a 0-RTT packet of a supported version.
 pub fn is_zero_rtt(datagram: &[u8]) -> bool {
     starts_with(datagram, LongType::ZeroRtt)
 }
@@ -99,16 +101,16 @@ fn peek_behind<'a>(
     })
 }
 
-/// One packet, as far as it can be read without keys.
+/// A packet, as far as it can be read without keys.
 #[derive(Debug)]
 pub enum Decoded<'a> {
     /// A packet with frames, still encrypted.
     Protected(Protected<'a>),
     /// Version Negotiation.
     VersionNegotiation(VersionNegotiation<'a>),
-    /// Retry; its integrity tag was not verified yet.
+    /// Retry whose integrity tag is not verified yet.
     Retry(Retry<'a>),
-    /// A long header of a version that we don't speak. It fills the datagram.
+    /// Long header of an unsupported version. It fills the datagram.
     UnknownVersion {
         /// The version.
         version: u32,
@@ -119,11 +121,11 @@ pub enum Decoded<'a> {
     },
 }
 
-/// Takes the first packet off a datagram, and gives back the bytes behind it, where packets are
-/// coalesced (RFC 9000 §12.2).
+/// Splits the first packet off a datagram, and returns it with the bytes behind it, since packets
+/// may be coalesced (RFC 9000 §12.2).
 ///
-/// A packet whose QUIC bit is 0 is read like any other: whether it may be taken is for the caller to
-/// say ([`Protected::has_quic_bit`]), who knows what was agreed on (RFC 9287).
+/// A packet whose QUIC bit is 0 is read like any other. The caller decides whether to accept it
+/// ([`Protected::has_quic_bit`]), by what was negotiated (RFC 9287).
 ///
 /// Packets of one datagram must share their destination connection id; the caller compares it.
 ///
@@ -184,7 +186,7 @@ pub fn decode(
     Ok((Decoded::Protected(packet), rest))
 }
 
-/// Returns what a long header of a version we speak says it is; `None` for a Retry.
+/// Returns version and type of a long header of a supported version; `None` for a Retry.
 fn kind_of(first: u8, version: u32) -> Option<(Version, Kind)> {
     let version = Version::from_number(version)?;
     let kind = match version.long_type(first) {
@@ -196,7 +198,7 @@ fn kind_of(first: u8, version: u32) -> Option<(Version, Kind)> {
     Some((version, kind))
 }
 
-/// Where the fields of a protected packet are.
+/// Positions of the fields of a protected packet.
 struct Fields {
     kind: Kind,
     version: Option<Version>,
@@ -208,7 +210,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// Reads what follows the connection ids of a long header (RFC 9000 §17.2.2 to §17.2.4).
+    /// Reads the rest of a long header behind the connection ids (RFC 9000 §17.2.2 to §17.2.4).
     fn long(
         kind: Kind,
         version: Version,
@@ -239,7 +241,7 @@ impl Fields {
     }
 }
 
-/// Reads a packet that has neither a length nor protection, and fills the datagram.
+/// Reads a packet without length and protection, which fills the datagram.
 fn decode_whole(datagram: &[u8]) -> Result<Decoded<'_>, DropReason> {
     let mut reader = Reader::new(datagram);
     let first = reader.u8()?;

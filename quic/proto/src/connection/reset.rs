@@ -2,26 +2,24 @@
 
 use std::time::Instant;
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
-
 use super::Connection;
+use crate::wire::ResetToken;
 use crate::{error::ConnectionError, limits};
 
 impl Connection {
     /// Returns the tokens with which the peer may end the connection, for its ids in use.
-    pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = &[u8; 16]> {
+    pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = &ResetToken> {
         self.cids.peer.reset_tokens()
     }
 
     /// Returns true if an unusable datagram ends with the reset token of an id in use. The
     /// comparison takes constant time (RFC 9000 §10.3.1).
-    pub(super) fn is_reset(&self, tail: Option<[u8; 16]>) -> bool {
+    pub(super) fn is_reset(&self, tail: Option<ResetToken>) -> bool {
         let Some(tail) = tail.filter(|_| !self.state.is_drained()) else {
             return false;
         };
-        self.reset_tokens().fold(false, |found, token| {
-            found | verify_slices_are_equal(&tail, token).is_ok()
-        })
+        self.reset_tokens()
+            .fold(false, |found, token| found | (tail == *token))
     }
 
     /// Ends the connection without sending anything: the peer does not know it any more.
@@ -32,8 +30,8 @@ impl Connection {
 
 /// Returns the last bytes of a datagram that could be a stateless reset, which looks like a 1-RTT
 /// packet.
-pub(crate) fn reset_tail(datagram: &[u8]) -> Option<[u8; 16]> {
+pub(crate) fn reset_tail(datagram: &[u8]) -> Option<ResetToken> {
     let short = datagram.first().is_some_and(|first| first & 0x80 == 0);
-    let tail = datagram.last_chunk().copied();
+    let tail = datagram.last_chunk().copied().map(ResetToken::new);
     tail.filter(|_| short && datagram.len() >= limits::MIN_STATELESS_RESET)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Endpoint;
 use crate::config::TransportConfig;
+use crate::wire::ResetToken;
 use crate::{
     cids::{CidGenerator, Issued, RandomCids, ResetKey},
     limits,
@@ -69,7 +70,7 @@ impl Ids {
 
     /// Returns the token by which the connection with this id can be ended, if the peer is to know
     /// one.
-    pub(super) fn token(&self, cid: &Cid) -> Option<[u8; 16]> {
+    pub(super) fn token(&self, cid: &Cid) -> Option<ResetToken> {
         let resets = self.resets == StatelessReset::On && !cid.is_empty();
         resets.then(|| self.reset_key.token(cid))
     }

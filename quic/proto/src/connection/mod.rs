@@ -48,9 +48,8 @@ use self::{
     resume::PathKeys, state::State, timers::Timers,
 };
 pub(crate) use self::{
-    receive::{Seen, reserved_bits},
+    receive::{KeptPacket, Seen, reserved_bits},
     reset::reset_tail,
-    zero_rtt::KeptPacket,
 };
 use super::{
     ack_frequency::AckFrequency,

@@ -12,7 +12,7 @@ use crate::{
     handshake::Violation,
     header_bits::Grease,
     limits,
-    packet::{self, Decoded, Kind, OpenError, PacketNumber, Protected, Space},
+    packet::{self, Decoded, Kept, Kind, OpenError, PacketNumber, Packets, Protected, Space},
     recovery,
     space::{AckEliciting, Ecn},
     udp::Arrival,
@@ -22,7 +22,7 @@ use crate::{
 /// Packets kept until their keys are available (RFC 9001 §4.1.4).
 #[derive(Debug, Default)]
 pub(super) struct Early {
-    packets: Vec<(Kind, Box<[u8]>, Seen)>,
+    packets: Vec<KeptPacket>,
 }
 
 /// Time at which a packet arrived, which its acknowledgement reports even if it had to wait for
@@ -33,16 +33,24 @@ pub(crate) struct Seen {
     pub(crate) ecn: Option<Ecn>,
 }
 
+/// Packet that was kept until its keys were there, or its connection.
+#[derive(Debug)]
+pub(crate) struct KeptPacket {
+    pub(crate) packet: Kept,
+    pub(crate) seen: Seen,
+}
+
 impl Early {
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.packets.len()
     }
 
-    fn keep(&mut self, kind: Kind, bytes: &[u8], seen: Seen) -> bool {
+    fn keep(&mut self, packet: Protected<'_>, seen: Seen) -> bool {
         let room = self.packets.len() < limits::UNDECRYPTABLE_PACKETS;
         if room {
-            self.packets.push((kind, bytes.into(), seen));
+            let packet = packet.into();
+            self.packets.push(KeptPacket { packet, seen });
         }
         room
     }
@@ -63,49 +71,58 @@ enum Fate {
 }
 
 impl Connection {
-    /// Handles a datagram that was routed to this connection.
+    /// Handles a datagram for this connection in a program that has no endpoint to route it.
     pub fn on_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+        let packets = Packets::new(datagram, self.cids.local.cid_len());
+        self.on_packets(now, arrival, packets);
+    }
+
+    /// Handles the packets of a datagram that an endpoint routed to this connection.
+    pub fn on_packets(&mut self, now: Instant, arrival: &Arrival, packets: Packets<'_>) {
         self.observer.at(now);
-        self.take_datagram(now, arrival, datagram);
+        self.take_datagram(now, arrival, packets);
         self.observe();
     }
 
-    fn take_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
-        if !self.paths.admit(arrival, datagram.len(), self.moves()) {
-            self.on_dropped(datagram.len(), DropTrigger::ConnectionUnknown);
+    fn take_datagram(&mut self, now: Instant, arrival: &Arrival, packets: Packets<'_>) {
+        let len = packets.bytes().len();
+        if !self.paths.admit(arrival, len, self.moves()) {
+            self.on_dropped(len, DropTrigger::ConnectionUnknown);
             return;
         }
         self.observer.stats.datagrams_received += 1;
-        self.observer.stats.bytes_received += datagram.len() as u64;
+        self.observer.stats.bytes_received += len as u64;
         if self.state.is_closing() {
             self.close.on_datagram();
             return;
         }
-        let tail = reset_tail(datagram);
+        let tail = reset_tail(packets.bytes());
         let before = self.observer.stats.packets_received;
         let seen = Seen {
             at: now,
             ecn: arrival.ecn,
         };
-        self.take_packets(now, seen, datagram);
+        self.take_packets(now, seen, packets);
         self.replay_early(now);
         if self.observer.stats.packets_received == before && self.is_reset(tail) {
             self.on_reset(now);
         }
     }
 
-    pub(super) fn take_packets(&mut self, now: Instant, seen: Seen, datagram: &mut [u8]) {
-        let datagram_len = datagram.len();
+    pub(super) fn take_packets(&mut self, now: Instant, seen: Seen, mut packets: Packets<'_>) {
+        let datagram_len = packets.bytes().len();
         let mut first_dcid = None;
-        let mut rest = datagram;
-        while !rest.is_empty() && self.state.is_open() && !self.wants_restart() {
-            let datagram_left = rest.len();
-            let Ok((decoded, next)) = packet::decode(rest, self.cids.local.cid_len()) else {
-                self.on_dropped(datagram_len, DropTrigger::Invalid);
-                return;
+        while self.state.is_open() && !self.wants_restart() {
+            let left = packets.bytes().len();
+            let decoded = match packets.next() {
+                None => return,
+                Some(Ok(decoded)) => decoded,
+                Some(Err(_)) => {
+                    self.on_dropped(datagram_len, DropTrigger::Invalid);
+                    return;
+                }
             };
-            let size = datagram_left.saturating_sub(next.len());
-            rest = next;
+            let size = left.saturating_sub(packets.bytes().len());
             let fate = match decoded {
                 Decoded::Protected(packet) if self.is_forbidden(&packet, datagram_len) => {
                     Fate::Dropped(DropTrigger::Invalid)
@@ -142,21 +159,20 @@ impl Connection {
     /// Handles kept packets whose keys are now available. One of them may bring the keys of
     /// another. Drops the state of the opening when it is over.
     fn replay_early(&mut self, now: Instant) {
-        while let Some((mut bytes, seen)) = self.next_early() {
-            self.take_packets(now, seen, &mut bytes);
+        while let Some(mut kept) = self.next_early() {
+            self.take_packets(now, kept.seen, kept.packet.packets());
         }
         if self.state.is_confirmed() {
             self.opening = None;
         }
     }
 
-    fn next_early(&mut self) -> Option<(Box<[u8]>, Seen)> {
+    fn next_early(&mut self) -> Option<KeptPacket> {
         let packets = &self.opening.as_ref()?.early.packets;
         let place = packets
             .iter()
-            .position(|(kind, ..)| !self.waits_for_keys(*kind))?;
-        let (_, bytes, seen) = self.opening.as_mut()?.early.packets.remove(place);
-        Some((bytes, seen))
+            .position(|kept| !self.waits_for_keys(kept.packet.kind()))?;
+        Some(self.opening.as_mut()?.early.packets.remove(place))
     }
 
     /// Returns true if keys for such packets are still to come. 1-RTT packets wait for the end of
@@ -186,7 +202,7 @@ impl Connection {
             let kept = self
                 .opening
                 .as_mut()
-                .is_some_and(|opening| opening.early.keep(kind, packet.bytes, seen));
+                .is_some_and(|opening| opening.early.keep(packet, seen));
             return if kept {
                 Fate::Kept
             } else {

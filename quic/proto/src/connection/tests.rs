@@ -6,6 +6,7 @@ mod cids;
 mod datagrams;
 mod early_data;
 mod forged;
+mod headers;
 mod hostile;
 mod key_update;
 mod mtu;
@@ -105,9 +106,9 @@ impl Side {
             ecn: None,
         };
         match self.endpoint.on_datagram(now, &arrival, datagram) {
-            Routed::Connection(_) => {
+            Routed::Connection(_, packets) => {
                 let (_, connection) = self.connection.as_mut().unwrap();
-                connection.on_datagram(now, &arrival, datagram);
+                connection.on_packets(now, &arrival, packets);
             }
             Routed::Incoming(incoming) => {
                 self.connection = Some(self.endpoint.accept(now, *incoming, None).unwrap());

@@ -13,20 +13,13 @@ use std::time::Instant;
 
 use hybriq_tls::{EarlyDataPolicy, EarlyDataStatus, Side};
 
-use super::{Connection, Event, receive::Seen, start::ClientStart};
+use super::{Connection, Event, receive::KeptPacket, start::ClientStart};
 use crate::{
     error::{Code, TransportError},
     packet::{Space, Version},
     params::Params,
     streams::PeerLimits,
 };
-
-/// Packet that was kept until its connection existed.
-#[derive(Debug)]
-pub(crate) struct KeptPacket {
-    pub(crate) bytes: Box<[u8]>,
-    pub(crate) seen: Seen,
-}
 
 /// Returns the name under which a client remembers the version of its server, if it does.
 pub(super) fn remembered_name(start: &ClientStart<'_>) -> Option<Box<str>> {
@@ -149,8 +142,8 @@ impl Connection {
     /// Handles packets that arrived before the connection existed.
     pub(crate) fn on_kept_packets(&mut self, now: Instant, packets: Vec<KeptPacket>) {
         self.observer.at(now);
-        for KeptPacket { mut bytes, seen } in packets {
-            self.take_packets(now, seen, &mut bytes);
+        for mut kept in packets {
+            self.take_packets(now, kept.seen, kept.packet.packets());
         }
         self.observe();
     }

@@ -8,7 +8,7 @@ use rcgen::{
 };
 
 use crate::Failure;
-use crate::axes::Certificate;
+use crate::axes::{Cell, Certificate};
 use crate::drivers::Certificates;
 
 /// Server name that clients ask for and verify if the scenario names none.
@@ -21,13 +21,44 @@ pub(crate) const NAMES: &str = "netbench.localhost";
 /// Longest chain that every stack verifies.
 const LONGEST_CHAIN: u8 = 8;
 
-/// Makes the certificates that both ends show and trust. Every level has a key of that kind;
-/// servers send `chain` certificates, and the root that clients trust has signed the last.
-pub(crate) fn make(
-    kind: Certificate,
-    chain: u8,
-    client_auth: bool,
-) -> Result<Certificates, Failure> {
+/// Certificates that a run needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Wanted {
+    /// Kind of the key at every level.
+    pub(crate) kind: Certificate,
+    /// Number of certificates that an end sends. The root that the other end trusts signs the last.
+    pub(crate) chain: u8,
+    /// True if clients send certificates too.
+    pub(crate) client_auth: bool,
+}
+
+impl Wanted {
+    /// Returns the certificates that both ends of a cell need.
+    pub(crate) const fn of(cell: &Cell) -> Self {
+        Self {
+            kind: cell.certificate,
+            chain: cell.chain,
+            client_auth: cell.client_auth,
+        }
+    }
+}
+
+/// Makes the certificates that a server sends and clients trust.
+pub(crate) fn of_server(kind: Certificate, chain: u8) -> Result<Certificates, Failure> {
+    make(Wanted {
+        kind,
+        chain,
+        client_auth: false,
+    })
+}
+
+/// Makes the certificates that both ends send and trust.
+pub(crate) fn make(wanted: Wanted) -> Result<Certificates, Failure> {
+    let Wanted {
+        kind,
+        chain,
+        client_auth,
+    } = wanted;
     if !(1..=LONGEST_CHAIN).contains(&chain) {
         return Err(format!(
             "a chain of {chain} certificates cannot be had; use 1 to {LONGEST_CHAIN}"

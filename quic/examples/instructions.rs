@@ -108,7 +108,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Runs the work that is to be counted.
+/// Runs the measured work.
 #[inline(never)]
 fn measured<T>(work: impl FnOnce() -> T) -> T {
     black_box(work())

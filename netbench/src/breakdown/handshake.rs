@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use hybriq::tls::{Flight, Level, Negotiated, PerLevel, Provider, Session, Side, Start, Status};
 
+use super::Mode;
 use super::messages::{Direction, Kind, Message, split};
 use super::recorder::{self, Event, Notes, Tallies, Watch};
 use crate::Failure;
@@ -60,13 +61,13 @@ impl Record {
 pub(super) fn run(
     client: &dyn Provider,
     server: &dyn Provider,
-    resume: bool,
+    mode: Mode,
     watch: Watch,
 ) -> Result<(Record, Record), Failure> {
     let start = Start {
         params: PARAMS,
         server_name: Some(SERVER_NAME),
-        resume,
+        resume: mode.psk,
         ..Start::default()
     };
     let mut client = End::open(client, Side::Client, start, watch)?;

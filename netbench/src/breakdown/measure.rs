@@ -76,7 +76,7 @@ impl<'a> Measured<'a> {
         iterations: usize,
         left_out: &mut Vec<String>,
     ) -> Result<Vec<Self>, Failure> {
-        let certificates = certificates::make(plan.certificate, plan.chain, plan.client_auth)?;
+        let certificates = certificates::make(plan.certificates())?;
         let mut prepared = Vec::new();
         for ends in plan.ends(&certificates, left_out)? {
             for _ in 0..warm_up(iterations) {
@@ -127,7 +127,7 @@ pub(super) fn once(plan: &Plan, ends: &Ends, watch: Watch) -> Result<(Record, Re
         if plan.mode.shares_ahead {
             timed::make_ahead(plan.group)?;
         }
-        let records = handshake::run(&*ends.client, &*ends.server, plan.mode.psk, watch);
+        let records = handshake::run(&*ends.client, &*ends.server, plan.mode, watch);
         timed::forget_ahead();
         let records = records?;
         for record in [&records.0, &records.1] {

@@ -10,6 +10,7 @@ use hybriq::{Backend, Group, KeyExchange};
 use super::timed;
 use crate::Failure;
 use crate::axes;
+use crate::certificates::Wanted;
 use crate::drivers::Certificates;
 
 const ALPN: [&str; 1] = ["netbench"];
@@ -62,6 +63,15 @@ pub(super) struct Ends {
 }
 
 impl Plan {
+    /// Returns the certificates that its handshakes need.
+    pub(crate) const fn certificates(&self) -> Wanted {
+        Wanted {
+            kind: self.certificate,
+            chain: self.chain,
+            client_auth: self.client_auth,
+        }
+    }
+
     /// Returns the name of the certificate in results, with its peculiarities.
     pub(super) fn certificate_name(&self) -> String {
         let mut name = self.certificate.to_string();

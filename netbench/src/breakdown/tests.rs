@@ -32,7 +32,7 @@ fn plan(group: Group) -> Plan {
 
 /// Performs one handshake of rustls with rustls.
 fn one(plan: &Plan, watch: Watch) -> (Record, Record) {
-    let certificates = certificates::make(plan.certificate, plan.chain, plan.client_auth).unwrap();
+    let certificates = certificates::make(plan.certificates()).unwrap();
     let mut ends = plan.ends(&certificates, &mut Vec::new()).unwrap();
     once(plan, &ends.remove(0), watch).unwrap()
 }
@@ -224,7 +224,7 @@ fn hellos_grow_by_the_key_shares() {
 fn timed_groups_agree_with_untimed_ones() {
     for group in Group::ALL {
         let plan = plan(group);
-        let certificates = certificates::make(plan.certificate, 1, false).unwrap();
+        let certificates = certificates::of_server(plan.certificate, 1).unwrap();
         let timed = plan.ends(&certificates, &mut Vec::new()).unwrap().remove(0);
         let (client, server) = plan.options(&certificates).unwrap();
         let plain = (
@@ -233,7 +233,7 @@ fn timed_groups_agree_with_untimed_ones() {
         );
         for (client, server) in [(&timed.client, &plain.1), (&plain.0, &timed.server)] {
             let (client, server) =
-                handshake::run(&**client, &**server, false, Watch::Nothing).unwrap();
+                handshake::run(&**client, &**server, FULL, Watch::Nothing).unwrap();
             assert_eq!(client.negotiated.group, Some(group));
             assert_eq!(server.negotiated.group, Some(group));
         }
@@ -268,12 +268,12 @@ fn every_suite_and_every_kind_of_certificate_works() {
 #[test]
 fn the_parts_add_up_to_the_handshake() {
     let plan = plan(Group::X25519MLKEM768);
-    let certificates = certificates::make(plan.certificate, 1, false).unwrap();
+    let certificates = certificates::of_server(plan.certificate, 1).unwrap();
     let ends = plan.ends(&certificates, &mut Vec::new()).unwrap().remove(0);
     let mut shares = Vec::new();
     for _ in 0..50 {
         let started = Instant::now();
-        let records = handshake::run(&*ends.client, &*ends.server, false, Watch::Messages);
+        let records = handshake::run(&*ends.client, &*ends.server, FULL, Watch::Messages);
         let whole = started.elapsed();
         let (client, server) = records.unwrap();
         let parts = client.time() + server.time();
@@ -357,7 +357,7 @@ fn every_part_of_a_breakdown_is_measured_as_often_as_the_total() {
 fn a_policy_that_no_library_has_is_no_group_of_s2n_tls() {
     // Once s2n-tls gets the group, the exception in `Plan` can go.
     let exactly = KeyExchange::Exactly(vec![Group::MLKEM768]);
-    let certificates = certificates::make(Certificate::EcdsaP256, 1, false).unwrap();
+    let certificates = certificates::of_server(Certificate::EcdsaP256, 1).unwrap();
     let (client, _) = plan(Group::MLKEM768).options(&certificates).unwrap();
     assert!(
         Backend::S2nTls

@@ -39,7 +39,7 @@ fn on_this_thread<T>(future: impl Future<Output = T>) -> T {
 
 fn setup(cell: &Cell) -> Setup {
     Setup {
-        certificates: certificates::make(cell.certificate, cell.chain, cell.client_auth).unwrap(),
+        certificates: certificates::make(certificates::Wanted::of(&cell)).unwrap(),
         cell: cell.clone(),
         transport: Transport::default(),
     }
@@ -315,7 +315,7 @@ fn a_server_that_nobody_trusts_is_told_so() {
     for cell in stacks() {
         on_this_thread(async {
             let setup = setup(&cell);
-            let other = certificates::make(cell.certificate, 1, false).unwrap();
+            let other = certificates::of_server(cell.certificate, 1).unwrap();
             let mut pair = Pair::new(&setup);
             let mut distrusting = setup.clone();
             distrusting.certificates.root = other.root;

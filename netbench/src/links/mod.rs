@@ -105,7 +105,7 @@ pub(crate) async fn run(links: Links) -> Result<ExitCode, Failure> {
     };
     write_json(&links, &report)?;
     print(|out| report.print_head(out))?;
-    let certificates = certificates::make(axes::Certificate::default(), 1, false)?;
+    let certificates = certificates::of_server(axes::Certificate::default(), 1)?;
     for repetition in 1..=links.repeat {
         for case in report.cases.clone() {
             for stack in report.stacks.clone() {

@@ -5,10 +5,11 @@ use std::collections::btree_map::Entry;
 
 use super::matrix::Planned;
 use super::{Place, Request};
-use crate::axes::{Axes, Cell, Certificate, Resumption};
+use crate::Failure;
+use crate::axes::{Axes, Cell, Resumption};
+use crate::certificates::{self, Wanted};
 use crate::drivers::{Certificates, Streams, Transport};
 use crate::scenario::Scenario;
-use crate::{Failure, certificates};
 
 /// Returns the axes of the file, replaced by those of the command line.
 pub(super) fn axes(request: &Request) -> Result<Axes, Failure> {
@@ -55,14 +56,14 @@ pub(super) fn transport(given: &Transport, cell: &Cell, scenario: &Scenario) -> 
 
 /// Certificates, made once for all cells of the same kind.
 #[derive(Default)]
-pub(super) struct CertificatesByKind(BTreeMap<(Certificate, u8, bool), Certificates>);
+pub(super) struct CertificatesByKind(BTreeMap<Wanted, Certificates>);
 
 impl CertificatesByKind {
     pub(super) fn of(&mut self, cell: &Cell) -> Result<&Certificates, Failure> {
-        let key = (cell.certificate, cell.chain, cell.client_auth);
-        Ok(match self.0.entry(key) {
+        let wanted = Wanted::of(cell);
+        Ok(match self.0.entry(wanted) {
             Entry::Occupied(made) => made.into_mut(),
-            Entry::Vacant(place) => place.insert(certificates::make(key.0, key.1, key.2)?),
+            Entry::Vacant(place) => place.insert(certificates::make(wanted)?),
         })
     }
 }

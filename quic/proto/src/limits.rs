@@ -42,6 +42,10 @@ pub const CRYPTO_PIECES: usize = 64;
 /// Separate pieces the received part of one stream may be in.
 pub const STREAM_PIECES: usize = 1024;
 
+/// Separate pieces the received parts of all streams of a connection may be in, unless its window is
+/// large.
+pub const ALL_STREAM_PIECES: usize = 4 * STREAM_PIECES;
+
 /// Ranges of received packet numbers kept per space; the oldest are forgotten.
 pub const ACK_RANGES: usize = 64;
 

@@ -13,7 +13,7 @@ use super::loopback::{Connected, connect};
 use super::{Mode, Outcome, Plan, measure, plan::SUITES};
 use crate::Failure;
 use crate::axes::Certificate;
-use crate::certificates;
+use crate::certificates::{self, Wanted};
 use crate::drivers::Certificates;
 
 const ALPN: [&str; 1] = ["netbench"];
@@ -68,7 +68,11 @@ pub(crate) async fn run() -> Result<Hierarchies, Failure> {
     let mut connections = Vec::new();
     let mut verified = Vec::new();
     for kind in KINDS {
-        let certificates = certificates::make(kind, CHAIN, true)?;
+        let certificates = certificates::make(Wanted {
+            kind,
+            chain: CHAIN,
+            client_auth: true,
+        })?;
         for client in Backend::ALL {
             for server in Backend::ALL {
                 let connected = mutual(&certificates, client, server).await;

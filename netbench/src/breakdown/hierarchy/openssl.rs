@@ -100,9 +100,9 @@ mod tests {
         if version().is_err() {
             return;
         }
-        let mut chain = certificates::make(Certificate::EcdsaP256, 2, false).unwrap();
+        let mut chain = certificates::of_server(Certificate::EcdsaP256, 2).unwrap();
         assert!(check(&chain).unwrap());
-        chain.root = certificates::make(Certificate::EcdsaP256, 2, false)
+        chain.root = certificates::of_server(Certificate::EcdsaP256, 2)
             .unwrap()
             .root;
         assert!(!check(&chain).unwrap());

@@ -55,7 +55,7 @@ enum Offer {
 
 /// Runs every case between every two providers that support it.
 pub(crate) async fn run() -> Result<Vec<Case>, Failure> {
-    let certificates = certificates::make(Certificate::EcdsaP256, 1, false)?;
+    let certificates = certificates::of_server(Certificate::EcdsaP256, 1)?;
     let identity = Identity::from_pem(
         certificates.server_chain.as_bytes(),
         certificates.server_key.as_bytes(),

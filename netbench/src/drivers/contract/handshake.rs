@@ -96,7 +96,7 @@ fn a_server_that_the_client_does_not_trust_is_an_alert_at_both_ends() {
         if hides_failed_handshakes(&ends) {
             return;
         }
-        let stranger = certificates::make(Certificate::EcdsaP256, 1, false).unwrap();
+        let stranger = certificates::of_server(Certificate::EcdsaP256, 1).unwrap();
         let mut setup = ends.setup.clone();
         setup.certificates.root = stranger.root;
         ends.connector = Ends::connector(&setup, &*ends.listener);

@@ -77,8 +77,7 @@ fn every_pair_with<F: Future<Output = ()>>(
             .unwrap();
         let checking = async {
             let ends = Ends::new(Setup {
-                certificates: certificates::make(cell.certificate, cell.chain, cell.client_auth)
-                    .unwrap(),
+                certificates: certificates::make(certificates::Wanted::of(&cell)).unwrap(),
                 cell,
                 transport: transport.clone(),
             });

@@ -7,7 +7,7 @@ use crate::{certificates, drivers};
 
 fn real(cell: Cell) -> Setup {
     Setup {
-        certificates: certificates::make(cell.certificate, cell.chain, cell.client_auth).unwrap(),
+        certificates: certificates::make(certificates::Wanted::of(&cell)).unwrap(),
         ..setup(cell)
     }
 }

@@ -77,6 +77,13 @@ impl Reassembler {
         }
     }
 
+    /// Separate pieces behind gaps; in unordered reads also the gaps themselves.
+    #[inline]
+    pub(crate) fn pieces(&self) -> usize {
+        let unordered = self.unordered.as_ref();
+        unordered.map_or(self.ahead.len(), |unordered| unordered.behind_gaps())
+    }
+
     /// Takes data in. After an error nothing of it is held.
     #[inline]
     pub(crate) fn insert(&mut self, offset: u64, data: &[u8]) -> Result<(), Exceeded> {
@@ -203,11 +210,6 @@ impl Reassembler {
     /// Bytes of memory taken for data and its chunks.
     pub(super) fn capacity(&self) -> usize {
         self.ready.capacity() + self.ahead.values().map(Run::capacity).sum::<usize>()
-    }
-
-    /// Separate pieces behind gaps.
-    pub(super) fn pieces(&self) -> usize {
-        self.ahead.len()
     }
 
     /// Separate runs and received ranges in unordered reads.

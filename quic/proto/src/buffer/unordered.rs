@@ -117,6 +117,11 @@ impl Unordered {
         before.is_some_and(|(&at, run)| run.end(at) == start) || self.held.contains_key(&end)
     }
 
+    /// Separate runs and ranges, but for the one of each that no gap precedes.
+    pub(super) fn behind_gaps(&self) -> usize {
+        (self.held.len() + self.received.len()).saturating_sub(2)
+    }
+
     /// Separate runs that are held, and ranges that arrived.
     #[cfg(test)]
     pub(super) fn pieces(&self) -> (usize, usize) {

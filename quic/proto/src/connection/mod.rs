@@ -89,7 +89,7 @@ pub enum Event {
     Stream(StreamEvent),
     /// Another path is in use (RFC 9000 §9).
     PathChanged(PathChange),
-    /// The path that was in use, or was to be used, failed.
+    /// The path in use, or a new one, failed.
     PathFailed(PathChange),
     /// An event of DATAGRAM frames.
     Datagram(DatagramEvent),

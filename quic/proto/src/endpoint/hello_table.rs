@@ -43,12 +43,17 @@ pub(super) struct Hello {
     pub(super) expires: Instant,
 }
 
+/// Bytes that a piece behind a gap takes besides its data.
+const PIECE_OVERHEAD: usize = 256;
+
 /// The CRYPTO data of a ClientHello.
 pub(super) struct Crypto {
     pieces: Reassembler,
     start: Vec<u8>,
     /// Bytes taken in, repeated ones too: no less than what is held.
     taken: usize,
+    /// Most pieces behind gaps so far.
+    peak: usize,
 }
 
 impl Default for Crypto {
@@ -58,6 +63,7 @@ impl Default for Crypto {
             pieces: Reassembler::new(bytes, limits::CRYPTO_PIECES),
             start: Vec::new(),
             taken: 0,
+            peak: 0,
         }
     }
 }
@@ -73,10 +79,16 @@ impl Crypto {
         }
         self.pieces.insert(offset, data).map_err(|_| Exceeded)?;
         self.taken = limits::PARTIAL_HELLO_BYTES.min(self.taken + data.len());
+        self.peak = self.peak.max(self.pieces.pieces());
         while let Some(chunk) = self.pieces.read_chunk(limits::PARTIAL_HELLO_BYTES) {
             self.start.extend_from_slice(&chunk);
         }
         Ok(())
+    }
+
+    /// Returns the bytes that it counts for: no less than what it holds, and it never shrinks.
+    const fn cost(&self) -> usize {
+        self.taken + self.peak * PIECE_OVERHEAD
     }
 
     /// Returns what came without a gap, from the first byte on.
@@ -155,8 +167,9 @@ impl HelloTable {
     /// Counts what a hello has grown by.
     pub(super) fn count(&mut self, place: usize) {
         if let Some(hello) = self.hellos.get_mut(place) {
-            self.bytes += hello.crypto.taken - hello.counted;
-            hello.counted = hello.crypto.taken;
+            let cost = hello.crypto.cost();
+            self.bytes += cost - hello.counted;
+            hello.counted = cost;
         }
     }
 

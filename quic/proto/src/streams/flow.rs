@@ -78,6 +78,8 @@ pub(super) struct ReceiveCredit {
     advertised: u64,
     /// The newest limit was lost or is waited for.
     urgent: bool,
+    /// Separate pieces that what was received is held in.
+    pieces: usize,
 }
 
 impl ReceiveCredit {
@@ -88,7 +90,23 @@ impl ReceiveCredit {
             consumed: 0,
             advertised: window.size(),
             urgent: false,
+            pieces: 0,
         }
+    }
+
+    /// Separate pieces that what was received is held in.
+    pub(super) const fn pieces(&self) -> usize {
+        self.pieces
+    }
+
+    /// Counts the pieces anew that a stream holds, in its own credit and in the connection's.
+    #[inline]
+    pub(super) const fn count_pieces(&mut self, pieces: usize, total: &mut Self) {
+        total.pieces = total
+            .pieces
+            .saturating_sub(self.pieces)
+            .saturating_add(pieces);
+        self.pieces = pieces;
     }
 
     /// Bytes the peer may have under way or unread.

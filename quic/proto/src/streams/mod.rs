@@ -267,6 +267,7 @@ impl Streams {
         if !recv.is_spent() {
             return self.schedule.update_recv(id, recv);
         }
+        debug_assert_eq!(recv.credit.pieces(), 0, "nothing is held any more");
         self.recvs.remove(id);
         self.on_half_closed(id);
     }

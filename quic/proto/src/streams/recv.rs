@@ -19,6 +19,10 @@ use crate::{
 /// a peer that fills its packets cannot reach that, however many it loses.
 const BYTES_PER_PIECE: u64 = 1024;
 
+/// Pieces of all streams together are bounded by [`limits::ALL_STREAM_PIECES`], or one per this many
+/// bytes of the connection's window: about what one costs besides its data.
+const SHARED_BYTES_PER_PIECE: u64 = 256;
+
 /// The receiving part of a stream (RFC 9000 §3.2).
 ///
 /// ```text
@@ -126,6 +130,10 @@ impl Recv {
         self.data
             .insert(frame.offset, data)
             .map_err(out_of_pieces)?;
+        self.count_pieces(total);
+        if total.pieces() > pieces_of_all(total.window()) {
+            return Err(out_of_pieces(Exceeded::Pieces));
+        }
         if self.reliable.is_none() && self.final_size == Some(self.data.contiguous_end()) {
             self.state = RecvState::DataRecvd;
         }
@@ -196,7 +204,16 @@ impl Recv {
     /// Drops what is held; the peer gets its credit back (RFC 9000 §4.2).
     pub(super) fn discard(&mut self, total: &mut ReceiveCredit) {
         self.data = Reassembler::new(0, 0);
+        self.count_pieces(total);
         self.return_credit(total);
+    }
+
+    #[inline]
+    fn count_pieces(&mut self, total: &mut ReceiveCredit) {
+        let pieces = self.data.pieces();
+        if pieces != self.credit.pieces() {
+            self.credit.count_pieces(pieces, total);
+        }
     }
 
     pub(super) fn return_credit(&mut self, total: &mut ReceiveCredit) {
@@ -254,6 +271,7 @@ impl Recv {
         let Some((offset, bytes)) = self.data.read_unordered(max.max(1), end) else {
             return self.at_gap().map(|()| None);
         };
+        self.count_pieces(total);
         self.consume(bytes.len() as u64, total);
         Ok(Some(Chunk { offset, bytes }))
     }
@@ -409,6 +427,13 @@ impl Recv {
 fn pieces(window: u64) -> usize {
     let pieces = usize::try_from(window / BYTES_PER_PIECE).unwrap_or(usize::MAX);
     pieces.max(limits::STREAM_PIECES)
+}
+
+/// Separate pieces that the data of all streams may be in: a peer whose packets hold frames of many
+/// streams makes more of them than one that fills its packets.
+fn pieces_of_all(window: u64) -> usize {
+    let pieces = usize::try_from(window / SHARED_BYTES_PER_PIECE).unwrap_or(usize::MAX);
+    pieces.max(limits::ALL_STREAM_PIECES)
 }
 
 /// Our bound, not the peer's fault.

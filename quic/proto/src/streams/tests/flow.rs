@@ -394,6 +394,51 @@ fn a_larger_bound_holds_what_is_under_way_as_well() {
 
 /// Proves: security 2 reassembly-gap-floods-are-bounded
 #[test]
+fn many_streams_in_pieces_share_a_bound() {
+    let (_, mut server) = pair();
+    let streams = 8;
+    let mut inserted = 0;
+    let refused = (0..crate::limits::STREAM_PIECES as u64).find_map(|piece| {
+        (0..streams).find_map(|index| {
+            inserted += 1;
+            let frame = stream(client_bidi(index), 1 + 2 * piece, &[0], false);
+            code(receive(&mut server, &frame))
+        })
+    });
+    assert_eq!(refused, Some(Code::INTERNAL_ERROR));
+    assert_eq!(inserted, crate::limits::ALL_STREAM_PIECES + 1);
+}
+
+#[test]
+fn pieces_of_streams_that_are_whole_or_gone_count_no_more() {
+    let (_, mut server) = pair();
+    for round in 0..3 {
+        for index in 0..4 {
+            let id = client_bidi(4 * (round % 2) + index);
+            for piece in 0..crate::limits::STREAM_PIECES as u64 {
+                let offset = round * 3000 + 1 + 2 * piece;
+                let frame = stream(id, offset, &[0], false);
+                assert_eq!(code(receive(&mut server, &frame)), None);
+            }
+            if round == 0 {
+                server.stop(id, 0).unwrap();
+            } else {
+                let end = round * 3000 + 3000;
+                let whole = vec![0; end as usize];
+                for start in (0..end).step_by(1000) {
+                    let part = &whole[start as usize..][..1000];
+                    assert_eq!(
+                        code(receive(&mut server, &stream(id, start, part, false))),
+                        None
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Proves: security 2 reassembly-gap-floods-are-bounded
+#[test]
 fn a_stream_in_too_many_pieces_closes_the_connection() {
     let (_, mut server) = pair();
     let mut offsets = (0..).map(|piece| 1 + 2 * piece);

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use super::{Connection, receive::Early};
+use super::Connection;
 use crate::{
     error::{By, Code, ConnectionError, TransportError},
     frame::{ConnectionClose, FrameType, FrameWriter},
@@ -142,9 +142,7 @@ impl Connection {
         for space in Space::ALL {
             self.recovery.discard_space(space);
         }
-        if let Some(opening) = &mut self.opening {
-            opening.early = Early::default();
-        }
+        self.opening.drop_kept();
         self.acks.settled = Outcome::default();
     }
 

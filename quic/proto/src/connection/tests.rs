@@ -411,12 +411,12 @@ fn packets_that_come_before_their_keys_wait_and_are_bounded() {
             .receive(pair.now, server_address(), &mut flight[1].clone());
     }
     assert_eq!(
-        pair.client.connection().kept_packets(),
+        pair.client.connection().opening.kept_packets(),
         limits::UNDECRYPTABLE_PACKETS
     );
     pair.client
         .receive(pair.now, server_address(), &mut flight[0].clone());
-    assert_eq!(pair.client.connection().kept_packets(), 0);
+    assert_eq!(pair.client.connection().opening.kept_packets(), 0);
     assert!(pair.client.events().contains(&Event::HandshakeComplete));
 }
 

@@ -14,9 +14,9 @@ use super::{
     routing::Target,
 };
 use crate::{
-    connection::reserved_bits,
     error::{Code, TransportError},
     frame::{Frame, FrameType},
+    handshake::reserved_bits,
     limits,
     packet::{self, Decoded, Kind, OpenError, PacketNumber, Packets, Protected},
     space::{AckEliciting, Received},

@@ -40,7 +40,7 @@ pub use self::{
 };
 use super::{
     cids::ResetKey,
-    connection::{Attempt, ClientStart, Connection, Need, ServerStart, reset_tail},
+    connection::{Attempt, ClientStart, Connection, Need, ServerStart},
     error::{Code, TransportError},
     handshake::POST_QUANTUM_REQUIRED,
     header_bits::Grease,
@@ -191,7 +191,7 @@ impl Endpoint {
             Some(Target::Connection(slot)) => Routed::Connection(slot, packets),
             Some(_) => Routed::Dropped,
             None => {
-                let token = reset_tail(packets.bytes());
+                let token = packets.reset_token();
                 match token.and_then(|token| self.resets.find(&token)) {
                     Some(slot) => Routed::Connection(slot, packets),
                     None => self.on_stranger(now, arrival, packets, &dcid),

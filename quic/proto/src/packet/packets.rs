@@ -2,9 +2,10 @@
 
 use super::{
     Cid, Decoded, DropReason, Kind, Protected,
-    first_byte::FIXED,
+    first_byte::{FIXED, LONG},
     header::{Fields, Outline},
 };
+use crate::limits;
 
 /// Packets of one datagram, in their order (RFC 9000 §12.2).
 ///
@@ -56,6 +57,15 @@ impl<'d> Packets<'d> {
     /// Gives the bytes back.
     pub fn into_bytes(self) -> &'d mut [u8] {
         self.bytes
+    }
+
+    /// Returns the token of the stateless reset that the datagram may be (RFC 9000 §10.3). A reset
+    /// looks like a 1-RTT packet.
+    #[inline]
+    pub(crate) fn reset_token(&self) -> Option<[u8; 16]> {
+        let is_short = self.bytes.first().is_some_and(|first| first & LONG == 0);
+        let token = self.bytes.last_chunk().copied();
+        token.filter(|_| is_short && self.bytes.len() >= limits::MIN_STATELESS_RESET)
     }
 
     /// Returns the destination connection id of a header that was read; `None` if it is longer than

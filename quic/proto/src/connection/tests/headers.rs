@@ -67,7 +67,7 @@ fn the_header_of_a_packet_that_waits_for_keys_is_read_once() {
     }
     let flight = pair.server.transmit(pair.now);
     to_client(&mut pair, &flight[1]);
-    assert_ne!(pair.client.connection().kept_packets(), 0);
+    assert_ne!(pair.client.connection().opening.kept_packets(), 0);
     to_client(&mut pair, &flight[0]);
-    assert_eq!(pair.client.connection().kept_packets(), 0);
+    assert_eq!(pair.client.connection().opening.kept_packets(), 0);
 }

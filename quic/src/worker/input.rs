@@ -1,4 +1,4 @@
-//! Datagrams as they come from the sockets.
+//! Handling of received datagrams.
 
 use std::sync::MutexGuard;
 
@@ -6,12 +6,12 @@ use super::{Standing, State, Worker, touch};
 use crate::udp::Buffers;
 use hybriq_proto::endpoint::{Arrival, Routed, SocketId};
 
-/// Batches received from a socket in one turn at most.
+/// Largest number of batches received from a socket in one turn.
 const BATCHES: usize = 4;
 
 impl Worker {
-    /// Receives and processes what is there, up to a bound. Nothing is answered before: the
-    /// datagrams of one flight are answered together.
+    /// Receives and processes waiting datagrams, up to a bound. Nothing is sent in between, so that
+    /// the datagrams of one flight are answered together.
     pub(super) fn receive(&mut self) {
         for id in self.sockets.take_turns() {
             self.receive_from(id);
@@ -50,8 +50,8 @@ impl Worker {
         self.buffers = buffers;
     }
 
-    /// Processes datagrams of one origin. Those that follow one another to the same connection,
-    /// usually all of them, are taken under one lock.
+    /// Processes datagrams from one address. Consecutive datagrams of one connection, usually all of
+    /// them, are processed under one lock.
     pub(super) fn process_message(&mut self, arrival: &Arrival, bytes: &mut [u8], stride: usize) {
         let mut datagrams = bytes.chunks_mut(stride);
         let mut next = None;

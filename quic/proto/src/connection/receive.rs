@@ -71,7 +71,7 @@ impl Connection {
         self.observer.stats.datagrams_received += 1;
         self.observer.stats.bytes_received += len as u64;
         if self.state.is_closing() {
-            self.close.on_datagram();
+            self.take_while_closing(now, packets);
             return;
         }
         let token = packets.reset_token();
@@ -83,7 +83,7 @@ impl Connection {
         self.take_packets(now, seen, packets);
         self.replay_early(now);
         // Nothing is sent: the peer does not know the connection any more.
-        let is_useless = self.observer.stats.packets_received == before && self.state.is_open();
+        let is_useless = self.observer.stats.packets_received == before && !self.state.is_drained();
         if is_useless && token.is_some_and(|token| self.cids.is_reset(&token)) {
             self.end_by_peer(now, ConnectionError::Reset);
         }

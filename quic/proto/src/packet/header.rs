@@ -21,16 +21,16 @@ thread_local! {
 /// Offset of the destination connection id in a long header (RFC 8999 §5.1).
 const DCID: usize = 6;
 
-/// One packet, as far as it can be read without keys.
+/// A packet, as far as it can be read without keys.
 #[derive(Debug)]
 pub enum Decoded<'a> {
     /// A packet with frames, still encrypted.
     Protected(Protected<'a>),
     /// Version Negotiation.
     VersionNegotiation(VersionNegotiation<'a>),
-    /// Retry; its integrity tag was not verified yet.
+    /// Retry whose integrity tag is not verified yet.
     Retry(Retry<'a>),
-    /// A long header of a version that we don't speak. It fills the datagram.
+    /// Long header of an unsupported version. It fills the datagram.
     UnknownVersion {
         /// The version.
         version: u32,
@@ -41,11 +41,11 @@ pub enum Decoded<'a> {
     },
 }
 
-/// Takes the first packet off a datagram, and gives back the bytes behind it, where packets are
-/// coalesced (RFC 9000 §12.2).
+/// Splits the first packet off a datagram, and returns it with the bytes behind it, since packets
+/// may be coalesced (RFC 9000 §12.2).
 ///
-/// A packet whose QUIC bit is 0 is read like any other: whether it may be taken is for the caller to
-/// say ([`Protected::has_quic_bit`]), who knows what was agreed on (RFC 9287).
+/// A packet whose QUIC bit is 0 is read like any other. The caller decides whether to accept it
+/// ([`Protected::has_quic_bit`]), by what was negotiated (RFC 9287).
 ///
 /// Packets of one datagram must share their destination connection id; the caller compares it.
 ///
@@ -69,7 +69,7 @@ pub(super) enum Outline {
         dcid_len: usize,
         scid_len: usize,
     },
-    /// A packet of a version we speak that must be dropped.
+    /// A packet of a supported version that must be dropped.
     Unreadable { dcid_len: usize, reason: DropReason },
 }
 
@@ -168,7 +168,7 @@ impl Outline {
     }
 }
 
-/// Returns what a long header of a version we speak says it is; `None` for a Retry.
+/// Returns version and type of a long header of a supported version; `None` for a Retry.
 fn kind_of(first: u8, version: u32) -> Option<(Version, Kind)> {
     let version = Version::from_number(version)?;
     let kind = match version.long_type(first) {
@@ -193,7 +193,7 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// Reads what follows the connection ids of a long header (RFC 9000 §17.2.2 to §17.2.4).
+    /// Reads the rest of a long header behind the connection ids (RFC 9000 §17.2.2 to §17.2.4).
     fn long(
         kind: Kind,
         version: Version,

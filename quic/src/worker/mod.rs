@@ -236,8 +236,12 @@ impl Worker {
         }
     }
 
+    /// Returns the time at which something is due. What the endpoint has due is left out while the
+    /// socket is full: it waits for the socket, and not for its time, which has passed.
     fn next_timeout(&self) -> Option<Instant> {
-        match (self.timers.next(), self.endpoint.next_timeout()) {
+        let endpoint = self.endpoint.next_timeout();
+        let endpoint = endpoint.filter(|&at| self.batch.is_empty() || at > self.now);
+        match (self.timers.next(), endpoint) {
             (Some(connections), Some(endpoint)) => Some(connections.min(endpoint)),
             (connections, endpoint) => connections.or(endpoint),
         }

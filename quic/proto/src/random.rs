@@ -8,6 +8,6 @@
 /// # Security
 /// The bytes must come from a cryptographic generator wherever peers are not trusted.
 pub trait Random: Send {
-    /// Fills the buffer.
+    /// Fills the buffer with random bytes.
     fn fill(&mut self, bytes: &mut [u8]);
 }

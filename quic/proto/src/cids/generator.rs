@@ -11,11 +11,11 @@ use super::ResetKey;
 /// balancer; implement this trait for anything else.
 ///
 /// # Security
-/// Ids of one connection must not be recognizable as such (RFC 9000 §5.1): what is not needed for
-/// routing is to be random. An id must not be made twice while the first is in use; the endpoint
-/// asks again when that happens.
+/// Ids of one connection must not be recognizable as such (RFC 9000 §5.1): all bits not needed for
+/// routing must be random. An id must not be generated twice while the first is in use; the
+/// endpoint asks again when that happens.
 pub trait CidGenerator: fmt::Debug + Send + Sync {
-    /// Bytes of every id, 8 to 20.
+    /// Returns the length of every id in bytes, 8 to 20.
     fn len(&self) -> usize;
 
     /// Returns true if ids are empty, which only `EndpointBuilder::zero_length_cids` configures.

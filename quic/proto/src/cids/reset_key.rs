@@ -14,9 +14,9 @@ use crate::{packet::Cid, random::Random};
 /// timeout.
 ///
 /// # Security
-/// Machines that share a key must not have ids in common that belong to different connections, and
-/// a packet must not be led to a machine that does not hold its connection as long as another does:
-/// the wrong one would end it.
+/// Machines that share a key must not use the same ids for different connections, and a packet must
+/// not be routed to a machine that does not hold its connection while another does: the wrong one
+/// would end it.
 ///
 /// # Examples
 /// ```no_run

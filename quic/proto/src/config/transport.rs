@@ -260,7 +260,7 @@ impl TransportConfig {
         self
     }
 
-    /// Bounds of the datagram queues (RFC 9221), in both directions. Default
+    /// Sets the bounds of the datagram queues (RFC 9221), in both directions. Default
     /// [`DatagramConfig::new`]: the peer may send them.
     #[must_use]
     pub const fn datagrams(mut self, datagrams: DatagramConfig) -> Self {

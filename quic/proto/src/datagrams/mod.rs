@@ -297,7 +297,7 @@ impl Datagrams {
         self.note_room();
     }
 
-    /// Takes over the datagrams of a connection attempt that failed.
+    /// Replaces a connection attempt that failed, and takes over its counters.
     pub fn go_on_after(&mut self, mut before: Self) {
         before.on_early_data_rejected();
         self.stats = before.stats;

@@ -48,7 +48,7 @@ pub type Issued = (Cid, [u8; 16]);
 
 /// Connection ids we issue.
 ///
-/// A peer that retires them is given others, [`limits::CIDS_ISSUED_AT_ONCE`] of them per
+/// If the peer retires some, it is given others, at most [`limits::CIDS_ISSUED_AT_ONCE`] per
 /// [`limits::CIDS_ISSUED_INTERVAL`]: each costs a place in the routing table and a token.
 #[derive(Debug)]
 pub struct Local {
@@ -177,7 +177,7 @@ impl Local {
         sequence
     }
 
-    /// Learns the peer's `active_connection_id_limit`. It may keep fewer than it is ready to.
+    /// Takes the peer's `active_connection_id_limit`. We may use fewer.
     pub fn set_peer_limit(&mut self, limit: u64) {
         self.limit = usize::try_from(limit)
             .unwrap_or(usize::MAX)

@@ -39,7 +39,7 @@ const UNROUTABLE: u8 = 0b111;
 /// configuration is that of the balancer: the same on every server except for the server's id.
 ///
 /// # Security
-/// Without a key everybody sees which server a connection is on, and can link what a client sends
+/// Without a key everybody can see the server of a connection, and can link what a client sends
 /// from different addresses.
 ///
 /// # Examples

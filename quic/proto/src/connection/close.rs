@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::{Connection, receive::Early, reset::reset_tail};
+use super::Connection;
 use crate::{
     error::{By, Code, ConnectionError, TransportError},
     frame::{ConnectionClose, Frame, FrameType, FrameWriter},
     handshake::{Handshake, POST_QUANTUM_REQUIRED},
     limits,
-    packet::{self, Decoded, Kind, PacketBuilder, Space},
+    packet::{Decoded, Kind, PacketBuilder, Packets, Space},
     params::ACK_DELAY_EXPONENT,
     recovery::Outcome,
     space::Received,
@@ -143,9 +143,7 @@ impl Connection {
         for space in Space::ALL {
             self.recovery.discard_space(space);
         }
-        if let Some(opening) = &mut self.opening {
-            opening.early = Early::default();
-        }
+        self.opening.drop_kept();
         self.acks.settled = Outcome::default();
     }
 
@@ -226,9 +224,10 @@ impl Connection {
     /// Takes a datagram after our close. If it tells that the peer has closed, too, or has lost its
     /// state, nobody is left who waits for an answer, and the connection ends at once. Any other may
     /// come from a peer that missed our close.
-    pub(super) fn take_while_closing(&mut self, now: Instant, datagram: &mut [u8]) {
-        let tail = reset_tail(datagram);
-        if self.tells_of_close(now, datagram) || self.is_reset(tail) {
+    pub(super) fn take_while_closing(&mut self, now: Instant, packets: Packets<'_>) {
+        let token = packets.reset_token();
+        let tells = self.tells_of_close(now, packets);
+        if tells || token.is_some_and(|token| self.cids.is_reset(&token)) {
             self.state.on_end();
         } else {
             self.close.on_datagram();
@@ -236,27 +235,27 @@ impl Connection {
     }
 
     /// Returns true if a 1-RTT packet of the datagram has a CONNECTION_CLOSE frame.
-    fn tells_of_close(&mut self, now: Instant, datagram: &mut [u8]) -> bool {
-        let mut rest = datagram;
-        while let Ok((decoded, next)) = packet::decode(rest, self.cids.local.cid_len()) {
-            rest = next;
-            let packet = match decoded {
-                Decoded::Protected(packet) if packet.kind == Kind::OneRtt => packet,
-                _ => continue,
-            };
-            let largest = self.acks.received[Space::Data].largest();
-            let opened = self.open_one_rtt(now, packet, largest.map(|(pn, _)| pn));
-            let Some(Ok((_, payload))) = opened else {
-                return false;
-            };
-            let mut frames = Reader::new(payload);
-            return std::iter::from_fn(|| {
-                let more = !frames.is_empty();
-                more.then(|| Frame::decode(&mut frames).ok())?
-            })
-            .any(|frame| matches!(frame, Frame::ConnectionClose(_)));
-        }
-        false
+    fn tells_of_close(&mut self, now: Instant, packets: Packets<'_>) -> bool {
+        let keep_until = now + 3 * self.pto(Space::Data);
+        let largest = self.acks.received[Space::Data].largest().map(|(pn, _)| pn);
+        let mut protected = packets.map_while(Result::ok);
+        let packet = protected.find_map(|packet| match packet {
+            Decoded::Protected(packet) if packet.kind == Kind::OneRtt => Some(packet),
+            _ => None,
+        });
+        let opened = packet.and_then(|packet| {
+            self.handshake
+                .open_one_rtt(now, keep_until, packet, largest)
+        });
+        let Some(Ok((_, payload))) = opened else {
+            return false;
+        };
+        let mut frames = Reader::new(payload);
+        std::iter::from_fn(|| {
+            let more = !frames.is_empty();
+            more.then(|| Frame::decode(&mut frames).ok())?
+        })
+        .any(|frame| matches!(frame, Frame::ConnectionClose(_)))
     }
 
     /// Writes one datagram with CONNECTION_CLOSE at every level for which the peer may have keys

@@ -1,5 +1,5 @@
-//! 0-RTT packets that come before there is a connection: with a ClientHello that is not whole yet,
-//! while the application decides, or before any Initial (RFC 9000 §5.2.2, RFC 9001 §5.7).
+//! 0-RTT packets received before there is a connection: with an incomplete ClientHello, while the
+//! application decides, or before any Initial (RFC 9000 §5.2.2, RFC 9001 §5.7).
 
 use std::{collections::VecDeque, net::SocketAddr, time::Instant};
 
@@ -9,22 +9,22 @@ use super::{Arrival, Endpoint, Routed, hello_table::Hello};
 use crate::{
     connection::{KeptPacket, Seen},
     limits,
-    packet::{self, Cid, Decoded, Kind},
+    packet::{self, Cid, Decoded, Kind, Packets, Protected},
     prf::KeyedHash,
 };
 
-/// Cost of one packet beside its bytes, for the bounds.
-const OVERHEAD: usize = 256;
+/// Bytes that a packet counts for besides its data.
+pub(super) const OVERHEAD: usize = 256;
 
 /// Sender of packets: the connection id that they were sent to, and the address they came from.
 type Client = (Cid, SocketAddr);
 
-/// 0-RTT packets that wait for a connection, bounded for each client and in all. When there are too
-/// many the oldest client's give way: they are sent again.
+/// 0-RTT packets waiting for a connection, bounded per client and in total. When there are too
+/// many, those of the oldest client are dropped, since they will be resent.
 #[derive(Debug)]
 pub(super) struct EarlyPackets {
     clients: HashMap<Client, Kept, KeyedHash>,
-    /// In the order of their first packets. Entries may be stale.
+    /// Clients in the order of their first packets. Entries may be stale.
     order: VecDeque<(Client, Instant)>,
     pub(super) bytes: usize,
 }
@@ -33,7 +33,7 @@ pub(super) struct EarlyPackets {
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) packets: Vec<KeptPacket>,
-    /// Bytes of datagrams that nobody else counted, for the anti-amplification limit.
+    /// Bytes of datagrams not counted elsewhere, for the anti-amplification limit.
     pub(super) credit: u64,
     bytes: usize,
     since: Instant,
@@ -48,7 +48,7 @@ impl EarlyPackets {
         }
     }
 
-    fn keep(&mut self, client: Client, packet: &[u8], seen: Seen) {
+    fn keep(&mut self, client: Client, packet: packet::Kept, seen: Seen) {
         let cost = packet.len() + OVERHEAD;
         self.evict(seen.at);
         let held = self.clients.get(&client).map_or(0, |kept| kept.bytes);
@@ -66,14 +66,11 @@ impl EarlyPackets {
         });
         kept.bytes += cost;
         self.bytes += cost;
-        kept.packets.push(KeptPacket {
-            bytes: packet.into(),
-            seen,
-        });
+        kept.packets.push(KeptPacket { packet, seen });
         self.evict(seen.at);
     }
 
-    /// Drops what is too old, and the oldest while there is too much.
+    /// Drops expired packets, and the oldest while there are too many.
     fn evict(&mut self, now: Instant) {
         while let Some(&(client, since)) = self.order.front() {
             let live = self
@@ -91,19 +88,19 @@ impl EarlyPackets {
         }
     }
 
-    /// Returns the number of clients that packets are kept of.
+    /// Returns the number of clients with packets.
     #[cfg(test)]
     pub(super) fn clients(&self) -> usize {
         self.clients.len()
     }
 
-    /// Returns the time at which the oldest are dropped.
+    /// Returns the time at which the oldest packets expire.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let (_, since) = self.order.front()?;
         since.checked_add(limits::PARTIAL_HELLO_LIFETIME)
     }
 
-    /// Drops what is too old.
+    /// Drops expired packets.
     pub(super) fn on_timeout(&mut self, now: Instant) {
         self.evict(now);
     }
@@ -133,49 +130,53 @@ impl EarlyPackets {
     }
 }
 
-/// Record of whether a datagram was counted for the anti-amplification limit already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Counted {
-    Yes,
-    No,
-}
-
 impl Endpoint {
-    /// Keeps the 0-RTT packets of a datagram, if a server of ours may want them.
+    /// Keeps the 0-RTT packets of a datagram, if a server of ours may want them, and counts the
+    /// datagram for the anti-amplification limit.
     pub(super) fn keep_early(
         &mut self,
         now: Instant,
         arrival: &Arrival,
-        (dcid, counted): (&Cid, Counted),
-        datagram: &mut [u8],
-    ) -> Routed {
-        let wanted = self
-            .server
-            .as_ref()
-            .is_some_and(|server| server.provider.supports_early_data());
-        if !wanted {
+        dcid: &Cid,
+        packets: Packets<'_>,
+    ) -> Routed<'static> {
+        if !self.wants_early() {
             return Routed::Dropped;
         }
+        let len = packets.bytes().len() as u64;
+        let packets = packets.map_while(|packet| match packet {
+            Ok(Decoded::Protected(packet)) => Some(packet),
+            _ => None,
+        });
+        self.keep_zero_rtt(now, arrival, dcid, packets);
+        self.early.credit(&(*dcid, arrival.peer), len);
+        Routed::Consumed
+    }
+
+    /// Keeps those of the packets that are 0-RTT packets for this connection id.
+    pub(super) fn keep_zero_rtt<'d>(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        dcid: &Cid,
+        packets: impl IntoIterator<Item = Protected<'d>>,
+    ) {
         let client = (*dcid, arrival.peer);
         let seen = Seen {
             at: now,
             ecn: arrival.ecn,
         };
-        let len = datagram.len() as u64;
-        let mut rest = datagram;
-        while !rest.is_empty() {
-            let Ok((Decoded::Protected(packet), next)) = packet::decode(rest, self.ids.len())
-            else {
-                break;
-            };
-            rest = next;
+        for packet in packets {
             if packet.kind == Kind::ZeroRtt && packet.dcid == *dcid {
-                self.early.keep(client, packet.bytes, seen);
+                self.early.keep(client, packet.into(), seen);
             }
         }
-        if counted == Counted::No {
-            self.early.credit(&client, len);
-        }
-        Routed::Consumed
+    }
+
+    /// Returns true if a server of ours may want 0-RTT packets.
+    pub(super) fn wants_early(&self) -> bool {
+        self.server
+            .as_ref()
+            .is_some_and(|server| server.provider.supports_early_data())
     }
 }

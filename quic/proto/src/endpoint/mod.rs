@@ -1,5 +1,5 @@
 //! One worker's share of an endpoint, without I/O: routes datagrams to connections by their ids,
-//! gathers partial ClientHellos, answers what needs no connection.
+//! assembles ClientHellos, and answers packets that need no connection.
 
 mod admission;
 mod answers;
@@ -26,7 +26,7 @@ use slab::Slab;
 use self::{
     admission::Admission,
     answers::Answers,
-    early_packets::{Counted, EarlyPackets},
+    early_packets::EarlyPackets,
     hello_table::HelloTable,
     ids::Ids,
     reset_answers::ResetLimit,
@@ -40,12 +40,12 @@ pub use self::{
 };
 use super::{
     cids::ResetKey,
-    connection::{Attempt, ClientStart, Connection, Need, ServerStart, reset_tail},
+    connection::{Attempt, ClientStart, Connection, Need, ServerStart},
     error::{Code, TransportError},
     handshake::POST_QUANTUM_REQUIRED,
     header_bits::Grease,
     limits,
-    packet::{self, Cid, Version},
+    packet::{Cid, Kind, Packets, Version},
     random::Random,
 };
 pub use super::{
@@ -57,23 +57,23 @@ use crate::frame::FrameType;
 
 /// Outcome of a datagram.
 #[derive(Debug)]
-pub enum Routed {
-    /// The datagram belongs to this connection: give it to [`Connection::on_datagram`].
-    Connection(Slot),
+pub enum Routed<'d> {
+    /// The packets belong to this connection: give them to [`Connection::on_packets`].
+    Connection(Slot, Packets<'d>),
     /// The datagram completed a ClientHello: a client wants to connect.
     Incoming(Box<Incoming>),
-    /// The datagram belongs to the worker with this index, if there is one.
-    Foreign(u8),
-    /// Nothing is left to do; there may be something to transmit.
+    /// The datagram belongs to the worker with this index, if it exists.
+    Foreign(u8, &'d mut [u8]),
+    /// The datagram was processed; there may be something to transmit.
     Consumed,
-    /// The datagram was useless, and was counted.
+    /// The datagram was useless, and counted as dropped.
     Dropped,
 }
 
-/// Reason why an incoming connection was not accepted after all.
+/// Reason why an incoming connection could not be accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
-    /// The TLS configuration cannot be used.
+    /// The TLS configuration is invalid.
     #[error(transparent)]
     Tls(#[from] ConfigError),
     /// The client was refused, and told so.
@@ -84,21 +84,21 @@ pub enum AcceptError {
 /// Reason why no connection was started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The TLS configuration cannot be used.
+    /// The TLS configuration is invalid.
     #[error(transparent)]
     Tls(#[from] ConfigError),
-    /// There is a connection to that address, and without connection ids there can be no other.
+    /// A connection to that address exists, and with empty connection ids there can be no other.
     #[error("without connection ids there can be only one connection to {0}")]
     AddressInUse(SocketAddr),
 }
 
-/// Facts about a connection beside its ids.
+/// State of a connection beside its ids.
 #[derive(Debug)]
 struct Entry {
     initial: Option<(Cid, SocketAddr)>,
     /// True for an accepted connection whose handshake is not complete.
     handshaking: bool,
-    /// The address that leads to it, where connection ids cannot.
+    /// Address by which it is found if connection ids are empty.
     address: Option<SocketAddr>,
 }
 
@@ -122,8 +122,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Makes an endpoint without connections. `worker` is written into the connection ids we issue.
-    /// Without `server` every ClientHello is dropped.
+    /// Creates an endpoint without connections. `worker` is written into the connection ids we
+    /// issue. Without `server` every ClientHello is dropped.
     pub fn new(worker: u8, mut random: Box<dyn Random>, server: Option<Setup>) -> Self {
         let mut key = || {
             let mut key = [0; 16];
@@ -151,7 +151,12 @@ impl Endpoint {
     }
 
     /// Routes one datagram.
-    pub fn on_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Routed {
+    pub fn on_datagram<'d>(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &'d mut [u8],
+    ) -> Routed<'d> {
         self.admission.at(now);
         let routed = self.route(now, arrival, datagram);
         if matches!(routed, Routed::Dropped) {
@@ -160,71 +165,79 @@ impl Endpoint {
         routed
     }
 
-    fn route(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Routed {
-        let Some(seen) = packet::peek(datagram, self.ids.len()) else {
+    fn route<'d>(&mut self, now: Instant, arrival: &Arrival, datagram: &'d mut [u8]) -> Routed<'d> {
+        let Ok(packets) = Packets::read(datagram, self.ids.len()) else {
             return Routed::Dropped;
         };
-        let (version, Some(dcid)) = (seen.version(), Cid::new(seen.dcid())) else {
-            // Only versions that we don't speak may have longer ids (RFC 8999 §5.3, RFC 9000
-            // §17.2), and Version Negotiation is never answered by itself (§6.1).
-            return match seen.version() {
-                Some(number) if number != 0 && Version::from_number(number).is_none() => {
-                    self.on_unknown_version(arrival, datagram)
-                }
-                _ => Routed::Dropped,
+        let dcid = packets.dcid();
+        if self.ids.is_zero_length() && dcid.is_some_and(|dcid| dcid.is_empty()) {
+            return match self.routing.find_address(arrival.peer) {
+                Some(slot) => Routed::Connection(slot, packets),
+                None => Routed::Dropped,
             };
-        };
-        if dcid.is_empty() && self.ids.is_zero_length() {
-            let found = self.routing.find_address(arrival.peer);
-            return found.map_or(Routed::Dropped, Routed::Connection);
         }
-        match version {
-            None => match self.routing.find(&dcid) {
-                Some(Target::Connection(slot)) => Routed::Connection(slot),
-                Some(_) => Routed::Dropped,
-                None => match reset_tail(datagram).and_then(|token| self.resets.find(&token)) {
-                    Some(slot) => Routed::Connection(slot),
-                    None => self.on_stranger(now, arrival, datagram, &dcid),
-                },
-            },
-            Some(number) if number == 0 || Version::from_number(number).is_some() => {
-                self.route_long(now, arrival, datagram, &dcid)
+        if let Some(ids) = packets.ids_of_unknown_version() {
+            return self.on_unknown_version(arrival, packets.bytes().len(), ids);
+        }
+        // Only versions that we don't speak may have longer ids (RFC 8999 §5.3, RFC 9000 §17.2),
+        // and Version Negotiation is never answered by itself (§6.1).
+        let Some(dcid) = dcid else {
+            return Routed::Dropped;
+        };
+        if packets.kind() != Some(Kind::OneRtt) {
+            return self.route_long(now, arrival, packets, &dcid);
+        }
+        match self.routing.find(&dcid) {
+            Some(Target::Connection(slot)) => Routed::Connection(slot, packets),
+            Some(_) => Routed::Dropped,
+            None => {
+                let token = packets.reset_token();
+                match token.and_then(|token| self.resets.find(&token)) {
+                    Some(slot) => Routed::Connection(slot, packets),
+                    None => self.on_stranger(now, arrival, packets, &dcid),
+                }
             }
-            Some(_) => self.on_unknown_version(arrival, datagram),
         }
     }
 
-    fn route_long(
+    fn route_long<'d>(
         &mut self,
         now: Instant,
         arrival: &Arrival,
-        datagram: &mut [u8],
+        packets: Packets<'d>,
         dcid: &Cid,
-    ) -> Routed {
-        let initial = packet::is_initial(datagram)
-            && (packet::has_quic_bit(datagram) || self.takes_greased());
-        let version = packet::peek(datagram, 0).and_then(|seen| seen.version());
-        match self.routing.find_initial(dcid, arrival.peer) {
-            Some(Target::Connection(slot)) => Routed::Connection(slot),
-            Some(Target::Hello(place)) if initial => {
-                self.on_more_hello(now, arrival, place, datagram)
+    ) -> Routed<'d> {
+        let kind = packets.kind();
+        let initial = packets
+            .fields()
+            .filter(|fields| fields.kind == Kind::Initial)
+            .filter(|_| packets.has_quic_bit() || self.takes_greased());
+        match (self.routing.find_initial(dcid, arrival.peer), initial) {
+            (Some(Target::Connection(slot)), _) => Routed::Connection(slot, packets),
+            (Some(Target::Hello(place)), Some(_)) => {
+                self.on_more_hello(now, arrival, place, packets)
             }
             // Packets coalesced with an Initial are dropped too: a client repeats its whole first
             // flight.
-            Some(_) => self.keep_early(now, arrival, (dcid, Counted::No), datagram),
-            None if initial && !self.accepts(version) => self.on_unknown_version(arrival, datagram),
-            None if initial && self.may_be_ours(dcid, datagram.len()) => {
-                self.on_first_hello(now, arrival, datagram)
+            (Some(_), _) => self.keep_early(now, arrival, dcid, packets),
+            (None, Some(fields)) if !self.accepts(fields.version) => {
+                let ids = [fields.dcid.as_bytes(), fields.scid.as_bytes()];
+                self.on_unknown_version(arrival, packets.bytes().len(), ids)
             }
-            None if packet::is_zero_rtt(datagram) && self.server.is_some() && dcid.len() >= 8 => {
-                self.keep_early(now, arrival, (dcid, Counted::No), datagram)
+            (None, Some(_)) if self.may_be_ours(dcid, packets.bytes().len()) => {
+                self.on_first_hello(now, arrival, packets)
             }
-            None => self.elsewhere(dcid),
+            (None, _)
+                if kind == Some(Kind::ZeroRtt) && self.server.is_some() && dcid.len() >= 8 =>
+            {
+                self.keep_early(now, arrival, dcid, packets)
+            }
+            (None, _) => self.elsewhere(dcid, packets),
         }
     }
 
-    /// Returns true if a server takes a client's first packets without the QUIC bit, which the
-    /// client may have learned in an earlier connection (RFC 9287 §3.1).
+    /// Returns true if a server accepts a client's first packets without the QUIC bit, as a client
+    /// may have learned in an earlier connection (RFC 9287 §3.1).
     fn takes_greased(&self) -> bool {
         let grease = self
             .server
@@ -233,9 +246,8 @@ impl Endpoint {
         grease == Some(Grease::On)
     }
 
-    /// Returns true if connections may begin in this version.
-    fn accepts(&self, number: Option<u32>) -> bool {
-        let version = number.and_then(Version::from_number);
+    /// Returns true if connections may start in this version.
+    fn accepts(&self, version: Option<Version>) -> bool {
         self.server.as_ref().is_none_or(|setup| {
             version.is_some_and(|version| setup.transport.spoken.versions.contains(version))
         })
@@ -246,19 +258,21 @@ impl Endpoint {
         self.server.is_some() && dcid.len() >= 8 && len >= limits::MIN_DATAGRAM
     }
 
-    /// An id of ours that this worker does not know may be another worker's.
-    fn elsewhere(&self, dcid: &Cid) -> Routed {
-        self.ids
-            .other_worker(dcid)
-            .map_or(Routed::Dropped, Routed::Foreign)
+    /// Returns the other worker to which an unknown id may belong.
+    fn elsewhere<'d>(&self, dcid: &Cid, packets: Packets<'d>) -> Routed<'d> {
+        match self.ids.other_worker(dcid) {
+            Some(worker) => Routed::Foreign(worker, packets.into_bytes()),
+            None => Routed::Dropped,
+        }
     }
 
-    fn on_unknown_version(&mut self, arrival: &Arrival, datagram: &[u8]) -> Routed {
-        let Some(setup) = self
-            .server
-            .as_ref()
-            .filter(|_| datagram.len() >= limits::MIN_DATAGRAM)
-        else {
+    fn on_unknown_version(
+        &mut self,
+        arrival: &Arrival,
+        len: usize,
+        ids: [&[u8]; 2],
+    ) -> Routed<'static> {
+        let Some(setup) = self.server.as_ref().filter(|_| len >= limits::MIN_DATAGRAM) else {
             return Routed::Dropped;
         };
         let versions = setup.transport.spoken.versions;
@@ -267,7 +281,7 @@ impl Endpoint {
         let random = u32::from_be_bytes(random);
         if !self
             .answers
-            .version_negotiation(arrival, datagram, versions, random)
+            .version_negotiation(arrival, ids, versions, random)
         {
             return Routed::Dropped;
         }
@@ -275,7 +289,7 @@ impl Endpoint {
         Routed::Consumed
     }
 
-    /// Draws a seed for what a connection must keep secret from its peer.
+    /// Draws a seed for secrets of a connection.
     fn new_seed(&mut self) -> u64 {
         let mut seed = [0; 8];
         self.random.fill(&mut seed);
@@ -323,7 +337,7 @@ impl Endpoint {
         Slot(self.connections.insert(entry) as u32)
     }
 
-    /// Accepts, with a setup of its own or else the endpoint's.
+    /// Accepts a connection, with its own setup or else the endpoint's.
     ///
     /// A client that offers no post-quantum group is refused here if the setup requires one, before
     /// any public-key work.
@@ -399,7 +413,8 @@ impl Endpoint {
         Ok((slot, connection))
     }
 
-    /// Refuses with CONNECTION_REFUSED; the answer comes out of [`Endpoint::poll_transmit`].
+    /// Refuses a connection with CONNECTION_REFUSED; [`Endpoint::poll_transmit`] returns the
+    /// answer.
     #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
     pub fn refuse(&mut self, incoming: Incoming) {
         self.waiting = self.waiting.saturating_sub(1);
@@ -407,16 +422,16 @@ impl Endpoint {
         self.reject(&incoming.hello, &error);
     }
 
-    /// Forgets it without an answer.
+    /// Ignores a connection without an answer.
     #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
     pub fn ignore(&mut self, incoming: Incoming) {
         self.waiting = self.waiting.saturating_sub(1);
         self.forget_routes(&incoming.hello);
     }
 
-    /// Does what a connection asks of its endpoint: issue and retire connection ids, forget a
-    /// drained connection. To be called whenever the connection was touched. When it returns
-    /// `false` the connection is drained, its slot is free and it may be dropped.
+    /// Performs the requests of a connection: issues and retires connection ids, and forgets a
+    /// drained connection. Must be called after each use of the connection. Returns false if it is
+    /// drained: its slot is free and it may be dropped.
     pub fn service(&mut self, slot: Slot, connection: &mut Connection) -> bool {
         while let Some(need) = connection.poll_need() {
             match need {
@@ -444,7 +459,7 @@ impl Endpoint {
         true
     }
 
-    /// Lets a connection begin again after Version Negotiation, under ids of its own.
+    /// Restarts a connection after Version Negotiation, under new ids.
     fn restart(&mut self, slot: Slot, connection: &mut Connection) {
         for cid in connection.local_cids() {
             self.routing.remove(&cid);
@@ -499,7 +514,7 @@ impl Endpoint {
         timers.into_iter().flatten().min()
     }
 
-    /// Handles what is due. [`Endpoint::poll_transmit`] may have something to send afterwards.
+    /// Handles expired timers. [`Endpoint::poll_transmit`] may have something to send afterwards.
     pub fn on_timeout(&mut self, now: Instant) {
         while let Some(hello) = self.hellos.pop_expired(now) {
             self.forget_routes(&hello);

@@ -36,9 +36,3 @@ impl From<Eof> for DropReason {
         Self::Truncated
     }
 }
-
-/// Returns true if the QUIC bit of a datagram's first packet is set (RFC 9000 §17.2, §17.3).
-#[inline]
-pub fn has_quic_bit(datagram: &[u8]) -> bool {
-    datagram.first().is_some_and(|first| first & FIXED != 0)
-}

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use super::{
     Cid, DropReason, HeaderKey, KeyPhase, Kind, PacketKey, PacketNumber, SAMPLE_LEN, SpinValue,
-    Undecryptable, Version, first_byte::LONG, number,
+    Undecryptable, Version,
+    first_byte::{FIXED, LONG},
+    number,
 };
 
 /// Bits that must be 0 in a long header after header protection is removed (RFC 9000 §17.2).
@@ -45,7 +47,7 @@ impl<'a> Protected<'a> {
     /// that we accept them (RFC 9287).
     #[inline]
     pub fn has_quic_bit(&self) -> bool {
-        super::has_quic_bit(self.bytes)
+        self.bytes.first().is_some_and(|first| first & FIXED != 0)
     }
 
     /// Returns the spin bit of a short header, which is not protected.

@@ -40,14 +40,12 @@ fn receive(pair: &mut Pair, peer: std::net::SocketAddr, datagram: &[u8]) -> bool
         .client
         .endpoint
         .on_datagram(pair.now, &arrival, &mut datagram);
-    let found = matches!(routed, Routed::Connection(_));
-    if found {
-        let now = pair.now;
-        pair.client
-            .connection()
-            .on_datagram(now, &arrival, &mut datagram);
-    }
-    found
+    let Routed::Connection(_, packets) = routed else {
+        return false;
+    };
+    let (_, connection) = pair.client.connection.as_mut().unwrap();
+    connection.on_packets(pair.now, &arrival, packets);
+    true
 }
 
 /// Proves: rfc9000 10.3.1 reset-drains

@@ -244,7 +244,7 @@ impl Connection {
         match space {
             Space::Handshake if self.side.is_client() => self.discard(Space::Initial),
             Space::Data if self.handshake.sends_zero_rtt() => {
-                self.handshake.keys_mut().on_zero_rtt_sealed()
+                self.handshake.keys_mut().on_zero_rtt_sealed();
             }
             Space::Data => self.count_sealed(now, pn),
             _ => {}

@@ -77,7 +77,7 @@ fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
             let fin = offset + len == size;
             let id = theirs;
             out.stream(StreamHeader { id, offset, fin }, len as usize, |data| {
-                data.fill(7)
+                data.fill(7);
             });
         }
         6 => {

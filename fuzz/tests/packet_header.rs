@@ -1,6 +1,8 @@
 //! Datagrams up to the point where their packets fail authentication.
 
-use hybriq_proto::packet::{Cid, Decoded, PacketNumber, Version, decode, initial_direction, peek};
+use hybriq_proto::packet::{
+    Cid, Decoded, PacketNumber, Packets, Version, decode, initial_direction,
+};
 use hybriq_tls::Side;
 
 #[test]
@@ -15,7 +17,7 @@ fn packet_headers() {
             let version = Version::ALL[usize::from(*second)];
             number.copy_from_slice(&version.number().to_be_bytes());
         }
-        let routable = peek(&datagram, 8).is_some();
+        let routable = Packets::read(&mut datagram, 8).is_ok();
         let mut rest = &mut datagram[..];
         while let before = rest.len()
             && let Ok((packet, behind)) = decode(rest, 8)

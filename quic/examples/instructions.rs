@@ -108,7 +108,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Runs the work that is to be counted.
+/// Runs the measured work.
 #[inline(never)]
 fn measured<T>(work: impl FnOnce() -> T) -> T {
     black_box(work())
@@ -300,16 +300,16 @@ impl Machine {
 
     fn receive(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Result<()> {
         match self.endpoint.on_datagram(now, arrival, datagram) {
-            Routed::Connection(slot) => match &mut self.connection {
+            Routed::Connection(slot, packets) => match &mut self.connection {
                 Some((ours, connection)) if *ours == slot => {
-                    connection.on_datagram(now, arrival, datagram);
+                    connection.on_packets(now, arrival, packets);
                 }
                 _ => return Err("a datagram for a connection that is gone".into()),
             },
             Routed::Incoming(incoming) => {
                 self.connection = Some(self.endpoint.accept(now, *incoming, None)?);
             }
-            Routed::Foreign(_) | Routed::Consumed | Routed::Dropped => {}
+            Routed::Foreign(..) | Routed::Consumed | Routed::Dropped => {}
         }
         Ok(())
     }

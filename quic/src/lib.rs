@@ -94,7 +94,7 @@
 //!
 //! | policy | a peer without ML-KEM |
 //! |---|---|
-//! | `PreferPostQuantum`, the default | connects; what was agreed on is in [`Connection::handshake`] |
+//! | `PreferPostQuantum`, the default | connects; see the result in [`Connection::handshake`] |
 //! | `RequirePostQuantum` | is refused, with [`ConnectionError::KeyExchangeRefused`] |
 //! | `OnlyClassical` | connects, and nobody gets ML-KEM |
 //! | `Exactly(groups)` | depends on the list |

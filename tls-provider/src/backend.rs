@@ -140,7 +140,7 @@ impl Backend {
         }
         problems.note_validity(&options.identities, now);
         if problems.is_empty() {
-            // Finds what only the parts together show.
+            // Finds problems that only the combination shows.
             problems.note(self.server(options));
         }
         problems.into_result()

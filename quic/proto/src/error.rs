@@ -169,11 +169,10 @@ pub enum ConnectionError {
     /// The peer lost its state and said so with a stateless reset (RFC 9000 §10.3).
     #[error("reset by the peer")]
     Reset,
-    /// The peer answered before, and then fell silent for the idle timeout; or the handshake took
-    /// too long.
+    /// The peer answered and then fell silent for the idle timeout, or the handshake took too long.
     #[error("timed out: the peer fell silent; it stopped, or the path to it broke")]
     TimedOut,
-    /// Nothing ever came from the server.
+    /// The server never answered.
     #[error(
         "no answer: check the server's address and port, that it runs, and that UDP gets there"
     )]
@@ -186,7 +185,7 @@ pub enum ConnectionError {
 /// End that closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum By {
-    /// This end.
+    /// The end that reports the error.
     Local,
     /// The other end.
     Peer,
@@ -249,10 +248,10 @@ impl From<ConnectionError> for io::Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrateError {
-    /// Only a client moves; a server has a preferred address, if that.
+    /// A server cannot migrate; it can only offer a preferred address.
     #[error("a server cannot move")]
     Server,
-    /// Before the handshake is confirmed nobody moves.
+    /// Migration must wait until the handshake is confirmed.
     #[error("the handshake is not confirmed yet")]
     NotConfirmed,
     /// The server asked its clients to stay where they are.
@@ -262,16 +261,16 @@ pub enum MigrateError {
     /// one soon.
     #[error("the server gave no spare connection id")]
     NoConnectionId,
-    /// Nothing came back from there: the connection stays where it was.
+    /// The server did not answer on the new path; the connection stays where it was.
     #[error("the server does not answer on the new path")]
     Unreachable,
     /// No socket could be opened there.
     #[error("cannot open a UDP socket on {0}: {1}")]
     Bind(SocketAddr, io::ErrorKind),
-    /// Connections of the endpoint are spread over as many sockets as there may be, 16.
+    /// The endpoint already uses the maximum of 16 sockets.
     #[error("the endpoint has too many sockets; wait until others were left")]
     TooManySockets,
-    /// Another move was asked for before this one was done.
+    /// Another migration was requested before this one was done.
     #[error("the connection was told to move elsewhere")]
     Replaced,
     /// The connection is over.

@@ -1,9 +1,9 @@
-//! What happens on a connection, as it happens: for traces and for tools.
+//! Events of a connection, for traces and tools.
 //!
 //! A [`Subscriber`] that is given to
-//! [`TransportConfig::subscriber`](crate::config::TransportConfig) hears of packets, losses, timers
-//! and states, in the terms of qlog (draft-ietf-quic-qlog-quic-events). Without one nothing of this
-//! is computed.
+//! [`TransportConfig::subscriber`](crate::config::TransportConfig) is told about packets, losses,
+//! timers and states, in the terms of qlog (draft-ietf-quic-qlog-quic-events). Without a subscriber
+//! none of this is computed.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -70,13 +70,13 @@ pub struct Meta {
     pub original_dcid: Cid,
 }
 
-/// Something that happened.
+/// An event on a connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A connection exists; with the peer's address.
+    /// The connection was created, with the peer at this address.
     ConnectionStarted(SocketAddr),
-    /// Its life went on.
+    /// The connection moved to another state.
     ConnectionStateUpdated(Change<ConnectionState>),
     /// The connection is over, for this reason.
     ConnectionClosed(&'a ConnectionError),
@@ -88,34 +88,35 @@ pub enum Event<'a> {
     PacketDropped(PacketDropped),
     /// A packet was declared lost.
     PacketLost(PacketLost),
-    /// So many packets arrived that were declared lost before.
+    /// This many packets arrived that had been declared lost.
     SpuriousLosses(u64),
     /// The measurements of the path changed.
     MetricsUpdated(PathStats),
-    /// The congestion controller is about something else.
+    /// The congestion controller moved to another phase.
     CongestionStateUpdated(Change<Phase>),
-    /// Something was learned of ECN on the path.
+    /// The state of ECN on the path changed.
     EcnStateUpdated(Change<EcnState>),
-    /// The timer of loss detection.
+    /// The timer of loss detection changed.
     LossTimerUpdated(LossTimer),
-    /// One end asked the other for other acknowledgements.
+    /// One end requested another frequency of acknowledgements.
     AckFrequencyUpdated(AckFrequencyUpdated),
-    /// The peer confirmed which version is in use: that of the first flight, and the one now.
+    /// The peer confirmed the version in use: old is that of the first flight, new the negotiated
+    /// one.
     VersionNegotiated(Change<Version>),
-    /// The keys of 1-RTT packets were updated, for the so many-th time.
+    /// The keys of 1-RTT packets were updated; the number counts the updates.
     KeyUpdated(u64),
 }
 
-/// From what to what.
+/// A change of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change<T> {
-    /// Before.
+    /// Value before.
     pub old: T,
-    /// Now.
+    /// Value now.
     pub new: T,
 }
 
-/// The life of a connection (RFC 9000 §10).
+/// State of a connection (RFC 9000 §10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectionState {
@@ -125,11 +126,11 @@ pub enum ConnectionState {
     Complete,
     /// The handshake is confirmed (RFC 9001 §4.1.2).
     Confirmed,
-    /// We closed.
+    /// This end closed the connection.
     Closing,
-    /// The peer closed.
+    /// The peer closed the connection.
     Draining,
-    /// Nothing is left of it.
+    /// The connection is gone.
     Closed,
 }
 
@@ -137,11 +138,11 @@ pub enum ConnectionState {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Packet<'a> {
-    /// Its type.
+    /// Type of the packet.
     pub kind: PacketKind,
-    /// Its number.
+    /// Packet number.
     pub number: PacketNumber,
-    /// Its bytes, header and tag included.
+    /// Bytes of the packet, header and tag included.
     pub size: usize,
     /// The ECN mark of its datagram.
     pub ecn: Option<Ecn>,
@@ -171,7 +172,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The frames of a packet, read when they are asked for.
+/// Frames of a packet, decoded on demand.
 #[derive(Clone, Copy)]
 pub struct Frames<'a> {
     payload: &'a [u8],
@@ -183,7 +184,8 @@ impl<'a> Frames<'a> {
         self.payload
     }
 
-    /// One after the other. It ends early where they break a rule, which closes the connection.
+    /// Returns an iterator over the frames. It ends early at a frame that breaks a rule, which
+    /// closes the connection.
     pub const fn iter(&self) -> FramesIter<'a> {
         FramesIter {
             payload: self.payload,
@@ -210,13 +212,13 @@ pub struct FramesIter<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FrameInfo {
-    /// Its type (RFC 9000 §19).
+    /// Type of the frame (RFC 9000 §19).
     pub ty: FrameType,
-    /// Its type as qlog names it.
+    /// Name that qlog gives the type.
     pub name: &'static str,
-    /// Its bytes, type included; of PADDING, those of the whole run.
+    /// Bytes of the frame, type included; for PADDING, those of the whole run.
     pub size: usize,
-    /// The stream it is about.
+    /// Stream that the frame refers to.
     pub stream: Option<u64>,
 }
 
@@ -251,11 +253,11 @@ impl fmt::Debug for Frames<'_> {
     }
 }
 
-/// Something that was not processed.
+/// A datagram or packet that was not processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PacketDropped {
-    /// Its bytes, as far as they are known to be one packet's.
+    /// Bytes of the packet, or of the rest of the datagram if it could not be split.
     pub size: usize,
     /// Reason.
     pub trigger: DropTrigger,
@@ -275,9 +277,10 @@ pub enum DropTrigger {
     Invalid,
     /// The packet is of a version we do not speak, or of a kind that changes nothing any more.
     Unsupported,
-    /// Its connection id is not one of this connection, or it came from another address.
+    /// The connection id does not belong to this connection, or the packet came from another
+    /// address.
     ConnectionUnknown,
-    /// There are no keys for it, and no room to wait for them.
+    /// The keys for the packet are missing, and no room is left to keep it.
     KeyUnavailable,
     /// The packet is not authentic.
     DecryptionFailure,
@@ -289,11 +292,11 @@ pub enum DropTrigger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PacketLost {
-    /// The space of its number.
+    /// Packet-number space.
     pub space: Space,
-    /// Its number.
+    /// Packet number.
     pub number: PacketNumber,
-    /// Its bytes.
+    /// Bytes of the packet.
     pub size: u16,
     /// Reason.
     pub trigger: LossTrigger,
@@ -321,9 +324,9 @@ impl PacketLost {
 pub enum LossTrigger {
     /// Too many packets sent later were acknowledged (RFC 9002 §6.1.1).
     ReorderingThreshold,
-    /// One sent long enough after it was (RFC 9002 §6.1.2).
+    /// A packet sent long enough after it was acknowledged (RFC 9002 §6.1.2).
     TimeThreshold,
-    /// Its acknowledgement is not awaited any more: the peer asked to start over.
+    /// The packet was abandoned because the peer asked to start over.
     Abandoned,
 }
 
@@ -340,7 +343,7 @@ pub enum LossTimer {
     },
     /// The timer went off.
     Expired(TimerKind),
-    /// There is nothing to wait for.
+    /// The timer was cancelled.
     Cancelled,
 }
 

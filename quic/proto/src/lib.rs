@@ -15,7 +15,7 @@
 //!
 //! # The loop of a driver
 //! 1. Give each datagram to [`Endpoint::on_datagram`]. Where it returns [`Routed::Connection`], give
-//!    the datagram to [`Connection::on_datagram`]; where it returns [`Routed::Incoming`], decide with
+//!    the packets to [`Connection::on_packets`]; where it returns [`Routed::Incoming`], decide with
 //!    [`Endpoint::accept`], [`refuse`](Endpoint::refuse), [`retry`](Endpoint::retry) or
 //!    [`ignore`](Endpoint::ignore).
 //! 2. Call [`Connection::on_timeout`] and [`Endpoint::on_timeout`] when their `next_timeout` comes.
@@ -58,9 +58,9 @@
 //!                 let accepted = self.endpoint.accept(now, *incoming, None);
 //!                 self.connection = Some(accepted.expect("a client we can talk to"));
 //!             }
-//!             Routed::Connection(_) => {
+//!             Routed::Connection(_, packets) => {
 //!                 let (_, connection) = self.connection.as_mut().expect("the only one");
-//!                 connection.on_datagram(now, &arrival, datagram);
+//!                 connection.on_packets(now, &arrival, packets);
 //!             }
 //!             _ => {}
 //!         }

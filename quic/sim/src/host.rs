@@ -305,16 +305,16 @@ impl Host {
         };
         let mut payload = datagram.payload;
         match self.endpoint.on_datagram(now, &arrival, &mut payload) {
-            Routed::Connection(slot) => {
+            Routed::Connection(slot, packets) => {
                 let index = self.slots.get(&slot).copied();
                 let connection = index.and_then(|index| self.connection(index));
                 connection
                     .ok_or_else(|| format!("a datagram was routed to {slot:?}, which is free"))?
-                    .on_datagram(now, &arrival, &mut payload);
+                    .on_packets(now, &arrival, packets);
                 Ok(())
             }
             Routed::Incoming(incoming) => self.answer(clock, *incoming),
-            Routed::Foreign(_) => {
+            Routed::Foreign(..) => {
                 self.foreign += 1;
                 Ok(())
             }

@@ -12,17 +12,17 @@ pub(super) struct Connections {
     len: usize,
 }
 
-/// A connection and what its worker notes about it.
+/// A connection and its worker's notes about it.
 pub(super) struct Entry {
     pub(super) connection: Arc<SharedConnection>,
-    /// Who waits for the handshake.
+    /// Promise to the task that waits for the handshake.
     pub(super) promise: Option<Promise>,
     pub(super) deadline: Deadline,
-    /// Which sockets it was found to use, where there are several.
+    /// Sockets that it was found to use, if there are several.
     pub(super) sockets: Used,
-    /// Whether it waits to be serviced.
+    /// True while the connection waits to be serviced.
     pub(super) touched: bool,
-    /// Whether it waits to transmit.
+    /// True while the connection waits to transmit.
     pub(super) sending: bool,
 }
 

@@ -16,7 +16,7 @@ use super::{
 /// that are established come first.
 const STARTS: usize = 16;
 
-/// What a worker took from its mailbox and has not done yet.
+/// Requests that a worker took from its mailbox and has not handled yet.
 pub(super) struct Inbox {
     mailbox: Arc<Mailbox>,
     /// Lists to exchange with the mailbox's, empty between two turns.
@@ -87,7 +87,7 @@ impl Inbox {
         !self.starts.is_empty()
     }
 
-    /// Is ready when something waits in the mailbox.
+    /// Returns ready when something waits in the mailbox.
     pub(super) fn poll_requests(&self, cx: &Context<'_>) -> Poll<()> {
         self.mailbox.poll_requests(cx)
     }

@@ -1,4 +1,4 @@
-//! Datagrams as they come from the sockets.
+//! Handling of received datagrams.
 
 use std::sync::MutexGuard;
 
@@ -6,12 +6,12 @@ use super::{Standing, State, Worker, touch};
 use crate::udp::Buffers;
 use hybriq_proto::endpoint::{Arrival, Routed, SocketId};
 
-/// Batches received from a socket in one turn at most.
+/// Largest number of batches received from a socket in one turn.
 const BATCHES: usize = 4;
 
 impl Worker {
-    /// Receives and processes what is there, up to a bound. Nothing is answered before: the
-    /// datagrams of one flight are answered together.
+    /// Receives and processes waiting datagrams, up to a bound. Nothing is sent in between, so that
+    /// the datagrams of one flight are answered together.
     pub(super) fn receive(&mut self) {
         for id in self.sockets.take_turns() {
             self.receive_from(id);
@@ -50,27 +50,23 @@ impl Worker {
         self.buffers = buffers;
     }
 
-    /// Processes datagrams of one origin. Those that follow one another to the same connection,
-    /// usually all of them, are taken under one lock.
+    /// Processes datagrams from one address. Consecutive datagrams of one connection, usually all of
+    /// them, are processed under one lock.
     pub(super) fn process_message(&mut self, arrival: &Arrival, bytes: &mut [u8], stride: usize) {
-        let mut datagrams = bytes.chunks_mut(stride).peekable();
+        let mut datagrams = bytes.chunks_mut(stride);
         let mut next = None;
         loop {
-            let routed = if let Some(routed) = next.take() {
-                routed
-            } else {
-                let Some(datagram) = datagrams.peek_mut() else {
-                    return;
-                };
-                self.endpoint.on_datagram(self.now, arrival, datagram)
+            let routed = match next.take() {
+                Some(routed) => routed,
+                None => match datagrams.next() {
+                    Some(datagram) => self.endpoint.on_datagram(self.now, arrival, datagram),
+                    None => return,
+                },
             };
-            let Some(datagram) = datagrams.next() else {
-                return;
-            };
-            let slot = match routed {
-                Routed::Connection(slot) => slot,
+            let (slot, packets) = match routed {
+                Routed::Connection(slot, packets) => (slot, packets),
                 other => {
-                    self.on_unconnected(other, arrival, datagram);
+                    self.on_unconnected(other, arrival);
                     continue;
                 }
             };
@@ -79,12 +75,11 @@ impl Worker {
             };
             touch(&mut self.touched, entry);
             let mut state: MutexGuard<'_, State> = entry.connection.lock();
-            state.core.on_datagram(self.now, arrival, datagram);
-            while let Some(datagram) = datagrams.peek_mut() {
+            state.core.on_packets(self.now, arrival, packets);
+            for datagram in datagrams.by_ref() {
                 match self.endpoint.on_datagram(self.now, arrival, datagram) {
-                    Routed::Connection(same) if same == slot => {
-                        state.core.on_datagram(self.now, arrival, datagram);
-                        datagrams.next();
+                    Routed::Connection(same, packets) if same == slot => {
+                        state.core.on_packets(self.now, arrival, packets);
                     }
                     other => {
                         next = Some(other);
@@ -95,7 +90,7 @@ impl Worker {
         }
     }
 
-    fn on_unconnected(&mut self, routed: Routed, arrival: &Arrival, datagram: &[u8]) {
+    fn on_unconnected(&mut self, routed: Routed<'_>, arrival: &Arrival) {
         match routed {
             Routed::Incoming(incoming) if self.standing != Standing::Open => {
                 self.endpoint.refuse(*incoming);
@@ -109,7 +104,7 @@ impl Worker {
                     self.endpoint.ignore(incoming);
                 }
             }
-            Routed::Foreign(worker) => {
+            Routed::Foreign(worker, datagram) => {
                 let handed = worker != self.index
                     && self
                         .shared
@@ -117,7 +112,7 @@ impl Worker {
                         .is_some_and(|mailbox| mailbox.push_foreign(*arrival, datagram));
                 self.stats.datagrams_dropped += u64::from(!handed);
             }
-            Routed::Connection(_) | Routed::Consumed | Routed::Dropped => {}
+            Routed::Connection(..) | Routed::Consumed | Routed::Dropped => {}
         }
     }
 }

@@ -55,12 +55,12 @@ pub(crate) use shared::Shared;
 pub use stats::EndpointStats;
 pub(crate) use waiters::{set_waker, wake};
 
-/// How often in one turn applications may run before anything is sent. What they do meanwhile
-/// shares datagrams with what the protocol has to send: a reply with the acknowledgement and
+/// Number of times in one turn that applications may run before anything is sent. Their data then
+/// shares datagrams with frames of the protocol: a reply with the acknowledgement and
 /// HANDSHAKE_DONE, a request with the client's Finished.
 const ROUNDS: usize = 3;
 
-/// How often the core is told the time of day, from which the clocks drift apart.
+/// Interval at which the core is told the time of day, because the clocks drift apart.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// One share of an endpoint.
@@ -74,9 +74,9 @@ pub(crate) struct Worker {
     endpoint: Endpoint,
     connections: Connections,
     timers: Timers,
-    /// When the core was told the time of day.
+    /// Time at which the core was told the time of day.
     clock_set: Option<Instant>,
-    /// Read at the start of a turn and whenever applications ran.
+    /// Time now, read at the start of a turn and after applications ran.
     now: Instant,
     touched: Vec<Slot>,
     sending: VecDeque<Slot>,
@@ -87,14 +87,14 @@ pub(crate) struct Worker {
     stats: EndpointStats,
 }
 
-/// How the endpoint stands with the application.
+/// State of the endpoint towards the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// It has handles and is open.
+    /// The endpoint has handles and is open.
     Open,
-    /// No handle of it is left: its connections live on, and it takes no new ones.
+    /// The last handle was dropped: the connections live on, and no new ones are accepted.
     Released,
-    /// It was closed, and all its connections with it.
+    /// The endpoint was closed, and all its connections with it.
     Closed,
 }
 
@@ -127,17 +127,17 @@ impl Worker {
         }
     }
 
-    /// How clients prove their addresses.
+    /// Sets when and with which keys clients prove their addresses.
     pub(crate) fn set_address_validation(&mut self, keys: TokenKeys, policy: AddressValidation) {
         self.endpoint.set_address_validation(keys, policy);
     }
 
-    /// How many clients may wait for the application.
+    /// Sets the number of clients that may wait for the application.
     pub(crate) fn set_accept_backlog(&mut self, clients: usize) {
         self.endpoint.set_accept_backlog(clients);
     }
 
-    /// Makes connection ids as it was told.
+    /// Sets the generator of connection ids and the settings of stateless resets.
     pub(crate) fn with_ids(mut self, ids: &Ids, workers: usize) -> Self {
         ids.apply(&mut self.endpoint, workers);
         self
@@ -185,7 +185,7 @@ impl Worker {
         }
     }
 
-    /// Tells what this turn came to: the counters first, then that nothing is left to wait for.
+    /// Publishes the counters, and then the number of connections that ended in this turn.
     fn publish(&mut self) {
         self.inbox.set_stats(self.stats.with(self.endpoint.stats()));
         if self.ended > 0 {
@@ -194,7 +194,7 @@ impl Worker {
         }
     }
 
-    /// Whether nothing is left to do, now or later.
+    /// Returns true if nothing is left to do, now or later.
     fn is_done(&self) -> bool {
         self.standing != Standing::Open
             && self.connections.is_empty()
@@ -228,7 +228,7 @@ impl Worker {
         }
     }
 
-    /// Ready when what waits for a socket may leave.
+    /// Returns ready when the socket that the batch waits for may have room.
     fn poll_writable(&self, cx: &mut std::task::Context<'_>) -> Poll<()> {
         match self.batch.waits_for() {
             Some(socket) => self.sockets.poll_writable(socket, cx),
@@ -236,8 +236,12 @@ impl Worker {
         }
     }
 
+    /// Returns the time at which something is due. What the endpoint has due is left out while the
+    /// socket is full: it waits for the socket, and not for its time, which has passed.
     fn next_timeout(&self) -> Option<Instant> {
-        match (self.timers.next(), self.endpoint.next_timeout()) {
+        let endpoint = self.endpoint.next_timeout();
+        let endpoint = endpoint.filter(|&at| self.batch.is_empty() || at > self.now);
+        match (self.timers.next(), endpoint) {
             (Some(connections), Some(endpoint)) => Some(connections.min(endpoint)),
             (connections, endpoint) => connections.or(endpoint),
         }
@@ -259,8 +263,8 @@ impl Worker {
         }
     }
 
-    /// Does what follows from every touched connection: tells the peer that it was closed, gives
-    /// it connection ids, takes its events.
+    /// Services every connection that was touched: tells the peer that it was closed, supplies
+    /// connection ids, takes its events.
     fn service(&mut self) {
         let mut touched = std::mem::take(&mut self.touched);
         for slot in touched.drain(..) {
@@ -332,12 +336,12 @@ fn clock() -> Instant {
     Instant::now()
 }
 
-/// The time since 1970, which the machines of a fleet agree on.
+/// Returns the time since 1970, on which the machines of a fleet agree.
 fn time_of_day() -> Duration {
     SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
-/// A worker that goes, even by a panic or with its runtime, leaves nobody waiting.
+/// Wakes everybody who waits, even if the worker ends by a panic or with its runtime.
 impl Drop for Worker {
     fn drop(&mut self) {
         let error = ConnectionError::Transport {

@@ -3,25 +3,25 @@
 use super::{Worker, batch::Flushed};
 use hybriq_proto::endpoint::Slot;
 
-/// Trains of datagrams a connection may send in one turn before the others have theirs.
+/// Largest number of GSO trains that a connection sends in one turn.
 const TRAINS: usize = 4;
 
-/// Datagrams that belong to no connection sent in one turn at most.
+/// Largest number of datagrams outside of connections that are sent in one turn.
 const UNCONNECTED: usize = 256;
 
-/// How far a connection came.
+/// Result of filling datagrams of a connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Filled {
-    /// It has nothing more to send now.
+    /// The connection has nothing more to send now.
     All,
-    /// It had its share of this turn.
+    /// The connection has used its share of this turn.
     More,
     /// The socket is full.
     Blocked,
 }
 
 impl Worker {
-    /// Sends what there is, connections in turn, until everybody had a share or the socket is full.
+    /// Sends datagrams of all connections in turn, until each had its share or the socket is full.
     pub(super) fn transmit(&mut self) {
         if self.batch.flush(&self.sockets, &mut self.stats) == Flushed::Blocked {
             return;

@@ -1,4 +1,4 @@
-//! What the application asks a worker for.
+//! Requests of the application to a worker.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use hybriq_proto::{
 };
 
 impl Worker {
-    /// Does what the application asked for since the last time, within this turn's budget of new
+    /// Handles the application's requests since the last call, within this turn's budget of new
     /// handshakes.
     pub(super) fn take_requests(&mut self) {
         if let Some(mut requests) = self.inbox.take() {
@@ -87,7 +87,7 @@ impl Worker {
         }
     }
 
-    /// Whether a connection that was asked for is still to be started.
+    /// Returns true if a requested connection should still be started.
     fn is_wanted(&mut self, promise: &Promise) -> bool {
         let wanted = self.standing != Standing::Closed && !promise.is_left();
         if !wanted {
@@ -117,7 +117,7 @@ impl Worker {
         }
     }
 
-    /// No handle of the endpoint is left.
+    /// Handles the drop of the last handle of the endpoint.
     fn release(&mut self) {
         if self.standing == Standing::Open {
             self.standing = Standing::Released;

@@ -1,4 +1,4 @@
-//! What the handles and all workers of an endpoint share.
+//! State that the handles and all workers of an endpoint share.
 
 use std::{
     collections::VecDeque,
@@ -24,29 +24,29 @@ use hybriq_proto::{
     limits,
 };
 
-/// What the handles and all workers of an endpoint share.
+/// State that the handles and all workers of an endpoint share.
 pub(crate) struct Shared {
     mailboxes: Box<[Arc<Mailbox>]>,
-    /// Where the sockets are bound to, the one that connections start from first.
+    /// Addresses of the sockets; connections start from the first.
     addresses: Mutex<Vec<SocketAddr>>,
-    /// How sockets are made.
+    /// Options of new sockets.
     options: udp::Options,
     closed: AtomicBool,
     handles: AtomicUsize,
-    /// Where the next connection goes.
+    /// Index of the worker that starts the next connection.
     turn: AtomicUsize,
     arrivals: Mutex<Arrivals>,
     activity: Mutex<Activity>,
 }
 
-/// ClientHellos that wait for the application, each with its worker.
+/// Queue of ClientHellos that wait for the application, each with its worker.
 struct Arrivals {
     waiting: VecDeque<(u8, Incoming)>,
     accepting: Waiters,
     open: bool,
 }
 
-/// Connections asked for and not drained yet.
+/// Number of connections that were requested and are not drained yet.
 #[derive(Default)]
 struct Activity {
     connections: usize,
@@ -103,7 +103,7 @@ impl Shared {
         *lock(&self.addresses) = addresses;
     }
 
-    /// Lets a worker take up another socket; `false`: it has ended.
+    /// Gives the worker another socket. Returns false if the worker has ended.
     pub(crate) fn rebind(&self, socket: Socket) -> bool {
         let mailbox = self.mailbox(0);
         mailbox.is_some_and(|mailbox| mailbox.push(Command::Rebind(socket)))
@@ -171,14 +171,14 @@ impl Shared {
         }
     }
 
-    /// Hands a decision about an [`Incoming`] over. An ended worker needs none.
+    /// Hands a decision about an [`Incoming`] to its worker, unless that has ended.
     pub(crate) fn decide(&self, worker: u8, command: Command) {
         if let Some(mailbox) = self.mailbox(worker) {
             mailbox.push(command);
         }
     }
 
-    /// So many connections are drained, or never came to be.
+    /// Counts connections that are drained, or were never started.
     pub(super) fn on_ended(&self, count: usize, wakes: &mut Vec<Waker>) {
         let mut activity = lock(&self.activity);
         activity.connections = activity.connections.saturating_sub(count);
@@ -195,7 +195,7 @@ impl Shared {
         .await;
     }
 
-    /// The next ClientHello and its worker; `None` once the endpoint is closed.
+    /// Waits for the next ClientHello and its worker; `None` once the endpoint is closed.
     pub(crate) async fn accept(&self) -> Option<(u8, Incoming)> {
         wait_until(&self.arrivals, (), |arrivals| {
             match arrivals.waiting.pop_front() {
@@ -207,7 +207,7 @@ impl Shared {
         .await
     }
 
-    /// Queues a ClientHello for the application; gives it back when too many wait.
+    /// Queues a ClientHello for the application. Returns it if too many wait.
     pub(super) fn on_incoming(
         &self,
         worker: u8,
@@ -223,7 +223,7 @@ impl Shared {
         None
     }
 
-    /// Nobody accepts any more: refuses whoever waits.
+    /// Accepts no more clients, and refuses those that wait.
     pub(super) fn stop_accepting(&self, wakes: &mut Vec<Waker>) {
         let waiting = {
             let mut arrivals = lock(&self.arrivals);
@@ -269,7 +269,7 @@ impl Shared {
         }
     }
 
-    /// A worker ended: when it did so on its own, nothing works any more.
+    /// Closes the endpoint after a worker ended.
     pub(super) fn on_worker_ended(&self, wakes: &mut Vec<Waker>) {
         self.closed.store(true, Ordering::Release);
         self.stop_accepting(wakes);

@@ -2,11 +2,11 @@
 
 use std::ops::AddAssign;
 
-/// What an endpoint did so far, connections aside. Bytes are UDP payload bytes.
+/// Counters of an endpoint, without those of its connections. Bytes are UDP payload bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointStats {
-    /// Connections now, those that are closing included.
+    /// Number of connections now, closing ones included.
     pub connections: u64,
     /// Datagrams received.
     pub datagrams_received: u64,

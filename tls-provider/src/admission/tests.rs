@@ -12,7 +12,7 @@ const P256: Group = Group::SECP256R1;
 #[test]
 fn a_share_of_the_preferred_kind_wins() {
     let ours = [HYBRID, HYBRID_1024, X25519, P256];
-    for (theirs, shares, chosen) in [
+    for (peer, shares, chosen) in [
         (&[HYBRID, X25519][..], &[HYBRID, X25519][..], HYBRID),
         (&[HYBRID, HYBRID_1024], &[HYBRID_1024], HYBRID_1024),
         (&[X25519, HYBRID_1024, HYBRID], &[X25519], HYBRID),
@@ -20,22 +20,22 @@ fn a_share_of_the_preferred_kind_wins() {
         (&[P256, X25519], &[], X25519),
         (&[Group(0x6a6a), X25519], &[Group(0x6a6a)], X25519),
     ] {
-        let found = choose_group(&ours, &hello(theirs, shares)).expect("a common group");
-        assert_eq!(found, chosen, "of {theirs:?} with shares for {shares:?}");
+        let found = choose_group(&ours, &hello(peer, shares)).expect("a common group");
+        assert_eq!(found, chosen, "of {peer:?} with shares for {shares:?}");
     }
 }
 
 #[test]
 fn the_order_is_ours() {
-    let theirs = hello(&[HYBRID, X25519], &[HYBRID, X25519]);
-    assert_eq!(choose_group(&[X25519, HYBRID], &theirs), Ok(X25519));
-    assert_eq!(choose_group(&[HYBRID, X25519], &theirs), Ok(HYBRID));
+    let peer = hello(&[HYBRID, X25519], &[HYBRID, X25519]);
+    assert_eq!(choose_group(&[X25519, HYBRID], &peer), Ok(X25519));
+    assert_eq!(choose_group(&[HYBRID, X25519], &peer), Ok(HYBRID));
 }
 
 #[test]
 fn no_common_group_is_alert_40() {
-    for theirs in [hello(&[P256], &[P256]), hello(&[], &[])] {
-        let error = choose_group(&[HYBRID], &theirs).expect_err("no common group");
+    for peer in [hello(&[P256], &[P256]), hello(&[], &[])] {
+        let error = choose_group(&[HYBRID], &peer).expect_err("no common group");
         assert_eq!(error.alert, Alert::HANDSHAKE_FAILURE);
     }
 }

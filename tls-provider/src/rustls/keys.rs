@@ -24,7 +24,7 @@ pub(super) fn load(
         Key::Der(key) => CertifiedKey::from_der(chain, key.clone_key(), crypto),
         Key::Signer(signer) => {
             let public_key = signer.public_key().map(SubjectPublicKeyInfoDer::from);
-            let key = Remote {
+            let key = External {
                 signer: signer.clone(),
                 public_key,
             };
@@ -39,22 +39,22 @@ pub(super) fn load(
 }
 
 /// A key of a [`crate::Signer`] as rustls sees it.
-struct Remote {
+struct External {
     signer: Arc<dyn crate::Signer>,
     public_key: Option<SubjectPublicKeyInfoDer<'static>>,
 }
 
-impl fmt::Debug for Remote {
+impl fmt::Debug for External {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Remote").finish_non_exhaustive()
+        f.debug_struct("External").finish_non_exhaustive()
     }
 }
 
-impl SigningKey for Remote {
+impl SigningKey for External {
     fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
         let mut schemes = self.signer.schemes().iter();
         let scheme = schemes.find(|scheme| offered.contains(&scheme.0.into()))?;
-        Some(Box::new(RemoteSigner {
+        Some(Box::new(ExternalSigner {
             signer: self.signer.clone(),
             scheme: *scheme,
         }))
@@ -75,20 +75,20 @@ impl SigningKey for Remote {
 }
 
 /// A key of a [`crate::Signer`] with the scheme of one handshake.
-struct RemoteSigner {
+struct ExternalSigner {
     signer: Arc<dyn crate::Signer>,
     scheme: crate::SignatureScheme,
 }
 
-impl fmt::Debug for RemoteSigner {
+impl fmt::Debug for ExternalSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RemoteSigner")
+        f.debug_struct("ExternalSigner")
             .field("scheme", &self.scheme)
             .finish_non_exhaustive()
     }
 }
 
-impl Signer for RemoteSigner {
+impl Signer for ExternalSigner {
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, TlsError> {
         self.signer.sign(self.scheme, message).map_err(|error| {
             let error = Error::new(Alert::INTERNAL_ERROR, error.to_string());

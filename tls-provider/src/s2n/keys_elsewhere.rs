@@ -20,8 +20,8 @@ use crate::{Alert, ConfigError, Error, Identity, SignatureScheme, Signer};
 
 /// Returns true if identities have signers, which then all must have.
 pub(super) fn check(identities: &[Identity]) -> Result<bool, ConfigError> {
-    let remote = |identity: &&Identity| matches!(identity.key(), Key::Signer(_));
-    let count = identities.iter().filter(remote).count();
+    let has_signer = |identity: &&Identity| matches!(identity.key(), Key::Signer(_));
+    let count = identities.iter().filter(has_signer).count();
     if count > 0 && count < identities.len() {
         return Err(unsupported(
             "once one identity has a signer, all must have one; give signers, or use rustls",

@@ -53,11 +53,11 @@ fn connect(client: &dyn Provider, server: &dyn Provider) -> (Negotiated, EarlyDa
         server: End::new(server.session(Side::Server, accepting).expect("a session")),
     }
     .complete();
-    let [ours, theirs] = [&pair.client, &pair.server].map(|end| end.session.negotiated());
-    assert_eq!(ours.lineage, theirs.lineage);
-    assert_eq!(ours.resumed, theirs.resumed);
-    assert_eq!(ours.group, theirs.group);
-    (ours, pair.client.session.early_data())
+    let [client, server] = [&pair.client, &pair.server].map(|end| end.session.negotiated());
+    assert_eq!(client.lineage, server.lineage);
+    assert_eq!(client.resumed, server.resumed);
+    assert_eq!(client.group, server.group);
+    (client, pair.client.session.early_data())
 }
 
 #[track_caller]

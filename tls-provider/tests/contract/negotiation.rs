@@ -53,13 +53,13 @@ fn every_suite_gives_equal_secrets_of_its_hash_length() {
 fn a_client_without_a_common_protocol_is_refused_with_alert_120() {
     for pairing in pairings() {
         let none: [&str; 0] = [];
-        for (ours, theirs) in [
+        for (ours, peer) in [
             (&["h3"][..], &["hq-interop"][..]),
             (&none, &["h3"]),
             (&["h3"], &none),
         ] {
             let (client, server) = options();
-            let options = (client.alpn(ours), server.alpn(theirs));
+            let options = (client.alpn(ours), server.alpn(peer));
             let mut pair = Pair::of(pairing, &options);
             let failure = pair.run(Slices::Whole).expect_err("no common protocol");
             failure.assert(Side::Server, 120);

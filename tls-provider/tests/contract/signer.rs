@@ -17,7 +17,7 @@ use crate::support::{ALPN, Authority, CONTENDERS, HOST, Pair, pairings};
 const SCHEME: SignatureScheme = SignatureScheme(0x0403);
 
 /// A key somewhere else.
-struct Remote {
+struct External {
     key: EcdsaKeyPair,
     public_key: Option<Vec<u8>>,
     broken: bool,
@@ -25,7 +25,7 @@ struct Remote {
     signed: Arc<AtomicUsize>,
 }
 
-impl Remote {
+impl External {
     fn use_key(&self) -> Result<(), SignError> {
         if self.broken {
             return Err(SignError("the module was pulled out".to_owned()));
@@ -35,7 +35,7 @@ impl Remote {
     }
 }
 
-impl Signer for Remote {
+impl Signer for External {
     fn schemes(&self) -> &[SignatureScheme] {
         &[SCHEME]
     }
@@ -64,9 +64,9 @@ impl Signer for Remote {
     }
 }
 
-fn remote(authority: &Authority) -> (Vec<CertificateDer<'static>>, Remote) {
+fn external(authority: &Authority) -> (Vec<CertificateDer<'static>>, External) {
     let (certificate, key) = authority.issue_with(&[HOST], |_| {});
-    let signer = Remote {
+    let signer = External {
         key: EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &key.serialize_der())
             .expect("the key"),
         public_key: Some(key.subject_public_key_info()),
@@ -81,7 +81,7 @@ fn remote(authority: &Authority) -> (Vec<CertificateDer<'static>>, Remote) {
 fn a_remote_key_signs_for_either_end() {
     let authority = Authority::new("root");
     for (client, server) in pairings() {
-        let (chain, signer) = remote(&authority);
+        let (chain, signer) = external(&authority);
         let signed = signer.signed.clone();
         let identity = Identity::from_signer(chain, signer);
         let client_options = ClientOptions::new().alpn(ALPN).trust(authority.trust());
@@ -108,10 +108,10 @@ fn a_remote_key_signs_for_either_end() {
 fn s2n_tls_needs_signers_of_digests_for_all_identities() {
     let authority = Authority::new("root");
     for contender in CONTENDERS.iter().filter(|it| it.name == "s2n-tls") {
-        let (chain, mut signer) = remote(&authority);
+        let (chain, mut signer) = external(&authority);
         signer.signs_digests = false;
         let alone = ServerOptions::new(Identity::from_signer(chain, signer));
-        let (chain, signer) = remote(&authority);
+        let (chain, signer) = external(&authority);
         let mixed = ServerOptions::new(Identity::from_signer(chain, signer))
             .add_identity(authority.issue(&["other.test"]));
         for options in [alone, mixed] {
@@ -126,13 +126,13 @@ fn s2n_tls_needs_signers_of_digests_for_all_identities() {
 fn a_remote_key_of_another_certificate_is_refused() {
     let authority = Authority::new("root");
     for contender in CONTENDERS {
-        let (_, signer) = remote(&authority);
-        let (chain, _) = remote(&authority);
+        let (_, signer) = external(&authority);
+        let (chain, _) = external(&authority);
         let options = ServerOptions::new(Identity::from_signer(chain.clone(), signer));
         let error = (contender.server)(&options).err().expect("a mismatch");
         assert!(matches!(error, ConfigError::Identity(_)), "{error}");
         // Without a public key nobody can tell.
-        let (_, mut signer) = remote(&authority);
+        let (_, mut signer) = external(&authority);
         signer.public_key = None;
         let options = ServerOptions::new(Identity::from_signer(chain, signer));
         assert!((contender.server)(&options).is_ok());
@@ -143,7 +143,7 @@ fn a_remote_key_of_another_certificate_is_refused() {
 fn a_remote_key_that_fails_is_our_own_fault() {
     let authority = Authority::new("root");
     for (client, server) in pairings() {
-        let (chain, mut signer) = remote(&authority);
+        let (chain, mut signer) = external(&authority);
         signer.broken = true;
         let options = (
             ClientOptions::new().alpn(ALPN).trust(authority.trust()),

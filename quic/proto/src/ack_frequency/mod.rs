@@ -1,4 +1,4 @@
-//! How often acknowledgements come, as the two ends ask of each other
+//! Frequency of acknowledgements, which each end can request from the other
 //! (draft-ietf-quic-ack-frequency).
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{
 #[cfg(test)]
 mod tests;
 
-/// The shortest delay that we can be asked for: what timers resolve.
+/// The shortest delay that we can be asked for: the resolution of timers.
 pub const MIN_ACK_DELAY: Duration = Duration::from_millis(1);
 
 /// Acknowledgements that a window of packets should bring. Between two requests it may be half or
@@ -23,14 +23,14 @@ const ACKS_PER_WINDOW: u64 = 24;
 /// Packets that one acknowledgement is for at most.
 const PACKETS_PER_ACK: u64 = 64;
 
-/// When acknowledgements are wanted.
+/// Frequency of acknowledgements that one end requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Ack-eliciting packets that may come without an acknowledgement.
     pub threshold: u64,
-    /// How long the first of them may wait.
+    /// Longest time that the first of them may wait for its acknowledgement.
     pub max_delay: Duration,
-    /// How far packets may be out of order before that is acknowledged at once.
+    /// Reordering, in packets, that is acknowledged at once.
     pub reordering: u64,
 }
 
@@ -44,18 +44,18 @@ impl Request {
     }
 }
 
-/// What a good request depends on.
+/// Measurements of the path that determine a good request.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
     /// Packets that may be in flight.
     pub window: u64,
     /// The smoothed round trip.
     pub rtt: Duration,
-    /// How far behind another a packet must be to count as lost (RFC 9002 §6.1.1).
+    /// Number of later packets acknowledged after which one counts as lost (RFC 9002 §6.1.1).
     pub packet_threshold: u64,
 }
 
-/// What one packet carried: the sequence number of its `ACK_FREQUENCY` frame.
+/// Sequence number of the `ACK_FREQUENCY` frame in one packet, if it carried one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent(Option<u64>);
 
@@ -66,16 +66,16 @@ impl Sent {
     }
 }
 
-/// Takes the peer's requests, and makes ours where the peer takes them.
+/// Follows the peer's requests, and sends ours if the peer accepts requests.
 ///
-/// A request of ours is under way at a time; the next one waits until its fate is known.
+/// Only one of our requests is in flight at a time; the next waits until its fate is known.
 #[derive(Debug)]
 pub struct AckFrequency {
-    /// The smallest delay the peer may ask for; `None`: it must not ask.
+    /// The smallest delay the peer may ask for; `None` if it must not ask.
     local_min: Option<Duration>,
     largest_taken: Option<u64>,
     peer: Option<Peer>,
-    /// How long the peer may delay, as far as is known.
+    /// Longest delay the peer may use, as far as we know.
     peer_max_delay: Duration,
 }
 
@@ -92,14 +92,14 @@ struct Peer {
     unsettled: Duration,
 }
 
-/// What became of our newest request.
+/// State of our newest request.
 #[derive(Debug)]
 enum Newest {
-    /// The peer follows it, or what is so without one.
+    /// The peer follows this request, or these defaults if none was made.
     InForce(Request),
-    /// It is not acknowledged yet.
+    /// The request is not acknowledged yet.
     UnderWay(Request),
-    /// It may be in force or not.
+    /// The request was lost, and may be in force or not.
     Lost,
 }
 
@@ -134,7 +134,7 @@ impl Owner for AckFrequency {
         *sent = Sent(Some(sequence));
     }
 
-    /// Puts a request that arrived in force, if there is no newer one.
+    /// Marks an acknowledged request as in force, if there is no newer one.
     fn on_acked(&mut self, sent: &Sent) {
         if let Some((peer, request)) = self.under_way(*sent) {
             peer.newest = Newest::InForce(request);
@@ -143,7 +143,7 @@ impl Owner for AckFrequency {
         }
     }
 
-    /// Makes a request again that may not have arrived, under another number, if it was the newest.
+    /// Schedules a lost request again under a new sequence number, if it was the newest.
     fn on_lost(&mut self, sent: &Sent) {
         if let Some((peer, request)) = self.under_way(*sent) {
             peer.newest = Newest::Lost;
@@ -153,7 +153,7 @@ impl Owner for AckFrequency {
 }
 
 impl AckFrequency {
-    /// For an end that delays its acknowledgements that long at most.
+    /// Creates the state of an end that delays its acknowledgements by at most `local_max_delay`.
     pub fn new(local_max_delay: Duration) -> Self {
         Self {
             local_min: (local_max_delay >= MIN_ACK_DELAY).then_some(MIN_ACK_DELAY),
@@ -164,13 +164,13 @@ impl AckFrequency {
         }
     }
 
-    /// What to announce as `min_ack_delay`. `None` for an end that delays nothing: the parameter
-    /// must not be above its `max_ack_delay`.
+    /// Returns the `min_ack_delay` to announce, or `None` for an end that delays nothing: the
+    /// parameter must not exceed its `max_ack_delay`.
     pub const fn local_min_delay(&self) -> Option<Duration> {
         self.local_min
     }
 
-    /// The peer's parameters are known: `max_ack_delay` and `min_ack_delay`.
+    /// Takes the peer's `max_ack_delay` and `min_ack_delay` from its transport parameters.
     pub fn set_peer_delays(&mut self, max: Duration, min: Option<Duration>) {
         self.peer_max_delay = max;
         let default = Request {
@@ -188,9 +188,9 @@ impl AckFrequency {
         });
     }
 
-    /// Takes a request of the peer. `None`: a newer one was taken before.
+    /// Takes a request of the peer. Returns `None` if a newer one was taken before.
     ///
-    /// What is asked is followed as far as [`limits`] allow.
+    /// The request is followed as far as [`limits`] allow.
     ///
     /// # Errors
     /// `PROTOCOL_VIOLATION` for a delay below our `min_ack_delay` or beyond what `max_ack_delay`

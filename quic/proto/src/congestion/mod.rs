@@ -1,8 +1,8 @@
 //! Congestion control (RFC 9002 §7): how much may be in flight, and how fast it leaves.
 //!
-//! A controller hears of everything that is sent, acknowledged, lost and marked on one path, and
-//! answers with a window and, if it has one, a pacing rate. Bytes in flight, round trips and
-//! delivery rates are measured by `recovery` and handed over with each event.
+//! A controller is told about everything that is sent, acknowledged, lost and marked on one path,
+//! and answers with a window and, if it has one, a pacing rate. Bytes in flight, round trips and
+//! delivery rates are measured by `recovery` and passed with each event.
 
 mod bbr;
 pub mod careful_resume;
@@ -34,24 +34,24 @@ pub use super::{
     ecn::Ecn,
 };
 
-/// What a controller starts with.
+/// Initial values for a controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
-    /// When the path is first used.
+    /// Time at which the path is first used.
     pub now: Instant,
     /// Bytes of a full datagram.
     pub datagram_size: u16,
     /// The round trip to assume until one is measured.
     pub initial_rtt: Duration,
-    /// For what must not happen everywhere at once.
+    /// Seed for choices that must differ between connections.
     pub seed: u64,
 }
 
 /// The round trip of the path (RFC 9002 §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// What this acknowledgement measured, the peer's delay not taken off; `None` where it measured
-    /// nothing.
+    /// Sample that this acknowledgement gave, without subtracting the peer's delay; `None` if it
+    /// gave none.
     pub sample: Option<Duration>,
     /// The moving average.
     pub smoothed: Duration,
@@ -62,17 +62,17 @@ pub struct RoundTrip {
 /// A packet that counts towards the bytes in flight was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// When.
+    /// Time at which it was sent.
     pub now: Instant,
-    /// Its bytes.
+    /// Bytes of the packet.
     pub bytes: u64,
     /// Bytes in flight, this packet included.
     pub bytes_in_flight: u64,
-    /// True if the application was what limited the rate before it.
+    /// True if the application limited the sending rate before this packet.
     pub app_limited: bool,
 }
 
-/// How a sender used its window while a packet was in flight.
+/// Use of the congestion window while a packet was in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
     /// The window was full at some time, or only pacing kept it from being so.
@@ -81,11 +81,11 @@ pub enum Usage {
     Underused,
 }
 
-/// One ACK frame acknowledged packets in flight for the first time. Losses and marks that it
-/// revealed were reported before.
+/// First acknowledgement of packets in flight by one ACK frame. Losses and marks that it revealed
+/// were reported before.
 #[derive(Clone, Copy, Debug)]
 pub struct Acked {
-    /// When it came.
+    /// Time at which the ACK frame arrived.
     pub now: Instant,
     /// Bytes it acknowledged.
     pub bytes: u64,
@@ -93,13 +93,13 @@ pub struct Acked {
     pub packets: u64,
     /// Bytes that it showed to be lost.
     pub bytes_lost: u64,
-    /// Of the packets acknowledged, when the last was sent.
+    /// Time at which the newest of the acknowledged packets was sent.
     pub newest_sent: Instant,
     /// Bytes in flight before it, lost ones included.
     pub prior_in_flight: u64,
     /// Bytes in flight now.
     pub bytes_in_flight: u64,
-    /// Whether the newest packet says anything about a larger window.
+    /// Use of the window by the newest packet, which decides whether the window may grow.
     pub usage: Usage,
     /// The round trip.
     pub rtt: RoundTrip,
@@ -111,36 +111,36 @@ pub struct Acked {
     pub marks: u64,
 }
 
-/// How bad a loss is.
+/// Severity of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// Packets went missing.
+    /// Packets are missing.
     Congestion,
-    /// Nothing came through for so long that the old window means nothing (RFC 9002 §7.6).
+    /// Everything was lost for so long that the old window means nothing (RFC 9002 §7.6).
     PersistentCongestion,
 }
 
 /// One packet that was declared lost.
 #[derive(Clone, Copy, Debug)]
 pub struct LostPacket {
-    /// Its bytes.
+    /// Bytes of the packet.
     pub bytes: u64,
-    /// When it was sent.
+    /// Time at which it was sent.
     pub time_sent: Instant,
-    /// What was known when it was sent.
+    /// Deliveries on the path as known when it was sent.
     pub snapshot: Snapshot,
 }
 
 /// Packets in flight were declared lost together.
 #[derive(Clone, Copy, Debug)]
 pub struct Lost<'a> {
-    /// When it was found out.
+    /// Time at which the loss was detected.
     pub now: Instant,
     /// The packets, oldest first; never empty.
     pub packets: &'a [LostPacket],
-    /// Their bytes.
+    /// Bytes of these packets.
     pub bytes: u64,
-    /// When the last of them was sent.
+    /// Time at which the newest of them was sent.
     pub newest_sent: Instant,
     /// Bytes in flight before.
     pub prior_in_flight: u64,
@@ -150,100 +150,100 @@ pub struct Lost<'a> {
     pub delivered: u64,
     /// Bytes lost on the path so far, these included.
     pub lost: u64,
-    /// How bad it is.
+    /// Severity of the loss.
     pub severity: Severity,
 }
 
-/// The peer reported packets marked with CE, and its counts are valid (RFC 9000 §13.4.2).
+/// Report of packets marked with CE, whose counts are valid (RFC 9000 §13.4.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Marked {
-    /// When.
+    /// Time at which the report arrived.
     pub now: Instant,
     /// Packets marked.
     pub marks: u64,
-    /// When the newest packet acknowledged by that frame was sent.
+    /// Time at which the newest packet acknowledged by that frame was sent.
     pub newest_sent: Instant,
     /// Bytes in flight after what the frame acknowledged.
     pub bytes_in_flight: u64,
 }
 
-/// Everything that the last reduction of the window was about turned out to have arrived.
+/// Discovery that all packets behind the last reduction of the window did arrive.
 #[derive(Clone, Copy, Debug)]
 pub struct Spurious {
-    /// When that turned out.
+    /// Time of the discovery.
     pub now: Instant,
     /// Bytes in flight.
     pub bytes_in_flight: u64,
 }
 
-/// What a path was able to carry when it was used before.
+/// Capacity of the path as an earlier connection saw it.
 #[derive(Clone, Copy, Debug)]
 pub struct Resume {
-    /// When it is decided.
+    /// Time of the decision to resume.
     pub now: Instant,
     /// Bytes that may be in flight from now on.
     pub window: u64,
-    /// Where slow start ends; `None` leaves it as it is.
+    /// Window at which slow start ends; `None` leaves it as it is.
     pub slow_start_threshold: Option<u64>,
 }
 
-/// What a controller is about.
+/// Phase of a congestion controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It looks for the capacity, fast (RFC 9002 §7.3.1).
+    /// Searching for the capacity, fast (RFC 9002 §7.3.1).
     SlowStart,
-    /// It answers to congestion (§7.3.2).
+    /// Responding to congestion (§7.3.2).
     Recovery,
-    /// It holds what it found and asks for more slowly (§7.3.3).
+    /// Growing slowly from the capacity that was found (§7.3.3).
     Avoidance,
 }
 
 /// Decides how many bytes may be in flight on one path, and how fast they leave.
 ///
-/// Every method has the moment it speaks of in its argument; a controller has no clock. Windows and
-/// rates are whole datagrams of whatever it is asked for: a window below two datagrams is taken as
-/// two.
+/// Each argument carries the time of its event; a controller has no clock. Windows are used in
+/// whole datagrams, and a window below two datagrams counts as two.
 pub trait Controller: Send + fmt::Debug {
-    /// A packet was sent.
+    /// Handles a packet that was sent.
     fn on_sent(&mut self, _: &Sent) {}
 
-    /// Packets were acknowledged.
+    /// Handles packets that were acknowledged.
     fn on_acked(&mut self, acked: &Acked);
 
-    /// Packets were lost.
+    /// Handles packets that were lost.
     fn on_lost(&mut self, lost: &Lost<'_>);
 
-    /// Packets were marked: congestion without a loss.
+    /// Handles packets that were marked: congestion without a loss.
     fn on_marked(&mut self, marked: &Marked);
 
-    /// What [`Controller::on_lost`] last reduced the window for was no loss.
+    /// Handles the discovery that the last reduction by [`Controller::on_lost`] was not due to a
+    /// loss.
     fn on_spurious(&mut self, _: &Spurious) {}
 
-    /// What was saved of an earlier connection on this path may be used.
+    /// Takes over the capacity that an earlier connection saw on this path.
     fn on_resume(&mut self, _: &Resume) {}
 
-    /// The datagram size of the path changed.
+    /// Handles a change of the path's datagram size.
     fn on_datagram_size(&mut self, bytes: u16);
 
-    /// Bytes that may be in flight.
+    /// Returns the number of bytes that may be in flight.
     fn window(&self) -> u64;
 
-    /// Bytes per second at which packets should leave. `None`: what the window and the smoothed
-    /// round trip give, with some headroom.
+    /// Returns the rate in bytes per second at which packets should leave, or `None` to use the
+    /// rate that the window and the smoothed round trip give, with some headroom.
     fn pacing_rate(&self) -> Option<u64> {
         None
     }
 
-    /// Datagrams that may leave at once whatever the rate when nothing was under way: at least 2
-    /// (RFC 9002 §7.7).
+    /// Returns the number of datagrams, at least 2, that may leave at once after nothing was in
+    /// flight, regardless of the rate (RFC 9002 §7.7).
     fn burst(&self) -> u64 {
         10
     }
 
-    /// Returns what it is about.
+    /// Returns the current phase.
     fn phase(&self) -> Phase;
 
-    /// Returns where slow start ends, for those that have such a point.
+    /// Returns the window at which slow start ends, if the controller has such a threshold.
     fn slow_start_threshold(&self) -> Option<u64> {
         None
     }
@@ -254,18 +254,18 @@ pub trait Controller: Send + fmt::Debug {
         Ecn::Ect0
     }
 
-    /// Its name, for statistics and logs.
+    /// Returns the controller's name, for statistics and logs.
     fn name(&self) -> &'static str;
 }
 
 /// Makes the controller of a new path.
 pub type Factory = dyn Fn(&Start) -> Box<dyn Controller> + Send + Sync;
 
-/// Which congestion controller a connection uses.
+/// Congestion controller of a connection.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Congestion {
-    /// As RFC 9002 §7 describes it.
+    /// NewReno, the controller of RFC 9002 §7.
     NewReno,
     /// CUBIC (RFC 9438) with HyStart++ (RFC 9406): the default.
     #[default]
@@ -275,7 +275,7 @@ pub enum Congestion {
     /// Prague (draft-briscoe-iccrg-prague-congestion-control) for L4S: marks packets ECT(1) and
     /// answers marks in proportion (RFC 9331). Behind a queue that does not mark it is CUBIC.
     Prague,
-    /// One of your own.
+    /// A controller of your own.
     Custom(Arc<Factory>),
 }
 

@@ -1,20 +1,21 @@
 //! The end of a connection (RFC 9000 §10): closing, draining, timing out.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::{Connection, receive::Early};
+use super::Connection;
 use crate::{
     error::{By, Code, ConnectionError, TransportError},
-    frame::{ConnectionClose, FrameType, FrameWriter},
+    frame::{ConnectionClose, Frame, FrameType, FrameWriter},
     handshake::{Handshake, POST_QUANTUM_REQUIRED},
     limits,
-    packet::{PacketBuilder, Space},
+    packet::{Decoded, Kind, PacketBuilder, Packets, Space},
     params::ACK_DELAY_EXPONENT,
     recovery::Outcome,
     space::Received,
     udp::Transmit,
+    wire::Reader,
 };
 
 /// Maximum number of ranges in the ACK frame that accompanies CONNECTION_CLOSE.
@@ -128,7 +129,7 @@ impl Connection {
         self.remember_path(now);
         self.close.set(error);
         self.close.begin();
-        let until = now + 3 * self.pto(Space::Data);
+        let until = now + self.closing_time();
         self.state.on_local_close(until);
         self.release();
     }
@@ -142,9 +143,7 @@ impl Connection {
         for space in Space::ALL {
             self.recovery.discard_space(space);
         }
-        if let Some(opening) = &mut self.opening {
-            opening.early = Early::default();
-        }
+        self.opening.drop_kept();
         self.acks.settled = Outcome::default();
     }
 
@@ -184,7 +183,7 @@ impl Connection {
             self.remember_path(now);
         }
         self.close.set(error);
-        let until = now + 3 * self.pto(Space::Data);
+        let until = now + self.closing_time();
         self.state.on_peer_close(until);
         self.release();
     }
@@ -212,6 +211,51 @@ impl Connection {
         self.remember_path(now);
         self.close.set(error);
         self.state.on_end();
+    }
+
+    /// Returns the duration of the closing and draining periods: three probe timeouts (RFC 9000 §10.2).
+    /// A peer that says it delays acknowledgements for long does not prolong them.
+    fn closing_time(&self) -> Duration {
+        let mut context = self.recovery_context();
+        context.peer_max_ack_delay = context.peer_max_ack_delay.min(limits::ACK_DELAY);
+        3 * self.recovery.pto(Space::Data, &context)
+    }
+
+    /// Takes a datagram after our close. If it tells that the peer has closed, too, or has lost its
+    /// state, nobody is left who waits for an answer, and the connection ends at once. Any other may
+    /// come from a peer that missed our close.
+    pub(super) fn take_while_closing(&mut self, now: Instant, packets: Packets<'_>) {
+        let token = packets.reset_token();
+        let tells = self.tells_of_close(now, packets);
+        if tells || token.is_some_and(|token| self.cids.is_reset(&token)) {
+            self.state.on_end();
+        } else {
+            self.close.on_datagram();
+        }
+    }
+
+    /// Returns true if a 1-RTT packet of the datagram has a CONNECTION_CLOSE frame.
+    fn tells_of_close(&mut self, now: Instant, packets: Packets<'_>) -> bool {
+        let keep_until = now + 3 * self.pto(Space::Data);
+        let largest = self.acks.received[Space::Data].largest().map(|(pn, _)| pn);
+        let mut protected = packets.map_while(Result::ok);
+        let packet = protected.find_map(|packet| match packet {
+            Decoded::Protected(packet) if packet.kind == Kind::OneRtt => Some(packet),
+            _ => None,
+        });
+        let opened = packet.and_then(|packet| {
+            self.handshake
+                .open_one_rtt(now, keep_until, packet, largest)
+        });
+        let Some(Ok((_, payload))) = opened else {
+            return false;
+        };
+        let mut frames = Reader::new(payload);
+        std::iter::from_fn(|| {
+            let more = !frames.is_empty();
+            more.then(|| Frame::decode(&mut frames).ok())?
+        })
+        .any(|frame| matches!(frame, Frame::ConnectionClose(_)))
     }
 
     /// Writes one datagram with CONNECTION_CLOSE at every level for which the peer may have keys

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Connection, spaces::level};
+use super::Connection;
 use crate::error::By;
 use crate::{
     ack_frequency,
     error::{Code, TransportError},
     frame::{self, Ack, Frame, FrameType},
+    handshake,
     packet::{Cid, Space},
     recovery,
     space::AckPolicy,
@@ -24,12 +25,12 @@ impl Connection {
         match frame {
             Frame::Ack(ack) => {
                 self.observer.stats.acks_received += 1;
-                self.check_ack_keys(space, ack.largest)?;
+                self.handshake.check_ack_keys(space, ack.largest)?;
                 self.on_ack(now, space, &ack)
             }
             Frame::Crypto(crypto) => {
-                self.fix_version();
-                self.handshake.on_frame(level(space), &crypto)
+                self.opening.fix_version();
+                self.handshake.on_frame(handshake::level(space), &crypto)
             }
             Frame::Stream(stream) => self.streams.on_stream(&stream),
             Frame::ResetStream(reset) => self.streams.on_reset_stream(&reset),

@@ -15,7 +15,6 @@ use super::{
     opening::Opening,
     resume::PathKeys,
     retry::Retried,
-    spaces,
     start::{ClientStart, ServerStart, Setup},
     state::State,
     timers::Timers,
@@ -34,7 +33,7 @@ use crate::{
     handshake::{Failure, Handshake},
     header_bits::{Grease, HeaderBits},
     limits,
-    packet::{self, Cid, KeyPair, PacketNumber, Version},
+    packet::{self, Cid, KeyPair, PacketNumber, PerSpace, Version},
     params::{ACK_DELAY_EXPONENT, Params, PreferredAddress, VersionInformation},
     path::{Address, Path, Paths},
     prf::Prf,
@@ -179,8 +178,8 @@ impl Connection {
             connection.handshake.keys_mut().keep_original(keys);
         }
         connection.cids.initial = initial_dcid;
-        if let Some(opening) = &mut connection.opening {
-            opening.retried = retry_scid.map(Retried::by_us);
+        if let Some(scid) = retry_scid {
+            connection.opening.set_retried(Retried::by_us(scid));
         }
         for pn in (0..start.packets_sent).map(PacketNumber::saturating) {
             connection
@@ -241,7 +240,11 @@ impl Connection {
             state: State::new(),
             paths: Paths::new(side, path, derived(parts.seed, b"paths")),
             acks: Acks {
-                received: spaces::received(parts.received, config.acks.max_ack_delay),
+                received: PerSpace {
+                    initial: parts.received,
+                    handshake: Received::immediate(),
+                    data: Received::delayed(config.acks.max_ack_delay),
+                },
                 frequency: AckFrequency::new(config.acks.max_ack_delay),
                 settled: Outcome::default(),
             },
@@ -265,7 +268,7 @@ impl Connection {
                 initial: parts.original_dcid,
                 original: parts.original_dcid,
             },
-            opening: Some(Box::new(Opening::new(parts.negotiation))),
+            opening: Opening::new(parts.negotiation),
             memory: Memory::default(),
             streams: Streams::new(side, config.streams),
             datagrams: Datagrams::new(config.datagrams),
@@ -387,7 +390,7 @@ impl Connection {
         if self.side.is_client() && params.original_dcid != Some(self.cids.original) {
             return wrong("original_destination_connection_id is not the one that was used");
         }
-        let retry_scid = self.retried().map(|retried| retried.scid);
+        let retry_scid = self.opening.retried().map(|retried| retried.scid);
         if self.side.is_client() && params.retry_scid != retry_scid {
             return wrong("retry_source_connection_id is not the one of a Retry");
         }

@@ -1,11 +1,11 @@
-//! Key updates (RFC 9001 §6): the start of our own, and violations by the peer.
+//! Our own key updates (RFC 9001 §6).
 
 use std::time::Instant;
 
-use super::{Connection, receive::key_update_error};
+use super::Connection;
 use crate::{
     error::{Code, TransportError},
-    handshake::{OneRtt, Violation},
+    handshake::OneRtt,
     packet::{PacketNumber, Space},
 };
 
@@ -63,20 +63,5 @@ impl Connection {
             let error = TransportError::new(Code::AEAD_LIMIT_REACHED, reason);
             self.close_by_transport(now, error);
         }
-    }
-
-    /// Checks that a peer that acknowledges a packet under new keys uses these keys itself (RFC
-    /// 9001 §6.2).
-    pub(super) fn check_ack_keys(
-        &self,
-        space: Space,
-        largest: PacketNumber,
-    ) -> Result<(), TransportError> {
-        let keys = self.handshake.keys().one_rtt();
-        if space != Space::Data || keys.is_none_or(|keys| keys.may_acknowledge(largest)) {
-            return Ok(());
-        }
-        let violation = "a packet under old keys acknowledges one under new keys";
-        Err(key_update_error(Violation(violation)))
     }
 }

@@ -18,11 +18,9 @@ mod owners;
 mod paths;
 mod probes;
 mod receive;
-mod reset;
 mod resume;
 mod retry;
 mod schedule;
-mod spaces;
 mod start;
 mod state;
 mod timers;
@@ -40,17 +38,14 @@ use std::{
     time::Instant,
 };
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use hybriq_tls::{CertificateDer, Side};
 
+pub(crate) use self::receive::{KeptPacket, Seen};
 pub use self::start::{Attempt, ClientStart, ServerStart, Setup};
 use self::{
     close::Close, new_token::NewTokens, observer::Observer, opening::Opening, owners::Carried,
     resume::PathKeys, state::State, timers::Timers,
-};
-pub(crate) use self::{
-    receive::{Seen, reserved_bits},
-    reset::reset_tail,
-    zero_rtt::KeptPacket,
 };
 use super::{
     ack_frequency::AckFrequency,
@@ -90,7 +85,7 @@ pub enum Event {
     Stream(StreamEvent),
     /// Another path is in use (RFC 9000 §9).
     PathChanged(PathChange),
-    /// The path that was in use, or was to be used, failed.
+    /// The path in use, or a new one, failed.
     PathFailed(PathChange),
     /// An event of DATAGRAM frames.
     Datagram(DatagramEvent),
@@ -155,6 +150,16 @@ struct Cids {
     original: Cid,
 }
 
+impl Cids {
+    /// Returns true if this is the reset token of an id in use. The comparison takes constant time
+    /// (RFC 9000 §10.3.1).
+    fn is_reset(&self, token: &[u8; 16]) -> bool {
+        self.peer.reset_tokens().fold(false, |found, known| {
+            found | verify_slices_are_equal(token, known).is_ok()
+        })
+    }
+}
+
 /// Memory that lasts from one connection to the next.
 #[derive(Default)]
 struct Memory {
@@ -189,7 +194,7 @@ pub struct Connection {
     handshake: Handshake,
     agreed: Agreed,
     cids: Cids,
-    opening: Option<Box<Opening>>,
+    opening: Opening,
     memory: Memory,
     streams: Streams,
     datagrams: Datagrams,
@@ -220,7 +225,7 @@ impl Connection {
 
     /// Returns the next request to the endpoint.
     pub(crate) fn poll_need(&mut self) -> Option<Need> {
-        if self.wants_restart() {
+        if self.opening.wants_restart() {
             return Some(Need::Restart);
         }
         match self.cids.local.poll_event() {
@@ -262,6 +267,12 @@ impl Connection {
     /// Returns our connection ids in use.
     pub(crate) fn local_cids(&self) -> impl Iterator<Item = Cid> + '_ {
         self.cids.local.active()
+    }
+
+    /// Returns the tokens with which the peer may end the connection without its state, for its ids
+    /// in use (RFC 9000 §10.3).
+    pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = &[u8; 16]> {
+        self.cids.peer.reset_tokens()
     }
 
     /// Returns the streams. The caller transmits afterwards.

@@ -1,63 +1,132 @@
 //! State that is needed only until the handshake is confirmed.
 
-use super::{Connection, receive::Early, retry::Retried, versions::Negotiation};
-use crate::params::Params;
+use super::{
+    receive::{KeptPacket, Seen},
+    retry::Retried,
+    versions::Negotiation,
+};
+use crate::{handshake::Handshake, limits, packet::Protected, params::Params};
 
 /// State that is needed only until the handshake is confirmed; it is dropped then.
-pub(super) struct Opening {
-    pub(super) negotiation: Negotiation,
+pub(super) struct Opening(Option<Box<Parts>>);
+
+struct Parts {
+    negotiation: Negotiation,
     /// Contents of the server's Retry, if there was one.
-    pub(super) retried: Option<Retried>,
-    /// Packets that wait for their keys.
-    pub(super) early: Early,
+    retried: Option<Retried>,
+    /// Packets kept until their keys are available (RFC 9001 §4.1.4).
+    kept: Vec<KeptPacket>,
     /// Parameters that limit a client's 0-RTT data until the server accepts or refuses it.
-    pub(super) remembered: Option<Box<Params>>,
+    remembered: Option<Box<Params>>,
 }
 
 impl Opening {
     pub(super) fn new(negotiation: Negotiation) -> Self {
-        Self {
+        Self(Some(Box::new(Parts {
             negotiation,
             retried: None,
-            early: Early::default(),
+            kept: Vec::new(),
             remembered: None,
-        }
-    }
-}
-
-impl Connection {
-    /// Returns the parameters that limit 0-RTT data, until the server has accepted or refused it.
-    pub(super) fn remembered(&self) -> Option<&Params> {
-        self.opening.as_ref()?.remembered.as_deref()
+        })))
     }
 
-    /// Returns the contents of the Retry that was followed.
-    pub(super) fn retried(&self) -> Option<&Retried> {
-        self.opening.as_ref()?.retried.as_ref()
+    /// Drops the state.
+    pub(super) fn end(&mut self) {
+        self.0 = None;
+    }
+
+    #[cfg(test)]
+    pub(super) const fn is_over(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Returns the choice of the version.
+    pub(super) fn negotiation(&self) -> Option<&Negotiation> {
+        self.0.as_ref().map(|parts| &parts.negotiation)
+    }
+
+    /// Returns the choice of the version.
+    pub(super) fn negotiation_mut(&mut self) -> Option<&mut Negotiation> {
+        self.0.as_mut().map(|parts| &mut parts.negotiation)
     }
 
     /// Returns true if a client must begin again in another version.
     pub(super) fn wants_restart(&self) -> bool {
-        let opening = self.opening.as_ref();
-        opening.is_some_and(|opening| opening.negotiation.wants_restart())
+        self.negotiation().is_some_and(Negotiation::wants_restart)
     }
 
     /// Returns true if a client waits for the packet that decides the version.
     pub(super) fn awaits_version(&self) -> bool {
-        let opening = self.opening.as_ref();
-        opening.is_some_and(|opening| opening.negotiation.is_open())
+        self.negotiation().is_some_and(Negotiation::is_open)
+    }
+
+    /// Fixes the version at the first CRYPTO data of the server (RFC 9369 §4.1).
+    pub(super) fn fix_version(&mut self) {
+        if let Some(negotiation) = self.negotiation_mut() {
+            negotiation.settle();
+        }
+    }
+
+    /// Returns the contents of the Retry that was followed.
+    pub(super) fn retried(&self) -> Option<&Retried> {
+        self.0.as_ref()?.retried.as_ref()
+    }
+
+    /// Sets the contents of the Retry that was followed or sent.
+    pub(super) fn set_retried(&mut self, retried: Retried) {
+        if let Some(parts) = &mut self.0 {
+            parts.retried = Some(retried);
+        }
+    }
+
+    /// Returns the parameters that limit 0-RTT data, until the server has accepted or refused it.
+    pub(super) fn remembered(&self) -> Option<&Params> {
+        self.0.as_ref()?.remembered.as_deref()
+    }
+
+    /// Sets the parameters that limit 0-RTT data.
+    pub(super) fn set_remembered(&mut self, params: Option<Params>) {
+        if let Some(parts) = &mut self.0 {
+            parts.remembered = params.map(Box::new);
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn remembered_mut(&mut self) -> Option<&mut Params> {
+        self.0.as_mut()?.remembered.as_deref_mut()
+    }
+
+    /// Keeps a packet whose keys are to come; returns false if there are too many.
+    pub(super) fn keep(&mut self, packet: Protected<'_>, seen: Seen) -> bool {
+        let Some(parts) = &mut self.0 else {
+            return false;
+        };
+        let room = parts.kept.len() < limits::UNDECRYPTABLE_PACKETS;
+        if room {
+            let packet = packet.into();
+            parts.kept.push(KeptPacket { packet, seen });
+        }
+        room
+    }
+
+    /// Takes a kept packet whose keys are available.
+    pub(super) fn next_kept(&mut self, handshake: &Handshake) -> Option<KeptPacket> {
+        let kept = &mut self.0.as_mut()?.kept;
+        let is_ready = |kept: &KeptPacket| !handshake.waits_for_keys(kept.packet.kind());
+        let place = kept.iter().position(is_ready)?;
+        Some(kept.remove(place))
+    }
+
+    /// Drops the packets that wait for keys.
+    pub(super) fn drop_kept(&mut self) {
+        if let Some(parts) = &mut self.0 {
+            parts.kept = Vec::new();
+        }
     }
 
     /// Returns the number of packets that wait for keys.
     #[cfg(test)]
     pub(super) fn kept_packets(&self) -> usize {
-        let opening = self.opening.as_ref();
-        opening.map_or(0, |opening| opening.early.len())
-    }
-
-    /// Returns the destination connection id of the client's first Initial.
-    #[cfg(test)]
-    pub(super) fn original_dcid(&self) -> crate::packet::Cid {
-        self.cids.original
+        self.0.as_ref().map_or(0, |parts| parts.kept.len())
     }
 }

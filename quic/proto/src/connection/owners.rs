@@ -184,21 +184,8 @@ impl Owners<'_> {
         }
     }
 
-    /// Tells all owners the fate of a packet.
-    #[inline]
-    fn tell(&mut self, fate: Fate, carried: &Carried) {
-        let Carried {
-            space: _,
-            data,
-            control,
-        } = carried;
-        tell(&mut self.data, fate, data);
-        if let Some(control) = control {
-            self.tell_control(fate, control);
-        }
-    }
-
-    fn tell_control(&mut self, fate: Fate, control: &Control) {
+    /// Tells the owners of rare frames the fate of a packet.
+    fn tell(&mut self, fate: Fate, control: &Control) {
         let Control {
             handshake,
             ack_frequency,
@@ -229,7 +216,7 @@ impl Owners<'_> {
             self.data.streams.on_lost(sent);
         }
         if let Some(control) = control {
-            self.tell_control(Fate::Lost, control);
+            self.tell(Fate::Lost, control);
         }
     }
 }
@@ -269,20 +256,34 @@ impl Connection {
     /// Tells the owners the fate of their frames and empties the outcome. `space` is that of the
     /// ACK frame behind the outcome.
     pub(super) fn deliver(&mut self, space: Space, outcome: &mut Outcome<Carried>) {
-        for settled in outcome.acked.drain(..) {
-            self.on_size_acked(&settled);
-            self.owners().tell(Fate::Acked, &settled.packet.record);
+        for settled in &outcome.acked {
+            self.on_size_acked(settled);
+            self.tell(Fate::Acked, &settled.packet.record);
         }
-        for settled in outcome.lost.drain(..) {
-            self.observe_loss(&settled);
-            self.on_size_lost(&settled);
-            self.owners().tell(Fate::Lost, &settled.packet.record);
+        for settled in &outcome.lost {
+            self.observe_loss(settled);
+            self.on_size_lost(settled);
+            self.tell(Fate::Lost, &settled.packet.record);
         }
         if let Some(largest) = outcome.largest_acked_ack {
             self.acks.received[space].on_ack_of_ack(largest);
         }
         self.follow_mtu();
         outcome.clear();
+    }
+
+    /// Tells the owners the fate of a packet.
+    #[inline]
+    fn tell(&mut self, fate: Fate, carried: &Carried) {
+        let Carried {
+            space: _,
+            data,
+            control,
+        } = carried;
+        tell(&mut self.owners().data, fate, data);
+        if let Some(control) = control {
+            self.owners().tell(fate, control);
+        }
     }
 
     /// Queues what probes carry after the handshake: new data, if there is any, and the oldest data

@@ -4,26 +4,20 @@ use std::time::Instant;
 
 use hybriq_tls::Side;
 
-use super::{Connection, reset_tail, spaces::level};
+use super::Connection;
 use crate::events::{self, DropTrigger};
 use crate::{
-    error::{Code, TransportError},
+    error::{Code, ConnectionError, TransportError},
     frame::Frame,
-    handshake::Violation,
+    handshake,
     header_bits::Grease,
     limits,
-    packet::{self, Decoded, Kind, OpenError, PacketNumber, Protected, Space},
+    packet::{self, Decoded, Kept, Kind, Packets, Protected, Space},
     recovery,
     space::{AckEliciting, Ecn},
     udp::Arrival,
     wire::Reader,
 };
-
-/// Packets kept until their keys are available (RFC 9001 §4.1.4).
-#[derive(Debug, Default)]
-pub(super) struct Early {
-    packets: Vec<(Kind, Box<[u8]>, Seen)>,
-}
 
 /// Time at which a packet arrived, which its acknowledgement reports even if it had to wait for
 /// keys (RFC 9000 §13.2.5), and its ECN mark.
@@ -33,19 +27,11 @@ pub(crate) struct Seen {
     pub(crate) ecn: Option<Ecn>,
 }
 
-impl Early {
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.packets.len()
-    }
-
-    fn keep(&mut self, kind: Kind, bytes: &[u8], seen: Seen) -> bool {
-        let room = self.packets.len() < limits::UNDECRYPTABLE_PACKETS;
-        if room {
-            self.packets.push((kind, bytes.into(), seen));
-        }
-        room
-    }
+/// Packet that was kept until its keys were there, or its connection.
+#[derive(Debug)]
+pub(crate) struct KeptPacket {
+    pub(crate) packet: Kept,
+    pub(crate) seen: Seen,
 }
 
 /// Kind of a packet: with probing frames only, or not (RFC 9000 §9.1).
@@ -63,49 +49,60 @@ enum Fate {
 }
 
 impl Connection {
-    /// Handles a datagram that was routed to this connection.
+    /// Handles a datagram for this connection in a program that has no endpoint to route it.
     pub fn on_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+        let packets = Packets::new(datagram, self.cids.local.cid_len());
+        self.on_packets(now, arrival, packets);
+    }
+
+    /// Handles the packets of a datagram that an endpoint routed to this connection.
+    pub fn on_packets(&mut self, now: Instant, arrival: &Arrival, packets: Packets<'_>) {
         self.observer.at(now);
-        self.take_datagram(now, arrival, datagram);
+        self.take_datagram(now, arrival, packets);
         self.observe();
     }
 
-    fn take_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
-        if !self.paths.admit(arrival, datagram.len(), self.moves()) {
-            self.on_dropped(datagram.len(), DropTrigger::ConnectionUnknown);
+    fn take_datagram(&mut self, now: Instant, arrival: &Arrival, packets: Packets<'_>) {
+        let len = packets.bytes().len();
+        if !self.paths.admit(arrival, len, self.moves()) {
+            self.on_dropped(len, DropTrigger::ConnectionUnknown);
             return;
         }
         self.observer.stats.datagrams_received += 1;
-        self.observer.stats.bytes_received += datagram.len() as u64;
+        self.observer.stats.bytes_received += len as u64;
         if self.state.is_closing() {
-            self.close.on_datagram();
+            self.take_while_closing(now, packets);
             return;
         }
-        let tail = reset_tail(datagram);
+        let token = packets.reset_token();
         let before = self.observer.stats.packets_received;
         let seen = Seen {
             at: now,
             ecn: arrival.ecn,
         };
-        self.take_packets(now, seen, datagram);
+        self.take_packets(now, seen, packets);
         self.replay_early(now);
-        if self.observer.stats.packets_received == before && self.is_reset(tail) {
-            self.on_reset(now);
+        // Nothing is sent: the peer does not know the connection any more.
+        let is_useless = self.observer.stats.packets_received == before && !self.state.is_drained();
+        if is_useless && token.is_some_and(|token| self.cids.is_reset(&token)) {
+            self.end_by_peer(now, ConnectionError::Reset);
         }
     }
 
-    pub(super) fn take_packets(&mut self, now: Instant, seen: Seen, datagram: &mut [u8]) {
-        let datagram_len = datagram.len();
+    pub(super) fn take_packets(&mut self, now: Instant, seen: Seen, mut packets: Packets<'_>) {
+        let datagram_len = packets.bytes().len();
         let mut first_dcid = None;
-        let mut rest = datagram;
-        while !rest.is_empty() && self.state.is_open() && !self.wants_restart() {
-            let datagram_left = rest.len();
-            let Ok((decoded, next)) = packet::decode(rest, self.cids.local.cid_len()) else {
-                self.on_dropped(datagram_len, DropTrigger::Invalid);
-                return;
+        while self.state.is_open() && !self.opening.wants_restart() {
+            let left = packets.bytes().len();
+            let decoded = match packets.next() {
+                None => return,
+                Some(Ok(decoded)) => decoded,
+                Some(Err(_)) => {
+                    self.on_dropped(datagram_len, DropTrigger::Invalid);
+                    return;
+                }
             };
-            let size = datagram_left.saturating_sub(next.len());
-            rest = next;
+            let size = left.saturating_sub(packets.bytes().len());
             let fate = match decoded {
                 Decoded::Protected(packet) if self.is_forbidden(&packet, datagram_len) => {
                     Fate::Dropped(DropTrigger::Invalid)
@@ -142,32 +139,11 @@ impl Connection {
     /// Handles kept packets whose keys are now available. One of them may bring the keys of
     /// another. Drops the state of the opening when it is over.
     fn replay_early(&mut self, now: Instant) {
-        while let Some((mut bytes, seen)) = self.next_early() {
-            self.take_packets(now, seen, &mut bytes);
+        while let Some(mut kept) = self.opening.next_kept(&self.handshake) {
+            self.take_packets(now, kept.seen, kept.packet.packets());
         }
         if self.state.is_confirmed() {
-            self.opening = None;
-        }
-    }
-
-    fn next_early(&mut self) -> Option<(Box<[u8]>, Seen)> {
-        let packets = &self.opening.as_ref()?.early.packets;
-        let place = packets
-            .iter()
-            .position(|(kind, ..)| !self.waits_for_keys(*kind))?;
-        let (_, bytes, seen) = self.opening.as_mut()?.early.packets.remove(place);
-        Some((bytes, seen))
-    }
-
-    /// Returns true if keys for such packets are still to come. 1-RTT packets wait for the end of
-    /// the handshake (RFC 9001 §5.7).
-    fn waits_for_keys(&self, kind: Kind) -> bool {
-        let keys = self.handshake.keys();
-        match kind {
-            // A server has 0-RTT keys from the ClientHello on, or never.
-            Kind::Initial | Kind::ZeroRtt => false,
-            Kind::Handshake => keys.handshake().is_none() && !keys.handshake_discarded(),
-            Kind::OneRtt => keys.one_rtt().is_none() || !self.handshake.is_complete(),
+            self.opening.end();
         }
     }
 
@@ -182,29 +158,31 @@ impl Connection {
         {
             return Fate::Dropped(DropTrigger::Unsupported);
         }
-        if self.waits_for_keys(kind) {
-            let kept = self
-                .opening
-                .as_mut()
-                .is_some_and(|opening| opening.early.keep(kind, packet.bytes, seen));
-            return if kept {
+        if self.handshake.waits_for_keys(kind) {
+            return if self.opening.keep(packet, seen) {
                 Fate::Kept
             } else {
                 Fate::Dropped(DropTrigger::KeyUnavailable)
             };
         }
-        if kind == Kind::ZeroRtt && (self.side.is_client() || !self.has_zero_rtt()) {
+        if kind == Kind::ZeroRtt
+            && (self.side.is_client() || self.handshake.keys().zero_rtt().is_none())
+        {
             return Fate::Dropped(DropTrigger::KeyUnavailable);
         }
         let (dcid, scid, size) = (packet.dcid, packet.scid, packet.bytes.len());
         let spin = packet.spin();
         let largest = self.acks.received[kind.space()].largest().map(|(pn, _)| pn);
         let opened = match kind {
-            Kind::OneRtt => self.open_one_rtt(now, packet, largest),
-            _ if self.tells_version(&packet) => {
-                opened_long(self.open_in_new_version(packet, largest))
+            Kind::OneRtt => {
+                let keep_until = now + 3 * self.pto(Space::Data);
+                self.handshake
+                    .open_one_rtt(now, keep_until, packet, largest)
             }
-            _ => self.open_long(packet, largest),
+            _ if self.tells_version(&packet) => {
+                handshake::opened_long(self.open_in_new_version(packet, largest))
+            }
+            _ => self.handshake.open_long(packet, largest),
         };
         let (pn, payload) = match opened {
             Some(Ok(opened)) => opened,
@@ -266,7 +244,7 @@ impl Connection {
         let ours = self.cids.local.active().any(|cid| cid == packet.dcid);
         let first = self.side.is_server()
             && matches!(packet.kind, Kind::Initial | Kind::ZeroRtt)
-            && packet.dcid == self.initial_dcid();
+            && packet.dcid == self.cids.initial;
         let same_peer = packet.kind == Kind::OneRtt
             || packet.scid == *self.cids.peer.active()
             || (self.side.is_client() && self.awaits_first_packet());
@@ -278,59 +256,6 @@ impl Connection {
     fn awaits_first_packet(&self) -> bool {
         self.acks.received[Space::Initial].largest().is_none()
             && self.handshake.keys().initial().is_some()
-    }
-
-    fn has_zero_rtt(&self) -> bool {
-        self.handshake.keys().zero_rtt().is_some()
-    }
-
-    /// Opens a packet with a long header; `None` drops it.
-    fn open_long<'p>(
-        &mut self,
-        packet: Protected<'p>,
-        largest: Option<PacketNumber>,
-    ) -> Option<Result<(PacketNumber, &'p mut [u8]), TransportError>> {
-        let keys = self.handshake.keys();
-        let keys = match packet.kind {
-            Kind::Initial => self.initial_opening_keys(packet.version?),
-            Kind::Handshake => keys.handshake().map(|keys| &keys.peer),
-            Kind::ZeroRtt => keys.zero_rtt(),
-            Kind::OneRtt => None,
-        }?;
-        let packet = packet.unprotect(&keys.header, largest).ok()?;
-        let pn = packet.pn;
-        let opened = packet.open(&keys.packet).map(|payload| (pn, payload));
-        let failed = matches!(opened, Err(OpenError::Undecryptable));
-        if failed && self.handshake.keys_mut().on_failed() {
-            return Some(Err(too_many_failures()));
-        }
-        opened_long(Some(opened))
-    }
-
-    /// Opens a 1-RTT packet and follows the peer's key updates (RFC 9001 §6).
-    fn open_one_rtt<'p>(
-        &mut self,
-        now: Instant,
-        packet: Protected<'p>,
-        largest: Option<PacketNumber>,
-    ) -> Option<Result<(PacketNumber, &'p mut [u8]), TransportError>> {
-        let keep_until = now + 3 * self.pto(Space::Data);
-        let keys = self.handshake.keys_mut().one_rtt_mut()?;
-        keys.expire(now);
-        let packet = packet.unprotect(keys.peer_header(), largest).ok()?;
-        let pn = packet.pn;
-        let which = keys.choose(packet.key_phase, pn);
-        match packet.open(keys.opening(which)) {
-            Ok(payload) => {
-                let followed = keys.on_opened(which, pn, keep_until);
-                Some(match followed {
-                    Ok(()) => Ok((pn, payload)),
-                    Err(violation) => Err(key_update_error(violation)),
-                })
-            }
-            Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
-            Err(OpenError::Undecryptable) => keys.on_failed().then(|| Err(too_many_failures())),
-        }
     }
 
     /// Applies what an authentic packet proves.
@@ -404,7 +329,7 @@ impl Connection {
             Space::Data => true,
         };
         if !gone {
-            self.handshake.discard(level(space));
+            self.handshake.discard(handshake::level(space));
             self.recovery.discard_space(space);
         }
     }
@@ -433,31 +358,4 @@ impl Connection {
     pub(super) fn pto(&self, space: Space) -> std::time::Duration {
         self.recovery.pto(space, &self.recovery_context())
     }
-}
-
-/// Drops a packet that is not authentic; set reserved bits are an error of the peer.
-fn opened_long<T>(opened: Option<Result<T, OpenError>>) -> Option<Result<T, TransportError>> {
-    match opened? {
-        Ok(opened) => Some(Ok(opened)),
-        Err(OpenError::Undecryptable) => None,
-        Err(OpenError::ReservedBits) => Some(Err(reserved_bits())),
-    }
-}
-
-pub(super) fn key_update_error(Violation(reason): Violation) -> TransportError {
-    TransportError::new(Code::KEY_UPDATE_ERROR, reason)
-}
-
-fn too_many_failures() -> TransportError {
-    TransportError::new(
-        Code::AEAD_LIMIT_REACHED,
-        "too many packets failed authentication",
-    )
-}
-
-pub(crate) fn reserved_bits() -> TransportError {
-    TransportError::new(
-        Code::PROTOCOL_VIOLATION,
-        "reserved bits of a packet header are set",
-    )
 }

@@ -28,14 +28,10 @@ impl Retried {
 }
 
 impl Connection {
-    /// Returns the destination connection id of a client's Initials until it knows the server's id.
-    pub(super) const fn initial_dcid(&self) -> Cid {
-        self.cids.initial
-    }
-
     /// Returns the token in our Initial packets. Every one has it, so that each proves the address.
     pub(super) fn initial_token(&self) -> &[u8] {
-        self.retried()
+        self.opening
+            .retried()
             .map_or(self.memory.tokens.spent(), |retried| &retried.token)
     }
 
@@ -49,12 +45,10 @@ impl Connection {
         if !meant || !retry.verify(&self.cids.original) {
             return false;
         }
-        if let Some(opening) = &mut self.opening {
-            opening.retried = Some(Retried {
-                scid: retry.scid,
-                token: retry.token.into(),
-            });
-        }
+        self.opening.set_retried(Retried {
+            scid: retry.scid,
+            token: retry.token.into(),
+        });
         self.cids.peer.set_first(retry.scid);
         let keys = packet::initial_keys(retry.version, &retry.scid, Side::Client);
         self.handshake.keys_mut().replace_initial(keys);
@@ -70,7 +64,7 @@ impl Connection {
     pub(super) fn awaits_server(&self) -> bool {
         self.side.is_client()
             && self.state.is_handshaking()
-            && self.retried().is_none()
+            && self.opening.retried().is_none()
             && self.acks.received[Space::Initial].largest().is_none()
     }
 }

@@ -10,12 +10,13 @@ use crate::events::ConnectionState;
 ///              TLS complete     HANDSHAKE_DONE (client), complete (server)
 /// Handshaking ─────────► Complete ─────────► Confirmed
 ///      │                    │                   │
-///      ├────────────────────┴───────────────────┤ we close            the peer closes, or answers
-///      ▼                                        ▼                     ours
-///   Closing ──────────────────────────────────────────► Draining
-///      │ 3 PTO                                              │ 3 PTO, or the end of our close
-///      ▼                                                    ▼
-///   Drained ◄───────────────────────────────────────────────┘   (also: idle timeout, reset)
+///      ├────────────────────┴───────────────────┤
+///      │ we close                               │ the peer closes
+///      ▼                                        ▼
+///   Closing                                  Draining
+///      │ 3 PTO, or the peer's close or reset    │ 3 PTO
+///      ▼                                        ▼
+///   Drained ◄───────────────────────────────────┘   (also: idle timeout)
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct State(Inner);

@@ -6,6 +6,7 @@ mod cids;
 mod datagrams;
 mod early_data;
 mod forged;
+mod headers;
 mod hostile;
 mod key_update;
 mod mtu;
@@ -105,9 +106,9 @@ impl Side {
             ecn: None,
         };
         match self.endpoint.on_datagram(now, &arrival, datagram) {
-            Routed::Connection(_) => {
+            Routed::Connection(_, packets) => {
                 let (_, connection) = self.connection.as_mut().unwrap();
-                connection.on_datagram(now, &arrival, datagram);
+                connection.on_packets(now, &arrival, packets);
             }
             Routed::Incoming(incoming) => {
                 self.connection = Some(self.endpoint.accept(now, *incoming, None).unwrap());
@@ -410,12 +411,12 @@ fn packets_that_come_before_their_keys_wait_and_are_bounded() {
             .receive(pair.now, server_address(), &mut flight[1].clone());
     }
     assert_eq!(
-        pair.client.connection().kept_packets(),
+        pair.client.connection().opening.kept_packets(),
         limits::UNDECRYPTABLE_PACKETS
     );
     pair.client
         .receive(pair.now, server_address(), &mut flight[0].clone());
-    assert_eq!(pair.client.connection().kept_packets(), 0);
+    assert_eq!(pair.client.connection().opening.kept_packets(), 0);
     assert!(pair.client.events().contains(&Event::HandshakeComplete));
 }
 

@@ -86,6 +86,32 @@ impl Negotiation {
         matches!(self.stage, Stage::Open(_))
     }
 
+    /// Decides for the version of the keys, if a client waits for a decision.
+    pub(super) fn settle(&mut self) {
+        if self.is_open() {
+            self.stage = Stage::Settled;
+        }
+    }
+
+    /// Requests a restart in another version, if a client waits for a decision.
+    fn restart(&mut self, version: Version, now: Instant) {
+        match std::mem::replace(&mut self.stage, Stage::Settled) {
+            Stage::Open(again) => self.stage = Stage::Restart(again, version, now),
+            other => self.stage = other,
+        }
+    }
+
+    /// Takes the request for a restart.
+    fn take_restart(&mut self) -> Option<(Box<Again>, Version, Instant)> {
+        match std::mem::replace(&mut self.stage, Stage::Settled) {
+            Stage::Restart(again, version, now) => Some((again, version, now)),
+            other => {
+                self.stage = other;
+                None
+            }
+        }
+    }
+
     /// Checks the peer's version_information against the versions seen in headers, for a side that
     /// speaks `ours` (RFC 9368 §4).
     fn confirm(
@@ -165,7 +191,8 @@ impl Connection {
 
     /// Returns true if a packet with a long header may have the version that it names.
     pub(super) fn may_be_of(&self, kind: Kind, version: Version) -> bool {
-        let offered = self.awaits_version() && self.config.spoken.versions.contains(version);
+        let offered =
+            self.opening.awaits_version() && self.config.spoken.versions.contains(version);
         match kind {
             Kind::Initial => {
                 version == self.version() || version == self.original_version() || offered
@@ -176,20 +203,10 @@ impl Connection {
         }
     }
 
-    /// Returns the keys that open an Initial packet of this version.
-    pub(super) fn initial_opening_keys(&self, version: Version) -> Option<&packet::DirectionKeys> {
-        let keys = self.handshake.keys();
-        if version == keys.version() {
-            keys.initial().map(|keys| &keys.peer)
-        } else {
-            keys.original()
-        }
-    }
-
     /// Returns true if a packet tells a client that the server chose another version.
     pub(super) fn tells_version(&self, packet: &Protected<'_>) -> bool {
         packet.kind == Kind::Initial
-            && self.awaits_version()
+            && self.opening.awaits_version()
             && packet
                 .version
                 .is_some_and(|version| version != self.original_version())
@@ -215,48 +232,25 @@ impl Connection {
         self.handshake.keys_mut().switch(version, keys);
         let context = resumption_context(version);
         self.handshake.set_resumption_context(&context);
-        self.fix_version();
+        self.opening.fix_version();
         Some(Ok((pn, payload)))
     }
 
     /// Returns a client's Initial keys in a version. They depend on the destination connection id
     /// of its first Initial, or of the first after a Retry.
     fn client_initial_keys(&self, version: Version) -> KeyPair {
-        let retried = self.retried().map(|retried| retried.scid);
+        let retried = self.opening.retried().map(|retried| retried.scid);
         let dcid = retried.unwrap_or(self.cids.original);
         initial_keys(version, &dcid, Side::Client)
-    }
-
-    /// Fixes the version at the first CRYPTO data of the server (RFC 9369 §4.1).
-    pub(super) fn fix_version(&mut self) {
-        if self.awaits_version() {
-            self.take_stage();
-        }
-    }
-
-    /// Returns true if a Version Negotiation packet led to this attempt.
-    fn reacts(&self) -> bool {
-        let opening = self.opening.as_ref();
-        opening.is_some_and(|opening| opening.negotiation.reacts)
-    }
-
-    /// Ends the choice of a version and returns its stage.
-    fn take_stage(&mut self) -> Option<Stage> {
-        let opening = self.opening.as_mut()?;
-        Some(std::mem::replace(
-            &mut opening.negotiation.stage,
-            Stage::Settled,
-        ))
     }
 
     /// Checks that the peer's transport parameters confirm the versions in headers, and that nobody
     /// made us choose a worse version (RFC 9368 §4).
     pub(super) fn check_versions(&mut self, params: &Params) -> Result<(), TransportError> {
         let info = params.version_information.as_ref();
-        let Some(opening) = &self.opening else {
+        let Some(negotiation) = self.opening.negotiation() else {
             return Ok(());
         };
-        let negotiation = &opening.negotiation;
         let outcome =
             negotiation.confirm(self.side, self.config.spoken.versions, self.version(), info);
         outcome.map_err(|reason| TransportError::new(Code::VERSION_NEGOTIATION_ERROR, reason))?;
@@ -281,22 +275,25 @@ impl Connection {
                 .any(|cid| cid.as_bytes() == packet.dcid);
         let original = self.original_version().number();
         let is_moot = packet.versions().any(|version| version == original);
-        if !meant || is_moot || !self.awaits_server() || self.reacts() {
+        if !meant
+            || is_moot
+            || !self.awaits_server()
+            || self.opening.negotiation().is_some_and(|it| it.reacts)
+        {
             return;
         }
         let Some(version) = self.config.spoken.versions.first_of(&packet.versions()) else {
             return self.end_for_version();
         };
-        if let Some(Stage::Open(again)) = self.take_stage() {
-            if let Some(opening) = &mut self.opening {
-                opening.negotiation.stage = Stage::Restart(again, version, now);
-            }
+        if let Some(negotiation) = self.opening.negotiation_mut() {
+            negotiation.restart(version, now);
         }
     }
 
     /// Replaces this connection by one in the version that the server's packet led to.
     pub(crate) fn restart(&mut self, local_cid: Cid, initial_dcid: Cid, seed: u64) {
-        let Some(Stage::Restart(again, version, now)) = self.take_stage() else {
+        let restart = self.opening.negotiation_mut();
+        let Some((again, version, now)) = restart.and_then(Negotiation::take_restart) else {
             return;
         };
         let start = ClientStart {

@@ -13,20 +13,13 @@ use std::time::Instant;
 
 use hybriq_tls::{EarlyDataPolicy, EarlyDataStatus, Side};
 
-use super::{Connection, Event, receive::Seen, start::ClientStart};
+use super::{Connection, Event, receive::KeptPacket, start::ClientStart};
 use crate::{
     error::{Code, TransportError},
     packet::{Space, Version},
     params::Params,
     streams::PeerLimits,
 };
-
-/// Packet that was kept until its connection existed.
-#[derive(Debug)]
-pub(crate) struct KeptPacket {
-    pub(crate) bytes: Box<[u8]>,
-    pub(crate) seen: Seen,
-}
 
 /// Returns the name under which a client remembers the version of its server, if it does.
 pub(super) fn remembered_name(start: &ClientStart<'_>) -> Option<Box<str>> {
@@ -35,12 +28,6 @@ pub(super) fn remembered_name(start: &ClientStart<'_>) -> Option<Box<str>> {
 }
 
 impl Connection {
-    fn forget_remembered(&mut self) {
-        if let Some(opening) = &mut self.opening {
-            opening.remembered = None;
-        }
-    }
-
     /// Lets 0-RTT data follow a client's first flight if TLS offers it, or drops its keys.
     pub(super) fn offer_early_data(&mut self) {
         let offered = self.handshake.early_data() == EarlyDataStatus::Offered
@@ -53,9 +40,7 @@ impl Connection {
         match remembered {
             Some(params) => {
                 self.set_limits(&params);
-                if let Some(opening) = &mut self.opening {
-                    opening.remembered = Some(Box::new(params));
-                }
+                self.opening.set_remembered(Some(params));
                 self.events.push_back(Event::EarlyDataReady);
             }
             None => self.handshake.discard_zero_rtt(),
@@ -65,7 +50,7 @@ impl Connection {
     /// Applies the limits of the peer's parameters. A client in 0-RTT keeps to the remembered ones
     /// until it may send 1-RTT packets (RFC 9000 §7.4.1).
     pub(super) fn take_limits(&mut self) {
-        if self.remembered().is_none() {
+        if self.opening.remembered().is_none() {
             if let Some(params) = self.agreed.params.take() {
                 self.set_limits(&params);
                 self.agreed.params = Some(params);
@@ -81,7 +66,9 @@ impl Connection {
 
     /// Handles a rejection of 0-RTT data as soon as TLS knows it.
     pub(super) fn follow_early_data(&mut self) {
-        if self.remembered().is_some() && self.handshake.early_data() == EarlyDataStatus::Rejected {
+        if self.opening.remembered().is_some()
+            && self.handshake.early_data() == EarlyDataStatus::Rejected
+        {
             self.reject_early_data();
         }
     }
@@ -91,10 +78,10 @@ impl Connection {
         if self.side.is_server() {
             return Ok(());
         }
-        if self.remembered().is_some() {
+        if self.opening.remembered().is_some() {
             if self.handshake.early_data() == EarlyDataStatus::Accepted {
                 self.check_limits()?;
-                self.forget_remembered();
+                self.opening.set_remembered(None);
                 self.take_limits();
             } else {
                 self.reject_early_data();
@@ -111,7 +98,7 @@ impl Connection {
     /// Drops everything that depended on 0-RTT: the data and datagrams sent, and the streams
     /// opened. Packet numbers continue (RFC 9001 §4.6.2).
     fn reject_early_data(&mut self) {
-        self.forget_remembered();
+        self.opening.set_remembered(None);
         self.agreed.early_data_refused = true;
         self.handshake.discard_zero_rtt();
         let mut outcome = std::mem::take(&mut self.acks.settled);
@@ -126,7 +113,7 @@ impl Connection {
 
     /// Checks that a server that accepts 0-RTT data has not lowered its limits (RFC 9000 §7.4.1).
     fn check_limits(&self) -> Result<(), TransportError> {
-        let (Some(before), Some(now)) = (self.remembered(), &self.agreed.params) else {
+        let (Some(before), Some(now)) = (self.opening.remembered(), &self.agreed.params) else {
             return Ok(());
         };
         match reduced(before, now) {
@@ -149,8 +136,8 @@ impl Connection {
     /// Handles packets that arrived before the connection existed.
     pub(crate) fn on_kept_packets(&mut self, now: Instant, packets: Vec<KeptPacket>) {
         self.observer.at(now);
-        for KeptPacket { mut bytes, seen } in packets {
-            self.take_packets(now, seen, &mut bytes);
+        for mut kept in packets {
+            self.take_packets(now, kept.seen, kept.packet.packets());
         }
         self.observe();
     }
@@ -158,7 +145,8 @@ impl Connection {
     /// Returns true if the application may use the connection before the handshake is complete: on
     /// a client only with 0-RTT, on a server always.
     pub fn may_use_early(&self) -> bool {
-        self.state.is_handshaking() && (self.side.is_server() || self.remembered().is_some())
+        self.state.is_handshaking()
+            && (self.side.is_server() || self.opening.remembered().is_some())
     }
 
     /// Returns the application protocol of early data.
@@ -169,14 +157,9 @@ impl Connection {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn remembered_mut(&mut self) -> Option<&mut Params> {
-        self.opening.as_mut()?.remembered.as_deref_mut()
-    }
-
     /// Reports early data as refused when a client begins again in another version.
     pub(super) fn forget_early_data(&mut self, before: Self) {
-        if before.remembered().is_some() {
+        if before.opening.remembered().is_some() {
             self.agreed.early_data_refused = true;
             self.datagrams.go_on_after(before.datagrams);
             self.events.push_front(Event::EarlyDataRejected);

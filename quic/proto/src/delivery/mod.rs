@@ -1,5 +1,5 @@
-//! How fast data is delivered (draft-ietf-ccwg-bbr §4.1): what is noted with each packet when it
-//! leaves, and the rate that follows from it when it is acknowledged.
+//! Delivery rate (draft-ietf-ccwg-bbr §4.1): notes state with each packet that leaves, and computes
+//! the rate when the packet is acknowledged.
 
 use std::time::{Duration, Instant};
 
@@ -8,32 +8,32 @@ use crate::packet::PacketNumber;
 #[cfg(test)]
 mod tests;
 
-/// What was known of the path's deliveries when a packet left.
+/// Deliveries on the path as known when a packet left.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot {
     /// Bytes delivered until then.
     pub delivered: u64,
-    /// When the last of them were found to be delivered.
+    /// Time at which the last of them were acknowledged.
     pub delivered_at: Instant,
-    /// When the packet was sent whose delivery that was: the start of the send interval.
+    /// Time at which the packet of that acknowledgement was sent: the start of the send interval.
     pub first_sent_at: Instant,
     /// Bytes lost until then.
     pub lost: u64,
     /// Bytes in flight, the packet included.
     pub in_flight: u64,
-    /// True if the application had not enough to send.
+    /// True if the application did not have enough to send.
     pub app_limited: bool,
 }
 
-/// What one acknowledgement says about the rate of delivery.
+/// Delivery rate measured by one acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
-    /// Bytes per second; `None` where the interval is shorter than a round trip can be, so that it
-    /// means nothing.
+    /// Bytes per second; `None` if the interval is shorter than any possible round trip, so that
+    /// the rate means nothing.
     pub rate: Option<u64>,
     /// Bytes delivered between the sending of the newest packet acknowledged and now.
     pub delivered: u64,
-    /// How long that took: the longer of the time to send and the time to acknowledge.
+    /// Duration of that delivery: the longer of the time to send and the time to acknowledge.
     pub interval: Duration,
     /// Bytes that had been delivered when that packet left.
     pub prior_delivered: u64,
@@ -41,23 +41,23 @@ pub struct RateSample {
     pub lost: u64,
     /// Bytes in flight when that packet left, itself included.
     pub in_flight: u64,
-    /// True if the application had not enough to send then.
+    /// True if the application did not have enough to send then.
     pub app_limited: bool,
 }
 
-/// Counts what is delivered on a path, and takes rate samples.
+/// Counts deliveries on a path, and takes rate samples.
 #[derive(Clone, Debug)]
 pub struct Delivery {
     delivered: u64,
     delivered_at: Instant,
     first_sent_at: Instant,
     lost: u64,
-    /// Samples are the application's limit until so many bytes are delivered.
+    /// Bytes delivered until which samples are limited by the application.
     app_limited_until: Option<u64>,
     last_rate: Option<u64>,
 }
 
-/// The packets that one acknowledgement reports, so far.
+/// Packets that one acknowledgement has reported so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sampling {
     newest: Option<Newest>,
@@ -71,7 +71,7 @@ struct Newest {
 }
 
 impl Delivery {
-    /// Nothing was delivered yet.
+    /// Creates the state of a path on which nothing was delivered.
     pub const fn new(now: Instant) -> Self {
         Self {
             delivered: 0,
@@ -83,7 +83,7 @@ impl Delivery {
         }
     }
 
-    /// A packet of so many bytes leaves while `in_flight` others are under way.
+    /// Handles a packet of `bytes` that leaves while `in_flight` bytes are in flight.
     #[inline]
     pub const fn on_sent(&mut self, now: Instant, in_flight: u64, bytes: u64) -> Snapshot {
         if in_flight == 0 {
@@ -100,7 +100,7 @@ impl Delivery {
         }
     }
 
-    /// A packet that was sent with `snapshot` is acknowledged.
+    /// Handles the acknowledgement of a packet that was sent with `snapshot`.
     #[inline]
     pub fn on_acked(
         &mut self,
@@ -121,26 +121,26 @@ impl Delivery {
         }
     }
 
-    /// A packet that was declared lost is acknowledged. Its bytes did cross the path, as the bytes
-    /// that repeat them do, so they count; how fast they came says nothing any more. They stay
-    /// among the lost ones: that count only grows, which samples rely on.
+    /// Handles the acknowledgement of a packet that was declared lost. Its bytes count as
+    /// delivered, as their repetition does, but give no rate. They also stay counted as lost,
+    /// because samples rely on that count only growing.
     pub fn on_late(&mut self, now: Instant, bytes: u64) {
         self.delivered = self.delivered.saturating_add(bytes);
         self.delivered_at = now;
     }
 
-    /// So many bytes were lost.
+    /// Counts `bytes` as lost.
     pub const fn on_lost(&mut self, bytes: u64) {
         self.lost = self.lost.saturating_add(bytes);
     }
 
-    /// There was room for more than the application had, with `in_flight` bytes under way.
+    /// Notes that the application did not fill the window, with `in_flight` bytes in flight.
     pub const fn on_app_limited(&mut self, in_flight: u64) {
         self.app_limited_until = Some(self.delivered.saturating_add(in_flight));
     }
 
-    /// The sample of an acknowledgement whose packets were all told. `min_rtt` is the shortest time
-    /// that can have passed.
+    /// Returns the sample of an acknowledgement after all its packets were reported. `min_rtt` is
+    /// the shortest possible interval.
     pub fn finish(&mut self, sampling: &Sampling, min_rtt: Duration) -> Option<RateSample> {
         if self
             .app_limited_until

@@ -10,7 +10,7 @@ use crate::{
     error::TransportError,
     frame::{ConnectionClose, FrameWriter},
     limits,
-    packet::{self, Cid, Header, Kind, PacketBuilder, Peek, Retry, VersionNegotiation, Versions},
+    packet::{self, Cid, Header, Kind, PacketBuilder, Retry, VersionNegotiation, Versions},
     params::ACK_DELAY_EXPONENT,
 };
 
@@ -31,13 +31,10 @@ impl Answers {
     pub(super) fn version_negotiation(
         &mut self,
         arrival: &Arrival,
-        datagram: &[u8],
+        [dcid, scid]: [&[u8]; 2],
         versions: Versions,
         random: u32,
     ) -> bool {
-        let Some(Peek::Long { dcid, scid, .. }) = packet::peek(datagram, 0) else {
-            return false;
-        };
         let mut buffer = [0; limits::MIN_DATAGRAM];
         let packet = VersionNegotiation::answer(dcid, scid);
         match packet.encode(versions, random, &mut buffer) {

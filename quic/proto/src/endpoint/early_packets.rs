@@ -9,12 +9,12 @@ use super::{Arrival, Endpoint, Routed, hello_table::Hello};
 use crate::{
     connection::{KeptPacket, Seen},
     limits,
-    packet::{self, Cid, Decoded, Kind},
+    packet::{self, Cid, Decoded, Kind, Packets, Protected},
     prf::KeyedHash,
 };
 
 /// Cost of one packet beside its bytes, for the bounds.
-const OVERHEAD: usize = 256;
+pub(super) const OVERHEAD: usize = 256;
 
 /// Sender of packets: the connection id that they were sent to, and the address they came from.
 type Client = (Cid, SocketAddr);
@@ -48,7 +48,7 @@ impl EarlyPackets {
         }
     }
 
-    fn keep(&mut self, client: Client, packet: &[u8], seen: Seen) {
+    fn keep(&mut self, client: Client, packet: packet::Kept, seen: Seen) {
         let cost = packet.len() + OVERHEAD;
         self.evict(seen.at);
         let held = self.clients.get(&client).map_or(0, |kept| kept.bytes);
@@ -66,10 +66,7 @@ impl EarlyPackets {
         });
         kept.bytes += cost;
         self.bytes += cost;
-        kept.packets.push(KeptPacket {
-            bytes: packet.into(),
-            seen,
-        });
+        kept.packets.push(KeptPacket { packet, seen });
         self.evict(seen.at);
     }
 
@@ -133,49 +130,53 @@ impl EarlyPackets {
     }
 }
 
-/// Record of whether a datagram was counted for the anti-amplification limit already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Counted {
-    Yes,
-    No,
-}
-
 impl Endpoint {
-    /// Keeps the 0-RTT packets of a datagram, if a server of ours may want them.
+    /// Keeps the 0-RTT packets of a datagram, if a server of ours may want them, and counts the
+    /// datagram for the anti-amplification limit.
     pub(super) fn keep_early(
         &mut self,
         now: Instant,
         arrival: &Arrival,
-        (dcid, counted): (&Cid, Counted),
-        datagram: &mut [u8],
-    ) -> Routed {
-        let wanted = self
-            .server
-            .as_ref()
-            .is_some_and(|server| server.provider.supports_early_data());
-        if !wanted {
+        dcid: &Cid,
+        packets: Packets<'_>,
+    ) -> Routed<'static> {
+        if !self.wants_early() {
             return Routed::Dropped;
         }
+        let len = packets.bytes().len() as u64;
+        let packets = packets.map_while(|packet| match packet {
+            Ok(Decoded::Protected(packet)) => Some(packet),
+            _ => None,
+        });
+        self.keep_zero_rtt(now, arrival, dcid, packets);
+        self.early.credit(&(*dcid, arrival.peer), len);
+        Routed::Consumed
+    }
+
+    /// Keeps those of the packets that are 0-RTT packets for this connection id.
+    pub(super) fn keep_zero_rtt<'d>(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        dcid: &Cid,
+        packets: impl IntoIterator<Item = Protected<'d>>,
+    ) {
         let client = (*dcid, arrival.peer);
         let seen = Seen {
             at: now,
             ecn: arrival.ecn,
         };
-        let len = datagram.len() as u64;
-        let mut rest = datagram;
-        while !rest.is_empty() {
-            let Ok((Decoded::Protected(packet), next)) = packet::decode(rest, self.ids.len())
-            else {
-                break;
-            };
-            rest = next;
+        for packet in packets {
             if packet.kind == Kind::ZeroRtt && packet.dcid == *dcid {
-                self.early.keep(client, packet.bytes, seen);
+                self.early.keep(client, packet.into(), seen);
             }
         }
-        if counted == Counted::No {
-            self.early.credit(&client, len);
-        }
-        Routed::Consumed
+    }
+
+    /// Returns true if a server of ours may want 0-RTT packets.
+    pub(super) fn wants_early(&self) -> bool {
+        self.server
+            .as_ref()
+            .is_some_and(|server| server.provider.supports_early_data())
     }
 }

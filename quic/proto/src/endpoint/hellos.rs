@@ -3,26 +3,43 @@
 use std::time::Instant;
 
 use hybriq_tls::{ClientHello, Side};
+use smallvec::SmallVec;
 
 use super::{
     Arrival, Endpoint, Incoming, Routed, Transmit,
     admission::{Proof, Verdict},
-    early_packets::Counted,
+    early_packets::OVERHEAD,
     hello_table::{Crypto, Hello},
     retry::{Answered, invalid_token},
     routing::Target,
 };
 use crate::{
-    connection::reserved_bits,
     error::{Code, TransportError},
     frame::{Frame, FrameType},
+    handshake::reserved_bits,
     limits,
-    packet::{self, Decoded, Kind, OpenError, PacketNumber},
+    packet::{self, Decoded, Kind, OpenError, PacketNumber, Packets, Protected},
     space::{AckEliciting, Received},
     wire::Reader,
 };
 
-/// Effect of an Initial packet on a ClientHello.
+/// 0-RTT packets of a datagram with Initial packets.
+struct Coalesced<'d> {
+    /// Destination connection id of the first packet in the datagram.
+    dcid: packet::Cid,
+    zero_rtt: SmallVec<[Protected<'d>; 2]>,
+}
+
+/// Effect of one packet.
+enum Taken {
+    Useful,
+    Useless,
+    /// The client gave up.
+    Closed,
+    Failed(TransportError),
+}
+
+/// Effect of a datagram on a ClientHello.
 enum Grown {
     Partial,
     Whole(ClientHello),
@@ -38,9 +55,9 @@ impl Endpoint {
         &mut self,
         now: Instant,
         arrival: &Arrival,
-        datagram: &mut [u8],
-    ) -> Routed {
-        let Some((initial, verdict)) = self.judge(now, arrival, datagram) else {
+        packets: Packets<'_>,
+    ) -> Routed<'static> {
+        let Some((initial, verdict)) = self.judge(now, arrival, &packets) else {
             return Routed::Dropped;
         };
         let proof = match verdict {
@@ -50,8 +67,8 @@ impl Endpoint {
             Verdict::Retry => return Routed::Dropped,
         };
         let mut hello = self.new_hello(now, arrival, &initial, proof);
-        let grown = hello.grow(now, arrival, datagram);
-        self.keep_coalesced(now, arrival, &grown, datagram);
+        let (grown, behind) = hello.grow(now, arrival, packets);
+        self.keep_coalesced(now, arrival, &grown, behind);
         match grown {
             Grown::Useless | Grown::Closed => Routed::Dropped,
             // Not before the packet is known to be authentic: the token may have suffered.
@@ -92,19 +109,19 @@ impl Endpoint {
         now: Instant,
         arrival: &Arrival,
         place: usize,
-        datagram: &mut [u8],
-    ) -> Routed {
+        packets: Packets<'_>,
+    ) -> Routed<'static> {
         let Some(hello) = self
             .hellos
             .get_mut(place)
             .filter(|hello| hello.peer == arrival.peer)
             // RFC 9000 §14.1: every datagram with an Initial is full, not only the first.
-            .filter(|_| datagram.len() >= limits::MIN_DATAGRAM)
+            .filter(|_| packets.bytes().len() >= limits::MIN_DATAGRAM)
         else {
             return Routed::Dropped;
         };
-        let grown = hello.grow(now, arrival, datagram);
-        self.keep_coalesced(now, arrival, &grown, datagram);
+        let (grown, behind) = hello.grow(now, arrival, packets);
+        self.keep_coalesced(now, arrival, &grown, behind);
         match grown {
             Grown::Useless => return Routed::Dropped,
             Grown::Partial => {
@@ -147,23 +164,20 @@ impl Endpoint {
         now: Instant,
         arrival: &Arrival,
         grown: &Grown,
-        datagram: &mut [u8],
+        behind: Coalesced<'_>,
     ) {
         let wanted = match grown {
             Grown::Partial => true,
             Grown::Whole(client_hello) => client_hello.wants_early_data(),
             Grown::Useless | Grown::Closed | Grown::Failed(_) => false,
         };
-        let dcid = packet::peek(datagram, self.ids.len())
-            .filter(|_| wanted)
-            .and_then(|seen| packet::Cid::new(seen.dcid()));
-        if let Some(dcid) = dcid {
-            self.keep_early(now, arrival, (&dcid, Counted::Yes), datagram);
+        if wanted && self.wants_early() {
+            self.keep_zero_rtt(now, arrival, &behind.dcid, behind.zero_rtt);
         }
     }
 
     /// Hands a whole ClientHello to the application, unless too many wait for it already.
-    fn offer(&mut self, hello: Hello, client_hello: ClientHello) -> Routed {
+    fn offer(&mut self, hello: Hello, client_hello: ClientHello) -> Routed<'static> {
         if self.waiting >= self.backlog {
             self.forget_routes(&hello);
             return Routed::Dropped;
@@ -232,46 +246,77 @@ impl Endpoint {
 }
 
 impl Hello {
-    fn grow(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Grown {
-        self.bytes_received += datagram.len() as u64;
+    /// Takes the Initial packets of a datagram. Returns what became of the ClientHello, and the 0-RTT
+    /// packets of the datagram.
+    fn grow<'d>(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        packets: Packets<'d>,
+    ) -> (Grown, Coalesced<'d>) {
+        self.bytes_received += packets.bytes().len() as u64;
+        let mut behind = Coalesced {
+            dcid: packets.dcid().unwrap_or(self.dcid),
+            zero_rtt: SmallVec::new(),
+        };
         let mut useful = false;
-        let mut rest = datagram;
-        while !rest.is_empty() {
-            let Ok((decoded, next)) = packet::decode(rest, self.local_cid.len()) else {
+        for packet in packets {
+            let Ok(Decoded::Protected(packet)) = packet else {
                 break;
             };
-            rest = next;
-            let Decoded::Protected(packet) = decoded else {
-                break;
-            };
-            let ours = packet.dcid == self.dcid || packet.dcid == self.local_cid;
-            let same = packet.version == Some(self.version) && packet.kind == Kind::Initial;
-            if !same || !ours || packet.scid != self.peer_cid {
+            if packet.kind == Kind::ZeroRtt {
+                if behind.zero_rtt.len() < limits::EARLY_BYTES / OVERHEAD {
+                    behind.zero_rtt.push(packet);
+                }
                 continue;
             }
-            let largest = self.received.largest().map(|(pn, _)| pn);
-            let Ok(packet) = packet.unprotect(&self.keys.header, largest) else {
-                continue;
-            };
-            let pn = packet.pn;
-            let payload = match packet.open(&self.keys.packet) {
-                Ok(payload) => payload,
-                Err(OpenError::ReservedBits) => return Grown::Failed(reserved_bits()),
-                Err(OpenError::Undecryptable) => continue,
-            };
-            if self.received.is_duplicate(pn) {
-                continue;
-            }
-            useful = true;
-            match self.take_frames(payload) {
-                Ok(Some(eliciting)) => self.received.on_packet(now, pn, eliciting, arrival.ecn),
-                Ok(None) => return Grown::Closed,
-                Err(error) => return Grown::Failed(error),
+            match self.take_initial(now, arrival, packet) {
+                Taken::Useful => useful = true,
+                Taken::Useless => {}
+                Taken::Closed => return (Grown::Closed, behind),
+                Taken::Failed(error) => return (Grown::Failed(error), behind),
             }
         }
-        if !useful {
-            return Grown::Useless;
+        let grown = if useful {
+            self.progress()
+        } else {
+            Grown::Useless
+        };
+        (grown, behind)
+    }
+
+    /// Takes one packet.
+    fn take_initial(&mut self, now: Instant, arrival: &Arrival, packet: Protected<'_>) -> Taken {
+        let ours = packet.dcid == self.dcid || packet.dcid == self.local_cid;
+        let same = packet.version == Some(self.version) && packet.kind == Kind::Initial;
+        if !same || !ours || packet.scid != self.peer_cid {
+            return Taken::Useless;
         }
+        let largest = self.received.largest().map(|(pn, _)| pn);
+        let Ok(packet) = packet.unprotect(&self.keys.header, largest) else {
+            return Taken::Useless;
+        };
+        let pn = packet.pn;
+        let payload = match packet.open(&self.keys.packet) {
+            Ok(payload) => payload,
+            Err(OpenError::ReservedBits) => return Taken::Failed(reserved_bits()),
+            Err(OpenError::Undecryptable) => return Taken::Useless,
+        };
+        if self.received.is_duplicate(pn) {
+            return Taken::Useless;
+        }
+        match self.take_frames(payload) {
+            Ok(Some(eliciting)) => {
+                self.received.on_packet(now, pn, eliciting, arrival.ecn);
+                Taken::Useful
+            }
+            Ok(None) => Taken::Closed,
+            Err(error) => Taken::Failed(error),
+        }
+    }
+
+    /// Returns the state of the ClientHello after the CRYPTO data so far.
+    fn progress(&self) -> Grown {
         match ClientHello::parse(self.crypto.contiguous()) {
             Ok(Some((client_hello, _))) => Grown::Whole(client_hello),
             Ok(None) => Grown::Partial,

@@ -26,7 +26,7 @@ use slab::Slab;
 use self::{
     admission::Admission,
     answers::Answers,
-    early_packets::{Counted, EarlyPackets},
+    early_packets::EarlyPackets,
     hello_table::HelloTable,
     ids::Ids,
     reset_answers::ResetLimit,
@@ -40,12 +40,12 @@ pub use self::{
 };
 use super::{
     cids::ResetKey,
-    connection::{Attempt, ClientStart, Connection, Need, ServerStart, reset_tail},
+    connection::{Attempt, ClientStart, Connection, Need, ServerStart},
     error::{Code, TransportError},
     handshake::POST_QUANTUM_REQUIRED,
     header_bits::Grease,
     limits,
-    packet::{self, Cid, Version},
+    packet::{Cid, Kind, Packets, Version},
     random::Random,
 };
 pub use super::{
@@ -57,13 +57,13 @@ use crate::frame::FrameType;
 
 /// Outcome of a datagram.
 #[derive(Debug)]
-pub enum Routed {
-    /// The datagram belongs to this connection: give it to [`Connection::on_datagram`].
-    Connection(Slot),
+pub enum Routed<'d> {
+    /// The packets belong to this connection: give them to [`Connection::on_packets`].
+    Connection(Slot, Packets<'d>),
     /// The datagram completed a ClientHello: a client wants to connect.
     Incoming(Box<Incoming>),
     /// The datagram belongs to the worker with this index, if there is one.
-    Foreign(u8),
+    Foreign(u8, &'d mut [u8]),
     /// Nothing is left to do; there may be something to transmit.
     Consumed,
     /// The datagram was useless, and was counted.
@@ -151,7 +151,12 @@ impl Endpoint {
     }
 
     /// Routes one datagram.
-    pub fn on_datagram(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Routed {
+    pub fn on_datagram<'d>(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        datagram: &'d mut [u8],
+    ) -> Routed<'d> {
         self.admission.at(now);
         let routed = self.route(now, arrival, datagram);
         if matches!(routed, Routed::Dropped) {
@@ -160,66 +165,74 @@ impl Endpoint {
         routed
     }
 
-    fn route(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) -> Routed {
-        let Some(seen) = packet::peek(datagram, self.ids.len()) else {
+    fn route<'d>(&mut self, now: Instant, arrival: &Arrival, datagram: &'d mut [u8]) -> Routed<'d> {
+        let Ok(packets) = Packets::read(datagram, self.ids.len()) else {
             return Routed::Dropped;
         };
-        let (version, Some(dcid)) = (seen.version(), Cid::new(seen.dcid())) else {
-            // Only versions that we don't speak may have longer ids (RFC 8999 §5.3, RFC 9000
-            // §17.2), and Version Negotiation is never answered by itself (§6.1).
-            return match seen.version() {
-                Some(number) if number != 0 && Version::from_number(number).is_none() => {
-                    self.on_unknown_version(arrival, datagram)
-                }
-                _ => Routed::Dropped,
+        let dcid = packets.dcid();
+        if self.ids.is_zero_length() && dcid.is_some_and(|dcid| dcid.is_empty()) {
+            return match self.routing.find_address(arrival.peer) {
+                Some(slot) => Routed::Connection(slot, packets),
+                None => Routed::Dropped,
             };
-        };
-        if dcid.is_empty() && self.ids.is_zero_length() {
-            let found = self.routing.find_address(arrival.peer);
-            return found.map_or(Routed::Dropped, Routed::Connection);
         }
-        match version {
-            None => match self.routing.find(&dcid) {
-                Some(Target::Connection(slot)) => Routed::Connection(slot),
-                Some(_) => Routed::Dropped,
-                None => match reset_tail(datagram).and_then(|token| self.resets.find(&token)) {
-                    Some(slot) => Routed::Connection(slot),
-                    None => self.on_stranger(now, arrival, datagram, &dcid),
-                },
-            },
-            Some(number) if number == 0 || Version::from_number(number).is_some() => {
-                self.route_long(now, arrival, datagram, &dcid)
+        if let Some(ids) = packets.ids_of_unknown_version() {
+            return self.on_unknown_version(arrival, packets.bytes().len(), ids);
+        }
+        // Only versions that we don't speak may have longer ids (RFC 8999 §5.3, RFC 9000 §17.2),
+        // and Version Negotiation is never answered by itself (§6.1).
+        let Some(dcid) = dcid else {
+            return Routed::Dropped;
+        };
+        if packets.kind() != Some(Kind::OneRtt) {
+            return self.route_long(now, arrival, packets, &dcid);
+        }
+        match self.routing.find(&dcid) {
+            Some(Target::Connection(slot)) => Routed::Connection(slot, packets),
+            Some(_) => Routed::Dropped,
+            None => {
+                let token = packets.reset_token();
+                match token.and_then(|token| self.resets.find(&token)) {
+                    Some(slot) => Routed::Connection(slot, packets),
+                    None => self.on_stranger(now, arrival, packets, &dcid),
+                }
             }
-            Some(_) => self.on_unknown_version(arrival, datagram),
         }
     }
 
-    fn route_long(
+    fn route_long<'d>(
         &mut self,
         now: Instant,
         arrival: &Arrival,
-        datagram: &mut [u8],
+        packets: Packets<'d>,
         dcid: &Cid,
-    ) -> Routed {
-        let initial = packet::is_initial(datagram)
-            && (packet::has_quic_bit(datagram) || self.takes_greased());
-        let version = packet::peek(datagram, 0).and_then(|seen| seen.version());
-        match self.routing.find_initial(dcid, arrival.peer) {
-            Some(Target::Connection(slot)) => Routed::Connection(slot),
-            Some(Target::Hello(place)) if initial => {
-                self.on_more_hello(now, arrival, place, datagram)
+    ) -> Routed<'d> {
+        let kind = packets.kind();
+        let initial = packets
+            .fields()
+            .filter(|fields| fields.kind == Kind::Initial)
+            .filter(|_| packets.has_quic_bit() || self.takes_greased());
+        match (self.routing.find_initial(dcid, arrival.peer), initial) {
+            (Some(Target::Connection(slot)), _) => Routed::Connection(slot, packets),
+            (Some(Target::Hello(place)), Some(_)) => {
+                self.on_more_hello(now, arrival, place, packets)
             }
             // Packets coalesced with an Initial are dropped too: a client repeats its whole first
             // flight.
-            Some(_) => self.keep_early(now, arrival, (dcid, Counted::No), datagram),
-            None if initial && !self.accepts(version) => self.on_unknown_version(arrival, datagram),
-            None if initial && self.may_be_ours(dcid, datagram.len()) => {
-                self.on_first_hello(now, arrival, datagram)
+            (Some(_), _) => self.keep_early(now, arrival, dcid, packets),
+            (None, Some(fields)) if !self.accepts(fields.version) => {
+                let ids = [fields.dcid.as_bytes(), fields.scid.as_bytes()];
+                self.on_unknown_version(arrival, packets.bytes().len(), ids)
             }
-            None if packet::is_zero_rtt(datagram) && self.server.is_some() && dcid.len() >= 8 => {
-                self.keep_early(now, arrival, (dcid, Counted::No), datagram)
+            (None, Some(_)) if self.may_be_ours(dcid, packets.bytes().len()) => {
+                self.on_first_hello(now, arrival, packets)
             }
-            None => self.elsewhere(dcid),
+            (None, _)
+                if kind == Some(Kind::ZeroRtt) && self.server.is_some() && dcid.len() >= 8 =>
+            {
+                self.keep_early(now, arrival, dcid, packets)
+            }
+            (None, _) => self.elsewhere(dcid, packets),
         }
     }
 
@@ -234,8 +247,7 @@ impl Endpoint {
     }
 
     /// Returns true if connections may begin in this version.
-    fn accepts(&self, number: Option<u32>) -> bool {
-        let version = number.and_then(Version::from_number);
+    fn accepts(&self, version: Option<Version>) -> bool {
         self.server.as_ref().is_none_or(|setup| {
             version.is_some_and(|version| setup.transport.spoken.versions.contains(version))
         })
@@ -247,18 +259,20 @@ impl Endpoint {
     }
 
     /// An id of ours that this worker does not know may be another worker's.
-    fn elsewhere(&self, dcid: &Cid) -> Routed {
-        self.ids
-            .other_worker(dcid)
-            .map_or(Routed::Dropped, Routed::Foreign)
+    fn elsewhere<'d>(&self, dcid: &Cid, packets: Packets<'d>) -> Routed<'d> {
+        match self.ids.other_worker(dcid) {
+            Some(worker) => Routed::Foreign(worker, packets.into_bytes()),
+            None => Routed::Dropped,
+        }
     }
 
-    fn on_unknown_version(&mut self, arrival: &Arrival, datagram: &[u8]) -> Routed {
-        let Some(setup) = self
-            .server
-            .as_ref()
-            .filter(|_| datagram.len() >= limits::MIN_DATAGRAM)
-        else {
+    fn on_unknown_version(
+        &mut self,
+        arrival: &Arrival,
+        len: usize,
+        ids: [&[u8]; 2],
+    ) -> Routed<'static> {
+        let Some(setup) = self.server.as_ref().filter(|_| len >= limits::MIN_DATAGRAM) else {
             return Routed::Dropped;
         };
         let versions = setup.transport.spoken.versions;
@@ -267,7 +281,7 @@ impl Endpoint {
         let random = u32::from_be_bytes(random);
         if !self
             .answers
-            .version_negotiation(arrival, datagram, versions, random)
+            .version_negotiation(arrival, ids, versions, random)
         {
             return Routed::Dropped;
         }

@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::{Arrival, Endpoint, Routed};
-use crate::{limits, packet::Cid};
+use crate::{
+    limits,
+    packet::{Cid, Packets},
+};
 
 /// Bytes of a packet that is answered by one of the same kind, one byte shorter (RFC 9000 §10.3).
 const SHORT_PACKET: usize = 43;
@@ -34,17 +37,20 @@ impl ResetLimit {
 impl Endpoint {
     /// A packet with a short header for an id that this worker does not know: another worker's, or
     /// of a connection that was lost.
-    pub(super) fn on_stranger(
+    pub(super) fn on_stranger<'d>(
         &mut self,
         now: Instant,
         arrival: &Arrival,
-        datagram: &[u8],
+        packets: Packets<'d>,
         dcid: &Cid,
-    ) -> Routed {
+    ) -> Routed<'d> {
         if let Some(worker) = self.ids.other_worker(dcid) {
-            return Routed::Foreign(worker);
+            return Routed::Foreign(worker, packets.into_bytes());
         }
-        if self.reset(now, arrival, datagram.len(), dcid).is_some() {
+        if self
+            .reset(now, arrival, packets.bytes().len(), dcid)
+            .is_some()
+        {
             self.stats.stateless_resets += 1;
             Routed::Consumed
         } else {

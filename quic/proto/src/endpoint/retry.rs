@@ -10,7 +10,7 @@ use super::{
 use crate::{
     config::AddressValidation,
     error::{Code, TransportError},
-    packet::{self, Cid, Decoded, Retry, Version},
+    packet::{Cid, Packets, Retry, Version},
     token::{Binding, Keys},
 };
 
@@ -50,26 +50,23 @@ impl Endpoint {
         &mut self,
         now: Instant,
         arrival: &Arrival,
-        datagram: &mut [u8],
+        packets: &Packets<'_>,
     ) -> Option<(Answered, Verdict)> {
-        let (decoded, _) = packet::decode(datagram, self.ids.len()).ok()?;
-        let Decoded::Protected(packet) = decoded else {
-            return None;
-        };
+        let fields = packets.fields()?;
         let unfinished = self.unfinished();
-        let version = packet.version?;
+        let version = fields.version?;
         let initial = Initial {
             version: version.number(),
-            dcid: packet.dcid,
-            token: packet.token(),
+            dcid: fields.dcid,
+            token: packets.token(),
         };
         let verdict = self
             .admission
             .judge(now, arrival.peer, &initial, unfinished);
         let answered = Answered {
             version,
-            dcid: packet.dcid,
-            scid: packet.scid,
+            dcid: fields.dcid,
+            scid: fields.scid,
         };
         Some((answered, verdict))
     }

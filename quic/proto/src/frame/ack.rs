@@ -8,7 +8,7 @@ use crate::{
     wire::{FrameType, PacketNumber, Reader, VarInt, Writer},
 };
 
-/// Packets by the ECN mark of their datagram, as in an ACK frame (RFC 9000 §19.3.2).
+/// Number of packets by the ECN mark of their datagram, as in an ACK frame (RFC 9000 §19.3.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EcnCounts {
     /// Packets with ECT(0).
@@ -31,7 +31,7 @@ impl EcnCounts {
         }
     }
 
-    /// The packets of both.
+    /// Returns the sum of both counts.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -54,12 +54,12 @@ impl EcnCounts {
     }
 }
 
-/// ACK (RFC 9000 §19.3), as received: every range was checked when it was decoded.
+/// A received ACK frame (RFC 9000 §19.3), whose ranges were all checked during decoding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ack<'a> {
     /// The largest packet number acknowledged.
     pub largest: PacketNumber,
-    /// The delay as on the wire, not yet scaled by the peer's exponent.
+    /// The delay on the wire, not yet scaled by the peer's exponent.
     pub delay: u64,
     /// ECN counts, if it carries them.
     pub ecn: Option<EcnCounts>,
@@ -70,7 +70,7 @@ pub struct Ack<'a> {
 }
 
 impl<'a> Ack<'a> {
-    /// The acknowledged ranges, largest first.
+    /// Returns the acknowledged ranges, largest first.
     pub fn ranges(&self) -> AckRanges<'a> {
         AckRanges {
             next: Some(self.first_smallest..=self.largest),
@@ -78,8 +78,8 @@ impl<'a> Ack<'a> {
         }
     }
 
-    /// Reads the fields behind the type. The work is bounded by the bytes there are: a further
-    /// range takes at least two.
+    /// Reads the fields behind the type. The work is bounded by the size of the frame: each further
+    /// range takes at least two bytes.
     pub(super) fn decode(ty: FrameType, reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let largest = PacketNumber::decode(reader)?;
         let delay = reader.varint()?;
@@ -112,7 +112,7 @@ impl<'a> Ack<'a> {
 
 const BELOW_ZERO: DecodeError = DecodeError::Rule("ACK range reaches below packet number 0");
 
-/// Reads one gap and length, relative to the smallest packet number of the range before.
+/// Reads one gap and length, relative to the smallest packet number of the previous range.
 fn next_range(
     smallest: PacketNumber,
     reader: &mut Reader<'_>,
@@ -145,24 +145,25 @@ impl Iterator for AckRanges<'_> {
 
 /// An ACK frame to be written (RFC 9000 §19.3).
 ///
-/// It writes all its ranges; [`FrameWriter::ack`](super::FrameWriter::ack) keeps to those that fit.
+/// It writes all its ranges; [`FrameWriter::ack`](super::FrameWriter::ack) limits them to those
+/// that fit.
 #[derive(Clone, Debug)]
 pub struct AckEncoder<R> {
-    /// The delay, already scaled by our exponent.
+    /// The delay, scaled by our exponent.
     pub delay: u64,
     /// The received packet numbers: at least one range, largest first, with gaps between them.
     pub ranges: R,
-    /// The ECN counts, where ECN marks can be read.
+    /// The ECN counts, if ECN marks can be read.
     pub ecn: Option<EcnCounts>,
 }
 
 impl<R: Iterator<Item = RangeInclusive<PacketNumber>> + Clone> AckEncoder<R> {
-    /// Returns how many of the ranges fit into `space` bytes.
+    /// Returns the number of ranges that fit into `space` bytes.
     pub(super) fn fitting(&self, space: usize) -> usize {
         self.sizes().take_while(|size| *size <= space).count()
     }
 
-    /// Bytes of the frame with one range, with two, and so on.
+    /// Returns the sizes of the frame with one range, with two, and so on.
     fn sizes(&self) -> impl Iterator<Item = usize> {
         let mut fixed = 1 + varint_size(self.delay) + self.ecn_size();
         let mut smallest = None;
@@ -214,7 +215,8 @@ fn varint_size(value: u64) -> usize {
     VarInt::saturating(value).size()
 }
 
-/// Returns what says where a range is: its largest number if it is the first, else the gap above it.
+/// Returns the field that positions a range: its largest number if it is the first, else the gap
+/// above it.
 fn distance(smallest_before: Option<PacketNumber>, range: &RangeInclusive<PacketNumber>) -> u64 {
     let Some(smallest) = smallest_before else {
         return range.end().get();

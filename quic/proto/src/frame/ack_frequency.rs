@@ -3,16 +3,16 @@
 use super::{DecodeError, Encode, fields};
 use crate::wire::{FrameType, Reader, VarInt, Writer};
 
-/// `ACK_FREQUENCY` (draft-ietf-quic-ack-frequency §4): when the sender wants acknowledgements.
+/// `ACK_FREQUENCY` (draft-ietf-quic-ack-frequency §4): requests a frequency of acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckFrequency {
-    /// Its place among the frames of this type: the largest counts.
+    /// Sequence number of the request: the largest one applies.
     pub sequence: u64,
     /// Ack-eliciting packets that may come without an acknowledgement.
     pub threshold: u64,
     /// Microseconds that an acknowledgement may be delayed.
     pub max_delay: u64,
-    /// How far packets may be out of order before that is acknowledged at once; 0: however far.
+    /// Reordering, in packets, that is acknowledged at once; 0 if none is.
     pub reordering: u64,
 }
 

@@ -8,25 +8,25 @@ use crate::{
 
 /// `CONNECTION_CLOSE` (RFC 9000 §19.19).
 ///
-/// When it is written, its reason is cut to [`limits::CLOSE_REASON`] bytes, and
-/// [`FrameWriter::close`](super::FrameWriter::close) cuts it to what fits.
+/// On writing, the reason is cut to [`limits::CLOSE_REASON`] bytes, and by
+/// [`FrameWriter::close`](super::FrameWriter::close) to the bytes that fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ConnectionClose<'a> {
-    /// By the transport (0x1c).
+    /// Closed by the transport (0x1c).
     Transport {
         /// The error code.
         code: u64,
-        /// Type of the frame at fault, if it is known. PADDING never is: on the wire its type means
+        /// Type of the frame at fault, if it is known. Never PADDING: on the wire its type means
         /// that no frame is known.
         frame: Option<FrameType>,
-        /// For people.
+        /// Reason for humans.
         reason: &'a [u8],
     },
-    /// By the application (0x1d).
+    /// Closed by the application (0x1d).
     Application {
         /// The application's error code.
         code: u64,
-        /// For people.
+        /// Reason for humans.
         reason: &'a [u8],
     },
 }
@@ -54,8 +54,8 @@ impl<'a> ConnectionClose<'a> {
         }
     }
 
-    /// The same with a reason that makes the frame fit into `space` bytes; `None` if it does not
-    /// fit without one.
+    /// Returns the frame with its reason cut so that it fits into `space` bytes, or `None` if it
+    /// does not fit without one.
     pub(super) fn shrunk_to(mut self, space: usize) -> Option<Self> {
         let room = space.checked_sub(self.fixed_size())?;
         let len = self.reason().len().min(room);
@@ -66,7 +66,7 @@ impl<'a> ConnectionClose<'a> {
         Some(self)
     }
 
-    /// Bytes before the length of the reason.
+    /// Returns the bytes before the length of the reason.
     fn fixed_size(&self) -> usize {
         match *self {
             Self::Transport { code, frame, .. } => {
@@ -76,7 +76,7 @@ impl<'a> ConnectionClose<'a> {
         }
     }
 
-    /// The reason as it is written.
+    /// Returns the reason as it is written.
     fn reason(&self) -> &'a [u8] {
         let (Self::Transport { reason, .. } | Self::Application { reason, .. }) = *self;
         cut(reason, limits::CLOSE_REASON)
@@ -104,7 +104,7 @@ impl Encode for ConnectionClose<'_> {
     }
 }
 
-/// Returns the field that names the frame at fault: 0 where none is known (RFC 9000 §19.19).
+/// Returns the field that names the frame at fault, 0 if none is known (RFC 9000 §19.19).
 const fn on_wire(frame: Option<FrameType>) -> u64 {
     match frame {
         Some(FrameType(ty)) => ty,
@@ -112,7 +112,7 @@ const fn on_wire(frame: Option<FrameType>) -> u64 {
     }
 }
 
-/// At most `len` bytes, without a UTF-8 character cut in two.
+/// Returns at most `len` bytes of the reason, without splitting a UTF-8 character.
 pub(super) fn cut(reason: &[u8], len: usize) -> &[u8] {
     let Some((head, tail)) = reason.split_at_checked(len) else {
         return reason;

@@ -1,27 +1,27 @@
-//! What each family of frames needs to be encoded and decoded.
+//! Encoding and decoding that all frames share.
 
 use crate::wire::{Eof, VarInt, Writer};
 
 /// A frame that can be written.
 pub trait Encode {
-    /// Whether the peer must acknowledge a packet that carries it (RFC 9000 §13.2).
+    /// True if the peer must acknowledge a packet that carries the frame (RFC 9000 §13.2).
     const ACK_ELICITING: bool = true;
 
-    /// Bytes of the encoded frame, its type included.
+    /// Returns the bytes of the encoded frame, its type included.
     fn size(&self) -> usize;
 
     /// Writes the frame. The writer has [`Encode::size`] bytes left.
     fn encode(&self, writer: &mut Writer<'_>);
 }
 
-/// Why the fields of a frame cannot be used.
+/// Reason why a frame cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DecodeError {
-    /// The packet ends before they do.
+    /// The packet ends within the frame.
     Eof,
-    /// They break a rule; the text names the frame and the rule.
+    /// A field breaks a rule; the text names the frame and the rule.
     Rule(&'static str),
-    /// There is no such type.
+    /// The type is unknown.
     UnknownType,
 }
 

@@ -6,7 +6,7 @@ use crate::wire::{FrameType, Reader, VarInt, Writer};
 /// CRYPTO (RFC 9000 §19.6).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Crypto<'a> {
-    /// Where the data starts.
+    /// Offset of the data.
     pub offset: u64,
     /// The data.
     pub data: &'a [u8],
@@ -33,7 +33,7 @@ impl Encode for Crypto<'_> {
     }
 }
 
-/// Bytes of the fields before the length.
+/// Returns the bytes of the fields before the length.
 pub(super) const fn header_size(offset: u64) -> usize {
     1 + VarInt::saturating(offset).size()
 }

@@ -3,7 +3,7 @@
 use super::{DecodeError, Encode};
 use crate::wire::{FrameType, Reader, VarInt, Writer};
 
-/// DATAGRAM (RFC 9221 §4): data that is not sent again when it is lost.
+/// DATAGRAM (RFC 9221 §4): data that is not retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
     /// The data.
@@ -20,7 +20,7 @@ impl<'a> Datagram<'a> {
         Ok(Self { data })
     }
 
-    /// Bytes of the frame at least: its type and its data. A length comes on top.
+    /// Returns the bytes of the type and the data, without the optional length.
     pub const fn least_size(&self) -> u64 {
         1 + self.data.len() as u64
     }
@@ -38,11 +38,11 @@ impl Encode for Datagram<'_> {
     }
 }
 
-/// How a frame with so much data goes into the rest of a packet: behind how many bytes of PADDING,
-/// and whether with a length. `None` if it does not fit.
+/// Returns the layout of a frame with `len` bytes of data in the `room` left in a packet: the bytes
+/// of PADDING before it, and true if it carries a length. `None` if it does not fit.
 ///
-/// The length may be left out by the last frame of a packet. Where the data fits only without it,
-/// and would leave a byte or more behind it, PADDING goes in front.
+/// The last frame of a packet may omit its length. If the data only fits without it, and would
+/// leave bytes behind it, PADDING precedes the frame.
 pub(super) fn plan(room: usize, len: usize) -> Option<(usize, bool)> {
     let rest = room.checked_sub(1)?.checked_sub(len)?;
     if rest >= VarInt::saturating(len as u64).size() {

@@ -17,7 +17,7 @@ use crate::{
 impl<'a> Frame<'a> {
     /// Reads the next frame of a packet. A run of PADDING is one frame.
     ///
-    /// The reader stands on the first byte of a frame, not at the end of the packet.
+    /// The reader must be at the first byte of a frame, not at the end of the packet.
     ///
     /// # Errors
     /// `FRAME_ENCODING_ERROR` for an unknown type, for fields that end early and for those that break
@@ -96,7 +96,7 @@ fn frame_type(reader: &mut Reader<'_>) -> Result<FrameType, TransportError> {
     }
 }
 
-/// Skips the rest of a run of PADDING: most of a datagram in a first flight, so in wide steps.
+/// Skips the rest of a run of PADDING, in wide steps because it can be most of a datagram.
 fn skip_zeros(reader: &mut Reader<'_>) -> Result<usize, Eof> {
     let bytes = reader.rest();
     let zero_chunks = bytes

@@ -4,7 +4,7 @@ use super::{DecodeError, Encode, fields};
 use super::{Direction, StreamId};
 use crate::wire::{FrameType, Reader, VarInt, Writer};
 
-/// Streams of one kind that can exist: beyond it an id would not fit its 62 bits.
+/// Largest number of streams of one kind: the id of a further one would not fit 62 bits.
 const MAX_STREAM_COUNT: u64 = 1 << 60;
 
 /// `MAX_DATA` (RFC 9000 §19.9).
@@ -51,7 +51,7 @@ impl MaxStreamData {
 /// `MAX_STREAMS` (RFC 9000 §19.11).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MaxStreams {
-    /// Which streams.
+    /// Direction of the streams.
     pub direction: Direction,
     /// Streams the peer may open, at most 2^60.
     pub max: u64,
@@ -81,7 +81,7 @@ impl MaxStreams {
 /// `DATA_BLOCKED` (RFC 9000 §19.12).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DataBlocked {
-    /// The limit that blocks.
+    /// Limit that blocks the sender.
     pub limit: u64,
 }
 
@@ -102,7 +102,7 @@ impl DataBlocked {
 pub struct StreamDataBlocked {
     /// The stream.
     pub id: StreamId,
-    /// The limit that blocks.
+    /// Limit that blocks the sender.
     pub limit: u64,
 }
 
@@ -122,9 +122,9 @@ impl StreamDataBlocked {
 /// `STREAMS_BLOCKED` (RFC 9000 §19.14).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StreamsBlocked {
-    /// Which streams.
+    /// Direction of the streams.
     pub direction: Direction,
-    /// The limit that blocks.
+    /// Limit that blocks the sender.
     pub limit: u64,
 }
 

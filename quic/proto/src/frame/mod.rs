@@ -1,4 +1,4 @@
-//! Frames (RFC 9000 §19): one family a file, each with its struct, its encoding and its decoding.
+//! Frames (RFC 9000 §19): one file per family, with structs, encoding and decoding.
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
@@ -46,10 +46,10 @@ use codec::{DecodeError, check_end, fields};
 pub use super::wire::FrameType;
 use super::wire::Kind;
 
-/// A frame as it came in; payloads borrow the datagram.
+/// A received frame; payloads borrow the datagram.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frame<'a> {
-    /// PADDING, a run of it (0x00).
+    /// A run of PADDING (0x00), with its length.
     Padding(usize),
     /// PING (0x01).
     Ping,
@@ -100,7 +100,7 @@ pub enum Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// The type on the wire; of STREAM and DATAGRAM without the bit that says whether it had a
+    /// Returns the type on the wire; for STREAM and DATAGRAM without the bit for the presence of a
     /// length.
     pub const fn frame_type(&self) -> FrameType {
         match self {
@@ -132,7 +132,7 @@ impl Frame<'_> {
         }
     }
 
-    /// Returns true if a packet that carries it must be acknowledged (RFC 9000 §13.2).
+    /// Returns true if a packet that carries the frame must be acknowledged (RFC 9000 §13.2).
     pub const fn is_ack_eliciting(&self) -> bool {
         !matches!(
             self,
@@ -140,7 +140,8 @@ impl Frame<'_> {
         )
     }
 
-    /// Returns true if a packet with nothing else leaves the peer where it is (RFC 9000 §9.1).
+    /// Returns true if the frame is a probing frame: a packet of only such frames does not move the
+    /// peer to another path (RFC 9000 §9.1).
     #[inline]
     pub const fn is_probing(&self) -> bool {
         matches!(
@@ -152,7 +153,7 @@ impl Frame<'_> {
         )
     }
 
-    /// Returns true if packets of that kind may carry it (RFC 9000 §12.4, table 3, and
+    /// Returns true if packets of that kind may carry the frame (RFC 9000 §12.4, table 3, and
     /// draft-ietf-quic-ack-frequency §3).
     pub const fn allowed_in(&self, kind: Kind) -> bool {
         match self {

@@ -3,7 +3,8 @@
 use super::Frame;
 
 impl Frame<'_> {
-    /// What qlog calls the frame (draft-ietf-quic-qlog-quic-events), and the stream it is about.
+    /// Returns the name of the frame in qlog (draft-ietf-quic-qlog-quic-events), and the stream it
+    /// refers to.
     pub const fn in_qlog(&self) -> (&'static str, Option<u64>) {
         match self {
             Self::Padding(_) => ("padding", None),

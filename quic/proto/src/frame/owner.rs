@@ -1,4 +1,4 @@
-//! The verbs that every owner of frames has.
+//! Interface that all owners of frames share.
 
 use std::time::{Duration, Instant};
 
@@ -19,16 +19,15 @@ pub trait Owner {
     /// Record of the owner's frames in one packet.
     type Sent;
 
-    /// Returns true if something waits that is a reason to send a packet of this space.
+    /// Returns true if a frame waits that is a reason to send a packet of this space.
     fn wants_to_send(&self, space: Space) -> bool;
 
-    /// Writes what waits, as far as it fits, and records it in `sent`.
+    /// Writes waiting frames as far as they fit, and records them in `sent`.
     fn write_frames(&mut self, timing: Timing, out: &mut FrameWriter<'_>, sent: &mut Self::Sent);
 
-    /// Takes note that a packet with these frames was acknowledged.
+    /// Handles the acknowledgement of a packet with these frames.
     fn on_acked(&mut self, sent: &Self::Sent);
 
-    /// Queues again what still matters of these frames: their packet was lost, or a probe repeats
-    /// it.
+    /// Queues frames again that still matter, because their packet was lost or a probe repeats it.
     fn on_lost(&mut self, sent: &Self::Sent);
 }

@@ -3,17 +3,17 @@
 use super::{DecodeError, Encode, StreamId, fields};
 use crate::wire::{FrameType, Reader, VarInt, Writer};
 
-/// `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset §4): a reset behind data that still
-/// arrives.
+/// `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset §4): a reset that still delivers the
+/// beginning of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResetStreamAt {
     /// The stream.
     pub id: StreamId,
     /// The application's error code.
     pub code: u64,
-    /// Bytes the sender sent at most.
+    /// Final size of the stream.
     pub final_size: u64,
-    /// Bytes at the beginning of the stream that are delivered all the same.
+    /// Bytes at the beginning of the stream that are still delivered.
     pub reliable_size: u64,
 }
 

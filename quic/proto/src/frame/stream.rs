@@ -17,7 +17,7 @@ const OFF: u64 = 0x04;
 pub struct Stream<'a> {
     /// The stream.
     pub id: StreamId,
-    /// Where the data starts.
+    /// Offset of the data.
     pub offset: u64,
     /// True if the stream ends behind the data.
     pub fin: bool,
@@ -114,7 +114,7 @@ pub struct ResetStream {
     pub id: StreamId,
     /// The application's error code.
     pub code: u64,
-    /// Bytes the sender sent at most.
+    /// Final size of the stream.
     pub final_size: u64,
 }
 

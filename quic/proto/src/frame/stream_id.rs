@@ -4,26 +4,26 @@ use std::fmt;
 
 use hybriq_tls::Side;
 
-/// Whether a stream carries data both ways (RFC 9000 §2.1).
+/// Direction of a stream (RFC 9000 §2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
     /// Both ends send.
     Bidi,
-    /// Only the end that opened it sends.
+    /// Only the initiator sends.
     Uni,
 }
 
-/// A stream's number (RFC 9000 §2.1).
+/// Id of a stream (RFC 9000 §2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(pub u64);
 
 impl StreamId {
-    /// The `index`-th stream that `initiator` opens in a direction, from 0.
+    /// Returns the id of the `index`-th stream, from 0, that `initiator` opens in a direction.
     pub const fn new(initiator: Side, direction: Direction, index: u64) -> Self {
         Self(index << 2 | (direction as u64) << 1 | initiator as u64)
     }
 
-    /// Who opened it.
+    /// Returns the end that opens the stream.
     pub const fn initiator(self) -> Side {
         if self.0 & 1 == 0 {
             Side::Client
@@ -32,7 +32,7 @@ impl StreamId {
         }
     }
 
-    /// Returns whether it carries data both ways.
+    /// Returns the direction of the stream.
     pub const fn direction(self) -> Direction {
         if self.0 & 2 == 0 {
             Direction::Bidi
@@ -41,7 +41,7 @@ impl StreamId {
         }
     }
 
-    /// Its place among the streams of its initiator and direction, from 0.
+    /// Returns the index of the stream among those of its initiator and direction, from 0.
     pub const fn index(self) -> u64 {
         self.0 >> 2
     }

@@ -7,8 +7,8 @@ use super::{
 };
 use crate::wire::{FrameType, PacketNumber, VarInt, Writer};
 
-/// Fills the payload of one packet. It refuses what no longer fits, so that callers can simply
-/// offer their frames in order of priority.
+/// Fills the payload of one packet. It refuses frames that no longer fit, so that callers can offer
+/// their frames in order of priority.
 #[derive(Debug)]
 pub struct FrameWriter<'a> {
     writer: Writer<'a>,
@@ -35,10 +35,11 @@ impl<'a> FrameWriter<'a> {
         true
     }
 
-    /// Writes an ACK frame (RFC 9000 §19.3) with as many of the `ranges` as fit, and says how many.
-    /// The ranges come largest first, and do not touch. `delay` is already scaled by our exponent.
+    /// Writes an ACK frame (RFC 9000 §19.3) with as many of the `ranges` as fit, and returns their
+    /// number. The ranges must come largest first, with gaps between them. `delay` is already
+    /// scaled by our exponent.
     ///
-    /// `None`, and nothing is written, if there is no range or not even the first fits.
+    /// Returns `None` without writing if there is no range or not even the first fits.
     pub fn ack<R>(&mut self, delay: u64, ranges: R, ecn: Option<EcnCounts>) -> Option<usize>
     where
         R: Iterator<Item = RangeInclusive<PacketNumber>> + Clone,
@@ -46,7 +47,7 @@ impl<'a> FrameWriter<'a> {
         self.ack_within(usize::MAX, delay, ranges, ecn)
     }
 
-    /// Writes an ACK frame as [`FrameWriter::ack`] does, of `room` bytes at most.
+    /// Writes an ACK frame as [`FrameWriter::ack`] does, of at most `room` bytes.
     pub fn ack_within<R>(
         &mut self,
         room: usize,
@@ -67,11 +68,12 @@ impl<'a> FrameWriter<'a> {
         (count > 0 && self.write(&ack)).then_some(count)
     }
 
-    /// Writes a STREAM frame (RFC 9000 §19.8) with as many of the `wanted` bytes as fit, and says
-    /// how many. `fill` puts them where they belong in the packet: exactly the bytes at the offset.
+    /// Writes a STREAM frame (RFC 9000 §19.8) with as many of the `wanted` bytes as fit, and
+    /// returns their number. `fill` copies exactly these bytes into the packet.
     ///
-    /// FIN ends the stream behind the wanted bytes, so the frame carries it only if all of them fit. `None`, and nothing is written, if not one byte fits (or no empty frame, when none is
-    /// wanted).
+    /// FIN follows the wanted bytes, so the frame carries it only if all of them fit. Returns
+    /// `None` without writing if not one byte fits, or if none is wanted and an empty frame does
+    /// not fit.
     pub fn stream(
         &mut self,
         header: StreamHeader,
@@ -89,10 +91,10 @@ impl<'a> FrameWriter<'a> {
         Some(fit)
     }
 
-    /// Writes a CRYPTO frame (RFC 9000 §19.6) with as many of the `wanted` bytes as fit, and says
-    /// how many. `fill` puts them where they belong in the packet.
+    /// Writes a CRYPTO frame (RFC 9000 §19.6) with as many of the `wanted` bytes as fit, and
+    /// returns their number. `fill` copies these bytes into the packet.
     ///
-    /// `None`, and nothing is written, if not one byte fits or none is wanted.
+    /// Returns `None` without writing if not one byte fits or none is wanted.
     pub fn crypto(
         &mut self,
         offset: u64,
@@ -122,10 +124,11 @@ impl<'a> FrameWriter<'a> {
         true
     }
 
-    /// Returns how many bytes a STREAM frame takes, behind how much PADDING, and whether with a length.
+    /// Returns the data bytes of a STREAM frame, the bytes of PADDING before it, and true if it
+    /// carries a length.
     ///
-    /// The length may be left out by the last frame of a packet. Where the wanted bytes fit only
-    /// without it and would leave a byte or two behind them, PADDING goes in front.
+    /// The last frame of a packet may omit its length. If the wanted bytes only fit without it and
+    /// would leave a byte or two behind them, PADDING precedes the frame.
     fn plan_stream(&self, fixed: usize, wanted: usize) -> Option<(usize, usize, bool)> {
         let room = self.remaining().checked_sub(fixed)?;
         if wanted >= room {
@@ -172,8 +175,8 @@ impl<'a> FrameWriter<'a> {
         self.bare(FrameType::IMMEDIATE_ACK)
     }
 
-    /// Writes a `CONNECTION_CLOSE`, its reason cut to [`CLOSE_REASON`](crate::limits) and to
-    /// what fits.
+    /// Writes a `CONNECTION_CLOSE`, its reason cut to [`CLOSE_REASON`](crate::limits) and to the
+    /// room left.
     pub fn close(&mut self, frame: &ConnectionClose<'_>) -> bool {
         frame
             .shrunk_to(self.remaining())
@@ -185,17 +188,17 @@ impl<'a> FrameWriter<'a> {
         self.writer.put_zeros(count);
     }
 
-    /// The frames written so far.
+    /// Returns the frames written so far.
     pub fn written(&mut self) -> &[u8] {
         self.writer.written()
     }
 
-    /// Bytes that still fit.
+    /// Returns the bytes that still fit.
     pub const fn remaining(&self) -> usize {
         self.writer.remaining()
     }
 
-    /// Bytes written.
+    /// Returns the bytes written.
     pub const fn len(&self) -> usize {
         self.writer.len()
     }
@@ -211,7 +214,8 @@ impl<'a> FrameWriter<'a> {
     }
 }
 
-/// How many of the `wanted` bytes fit into `space` behind `fixed` header bytes and their own length.
+/// Returns the number of `wanted` bytes that fit into `space` behind `fixed` header bytes and their
+/// own length.
 fn fit_with_length(space: usize, fixed: usize, wanted: usize) -> Option<usize> {
     let room = space.checked_sub(fixed)?;
     let length_size = VarInt::saturating(wanted.min(room) as u64).size();

@@ -4,6 +4,7 @@ mod crypto_stream;
 mod key_update;
 mod keys;
 mod sealing;
+mod unsealing;
 
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use hybriq_tls::{
 
 pub(crate) use key_update::{OneRtt, Violation};
 pub(crate) use keys::Keys;
+pub(crate) use unsealing::{opened_long, reserved_bits};
 
 use self::crypto_stream::{CryptoStream, Spread};
 use super::{

@@ -1,5 +1,4 @@
-//! What of a packet's first byte is free to say something or nothing: the spin bit
-//! (RFC 9000 §17.4) and the QUIC bit (RFC 9287).
+//! Free bits of a packet's first byte: the spin bit (RFC 9000 §17.4) and the QUIC bit (RFC 9287).
 
 use hybriq_tls::Side;
 
@@ -11,27 +10,27 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// One in so many paths has no spin bit, whatever was chosen, so that those without are no rarity
-/// (RFC 9000 §17.4).
+/// One in this many paths never spins, whatever was chosen, so that paths without a spin bit remain
+/// common (RFC 9000 §17.4).
 const PATHS_WITHOUT_SPIN: u64 = 16;
 
-/// Whether an observer may measure round trips by the spin bit.
+/// Use of the spin bit, by which observers on the path can measure round trips.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpinBit {
-    /// The bit is random, another for each connection id.
+    /// The bit is random for each connection id.
     #[default]
     Off,
-    /// It changes once a round trip, on most paths.
+    /// The bit changes once a round trip, on most paths.
     On,
 }
 
-/// Whether the QUIC bit is used as RFC 9287 has it.
+/// Use of the QUIC bit as RFC 9287 defines it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grease {
-    /// Packets without it are taken, and those who take them get some.
+    /// Packets without the bit are accepted, and it is randomized for peers that accept this.
     #[default]
     On,
-    /// It is always set, and packets without it are dropped.
+    /// The bit is always set, and packets without it are dropped.
     Off,
 }
 
@@ -40,19 +39,19 @@ pub enum Grease {
 pub struct HeaderBits {
     side: Side,
     random: Sequence,
-    /// Random bits for packets to come, behind a 1 that marks their end.
+    /// Random bits for later packets, behind a 1 that marks their end.
     coins: u64,
     allowed: SpinBit,
-    /// True if the bit follows the peer's on this path.
+    /// True if the spin bit is in use on this path.
     spins: bool,
     spin: SpinValue,
-    /// The largest packet number whose bit was followed.
+    /// Largest packet number from which the spin bit was taken.
     followed: Option<PacketNumber>,
     greases: bool,
 }
 
 impl HeaderBits {
-    /// Starts on the first path. The seed is random and used for nothing else.
+    /// Starts on the first path. The seed must be random and used for nothing else.
     pub fn new(side: Side, seed: u64, allowed: SpinBit) -> Self {
         let mut bits = Self {
             side,

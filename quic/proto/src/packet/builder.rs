@@ -12,7 +12,7 @@ use crate::{
     wire::{VarInt, Writer},
 };
 
-/// What the two bytes can say that we spend on the length of a long packet.
+/// Largest value of the two-byte field in which we write the length of a long packet.
 const MAX_LENGTH: usize = (1 << 14) - 1;
 
 /// Bytes of packet number and payload that header protection skips before its sample.
@@ -23,7 +23,7 @@ const BEFORE_SAMPLE: usize = 4;
 pub enum Header<'a> {
     /// Initial, 0-RTT or Handshake (RFC 9000 §17.2).
     Long {
-        /// Which of them.
+        /// Type of the packet.
         kind: Kind,
         /// The version.
         version: Version,
@@ -46,7 +46,7 @@ pub enum Header<'a> {
 }
 
 impl Header<'_> {
-    /// Bytes it takes with a packet number of `pn_len` bytes.
+    /// Returns the bytes of the header with a packet number of `pn_len` bytes.
     pub fn size(&self, pn_len: usize) -> usize {
         pn_len
             + match self {
@@ -69,7 +69,7 @@ impl Header<'_> {
             }
     }
 
-    /// Writes it up to the packet number; the length stays zero.
+    /// Writes the header up to the packet number; the length stays zero.
     fn encode(&self, pn_len: usize, writer: &mut Writer<'_>) {
         let pn_bits = pn_len as u8 - 1;
         match self {
@@ -115,7 +115,7 @@ impl Header<'_> {
     }
 }
 
-/// One packet in the making, in place at the front of a buffer.
+/// A packet under construction at the front of a buffer.
 ///
 /// ```text
 /// let mut packet = PacketBuilder::begin(buffer, &header, pn, largest_acked)?;
@@ -124,20 +124,20 @@ impl Header<'_> {
 /// let frames_len = frames.len();
 /// let packet_len = packet.finish(frames_len, &keys);
 /// ```
-/// Dropped before [`PacketBuilder::finish`], the packet was never there, and its number is free.
+/// If it is dropped before [`PacketBuilder::finish`], its number was not used.
 #[derive(Debug)]
 pub struct PacketBuilder<'a> {
     buffer: &'a mut [u8],
     pn: PacketNumber,
     pn_len: usize,
     header_len: usize,
-    /// Payload bytes that fit, the tag not counted.
+    /// Payload bytes that fit, without the tag.
     capacity: usize,
 }
 
 impl<'a> PacketBuilder<'a> {
-    /// Writes the header of packet number `pn`. The packet may fill `buffer`, which is what is left
-    /// of the datagram. `None` if there is no room for a packet.
+    /// Writes the header of packet number `pn`. The packet may fill `buffer`, the rest of the
+    /// datagram. Returns `None` if there is no room for a packet.
     pub fn begin(
         buffer: &'a mut [u8],
         header: &Header<'_>,
@@ -170,43 +170,43 @@ impl<'a> PacketBuilder<'a> {
         })
     }
 
-    /// Starts the payload. [`FrameWriter::len`] is what [`PacketBuilder::finish`] wants to know.
+    /// Returns a writer for the payload. [`PacketBuilder::finish`] needs its [`FrameWriter::len`].
     pub fn frames(&mut self) -> FrameWriter<'_> {
         let space = self.buffer.get_mut(self.header_len..).unwrap_or_default();
         FrameWriter::new(space.get_mut(..self.capacity).unwrap_or_default())
     }
 
-    /// The packet number.
+    /// Returns the packet number.
     pub const fn pn(&self) -> PacketNumber {
         self.pn
     }
 
-    /// Bytes of the packet beside its frames: the header and the tag.
+    /// Returns the bytes of the packet beside its frames: the header and the tag.
     pub const fn overhead(&self) -> usize {
         self.header_len + TAG_LEN
     }
 
-    /// Clears the QUIC bit, for a peer that takes such packets (RFC 9287).
+    /// Clears the QUIC bit, for a peer that accepts such packets (RFC 9287).
     pub fn clear_quic_bit(&mut self) {
         if let Some(first) = self.first_byte_mut() {
             *first &= !FIXED;
         }
     }
 
-    /// Returns the first byte of the header, which header protection has not hidden yet.
+    /// Returns the first byte of the header, before header protection.
     pub fn first_byte_mut(&mut self) -> Option<&mut u8> {
         self.buffer.first_mut()
     }
 
-    /// Encrypts the packet and hides its header. Says how many bytes of the buffer it takes.
+    /// Encrypts the packet and protects its header. Returns the bytes it takes in the buffer.
     pub fn finish(self, frames_len: usize, keys: &DirectionKeys) -> usize {
         self.finish_padded(frames_len, 0, keys)
     }
 
-    /// The same, with PADDING behind the frames until the packet has `pad_to` bytes, or fills its
-    /// buffer.
+    /// Does the same, with PADDING behind the frames until the packet has `pad_to` bytes or fills
+    /// its buffer.
     ///
-    /// Should the AEAD refuse, nothing is left in the buffer and the result is 0.
+    /// If the AEAD refuses, the buffer is cleared and the result is 0.
     pub fn finish_padded(
         mut self,
         frames_len: usize,
@@ -225,8 +225,8 @@ impl<'a> PacketBuilder<'a> {
         }
     }
 
-    /// Zeroes what follows the frames, and says how long the payload is with it. Header protection
-    /// needs a sample even from the shortest packet (RFC 9001 §5.4.2).
+    /// Pads the payload and returns its length. Header protection needs a sample even from the
+    /// shortest packet (RFC 9001 §5.4.2).
     fn pad(&mut self, frames_len: usize, pad_to: usize) -> usize {
         let shortest = BEFORE_SAMPLE.saturating_sub(self.pn_len);
         let payload_len = pad_to
@@ -242,7 +242,7 @@ impl<'a> PacketBuilder<'a> {
         payload_len
     }
 
-    /// Fills in the length of a long header, the two bytes before the packet number.
+    /// Writes the length of a long header into the two bytes before the packet number.
     fn write_length(&mut self, payload_len: usize) {
         let length = self
             .pn_len

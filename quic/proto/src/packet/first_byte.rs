@@ -1,17 +1,17 @@
-//! The bits of a first byte that every packet shares, and why a packet is dropped.
+//! Bits of the first byte that all packets share, and reasons to drop a packet.
 
 use crate::wire::Eof;
 
-/// Says a long header.
+/// Set in long headers.
 pub(super) const LONG: u8 = 0x80;
 /// Set in every packet of versions 1 and 2 (RFC 9000 §17.2, §17.3).
 pub(super) const FIXED: u8 = 0x40;
-/// Where the first byte has the type of a long header (RFC 9000 §17.2).
+/// Bits of the type of a long header (RFC 9000 §17.2).
 pub(super) const TYPE_MASK: u8 = 0x30;
-/// From one type to the next.
+/// Step from one type of a long header to the next.
 pub(super) const TYPE_STEP: u8 = 0x10;
 
-/// Why a packet is dropped without a word. No fault of a connection: anybody can send such bytes.
+/// Reason to drop a packet silently. The connection is not at fault: anybody can send such bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum DropReason {
     /// The datagram ends before the header, or before the length it states.
@@ -26,7 +26,7 @@ pub enum DropReason {
     /// A Retry without a token (RFC 9000 §17.2.5.2).
     #[error("Retry without a token")]
     EmptyRetryToken,
-    /// Too few bytes to sample for header protection (RFC 9001 §5.4.2).
+    /// The packet is too short to sample for header protection (RFC 9001 §5.4.2).
     #[error("packet too short to be protected")]
     NoSample,
 }
@@ -35,10 +35,4 @@ impl From<Eof> for DropReason {
     fn from(Eof: Eof) -> Self {
         Self::Truncated
     }
-}
-
-/// Returns true if the QUIC bit of a datagram's first packet is set (RFC 9000 §17.2, §17.3).
-#[inline]
-pub fn has_quic_bit(datagram: &[u8]) -> bool {
-    datagram.first().is_some_and(|first| first & FIXED != 0)
 }

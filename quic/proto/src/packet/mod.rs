@@ -1,6 +1,6 @@
 //! Packets (RFC 9000 §17, RFC 9001 §5): headers, numbers, protection.
 //!
-//! In: [`decode`] splits a datagram into packets, [`Protected::unprotect`] removes header
+//! In: [`Packets`] splits a datagram into packets, [`Protected::unprotect`] removes header
 //! protection, [`Unprotected::open`] decrypts. Out: [`PacketBuilder`] writes the header, lends the
 //! space behind it to a [`FrameWriter`](super::frame::FrameWriter), then encrypts in place.
 
@@ -11,6 +11,7 @@ mod first_byte;
 mod header;
 mod keys;
 pub mod number;
+mod packets;
 mod protected;
 mod protection;
 mod retry;
@@ -22,9 +23,13 @@ mod tests;
 
 pub use super::wire::{Cid, KeyPhase, Kind, PacketNumber, PerSpace, Space, SpinValue};
 pub use builder::{Header, PacketBuilder};
-pub use first_byte::{DropReason, has_quic_bit};
-pub use header::{Decoded, Peek, decode, is_initial, is_zero_rtt, peek};
+pub use first_byte::DropReason;
+#[cfg(test)]
+pub(crate) use header::READS;
+pub use header::{Decoded, decode};
 pub use keys::{DirectionKeys, KeyPair, initial_direction, initial_keys, next_packet_key};
+pub(crate) use packets::Kept;
+pub use packets::Packets;
 pub use protected::{OpenError, Protected, Unprotected};
 pub use protection::{
     HeaderKey, PacketKey, SAMPLE_LEN, SealError, TAG_LEN, Undecryptable, confidentiality_limit,

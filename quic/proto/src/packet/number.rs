@@ -2,8 +2,8 @@
 
 use crate::wire::PacketNumber;
 
-/// Bytes, 1 to 4, that let the peer tell `pn` from every other number it may have in flight
-/// (RFC 9000 §17.1 and appendix A.2).
+/// Returns the bytes, 1 to 4, that let the peer tell `pn` from every other number it may have in
+/// flight (RFC 9000 §17.1 and appendix A.2).
 pub const fn encoded_len(pn: PacketNumber, largest_acked: Option<PacketNumber>) -> usize {
     let unacked = match largest_acked {
         Some(acked) => pn.distance_from(acked),
@@ -18,7 +18,7 @@ pub const fn encoded_len(pn: PacketNumber, largest_acked: Option<PacketNumber>) 
     }
 }
 
-/// The number whose low `len` bytes are `truncated` that is closest to the one expected next
+/// Returns the number with the low `len` bytes `truncated` that is closest to the one expected next
 /// (RFC 9000 appendix A.3).
 pub const fn expand(truncated: u32, len: usize, largest: Option<PacketNumber>) -> PacketNumber {
     let expected = match largest {

@@ -4,22 +4,24 @@ use std::ops::Range;
 
 use super::{
     Cid, DropReason, HeaderKey, KeyPhase, Kind, PacketKey, PacketNumber, SAMPLE_LEN, SpinValue,
-    Undecryptable, Version, first_byte::LONG, number,
+    Undecryptable, Version,
+    first_byte::{FIXED, LONG},
+    number,
 };
 
-/// The bits that must be 0 in a long header, once uncovered (RFC 9000 §17.2).
+/// Bits that must be 0 in a long header after header protection is removed (RFC 9000 §17.2).
 const RESERVED_LONG: u8 = 0x0c;
-/// The same in a short header (RFC 9000 §17.3.1).
+/// Bits that must be 0 in a short header (RFC 9000 §17.3.1).
 const RESERVED_SHORT: u8 = 0x18;
-/// The spin bit of a short header (RFC 9000 §17.4).
+/// Spin bit of a short header (RFC 9000 §17.4).
 pub(super) const SPIN: u8 = 0x20;
-/// The key phase bit of a short header.
+/// Key phase bit of a short header.
 pub(super) const KEY_PHASE: u8 = 0x04;
 
-/// A packet whose header is still hidden and whose payload is still encrypted.
+/// A packet whose header is still protected and whose payload is still encrypted.
 #[derive(Debug)]
 pub struct Protected<'a> {
-    /// What it is, which says which keys open it.
+    /// Type of the packet, which selects its keys.
     pub kind: Kind,
     /// The version of a long header; a short one has none.
     pub version: Option<Version>,
@@ -27,28 +29,28 @@ pub struct Protected<'a> {
     pub dcid: Cid,
     /// Source connection id; none in a short header.
     pub scid: Cid,
-    /// Where the token of an Initial is; see [`Protected::token`].
+    /// Position of the token of an Initial; see [`Protected::token`].
     pub token: Range<usize>,
-    /// Where the packet number starts.
+    /// Offset of the packet number.
     pub pn_offset: usize,
     /// The whole packet.
     pub bytes: &'a mut [u8],
 }
 
 impl<'a> Protected<'a> {
-    /// The token of an Initial; empty if it has none.
+    /// Returns the token of an Initial; empty if it has none.
     pub fn token(&self) -> &[u8] {
         self.bytes.get(self.token.clone()).unwrap_or_default()
     }
 
-    /// Returns true if the QUIC bit is set. Without it a packet is dropped, unless we announced that we
-    /// take such (RFC 9287).
+    /// Returns true if the QUIC bit is set. Packets without it are dropped, unless we announced
+    /// that we accept them (RFC 9287).
     #[inline]
     pub fn has_quic_bit(&self) -> bool {
-        super::has_quic_bit(self.bytes)
+        self.bytes.first().is_some_and(|first| first & FIXED != 0)
     }
 
-    /// The spin bit of a short header, which is not hidden.
+    /// Returns the spin bit of a short header, which is not protected.
     #[inline]
     pub fn spin(&self) -> SpinValue {
         match self.bytes.first() {
@@ -57,10 +59,10 @@ impl<'a> Protected<'a> {
         }
     }
 
-    /// Uncovers the header (RFC 9001 §5.4). `largest_received` is the largest packet number that
-    /// decrypted in this space.
+    /// Removes header protection (RFC 9001 §5.4). `largest_received` is the largest packet number
+    /// that decrypted in this space.
     ///
-    /// Nothing found is to be trusted before [`Unprotected::open`] succeeded.
+    /// The result must not be trusted before [`Unprotected::open`] succeeds.
     ///
     /// # Errors
     /// [`DropReason::NoSample`] if the packet is too short.
@@ -107,9 +109,9 @@ impl<'a> Protected<'a> {
 /// A packet whose header can be read, but whose payload is still encrypted.
 #[derive(Debug)]
 pub struct Unprotected<'a> {
-    /// What it is.
+    /// Type of the packet.
     pub kind: Kind,
-    /// Its packet number in full.
+    /// Full packet number.
     pub pn: PacketNumber,
     /// The key phase, meaningless in a long header.
     pub key_phase: KeyPhase,
@@ -120,14 +122,14 @@ pub struct Unprotected<'a> {
     pub bytes: &'a mut [u8],
 }
 
-/// Why a payload cannot be used.
+/// Reason why a payload cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// It was not sealed with that key: drop the packet, and count it (RFC 9001 §6.6).
+    /// The packet was not sealed with this key: drop it, and count it (RFC 9001 §6.6).
     #[error("packet failed to decrypt")]
     Undecryptable,
-    /// The peer set reserved bits: `PROTOCOL_VIOLATION` (RFC 9000 §17.2, §17.3.1). Known only now
-    /// that the header proved to be authentic.
+    /// The peer set reserved bits: `PROTOCOL_VIOLATION` (RFC 9000 §17.2, §17.3.1). Reported only
+    /// once the header proved to be authentic.
     #[error("reserved bits of the header are set")]
     ReservedBits,
 }
@@ -139,7 +141,7 @@ impl From<Undecryptable> for OpenError {
 }
 
 impl<'a> Unprotected<'a> {
-    /// Decrypts the payload in place: the frames.
+    /// Decrypts the frames in place.
     ///
     /// # Errors
     /// [`OpenError`].

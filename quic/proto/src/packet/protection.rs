@@ -53,13 +53,13 @@ pub struct PacketKey {
 }
 
 impl PacketKey {
-    /// A key of the suite's length. `None` for any other.
+    /// Creates a key, or returns `None` if its length is not that of the suite.
     pub(super) fn new(suite: Suite, key: &[u8], iv: [u8; 12]) -> Option<Self> {
         let key = LessSafeKey::new(UnboundKey::new(algorithm(suite), key).ok()?);
         Some(Self { key, iv, suite })
     }
 
-    /// The suite it belongs to.
+    /// Returns the suite of the key.
     pub const fn suite(&self) -> Suite {
         self.suite
     }
@@ -82,8 +82,8 @@ impl PacketKey {
             .map_err(|_| SealError)
     }
 
-    /// Decrypts in place a payload that ends with its tag; the plain bytes are those before it, as
-    /// many as returned. After a failure the bytes are worthless.
+    /// Decrypts in place a payload that ends with its tag, and returns the number of plain bytes at
+    /// its front. After a failure the bytes are worthless.
     #[inline]
     pub fn open(
         &self,
@@ -100,7 +100,7 @@ impl PacketKey {
             .map_err(|_| Undecryptable)
     }
 
-    /// The IV with the packet number over its end (RFC 9001 §5.3).
+    /// Returns the IV combined with the packet number (RFC 9001 §5.3).
     #[inline]
     fn nonce(&self, pn: PacketNumber) -> Nonce {
         let [i0, i1, i2, i3, tail @ ..] = self.iv;
@@ -124,12 +124,12 @@ impl fmt::Debug for PacketKey {
     }
 }
 
-/// Hides the packet number and the low bits of the first byte, for one direction of a connection;
-/// key updates leave it as it is (RFC 9001 §5.4).
+/// Protects the packet number and the low bits of the first byte, for one direction of a
+/// connection; key updates do not change it (RFC 9001 §5.4).
 pub struct HeaderKey(quic::HeaderProtectionKey);
 
 impl HeaderKey {
-    /// A key of the suite's length. `None` for any other.
+    /// Creates a key, or returns `None` if its length is not that of the suite.
     pub(super) fn new(suite: Suite, key: &[u8]) -> Option<Self> {
         let algorithm = match suite {
             Suite::Aes128GcmSha256 => &quic::AES_128,
@@ -141,14 +141,14 @@ impl HeaderKey {
             .map(Self)
     }
 
-    /// Returns what is laid over the first byte and the packet number.
+    /// Returns the mask for the first byte and the packet number.
     #[inline]
     pub fn mask(&self, sample: &[u8; SAMPLE_LEN]) -> [u8; 5] {
         // It fails for a sample of another length only.
         self.0.new_mask(sample).unwrap_or_default()
     }
 
-    /// Hides the low bits of the first byte and the packet number (RFC 9001 §5.4.1).
+    /// Protects the low bits of the first byte and the packet number (RFC 9001 §5.4.1).
     #[inline]
     pub fn protect(&self, first: &mut u8, pn: &mut [u8], sample: &[u8; SAMPLE_LEN]) {
         let [first_mask, pn_mask @ ..] = self.mask(sample);
@@ -156,8 +156,8 @@ impl HeaderKey {
         xor(pn, &pn_mask);
     }
 
-    /// Uncovers the first byte, then as many bytes of the packet number as that says it has, and
-    /// gives both: the number as it is on the wire, and its length.
+    /// Unprotects the first byte and the packet number. Returns the truncated number and its
+    /// length.
     #[inline]
     pub fn unprotect(
         &self,
@@ -182,7 +182,8 @@ impl fmt::Debug for HeaderKey {
 /// Bits of the first byte that hold the length of the packet number, less one.
 pub(super) const PN_LEN_MASK: u8 = 0x03;
 
-/// Four bits of a long header are hidden, five of a short one (RFC 9001 §5.4.1).
+/// Returns the protected bits of the first byte: four in a long header, five in a short one (RFC
+/// 9001 §5.4.1).
 const fn protected_bits(first: u8) -> u8 {
     if first & super::first_byte::LONG == 0 {
         0x1f

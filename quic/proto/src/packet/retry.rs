@@ -26,7 +26,7 @@ pub struct Retry<'a> {
 }
 
 impl<'a> Retry<'a> {
-    /// A Retry to be written.
+    /// Creates a Retry to be written.
     pub const fn new(version: Version, dcid: Cid, scid: Cid, token: &'a [u8]) -> Self {
         Self {
             version,
@@ -37,8 +37,8 @@ impl<'a> Retry<'a> {
         }
     }
 
-    /// Whether a received Retry answers the client's first Initial, which went to `original_dcid`
-    /// (RFC 9001 §5.8).
+    /// Returns true if a received Retry answers the client's first Initial, which went to
+    /// `original_dcid` (RFC 9001 §5.8).
     pub fn verify(&self, original_dcid: &Cid) -> bool {
         let Some((packet, tag)) = self.bytes.split_last_chunk::<TAG_LEN>() else {
             return false;
@@ -47,9 +47,9 @@ impl<'a> Retry<'a> {
         integrity_tag(self.version, original_dcid, packet) == Some(*tag)
     }
 
-    /// Writes the packet with its tag, and says how long it is. `None` if it does not fit.
+    /// Writes the packet with its tag, and returns its length. `None` if it does not fit.
     ///
-    /// `unused` are four random bits, which take the place of what other long headers have there.
+    /// `unused` are four random bits for the bits that a Retry does not use.
     pub fn encode(&self, original_dcid: &Cid, unused: u8, buffer: &mut [u8]) -> Option<usize> {
         let len = 1 + 4 + 1 + self.dcid.len() + 1 + self.scid.len() + self.token.len();
         let (packet, behind) = buffer.split_at_mut_checked(len)?;
@@ -68,8 +68,8 @@ impl<'a> Retry<'a> {
     }
 }
 
-/// The tag over the packet and the connection id it answers, which it does not contain
-/// (RFC 9001 §5.8).
+/// Returns the tag over the packet and the connection id it answers, which the packet does not
+/// contain (RFC 9001 §5.8).
 fn integrity_tag(version: Version, original_dcid: &Cid, packet: &[u8]) -> Option<[u8; TAG_LEN]> {
     let constants = version.constants();
     let mut pseudo_packet = SmallVec::<[u8; 256]>::new();

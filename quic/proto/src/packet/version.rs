@@ -6,9 +6,9 @@ use super::first_byte::{TYPE_MASK, TYPE_STEP};
 
 /// A version of QUIC.
 ///
-/// The two differ in nothing an application can see: version 2 exists so that nobody on the way
-/// gets used to how version 1 looks (RFC 9369 §1). Each is compatible with the other, so that a
-/// server can answer a first flight of one in the other (RFC 9369 §4).
+/// The versions do not differ for applications: version 2 exists to keep middleboxes from relying
+/// on the appearance of version 1 (RFC 9369 §1). They are compatible, so that a server can answer a
+/// first flight of one in the other (RFC 9369 §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Version {
@@ -19,10 +19,10 @@ pub enum Version {
 }
 
 impl Version {
-    /// All that are implemented.
+    /// All implemented versions.
     pub const ALL: [Self; 2] = [Self::V1, Self::V2];
 
-    /// The number in long headers.
+    /// Returns the number in long headers.
     pub const fn number(self) -> u32 {
         match self {
             Self::V1 => 0x0000_0001,
@@ -30,7 +30,7 @@ impl Version {
         }
     }
 
-    /// The version with this number, if it is implemented.
+    /// Returns the version with this number, if it is implemented.
     pub const fn from_number(number: u32) -> Option<Self> {
         match number {
             0x0000_0001 => Some(Self::V1),
@@ -46,7 +46,7 @@ impl Version {
         }
     }
 
-    /// The type in the first byte of a long header (RFC 9000 §17.2).
+    /// Returns the type in the first byte of a long header (RFC 9000 §17.2).
     pub(super) const fn long_type(self, first: u8) -> LongType {
         let bits = (first & TYPE_MASK).wrapping_sub(self.first_type()) & TYPE_MASK;
         match bits / TYPE_STEP {
@@ -57,12 +57,13 @@ impl Version {
         }
     }
 
-    /// The bits of a type, in their place in the first byte.
+    /// Returns the bits of a type at their position in the first byte.
     pub(super) const fn type_bits(self, ty: LongType) -> u8 {
         (ty as u8 * TYPE_STEP + self.first_type()) & TYPE_MASK
     }
 
-    /// The bits of Initial packets; the other types follow, and begin again at 0 (RFC 9369 §3.2).
+    /// Returns the bits of Initial packets; the other types follow, and wrap around to 0 (RFC 9369
+    /// §3.2).
     const fn first_type(self) -> u8 {
         match self {
             Self::V1 => 0,
@@ -80,7 +81,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// The types of long headers in the order of version 1.
+/// Types of long headers in the order of version 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LongType {
     Initial,
@@ -89,7 +90,7 @@ pub(super) enum LongType {
     Retry,
 }
 
-/// Some versions, the preferred one first. There is at least one, and each is there once.
+/// Non-empty list of distinct versions, the preferred one first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
     first: Version,
@@ -97,13 +98,13 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Version 2 where the peer speaks it, version 1 with everybody else.
+    /// Version 2 with peers that support it, version 1 with all others.
     pub const DEFAULT: Self = Self {
         first: Version::V2,
         second: Some(Version::V1),
     };
 
-    /// These, without repetitions. `None` if there are none.
+    /// Creates a list without repetitions, or returns `None` if it would be empty.
     pub fn new(versions: impl IntoIterator<Item = Version>) -> Option<Self> {
         let mut versions = versions.into_iter();
         let first = versions.next()?;
@@ -111,35 +112,35 @@ impl Versions {
         Some(Self { first, second })
     }
 
-    /// The preferred one.
+    /// Returns the preferred version.
     pub const fn preferred(self) -> Version {
         self.first
     }
 
-    /// All, the preferred one first.
+    /// Returns all versions, the preferred one first.
     pub fn iter(self) -> impl Iterator<Item = Version> {
         [Some(self.first), self.second].into_iter().flatten()
     }
 
-    /// Returns true if a version is among them.
+    /// Returns true if the list contains the version.
     pub fn contains(self, version: Version) -> bool {
         self.iter().any(|own| own == version)
     }
 
-    /// The first of them that somebody else has too, by its number.
+    /// Returns the first version whose number is also among `others`.
     pub fn first_of(self, others: &(impl Iterator<Item = u32> + Clone)) -> Option<Version> {
         self.iter()
             .find(|own| others.clone().any(|other| other == own.number()))
     }
 }
 
-/// A version that nobody speaks, made from random bits, so that peers keep ignoring what they don't
-/// know (RFC 9000 §6.3, §15).
+/// Returns a version that nobody supports, made from random bits, so that peers keep ignoring
+/// unknown versions (RFC 9000 §6.3, §15).
 pub const fn reserved_version(random: u32) -> u32 {
     random & 0xf0f0_f0f0 | 0x0a0a_0a0a
 }
 
-/// What a version changes in packet protection.
+/// Constants of packet protection that depend on the version.
 pub(super) struct Constants {
     /// Salt of the Initial secrets (RFC 9001 §5.2).
     pub(super) initial_salt: [u8; 20],
@@ -147,11 +148,11 @@ pub(super) struct Constants {
     pub(super) labels: Labels,
     /// Key of the Retry integrity tag (RFC 9001 §5.8).
     pub(super) retry_key: [u8; 16],
-    /// Nonce that goes with it.
+    /// Nonce of the Retry integrity tag.
     pub(super) retry_nonce: [u8; 12],
 }
 
-/// HKDF labels, `tls13 ` left out.
+/// HKDF labels without the prefix `tls13 `.
 pub(super) struct Labels {
     pub(super) key: &'static [u8],
     pub(super) iv: &'static [u8],
@@ -179,7 +180,7 @@ static CONSTANTS_1: Constants = Constants {
     ],
 };
 
-/// RFC 9369 §3.3.
+/// Constants of version 2 (RFC 9369 §3.3).
 static CONSTANTS_2: Constants = Constants {
     initial_salt: [
         0x0d, 0xed, 0xe3, 0xde, 0xf7, 0x00, 0xa6, 0xdb, 0x81, 0x93, 0x81, 0xbe, 0x6e, 0x26, 0x9d,

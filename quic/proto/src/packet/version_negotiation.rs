@@ -13,12 +13,12 @@ pub struct VersionNegotiation<'a> {
     pub dcid: &'a [u8],
     /// Source connection id, 0 to 255 bytes.
     pub scid: &'a [u8],
-    /// The versions it lists, four bytes each.
+    /// The listed versions, four bytes each.
     pub(super) versions: &'a [u8],
 }
 
 impl<'a> VersionNegotiation<'a> {
-    /// The answer to a packet of a version that we don't speak, with that packet's connection ids.
+    /// Creates the answer to a packet of an unsupported version, with that packet's connection ids.
     pub const fn answer(dcid: &'a [u8], scid: &'a [u8]) -> Self {
         Self {
             dcid: scid,
@@ -27,17 +27,17 @@ impl<'a> VersionNegotiation<'a> {
         }
     }
 
-    /// The versions that the server speaks, as received.
+    /// Returns the versions that the server listed.
     pub fn versions(&self) -> impl Iterator<Item = u32> + Clone + 'a {
         let versions = self.versions.chunks_exact(4);
         versions.filter_map(|version| Some(u32::from_be_bytes(*version.first_chunk()?)))
     }
 
-    /// Writes a packet that lists these versions, and says how long it is. `None` if it does not fit,
-    /// or if a connection id is longer than 255 bytes.
+    /// Writes a packet that lists these versions, and returns its length. `None` if it does not
+    /// fit, or if a connection id is longer than 255 bytes.
     ///
-    /// Of the random bits some go where nothing is defined, and some make a version that nobody
-    /// speaks, so that clients keep ignoring what they don't know (RFC 9000 §6.3).
+    /// The random bits fill unused bits and make a version that nobody supports, so that clients
+    /// keep ignoring unknown versions (RFC 9000 §6.3).
     pub fn encode(&self, versions: Versions, random: u32, buffer: &mut [u8]) -> Option<usize> {
         let header_len = 1 + 4 + 1 + self.dcid.len() + 1 + self.scid.len();
         let versions_len = 4 * (1 + versions.iter().count());

@@ -1,4 +1,4 @@
-//! Moving to another path, and back where it leads nowhere (RFC 9000 §9).
+//! Migration to another path, and back if it fails (RFC 9000 §9).
 
 use std::{net::SocketAddr, time::Instant};
 
@@ -10,7 +10,7 @@ use super::{
 use crate::{error::MigrateError, frame::PathResponse, limits, udp::Local};
 
 impl<S> Paths<S> {
-    /// Asks for a path from another of our addresses, to move there once the peer answers.
+    /// Probes a path from another of our addresses, to move there once the peer answers.
     ///
     /// # Errors
     /// Fails if the peer has given us no connection id for another path.
@@ -33,8 +33,8 @@ impl<S> Paths<S> {
         Ok(())
     }
 
-    /// Asks for the address where a server would rather be, if its family is the one in use, to
-    /// move there once it answers (RFC 9000 §9.6.1).
+    /// Probes the server's preferred address, if its family is the one in use, to move there once
+    /// it answers (RFC 9000 §9.6.1).
     pub fn seek(&mut self, preferred: Preferred, facts: &mut Facts<'_>) {
         let local = self.active.local();
         if let Some(peer) = preferred.of_family(self.active.peer()) {
@@ -53,7 +53,7 @@ impl<S> Paths<S> {
         candidate.map(Path::peer)
     }
 
-    /// Forgets the candidates of earlier requests: only the last request counts.
+    /// Forgets the candidates of earlier requests.
     fn drop_candidates(&mut self, cids: &mut dyn PeerCids, is_kept: impl Fn(&Path<S>) -> bool) {
         let is_dropped = |path: &Path<S>| path.state == State::Candidate && !is_kept(path);
         loop {
@@ -75,7 +75,7 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Asks whether the peer is there, to move there.
+    /// Probes an address, to move there once the peer answers.
     pub(super) fn probe(&mut self, at: Address, facts: &mut Facts<'_>) -> Result<(), MigrateError> {
         if let Some(place) = self.others.position(at) {
             self.on_event(place, Event::Wanted, facts.cids);
@@ -96,8 +96,8 @@ impl<S> Paths<S> {
         Ok(())
     }
 
-    /// Follows the peer: a packet was taken that came elsewhere, with a number larger than all
-    /// before and more than probing frames (RFC 9000 §9.3).
+    /// Follows the peer to another address, after a non-probing packet from there with the largest
+    /// number so far (RFC 9000 §9.3).
     pub fn on_peer_moved(
         &mut self,
         dcid: &crate::packet::Cid,
@@ -121,8 +121,7 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Takes the answer to a challenge, whatever path it came on. An answer to nothing that was
-    /// asked is ignored.
+    /// Takes the answer to a challenge, received on any path. Unsolicited answers are ignored.
     pub fn on_response(&mut self, response: PathResponse, facts: &mut Facts<'_>) -> Outcome<S> {
         if let Some(answered) = self.active.validation.on_response(response.0) {
             return self.on_answered(Which::Active, answered, facts);
@@ -193,7 +192,7 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Makes another path the one in use. `None` if there is no connection id for it.
+    /// Makes another path the one in use. Returns `None` if there is no connection id for it.
     fn switch_to(&mut self, place: usize, facts: &mut Facts<'_>) -> Option<Switch<S>> {
         let patience = facts.waits.patience;
         let kept = facts.now + facts.waits.keep;
@@ -245,8 +244,8 @@ impl<S> Paths<S> {
         Some(switch)
     }
 
-    /// Compares the path in use with the one before. What was learned of that says nothing of the
-    /// new one, unless they lead the same way (RFC 9000 §9.4).
+    /// Compares the path in use with the previous one. Measurements of that one do not apply to the
+    /// new one, unless both lead the same way (RFC 9000 §9.4).
     fn compare_with(&mut self, old: &mut Path<S>) -> Switch<S> {
         let saved = self.active.saved.take();
         if self.active.resembles(old) {
@@ -261,14 +260,14 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Keeps what is known of the path that was in use before, if that is not forgotten.
+    /// Keeps the state of the path that was in use before, unless it is forgotten.
     pub fn save_left(&mut self, left: Address, known: S) {
         if let Some(path) = self.others.last_mut().filter(|path| path.address() == left) {
             path.saved = Some(Box::new(known));
         }
     }
 
-    /// Returns the origin of the datagram in hand, seen from the path in use that is another now.
+    /// Returns the origin of the current datagram relative to the new path in use.
     fn still_elsewhere(&self, before: Address) -> Option<Elsewhere> {
         let at = self.elsewhere.map_or(before, |elsewhere| elsewhere.at);
         (!self.active.is_at(at)).then_some(Elsewhere { at, bytes: 0 })
@@ -284,7 +283,7 @@ impl<S> Paths<S> {
         own.into_iter().chain(self.others.next_timeout()).min()
     }
 
-    /// Handles what is due.
+    /// Handles expired timers.
     pub fn on_timeout(&mut self, facts: &mut Facts<'_>) -> Outcome<S> {
         let now = facts.now;
         let mut outcome = Outcome::default();
@@ -312,8 +311,8 @@ impl<S> Paths<S> {
         path.is_some_and(|path| path.address() == at)
     }
 
-    /// Goes back to the last path that was validated (RFC 9000 §9.3.2). Where there is none, nobody
-    /// is left to talk to.
+    /// Returns to the last path that was validated (RFC 9000 §9.3.2). Without one the peer is
+    /// unreachable.
     fn on_active_failed(&mut self, facts: &mut Facts<'_>) -> Outcome<S> {
         let mut outcome = Outcome::default();
         let failed = self.active.address();
@@ -334,7 +333,7 @@ impl<S> Paths<S> {
     }
 }
 
-/// Uses that id of the peer's from now on, or another if it was retired.
+/// Switches to this id of the peer, or to another if it was retired.
 fn take_up_cid(sequence: u64, cids: &mut dyn PeerCids) -> bool {
     cids.activate(sequence)
         || cids

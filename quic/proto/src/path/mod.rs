@@ -1,9 +1,9 @@
-//! The network paths of a connection: the one in use, the others, and how it moves between them.
+//! The network paths of a connection: the one in use, the others, and migration between them.
 //!
-//! [`Paths`] owns them all. What it has to know of the rest of the connection comes in as
-//! [`Facts`]; what the rest has to do comes out as values ([`Outcome`], [`Switch`]).
+//! [`Paths`] owns them all. It takes facts about the rest of the connection as [`Facts`], and
+//! returns what the rest must do as values ([`Outcome`], [`Switch`]).
 //!
-//! A path is in one of these states ([`State`]); *forgotten* is the end of each:
+//! A path is in one of these states ([`State`]); it ends as *forgotten*:
 //!
 //! ```text
 //!   a packet from                          we ask for it
@@ -21,10 +21,10 @@
 //!         └─── its time is over ─ Left ◀── the one in use is valid ──┘
 //! ```
 //!
-//! Of two paths to fall back to the one that was left earlier becomes *left*, so that there is one
-//! at most. A path that is not validated is not left but forgotten when the connection moves on: nobody is
-//! known to be there. Of too many paths those that were only heard of give way first, and the
-//! fallback never does (see `Others`).
+//! With two paths to fall back to, the one left earlier becomes *left*, so that at most one
+//! remains. A path that is not validated is forgotten when the connection moves on, because the
+//! peer may not be there. If there are too many paths, unvalidated ones are dropped first, and the
+//! fallback never (see `Others`).
 
 mod migration;
 mod mtu;
@@ -57,7 +57,7 @@ use super::{
 #[cfg(test)]
 mod tests;
 
-/// Both ends of a path.
+/// Addresses of both ends of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The peer's address.
@@ -68,38 +68,38 @@ pub struct Address {
 
 /// One path (RFC 9000 §8, §9).
 ///
-/// `S` is what is known of its round trip and capacity, kept while another path is in use.
+/// `S` is the state of its round trip and capacity, kept while another path is in use.
 #[derive(Debug)]
 pub struct Path<S> {
     peer: SocketAddr,
     local: Local,
     credit: Credit,
     mtu: Mtu,
-    /// Answers that wait to be sent, oldest first.
+    /// Answers waiting to be sent, oldest first.
     responses: ArrayVec<[u8; 8], { limits::PATH_RESPONSES }>,
-    /// Challenges that ask the peer whether it is there.
+    /// Challenges to the peer.
     pub(super) validation: Validation,
-    /// The id of ours that the peer used on it last.
+    /// Our connection id that the peer last used on the path.
     heard_by: Option<Cid>,
-    /// The sequence number of the peer's id for it, while it is not the path in use.
+    /// Sequence number of the peer's id for the path, while it is not in use.
     pub(super) peer_cid: u64,
-    /// What it is kept for.
+    /// State of the path.
     pub(super) state: State,
-    /// What is known of its round trip and capacity, from when it was in use.
+    /// Round trip and capacity from when the path was in use.
     saved: Option<Box<S>>,
 }
 
-/// What is known of the peer at its address.
+/// Proof of the peer's address.
 #[derive(Clone, Copy, Debug)]
 enum Credit {
-    /// Not yet: what we send might hit somebody else.
+    /// The address is not validated: packets might hit a victim.
     Pending { received: u64, sent: u64 },
-    /// It answered something only it can have read.
+    /// The address is validated.
     Open,
 }
 
 impl<S> Path<S> {
-    /// Makes a path to a peer that has not proved its address: a server's at first.
+    /// Creates a path to a peer that has not proved its address, as on a server at first.
     pub const fn new(at: Address, datagram_size: u16) -> Self {
         Self {
             peer: at.peer,
@@ -118,8 +118,8 @@ impl<S> Path<S> {
         }
     }
 
-    /// Makes a path that needs no proof: a client's to the address it chose, or a server's after a valid
-    /// token.
+    /// Creates a path that needs no proof: a client's to the address it chose, or a server's after
+    /// a valid token.
     pub const fn validated(at: Address, datagram_size: u16) -> Self {
         let mut path = Self::new(at, datagram_size);
         path.credit = Credit::Open;
@@ -131,12 +131,12 @@ impl<S> Path<S> {
         self.peer
     }
 
-    /// Returns our end; the address in it is known where the socket tells.
+    /// Returns our end; its address is known if the socket reports it.
     pub const fn local(&self) -> Local {
         self.local
     }
 
-    /// Learns our address from a received datagram, if it was not known.
+    /// Takes our address from a received datagram, if it was unknown.
     #[inline]
     pub const fn learn_local(&mut self, local: Local) {
         if self.local.ip.is_none() {
@@ -144,13 +144,13 @@ impl<S> Path<S> {
         }
     }
 
-    /// Returns true if it has these ends. An unknown address of ours equals any.
+    /// Returns true if the path has these ends. An unknown local address equals any.
     #[inline]
     pub fn is_at(&self, at: Address) -> bool {
         self.peer == at.peer && is_same(self.local, at.local)
     }
 
-    /// Returns its ends.
+    /// Returns the addresses of both ends.
     pub const fn address(&self) -> Address {
         Address {
             peer: self.peer,
@@ -158,8 +158,8 @@ impl<S> Path<S> {
         }
     }
 
-    /// Returns true if it differs from another by no more than ports, as after a NAT forgot us: then
-    /// it is likely to lead the same way (RFC 9000 §9.4).
+    /// Returns true if the paths differ by no more than ports, as after a NAT rebinding, and
+    /// therefore probably lead the same way (RFC 9000 §9.4).
     pub fn resembles(&self, other: &Self) -> bool {
         self.peer.ip() == other.peer.ip() && is_same(self.local, other.local)
     }
@@ -169,22 +169,22 @@ impl<S> Path<S> {
         self.mtu.size()
     }
 
-    /// Takes over the datagram size of a path that leads the same way and is not used any more.
+    /// Takes over the datagram size of a path that leads the same way and is no longer used.
     pub const fn take_mtu(&mut self, other: &mut Self) {
         std::mem::swap(&mut self.mtu, &mut other.mtu);
     }
 
-    /// Returns the search for its datagram size.
+    /// Returns the search for the path's datagram size.
     pub const fn mtu(&self) -> &Mtu {
         &self.mtu
     }
 
-    /// Returns the search for its datagram size, to tell it what arrived.
+    /// Returns the search for the path's datagram size, to report packets to it.
     pub const fn mtu_mut(&mut self) -> &mut Mtu {
         &mut self.mtu
     }
 
-    /// Credits a received datagram: all its bytes, whatever could be made of them (RFC 9000 §8.1).
+    /// Credits all bytes of a received datagram, even if it could not be processed (RFC 9000 §8.1).
     #[inline]
     pub const fn on_received(&mut self, bytes: u64) {
         if let Credit::Pending { received, .. } = &mut self.credit {
@@ -200,8 +200,8 @@ impl<S> Path<S> {
         }
     }
 
-    /// Returns the bytes that may be sent before the peer proves its address: three times what was received
-    /// (RFC 9000 §8.1). `u64::MAX` once it did.
+    /// Returns the bytes that may be sent before the peer proves its address: three times what was
+    /// received (RFC 9000 §8.1), or `u64::MAX` once it did.
     #[inline]
     pub const fn credit(&self) -> u64 {
         match self.credit {
@@ -212,7 +212,7 @@ impl<S> Path<S> {
         }
     }
 
-    /// Returns true if a datagram of so many bytes may be sent.
+    /// Returns true if a datagram of this many bytes may be sent.
     #[inline]
     pub const fn may_send(&self, bytes: u64) -> bool {
         bytes <= self.credit()
@@ -228,7 +228,7 @@ impl<S> Path<S> {
         self.credit = Credit::Open;
     }
 
-    /// Notes that the peer is not there after all: it has to prove its address anew.
+    /// Notes that the peer did not answer: it must prove its address again.
     pub const fn on_failed(&mut self) {
         self.credit = Credit::Pending {
             received: 0,
@@ -236,7 +236,7 @@ impl<S> Path<S> {
         };
     }
 
-    /// Queues the answer to a PATH_CHALLENGE. Of too many the oldest gives way.
+    /// Queues the answer to a PATH_CHALLENGE. If there are too many, the oldest is dropped.
     pub fn on_challenge(&mut self, challenge: &PathChallenge) {
         if self.responses.is_full() {
             self.responses.remove(0);
@@ -244,8 +244,8 @@ impl<S> Path<S> {
         self.responses.push(challenge.0);
     }
 
-    /// Returns true if a PATH_CHALLENGE or PATH_RESPONSE waits. Its datagram is to be filled up to 1200
-    /// bytes, as far as [`Path::credit`] goes (RFC 9000 §8.2.1, §8.2.2).
+    /// Returns true if a PATH_CHALLENGE or PATH_RESPONSE waits. Its datagram must be padded to 1200
+    /// bytes, as far as [`Path::credit`] allows (RFC 9000 §8.2.1, §8.2.2).
     #[inline]
     pub fn wants_probe(&self) -> bool {
         self.has_pending() || self.validation.is_due()
@@ -256,14 +256,14 @@ impl<S> Path<S> {
         !self.responses.is_empty()
     }
 
-    /// Returns the number of answers that wait.
+    /// Returns the number of waiting answers.
     #[cfg(test)]
     pub const fn responses(&self) -> usize {
         self.responses.len()
     }
 
-    /// Writes the answers. They are sent once: a peer that misses one challenges again
-    /// (RFC 9000 §13.3), so there is nothing to remember.
+    /// Writes the answers. They are sent only once: a peer that misses one challenges again (RFC
+    /// 9000 §13.3).
     pub fn write_frames(&mut self, out: &mut FrameWriter<'_>) {
         let written = self
             .responses

@@ -10,32 +10,32 @@ mod tests;
 
 const BASE: u16 = limits::MIN_DATAGRAM as u16;
 
-/// Losses of one size that say that the path does not carry it (`MAX_PROBES`, RFC 8899 §5.1.2).
+/// Losses of one size that show that the path does not carry it (`MAX_PROBES`, RFC 8899 §5.1.2).
 const TRIES: u8 = 3;
 
-/// A gain not worth looking for.
+/// Gain in bytes too small to search for.
 const GRAIN: u16 = 20;
 
-/// How long what was found is believed to be all (`PMTU_RAISE_TIMER`, RFC 8899 §5.1.1).
+/// Time until a finished search is repeated (`PMTU_RAISE_TIMER`, RFC 8899 §5.1.1).
 const RAISE_AFTER: Duration = Duration::from_secs(600);
 
-/// Full datagrams lost, and no later one of them received, until the path is suspected to have
-/// become a black hole for them.
+/// Full datagrams lost, with no later one received, after which the path is suspected to be a black
+/// hole for them.
 const SUSPICIOUS: u32 = 4;
 
-/// How long a black hole is not probed again: twice as long after each, up to [`RAISE_AFTER`].
+/// Time until a black hole is probed again, doubled after each, up to [`RAISE_AFTER`].
 const HOLD_OFF: Duration = Duration::from_secs(10);
 
-/// A datagram so much smaller than a full one still says something about full ones.
+/// Difference in bytes up to which a datagram still tells about full ones.
 const NEARLY: u16 = 32;
 
-/// Payloads that links are made for, of UDP over IPv6 and over IPv4: the smallest MTU of IPv6, GTP
-/// and VPN tunnels, PPPoE, Ethernet, FDDI, jumbo frames, and a loopback of 64 KiB.
+/// UDP payload sizes typical of links, over IPv6 and IPv4: the smallest MTU of IPv6, GTP and VPN
+/// tunnels, PPPoE, Ethernet, FDDI, jumbo frames, and a loopback of 64 KiB.
 const TYPICAL: [u16; 13] = [
     1232, 1352, 1372, 1392, 1432, 1452, 1472, 4304, 8952, 8972, 16_336, 32_720, 65_487,
 ];
 
-/// Finds the largest datagram of one path, with probes that are datagrams of their own.
+/// Finds the largest datagram of one path, with separate probe datagrams.
 ///
 /// ```text
 ///           start            nothing larger is worth a probe, or may pass
@@ -45,51 +45,51 @@ const TYPICAL: [u16; 13] = [
 ///                       └── after HOLD_OFF ── Found at 1200 ◀── black hole ──┘
 /// ```
 ///
-/// It reads no ICMP message: only what the peer acknowledges counts. A connection that never fills
-/// a datagram needs no larger ones, so a search begins with the first full one, or with the first
-/// message that takes half of one. Time is that of the packets it is told about, and there is no
-/// timer: a path that is not used is not probed.
+/// ICMP messages are not read: only acknowledgements count. A connection that never fills a
+/// datagram needs no larger ones, so a search begins with the first full one, or with the first
+/// message that takes half of one. There is no timer, only the times of reported packets: a path
+/// that is not used is not probed.
 #[derive(Debug)]
 pub struct Mtu {
     size: u16,
     most: u16,
     state: State,
-    /// True if a full datagram was sent since a search came to its end.
+    /// True if a full datagram was sent since the last search ended.
     filled: bool,
     suspicion: Option<Suspicion>,
-    /// The largest number of a full datagram's packet that arrived.
+    /// Largest packet number among full datagrams that arrived.
     passed: Option<PacketNumber>,
     black_holes: u32,
 }
 
-/// The datagram sizes that both ends allow.
+/// Datagram sizes that both ends allow.
 #[derive(Clone, Copy, Debug)]
 pub struct MtuRange {
-    /// Bytes of a datagram to begin with.
+    /// Bytes of a datagram at first.
     pub size: u16,
-    /// Bytes of a datagram at most; `None`: the size does not change.
+    /// Largest size in bytes; `None` if the size does not change.
     pub most: Option<u16>,
-    /// Bytes of a datagram that the peer takes.
+    /// Largest datagram in bytes that the peer accepts.
     pub peer: u16,
 }
 
-/// What a lost packet told about the size of datagrams.
+/// Conclusion about the datagram size from a lost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Learned {
-    /// Nothing.
+    /// The loss tells nothing.
     Nothing,
-    /// It was a probe.
+    /// The packet was a probe.
     ProbeLost,
-    /// Full datagrams do not pass any more.
+    /// Full datagrams do not arrive any more.
     BlackHole,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Not yet, or not at all.
+    /// The search has not begun, or never will.
     Fixed,
     Searching(Search),
-    /// `None`: there is nothing larger to look for.
+    /// The search is over; `None` if there is no larger size to try.
     Found {
         again_at: Option<Instant>,
     },
@@ -97,16 +97,16 @@ enum State {
 
 #[derive(Clone, Copy, Debug)]
 struct Search {
-    /// What is tried.
+    /// Size being tried.
     candidate: u16,
-    /// The smallest size that did not pass; `None`: none was found.
+    /// Smallest size that did not pass; `None` if there was none.
     refused: Option<u16>,
-    /// How often the candidate was lost.
+    /// Number of times the candidate was lost.
     losses: u8,
     probe: Option<PacketNumber>,
 }
 
-/// Full datagrams that were lost one after another.
+/// Full datagrams lost in a row.
 #[derive(Clone, Copy, Debug)]
 struct Suspicion {
     since: Instant,
@@ -126,13 +126,13 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Starts to look for larger datagrams on the path in use: the handshake is confirmed.
+    /// Starts the search on the path in use, once the handshake is confirmed.
     pub fn start_mtu(&mut self, range: MtuRange) {
         self.start_mtu_at(range.size, range);
     }
 
-    /// Goes on on another path, which is known to carry 1200 bytes (RFC 9000 §9.4) or what was found
-    /// when it was used before.
+    /// Continues on another path, which is known to carry 1200 bytes (RFC 9000 §9.4) or the size
+    /// found when it was last used.
     pub fn resume_mtu(&mut self, range: MtuRange) {
         if !self.active.mtu.is_started() {
             self.start_mtu_at(BASE, range);
@@ -149,7 +149,7 @@ impl<S> Paths<S> {
 }
 
 impl Mtu {
-    /// Makes full datagrams have that many bytes, until [`Mtu::start`].
+    /// Creates the state of a path with full datagrams of `size` bytes until [`Mtu::start`].
     pub const fn new(size: u16) -> Self {
         Self {
             size,
@@ -162,8 +162,8 @@ impl Mtu {
         }
     }
 
-    /// Sends datagrams of `size` from now on, and looks for larger ones up to `most`: the handshake
-    /// is confirmed.
+    /// Starts with datagrams of `size`, and searches for larger ones up to `most`, once the
+    /// handshake is confirmed.
     pub fn start(&mut self, size: u16, most: u16) {
         self.size = size.max(BASE);
         self.most = most.max(self.size);
@@ -171,7 +171,7 @@ impl Mtu {
         self.search();
     }
 
-    /// Notes that a datagram of that many bytes left.
+    /// Notes that a datagram of this many bytes left.
     #[inline]
     pub const fn on_sent(&mut self, bytes: usize) {
         if bytes >= self.size as usize {
@@ -179,7 +179,7 @@ impl Mtu {
         }
     }
 
-    /// Notes that the application sends a message which must fit into one datagram.
+    /// Notes that the application sends a message that must fit into one datagram.
     #[inline]
     pub const fn on_message(&mut self, bytes: usize) {
         if bytes > self.size as usize / 2 {
@@ -187,7 +187,7 @@ impl Mtu {
         }
     }
 
-    /// Looks for nothing larger: it cannot be sent from here.
+    /// Limits the search to a size that can be sent from here.
     pub fn set_most(&mut self, bytes: u16) {
         self.most = self.most.min(bytes.max(self.size));
         self.search();
@@ -212,7 +212,7 @@ impl Mtu {
         }
     }
 
-    /// Notes that the probe that was due left in this packet.
+    /// Notes that the due probe left in this packet.
     pub fn on_probe_sent(&mut self, pn: PacketNumber) {
         if matches!(self.state, State::Found { .. }) {
             self.search();
@@ -227,7 +227,7 @@ impl Mtu {
         !matches!(self.state, State::Fixed)
     }
 
-    /// Forgets what is under way: the path is not used for now, and nothing will be heard of it.
+    /// Forgets the probe in flight, because the path is left and no answer is expected.
     pub const fn on_left(&mut self) {
         self.suspicion = None;
         if let State::Searching(search) = &mut self.state {
@@ -235,7 +235,7 @@ impl Mtu {
         }
     }
 
-    /// Returns true if the probe that is under way is in this packet.
+    /// Returns true if this packet carries the probe in flight.
     #[cfg(test)]
     pub fn is_probe(&self, pn: PacketNumber) -> bool {
         matches!(&self.state, State::Searching(search) if search.probe == Some(pn))
@@ -257,7 +257,7 @@ impl Mtu {
     }
 
     /// Notes that a 1-RTT packet was declared lost, which means that a later one arrived. Packets
-    /// come in the order of their numbers, behind those that the same ACK frame acknowledged.
+    /// come in the order of their numbers, after those that the same ACK frame acknowledged.
     pub fn on_lost(
         &mut self,
         pn: PacketNumber,
@@ -314,7 +314,7 @@ impl Mtu {
         };
     }
 
-    /// Begins with the largest: most paths carry it.
+    /// Starts a search with the largest size, which most paths carry.
     fn search(&mut self) {
         self.state = if self.size < self.most {
             State::Searching(Search {
@@ -344,7 +344,8 @@ impl Mtu {
         }
     }
 
-    /// What to try next: sizes that links have, the middle one first, and the middle of what is left.
+    /// Returns the next size to try: the median of the typical link sizes left, or else the middle
+    /// of the range left.
     fn next_candidate(&self, refused: Option<u16>) -> Option<u16> {
         let refused = refused?;
         let open = refused.saturating_sub(self.size);

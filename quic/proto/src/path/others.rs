@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::{Address, Event, Path, State};
 use crate::limits;
 
-/// The paths beside the one in use: at most [`limits::OTHER_PATHS`], and mostly none.
+/// Paths beside the one in use: at most [`limits::OTHER_PATHS`], and usually none.
 #[derive(Debug)]
 pub(super) struct Others<S>(Vec<Path<S>>);
 
@@ -57,8 +57,8 @@ impl<S> Others<S> {
         self.0.iter_mut()
     }
 
-    /// Adds a path. Where there is no room, another gives way and is returned: one that is not
-    /// validated before one that was left, and a candidate last.
+    /// Adds a path. If there is no room, another is removed and returned: unvalidated ones first,
+    /// then those that were left, and candidates last.
     pub(super) fn add(&mut self, path: Path<S>) -> Option<Path<S>> {
         let evicted = if self.0.len() < limits::OTHER_PATHS {
             None
@@ -75,12 +75,12 @@ impl<S> Others<S> {
         evicted
     }
 
-    /// Takes a path out.
+    /// Removes a path.
     pub(super) fn take(&mut self, place: usize) -> Option<Path<S>> {
         (place < self.0.len()).then(|| self.0.remove(place))
     }
 
-    /// Takes out the path that would be forgotten first of those that nothing needs any more.
+    /// Removes the unneeded path that would be forgotten first.
     pub(super) fn take_left(&mut self) -> Option<Path<S>> {
         let places = self.0.iter().enumerate();
         let until = places.filter_map(|(place, path)| Some((path.state.kept_until()?, place)));
@@ -88,7 +88,7 @@ impl<S> Others<S> {
         self.take(place)
     }
 
-    /// Takes the path in a place through an event. Returns it if that was its end.
+    /// Applies an event to the path in a place. Returns the path if that was its end.
     pub(super) fn on_event(&mut self, place: usize, event: Event) -> Option<Path<S>> {
         let path = self.0.get_mut(place)?;
         match path.state.after(event) {

@@ -1,4 +1,4 @@
-//! The owner of all paths: what comes from where, and what the connection is told.
+//! The owner of all paths: assigns datagrams to paths, and reports changes to the connection.
 
 use std::{
     collections::VecDeque,
@@ -34,23 +34,23 @@ pub trait PeerCids {
 pub struct Facts<'a> {
     /// Current time.
     pub now: Instant,
-    /// How long paths are waited for.
+    /// Timeouts of paths.
     pub waits: Waits,
     /// The peer's connection ids.
     pub cids: &'a mut dyn PeerCids,
 }
 
-/// Times to wait, as the probe timeout of the path in use has it.
+/// Timeouts of paths, computed from the probe timeout of the path in use.
 #[derive(Clone, Copy, Debug)]
 pub struct Waits {
-    /// How long a validation takes at most.
+    /// Timeouts of a validation.
     pub patience: Patience,
-    /// How long a path is remembered that was left: time for what is under way on it.
+    /// Time for which a path is kept after it was left, for packets still in flight on it.
     pub keep: Duration,
 }
 
 impl Waits {
-    /// Computes them from the probe timeout and the round trip assumed of an unknown path.
+    /// Computes the timeouts from the probe timeout and the round trip assumed of an unknown path.
     #[must_use]
     pub fn new(pto: Duration, initial_rtt: Duration) -> Self {
         Self {
@@ -60,50 +60,50 @@ impl Waits {
     }
 }
 
-/// Where a peer may move now.
+/// Permission of the peer to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moves {
-    /// Nowhere: the handshake is not confirmed, or the connection is over.
+    /// Not allowed: the handshake is not confirmed, or the connection is over.
     Nowhere,
-    /// To another port. The peer was asked not to move, but may be behind a NAT that forgot it.
+    /// Allowed to another port only. The peer was asked not to move, but a NAT may have rebound it.
     ToAnotherPort,
-    /// Anywhere.
+    /// Allowed.
     Anywhere,
 }
 
-/// News of a path for the application.
+/// Change of a path, for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathEvent {
     /// This path is in use now.
     Changed(Address),
-    /// This path was to be used, or was in use, and leads nowhere.
+    /// This path, wanted or in use, does not reach the peer.
     Failed(Address),
 }
 
-/// Another path was taken into use: loss detection and congestion control follow.
+/// Change of the path in use, for loss detection and congestion control.
 #[derive(Debug)]
 #[must_use]
 pub enum Switch<S> {
-    /// It leads the same way as the one before.
+    /// The new path leads the same way as the old one.
     SameWay,
-    /// It leads another way.
+    /// The new path leads another way.
     OtherWay {
-        /// The path that was left: give what is known of it to [`Paths::save_left`].
+        /// The path that was left: pass its state to [`Paths::save_left`].
         left: Address,
-        /// What is known of the new path from before.
+        /// State of the new path from when it was last used.
         saved: Option<Box<S>>,
     },
 }
 
-/// What follows from an event on a path.
+/// Consequence of an event on a path.
 #[derive(Debug)]
 #[must_use]
 pub struct Outcome<S> {
     /// Another path is in use.
     pub switch: Option<Switch<S>>,
-    /// A first guess at the round trip of the path in use.
+    /// First estimate of the round trip of the path in use.
     pub round_trip: Option<Duration>,
-    /// No path leads to the peer any more.
+    /// True if no path leads to the peer any more.
     pub is_end: bool,
 }
 
@@ -117,49 +117,48 @@ impl<S> Default for Outcome<S> {
     }
 }
 
-/// The origin of the datagram in hand, if it did not come on the path in use.
+/// Origin of the current datagram, if it did not come on the path in use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Elsewhere {
     pub(super) at: Address,
-    /// Bytes of the datagram, while no path was credited with them.
+    /// Bytes of the datagram, until a path was credited with them.
     pub(super) bytes: u64,
 }
 
-/// The path that something belongs to.
+/// Reference to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Which {
-    /// The one in use.
+    /// The path in use.
     Active,
-    /// The one in this place.
+    /// The path at this place among the others.
     Other(usize),
 }
 
 /// All paths of a connection.
 ///
-/// `S` is what is kept of the round trip and capacity of a path while another is in use.
+/// `S` is the state of round trip and capacity of a path while another is in use.
 #[derive(Debug)]
 pub struct Paths<S> {
     pub(super) side: Side,
     pub(super) active: Path<S>,
     pub(super) others: Others<S>,
-    /// The origin of the datagram in hand.
+    /// Origin of the current datagram.
     pub(super) elsewhere: Option<Elsewhere>,
-    /// The ends between which the handshake was made.
+    /// Addresses between which the handshake took place.
     pub(super) first: Address,
-    /// A PING must tell the server that we moved.
+    /// True if a PING must inform the server of our move.
     pub(super) owes_ping: bool,
-    /// Time at which what waits for the pacer may leave.
+    /// Time until which sending waits for the pacer.
     pub(super) paced_until: Option<Instant>,
-    /// Source of challenges, which nobody can foresee (RFC 9000 §8.2.1).
+    /// Source of unpredictable challenges (RFC 9000 §8.2.1).
     challenges: Sequence,
     pub(super) events: VecDeque<PathEvent>,
-    /// Bytes of probes that left outside the congestion window since the peer last showed that it
-    /// takes what we send.
+    /// Bytes of probes sent outside the congestion window since the peer last showed progress.
     pub(super) outside_window: u64,
 }
 
 impl<S> Paths<S> {
-    /// Starts with one path. The seed is a secret.
+    /// Starts with one path. The seed must be secret.
     pub fn new(side: Side, mut first: Path<S>, seed: u64) -> Self {
         first.state = State::Active;
         Self {
@@ -200,7 +199,7 @@ impl<S> Paths<S> {
         self.others.iter_mut()
     }
 
-    /// Forgets the path to fall back to without a trace.
+    /// Forgets the path to fall back to.
     #[cfg(test)]
     pub fn lose_fallback(&mut self) {
         let place = self.others.position_of(State::Fallback);
@@ -212,12 +211,12 @@ impl<S> Paths<S> {
         self.events.pop_front()
     }
 
-    /// Returns eight bytes that nobody can foresee.
+    /// Returns eight unpredictable bytes.
     pub fn draw(&mut self) -> u64 {
         self.challenges.draw()
     }
 
-    /// Sends from that socket from now on. For a client that has sent nothing yet.
+    /// Sends from that socket from now on, for a client that has sent nothing yet.
     pub const fn start_from(&mut self, socket: SocketId) {
         let mut local = self.active.local();
         local.socket = socket;
@@ -225,13 +224,13 @@ impl<S> Paths<S> {
         self.first.local = local;
     }
 
-    /// Returns true if something is or may be sent from that socket.
+    /// Returns true if packets are or may be sent from that socket.
     pub fn uses(&self, socket: SocketId) -> bool {
         let mut others = self.others.iter();
         self.active.local().socket == socket || others.any(|path| path.local().socket == socket)
     }
 
-    /// Notes which path a datagram came on. Returns false if it must not be taken.
+    /// Notes on which path a datagram came. Returns false if it must be dropped.
     #[inline]
     pub fn admit(&mut self, arrival: &Arrival, bytes: usize, moves: Moves) -> bool {
         let at = Address {
@@ -259,15 +258,15 @@ impl<S> Paths<S> {
         true
     }
 
-    /// Returns true if this is a client's path in use although its address changed under it: it
-    /// takes what comes, and sends from where it did.
+    /// Returns true if this is a client's path in use whose local address changed: packets from
+    /// there are accepted, and sending goes on as before.
     fn is_active_socket(&self, at: Address) -> bool {
         let same_socket = at.local.socket == self.active.local().socket;
         self.side.is_client() && same_socket && at.peer == self.active.peer()
     }
 
-    /// Returns true if what comes from an unknown address is looked at. A server never moves, but
-    /// to its preferred address, which the client knows before (RFC 9000 §9); a client does not
+    /// Returns true if datagrams from an unknown address are accepted. A server moves only to its
+    /// preferred address, which the client knows in advance (RFC 9000 §9); a client does not move
     /// before the handshake is confirmed.
     fn may_come_from(&self, at: Address, moves: Moves) -> bool {
         if self.side.is_client() {
@@ -283,7 +282,7 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Returns true if the datagram in hand came on the path in use.
+    /// Returns true if the current datagram came on the path in use.
     #[inline]
     pub const fn came_on_active(&self) -> bool {
         self.elsewhere.is_none()
@@ -295,8 +294,8 @@ impl<S> Paths<S> {
         self.active.heard_by = Some(dcid);
     }
 
-    /// Remembers the path of an authentic packet that came elsewhere, before its frames are looked
-    /// at. `dcid` is the id of ours that it was sent to.
+    /// Remembers the path of an authentic packet from elsewhere, before its frames are processed.
+    /// `dcid` is our id that it was sent to.
     pub fn on_packet_elsewhere(&mut self, dcid: &Cid, facts: &mut Facts<'_>) {
         let Some(Elsewhere { at, bytes }) = self.elsewhere else {
             return;
@@ -314,8 +313,8 @@ impl<S> Paths<S> {
         self.add(path, facts.cids);
     }
 
-    /// Returns the peer's id for a new path. Where the peer goes on under the same id, so do we: it
-    /// may not know that its address changed. Where it uses another, so must we (RFC 9000 §9.5), and
+    /// Returns the peer's id for a new path. If the peer continues under the same id, so do we: it
+    /// may not know that its address changed. If it uses another, so must we (RFC 9000 §9.5), and
     /// without a spare one the path cannot be used.
     fn peer_cid_for(&mut self, dcid: &Cid, cids: &mut dyn PeerCids) -> Option<u64> {
         if self.active.heard_by.is_none_or(|known| known == *dcid) {
@@ -337,14 +336,15 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Takes another path through an event, which may be its end.
+    /// Applies an event to another path, which may end it.
     pub(super) fn on_event(&mut self, place: usize, event: Event, cids: &mut dyn PeerCids) {
         if let Some(forgotten) = self.others.on_event(place, event) {
             self.drop_path(&forgotten, cids);
         }
     }
 
-    /// Gives back what a forgotten path had, and tells whoever waits to move there.
+    /// Releases the connection id of a forgotten path, and reports the failure if the application
+    /// wanted to move there.
     pub(super) fn drop_path(&mut self, path: &Path<S>, cids: &mut dyn PeerCids) {
         if path.state == State::Candidate {
             self.events.push_back(PathEvent::Failed(path.address()));
@@ -355,15 +355,15 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Returns true if a server's end is where it would rather be: anywhere but where it was found
-    /// first.
+    /// Returns true if a server's end is its preferred address: any other than that of the
+    /// handshake.
     pub(super) fn is_preferred(&self, local: Local) -> bool {
         let first = self.first.local;
         let other_ip = first.ip.zip(local.ip).is_some_and(|(a, b)| a != b);
         self.side.is_server() && (first.socket != local.socket || other_ip)
     }
 
-    /// Returns true if a client went to where the server prefers to be.
+    /// Returns true if a client moved to the server's preferred address.
     pub fn used_preferred(&self) -> bool {
         self.active.peer() != self.first.peer
     }
@@ -375,7 +375,7 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Returns the path that the packet in hand came on.
+    /// Returns the path on which the current packet came.
     pub(super) fn came_on(&self) -> Option<Which> {
         match self.elsewhere {
             None => Some(Which::Active),
@@ -400,8 +400,8 @@ impl<S> Paths<S> {
     }
 }
 
-/// The PING that tells a server that we moved. It is not repaired: whatever else we send tells as
-/// much.
+/// Writes the PING that informs a server of our move. It is not repaired, because any later packet
+/// does the same.
 impl<S> Owner for Paths<S> {
     type Sent = ();
 

@@ -2,18 +2,18 @@
 
 use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// The addresses at which a server would rather be.
+/// Preferred addresses of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Preferred {
-    /// The one for IPv4.
+    /// Address for IPv4.
     pub v4: Option<SocketAddrV4>,
-    /// The one for IPv6.
+    /// Address for IPv6.
     pub v6: Option<SocketAddrV6>,
 }
 
 impl Preferred {
-    /// Returns the address of the family that is in use: the other one may not be reachable from
-    /// here. A socket for both families writes IPv4 addresses its own way.
+    /// Returns the address of the family in use, because the other one may not be reachable from
+    /// here. Dual-stack sockets write IPv4 addresses as IPv6.
     pub(super) fn of_family(self, in_use: SocketAddr) -> Option<SocketAddr> {
         let is_v4 = in_use.ip().to_canonical().is_ipv4();
         match in_use {

@@ -1,4 +1,4 @@
-//! Challenges and their answers (RFC 9000 §8.2). They leave on the path they are about.
+//! Challenges and their answers (RFC 9000 §8.2), each sent on its own path.
 
 use std::time::Instant;
 
@@ -13,24 +13,24 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
     which: Which,
-    /// True if our own challenge is due on it; else an answer alone.
+    /// True if it carries a challenge of ours; otherwise only an answer.
     asks: bool,
     /// The ends of the path.
     pub at: Address,
     /// The peer's id for the path.
     pub dcid: Cid,
-    /// Bytes that the datagram may have.
+    /// Bytes available to the datagram.
     pub room: usize,
 }
 
 impl Probe {
-    /// Returns true if it leaves on the path in use.
+    /// Returns true if it is sent on the path in use.
     #[must_use]
     pub fn is_on_active(&self) -> bool {
         self.which == Which::Active
     }
 
-    /// Returns how its datagram is sent.
+    /// Returns the size of its datagram.
     #[must_use]
     pub const fn expanded(&self) -> Expanded {
         if self.room == limits::MIN_DATAGRAM {
@@ -44,23 +44,23 @@ impl Probe {
 /// State of the congestion window of the path in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// It has room for a probe.
+    /// The window has room for a probe.
     Open,
-    /// It has none.
+    /// The window is full.
     Full,
 }
 
-/// The frames that were written into a probe.
+/// Frames written into a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrote {
     /// Answers, and perhaps a challenge.
     Answers,
-    /// A challenge at most.
+    /// At most a challenge.
     NoAnswer,
 }
 
 impl<S> Paths<S> {
-    /// Queues the answer to a challenge, on the path that it came on (RFC 9000 §8.2.2).
+    /// Queues the answer to a challenge on the path on which it came (RFC 9000 §8.2.2).
     pub fn on_challenge(&mut self, challenge: PathChallenge, dcid: &Cid, facts: &mut Facts<'_>) {
         // The packet may have brought the id that the path needs.
         self.on_packet_elsewhere(dcid, facts);
@@ -76,8 +76,8 @@ impl<S> Paths<S> {
         !self.others.is_empty() || self.active.wants_probe()
     }
 
-    /// Returns the probe that is due after another one that could not be written; those on paths
-    /// that are not in use come first. A path that lacks credit or an id holds up no other.
+    /// Returns the next due probe after `failed`, which could not be written; paths not in use come
+    /// first. A path without credit or id does not hold up others.
     pub fn next_probe(&mut self, failed: Option<&Probe>, cids: &mut dyn PeerCids) -> Option<Probe> {
         let mut place = match failed.map(|probe| probe.which) {
             None => 0,
@@ -127,10 +127,10 @@ impl<S> Paths<S> {
 
     /// Returns true if a probe may leave now.
     ///
-    /// On the path in use an answer waits for the congestion window (RFC 9000 §8.2.2). What leaves
-    /// outside of it is bounded by [`limits::PROBE_BYTES`] until the peer acknowledges something, or
-    /// else one that asks and moves again and again would get more than any window allows. The
-    /// challenges of a client need not ask: it moves when its own application wants to.
+    /// On the path in use an answer waits for the congestion window (RFC 9000 §8.2.2). Probes
+    /// outside of it are bounded by [`limits::PROBE_BYTES`] until the peer acknowledges something,
+    /// or else a peer that keeps challenging and moving would get more than any window allows.
+    /// Challenges of a client are exempt: it moves only at its own application's request.
     #[must_use]
     pub fn may_probe(&self, probe: &Probe, window: Window) -> bool {
         match window {
@@ -141,14 +141,13 @@ impl<S> Paths<S> {
         }
     }
 
-    /// Notes that the peer acknowledged something that was not acknowledged before, or answered a
-    /// challenge that had 1200 bytes.
+    /// Notes that the peer newly acknowledged something, or answered a challenge of 1200 bytes.
     #[inline]
     pub const fn on_progress(&mut self) {
         self.outside_window = 0;
     }
 
-    /// Writes the answers of a path first, and then its challenge, made of `data`.
+    /// Writes the answers of a path, and then its challenge with `data`.
     pub fn write_probe(
         &mut self,
         now: Instant,

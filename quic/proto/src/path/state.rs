@@ -1,32 +1,31 @@
-//! The states of one path, and what moves it from one to another.
+//! States of one path and their transitions.
 
 use std::time::Instant;
 
 use super::Expanded;
 
-/// What a path is kept for. The picture is in the documentation of [`super`].
+/// State of a path. The diagram is in the documentation of [`super`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The peer sent from there, and is asked whether it is there.
+    /// The peer sent from there, and is challenged.
     Heard,
-    /// The peer was there. Nothing needs the path any more.
+    /// The path was validated and is no longer needed.
     Left {
         /// Time at which the path is forgotten.
         until: Instant,
     },
-    /// It is to be used once the peer answers on it.
+    /// The path is to be used once the peer answers on it.
     Candidate,
     /// The path in use.
     Active,
-    /// The last path that was validated: it is used again should the one in use fail
-    /// (RFC 9000 §9.3.2).
+    /// The last validated path, used again if the one in use fails (RFC 9000 §9.3.2).
     Fallback,
 }
 
-/// What happens to a path.
+/// Event on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The peer answered a challenge. A path that nothing needs is kept until this time.
+    /// The peer answered a challenge. A path without use is kept until this time.
     Answered(Expanded, Instant),
     /// The peer answered no challenge in time.
     Unanswered,
@@ -38,19 +37,19 @@ pub enum Event {
     Taken,
     /// The connection moved from there to a path that is validated.
     LeftForValidated {
-        /// Time until which packets under way on it are awaited.
+        /// Time until which packets in flight on it are awaited.
         until: Instant,
     },
     /// The connection moved from there to a path that is not validated yet.
     LeftForUnvalidated,
     /// The path in use was validated.
     ActiveValidated {
-        /// Time until which packets under way on others are awaited.
+        /// Time until which packets in flight on others are awaited.
         until: Instant,
     },
-    /// The connection has another path to fall back to, which was validated later.
+    /// Another path, validated later, replaced it as the fallback.
     Replaced {
-        /// Time until which packets under way on it are awaited.
+        /// Time until which packets in flight on it are awaited.
         until: Instant,
     },
     /// Time passed.
@@ -80,7 +79,7 @@ impl State {
         }
     }
 
-    /// Time at which the path is forgotten, if that is known.
+    /// Returns the time at which the path is forgotten, if that is known.
     #[must_use]
     pub const fn kept_until(self) -> Option<Instant> {
         match self {

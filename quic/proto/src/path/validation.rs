@@ -1,4 +1,4 @@
-//! Challenges that ask whether the peer is where it seems to be (RFC 9000 §8.2).
+//! Challenges that validate the peer's address (RFC 9000 §8.2).
 
 use std::time::{Duration, Instant};
 
@@ -12,23 +12,23 @@ mod tests;
 /// Size of the datagram that a challenge was sent in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expanded {
-    /// It had 1200 bytes: what answers it also shows that the path carries those.
+    /// The full 1200 bytes: an answer also shows that the path carries them.
     Full,
-    /// The anti-amplification limit did not allow that many (RFC 9000 §8.2.1).
+    /// Fewer bytes, because of the anti-amplification limit (RFC 9000 §8.2.1).
     Short,
 }
 
 /// Times to wait for an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Time until the first repetition; it doubles, as it does for an Initial packet.
+    /// Time until the first repetition; it doubles each time, as for an Initial packet.
     pub interval: Duration,
-    /// Time until the validation failed.
+    /// Time until the validation fails.
     pub limit: Duration,
 }
 
 impl Patience {
-    /// Computes them from the probe timeout of the path in use, and the one of a path of which nothing is known
+    /// Computes the times from the probe timeout of the path in use, and that of an unknown path
     /// (RFC 9000 §8.2.4).
     pub fn new(current: Duration, unknown: Duration) -> Self {
         Self {
@@ -60,7 +60,7 @@ pub struct Validation(Option<Box<Running>>);
 
 #[derive(Debug)]
 struct Running {
-    /// Any of them may be answered; the oldest gives way.
+    /// Challenges sent, any of which may be answered; the oldest is dropped first.
     sent: ArrayVec<Sent, { limits::PATH_CHALLENGES }>,
     is_due: bool,
     repeat_at: Option<Instant>,
@@ -69,12 +69,12 @@ struct Running {
 }
 
 impl Validation {
-    /// Asks nothing.
+    /// Creates a validation that is not running.
     pub const fn none() -> Self {
         Self(None)
     }
 
-    /// Starts to ask, unless that is under way.
+    /// Starts the validation, unless it is running.
     pub fn start(&mut self, now: Instant, patience: Patience) {
         if self.0.is_none() {
             self.0 = Some(Box::new(Running {
@@ -87,7 +87,7 @@ impl Validation {
         }
     }
 
-    /// Stops asking.
+    /// Stops the validation.
     pub fn stop(&mut self) {
         self.0 = None;
     }
@@ -104,7 +104,8 @@ impl Validation {
         self.0.as_ref().is_some_and(|running| running.is_due)
     }
 
-    /// Notes that a PATH_CHALLENGE left. Each has other data, so that its answer tells when that was.
+    /// Notes that a PATH_CHALLENGE left. Each has other data, so that its answer identifies the
+    /// send time.
     pub fn on_sent(&mut self, now: Instant, data: [u8; 8], expanded: Expanded) {
         let Some(running) = &mut self.0 else {
             return;
@@ -122,8 +123,8 @@ impl Validation {
         running.interval = running.interval.saturating_mul(2);
     }
 
-    /// Takes the data of a PATH_RESPONSE, whatever path that came on (RFC 9000 §8.2.3). What answers
-    /// one of the challenges ends the validation.
+    /// Takes the data of a PATH_RESPONSE, received on any path (RFC 9000 §8.2.3). An answer to any
+    /// of the challenges ends the validation.
     pub fn on_response(&mut self, data: [u8; 8]) -> Option<Answered> {
         let running = self.0.as_ref()?;
         let sent = running.sent.iter().find(|sent| sent.data == data)?;
@@ -142,8 +143,8 @@ impl Validation {
         Some(repeat.map_or(running.fails_at, |at| at.min(running.fails_at)))
     }
 
-    /// Handles what is due. Returns true if the validation failed just now; otherwise a challenge may
-    /// be due again.
+    /// Handles expired timers. Returns true if the validation just failed; otherwise a challenge
+    /// may be due again.
     pub fn on_timeout(&mut self, now: Instant) -> bool {
         let Some(running) = &mut self.0 else {
             return false;

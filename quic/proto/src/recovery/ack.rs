@@ -1,3 +1,5 @@
+//! Processing of ACK frames.
+
 use std::{
     ops::RangeInclusive,
     time::{Duration, Instant},

@@ -47,38 +47,38 @@ mod tests;
 /// Packets in a row that ask for no acknowledgement, until one should ask (RFC 9000 §13.2.4).
 const SILENT_PACKETS: u16 = 32;
 
-/// How far the handshake is, as loss detection needs to know it.
+/// Progress of the handshake as far as loss detection depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handshake {
-    /// There are no Handshake keys yet.
+    /// Handshake keys are not available yet.
     InitialOnly,
     /// Handshake packets can be sent.
     Keys,
-    /// It is confirmed (RFC 9001 §4.1.2).
+    /// The handshake is confirmed (RFC 9001 §4.1.2).
     Confirmed,
 }
 
-/// Whether the anti-amplification limit forbids to send (RFC 9000 §8.1).
+/// State of the anti-amplification limit (RFC 9000 §8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amplification {
-    /// Something may be sent.
+    /// Packets may be sent.
     Open,
-    /// Nothing may be sent until more is received: timers would fire in vain.
+    /// Packets must wait until more is received: timers would fire in vain.
     Blocked,
 }
 
-/// What the rest of the connection knows and loss detection depends on.
+/// State of the rest of the connection that loss detection depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
-    /// How far the handshake is.
+    /// Progress of the handshake.
     pub handshake: Handshake,
     /// The peer's `max_ack_delay`; its default while the parameters are unknown.
     pub peer_max_ack_delay: Duration,
-    /// Whether the path may be used.
+    /// State of the anti-amplification limit.
     pub amplification: Amplification,
 }
 
-/// What a timeout was for.
+/// Result of a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timeout {
     /// Packets may have been lost by time; see the outcome.
@@ -89,12 +89,12 @@ pub enum Timeout {
     Probe(Space),
 }
 
-/// Loss detection of one path: what is in flight in each space, when it counts as lost, when to
-/// probe (RFC 9002).
+/// Loss detection of one path: tracks the packets in flight in each space, and decides when they
+/// count as lost and when to probe (RFC 9002).
 ///
-/// Each record given to [`Recovery::on_packet_sent`] comes back once, acknowledged or lost, unless
-/// its space is discarded. Records of packets that are not in flight, ACK frames alone, may be
-/// dropped.
+/// Each record given to [`Recovery::on_packet_sent`] is returned once, as acknowledged or lost,
+/// unless its space is discarded. Records of packets that are not in flight (ACK frames alone) may
+/// be dropped.
 #[derive(Debug)]
 pub struct Recovery<R> {
     side: Side,
@@ -111,19 +111,19 @@ pub struct Recovery<R> {
     delivery: Delivery,
     pacer: Pacer,
     pacing: Pacing,
-    /// When there was last no room for another datagram in the window.
+    /// Time at which the window last had no room for another datagram.
     window_full_at: Option<Instant>,
-    /// Packets that were just declared lost, for the controller. Kept for its memory.
+    /// Packets just declared lost, for the controller. Kept to reuse the allocation.
     lost: Vec<LostPacket>,
     pto_count: u32,
-    /// Where the timer starts that keeps a client from a deadlock.
+    /// Start of the timer that keeps a client from a deadlock (RFC 9002 §6.2.2.1).
     timer_base: Instant,
     /// True if a Handshake packet was acknowledged.
     handshake_acked: bool,
     totals: Totals,
 }
 
-/// Counts for statistics, which decide nothing.
+/// Counters for statistics only.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
     packets_sent: u64,
@@ -132,7 +132,7 @@ struct Totals {
     ptos: u64,
 }
 
-/// What [`Recovery`] starts with.
+/// Initial values of [`Recovery`].
 #[derive(Debug)]
 pub struct Config {
     /// Our end.
@@ -141,27 +141,27 @@ pub struct Config {
     pub initial_rtt: Duration,
     /// Bytes of a full datagram.
     pub datagram_size: u16,
-    /// Says how much may be in flight.
+    /// Congestion controller.
     pub controller: Box<dyn Controller>,
-    /// A secret that says which 1-RTT packet numbers are skipped (RFC 9000 §21.4); `None`: none is.
+    /// Secret that selects the 1-RTT packet numbers to skip (RFC 9000 §21.4); `None` skips none.
     pub skip_seed: Option<u64>,
-    /// Whether to begin with: [`EcnState::Testing`] or [`EcnState::Disabled`].
+    /// Initial state of ECN: [`EcnState::Testing`] or [`EcnState::Disabled`].
     pub ecn: EcnState,
-    /// Whether what may be in flight leaves at its time or at once.
+    /// Pacing of packets.
     pub pacing: Pacing,
 }
 
-/// Whether packets are spread over the round trip (RFC 9002 §7.7).
+/// Spreading of packets over the round trip (RFC 9002 §7.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pacing {
-    /// They are.
+    /// Packets are paced.
     On,
-    /// They leave as soon as the window allows.
+    /// Packets leave as soon as the window allows.
     Off,
 }
 
 impl<R> Recovery<R> {
-    /// Nothing sent, nothing measured.
+    /// Creates the state of a path on which nothing was sent or measured.
     pub fn new(now: Instant, config: Config) -> Self {
         Self {
             side: config.side,
@@ -191,7 +191,7 @@ impl<R> Recovery<R> {
         &self.spaces[space]
     }
 
-    /// Notes a packet that left. Numbers of a space only grow.
+    /// Records a packet that left. Packet numbers of a space only grow.
     #[inline]
     pub fn on_packet_sent(&mut self, space: Space, pn: PacketNumber, mut packet: SentPacket<R>) {
         let (now, bytes) = (packet.time_sent, u64::from(packet.size));
@@ -241,7 +241,7 @@ impl<R> Recovery<R> {
         }
     }
 
-    /// There was nothing more to send although there was room for it.
+    /// Notes that the application had nothing more to send although the window had room.
     pub fn on_app_limited(&mut self) {
         self.pacer.on_idle();
         self.delivery.on_app_limited(self.bytes_in_flight);
@@ -323,8 +323,8 @@ impl<R> Recovery<R> {
         self.ecn.on_discarded(marked);
     }
 
-    /// Starts over after a Retry: all that was sent is handed over to be sent again. What the Retry
-    /// took is a better guess of the round trip than the configured one (RFC 9002 §6.3).
+    /// Starts over after a Retry: all packets are handed over to be sent again. The time that the
+    /// Retry took replaces the configured guess of the round trip (RFC 9002 §6.3).
     pub fn on_retry(&mut self, now: Instant, outcome: &mut Outcome<R>) {
         let first = self
             .space(Space::Initial)
@@ -342,8 +342,8 @@ impl<R> Recovery<R> {
         self.timer_base = now;
     }
 
-    /// What the outstanding packets of a space carried, oldest first: to be sent again on a probe
-    /// timeout, although it may still arrive (RFC 9002 §6.2.4).
+    /// Returns the records of the outstanding packets of a space, oldest first. A probe timeout
+    /// sends their content again, although they may still arrive (RFC 9002 §6.2.4).
     pub fn outstanding(&self, space: Space) -> impl Iterator<Item = &R> {
         self.space(space)
             .sent
@@ -351,8 +351,8 @@ impl<R> Recovery<R> {
             .map(|(_, packet)| &packet.record)
     }
 
-    /// Whether so many bytes more may be in flight. Probes and packets that are not in flight need
-    /// not ask.
+    /// Returns true if this many more bytes may be in flight. Probes and packets that are not in
+    /// flight are exempt.
     #[inline]
     pub fn can_send(&self, bytes: u64) -> bool {
         let in_flight = self.bytes_in_flight + self.abroad.burden();
@@ -360,60 +360,61 @@ impl<R> Recovery<R> {
             && !self.spaces.iter().any(|space| space.sent.is_full())
     }
 
-    /// Returns true if pacing lets a datagram leave now. What is not paced need not ask.
+    /// Returns true if pacing lets a datagram leave now. Packets that are not paced are exempt.
     #[inline]
     pub fn may_send_now(&self, now: Instant) -> bool {
         self.pacer.may_send(now)
     }
 
-    /// Datagrams that may follow one another without a pause.
+    /// Returns the number of datagrams that may follow one another without a pause.
     pub fn train(&self) -> usize {
         let datagrams = self.pacer.train() / u64::from(self.datagram_size.max(1));
         usize::try_from(datagrams).unwrap_or(usize::MAX).max(1)
     }
 
-    /// Something waits for nothing but its time: when that comes. The window is not to blame if it
-    /// is not filled.
+    /// Returns the time at which a sender that only waits for pacing may send. The window counts as
+    /// full meanwhile.
     pub fn on_paced(&mut self, now: Instant) -> Instant {
         self.window_full_at = Some(now);
         self.pacer.release_at(now)
     }
 
-    /// Bytes per second at which packets leave; `None` before there is a round trip to go by.
+    /// Returns the pacing rate in bytes per second, or `None` until a round trip was measured.
     pub fn pacing_rate(&self) -> Option<u64> {
         self.pacer.rate()
     }
 
-    /// Ack-eliciting packets of a space that may leave whatever the window says.
+    /// Returns the number of ack-eliciting packets of a space that may exceed the window.
     pub fn probes(&self, space: Space) -> u8 {
         self.space(space).probes
     }
 
-    /// Whether a packet that carries only an ACK should carry a PING too. Without an acknowledgement
-    /// of our acknowledgements their ranges would never be forgotten (RFC 9000 §13.2.4).
+    /// Returns true if a packet that carries only an ACK should also carry a PING. Without an
+    /// acknowledgement of our acknowledgements their ranges would never be forgotten (RFC 9000
+    /// §13.2.4).
     pub fn needs_ping(&self, space: Space) -> bool {
         let state = self.space(space);
         state.silent >= SILENT_PACKETS && state.eliciting_in_flight == 0
     }
 
-    /// Bytes of a full datagram.
+    /// Returns the bytes of a full datagram.
     pub const fn datagram_size(&self) -> u16 {
         self.datagram_size
     }
 
-    /// The datagram size of the path changed.
+    /// Handles a change of the path's datagram size.
     pub fn on_datagram_size(&mut self, bytes: u16) {
         self.datagram_size = bytes;
         self.pacer.set_datagram_size(bytes);
         self.controller.on_datagram_size(bytes);
     }
 
-    /// The number of the next packet in a space.
+    /// Returns the number of the next packet in a space.
     pub fn next_number(&self, space: Space) -> PacketNumber {
         self.space(space).sent.next_number()
     }
 
-    /// The largest number the peer acknowledged in a space.
+    /// Returns the largest number the peer acknowledged in a space.
     pub fn largest_acked(&self, space: Space) -> Option<PacketNumber> {
         self.space(space).largest_acked
     }
@@ -430,8 +431,8 @@ impl<R> Recovery<R> {
         space != Space::Data && !self.has_eliciting_in_flight(space)
     }
 
-    /// How far behind another a packet must be to count as lost (RFC 9002 §6.1.1). It grows where
-    /// the path reorders.
+    /// Returns the number of later packets acknowledged after which one counts as lost (RFC 9002
+    /// §6.1.1). It grows if the path reorders.
     pub const fn packet_threshold(&self) -> u64 {
         self.reordering.packets()
     }

@@ -1,3 +1,5 @@
+//! Change of the path whose packets loss detection follows.
+
 use std::time::{Duration, Instant};
 
 use super::{

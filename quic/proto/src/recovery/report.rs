@@ -1,3 +1,5 @@
+//! Statistics of loss detection and congestion control.
+
 use super::Recovery;
 use crate::{
     congestion::{Controller, Phase},

@@ -113,7 +113,7 @@ impl Attempt {
 pub(crate) struct Promise(Option<Arc<Attempt>>);
 
 impl Promise {
-    /// Whether nobody waits any more.
+    /// Returns true if nobody waits any more.
     pub(super) fn is_left(&self) -> bool {
         self.0
             .as_ref()

@@ -5,15 +5,15 @@ use std::{collections::VecDeque, io, ops::Range};
 use super::{sockets::Sockets, stats::EndpointStats};
 use hybriq_proto::endpoint::{SocketId, Transmit};
 
-/// The most one call can send: what fits into one IPv6 UDP datagram.
+/// Largest number of bytes that one call can send: those of an IPv6 UDP datagram.
 const TRAIN: usize = 65_527;
 
-/// Gathered before it is sent. More would not stay in the cache that the encryption left it in.
+/// Number of bytes after which the batch is flushed. More would leave the processor's cache.
 const ENOUGH: usize = 64 * 1024;
 
 /// Datagrams on their way to the socket, of any number of connections.
 ///
-/// What the socket does not take stays here, so nothing is lost while it is full.
+/// Datagrams that the socket does not take stay here, so that nothing is lost while it is full.
 pub(super) struct SendBatch {
     memory: Box<[u8]>,
     filled: usize,
@@ -25,12 +25,12 @@ struct Train {
     bytes: Range<usize>,
 }
 
-/// Whether the socket took everything.
+/// Result of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flushed {
-    /// It did.
+    /// The socket took everything.
     All,
-    /// It is full.
+    /// The socket is full.
     Blocked,
 }
 
@@ -43,17 +43,17 @@ impl SendBatch {
         }
     }
 
-    /// Whether it is time to flush.
+    /// Returns true if the batch should be flushed.
     pub(super) fn is_full(&self) -> bool {
         self.filled >= ENOUGH
     }
 
-    /// Whether something waits for the socket.
+    /// Returns true if nothing waits for the socket.
     pub(super) fn is_empty(&self) -> bool {
         self.trains.is_empty()
     }
 
-    /// The socket that what goes next waits for.
+    /// Returns the socket of the next datagrams.
     pub(super) fn waits_for(&self) -> Option<SocketId> {
         Some(self.trains.front()?.transmit.local.socket)
     }

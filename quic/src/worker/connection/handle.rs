@@ -13,10 +13,10 @@ use crate::worker::waiters::{Place, leave, poll_waiting, wait_until};
 /// The handle is of a stream that never was, since the server refused 0-RTT data.
 pub(crate) struct Rejected;
 
-/// Fate of the streams that were opened early, as far as it was known.
+/// Fate of the streams that were opened early, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EarlyStreams {
-    /// They exist, or may.
+    /// The streams exist, or may exist.
     Live,
     /// The server refused 0-RTT data, and they are gone.
     Refused,

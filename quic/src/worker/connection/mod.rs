@@ -50,35 +50,35 @@ pub(crate) struct Migration {
 
 /// A connection as its worker and the application's handles share it.
 pub(crate) struct SharedConnection {
-    /// Its place in its worker's connections.
+    /// Slot in the worker's connections.
     pub(super) slot: Slot,
     worker: Arc<dyn CallWorker>,
-    /// Whether it already waits in the worker's queue.
+    /// True while the connection waits in the worker's queue.
     dirty: AtomicBool,
     handles: AtomicUsize,
     state: Mutex<State>,
 }
 
-/// What the lock guards.
+/// State behind the lock of a connection.
 pub(crate) struct State {
     /// The protocol.
     pub(crate) core: Connection,
-    /// Why it is over, once it is over for the application.
+    /// Error that ended the connection for the application.
     pub(crate) closed: Option<ConnectionError>,
-    /// Our address on the path in use.
+    /// Local address on the path in use.
     pub(crate) local_address: Option<SocketAddr>,
-    /// What the peer is still to be told: only the worker has a clock.
+    /// Code and reason of a close that the worker, which has the clock, must still start.
     close: Option<(u64, Bytes)>,
-    /// The move that the application asked for.
+    /// Migration that the application asked for.
     pub(crate) moving: Move,
     waiters: [Waiters; WaitFor::ALL.len()],
     /// Send streams that have a handle.
     pub(crate) sends: HashMap<StreamId, SendSide>,
-    /// Receive streams that have a handle, and who reads them.
+    /// Receive streams that have a handle, each with the waker of its reader.
     pub(crate) recvs: HashMap<StreamId, Option<Waker>>,
 }
 
-/// What handles and their futures can wait for.
+/// Events that handles and their futures can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WaitFor {
     /// The peer's permission to open a stream.
@@ -121,12 +121,12 @@ impl WaitFor {
     }
 }
 
-/// Who waits on a send stream.
+/// Wakers of the tasks that wait on a send stream.
 #[derive(Default)]
 pub(crate) struct SendSide {
-    /// Who writes.
+    /// Task that writes.
     pub(crate) writer: Option<Waker>,
-    /// Who waits for the stream's end.
+    /// Task that waits for the end of the stream.
     pub(crate) watcher: Option<Waker>,
 }
 
@@ -150,12 +150,12 @@ impl SharedConnection {
         })
     }
 
-    /// What the lock guards. Never held while waiting, waking or in a system call.
+    /// Locks the state. The lock is never held while waiting, waking or in a system call.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 
-    /// The lock itself, for [`wait_until`](crate::worker::waiters::wait_until).
+    /// Returns the lock itself, for [`wait_until`](crate::worker::waiters::wait_until).
     pub(crate) fn state(&self) -> &Mutex<State> {
         &self.state
     }
@@ -167,7 +167,7 @@ impl SharedConnection {
         }
     }
 
-    /// The worker looks at it from now on: later changes announce themselves again.
+    /// Takes the connection out of the queue: a later change puts it in again.
     pub(super) fn clear_dirty(&self) {
         self.dirty.store(false, Ordering::Release);
     }
@@ -181,7 +181,7 @@ impl SharedConnection {
         })
     }
 
-    /// Closes it for the application at once; the worker tells the peer.
+    /// Closes the connection for the application at once; the worker tells the peer.
     pub(crate) fn close(self: &Arc<Self>, code: u64, reason: Bytes) {
         let mut wakes = Vec::new();
         let first = self.lock().close(code, reason, &mut wakes);
@@ -273,7 +273,7 @@ impl State {
         wakes.extend(self.recvs.drain().filter_map(|(_, waker)| waker));
     }
 
-    /// Closes it, if it was open.
+    /// Closes the connection. Returns false if it was over already.
     pub(super) fn close(&mut self, code: u64, reason: Bytes, wakes: &mut Vec<Waker>) -> bool {
         if self.closed.is_some() {
             return false;
@@ -290,12 +290,12 @@ impl State {
         true
     }
 
-    /// What the peer is still to be told.
+    /// Takes the code and reason of a close that must still be started.
     pub(super) fn take_close(&mut self) -> Option<(u64, Bytes)> {
         self.close.take()
     }
 
-    /// It is over: everybody who waits is woken.
+    /// Ends the connection for the application, and wakes everybody who waits.
     pub(super) fn end(&mut self, error: ConnectionError, wakes: &mut Vec<Waker>) {
         self.closed.get_or_insert(error);
         for waiters in &mut self.waiters {
@@ -308,8 +308,8 @@ impl State {
         wakes.extend(self.recvs.values_mut().filter_map(Option::take));
     }
 
-    /// Takes the core's events: who they wake goes to `wakes`. Gives the outcome of the handshake
-    /// when it became complete.
+    /// Takes the core's events and adds the tasks to wake to `wakes`. Returns the outcome of the
+    /// handshake if it became complete.
     pub(super) fn take_events(&mut self, wakes: &mut Vec<Waker>) -> Option<Arc<Handshake>> {
         let mut complete = None;
         while let Some(event) = self.core.poll_event() {
@@ -332,7 +332,7 @@ impl State {
         complete
     }
 
-    /// Takes the events of streams and datagrams alone: those that follow from sending.
+    /// Takes the events of streams and datagrams only, which follow from sending.
     pub(super) fn take_stream_events(&mut self, wakes: &mut Vec<Waker>) {
         while let Some(event) = self.core.streams().poll_event() {
             self.on_stream_event(event, wakes);

@@ -1,4 +1,4 @@
-//! How handles and other workers reach a worker.
+//! Messages of handles and other workers to a worker.
 
 use std::{
     mem,
@@ -18,64 +18,64 @@ use super::{
 use crate::udp::Socket;
 use hybriq_proto::endpoint::{Arrival, Incoming, Setup};
 
-/// Datagrams that may wait at a worker that another one handed them to.
+/// Largest number of datagrams of other workers that may wait.
 const FOREIGN_DATAGRAMS: usize = 1024;
 
-/// How handles and other workers reach a worker.
+/// Queue of messages of handles and other workers to a worker.
 pub(crate) struct Mailbox {
     requests: Mutex<Requests>,
     stats: Mutex<EndpointStats>,
 }
 
-/// What waits for a worker.
+/// Messages that wait for a worker.
 #[derive(Default)]
 pub(super) struct Requests {
     /// Connections that the application touched.
     pub(super) dirty: Vec<Arc<SharedConnection>>,
-    /// What else the application wants.
+    /// Commands of the application.
     pub(super) commands: Vec<Command>,
-    /// Datagrams that came to another worker's socket.
+    /// Datagrams that were received by another worker's socket.
     pub(super) foreign: Vec<(Arrival, Vec<u8>)>,
-    /// Set while the worker sleeps. Whoever takes it wakes the worker, once.
+    /// Waker of the worker while it sleeps. Taking it means waking it, once.
     waker: Option<Waker>,
     ended: bool,
 }
 
-/// What the application wants of a worker.
+/// Command of the application to a worker.
 pub(crate) enum Command {
     /// Start a connection.
     Connect {
-        /// What with.
+        /// Configuration.
         setup: Setup,
-        /// Where to.
+        /// Address of the server.
         peer: SocketAddr,
-        /// Whom to expect there.
+        /// Name of the server.
         server_name: String,
-        /// Who waits for it.
+        /// Promise to the task that waits.
         promise: Promise,
     },
     /// Accept a connection.
     Accept {
-        /// Which.
+        /// The ClientHello.
         incoming: Incoming,
-        /// What with, if not with the endpoint's own.
+        /// Configuration, if not the endpoint's own.
         setup: Option<Setup>,
-        /// Who waits for it.
+        /// Promise to the task that waits.
         promise: Promise,
     },
-    /// Have a client prove its address.
+    /// Send a Retry, so that the client proves its address.
     Retry(Incoming),
     /// Refuse a connection.
     Refuse(Incoming),
-    /// Forget about a connection.
+    /// Drop a ClientHello without an answer.
     Ignore(Incoming),
     /// Migrate a connection to a socket of its own.
     Migrate(Migration),
-    /// Move all connections, and let new ones leave from there.
+    /// Move all connections to this socket, and start new ones from it.
     Rebind(Socket),
     /// Close all connections and take no new ones.
     Close(u64, Bytes),
-    /// The last handle of the endpoint is gone.
+    /// Handle the drop of the endpoint's last handle.
     Release,
 }
 
@@ -100,7 +100,7 @@ impl Mailbox {
         })
     }
 
-    /// Hands a command over; `false` when the worker has ended, and the command was dropped.
+    /// Adds a command. Returns false if the worker has ended, and drops the command.
     pub(crate) fn push(&self, command: Command) -> bool {
         let mut requests = lock(&self.requests);
         if requests.ended {
@@ -112,7 +112,7 @@ impl Mailbox {
         true
     }
 
-    /// Hands a datagram over that came to the wrong worker; `false` when it was dropped.
+    /// Adds a datagram that another worker received. Returns false if it was dropped.
     pub(super) fn push_foreign(&self, arrival: Arrival, datagram: &[u8]) -> bool {
         let mut requests = lock(&self.requests);
         if requests.ended || requests.foreign.len() >= FOREIGN_DATAGRAMS {
@@ -123,7 +123,7 @@ impl Mailbox {
         true
     }
 
-    /// Whether something waits; if not, the task is woken when something does.
+    /// Returns ready if something waits; wakes the task later if not.
     pub(super) fn poll_requests(&self, cx: &Context<'_>) -> Poll<()> {
         let mut requests = lock(&self.requests);
         if requests.is_empty() {
@@ -136,7 +136,7 @@ impl Mailbox {
         }
     }
 
-    /// Takes everything that waits, in exchange for empty lists. `false` when there was nothing.
+    /// Takes everything that waits, in exchange for empty lists. Returns false if nothing waits.
     pub(super) fn take(&self, taken: &mut Requests) -> bool {
         let mut requests = lock(&self.requests);
         if requests.is_empty() {
@@ -148,14 +148,14 @@ impl Mailbox {
         true
     }
 
-    /// Takes no more requests, if none waits.
+    /// Closes the mailbox if nothing waits. Returns true if it is closed.
     pub(super) fn try_end(&self) -> bool {
         let mut requests = lock(&self.requests);
         requests.ended |= requests.is_empty();
         requests.ended
     }
 
-    /// Takes no more requests; gives what waits.
+    /// Closes the mailbox and returns what waits.
     pub(super) fn end(&self) -> Requests {
         let mut requests = lock(&self.requests);
         let waiting = mem::take(&mut *requests);
@@ -167,7 +167,7 @@ impl Mailbox {
         *lock(&self.stats) = stats;
     }
 
-    /// The worker's counters as of its last turn.
+    /// Returns the worker's counters as of its last turn.
     pub(crate) fn stats(&self) -> EndpointStats {
         *lock(&self.stats)
     }

@@ -14,13 +14,13 @@ use hybriq_proto::{
 
 /// The sockets of a worker: those it was made with, and those that connections moved to.
 pub(super) struct Sockets {
-    /// By their ids. There is always one.
+    /// Sockets by their ids. There is always one.
     bound: Vec<Option<Bound>>,
-    /// Where new connections leave from.
+    /// Socket that new connections start from.
     primary: SocketId,
     /// Index of the socket to receive from first.
     turn: usize,
-    /// How further sockets are made.
+    /// Options of further sockets.
     options: udp::Options,
 }
 
@@ -31,7 +31,7 @@ struct Bound {
     users: usize,
 }
 
-/// How long a socket stays.
+/// Lifetime of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
     /// As long as the worker.
@@ -45,7 +45,7 @@ pub(super) enum Kept {
 pub(super) struct Used(u16);
 
 impl Sockets {
-    /// Sockets that are kept, the one that new connections leave from first.
+    /// Keeps these sockets for as long as the worker runs; new connections start from the first.
     pub(super) fn new(sockets: Vec<Socket>, options: udp::Options) -> Self {
         let bound = |socket| {
             Some(Bound {
@@ -67,7 +67,7 @@ impl Sockets {
         Some(&bound.socket)
     }
 
-    /// Where new connections leave from.
+    /// Returns the socket that new connections start from.
     pub(super) const fn primary(&self) -> SocketId {
         self.primary
     }
@@ -90,7 +90,7 @@ impl Sockets {
             .map_err(|_| MigrateError::TooManySockets)
     }
 
-    /// Takes one that connections may move to; gives it back where there are too many.
+    /// Adds a socket that connections may move to. Returns it if there are too many.
     pub(super) fn add(&mut self, socket: Socket) -> Result<SocketId, Box<Socket>> {
         let free = self.bound.iter().position(Option::is_none);
         let place = free.unwrap_or(self.bound.len());
@@ -109,8 +109,8 @@ impl Sockets {
         Ok(SocketId(place as u8))
     }
 
-    /// Lets new connections leave from another socket, and gives the one before. Where there are too
-    /// many, one that connections moved to gives way.
+    /// Starts new connections from another socket, and returns the previous one. If there are too many
+    /// sockets, one that connections moved to is replaced.
     pub(super) fn set_primary(&mut self, socket: Socket) -> SocketId {
         let old = self.primary;
         self.primary = match self.add(socket) {
@@ -132,7 +132,7 @@ impl Sockets {
         old
     }
 
-    /// Keeps a socket no longer than it is used, unless new connections leave from it.
+    /// Closes a socket once it is unused, unless new connections start from it.
     pub(super) fn release(&mut self, id: SocketId) {
         if id != self.primary {
             self.set_kept(id, Kept::WhileUsed);
@@ -158,12 +158,12 @@ impl Sockets {
         }
     }
 
-    /// Whether there is but the one that a worker starts with, so that nobody need be counted.
+    /// Returns true if there is only one socket, so that its users need not be counted.
     pub(super) fn is_single(&self) -> bool {
         self.bound.len() <= 1
     }
 
-    /// Notes what a connection uses now, and closes what it was the last to use.
+    /// Records the sockets that a connection uses now, and closes those that it was the last to use.
     pub(super) fn recount(&mut self, used: &mut Used, uses: impl Fn(SocketId) -> bool) {
         for place in 0..self.bound.len() {
             let (id, bit) = (SocketId(place as u8), 1 << place);
@@ -196,14 +196,14 @@ impl Sockets {
         Some(address)
     }
 
-    /// Every socket with its id, beginning with another one each time.
+    /// Returns the ids of all sockets, beginning with another one at each call.
     pub(super) fn take_turns(&mut self) -> impl Iterator<Item = SocketId> + use<> {
         let (count, first) = (self.bound.len().max(1), self.turn);
         self.turn = (first + 1) % count;
         (0..count).map(move |step| SocketId(((first + step) % count) as u8))
     }
 
-    /// Datagrams that one call may send from there.
+    /// Returns the number of datagrams that one call may send from a socket.
     pub(super) fn max_datagrams(&self, id: SocketId) -> usize {
         self.get(id).map_or(1, Socket::max_datagrams)
     }
@@ -214,13 +214,13 @@ impl Sockets {
         socket.receive(buffers)
     }
 
-    /// Sends from the socket that is meant. What is to leave from one that was closed is lost.
+    /// Sends from the socket of the datagram. Datagrams of a closed socket are lost.
     pub(super) fn send(&self, transmit: &Transmit, contents: &[u8]) -> std::io::Result<()> {
         self.get(transmit.local.socket)
             .map_or(Ok(()), |socket| socket.send(transmit, contents))
     }
 
-    /// Ready when there may be something to receive from any.
+    /// Returns ready when datagrams may be waiting at one of the sockets.
     pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         let ready = self
             .bound
@@ -234,13 +234,13 @@ impl Sockets {
         }
     }
 
-    /// Ready when there may be room to send from one of them.
+    /// Returns ready when a socket may have room to send.
     pub(super) fn poll_writable(&self, id: SocketId, cx: &mut Context<'_>) -> Poll<()> {
         self.get(id)
             .map_or(Poll::Ready(()), |socket| socket.poll_writable(cx))
     }
 
-    /// Where they are bound to, the one that new connections leave from first.
+    /// Returns the addresses of the sockets that are kept; new connections start from the first.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         let primary = self.get(self.primary).into_iter();
         let others = self.bound.iter().enumerate().filter_map(|(place, bound)| {

@@ -51,7 +51,7 @@ impl Timers {
         }
     }
 
-    /// The next connection whose entry has come up. Ask [`Timers::is_due`] whether it meant it.
+    /// Returns the next connection whose entry is due. [`Timers::is_due`] checks its deadline.
     pub(super) fn pop(&mut self, now: Instant) -> Option<Slot> {
         let &(at, slot) = self.queue.first()?;
         if at > now {
@@ -61,7 +61,7 @@ impl Timers {
         Some(slot)
     }
 
-    /// Whether a connection whose entry came up is due; if not, it is queued again.
+    /// Returns true if the deadline of a connection has passed; queues the connection again if not.
     pub(super) fn is_due(&mut self, slot: Slot, deadline: &mut Deadline, now: Instant) -> bool {
         deadline.queued = None;
         match deadline.wanted {
@@ -73,12 +73,12 @@ impl Timers {
         }
     }
 
-    /// When the next entry comes up.
+    /// Returns the time of the next entry.
     pub(super) fn next(&self) -> Option<Instant> {
         self.queue.first().map(|&(at, _)| at)
     }
 
-    /// Is ready at `at`.
+    /// Returns ready at the time `at`.
     pub(super) fn poll_alarm(&mut self, at: Option<Instant>, cx: &mut Context<'_>) -> Poll<()> {
         self.alarm.poll(at, cx)
     }

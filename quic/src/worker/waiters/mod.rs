@@ -34,7 +34,7 @@ struct Waiter {
     waker: Option<Waker>,
 }
 
-/// What waits.
+/// Kind of a waiter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
     /// A future: polled again after it is woken, or dropped.
@@ -136,7 +136,7 @@ impl Waiters {
 
 /// State behind a lock that somebody can wait for.
 pub(crate) trait Waited {
-    /// What to wait for.
+    /// Event to wait for.
     type For: Copy;
 
     /// Returns those who wait for it.

@@ -221,10 +221,12 @@ impl Peer {
         };
         let is_known = self.is_known(&entry)?;
         self.retire_before(frame.retire_prior_to)?;
-        if !is_known && !self.seen.contains(entry.sequence) {
+        let memory = self.seen.find(entry.sequence);
+        if !is_known && memory != Memory::Seen {
             self.seen.insert(entry.sequence);
-            if entry.sequence < self.retire_prior_to {
-                // The id was retired before it arrived (RFC 9000 §19.15).
+            if entry.sequence < self.retire_prior_to || memory == Memory::TooOld {
+                // The id was retired before it arrived (RFC 9000 §19.15). One that is too old to
+                // know may be a copy, and then it does no harm to retire it again.
                 self.queue_retirement(entry.sequence)?;
             } else {
                 let place = self
@@ -350,8 +352,18 @@ impl Peer {
     }
 }
 
-/// Sequence numbers that came: tells a late copy of an id that was retired from a new id. Older
-/// than the window nothing can be new, with so few ids active at a time.
+/// Memory of a sequence number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Memory {
+    /// It did not come before.
+    New,
+    /// It came.
+    Seen,
+    /// It is older than the memory reaches.
+    TooOld,
+}
+
+/// Sequence numbers that came: tells a late copy of an id that was retired from a new id.
 #[derive(Debug)]
 struct Seen {
     largest: u64,
@@ -360,10 +372,12 @@ struct Seen {
 }
 
 impl Seen {
-    fn contains(&self, sequence: u64) -> bool {
-        self.largest
-            .checked_sub(sequence)
-            .is_some_and(|age| age >= u64::BITS.into() || self.window >> age & 1 == 1)
+    fn find(&self, sequence: u64) -> Memory {
+        match self.largest.checked_sub(sequence) {
+            Some(age) if age >= u64::BITS.into() => Memory::TooOld,
+            Some(age) if self.window >> age & 1 == 1 => Memory::Seen,
+            _ => Memory::New,
+        }
     }
 
     fn insert(&mut self, sequence: u64) {

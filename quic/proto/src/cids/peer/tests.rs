@@ -176,7 +176,19 @@ fn a_copy_older_than_memory_is_not_taken_for_a_new_one() {
         peer.on_acked(&frames);
     }
     offer(&mut peer, 1, 0).unwrap();
-    assert!(!peer.advance() && !peer.wants_to_send(Space::Data));
+    assert!(!peer.advance());
+    assert_eq!(write(&mut peer), [1], "retired again, should it be new");
+}
+
+/// Proves: rfc9000 19.15 late-new-cid-is-retired
+#[test]
+fn an_id_far_behind_that_never_came_is_retired() {
+    let mut peer = peer();
+    offer(&mut peer, 100, 100).unwrap();
+    assert_eq!(write(&mut peer), [0]);
+    offer(&mut peer, 7, 0).unwrap();
+    assert_eq!(write(&mut peer), [7]);
+    assert_eq!(*peer.active(), cid(100));
 }
 
 /// Proves: rfc9000 5.1.2 retired-ids-are-not-forgotten

@@ -1,4 +1,4 @@
-//! What the sender is told (draft §5.6): the pacing rate, the send quantum and the window.
+//! Control parameters of the sender (draft §5.6): pacing rate, send quantum and window.
 
 use std::time::{Duration, Instant};
 
@@ -13,15 +13,16 @@ impl Bbr {
         MIN_PIPE_DATAGRAMS * self.datagram_size
     }
 
-    /// The most that leaves at once (§5.6.3); it bounds from below what must be in flight.
+    /// Returns the most that leaves at once (§5.6.3), which is a lower bound of the bytes in
+    /// flight.
     pub(super) fn send_quantum(&self) -> u64 {
         volume(self.pacing_rate, Duration::from_millis(1))
             .min(MAX_SEND_QUANTUM)
             .max(2 * self.datagram_size)
     }
 
-    /// Before bandwidth is known: the initial window in a round trip, times the gain of Startup
-    /// (§5.6.2).
+    /// Sets the rate until the bandwidth is known: the initial window per round trip, times the
+    /// gain of Startup (§5.6.2).
     pub(super) fn init_pacing_rate(&mut self, rtt: Duration) {
         let rtt = if rtt.is_zero() {
             Duration::from_millis(1)
@@ -31,8 +32,9 @@ impl Bbr {
         self.pacing_rate = Gain::STARTUP_PACING.of(rate(self.initial_window, rtt));
     }
 
-    /// Until the path was full the rate only rises, so that an application with little to send is not
-    /// mistaken for a slow path. It is never nothing: the flow must learn of better times.
+    /// Sets the pacing rate. Until the path was full it only rises, so that an application with
+    /// little to send is not mistaken for a slow path. It is never zero, or the flow would not
+    /// notice that the path recovered.
     pub(super) fn set_pacing_rate(&mut self, gain: Gain) {
         let rate = Gain::PACING_MARGIN.of(gain.of(self.model.bw));
         if self.full_pipe.reached || rate > self.pacing_rate {
@@ -40,7 +42,7 @@ impl Bbr {
         }
     }
 
-    /// §5.6.4.6.
+    /// Sets the window (§5.6.4.6).
     pub(super) fn set_window(&mut self, sample: &Sample) {
         let max_inflight = self.max_inflight();
         let grown = self.window.saturating_add(sample.newly_acked);
@@ -56,7 +58,7 @@ impl Bbr {
         self.bound_window_for_model();
     }
 
-    /// §5.6.4.7.
+    /// Bounds the window by the model (§5.6.4.7).
     fn bound_window_for_model(&mut self) {
         let longterm = match self.state {
             State::Startup | State::Drain => UNBOUNDED,
@@ -82,7 +84,7 @@ impl Bbr {
         self.window = self.window.max(self.prior_window);
     }
 
-    /// Everything lost was answered once something sent since is acknowledged.
+    /// Ends recovery once a packet sent since it began is acknowledged.
     pub(super) fn check_recovery_done(&mut self, newest_sent: Instant) {
         if self.in_recovery && self.episode.is_none_or(|start| newest_sent > start) {
             self.in_recovery = false;
@@ -90,8 +92,7 @@ impl Bbr {
         }
     }
 
-    /// A flow that had nothing to send goes on at the rate it knows, without a burst and without a
-    /// probe (§5.4).
+    /// Continues after idle time at the known rate, without a burst and without a probe (§5.4).
     pub(super) fn handle_restart_from_idle(&mut self, now: Instant) {
         self.idle_restart = true;
         self.model.aggregation.restart(now);

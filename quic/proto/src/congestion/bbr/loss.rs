@@ -1,4 +1,4 @@
-//! What losses and marks do to the model (draft §5.5.10), and how that is undone (§5.5.11).
+//! Effect of losses and marks on the model (draft §5.5.10), and its undo (§5.5.11).
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use super::{
     params::{Gain, LOSS_SAMPLE_DATAGRAMS, UNBOUNDED},
 };
 
-/// What a round told of congestion so far; more comes later.
+/// Signs of congestion that a round showed so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Congestion {
     #[default]
@@ -16,7 +16,7 @@ pub(super) enum Congestion {
     Marked,
 }
 
-/// Share of lost packets, compared with what a probe puts up with.
+/// Share of lost packets, compared with what a probe tolerates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LossRate {
     Tolerated,
@@ -33,18 +33,18 @@ pub(super) struct Signals {
     /// first loss.
     pub(super) round_started: bool,
     in_round: Congestion,
-    /// A packet sent with so much delivered ends the round.
+    /// Bytes delivered when a packet was sent whose acknowledgement ends the round.
     round_end: u64,
     /// Gaps that the losses of the round left.
     pub(super) lost_ranges: u32,
-    /// Bytes lost since so much was delivered, to be judged together.
+    /// Bytes lost since the last judgement, to be judged together.
     lost: u64,
     lost_since: u64,
-    /// Where the last lost packet ends in all that was sent.
+    /// Position at which the last lost packet ends in everything that was sent.
     lost_end: Option<u64>,
     /// Rounds of Startup with marks.
     pub(super) startup_marked_rounds: u8,
-    /// Marks were reported with the acknowledgement that comes next.
+    /// True if marks were reported with the next acknowledgement.
     pub(super) marked: bool,
 }
 
@@ -55,8 +55,9 @@ impl Signals {
         self.inflight_latest = 0;
     }
 
-    /// Counts the packets that do not directly follow the one lost before. A packet's place in all
-    /// that was sent is what was delivered, lost and in flight when it left.
+    /// Counts a gap for each packet that does not directly follow the one lost before. The position
+    /// of a packet in everything that was sent is the sum of bytes delivered, lost and in flight
+    /// when it left.
     pub(super) fn count_range(&mut self, packet: &LostPacket) {
         let snapshot = &packet.snapshot;
         let end = snapshot
@@ -70,10 +71,10 @@ impl Signals {
     }
 }
 
-/// What was known before the current round of losses, in case there were none.
+/// State before the current round of losses, to restore if they were spurious.
 #[derive(Clone, Debug)]
 pub(super) struct Undo {
-    /// The state that the losses ended.
+    /// State that the losses ended.
     pub(super) state: Option<State>,
     bw_shortterm: u64,
     inflight_shortterm: u64,
@@ -92,9 +93,8 @@ impl Undo {
 }
 
 impl Bbr {
-    /// Whether so much of what was in flight was lost that it was too much. The draft's threshold, and
-    /// a datagram: where fifty are in flight and less, one loss is more than the threshold and means
-    /// nothing.
+    /// Returns true if losses exceed the draft's threshold by more than a datagram: with fifty or
+    /// fewer in flight, a single loss exceeds the threshold but means nothing.
     pub(super) fn is_inflight_too_high(&self, lost: u64, tx_in_flight: u64) -> bool {
         lost.saturating_sub(self.datagram_size) > Gain::LOSS_THRESHOLD.of(tx_in_flight)
     }
@@ -116,7 +116,7 @@ impl Bbr {
         }
     }
 
-    /// `total` is what was lost so far, the packet included.
+    /// Handles one lost packet; `total` is the bytes lost so far, the packet included.
     fn handle_lost_packet(&mut self, now: Instant, packet: &LostPacket, total: u64) {
         self.note(Congestion::Lost);
         self.signals.count_range(packet);
@@ -141,8 +141,9 @@ impl Bbr {
         self.signals.in_round = self.signals.in_round.max(congestion);
     }
 
-    /// Answers, once, a probe that put more in flight than the path takes: `tx_in_flight`. `None` if
-    /// less was sent than the path allowed, so that the amount tells nothing about it.
+    /// Responds once to a probe that put more in flight (`tx_in_flight`) than the path takes.
+    /// `None` means that less was sent than the path allowed, so that the amount tells nothing
+    /// about it.
     fn handle_inflight_too_high(&mut self, now: Instant, tx_in_flight: Option<u64>) {
         self.cycle.prev_too_high = true;
         self.cycle.is_probe_sample = false;
@@ -157,8 +158,8 @@ impl Bbr {
         }
     }
 
-    /// The draft leaves ECN open but asks that marks count as congestion (§3.7): the first mark of a
-    /// round is a loss that tells of too much in flight, without the loss.
+    /// Counts the first mark of a round as a loss that shows too much in flight. The draft leaves
+    /// ECN open but asks that marks count as congestion (§3.7).
     pub(super) fn handle_marks(&mut self, sample: &Sample) {
         let marked = std::mem::take(&mut self.signals.marked);
         if !marked || self.signals.in_round == Congestion::Marked {
@@ -175,7 +176,7 @@ impl Bbr {
         }
     }
 
-    /// Near the start of an acknowledgement: the best of the round so far.
+    /// Updates the best of the round so far, near the start of an acknowledgement.
     pub(super) fn update_latest_delivery_signals(&mut self, sample: &Sample) {
         let signals = &mut self.signals;
         signals.bw_latest = signals.bw_latest.max(sample.rate);
@@ -186,7 +187,7 @@ impl Bbr {
         }
     }
 
-    /// Near its end: the next round begins with what this acknowledgement tells.
+    /// Starts the next round with the values of this acknowledgement, near its end.
     pub(super) fn advance_latest_delivery_signals(&mut self, sample: &Sample) {
         if self.signals.round_started {
             self.signals.bw_latest = sample.rate;
@@ -208,7 +209,7 @@ impl Bbr {
         self.signals.in_round = Congestion::None;
     }
 
-    /// Judges what was lost. Rounds of few packets are judged together, until they are
+    /// Judges the losses. Rounds of few packets are judged together, until they amount to
     /// [`LOSS_SAMPLE_DATAGRAMS`].
     fn judge_losses(&mut self, sample: &Sample) -> LossRate {
         let signals = &self.signals;
@@ -228,9 +229,9 @@ impl Bbr {
         }
     }
 
-    /// A round lost something while the flow did not probe: slow down towards what was delivered.
-    /// What was delivered while a queue stood is more than the path holds, so that a round with marks
-    /// takes the volume below it.
+    /// Slows down towards the delivery rate after a round with losses outside of a probe. While a
+    /// queue stands more is delivered than the path holds, so a round with marks sets the volume
+    /// lower.
     fn adapt_lower_bounds(&mut self, rate: LossRate) {
         let floor_bw = Gain::TOLERATED.of(self.model.max_bw.get());
         let floor_inflight = self
@@ -268,7 +269,7 @@ impl Bbr {
         };
     }
 
-    /// What was lost had only come late: back to where the flow was (§5.5.11.2).
+    /// Restores the earlier state after losses that were spurious (§5.5.11.2).
     pub(super) fn handle_spurious_loss(&mut self) {
         self.restore_window();
         self.in_recovery = false;
@@ -293,8 +294,8 @@ impl Bbr {
     }
 }
 
-/// How much was in flight, of which too much was lost, when losses passed the threshold somewhere in
-/// this packet (§5.5.10.2).
+/// Returns the bytes in flight at the point within this packet where losses passed the threshold
+/// (§5.5.10.2).
 fn inflight_at_loss(size: u64, lost: u64, tx_in_flight: u64) -> u64 {
     let before = tx_in_flight.saturating_sub(size);
     let lost_before = lost.saturating_sub(size);

@@ -1,5 +1,5 @@
-//! BBR version 3 (draft-ietf-ccwg-bbr-06 and the editors' copy of August 2026): a model of the path,
-//! how fast it delivers and how long it is, decides what is sent, not each loss.
+//! BBR version 3 (draft-ietf-ccwg-bbr-06 and the editors' copy of August 2026): a model of the
+//! path, with its delivery rate and its round trip, decides what is sent, not each loss.
 //!
 //! ```text
 //!    Startup ──> Drain ──> Down ──> Cruise ──> Refill ──> Up ─┐      any ──> ProbeRtt ──> Cruise
@@ -7,18 +7,21 @@
 //!                           └─────────────────────────────────┘
 //! ```
 //!
-//! Names are the draft's, and so is the order of things. Where it leaves something open, or measured
+//! Names and order of steps are the draft's. Deviations, where it leaves something open or measured
 //! worse:
-//! - A mark (ECN CE) counts as a loss that tells of too much in flight, once per round; a second
-//!   round with marks ends Startup.
-//! - A lost packet's place, and so how many gaps a round has, follows from its snapshot.
-//! - One lost datagram more than the threshold is put up with: of fifty, one alone would be 2 %.
-//! - Rounds with no more losses than that cost 5 % of the bandwidth at most. The draft takes as much
-//!   again each round, so that 1 % of random loss takes a third of the rate between two probes.
-//! - Probes are twenty rounds apart at least, however little is in flight.
-//! - What is kept for an undo is kept once an episode of losses, which is what recovery can refute.
+//! - A mark (ECN CE) counts as a loss that shows too much in flight, once per round; a second round
+//!   with marks ends Startup.
+//! - The position of a lost packet, and so the number of gaps in a round, follows from its
+//!   snapshot.
+//! - One lost datagram above the threshold is tolerated: of fifty, a single one would be 2 %.
+//! - Rounds with no more losses than that cost at most 5 % of the bandwidth in total. The draft
+//!   takes as much again each round, so that 1 % of random loss takes a third of the rate between
+//!   two probes.
+//! - Probes are at least twenty rounds apart, however little is in flight.
+//! - State for an undo is saved once per episode of losses, which is the unit that recovery can
+//!   refute.
 //! - There is no packet conservation in recovery, which the draft dropped as well: the short-term
-//!   bounds take its place.
+//!   bounds replace it.
 
 mod control;
 mod filters;
@@ -47,12 +50,12 @@ use super::{
 #[cfg(test)]
 mod tests;
 
-/// What the flow is doing.
+/// State of the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Doubles its rate each round.
     Startup,
-    /// Lets the queue drain that Startup made.
+    /// Drains the queue that Startup made.
     Drain,
     /// ProbeBW: sends a little less than is delivered.
     Down,
@@ -60,9 +63,9 @@ enum State {
     Cruise,
     /// ProbeBW: fills the pipe before it goes up.
     Refill,
-    /// ProbeBW: sends more than is delivered, to see whether more would be.
+    /// ProbeBW: sends more than is delivered, to find more bandwidth.
     Up,
-    /// Keeps little in flight, to see how long the path is.
+    /// Keeps little in flight, to measure the round trip of the empty path.
     ProbeRtt,
 }
 
@@ -89,7 +92,7 @@ impl State {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
 
-    /// Returns true if losses are the price of looking for more.
+    /// Returns true if the state accepts losses in search of more bandwidth.
     const fn is_probing(self) -> bool {
         matches!(self, Self::Startup | Self::Refill | Self::Up)
     }
@@ -100,26 +103,26 @@ impl State {
 struct Sample {
     now: Instant,
     newly_acked: u64,
-    /// Bytes per second; 0: the sample says nothing.
+    /// Bytes per second; 0 if the sample means nothing.
     rate: u64,
-    /// Delivered while the newest packet acknowledged was in flight, and before.
+    /// Bytes delivered while the newest packet acknowledged was in flight.
     delivered: u64,
     prior_delivered: u64,
-    /// Lost since that packet left.
+    /// Bytes lost since that packet left.
     lost: u64,
-    /// In flight when it left.
+    /// Bytes in flight when it left.
     tx_in_flight: u64,
     app_limited: bool,
     rtt: Option<Duration>,
-    /// In flight before, and now.
+    /// Bytes in flight before the acknowledgement.
     prior_in_flight: u64,
     in_flight: u64,
     total_delivered: u64,
-    /// True if the window was full at some time of the last round trip.
+    /// True if the window was full at some time in the last round trip.
     window_limited: bool,
 }
 
-/// Randomness that is the same for the same seed (SplitMix64).
+/// Random generator that depends only on its seed (SplitMix64).
 #[derive(Clone, Debug)]
 struct Random(u64);
 
@@ -146,16 +149,16 @@ pub struct Bbr {
     probe_rtt: ProbeRtt,
     signals: Signals,
     undo: Undo,
-    /// When the last episode of losses began: those of what was sent until then belong to it.
+    /// Start of the last episode of losses; losses of packets sent before belong to it.
     episode: Option<Instant>,
-    /// Until something sent since is acknowledged.
+    /// True until a packet sent since the loss is acknowledged.
     in_recovery: bool,
     idle_restart: bool,
     /// Bytes delivered so far.
     delivered: u64,
     /// The round trip, once it was measured.
     smoothed_rtt: Option<Duration>,
-    /// When the window was full last.
+    /// Time at which the window was last full.
     window_full_at: Option<Instant>,
     window: u64,
     prior_window: u64,
@@ -163,7 +166,7 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    /// In Startup, with the initial window of RFC 9002 §7.2.
+    /// Creates a controller in Startup with the initial window of RFC 9002 §7.2.
     pub fn new(start: &Start) -> Self {
         let datagram_size = u64::from(start.datagram_size).max(1);
         let window = initial_window(datagram_size);
@@ -218,7 +221,7 @@ impl Bbr {
         }
     }
 
-    /// The order is the draft's (§5.2.3).
+    /// Updates model and state in the order of the draft (§5.2.3).
     fn update_model_and_state(&mut self, sample: &Sample) {
         self.handle_marks(sample);
         self.update_latest_delivery_signals(sample);

@@ -1,5 +1,5 @@
-//! The model of the path (draft §5.5): how fast it delivers, how long its round trip is, and how
-//! much may be in flight on it.
+//! Model of the path (draft §5.5): its delivery rate, its round trip, and how much may be in
+//! flight.
 
 use std::time::{Duration, Instant};
 
@@ -9,19 +9,19 @@ use super::{
     params::{EXTRA_ACKED_ROUNDS, Gain, UNBOUNDED, volume},
 };
 
-/// Packet-timed round trips (§5.5.1): one ends when a packet is acknowledged that was sent after the
-/// previous one ended.
+/// Packet-timed round trips (§5.5.1): one ends when a packet is acknowledged that was sent after
+/// the previous one ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Round {
     pub(super) count: u64,
-    /// True if the acknowledgement being processed begins one.
+    /// True if the acknowledgement being processed begins a round.
     pub(super) started: bool,
-    /// A packet sent with so much delivered ends it.
+    /// Bytes delivered when a packet was sent whose acknowledgement ends the round.
     end: u64,
 }
 
 impl Round {
-    /// Lets the current round end only with a packet that is sent from now on.
+    /// Lets only packets sent from now on end the current round.
     pub(super) fn restart(&mut self, delivered: u64) {
         self.end = delivered;
     }
@@ -35,7 +35,8 @@ impl Round {
     }
 }
 
-/// How much more is acknowledged at times than the bandwidth explains (§5.5.9).
+/// Bytes acknowledged in excess of the estimated bandwidth, as bursts of acknowledgements show them
+/// (§5.5.9).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aggregation {
     start: Instant,
@@ -56,27 +57,27 @@ impl Aggregation {
         self.filter.get()
     }
 
-    /// An idle time is no aggregation.
+    /// Starts over after idle time, which is no aggregation.
     pub(super) fn restart(&mut self, now: Instant) {
         self.start = now;
     }
 }
 
-/// What is known of the path.
+/// Estimates of the path.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) round: Round,
-    /// Bytes per second, of this and the previous probing cycle.
+    /// Bytes per second, the largest of this and the previous probing cycle.
     pub(super) max_bw: CycleMax,
-    /// What losses since the last probe allow.
+    /// Bound of the rate by losses since the last probe.
     pub(super) bw_shortterm: u64,
-    /// What is used: the lesser of both.
+    /// Rate in use: the smaller of the two.
     pub(super) bw: u64,
-    /// The volume beyond which probes lost too much.
+    /// Volume beyond which probes lost too much.
     pub(super) inflight_longterm: u64,
-    /// What losses since the last probe allow.
+    /// Bound of the volume by losses since the last probe.
     pub(super) inflight_shortterm: u64,
-    /// `None`: nothing was measured yet.
+    /// `None` until a round trip was measured.
     pub(super) min_rtt: Option<Duration>,
     pub(super) aggregation: Aggregation,
 }
@@ -95,14 +96,14 @@ impl Model {
         }
     }
 
-    /// Forgets what was lost since the last probe.
+    /// Removes the bounds by losses since the last probe.
     pub(super) fn reset_short_term(&mut self) {
         self.bw_shortterm = UNBOUNDED;
         self.inflight_shortterm = UNBOUNDED;
     }
 
-    /// Counts rounds, and takes the delivery rate into the filter (§5.5.5). What the application
-    /// limited says nothing of the path unless it is more than was known.
+    /// Counts rounds, and takes the delivery rate into the filter (§5.5.5). Samples that the
+    /// application limited count only if they exceed the estimate.
     pub(super) fn update_max_bw(&mut self, sample: &Sample) {
         self.round.on_acked(sample);
         if sample.rate > 0 && (sample.rate >= self.max_bw.get() || !sample.app_limited) {
@@ -116,7 +117,7 @@ impl Model {
 }
 
 impl Bbr {
-    /// §5.5.9.
+    /// Updates the estimate of aggregation (§5.5.9).
     pub(super) fn update_ack_aggregation(&mut self, sample: &Sample) {
         let bw = self.model.bw;
         let round = self.model.round.count;
@@ -138,7 +139,7 @@ impl Bbr {
         aggregation.filter.update(extra, round, window);
     }
 
-    /// So many times what the path holds at rate `bw`.
+    /// Returns the bandwidth-delay product at rate `bw`, times `gain`.
     pub(super) fn bdp_multiple(&self, bw: u64, gain: Gain) -> u64 {
         match self.model.min_rtt {
             Some(min_rtt) => gain.of(volume(bw, min_rtt)),
@@ -146,13 +147,13 @@ impl Bbr {
         }
     }
 
-    /// The bandwidth-delay product.
+    /// Returns the bandwidth-delay product.
     pub(super) fn bdp(&self) -> u64 {
         self.bdp_multiple(self.model.bw, Gain::ONE)
     }
 
-    /// What must be in flight at least, however small the path is, for the sender to send and the
-    /// receiver to acknowledge in trains.
+    /// Raises `inflight` to what the sender needs to send, and the receiver to acknowledge, in
+    /// trains.
     fn quantization_budget(&self, inflight: u64) -> u64 {
         let budget = inflight
             .max(self.send_quantum())
@@ -164,12 +165,12 @@ impl Bbr {
         }
     }
 
-    /// Returns what has to be in flight to fill the path at rate `bw` without a queue.
+    /// Returns the bytes in flight that fill the path at rate `bw` without a queue.
     pub(super) fn inflight(&self, bw: u64) -> u64 {
         self.quantization_budget(self.bdp_multiple(bw, Gain::ONE))
     }
 
-    /// The most that may be in flight by the model (§5.6.4.2).
+    /// Returns the most that may be in flight by the model (§5.6.4.2).
     pub(super) fn max_inflight(&self) -> u64 {
         let inflight = self
             .bdp_multiple(self.model.bw, self.state.window_gain())
@@ -177,7 +178,7 @@ impl Bbr {
         self.quantization_budget(inflight)
     }
 
-    /// The volume that was found to be the limit, less some room for others.
+    /// Returns the largest volume found, less headroom for other flows.
     pub(super) fn inflight_with_headroom(&self) -> u64 {
         let limit = self.model.inflight_longterm;
         if limit == UNBOUNDED {
@@ -187,7 +188,8 @@ impl Bbr {
         limit.saturating_sub(headroom).max(self.min_pipe_window())
     }
 
-    /// What should be in flight: what the path holds, unless congestion cut the window below it.
+    /// Returns the bytes that should be in flight: the bandwidth-delay product, unless congestion
+    /// cut the window below it.
     pub(super) fn target_inflight(&self) -> u64 {
         self.bdp().min(self.window)
     }

@@ -1,5 +1,5 @@
-//! ProbeBW (draft §5.3.3): the cycle of going down, cruising, refilling the pipe and going up, in
-//! which a flow spends its life.
+//! ProbeBW (draft §5.3.3), the state of a flow most of the time: a cycle of going down, cruising,
+//! refilling the path and going up.
 
 use std::time::{Duration, Instant};
 
@@ -8,34 +8,35 @@ use super::{
     params::{MIN_RENO_ROUNDS, PROBE_WAIT, RENO_ROUNDS, UNBOUNDED},
 };
 
-/// What acknowledgements speak of, with regard to the last probe (§2.13).
+/// Relation of current acknowledgements to the last probe (§2.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AckPhase {
     /// No probe.
     Init,
-    /// The pipe is filled at the estimated bandwidth.
+    /// The path is filled at the estimated bandwidth.
     Refilling,
-    /// More is sent, and what is acknowledged was sent before.
+    /// The rate is raised, and acknowledgements are of packets sent before.
     ProbeStarting,
-    /// What the probe sent is acknowledged.
+    /// Packets of the probe are acknowledged.
     ProbeFeedback,
-    /// No more is sent, and what the probe sent is still acknowledged.
+    /// The rate is normal again, and packets of the probe are still acknowledged.
     ProbeStopping,
 }
 
-/// Where the flow is in its cycle.
+/// Position of the flow in its cycle.
 #[derive(Clone, Debug)]
 pub(super) struct Cycle {
     pub(super) ack_phase: AckPhase,
-    /// True if what is acknowledged or lost tells of a probe that was not answered yet.
+    /// True if acknowledgements and losses are of a probe that was not answered yet.
     pub(super) is_probe_sample: bool,
-    /// Bytes acknowledged since `inflight_longterm` grew last, and how many let it grow again.
+    /// Bytes acknowledged since `inflight_longterm` last grew, and the number that lets it grow
+    /// again.
     up_acked: u64,
     up_acked_per_increment: u64,
     up_rounds: u32,
     rounds_since_up: u64,
     pub(super) wait: Duration,
-    /// When the cycle began.
+    /// Time at which the cycle began.
     pub(super) stamp: Instant,
     /// True if the last probe lost too much.
     pub(super) prev_too_high: bool,
@@ -75,8 +76,8 @@ impl Bbr {
         self.state = State::Cruise;
     }
 
-    /// The flow forgets what was lost since the last probe, and fills the pipe before it asks for
-    /// more: a loss that comes at once should not be blamed on too little in flight.
+    /// Forgets losses since the last probe, and fills the path before asking for more: an immediate
+    /// loss should not be blamed on too little in flight.
     pub(super) fn start_refill(&mut self) {
         self.model.reset_short_term();
         self.cycle.up_rounds = 0;
@@ -95,8 +96,8 @@ impl Bbr {
         self.raise_inflight_longterm_slope();
     }
 
-    /// How long to wait for the next probe, by rounds and by the clock, drawn so that flows do not
-    /// probe together.
+    /// Draws the wait for the next probe, in rounds and in time, so that flows do not probe
+    /// together.
     fn pick_probe_wait(&mut self) {
         let random = self.random.next();
         self.cycle.rounds_since_up = random & 1;
@@ -131,9 +132,9 @@ impl Bbr {
         }
     }
 
-    /// Advances the meaning of acknowledgements, forgets bandwidth that is two cycles old, and raises
-    /// the bound of what may be in flight while that costs little. Returns whether it changed the
-    /// state.
+    /// Advances the meaning of acknowledgements, forgets bandwidth that is two cycles old, and
+    /// raises the bound of the bytes in flight while that costs little. Returns true if the state
+    /// changed.
     fn adapt_long_term_model(&mut self, sample: &Sample) -> bool {
         let phase = self.cycle.ack_phase;
         if self.model.round.started && phase == AckPhase::ProbeStarting {
@@ -157,7 +158,7 @@ impl Bbr {
         false
     }
 
-    /// A probe that stopped early for caution, and lost little, is followed by a whole one at once.
+    /// Follows a probe that stopped early for caution, and lost little, by a whole one at once.
     fn on_probe_feedback_complete(&mut self, sample: &Sample) -> bool {
         self.cycle.is_probe_sample = false;
         self.cycle.ack_phase = AckPhase::Init;
@@ -179,8 +180,8 @@ impl Bbr {
             || self.is_reno_coexistence_probe_time()
     }
 
-    /// Reno adds a datagram per round, so that it takes about as many rounds as datagrams are in
-    /// flight until it loses some; a probe then costs it nothing more.
+    /// Returns true once as many rounds passed as datagrams are in flight. Reno, which adds a
+    /// datagram per round, would then lose some anyway, so a probe costs it nothing more.
     fn is_reno_coexistence_probe_time(&self) -> bool {
         let rounds = self.target_inflight() / self.datagram_size;
         self.cycle.rounds_since_up >= rounds.clamp(MIN_RENO_ROUNDS, RENO_ROUNDS)

@@ -1,5 +1,5 @@
-//! The smallest round trip, and ProbeRTT (draft §5.3.4): every five seconds without a smaller one
-//! the flow leaves the queue for a moment, to see how long the path itself is.
+//! Smallest round trip, and ProbeRTT (draft §5.3.4): after five seconds without a smaller sample
+//! the flow empties the queue for a moment, to measure the path itself.
 
 use std::time::{Duration, Instant};
 
@@ -9,20 +9,20 @@ use super::{
     probe_bw::AckPhase,
 };
 
-/// When the next ProbeRTT is due, and how far this one is.
+/// Schedule of the next ProbeRTT, and progress of the current one.
 #[derive(Clone, Debug)]
 pub(super) struct ProbeRtt {
-    /// When `min_rtt` was measured.
+    /// Time at which `min_rtt` was measured.
     min_rtt_stamp: Instant,
-    /// The smallest sample of the last [`PROBE_RTT_INTERVAL`], and when it was taken.
+    /// Smallest sample of the last [`PROBE_RTT_INTERVAL`].
     min_delay: Option<Duration>,
     min_delay_stamp: Instant,
     expired: bool,
-    /// When there was little enough in flight for long enough.
+    /// Time at which ProbeRTT may end, once little enough is in flight.
     done: Option<Instant>,
     round_done: bool,
-    /// Packets that were sent while less than this was delivered, and at least `low_from`, were held
-    /// back by ProbeRTT: their rates say nothing of the path.
+    /// Upper bound of the bytes delivered, from `low_from`, at which packets were held back by
+    /// ProbeRTT: their rates say nothing about the path.
     low_until: u64,
     low_from: u64,
 }
@@ -41,7 +41,7 @@ impl ProbeRtt {
         }
     }
 
-    /// Returns true if a packet sent when so much was delivered was held back by ProbeRTT.
+    /// Returns true if a packet sent with this many bytes delivered was held back by ProbeRTT.
     pub(super) fn limited(&self, delivered: u64) -> bool {
         delivered >= self.low_from && delivered < self.low_until
     }
@@ -115,8 +115,8 @@ impl Bbr {
         }
     }
 
-    /// Little is in flight, so that there is nothing to bring down before cruising. Still the next
-    /// probe for bandwidth waits its time, since raising the volume again may cause losses.
+    /// Returns to cruising: little is in flight, so nothing must be drained first. The next probe
+    /// for bandwidth still waits, since raising the volume again may cause losses.
     fn exit_probe_rtt(&mut self, now: Instant) {
         self.model.reset_short_term();
         if self.full_pipe.reached {

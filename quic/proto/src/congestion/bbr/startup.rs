@@ -1,5 +1,5 @@
-//! Startup and Drain (draft §5.3.1, §5.3.2): double the rate each round until the path is full, then
-//! let the queue that this made drain.
+//! Startup and Drain (draft §5.3.1, §5.3.2): double the rate each round until the path is full,
+//! then drain the queue that this made.
 
 use super::{
     Bbr, Resume, Sample, State,
@@ -7,28 +7,29 @@ use super::{
 };
 use crate::delivery::rate;
 
-/// Whether a growing sending rate still makes the delivery rate grow (§5.3.1.2).
+/// Detection of a full path: a delivery rate that no longer grows with the sending rate (§5.3.1.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FullPipe {
     /// True if the path was ever full.
     pub(super) reached: bool,
-    /// True if it is full, since the search began last.
+    /// True if the path was found full since the search last began.
     pub(super) now: bool,
-    /// The rate that is to be exceeded.
+    /// Rate to exceed.
     baseline: u64,
-    /// Rounds that did not.
+    /// Rounds that did not exceed it.
     pub(super) rounds: u8,
 }
 
 impl FullPipe {
-    /// Begins the search anew, with a rate that is to be exceeded.
+    /// Restarts the search with `baseline` as the rate to exceed.
     pub(super) fn restart(&mut self, baseline: u64) {
         self.now = false;
         self.baseline = baseline;
         self.rounds = 0;
     }
 
-    /// A round without a sample, or one that the application limited, says nothing.
+    /// Compares the rate of a round. A round without a sample, or limited by the application, is
+    /// ignored.
     pub(super) fn on_round(&mut self, sample: &Sample) {
         if self.now || sample.app_limited || sample.rate == 0 {
             return;
@@ -51,8 +52,8 @@ impl Bbr {
         }
     }
 
-    /// Losses all over a round, or marks in two, tell that the path is full (§5.3.1.3). The draft has
-    /// no rule for marks.
+    /// Takes the path for full after losses all over a round, or marks in two (§5.3.1.3). The draft
+    /// has no rule for marks.
     fn check_startup_congestion(&mut self, sample: &Sample) {
         if self.state != State::Startup || !self.signals.round_started {
             return;
@@ -68,8 +69,8 @@ impl Bbr {
         self.model.inflight_longterm = self.bdp().max(self.signals.inflight_latest);
     }
 
-    /// The window is what it is told (RFC 9959). In Startup the rate follows, so that the window can
-    /// be used; where a jump was too much, what it measured is all there is, and Startup is over.
+    /// Sets the window (RFC 9959). In Startup the rate follows, so that the window can be used;
+    /// after a jump that was too large, its measurements are all there is, and Startup ends.
     pub(super) fn handle_resume(&mut self, resume: &Resume) {
         let is_jump = resume.window > self.window;
         self.window = resume.window;
@@ -95,7 +96,7 @@ impl Bbr {
         self.drain_start_round = self.model.round.count;
     }
 
-    /// The queue is gone, or does not go because the bandwidth was overestimated.
+    /// Ends Drain once the queue is gone, or does not go because the bandwidth was overestimated.
     pub(super) fn check_drain_done(&mut self, sample: &Sample) {
         if self.state == State::Drain
             && (sample.in_flight <= self.inflight(self.model.bw)

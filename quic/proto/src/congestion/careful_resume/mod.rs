@@ -1,5 +1,5 @@
-//! Careful Resume (RFC 9959): what an earlier connection saw of a path lets the next one skip most
-//! of slow start, and a wrong guess hurts others no more than slow start would have.
+//! Careful Resume (RFC 9959): state that an earlier connection saved about a path lets the next one
+//! skip most of slow start, while a wrong guess hurts others no more than slow start would have.
 //!
 //! ```text
 //!                     saved              initial window acknowledged,
@@ -29,25 +29,25 @@ use super::{
 };
 use crate::delivery::rate;
 
-/// The saved state is of another path if the round trip is not longer than this part of the saved
-/// one (RFC 9959 §4.2.1): the jump would be sent faster than what was seen to work.
+/// Divisor of the saved round trip: a round trip no longer than the result means another path (RFC
+/// 9959 §4.2.1), on which the jump would be sent faster than what was seen to work.
 const SHORTEST_RTT: u32 = 2;
 
-/// And if it is so many times as long.
+/// Multiple of the saved round trip from which on the path is another one.
 const LONGEST_RTT: u32 = 10;
 
-/// Where a resumed connection is (RFC 9959 §3).
+/// Stage of a resumed connection (RFC 9959 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The controller is on its own, and its path is observed.
+    /// The controller works alone, and the path is observed.
     Normal,
-    /// There is saved state, and it is not known whether it is of this path.
+    /// Saved state exists, but is not confirmed for this path yet.
     Reconnaissance,
-    /// More is sent than the controller would send.
+    /// More is sent than the controller would allow.
     Unvalidated,
-    /// All of that is sent, and its acknowledgements are awaited.
+    /// All of the jump is sent, and its acknowledgements are awaited.
     Validating,
-    /// It was too much.
+    /// The jump was too large.
     SafeRetreat,
 }
 
@@ -64,31 +64,31 @@ enum State {
 struct Jump {
     at: Instant,
     window: u64,
-    /// Bytes that are known to have got through, and what was in flight before (PipeSize).
+    /// Bytes known to have arrived, and those in flight before the jump (PipeSize).
     pipe: u64,
-    /// When the last packet of the jump left.
+    /// Time at which the last packet of the jump left.
     last_sent: Instant,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Retreat {
-    /// When the window was reduced last.
+    /// Time at which the window was last reduced.
     at: Instant,
     window: u64,
     pipe: u64,
-    /// When the last packet left that may still meet the queue of the jump.
+    /// Time at which the last packet left that may still meet the queue of the jump.
     last_sent: Instant,
 }
 
-/// The controller of a path, with careful resume around it.
+/// Controller of a path, wrapped in Careful Resume.
 ///
-/// It works on windows, so every controller that can be told one ([`Controller::on_resume`])
-/// resumes. BBR is told to start from that window and the rate it gives, and otherwise keeps to its
-/// model: the jump is measured as any other delivery, and a retreat leaves it with what it measured.
+/// It works on windows, so every controller that accepts one ([`Controller::on_resume`]) can
+/// resume. BBR starts from that window and the rate it gives, and otherwise keeps to its model: it
+/// measures the jump like any other delivery, and keeps its measurements after a retreat.
 #[derive(Debug)]
 pub struct Resuming {
     inner: Box<dyn Controller>,
-    /// Bytes that a jump goes to at most; `None` where nothing is ever resumed.
+    /// Largest window in bytes that a jump may reach; `None` if resuming is off.
     max_jump: Option<u64>,
     state: State,
     observer: Observer,
@@ -117,13 +117,14 @@ impl Resuming {
         }
     }
 
-    /// Observes the path, and resumes what was seen of it with jumps to `max_jump` bytes at most.
+    /// Observes the path, and resumes saved state with jumps to at most `max_jump` bytes.
     pub const fn enable(&mut self, max_jump: u64) {
         self.max_jump = Some(max_jump);
     }
 
-    /// Here is what an earlier connection saw of what may be the same path. Once the round trip and
-    /// the initial window confirm it, the window jumps to half the capacity, or to `max_jump`.
+    /// Takes the state that an earlier connection saved for what may be the same path. Once the
+    /// round trip and the initial window confirm it, the window jumps to half the capacity, or to
+    /// `max_jump`.
     pub fn resume(&mut self, saved: Observed) {
         let is_new = matches!(self.state, State::Normal);
         if self.max_jump.is_some() && is_new && !self.congested {
@@ -131,8 +132,8 @@ impl Resuming {
         }
     }
 
-    /// What the path was seen to carry, once that means something. `None` in the time of a jump, and
-    /// where little can be won.
+    /// Returns the observed capacity once it is meaningful. `None` during a jump, and if it is too
+    /// small to be worth saving.
     pub fn observed(&self) -> Option<Observed> {
         let is_own = matches!(self.state, State::Normal | State::Reconnaissance(_));
         let worthwhile = 4 * initial_window(self.datagram_size);
@@ -141,7 +142,7 @@ impl Resuming {
             .filter(|observed| is_own && observed.capacity >= worthwhile)
     }
 
-    /// Returns where it is.
+    /// Returns the current stage.
     pub const fn stage(&self) -> Stage {
         match self.state {
             State::Normal => Stage::Normal,
@@ -156,7 +157,7 @@ impl Resuming {
         2 * self.datagram_size
     }
 
-    /// Jumps if all that was seen so far speaks for it.
+    /// Jumps if everything seen so far confirms the saved path.
     fn reconnoitre(&mut self, acked: &Acked, saved: Observed) {
         // Only a sender that wants more than it may has something to win.
         if self.acked < initial_window(self.datagram_size) || acked.usage == Usage::Underused {
@@ -178,8 +179,8 @@ impl Resuming {
         };
     }
 
-    /// Takes what is in flight for the window. A sender that did not use the jump has validated
-    /// nothing, and goes on from what it knows.
+    /// Ends the jump with the bytes in flight as the window. A sender that did not use the jump has
+    /// validated nothing, and continues with the window it had.
     fn end_jump(&mut self, now: Instant, jump: Jump, in_flight: u64) {
         let least = initial_window(self.datagram_size);
         let is_used = in_flight >= least && in_flight > jump.pipe;
@@ -200,8 +201,9 @@ impl Resuming {
         };
     }
 
-    /// What the jump was based on is wrong. A half of what got through leaves room for those whom
-    /// the jump disturbed; what the controller would do is meant for windows it grew itself.
+    /// Retreats from a jump that rested on a wrong guess. Half of what arrived leaves room for the
+    /// flows that the jump disturbed; the controller's own reduction is meant for windows it grew
+    /// itself.
     fn retreat(&mut self, now: Instant, jump: Jump) {
         self.observer.restart();
         self.state = State::SafeRetreat(Retreat {
@@ -233,7 +235,7 @@ impl Resuming {
         };
     }
 
-    /// The last of what was sent before the retreat has arrived, or something that left after it.
+    /// Ends the retreat, once all packets sent before it, or one sent after it, arrived.
     fn end_retreat(&mut self, now: Instant, retreat: Retreat) {
         self.inner.on_resume(&Resume {
             now,

@@ -1,3 +1,5 @@
+//! Capacity of a path as measured for a later connection.
+
 use std::time::{Duration, Instant};
 
 use crate::congestion::{Acked, Usage};

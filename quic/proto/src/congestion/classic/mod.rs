@@ -12,7 +12,7 @@ use super::{
 #[cfg(test)]
 mod tests;
 
-/// What a window is reduced for.
+/// Cause of a reduction of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A packet was lost.
@@ -21,47 +21,46 @@ pub enum Cause {
     Mark,
 }
 
-/// How a window grows in congestion avoidance and how far congestion reduces it: what the Classic
-/// controllers (RFC 9330 §2) differ in.
+/// Growth in congestion avoidance and reduction on congestion: the part in which the Classic
+/// controllers (RFC 9330 §2) differ.
 pub trait Avoidance: Clone + Default + fmt::Debug + Send {
-    /// The controller's name.
+    /// Name of the controller.
     const NAME: &'static str;
 
-    /// Congestion met this window: what it becomes, the minimum aside.
+    /// Returns the window after congestion, before it is bounded by the minimum.
     fn on_congestion(&mut self, window: u64, cause: Cause) -> u64;
 
-    /// Slow start begins anew from a small window: congestion avoidance will know nothing of what
-    /// was before.
+    /// Resets the state when slow start begins anew from a small window.
     fn on_persistent_congestion(&mut self);
 
-    /// The window was set from outside.
+    /// Resets the state when the window was set from outside.
     fn on_resume(&mut self);
 
-    /// An acknowledgement of a full window: what it becomes.
+    /// Returns the window after an acknowledgement with a full window.
     fn on_acked(&mut self, window: u64, acked: &Acked, datagram_size: u64) -> u64;
 
-    /// Until now the window was not used: that time is no reason for it to grow.
+    /// Notes that the window was not used until now, so that this time does not make it grow.
     fn on_unused(&mut self, now: Instant);
 }
 
 /// A controller that reduces its window on a loss or a mark, once a round trip (RFC 9002 §7): slow
-/// start with HyStart++ (RFC 9406), recovery with PRR (RFC 9937), and the way back when a loss was none.
+/// start with HyStart++ (RFC 9406), recovery with PRR (RFC 9937), and an undo of spurious losses.
 #[derive(Clone, Debug)]
 pub struct Classic<A> {
     datagram_size: u64,
-    /// What may be in flight; during recovery, what may be after it.
+    /// Bytes that may be in flight; during recovery, those that may be after it.
     window: u64,
-    /// Below it the window doubles each round trip.
+    /// Window below which it doubles each round trip.
     slow_start_threshold: u64,
     slow_start: HyStart,
     avoidance: A,
-    /// Packets sent up to then belong to congestion that was already answered.
+    /// Send time up to which packets belong to congestion that was already answered.
     answered: Option<Instant>,
     recovery: Option<Prr>,
     undo: Option<Box<Undo<A>>>,
 }
 
-/// What was before the last reduction.
+/// State before the last reduction.
 #[derive(Clone, Debug)]
 struct Undo<A> {
     window: u64,
@@ -91,7 +90,8 @@ impl<A: Avoidance> Classic<A> {
         2 * self.datagram_size
     }
 
-    /// Whether packets sent then belong to congestion that was already answered (RFC 9002 §7.3.2).
+    /// Returns true if packets sent at `time_sent` belong to congestion that was already answered
+    /// (RFC 9002 §7.3.2).
     fn is_answered(&self, time_sent: Instant) -> bool {
         self.answered.is_some_and(|at| time_sent <= at)
     }
@@ -116,8 +116,8 @@ impl<A: Avoidance> Classic<A> {
         }));
     }
 
-    /// How much slow start adds for an acknowledgement. RFC 9406 §4.3 wants HyStart++ only where
-    /// nothing is known of the threshold.
+    /// Returns the growth in slow start for an acknowledgement. RFC 9406 §4.3 wants HyStart++ only
+    /// while the threshold is unknown.
     fn slow_start_growth(&mut self, acked: &Acked) -> u64 {
         if self.slow_start_threshold != u64::MAX {
             return acked.bytes;

@@ -10,57 +10,57 @@ use super::{
 #[cfg(test)]
 mod tests;
 
-/// How steep the curve is: segments per second cubed (RFC 9438 §5.1).
+/// Steepness of the curve, in segments per second cubed (RFC 9438 §5.1).
 const C: f64 = 0.4;
 
-/// What is left of the window after a loss (§4.6).
+/// Part of the window that a loss leaves (§4.6).
 const BETA: f64 = 0.7;
 
-/// What is left of it after a mark: alternative backoff (RFC 8511 §3.1). What marks keeps its queue
-/// short, so that with 0.7 the link would run dry.
+/// Part of the window that a mark leaves: alternative backoff (RFC 8511 §3.1). A queue that marks
+/// is kept short, so that with 0.7 the link would run dry.
 const BETA_ECN: f64 = 0.85;
 
-/// How much the Reno-friendly window grows per round trip, in segments, to send on average as much
-/// as Reno with its larger reduction (§4.3).
+/// Growth of the Reno-friendly window per round trip, in segments, with which it sends on average
+/// as much as Reno with its larger reduction (§4.3).
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
-/// What the window may grow by in a round trip (§4.2).
+/// Largest growth of the window in a round trip, as a factor (§4.2).
 const MAX_GROWTH: f64 = 1.5;
 
-/// CUBIC (RFC 9438) with HyStart++ (RFC 9406), PRR (RFC 9937) and a way back from losses that were
-/// none (RFC 9438 §4.9).
+/// CUBIC (RFC 9438) with HyStart++ (RFC 9406), PRR (RFC 9937) and an undo of spurious losses (RFC
+/// 9438 §4.9).
 pub type Cubic = Classic<Curve>;
 
-/// The growth of CUBIC: a function of the time since the last congestion, flat around the window
-/// that met it.
+/// Growth of CUBIC: a function of the time since the last congestion, flat around the window that
+/// met it.
 ///
-/// Windows are bytes; RFC 9438 counts segments.
+/// Windows are in bytes; RFC 9438 counts segments.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
-    /// The window to come back to: W_max. `None`: it met no congestion, or too much.
+    /// W_max, the window to return to. `None` before congestion, and after persistent congestion.
     w_max: Option<f64>,
-    /// The window before the last reduction: cwnd_prior.
+    /// Window before the last reduction: cwnd_prior.
     prior: Option<f64>,
-    /// Congestion avoidance, since the last reduction.
+    /// State of congestion avoidance since the last reduction.
     epoch: Option<Epoch>,
 }
 
 /// One stage of congestion avoidance.
 #[derive(Clone, Debug)]
 struct Epoch {
-    /// The window where the curve is flat: W_max.
+    /// Window at which the curve is flat: W_max.
     plateau: f64,
-    /// When it is reached, in seconds: K.
+    /// Time at which it is reached, in seconds: K.
     k: f64,
-    /// How steep the curve is in bytes.
+    /// Steepness of the curve in bytes.
     steepness: f64,
-    /// The window that Reno would have: W_est.
+    /// Window that Reno would have: W_est.
     reno: f64,
-    /// How long the window was in use: t.
+    /// Time for which the window was in use: t.
     elapsed: Duration,
-    /// Until when that was counted.
+    /// Time up to which that was counted.
     counted: Instant,
-    /// The part of a byte by which the window should be larger.
+    /// Fraction of a byte that the window still has to grow by.
     fraction: f64,
 }
 
@@ -146,7 +146,7 @@ impl Epoch {
         self.counted = self.counted.max(now);
     }
 
-    /// The curve so much later: W_cubic(t) (§4.2).
+    /// Returns the curve at a time `later`: W_cubic(t) (§4.2).
     fn window_at(&self, later: Duration) -> f64 {
         let t = self.elapsed.saturating_add(later).as_secs_f64();
         self.steepness * (t - self.k).powi(3) + self.plateau

@@ -7,22 +7,22 @@ use super::Acked;
 #[cfg(test)]
 mod tests;
 
-/// How much the round trip must grow at least.
+/// Smallest growth of the round trip that is a sign of a queue.
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 
-/// How much it need grow at most.
+/// Largest growth of the round trip that is required.
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
 
-/// Between the two: so much of the round trip before.
+/// Divisor of the previous round trip that gives the growth between those two.
 const MIN_RTT_DIVISOR: u32 = 8;
 
-/// Samples without which a round says nothing.
+/// Samples needed in a round.
 const N_RTT_SAMPLE: u32 = 8;
 
-/// How much slower conservative slow start is.
+/// Divisor of the growth in conservative slow start.
 const CSS_GROWTH_DIVISOR: u64 = 4;
 
-/// Rounds of it until slow start is over.
+/// Rounds of conservative slow start until it ends.
 const CSS_ROUNDS: u8 = 5;
 
 /// HyStart++ (RFC 9406): ends the initial slow start when the round trip grows, before packets are
@@ -34,36 +34,36 @@ const CSS_ROUNDS: u8 = 5;
 /// The growth per acknowledgement is not limited (L is infinite), since packets are paced (§4.3).
 #[derive(Clone, Debug, Default)]
 pub(super) struct HyStart {
-    /// The round ends when a packet is acknowledged that left after so many bytes were delivered.
+    /// Bytes delivered when a packet was sent whose acknowledgement ends the round.
     round_end: u64,
-    /// The smallest round trip of the round before.
+    /// Smallest round trip of the previous round.
     last_round: Option<Duration>,
-    /// The smallest round trip of this round, and the samples it is taken from.
+    /// Smallest round trip of this round.
     this_round: Option<Duration>,
     samples: u32,
     conservative: Option<Conservative>,
 }
 
-/// Conservative slow start, and how long it goes on.
+/// Conservative slow start.
 #[derive(Clone, Copy, Debug)]
 struct Conservative {
-    /// The round trip that made it begin.
+    /// Round trip that started it.
     baseline: Duration,
     /// Rounds that ended since.
     rounds: u8,
 }
 
-/// How slow start goes on.
+/// Progress of slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Growth {
-    /// The window may grow by so many bytes.
+    /// The window may grow by this many bytes.
     By(u64),
-    /// It has found the capacity: congestion avoidance begins.
+    /// The capacity is found: congestion avoidance begins.
     Over,
 }
 
 impl HyStart {
-    /// Takes an acknowledgement that came in slow start.
+    /// Handles an acknowledgement in slow start.
     pub(super) fn on_acked(&mut self, acked: &Acked) -> Growth {
         if acked.rate.prior_delivered >= self.round_end && self.start_round(acked.delivered) {
             return Growth::Over;
@@ -79,7 +79,7 @@ impl HyStart {
         })
     }
 
-    /// Begins a round; true if it was the last of conservative slow start.
+    /// Begins a round. Returns true if it was the last of conservative slow start.
     fn start_round(&mut self, delivered: u64) -> bool {
         self.round_end = delivered;
         self.last_round = self.this_round.take();
@@ -91,7 +91,7 @@ impl HyStart {
         conservative.rounds >= CSS_ROUNDS
     }
 
-    /// Compares the round trips of this round with those before, once there are enough.
+    /// Compares the round trips of this round with the previous one, once there are enough.
     fn look_for_a_queue(&mut self) {
         let Some(this) = self.this_round else {
             return;

@@ -1,3 +1,5 @@
+//! Average fraction of marked packets.
+
 use std::time::{Duration, Instant};
 
 use crate::congestion::Acked;

@@ -11,58 +11,58 @@ mod marking;
 #[cfg(test)]
 mod tests;
 
-/// The round trip whose growth shorter ones have (RTT_virt of
+/// Round trip at whose speed shorter paths grow (RTT_virt of
 /// draft-briscoe-iccrg-prague-congestion-control-04 §2.4.4).
 const REFERENCE_RTT: Duration = Duration::from_millis(25);
 
-/// Rounds after congestion avoidance began until growth depends less on the round trip, so that a
-/// new flow finds its share at the speed of its own path (§2.4.4).
+/// Rounds of congestion avoidance until growth depends less on the round trip, so that a new flow
+/// finds its share at the speed of its own path (§2.4.4).
 const YOUNG_ROUNDS: u32 = 500;
 
-/// The constant of CUBIC's growth (RFC 9438 §5.1), datagrams per cubic second.
+/// Constant of CUBIC's growth (RFC 9438 §5.1), datagrams per cubic second.
 const CUBIC: f64 = 0.4;
 
-/// The part of the window that a search adds in a round trip. It is what a search can overshoot by:
-/// the queue is at most so much of a round trip for one round trip.
+/// Part of the window that a search adds in a round trip, which bounds its overshoot: the queue is
+/// at most this part of a round trip, for one round trip.
 const SEARCH: f64 = 1.0 / 8.0;
 
-/// From so much more than the window that was marked last, there is more capacity than there was.
+/// Factor by which the window must exceed the last marked one to show that the capacity grew.
 const OUTGROWN: f64 = 1.25;
 
-/// What the window and the round trip give is exceeded a little, else noise in the round trip would
-/// keep the window from being filled.
+/// Factor above the rate of a window per round trip; without it noise in the round trip would keep
+/// the window from being filled.
 const PACING_GAIN: f64 = 1.03;
 
 /// Prague for L4S (draft-briscoe-iccrg-prague-congestion-control-04): packets are ECT(1), and the
-/// window falls in proportion to how many of them are marked with CE, so that a queue that marks
+/// window falls in proportion to the share of packets marked with CE, so that a queue that marks
 /// early stays short (RFC 9331 §4).
 ///
-/// Until the first mark, and again from each loss to the next mark, another controller decides, as
-/// it would without L4S (RFC 9331 §4.3: a loss is answered as a classic flow answers it). So a path
+/// Until the first mark, and again from each loss to the next mark, another controller decides as
+/// it would without L4S (RFC 9331 §4.3: a loss is answered as a classic flow answers it). A path
 /// that does not mark, or whose ECN turned out to be broken, is used as that controller uses it.
 ///
-/// Marks of a classic queue (RFC 3168) are not told from those of an L4S queue: such a queue gets
-/// less than the half that it asks for, and classic flows in it get less than their share. RFC 9331
-/// leaves the detection of that to the implementation; those that are known mistake ordinary
-/// variation of the delay for such a queue, so there is none here. Choose Prague where the network
-/// is known to separate the two.
+/// Marks of a classic queue (RFC 3168) are not distinguished from those of an L4S queue: such a
+/// queue gets less than the half it asks for, and classic flows in it get less than their share.
+/// RFC 9331 leaves the detection to the implementation; the known methods mistake ordinary
+/// variation of the delay for such a queue, so there is none here. Choose Prague if the network is
+/// known to separate the two.
 #[derive(Debug)]
 pub struct Prague {
     datagram_size: u64,
-    /// Decides while there are losses instead of marks.
+    /// Controller that decides while there are losses instead of marks.
     classic: Box<dyn Controller>,
-    /// Decides while there are marks.
+    /// Controller that decides while there are marks.
     scalable: Option<Scalable>,
     marking: Marking,
-    /// Congestion signals about packets sent up to then were answered.
+    /// Send time up to which packets belong to congestion that was already answered.
     answered: Option<Instant>,
     rtt: Duration,
 }
 
-/// The window of the time in which marks control it.
+/// Window while marks control it.
 #[derive(Clone, Copy, Debug)]
 struct Scalable {
-    /// Bytes; a small window grows and falls by less than one at a time.
+    /// Bytes, with a fraction: a small window changes by less than one at a time.
     window: f64,
     /// Round trips in this state.
     rounds: u32,
@@ -72,22 +72,22 @@ struct Scalable {
     /// Seconds since then in which the window was used.
     epoch: f64,
     last_acked: Instant,
-    /// True if the capacity is searched: since slow start ended, which a mark ends early where
-    /// bursts fill the queue for a moment, or since the old one is outgrown.
+    /// True during a search for capacity: after slow start, which a mark ends early if bursts fill
+    /// the queue for a moment, or after the old capacity was outgrown.
     searches: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Reduction {
     at: Instant,
-    /// The window before.
+    /// Window before.
     from: f64,
-    /// The window after.
+    /// Window after.
     to: f64,
 }
 
 impl Reduction {
-    /// The window after so many seconds as RFC 9438 §4.2 has it, in bytes.
+    /// Returns CUBIC's window in bytes after this many seconds (RFC 9438 §4.2).
     fn cubic(&self, seconds: f64, datagram: f64) -> f64 {
         let missing = (self.from - self.to) / datagram;
         let time = seconds - (missing / CUBIC).cbrt();
@@ -96,7 +96,7 @@ impl Reduction {
 }
 
 impl Prague {
-    /// Starts as `classic`, of which it is to be the scalable extension.
+    /// Creates a controller that starts as `classic` and extends it.
     pub fn new(start: &Start, classic: Box<dyn Controller>) -> Self {
         Self {
             datagram_size: start.datagram_size.into(),
@@ -108,7 +108,7 @@ impl Prague {
         }
     }
 
-    /// The fraction of packets that are marked, as it is believed; `None` before the first mark.
+    /// Returns the estimated fraction of packets that are marked, or `None` before the first mark.
     pub fn alpha(&self) -> Option<f64> {
         self.marking.alpha()
     }
@@ -117,7 +117,7 @@ impl Prague {
         (2 * self.datagram_size) as f64
     }
 
-    /// The round trip that growth and rounds are measured by.
+    /// Returns the round trip by which growth and rounds are measured.
     fn virtual_rtt(&self) -> Duration {
         self.rtt.max(REFERENCE_RTT)
     }
@@ -126,8 +126,8 @@ impl Prague {
         self.answered.is_some_and(|answered| time_sent <= answered)
     }
 
-    /// Returns how much less than a datagram per round trip the window grows, so that the rate does not
-    /// depend on the round trip where that is short.
+    /// Returns the factor, at most 1, by which growth is slower than a datagram per round trip, so
+    /// that on short paths the rate does not depend on the round trip.
     fn growth(&self, rounds: u32) -> f64 {
         if rounds < YOUNG_ROUNDS {
             return 1.0;
@@ -136,9 +136,9 @@ impl Prague {
         ratio * ratio
     }
 
-    /// Grows by a datagram per window of bytes that were not marked; it goes on while reductions do,
-    /// which is what lets the two balance (§2.4.3). Where that is slow, after a large reduction or
-    /// after a long time without a mark, by what CUBIC would; and faster in a search.
+    /// Grows by a datagram per window of unmarked bytes, also during reductions, which lets the two
+    /// balance (§2.4.3). Grows like CUBIC if that is faster, after a large reduction or a long time
+    /// without a mark, and faster still in a search.
     fn grow(&mut self, acked: &Acked) {
         let datagram = self.datagram_size as f64;
         let Some(mut state) = self.scalable else {
@@ -169,8 +169,8 @@ impl Prague {
         self.scalable = Some(state);
     }
 
-    /// The multiplicative decrease (§2.4.2). `alpha` is one at the first mark, which halves what
-    /// slow start overshot.
+    /// Applies the multiplicative decrease (§2.4.2). `alpha` is one at the first mark, which halves
+    /// the overshoot of slow start.
     fn reduce(&mut self, now: Instant, alpha: f64) {
         let from = self.settled_window();
         let is_start = self.phase() == Phase::SlowStart;
@@ -195,8 +195,8 @@ impl Prague {
             .map_or(self.classic.window() as f64, |state| state.window)
     }
 
-    /// The window, or where the classic controller's recovery leads to: meanwhile its window follows
-    /// what is in flight.
+    /// Returns the window, or the target of the classic controller's recovery, during which its
+    /// window follows the bytes in flight.
     fn settled_window(&self) -> f64 {
         match (self.scalable, self.classic.slow_start_threshold()) {
             (None, Some(threshold)) if self.classic.phase() == Phase::Recovery => threshold as f64,
@@ -204,8 +204,8 @@ impl Prague {
         }
     }
 
-    /// Whether a further reduction is too early: in the same round trip, or, where growth is slower
-    /// than the round trip allows, in the same virtual one.
+    /// Returns true if the window was already reduced in the same round trip, or, if growth is
+    /// slower than the round trip allows, in the same virtual one.
     fn is_reduced(&self, now: Instant, time_sent: Instant) -> bool {
         let is_recent = |state: Scalable| {
             let age = now.saturating_duration_since(state.reduced.at);
@@ -215,7 +215,7 @@ impl Prague {
     }
 
     /// Hands the window over to the classic controller. A reduction in the round trip of the loss
-    /// was about the same congestion and is taken back first.
+    /// was about the same congestion and is undone first.
     fn become_classic(&mut self, now: Instant, time_sent: Instant) {
         let Some(scalable) = self.scalable.take() else {
             return;
@@ -299,7 +299,7 @@ impl Controller for Prague {
         (rtt > 0.0).then(|| (scalable.window * PACING_GAIN / rtt) as u64)
     }
 
-    /// A queue that marks early marks bursts.
+    /// Returns a small burst, because a queue that marks early marks bursts.
     fn burst(&self) -> u64 {
         2
     }

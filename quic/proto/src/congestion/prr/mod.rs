@@ -5,29 +5,29 @@ use super::Acked;
 #[cfg(test)]
 mod tests;
 
-/// Proportional rate reduction (RFC 9937): how much may be sent during one recovery period, so that
-/// what is in flight comes down to the target with the acknowledgements instead of at once, and is
-/// neither silent for half a round trip nor a burst.
+/// Proportional rate reduction (RFC 9937): bounds what is sent in one recovery period, so that the
+/// bytes in flight come down to the target with the acknowledgements instead of at once, with
+/// neither half a round trip of silence nor a burst.
 ///
 /// QUIC's recovery period ends with the first acknowledgement of a packet sent in it (RFC 9002
-/// §7.3.2), a round trip after it began, while TCP's ends with the last loss repaired. Bytes are
+/// §7.3.2), a round trip after it began, while TCP's ends when the last loss is repaired. Bytes are
 /// counted, never segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prr {
-    /// The window when recovery is over: RFC 9937's ssthresh.
+    /// Window after recovery: RFC 9937's ssthresh.
     target: u64,
-    /// Bytes in flight when it began, those lost and those acknowledged then included: RecoverFS.
+    /// Bytes in flight when recovery began, those just lost and acknowledged included: RecoverFS.
     in_flight_at_start: u64,
     /// Bytes acknowledged since: prr_delivered.
     delivered: u64,
     /// Bytes sent since: prr_out.
     sent: u64,
-    /// What may be in flight.
+    /// Bytes that may be in flight.
     window: u64,
 }
 
 impl Prr {
-    /// Recovery begins with so many bytes in flight, lost ones included.
+    /// Starts recovery with `in_flight` bytes in flight, lost ones included.
     pub(super) const fn new(in_flight: u64, target: u64) -> Self {
         Self {
             target,
@@ -38,17 +38,17 @@ impl Prr {
         }
     }
 
-    /// Bytes that may be in flight.
+    /// Returns the bytes that may be in flight.
     pub(super) const fn window(&self) -> u64 {
         self.window
     }
 
-    /// Packets were sent, whether new data, retransmissions or probes.
+    /// Counts bytes sent, whether new data, retransmissions or probes.
     pub(super) const fn on_sent(&mut self, bytes: u64) {
         self.sent = self.sent.saturating_add(bytes);
     }
 
-    /// Packets sent before recovery began were acknowledged.
+    /// Handles the acknowledgement of packets sent before recovery began.
     pub(super) fn on_acked(&mut self, acked: &Acked, datagram_size: u64) {
         if self.sent == 0 {
             // What the frame acknowledged that made recovery begin was in flight too.
@@ -70,15 +70,15 @@ impl Prr {
         self.allow(acked.bytes_in_flight, bound, datagram_size);
     }
 
-    /// So many bytes are in flight after packets were lost or marked; no acknowledgement comes with
-    /// it, or it is told afterwards.
+    /// Sets the window after losses or marks that come without an acknowledgement, or before it is
+    /// reported.
     pub(super) fn on_congestion(&mut self, in_flight: u64, datagram_size: u64) {
         let bound = self.delivered.saturating_sub(self.sent);
         self.allow(in_flight, bound, datagram_size);
     }
 
-    /// Sets the window to what is in flight and what may be added (RFC 9937 §6.2), which below the
-    /// target is `bound`.
+    /// Sets the window to the bytes in flight plus what may be added (RFC 9937 §6.2), which is
+    /// `bound` below the target.
     fn allow(&mut self, in_flight: u64, bound: u64, datagram_size: u64) {
         let mut more = if in_flight > self.target {
             self.proportion(datagram_size).saturating_sub(self.sent)
@@ -92,9 +92,9 @@ impl Prr {
         self.window = in_flight.saturating_add(more);
     }
 
-    /// What should have been sent by now: of what was delivered, as much as the target is of what
-    /// was in flight, and never more than was delivered. Whole datagrams, else a packet that is due
-    /// would wait for the next ACK.
+    /// Returns the bytes that should have been sent by now: the delivered bytes times the ratio of
+    /// the target to the bytes in flight at the start, and never more than was delivered. Whole
+    /// datagrams, or a packet that is due would wait for the next ACK.
     fn proportion(&self, datagram_size: u64) -> u64 {
         let whole = u128::from(self.in_flight_at_start.max(self.target).max(1));
         let product = u128::from(self.delivered) * u128::from(self.target);

@@ -101,6 +101,8 @@ fn an_ack_of_a_packet_that_was_never_sent_closes() {
 }
 
 /// An optimistic peer acknowledges whatever may have been sent, and is soon detected.
+/// Proves: rfc9000 21.4 skipped-numbers-catch-optimists
+/// Proves: security 4 acks-of-skipped-packets-close
 #[test]
 fn an_ack_of_a_skipped_number_closes() {
     let (mut pair, id) = established();
@@ -137,6 +139,7 @@ fn an_honest_peer_is_not_mistaken_for_an_optimistic_one() {
 }
 
 /// Ranges cannot overlap on the wire, because each is counted down from the one before.
+/// Proves: rfc9000 19.3.1 negative-ack-ranges-close
 #[test]
 fn ranges_that_reach_below_zero_close() {
     let frames: [&[u64]; 5] = [

@@ -214,7 +214,7 @@ fn a_server_that_accepts_and_allows_less_is_at_fault() {
     for (name, raise) in raises {
         let mut pair = again();
         deliver_flight(&mut pair);
-        raise(pair.client.connection().remembered_mut().unwrap());
+        raise(pair.client.connection().opening.remembered_mut().unwrap());
         pair.step();
         match pair.client.close_reason() {
             Some(ConnectionError::Transport {

@@ -108,7 +108,7 @@ fn packets_behind_one_with_another_destination_id_are_ignored() {
             .receive(pair.now, server_address(), &mut datagram);
     }
     let client = pair.client.connection();
-    let original = client.original_dcid();
+    let original = client.id();
     let misdirect = |header: &mut Header<'_>| {
         if let Header::Long { dcid, .. } = header {
             *dcid = original;

@@ -155,7 +155,8 @@ fn frame(rng: &mut Rng, attacker: Side, sent: u64, out: &mut FrameWriter<'_>) {
     }
 }
 
-/// One hostile packet, and what the victim does with it and later. Says whether it goes on.
+/// Sends one hostile packet and handles the victim's reaction. Returns true if the connection
+/// continues.
 fn attack(pair: &mut Pair, rng: &mut Rng, from_client: bool) -> bool {
     let space = [
         Space::Data,

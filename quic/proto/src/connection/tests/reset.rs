@@ -34,14 +34,12 @@ fn receive(pair: &mut Pair, peer: std::net::SocketAddr, datagram: &[u8]) -> bool
         .client
         .endpoint
         .on_datagram(pair.now, &arrival, &mut datagram);
-    let found = matches!(routed, Routed::Connection(_));
-    if found {
-        let now = pair.now;
-        pair.client
-            .connection()
-            .on_datagram(now, &arrival, &mut datagram);
-    }
-    found
+    let Routed::Connection(_, packets) = routed else {
+        return false;
+    };
+    let (_, connection) = pair.client.connection.as_mut().unwrap();
+    connection.on_packets(pair.now, &arrival, packets);
+    true
 }
 
 /// Proves: rfc9000 10.3.1 reset-drains
@@ -77,4 +75,57 @@ fn what_only_resembles_a_stateless_reset_is_dropped() {
     pair.run();
     receive(&mut pair, server_address(), &reset(40, token));
     assert!(!pair.client.connection().is_closed());
+}
+
+/// Proves: rfc9000 10.2 the-peers-close-ends-ours
+#[test]
+fn a_closing_connection_ends_with_the_peers_close_or_reset() {
+    let closing = || {
+        let (mut pair, token) = established();
+        let now = pair.now;
+        pair.client.connection().close(now, 0, bytes::Bytes::new());
+        assert!(!pair.client.transmit(now).is_empty());
+        (pair, token)
+    };
+    let (mut pair, token) = closing();
+    receive(&mut pair, server_address(), &reset(40, [0; 16]));
+    assert!(!pair.client.connection().state.is_drained(), "anybody's");
+    receive(&mut pair, server_address(), &reset(40, token));
+    assert!(pair.client.connection().state.is_drained());
+
+    let (mut pair, _) = closing();
+    let id = pair.server.connection().streams().open(Direction::Uni);
+    let streams = pair.server.connection().streams();
+    streams.write(id.unwrap(), b"late").unwrap();
+    for datagram in pair.server.transmit(pair.now) {
+        receive(&mut pair, server_address(), &datagram);
+    }
+    assert!(
+        !pair.client.connection().state.is_drained(),
+        "it missed ours"
+    );
+    let now = pair.now;
+    pair.server.connection().close(now, 0, bytes::Bytes::new());
+    for datagram in pair.server.transmit(pair.now) {
+        receive(&mut pair, server_address(), &datagram);
+    }
+    assert!(pair.client.connection().state.is_drained());
+}
+
+/// Proves: rfc9000 10.2 closing-lasts-three-pto
+#[test]
+fn a_peer_that_acknowledges_late_does_not_prolong_the_end() {
+    let slow = crate::config::TransportConfig::default()
+        .max_ack_delay(std::time::Duration::from_millis((1 << 14) - 1));
+    let mut pair = Pair::with_server_transport(slow);
+    pair.run();
+    let now = pair.now;
+    let client = pair.client.connection();
+    client.close(now, 0, bytes::Bytes::new());
+    let until = client.next_timeout().unwrap();
+    assert!(
+        until - now < std::time::Duration::from_secs(6),
+        "{:?}",
+        until - now
+    );
 }

@@ -18,7 +18,7 @@ pub(super) fn retry(pair: &mut Pair, scid: Cid) -> Vec<u8> {
     let local = client.local_cids().next().unwrap();
     let mut buffer = vec![0; limits::MIN_DATAGRAM];
     let retry = Retry::new(client.version(), local, scid, TOKEN);
-    let size = retry.encode(&client.original_dcid(), 0, &mut buffer);
+    let size = retry.encode(&client.id(), 0, &mut buffer);
     buffer.truncate(size.unwrap());
     buffer
 }
@@ -47,7 +47,7 @@ fn token_of(pair: &mut Pair) -> Vec<u8> {
 #[test]
 fn a_retry_is_answered_with_its_token_and_the_same_client_hello() {
     let mut pair = pair();
-    let original = pair.client.connection().original_dcid();
+    let original = pair.client.connection().id();
     let before = client_hello(&pair.client.transmit(pair.now), &original);
     let scid = Cid::from(*b"retry id");
     let mut datagram = retry(&mut pair, scid);
@@ -77,7 +77,7 @@ fn a_retry_is_answered_with_its_token_and_the_same_client_hello() {
 fn a_retry_that_is_not_genuine_is_dropped() {
     let mut pair = pair();
     pair.client.transmit(pair.now);
-    let original = pair.client.connection().original_dcid();
+    let original = pair.client.connection().id();
     let mut forged = retry(&mut pair, Cid::from(*b"retry id"));
     *forged.last_mut().unwrap() ^= 1;
     // Its source id must differ from the one that the client chose.
@@ -118,7 +118,7 @@ fn a_retry_after_the_servers_first_initial_is_dropped() {
 fn both_ends_must_have_seen_the_retry() {
     let mut pair = pair();
     pair.client.transmit(pair.now);
-    let original = pair.client.connection().original_dcid();
+    let original = pair.client.connection().id();
     let scid = Cid::from(*b"retry id");
     let mut datagram = retry(&mut pair, scid);
     pair.client
@@ -161,9 +161,7 @@ fn a_retry_token_that_fills_a_datagram_breaks_nothing() {
         let token = vec![7; len];
         let mut buffer = vec![0; 2 * limits::MIN_DATAGRAM];
         let retry = Retry::new(Version::V1, local, Cid::from(*b"retry id"), &token);
-        let size = retry
-            .encode(&client.original_dcid(), 0, &mut buffer)
-            .unwrap();
+        let size = retry.encode(&client.id(), 0, &mut buffer).unwrap();
         buffer.truncate(size);
         pair.client.receive(pair.now, server_address(), &mut buffer);
         for _ in 0..100 {
@@ -192,7 +190,7 @@ fn the_unused_bits_of_a_retry_mean_nothing() {
         let local = client.local_cids().next().unwrap();
         let mut buffer = vec![0; limits::MIN_DATAGRAM];
         let retry = Retry::new(Version::V1, local, Cid::from(*b"retry id"), TOKEN);
-        let size = retry.encode(&client.original_dcid(), unused, &mut buffer);
+        let size = retry.encode(&client.id(), unused, &mut buffer);
         buffer.truncate(size.unwrap());
         pair.client.receive(pair.now, server_address(), &mut buffer);
         assert_eq!(token_of(&mut pair), TOKEN);
@@ -209,7 +207,7 @@ fn a_retry_without_a_token_is_dropped() {
     let local = client.local_cids().next().unwrap();
     let mut buffer = vec![0; limits::MIN_DATAGRAM];
     let retry = Retry::new(Version::V1, local, Cid::from(*b"retry id"), &[]);
-    let size = retry.encode(&client.original_dcid(), 0, &mut buffer);
+    let size = retry.encode(&client.id(), 0, &mut buffer);
     buffer.truncate(size.unwrap());
     pair.client.receive(pair.now, server_address(), &mut buffer);
     assert!(pair.client.transmit(pair.now).is_empty());
@@ -222,8 +220,8 @@ fn a_retry_without_a_token_is_dropped() {
 #[test]
 fn what_only_the_opening_needs_goes_with_it() {
     let mut pair = super::forged::pair();
-    assert!(pair.client.connection().opening.is_some());
+    assert!(!pair.client.connection().opening.is_over());
     pair.run();
-    assert!(pair.client.connection().opening.is_none());
-    assert!(pair.server.connection().opening.is_none());
+    assert!(pair.client.connection().opening.is_over());
+    assert!(pair.server.connection().opening.is_over());
 }

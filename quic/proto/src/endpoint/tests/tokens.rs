@@ -339,7 +339,7 @@ fn a_retry_token_begins_one_connection_and_proves_nothing_afterwards() {
     let routed = scene
         .endpoint
         .on_datagram(scene.now, &arrival(1), &mut copy);
-    assert!(matches!(routed, Routed::Connection(it) if it == slot));
+    assert!(matches!(routed, Routed::Connection(it, _) if it == slot));
 
     connection.close(scene.now, 0, Bytes::new());
     while scene.endpoint.service(slot, &mut connection) {

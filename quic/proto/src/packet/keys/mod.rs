@@ -41,14 +41,14 @@ impl DirectionKeys {
 /// The keys of both directions at one level.
 #[derive(Debug)]
 pub struct KeyPair {
-    /// What we encrypt with.
+    /// Keys for packets we send.
     pub local: DirectionKeys,
-    /// What the peer encrypts with.
+    /// Keys for packets of the peer.
     pub peer: DirectionKeys,
 }
 
-/// The keys of Initial packets (RFC 9001 §5.2): those that `side` needs, from the destination
-/// connection id of the client's first Initial.
+/// Returns the keys of Initial packets for `side` (RFC 9001 §5.2), from the destination connection
+/// id of the client's first Initial.
 pub fn initial_keys(version: Version, dcid: &Cid, side: Side) -> KeyPair {
     let secret = initial_secret(version, dcid);
     KeyPair {
@@ -57,14 +57,14 @@ pub fn initial_keys(version: Version, dcid: &Cid, side: Side) -> KeyPair {
     }
 }
 
-/// The half of [`initial_keys`] that `writer` encrypts with, all it takes to check that an Initial
-/// is intact.
+/// Returns the half of [`initial_keys`] that `writer` encrypts with, enough to authenticate an
+/// Initial.
 pub fn initial_direction(version: Version, dcid: &Cid, writer: Side) -> DirectionKeys {
     initial_direction_from(version, initial_secret(version, dcid).as_ref(), writer)
 }
 
-/// HKDF-Extract is HMAC under the salt (RFC 5869 §2.2). Written so, it runs once, not once per
-/// direction.
+/// Computes HKDF-Extract, which is HMAC under the salt (RFC 5869 §2.2). Done here, it runs once and
+/// not once per direction.
 fn initial_secret(version: Version, dcid: &Cid) -> hmac::Tag {
     let salt = hmac::Key::new(hmac::HMAC_SHA256, &version.constants().initial_salt);
     hmac::sign(&salt, dcid.as_bytes())
@@ -85,8 +85,8 @@ fn initial_direction_from(version: Version, initial_secret: &[u8], writer: Side)
     )
 }
 
-/// Replaces a 1-RTT secret by its successor, and gives the packet key of that (RFC 9001 §6.1). The
-/// header key stays.
+/// Replaces a 1-RTT secret by its successor, and returns its packet key (RFC 9001 §6.1). The header
+/// key stays.
 pub fn next_packet_key(version: Version, secret: &mut Secret) -> PacketKey {
     let constants = version.constants();
     let suite = secret.suite();
@@ -100,7 +100,7 @@ pub fn next_packet_key(version: Version, secret: &mut Secret) -> PacketKey {
     key
 }
 
-/// A secret that others are derived from with HKDF-Expand-Label (RFC 8446 §7.1).
+/// Secret from which others are derived with HKDF-Expand-Label (RFC 8446 §7.1).
 struct Expander {
     prk: hkdf::Prk,
     suite: Suite,
@@ -126,7 +126,7 @@ impl Expander {
             .expect("the key has the length of its suite")
     }
 
-    /// A key, in the first bytes of the array.
+    /// Returns a key in the first bytes of the array.
     fn key(&self, label: &[u8]) -> Zeroizing<[u8; 32]> {
         let mut key = Zeroizing::new([0; 32]);
         self.fill(label, key.split_at_mut(key_len(self.suite)).0);
@@ -137,7 +137,7 @@ impl Expander {
         key.split_at(key_len(self.suite)).0
     }
 
-    /// A secret, in the first bytes of the array.
+    /// Returns a secret in the first bytes of the array.
     fn secret(&self, label: &[u8]) -> Zeroizing<[u8; 48]> {
         let mut secret = Zeroizing::new([0; 48]);
         self.fill(label, secret.split_at_mut(secret_len(self.suite)).0);

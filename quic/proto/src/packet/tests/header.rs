@@ -3,8 +3,8 @@ use proptest::{collection::vec, prelude::*};
 use super::keys;
 use crate::{
     packet::{
-        Cid, Decoded, DropReason, Header, Kind, PacketBuilder, Peek, SpinValue, Version,
-        VersionNegotiation, Versions, decode, peek,
+        Cid, Decoded, DropReason, Header, Kind, PacketBuilder, Packets, SpinValue, Version,
+        VersionNegotiation, Versions, decode,
     },
     testing::pn,
 };
@@ -164,12 +164,9 @@ fn an_unknown_version_is_read_as_far_as_all_versions_agree() {
         let mut datagram = long(first, &dcid, &scid);
         datagram[1..5].copy_from_slice(&[0x1a, 0x2a, 0x3a, 0x4a]);
         datagram.extend([9; 700]);
-        let expected = Peek::Long {
-            version: 0x1a2a_3a4a,
-            dcid: &dcid,
-            scid: &scid,
-        };
-        assert_eq!(peek(&datagram, 8), Some(expected));
+        let packets = Packets::read(&mut datagram, 8).expect("connection ids");
+        assert_eq!(packets.ids_of_unknown_version(), Some([&dcid[..], &scid]));
+        assert_eq!(packets.dcid(), None, "longer than ours can be");
         let (
             Decoded::UnknownVersion {
                 version: 0x1a2a_3a4a,
@@ -227,18 +224,17 @@ fn a_version_negotiation_packet_answers_with_the_ids_swapped() {
 
 #[test]
 fn routing_needs_nothing_but_the_connection_id() {
-    let short = [&[0x40][..], &[7; 8], &[0; 30]].concat();
-    assert_eq!(peek(&short, 8), Some(Peek::Short { dcid: &[7; 8] }));
-    assert_eq!(peek(&short, 8).map(|peek| peek.dcid().len()), Some(8));
-    let initial = long(0xc0, b"dcid", b"scid");
-    let expected = Peek::Long {
-        version: 1,
-        dcid: b"dcid",
-        scid: b"scid",
-    };
-    assert_eq!(peek(&initial, 8), Some(expected));
-    assert_eq!(peek(&initial[..initial.len() - 1], 8), None);
-    assert_eq!(peek(&[], 8), None);
+    let mut short = [&[0x40][..], &[7; 8], &[0; 30]].concat();
+    let packets = Packets::read(&mut short, 8).expect("a connection id");
+    assert_eq!(packets.dcid(), Some(Cid::from([7; 8])));
+    assert_eq!(packets.kind(), Some(Kind::OneRtt));
+    let mut initial = long(0xc0, b"dcid", b"scid");
+    let packets = Packets::read(&mut initial, 8).expect("connection ids");
+    assert_eq!(packets.dcid(), Cid::new(b"dcid"));
+    assert_eq!(packets.kind(), None, "no length");
+    let cut = initial.len() - 1;
+    assert!(Packets::read(&mut initial[..cut], 8).is_err());
+    assert!(Packets::read(&mut [], 8).is_err());
 }
 
 proptest! {

@@ -7,76 +7,75 @@ use crate::congestion::Phase;
 #[cfg(test)]
 mod tests;
 
-/// Of its rate a train of datagrams may hold so much: what a queue on the way has to take at once.
+/// Longest train of datagrams, as a part of the pacing rate: a queue on the path takes it at once.
 const TRAIN: Duration = Duration::from_millis(1);
 
-/// How late a timer may fire without making the sender slower than its rate: runtimes count in
-/// milliseconds and wake somebody else first.
+/// Delay of a timer that does not slow the sender down: runtimes count in milliseconds and may wake
+/// another task first.
 const SLACK: Duration = Duration::from_millis(2);
 
-/// How late whoever waits for its time may wake at most without losing what it could have sent:
-/// a busy machine lets others run first, and a slot of its scheduler is that long.
+/// Longest delay of a wake-up after which a sender still catches up: on a busy machine a time slice
+/// of the scheduler is that long.
 const OVERSLEPT: Duration = Duration::from_millis(10);
 
-/// Where the rate follows from a window, this part of a round trip at most: the window brings back
-/// what a pause takes away, and a long burst would cost it losses where queues are short.
+/// Part of a round trip that bounds [`OVERSLEPT`] if the rate follows from a window: the window
+/// makes up for a pause, and a long burst would cost losses where queues are short.
 const OVERSLEPT_OF_RTT: u32 = 16;
 
-/// Datagrams that may leave at once whatever the rate while others are under way. A timer late by
-/// one of them costs nothing, and the shortest queue takes them.
+/// Datagrams that may leave at once, regardless of the rate, while others are in flight. A timer
+/// late by one of them costs nothing, and the shortest queue takes them.
 const STEADY_BURST: u64 = 3;
 
-/// Datagrams of the shortest train: below, timers would cost more than the queue gains.
+/// Datagrams of the shortest train: with fewer, timers would cost more than the queue gains.
 const SHORT_TRAIN: u64 = 2;
 
-/// What bounds the rate until somebody says otherwise: a byte a nanosecond, ten times over.
+/// Upper bound of the rate in bytes per second: ten bytes a nanosecond.
 const FASTEST: u64 = 10_000_000_000;
 
-/// What rounding up may add to the datagrams of one bucket.
+/// Error by which rounding may lengthen the time for the datagrams of one bucket.
 const ROUNDING: Duration = Duration::from_nanos(32);
 
 /// Binary places of [`Pace::nanos_per_byte`].
 const PLACES: u32 = 24;
 
-/// Spreads what leaves over the round trip (RFC 9002 §7.7): a token bucket, kept as the moment at
-/// which it is full again.
+/// Spreads packets over the round trip (RFC 9002 §7.7): a token bucket, kept as the time at which
+/// it is full again.
 ///
-/// The bucket holds [`STEADY_BURST`] datagrams, or what the rate gives in a train and the slack of
-/// a timer; after a pause it holds as many datagrams as the controller wants. Whoever waited for its
-/// time and was woken late sends what that time would have let leave, within bounds: else a busy
-///  machine would send at a fraction of the rate, and a controller that measures what is
-/// delivered would take that for the path. A train never holds
-/// more than a millisecond of the rate, except that two datagrams may always go together.
+/// The bucket holds [`STEADY_BURST`] datagrams, or what the rate gives in a train plus the slack of
+/// a timer; after a pause it holds as many datagrams as the controller wants. A sender that was
+/// woken late catches up, within bounds: otherwise a busy machine would send at a fraction of the
+/// rate, and a controller that measures deliveries would blame the path. A train holds at most a
+/// millisecond of the rate, except that two datagrams may always go together.
 #[derive(Clone, Debug)]
 pub(super) struct Pacer {
-    /// When the bucket is full, if nothing more leaves.
+    /// Time at which the bucket is full, if nothing more leaves.
     full_at: Instant,
-    /// How long ago it may count as full: what a pause saved up.
+    /// Time credit saved up during a pause.
     saved: Duration,
-    /// When whoever waits is to be woken.
+    /// Time at which a waiting sender is to be woken.
     due_at: Option<Instant>,
-    /// How late that may be without a loss of rate.
+    /// Delay of that wake-up that costs no rate.
     forgiven: Duration,
-    /// `None` while there is nothing to compute it from.
+    /// `None` until a rate is known.
     pace: Option<Pace>,
     datagram_size: u64,
     /// Datagrams that may leave at once after a pause.
     burst: u64,
 }
 
-/// What follows from a rate.
+/// Values computed from a rate.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     bytes_per_second: u64,
     nanos_per_byte: u64,
-    /// How long an empty bucket takes to fill.
+    /// Time in which an empty bucket fills.
     fill: Duration,
-    /// Until so long before it is full, a datagram may leave.
+    /// Time before the bucket is full from which on one datagram may leave.
     last: Duration,
 }
 
 impl Pacer {
-    /// Nothing to pace by yet: the initial window is what bounds the first burst.
+    /// Creates a pacer without a rate; the initial window alone bounds the first burst.
     pub(super) fn new(now: Instant, datagram_size: u16) -> Self {
         Self {
             full_at: now,
@@ -89,8 +88,8 @@ impl Pacer {
         }
     }
 
-    /// A window per round trip and some more, so that it is the window that limits: twice as much
-    /// where it doubles in a round trip.
+    /// Returns the rate of a window per round trip with headroom, so that the window remains the
+    /// limit: twice the window in slow start, in which it doubles each round trip.
     pub(super) fn rate_of(window: u64, smoothed: Duration, phase: Phase) -> u64 {
         let nanos = smoothed.as_nanos().clamp(1, u64::MAX.into());
         let per_second = u128::from(window) * 1_000_000_000 / nanos;
@@ -101,16 +100,16 @@ impl Pacer {
         u64::try_from(per_second).unwrap_or(u64::MAX)
     }
 
-    /// How late a sender may wake without a loss of rate: `round_trip` where its rate follows from a
-    /// window, `None` where it is what a controller wants.
+    /// Sets the delay of a wake-up that costs no rate: `round_trip` is given if the rate follows
+    /// from a window, and `None` if a controller sets it.
     pub(super) fn forgive(&mut self, round_trip: Option<Duration>) {
         let part = round_trip.map_or(OVERSLEPT, |whole| whole / OVERSLEPT_OF_RTT);
         self.forgiven = part.min(OVERSLEPT);
     }
 
-    /// What was acknowledged or lost gives a rate; a pause is over.
+    /// Sets a new rate after an acknowledgement or a loss, which ends a pause.
     ///
-    /// The bucket is never emptier than empty: what left at a lower rate is not made up for at it.
+    /// The bucket is never emptier than empty: a debt from a lower rate is not carried over.
     pub(super) fn set_rate(&mut self, now: Instant, bytes_per_second: u64) {
         let rate = bytes_per_second.clamp(self.datagram_size, FASTEST);
         let fill = time_for(self.steady_burst(), rate).max(TRAIN + SLACK);
@@ -124,7 +123,7 @@ impl Pacer {
         });
     }
 
-    /// How many datagrams may leave at once after a pause.
+    /// Sets the number of datagrams that may leave at once after a pause.
     pub(super) fn set_burst(&mut self, datagrams: u64) {
         self.burst = datagrams.max(SHORT_TRAIN);
     }
@@ -140,7 +139,7 @@ impl Pacer {
         self.pace.map(|pace| pace.bytes_per_second)
     }
 
-    /// Nothing was under way until now.
+    /// Refills the bucket for the burst after a pause, in which nothing was in flight.
     pub(super) fn on_pause(&mut self, now: Instant) {
         self.due_at = None;
         if let Some(pace) = self.pace {
@@ -151,7 +150,7 @@ impl Pacer {
         }
     }
 
-    /// A packet leaves, paced or not.
+    /// Takes a packet that leaves, paced or not, from the bucket.
     #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u64) {
         if let Some(pace) = self.pace {
@@ -169,14 +168,15 @@ impl Pacer {
         self.pace.is_none_or(|pace| self.full_at <= now + pace.last)
     }
 
-    /// Bytes of the next train at most.
+    /// Returns the maximum number of bytes in the next train.
     pub(super) fn train(&self) -> u64 {
         let shortest = SHORT_TRAIN * self.datagram_size;
         self.rate()
             .map_or(u64::MAX, |rate| bytes_in(TRAIN, rate).max(shortest))
     }
 
-    /// Somebody waits: when the next train may leave whole.
+    /// Returns the time at which the next whole train may leave, and notes that a sender waits for
+    /// it.
     pub(super) fn release_at(&mut self, now: Instant) -> Instant {
         let Some(pace) = self.pace else {
             return now;

@@ -1,4 +1,5 @@
-//! Bounds-checked cursors over bytes, the integers of the wire (RFC 9000 §16) and what names things on it.
+//! Bounds-checked cursors over bytes, integers of the wire (RFC 9000 §16), and basic types of the
+//! protocol.
 
 mod cid;
 mod frame_type;

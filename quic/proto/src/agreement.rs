@@ -1,4 +1,4 @@
-//! What a handshake agreed on, for the application to read.
+//! Outcome of a handshake, for the application.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use hybriq_tls::{EarlyDataStatus, Group, GroupKind, Lineage, Negotiated, Signatu
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Handshake {
-    /// Agreement on the keys.
+    /// Key exchange of the connection.
     pub key_exchange: KeyExchangeInfo,
     /// The cipher suite.
     pub suite: Suite,
@@ -21,30 +21,30 @@ pub struct Handshake {
     pub server_name: Option<String>,
     /// True if a session ticket replaced the certificate.
     pub resumed: bool,
-    /// Key exchange of the first full handshake: this one, or the one that the session ticket goes
-    /// back to. Under a policy that requires it, it is post-quantum.
+    /// Key exchange of the first full handshake: this one, or the one from which the session ticket
+    /// derives. Under a policy that requires it, it is post-quantum.
     pub lineage: Lineage,
     /// The version of QUIC.
     pub version: Version,
-    /// Outcome of the data that the client sent before.
+    /// Outcome of the 0-RTT data that the client sent.
     pub early_data: EarlyData,
 }
 
-/// Outcome of the data that a client sent before the handshake was complete, in 0-RTT packets
-/// (RFC 9001 §4.6).
+/// Outcome of the data that a client sent before the handshake was complete, in 0-RTT packets (RFC
+/// 9001 §4.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EarlyData {
     /// The client offered none.
     #[default]
     None,
-    /// The server took it.
+    /// The server accepted it.
     Accepted,
-    /// The server refused it: what was sent is lost, and is not sent again by itself.
+    /// The server rejected it: the data is lost, and is not resent automatically.
     Rejected,
 }
 
 impl EarlyData {
-    /// An offer without an answer was refused.
+    /// Returns the outcome; an offer without an answer counts as rejected.
     const fn of(status: EarlyDataStatus) -> Self {
         match status {
             EarlyDataStatus::None => Self::None,
@@ -54,13 +54,13 @@ impl EarlyData {
     }
 }
 
-/// Agreement on the keys of a connection. Displays as the group's name.
+/// Key exchange of a connection. Displays as the group's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyExchangeInfo {
     /// The group: its code point and its name.
     pub group: Group,
-    /// True if the server had to ask for another share first.
+    /// True if the server had to ask for another key share first.
     pub hello_retry: bool,
     /// Bytes of the client's key share; 0 for a group this build does not know.
     pub client_share: usize,
@@ -69,7 +69,7 @@ pub struct KeyExchangeInfo {
 }
 
 impl KeyExchangeInfo {
-    /// Returns what the security of the group rests on.
+    /// Returns the kind of problem on which the group's security rests.
     pub fn kind(&self) -> GroupKind {
         self.group.kind()
     }
@@ -87,7 +87,7 @@ impl fmt::Display for KeyExchangeInfo {
 }
 
 impl Handshake {
-    /// The outcome, once TLS knows the group and the suite.
+    /// Returns the outcome once TLS knows the group and the suite.
     pub(crate) fn new(
         negotiated: Negotiated,
         version: Version,
@@ -115,7 +115,7 @@ impl Handshake {
     }
 }
 
-/// A provider that does not say what a ticket goes back to gets the worst.
+/// Returns the lineage; a provider that does not know that of a ticket gets the weakest.
 fn lineage(negotiated: &Negotiated, group: Group) -> Lineage {
     match negotiated.lineage {
         Some(lineage) => lineage,

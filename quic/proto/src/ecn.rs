@@ -1,5 +1,5 @@
-//! Explicit congestion notification: the ECN field of IP packets (RFC 3168 §5), and what is known of
-//! a path that carries it.
+//! Explicit congestion notification: the ECN field of IP packets (RFC 3168 §5), and its validation
+//! on a path.
 
 /// The ECN mark of a datagram; "not ECT" is its absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +27,13 @@ pub enum EcnState {
     /// ECN is switched off.
     #[default]
     Disabled,
-    /// Packets are marked until there are enough to tell.
+    /// Packets are marked until enough were sent to judge the path.
     Testing,
     /// Enough packets were marked; the peer has not reported them yet.
     Unknown,
     /// The path carries marks, and the peer counts them.
     Capable,
-    /// The path does not carry marks, or the peer's counts make no sense: nothing is marked any more.
+    /// The path does not carry marks, or the peer's counts are invalid: packets are no longer
+    /// marked.
     Failed,
 }

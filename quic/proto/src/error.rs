@@ -1,4 +1,5 @@
-//! Errors: transport error codes (RFC 9000 §20), faults of the peer, and why a connection ended.
+//! Errors: transport error codes (RFC 9000 §20), violations by the peer, and reasons for the end of
+//! a connection.
 
 use std::{borrow::Cow, fmt, io, net::SocketAddr};
 
@@ -57,12 +58,12 @@ codes! {
 }
 
 impl Code {
-    /// The code of a TLS alert (RFC 9001 §4.8).
+    /// Returns the code of a TLS alert (RFC 9001 §4.8).
     pub const fn crypto(alert: u8) -> Self {
         Self(0x100 + alert as u64)
     }
 
-    /// The TLS alert, if the code carries one.
+    /// Returns the TLS alert, if the code carries one.
     pub const fn alert(self) -> Option<u8> {
         match self.0 {
             0x100..0x200 => Some((self.0 - 0x100) as u8),
@@ -77,19 +78,19 @@ impl fmt::Display for Code {
     }
 }
 
-/// A fault of the peer. It closes the connection.
+/// A violation by the peer, which closes the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransportError {
-    /// Code that the peer is sent.
+    /// Code that is sent to the peer.
     pub code: Code,
-    /// Type of the frame that was at fault, if one was.
+    /// Type of the frame at fault, if there is one.
     pub frame: Option<FrameType>,
-    /// The frame and the rule, for people.
+    /// The frame and the rule, for humans.
     pub reason: Cow<'static, str>,
 }
 
 impl TransportError {
-    /// An error that no particular frame caused.
+    /// Creates an error that no particular frame caused.
     pub fn new(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
@@ -98,7 +99,7 @@ impl TransportError {
         }
     }
 
-    /// Names the frame at fault.
+    /// Adds the type of the frame at fault.
     #[must_use]
     pub fn in_frame(mut self, frame: FrameType) -> Self {
         self.frame = Some(frame);
@@ -166,7 +167,7 @@ pub enum ConnectionError {
         /// Description of what was missing.
         reason: String,
     },
-    /// The peer lost its state and said so with a stateless reset (RFC 9000 §10.3).
+    /// The peer lost its state and sent a stateless reset (RFC 9000 §10.3).
     #[error("reset by the peer")]
     Reset,
     /// The peer answered and then fell silent for the idle timeout, or the handshake took too long.
@@ -177,7 +178,7 @@ pub enum ConnectionError {
         "no answer: check the server's address and port, that it runs, and that UDP gets there"
     )]
     NoAnswer,
-    /// The peer speaks none of our versions.
+    /// The peer supports none of our versions.
     #[error("the peer supports no QUIC version of ours")]
     VersionMismatch,
 }
@@ -216,8 +217,8 @@ fn remedy(by: By, code: Code) -> String {
 }
 
 impl ConnectionError {
-    /// Returns true for the normal end: an application closed with code 0, or a transport without
-    /// an error.
+    /// Returns true for a normal end: an application closed with code 0, or a transport without an
+    /// error.
     pub fn is_clean(&self) -> bool {
         matches!(
             self,
@@ -244,7 +245,7 @@ impl From<ConnectionError> for io::Error {
     }
 }
 
-/// Reason why a connection did not move to another of our addresses (RFC 9000 §9).
+/// Reason why a connection did not migrate to another of our addresses (RFC 9000 §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MigrateError {
@@ -254,7 +255,7 @@ pub enum MigrateError {
     /// Migration must wait until the handshake is confirmed.
     #[error("the handshake is not confirmed yet")]
     NotConfirmed,
-    /// The server asked its clients to stay where they are.
+    /// The server disabled migration.
     #[error("the server does not allow migration")]
     Disabled,
     /// Every path needs a connection id of its own, and the server gave no spare one. It may give

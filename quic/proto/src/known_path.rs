@@ -1,4 +1,4 @@
-//! What is known of a path from an earlier connection, and the name it is kept under.
+//! State of a path saved by an earlier connection, and the key under which it is stored.
 
 use std::net::IpAddr;
 
@@ -6,14 +6,14 @@ use aws_lc_rs::digest;
 
 use super::congestion::careful_resume::Observed;
 
-/// A path as one connection left it.
+/// State of a path at the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownPath {
-    /// Rate and round trip that were observed.
+    /// Observed capacity and round trip.
     pub observed: Observed,
     /// The peer's address.
     pub peer: IpAddr,
-    /// Our address, where it was known.
+    /// Our address, if it was known.
     pub local: Option<IpAddr>,
 }
 
@@ -28,19 +28,18 @@ impl KnownPath {
     }
 }
 
-/// Name under which a path is remembered: a digest, so that nothing of what it was made from is
-/// kept.
+/// Key under which a path is stored: a digest, from which its inputs cannot be recovered.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PathKey([u8; 16]);
 
 impl PathKey {
-    /// A server's path to the client that brings this session ticket. Only that client can know the
-    /// ticket.
+    /// Returns the key of a server's path to the client that presents this session ticket, which
+    /// only that client knows.
     pub fn of_ticket(ticket: &[u8]) -> Self {
         Self::digest(&[b"ticket", ticket])
     }
 
-    /// A client's path to a server.
+    /// Returns the key of a client's path to a server.
     pub fn of_server(name: &str, address: IpAddr) -> Self {
         let address = match address.to_canonical() {
             IpAddr::V4(address) => address.to_ipv6_mapped(),

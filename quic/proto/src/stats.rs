@@ -1,4 +1,4 @@
-//! Counters of a connection, and what is known of its path.
+//! Counters of a connection, and measurements of its path.
 
 use std::time::Duration;
 
@@ -26,33 +26,33 @@ pub struct ConnectionStats {
     pub packets_lost: u64,
     /// Packets declared lost that were acknowledged later.
     pub spurious_losses: u64,
-    /// Times that loss or marks told of congestion; what belongs to one round trip counts once.
+    /// Episodes of congestion shown by losses or marks; those of one round trip count once.
     pub congestion_events: u64,
     /// Probe timeouts.
     pub ptos: u64,
-    /// Datagrams sent to learn whether the path carries their size.
+    /// Datagrams sent to find out whether the path carries their size.
     pub mtu_probes_sent: u64,
-    /// MTU probes that got lost; they do not count as packets lost.
+    /// MTU probes lost, which do not count as packets lost.
     pub mtu_probes_lost: u64,
-    /// Times that the path did not carry any more what it had carried.
+    /// Times that the path stopped carrying a size that it had carried.
     pub mtu_black_holes: u64,
     /// Packets sent with an ACK frame.
     pub acks_sent: u64,
     /// ACK frames received.
     pub acks_received: u64,
-    /// Packets sent by their ECN mark; no sender sets CE.
+    /// Packets sent, by ECN mark; no sender sets CE.
     pub ecn_sent: EcnCounts,
-    /// Packets sent by the mark with which the peer says it received them.
+    /// Packets sent, by the mark with which the peer received them.
     pub ecn_echoed: EcnCounts,
-    /// Packets received by their mark.
+    /// Packets received, by ECN mark.
     pub ecn_received: EcnCounts,
-    /// Times that the keys of 1-RTT packets were updated, by either end.
+    /// Key updates of 1-RTT packets, by either end.
     pub key_updates: u64,
     /// Smoothed round-trip time.
     pub rtt: Duration,
     /// Congestion window in bytes.
     pub congestion_window: u64,
-    /// Bytes sent and neither acknowledged nor lost.
+    /// Bytes sent that are neither acknowledged nor lost.
     pub bytes_in_flight: u64,
     /// Counters of DATAGRAM frames (RFC 9221).
     pub datagram_frames: DatagramStats,
@@ -63,18 +63,18 @@ pub struct ConnectionStats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DatagramStats {
-    /// Sent.
+    /// Frames sent.
     pub sent: u64,
-    /// Frames sent and acknowledged: the peer's transport has them, or dropped them for want of
-    /// room.
+    /// Frames acknowledged: the peer's transport received them, though it may have dropped them for
+    /// lack of room.
     pub acknowledged: u64,
     /// Frames sent in packets that were declared lost. They are not sent again; a few may have
-    /// arrived all the same.
+    /// arrived anyway.
     pub lost: u64,
-    /// Never sent: newer ones took their place in the queue, the path became too small for them, or
-    /// the connection ended.
+    /// Datagrams never sent: newer ones replaced them in the queue, the path became too small for
+    /// them, or the connection ended.
     pub dropped_unsent: u64,
-    /// Received.
+    /// Frames received.
     pub received: u64,
     /// Frames received and dropped because the application did not read them in time.
     pub dropped_unread: u64,
@@ -84,7 +84,7 @@ pub struct DatagramStats {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathStats {
-    /// The last sample of the round trip; like the others a guess until there is one.
+    /// Latest sample of the round trip; a guess, like the others, until there is one.
     pub latest_rtt: Duration,
     /// Smallest round trip.
     pub min_rtt: Duration,
@@ -96,20 +96,20 @@ pub struct PathStats {
     pub congestion_window: u64,
     /// Bytes in flight.
     pub bytes_in_flight: u64,
-    /// Window at which slow start ends, if the controller has such a point and knows it.
+    /// Window at which slow start ends, if the controller has such a threshold and knows it.
     pub slow_start_threshold: Option<u64>,
-    /// The congestion controller by its name.
+    /// Name of the congestion controller.
     pub controller: &'static str,
     /// Phase of the congestion controller.
     pub phase: Phase,
-    /// The last measured rate of delivery, in bytes per second.
+    /// Latest measured delivery rate, in bytes per second.
     pub delivery_rate: Option<u64>,
-    /// Bytes per second at which packets leave.
+    /// Pacing rate, in bytes per second.
     pub pacing_rate: Option<u64>,
-    /// Number of packets that may overtake one before it counts as lost; it grows where the path
+    /// Number of packets that may overtake one before it counts as lost; it grows if the path
     /// reorders.
     pub packet_threshold: u64,
-    /// Age at which a packet counts as lost if a later one arrived; it grows likewise.
+    /// Age at which a packet counts as lost if a later one arrived; it grows if the path reorders.
     pub time_threshold: Duration,
     /// Probe timeouts since the last progress.
     pub pto_count: u32,

@@ -1,4 +1,4 @@
-//! Stand-ins of the unit tests for what a driver implements.
+//! Implementations of the driver's traits for unit tests.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! Datagrams between a socket and the core: how one came, where some go.
+//! Descriptions of received and sent datagrams, shared by sockets and the core.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,18 +13,18 @@ pub struct SocketId(pub u8);
 pub struct Local {
     /// Our socket.
     pub socket: SocketId,
-    /// Our address, if the socket tells; `None` lets the system choose.
+    /// Our address, if the socket reports it; `None` lets the system choose.
     pub ip: Option<IpAddr>,
 }
 
-/// Addresses and mark of a datagram that came.
+/// Addresses and mark of a received datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// Address it came from.
+    /// Address of the sender.
     pub peer: SocketAddr,
-    /// Our end that it came to.
+    /// Our end that received it.
     pub local: Local,
-    /// Its ECN codepoint; `None` is Not-ECT.
+    /// ECN codepoint; `None` is Not-ECT.
     pub ecn: Option<Ecn>,
 }
 
@@ -35,11 +35,11 @@ pub struct Transmit {
     pub peer: SocketAddr,
     /// Our end to send from.
     pub local: Local,
-    /// The ECN codepoint to set.
+    /// ECN codepoint to set.
     pub ecn: Option<Ecn>,
-    /// Bytes in all.
+    /// Bytes of all datagrams.
     pub size: usize,
-    /// Bytes of each datagram but the last, where several follow one another; the last may be
-    /// shorter (a GSO train).
+    /// Bytes of each datagram in a GSO train; the last may be shorter. `None` for a single
+    /// datagram.
     pub segment_size: Option<usize>,
 }

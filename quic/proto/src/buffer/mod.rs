@@ -1,5 +1,5 @@
-//! Byte streams in memory, shared by STREAM and CRYPTO: what came in pieces, what waits for its
-//! acknowledgement.
+//! Byte streams in memory, for STREAM and CRYPTO: reassembly of received data, and storage of sent
+//! data until it is acknowledged.
 
 mod range_set;
 mod reassembler;

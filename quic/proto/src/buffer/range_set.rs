@@ -4,42 +4,42 @@ use std::ops::Range;
 
 /// A set of offsets, as sorted ranges with gaps between them.
 ///
-/// Built for few ranges that grow at their ends: the last range is looked at first, and an empty
-/// set holds no memory.
+/// Built for few ranges that grow at their ends: the last range is tried first, and an empty set
+/// takes no memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RangeSet {
     ranges: Vec<Range<u64>>,
 }
 
 impl RangeSet {
-    /// The empty set.
+    /// Creates an empty set.
     pub(crate) const fn new() -> Self {
         Self { ranges: Vec::new() }
     }
 
-    /// Returns true if it holds nothing.
+    /// Returns true if the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Number of ranges.
+    /// Returns the number of ranges.
     pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }
 
-    /// The lowest range.
+    /// Returns the lowest range.
     pub(crate) fn first(&self) -> Option<Range<u64>> {
         self.ranges.first().cloned()
     }
 
-    /// The ranges that share an offset with this one, lowest first.
+    /// Returns the ranges that overlap this one, lowest first.
     pub(crate) fn overlapping(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let from = self.ranges.partition_point(|held| held.end <= range.start);
         let held = self.ranges.iter().skip(from).cloned();
         held.take_while(move |held| held.start < range.end)
     }
 
-    /// Adds a range; it may overlap what is there.
+    /// Adds a range, which may overlap others.
     pub(crate) fn insert(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -52,7 +52,7 @@ impl RangeSet {
         }
     }
 
-    /// Replaces everything that touches the range by one.
+    /// Replaces all ranges that touch this one by one range.
     fn merge(&mut self, range: Range<u64>) {
         let from = self.ranges.partition_point(|held| held.end < range.start);
         let to = self.ranges.partition_point(|held| held.start <= range.end);
@@ -75,7 +75,7 @@ impl RangeSet {
         self.ranges.drain(from + 1..to);
     }
 
-    /// Takes a range out; it may be held in part or not at all.
+    /// Removes a range, which may be in the set only in part.
     pub(crate) fn remove(&mut self, range: Range<u64>) {
         let from = self.ranges.partition_point(|held| held.end <= range.start);
         let to = self.ranges.partition_point(|held| held.start < range.end);

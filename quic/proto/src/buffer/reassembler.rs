@@ -9,27 +9,27 @@ use super::{
     unordered::Unordered,
 };
 
-/// Puts a byte stream together from pieces in any order, overlapping and repeated.
+/// Reassembles a byte stream from pieces in any order, overlapping and repeated.
 ///
-/// Data that continues what is there is appended to the last chunk: one copy in, one copy (or none,
-/// by chunk) out. Data ahead of a gap forms runs of its own; runs that meet are joined. Bytes that
-/// arrive twice are not compared, the first stay.
+/// Data that continues the last chunk is appended to it: one copy in, one copy (or none, by chunk)
+/// out. Data behind a gap forms separate runs, which are joined when they meet. Bytes that arrive
+/// twice are not compared; the first copy is kept.
 #[derive(Debug)]
 pub(crate) struct Reassembler {
-    /// Bytes read so far: where `ready` starts.
+    /// Bytes read so far, which is where `ready` starts.
     consumed: u64,
     ready: Run,
-    /// Runs behind gaps, by their offset. They neither touch nor overlap.
+    /// Runs behind gaps, by offset. They neither touch nor overlap.
     ahead: BTreeMap<u64, Run>,
-    /// Holds all data, once it was read in another order.
+    /// Holds all data once unordered reads began.
     unordered: Option<Box<Unordered>>,
     max_bytes: u64,
     max_pieces: usize,
 }
 
 impl Reassembler {
-    /// Nothing received. Data may reach `max_bytes` beyond what was read and be in `max_pieces`
-    /// separate pieces.
+    /// Creates an empty reassembler. Data may reach `max_bytes` beyond what was read and be in
+    /// `max_pieces` separate pieces.
     pub(crate) fn new(max_bytes: u64, max_pieces: usize) -> Self {
         let ready = Run::default();
         Self {
@@ -42,23 +42,23 @@ impl Reassembler {
         }
     }
 
-    /// Lets the data be in so many separate pieces, if that is more than before.
+    /// Raises the limit of separate pieces, if `pieces` is larger.
     pub(crate) fn allow_pieces(&mut self, pieces: usize) {
         self.max_pieces = self.max_pieces.max(pieces);
     }
 
-    /// Bytes read so far.
+    /// Returns the bytes read so far.
     pub(crate) const fn consumed(&self) -> u64 {
         self.consumed
     }
 
-    /// Bytes that can be read now.
+    /// Returns the bytes that can be read now.
     pub(crate) fn readable(&self) -> usize {
         let unordered = self.unordered.as_ref();
         unordered.map_or(self.ready.len(), |unordered| unordered.len())
     }
 
-    /// Returns true if data is read in any order from now on.
+    /// Returns true once unordered reads began.
     pub(crate) const fn is_unordered(&self) -> bool {
         self.unordered.is_some()
     }
@@ -69,7 +69,7 @@ impl Reassembler {
         unordered.map_or(self.consumed, |unordered| unordered.read_until()) >= end
     }
 
-    /// The offset behind the bytes that arrived without a gap.
+    /// Returns the offset behind the bytes received without a gap.
     pub(crate) fn contiguous_end(&self) -> u64 {
         match &self.unordered {
             None => self.consumed + self.ready.len() as u64,
@@ -77,14 +77,14 @@ impl Reassembler {
         }
     }
 
-    /// Separate pieces behind gaps; in unordered reads also the gaps themselves.
+    /// Returns the number of pieces behind gaps; in unordered reads gaps count too.
     #[inline]
     pub(crate) fn pieces(&self) -> usize {
         let unordered = self.unordered.as_ref();
         unordered.map_or(self.ahead.len(), |unordered| unordered.behind_gaps())
     }
 
-    /// Takes data in. After an error nothing of it is held.
+    /// Inserts data. After an error none of it is held.
     #[inline]
     pub(crate) fn insert(&mut self, offset: u64, data: &[u8]) -> Result<(), Exceeded> {
         let end = offset.saturating_add(data.len() as u64);
@@ -115,13 +115,13 @@ impl Reassembler {
         }
     }
 
-    /// The end of the run that holds the offset; something lower if none does.
+    /// Returns the end of the run that holds the offset, or something lower if none does.
     fn held_until(&self, offset: u64) -> u64 {
         let ahead = self.run_at(offset).map_or(0, |(start, run)| run.end(start));
         ahead.max(self.contiguous_end())
     }
 
-    /// Returns true if the data would stand alone: only then is there one more piece afterwards.
+    /// Returns true if the data would touch no run, and thus add a piece.
     fn needs_new_run(&self, offset: u64, data: &[u8]) -> bool {
         let end = offset + data.len() as u64;
         let touches = self
@@ -130,7 +130,7 @@ impl Reassembler {
         !data.is_empty() && offset > self.contiguous_end() && !touches
     }
 
-    /// The run ahead that starts at or before the offset.
+    /// Returns the run that starts at or before the offset.
     fn run_at(&self, offset: u64) -> Option<(u64, &Run)> {
         self.ahead
             .range(..=offset)
@@ -138,7 +138,7 @@ impl Reassembler {
             .map(|(&start, run)| (start, run))
     }
 
-    /// Holds the data up to the next run, and joins the two if they meet. The offset is in a gap.
+    /// Inserts data up to the next run, and joins the two if they meet. The offset is in a gap.
     fn insert_piece(&mut self, offset: u64, data: &[u8]) {
         let next = self.ahead.range(offset..).next().map(|(&start, _)| start);
         let gap = next.map_or(u64::MAX, |next| next - offset);
@@ -153,7 +153,7 @@ impl Reassembler {
         }
     }
 
-    /// The run that the data at this offset continues; a new one if there is none.
+    /// Returns the run that ends at this offset, or a new one.
     fn run_ending_at(&mut self, offset: u64) -> &mut Run {
         if offset == self.contiguous_end() {
             return &mut self.ready;
@@ -165,7 +165,7 @@ impl Reassembler {
         self.ahead.entry(start).or_default()
     }
 
-    /// Copies out what fits, and says how much.
+    /// Copies out what fits, and returns its length.
     #[inline]
     pub(crate) fn read(&mut self, target: &mut [u8]) -> usize {
         let len = self.ready.read(target);
@@ -173,15 +173,14 @@ impl Reassembler {
         len
     }
 
-    /// Takes up to `max` bytes out without copying. `None` if there is nothing to read.
+    /// Takes up to `max` bytes without copying. Returns `None` if there is nothing to read.
     pub(crate) fn read_chunk(&mut self, max: usize) -> Option<Bytes> {
         let chunk = self.ready.read_chunk(max)?;
         self.consumed += chunk.len() as u64;
         Some(chunk)
     }
 
-    /// Takes up to `max` bytes out that lie below `end`, with their offset, and makes the data
-    /// readable in this way only.
+    /// Takes up to `max` bytes below `end`, with their offset, and switches to unordered reads.
     pub(crate) fn read_unordered(&mut self, max: usize, end: u64) -> Option<(u64, Bytes)> {
         let (offset, chunk) = self.be_unordered().read_chunk(max, end)?;
         self.consumed += chunk.len() as u64;
@@ -199,7 +198,7 @@ impl Reassembler {
     }
 }
 
-/// The part of the data from `end` on.
+/// Returns the part of the data from `end` on.
 fn behind(end: u64, offset: u64, data: &[u8]) -> (u64, &[u8]) {
     let skip = end.saturating_sub(offset).min(data.len() as u64);
     (offset + skip, data.split_at(skip as usize).1)
@@ -207,12 +206,12 @@ fn behind(end: u64, offset: u64, data: &[u8]) -> (u64, &[u8]) {
 
 #[cfg(test)]
 impl Reassembler {
-    /// Bytes of memory taken for data and its chunks.
+    /// Returns the memory taken by data and its chunks in bytes.
     pub(super) fn capacity(&self) -> usize {
         self.ready.capacity() + self.ahead.values().map(Run::capacity).sum::<usize>()
     }
 
-    /// Separate runs and received ranges in unordered reads.
+    /// Returns the numbers of runs and of received ranges in unordered reads.
     pub(super) fn unordered_pieces(&self) -> (usize, usize) {
         let unordered = self.unordered.as_ref();
         unordered.map_or((0, 0), |unordered| unordered.pieces())

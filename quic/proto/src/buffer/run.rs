@@ -1,18 +1,18 @@
-//! Runs: received bytes without a gap, which ordered and unordered reads both hold.
+//! Runs of received bytes without a gap, used by ordered and unordered reads.
 
 use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Received bytes are gathered in chunks of at most this size.
+/// Largest chunk in which received bytes are gathered.
 const MAX_CHUNK: usize = 32 * 1024;
-/// Neighbouring chunks that are smaller together become one.
+/// Size below which two neighbouring chunks are merged.
 const SMALL: usize = 2048;
 
-/// A bound of the reassembler would be exceeded.
+/// A bound of the reassembler that would be exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exceeded {
-    /// The data reaches too far beyond what was read.
+    /// The data is too far beyond what was read.
     Bytes,
     /// There are too many gaps.
     Pieces,
@@ -23,19 +23,19 @@ pub(crate) enum Exceeded {
 pub(super) struct Run {
     /// Bytes held.
     len: usize,
-    /// Bytes the next chunk should have room for.
+    /// Capacity of the next chunk in bytes.
     next_chunk: usize,
     full: VecDeque<BytesMut>,
     tail: BytesMut,
 }
 
 impl Run {
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    /// The offset behind the run, if it starts at `start`.
+    /// Returns the offset behind a run that starts at `start`.
     pub(super) fn end(&self, start: u64) -> u64 {
         start + self.len as u64
     }
@@ -59,8 +59,9 @@ impl Run {
         }
     }
 
-    /// Makes room behind a full tail. A tail that was read empty is used again; else a chunk is
-    /// added, twice as large as the one before, so that no run holds twice what it received.
+    /// Makes room behind a full tail. A tail that was read to its end is reused; otherwise a chunk
+    /// of twice the previous size is added, so that a run takes at most twice the memory of its
+    /// data.
     #[cold]
     fn grow(&mut self, wanted: usize) {
         if self.tail.is_empty() && self.tail.try_reclaim(wanted) {
@@ -73,9 +74,9 @@ impl Run {
 
     /// Appends another run.
     ///
-    /// Its chunks are copied while they fit in the room that is there, or are so small that they
-    /// would cost more as chunks of their own. So memory stays in proportion to the bytes held, in
-    /// whatever pieces and order they come.
+    /// Its chunks are copied while they fit in the tail, or if they are so small that separate
+    /// chunks would cost more. So memory stays in proportion to the bytes held, whatever the pieces
+    /// and their order.
     pub(super) fn join(&mut self, mut next: Self) {
         self.len += next.len;
         self.next_chunk = self.next_chunk.max(next.next_chunk);
@@ -100,7 +101,7 @@ impl Run {
         self.append_full(next.full);
     }
 
-    /// Makes the tail a full chunk and starts another.
+    /// Stores the tail as a full chunk and starts another.
     fn push_full(&mut self, tail: BytesMut) {
         let full = std::mem::replace(&mut self.tail, tail);
         if !full.is_empty() {
@@ -108,8 +109,8 @@ impl Run {
         }
     }
 
-    /// Moves chunks behind the full ones: always the shorter list, or data that comes back to front
-    /// would take quadratic time.
+    /// Appends chunks to the full ones by moving the shorter list, or data in reverse order would
+    /// take quadratic time.
     fn append_full(&mut self, mut next: VecDeque<BytesMut>) {
         if self.full.len() >= next.len() {
             return self.full.append(&mut next);
@@ -149,7 +150,7 @@ impl Run {
         Some(chunk)
     }
 
-    /// The chunk to read from; spent ones are dropped.
+    /// Returns the chunk to read from, after dropping empty ones.
     fn front(&mut self) -> &mut BytesMut {
         while self.full.front().is_some_and(BytesMut::is_empty) {
             self.full.pop_front();

@@ -6,30 +6,29 @@ use bytes::Bytes;
 
 use super::range_set::RangeSet;
 
-/// Copied data is gathered in chunks of at most this size.
+/// Largest chunk in which copied data is gathered.
 const MAX_CHUNK: usize = 64 * 1024;
-/// The first chunk has at least this size.
+/// Smallest size of the first chunk.
 const MIN_CHUNK: usize = 64;
-/// Chunks below this size are copied: keeping them would cost more than that.
+/// Size below which chunks are copied, because keeping them would cost more.
 const SMALL: usize = 512;
 
 /// Bytes to send in order, held until they are acknowledged.
 ///
-/// Offsets are divided by two cursors: everything below `acked` is gone, everything from `next` on
-/// was never sent. Between them lie what is under way, what was acknowledged out of order and what
-/// was lost. In a bulk transfer every operation works at a cursor; a search is needed only after
-/// loss or reordering.
+/// Two cursors divide the offsets: bytes below `acked` are dropped, bytes from `next` on were never
+/// sent. Between them are bytes in flight, acknowledged out of order, or lost. In a bulk transfer
+/// every operation works at a cursor; a search is needed only after loss or reordering.
 #[derive(Debug, Default)]
 pub(crate) struct SendBuffer {
     chunks: VecDeque<Chunk>,
-    /// The chunk that was read last.
+    /// Index of the chunk that was last read.
     cursor: usize,
     acked: u64,
     next: u64,
     end: u64,
     acked_ahead: RangeSet,
     lost: RangeSet,
-    /// Nothing from here on is needed, where something was given up.
+    /// Offset from which on data was given up.
     needed: u64,
 }
 
@@ -41,7 +40,7 @@ struct Chunk {
 
 #[derive(Debug)]
 enum Data {
-    /// Ours, with room to grow in its capacity.
+    /// Data copied by us, whose capacity has room to grow.
     Copied(Vec<u8>),
     Shared(Bytes),
 }
@@ -60,7 +59,7 @@ impl Chunk {
 }
 
 impl SendBuffer {
-    /// Holds nothing.
+    /// Creates an empty buffer.
     pub(crate) const fn new() -> Self {
         Self {
             chunks: VecDeque::new(),
@@ -95,7 +94,7 @@ impl SendBuffer {
         }
     }
 
-    /// Appends the data itself, unless it is so small that copying it costs less.
+    /// Appends the data without copying, unless it is so small that copying costs less.
     pub(crate) fn push(&mut self, data: Bytes) {
         if data.len() < SMALL {
             return self.write(&data);
@@ -118,8 +117,8 @@ impl SendBuffer {
         }
     }
 
-    /// Adds an empty chunk: what is wanted, or as much as is held already, so that many small
-    /// writes need few chunks and a short stream a small one.
+    /// Adds an empty chunk with room for `wanted` bytes, or as many as are already held, so that
+    /// many small writes need few chunks and a short stream a small one.
     fn grow(&mut self, wanted: usize) {
         let held = (self.end - self.acked).min(MAX_CHUNK as u64) as usize;
         let size = wanted.max(held).clamp(MIN_CHUNK, MAX_CHUNK);
@@ -130,33 +129,33 @@ impl SendBuffer {
         });
     }
 
-    /// Bytes not yet acknowledged, sent or not.
+    /// Returns the bytes not yet acknowledged, sent or not.
     pub(crate) const fn held(&self) -> u64 {
         self.end - self.acked
     }
 
-    /// Bytes never sent.
+    /// Returns the bytes never sent.
     pub(crate) const fn unsent(&self) -> u64 {
         self.end - self.next
     }
 
-    /// The offset behind everything that was ever sent.
+    /// Returns the offset behind everything ever sent.
     pub(crate) const fn next_offset(&self) -> u64 {
         self.next
     }
 
-    /// The offset behind everything written.
+    /// Returns the offset behind everything written.
     pub(crate) const fn end(&self) -> u64 {
         self.end
     }
 
-    /// Returns true if everything written was acknowledged, or everything that is still needed of it.
+    /// Returns true if everything that is still needed was acknowledged.
     pub(crate) const fn is_acked(&self) -> bool {
         self.acked == self.end || self.acked >= self.needed
     }
 
-    /// Gives up what lies from `offset` on: what was not sent never is, what was lost is not sent
-    /// again. Nothing is written any more.
+    /// Gives up the data from `offset` on: it is neither sent nor resent. Nothing may be written
+    /// afterwards.
     pub(crate) fn give_up(&mut self, offset: u64) {
         self.needed = self.needed.min(offset);
         self.lost.remove(self.needed..u64::MAX);
@@ -171,18 +170,18 @@ impl SendBuffer {
         self.cursor = 0;
     }
 
-    /// The lowest range that was lost and not sent again.
+    /// Returns the lowest range that was lost and not resent.
     pub(crate) fn lost(&self) -> Option<Range<u64>> {
         self.lost.first()
     }
 
-    /// Returns what to send next: what was lost, then what is new.
+    /// Returns the range to send next: lost data first, then new data.
     pub(crate) fn pending(&self) -> Option<Range<u64>> {
         self.lost()
             .or_else(|| (self.next < self.end).then_some(self.next..self.end))
     }
 
-    /// Copies the bytes from `offset` on. Only held bytes may be asked for.
+    /// Copies the bytes from `offset` on, which must still be held.
     pub(crate) fn fill(&mut self, mut offset: u64, mut target: &mut [u8]) {
         let mut index = self.find(offset);
         while let Some(chunk) = self.chunks.get(index).filter(|_| !target.is_empty()) {
@@ -199,7 +198,7 @@ impl SendBuffer {
         debug_assert!(target.is_empty(), "asked for bytes that are not held");
     }
 
-    /// The chunk with this offset: mostly the one read last or the next.
+    /// Returns the index of the chunk with this offset: mostly the one read last or the next.
     fn find(&self, offset: u64) -> usize {
         for index in [self.cursor, self.cursor + 1] {
             if self
@@ -213,8 +212,8 @@ impl SendBuffer {
         self.chunks.partition_point(|chunk| chunk.end() <= offset)
     }
 
-    /// The range is under way, for the first time or again. It starts where [`Self::pending`] or
-    /// [`Self::lost`] said.
+    /// Notes that the range was sent, for the first time or again. It must start where
+    /// [`Self::pending`] or [`Self::lost`] said.
     pub(crate) fn on_sent(&mut self, range: Range<u64>) {
         debug_assert!(range.end <= self.end, "sent what was not written");
         self.next = self.next.max(range.end);
@@ -223,7 +222,7 @@ impl SendBuffer {
         }
     }
 
-    /// The peer has the range.
+    /// Notes that the range was acknowledged.
     pub(crate) fn on_acked(&mut self, range: Range<u64>) {
         debug_assert!(range.end <= self.next, "acknowledged what was not sent");
         if !self.lost.is_empty() {
@@ -245,7 +244,7 @@ impl SendBuffer {
         self.release();
     }
 
-    /// Drops the chunks that were acknowledged whole.
+    /// Drops the chunks that were acknowledged entirely.
     fn release(&mut self) {
         while self
             .chunks
@@ -257,7 +256,7 @@ impl SendBuffer {
         }
     }
 
-    /// The range was lost: what of it the peer does not have otherwise is to be sent again.
+    /// Notes that the range was lost: the part that is not acknowledged otherwise must be resent.
     pub(crate) fn on_lost(&mut self, range: Range<u64>) {
         debug_assert!(range.end <= self.next, "lost what was not sent");
         let start = range.start.max(self.acked);
@@ -271,7 +270,7 @@ impl SendBuffer {
         }
     }
 
-    /// Sends everything again that was sent and not acknowledged, as a probe does for a handshake
+    /// Resends everything that was sent and not acknowledged, as a probe does for a handshake
     /// flight.
     pub(crate) fn retransmit_all(&mut self) {
         self.on_lost(self.acked..self.next);

@@ -9,22 +9,23 @@ use super::{
     run::{Exceeded, Run},
 };
 
-/// Received bytes that are read in any order, each of them once.
+/// Received bytes that are read in any order, each only once.
 ///
-/// Received ranges are kept after they were read, so that data which arrives again is not delivered
+/// Ranges are remembered after they were read, so that data which arrives again is not delivered
 /// again. Both the ranges and the pieces held are bounded.
 #[derive(Debug, Default)]
 pub(super) struct Unordered {
-    /// Everything that arrived, read or not.
+    /// Ranges received, read or not.
     received: RangeSet,
-    /// Runs that were not read, by their offset. They neither touch nor overlap.
+    /// Runs not yet read, by offset. They neither touch nor overlap.
     held: BTreeMap<u64, Run>,
     /// Bytes held.
     len: usize,
 }
 
 impl Unordered {
-    /// Everything below `consumed` was read; `runs` were received after it.
+    /// Creates the state after everything below `consumed` was read; `runs` were received behind
+    /// it.
     pub(super) fn new(consumed: u64, runs: impl IntoIterator<Item = (u64, Run)>) -> Self {
         let mut new = Self::default();
         new.received.insert(0..consumed);
@@ -36,25 +37,25 @@ impl Unordered {
         new
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    /// The offset of the first byte that did not arrive.
+    /// Returns the offset of the first byte that was not received.
     pub(super) fn contiguous_end(&self) -> u64 {
         let first = self.received.first().filter(|first| first.start == 0);
         first.map_or(0, |first| first.end)
     }
 
-    /// The offset of the first byte that was not read, as far as is known.
+    /// Returns the offset of the first byte that is not known to be read.
     pub(super) fn read_until(&self) -> u64 {
         let held = self.held.first_key_value().map(|(&start, _)| start);
         let end = self.contiguous_end();
         held.map_or(end, |held| held.min(end))
     }
 
-    /// Takes in what did not arrive before. After an error nothing of it is held.
+    /// Inserts data that was not received before. After an error none of it is held.
     pub(super) fn insert(
         &mut self,
         offset: u64,
@@ -87,7 +88,7 @@ impl Unordered {
         Ok(())
     }
 
-    /// Takes up to `max` bytes out, from the lowest offset that is held and below `end`.
+    /// Takes up to `max` bytes from the lowest offset held, below `end`.
     pub(super) fn read_chunk(&mut self, max: usize, end: u64) -> Option<(u64, Bytes)> {
         let first = self.held.first_entry().filter(|first| *first.key() < end)?;
         let (start, mut run) = first.remove_entry();
@@ -100,7 +101,7 @@ impl Unordered {
         Some((start, chunk))
     }
 
-    /// Counts the gaps within the range that meet a condition.
+    /// Counts the gaps within the range for which `counts` holds.
     fn gaps(&self, range: Range<u64>, counts: impl Fn(u64, u64) -> bool) -> usize {
         let mut at = range.start;
         let mut count = 0;
@@ -117,24 +118,24 @@ impl Unordered {
         before.is_some_and(|(&at, run)| run.end(at) == start) || self.held.contains_key(&end)
     }
 
-    /// Separate runs and ranges, but for the one of each that no gap precedes.
+    /// Returns the number of runs and ranges behind a gap.
     pub(super) fn behind_gaps(&self) -> usize {
         (self.held.len() + self.received.len()).saturating_sub(2)
     }
 
-    /// Separate runs that are held, and ranges that arrived.
+    /// Returns the numbers of runs held and of ranges received.
     #[cfg(test)]
     pub(super) fn pieces(&self) -> (usize, usize) {
         (self.held.len(), self.received.len())
     }
 }
 
-/// The range and its neighbours.
+/// Returns the range extended to its neighbours.
 fn widened(range: &Range<u64>) -> Range<u64> {
     range.start.saturating_sub(1)..range.end.saturating_add(1)
 }
 
-/// Holds data that is held nowhere yet, and joins it with the runs it meets.
+/// Inserts data that is not held yet, and joins it with the runs it meets.
 fn hold(held: &mut BTreeMap<u64, Run>, offset: u64, data: &[u8]) {
     if data.is_empty() {
         return;

@@ -1,56 +1,55 @@
-//! Makers of connection ids.
+//! Generators of connection ids.
 
 use std::{fmt, sync::Arc};
 
 use super::ResetKey;
 
-/// Makes the connection ids of an endpoint: how long they are, what a load balancer reads from
-/// them, and which of the endpoint's workers one belongs to.
+/// Generates the connection ids of an endpoint: defines their length, the information for load
+/// balancers, and the worker that each belongs to.
 ///
-/// [`RandomCids`] is the default and [`QuicLb`](super::QuicLb) what fleets behind a load balancer
-/// use; this is for everything else.
+/// [`RandomCids`] is the default, and [`QuicLb`](super::QuicLb) is for fleets behind a load
+/// balancer; implement this trait for anything else.
 ///
 /// # Security
-/// Ids of one connection must not be recognizable as such (RFC 9000 §5.1): what is not needed for
-/// routing is to be random. An id must not be made twice while the first is in use; the endpoint
-/// asks again when that happens.
+/// Ids of one connection must not be recognizable as such (RFC 9000 §5.1): all bits not needed for
+/// routing must be random. An id must not be generated twice while the first is in use; the
+/// endpoint asks again when that happens.
 pub trait CidGenerator: fmt::Debug + Send + Sync {
-    /// Bytes of every id, 8 to 20.
+    /// Returns the length of every id in bytes, 8 to 20.
     fn len(&self) -> usize;
 
-    /// Returns true if the ids have no bytes, which only
-    /// `EndpointBuilder::zero_length_cids` makes.
+    /// Returns true if ids are empty, which only `EndpointBuilder::zero_length_cids` configures.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Fills an id of [`CidGenerator::len`] bytes for a worker. `cid` holds random bytes already.
+    /// Generates an id of [`CidGenerator::len`] bytes for a worker. `cid` holds random bytes
+    /// already.
     fn generate(&self, worker: u8, cid: &mut [u8]);
 
-    /// Returns the worker an id was made for, as far as it tells. `cid` has [`CidGenerator::len`]
-    /// bytes and may be forged.
+    /// Returns the worker for which an id was generated, if the id tells. `cid` has
+    /// [`CidGenerator::len`] bytes and may be forged.
     fn worker(&self, cid: &[u8]) -> Option<u8>;
 
-    /// Returns the same generator with a key that all workers of the endpoint have, so that an id
-    /// need not show everybody whom it is for. `None`, the default: it has no use for one.
+    /// Returns the same generator with a key shared by all workers of the endpoint, with which ids
+    /// can hide their worker. The default, `None`, uses no key.
     fn keyed(&self, key: &ResetKey) -> Option<Arc<dyn CidGenerator>> {
         let _ = key;
         None
     }
 }
 
-/// Ids of the worker's index, hidden from everybody else, and random bytes. The default, with 8
+/// Ids made of the worker's index, hidden from outsiders, and random bytes. The default, with 8
 /// bytes in all.
 ///
-/// Longer ids collide less often where there are many connections; shorter ones are not worth
-/// their savings.
+/// Longer ids collide less often among many connections; shorter ones are not worth their savings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RandomCids {
     len: usize,
 }
 
 impl RandomCids {
-    /// Makes ids of so many bytes; a length beyond 8 to 20 is brought within.
+    /// Creates a generator of ids with this many bytes, clamped to 8 to 20.
     #[must_use]
     pub const fn of_len(bytes: usize) -> Self {
         let len = match bytes {
@@ -89,8 +88,8 @@ impl CidGenerator for RandomCids {
     }
 }
 
-/// The worker's index under a mask that follows from the other bytes: in the clear it would tell
-/// ids of one connection from those of others (RFC 9000 §5.1).
+/// Returns the mask of the worker's index, derived from the other bytes: in the clear the index
+/// would link ids of one connection (RFC 9000 §5.1).
 #[derive(Debug)]
 struct Hidden {
     plain: RandomCids,
@@ -118,7 +117,7 @@ impl CidGenerator for Hidden {
     }
 }
 
-/// No ids: packets are told apart by where they come from.
+/// Empty ids: packets are told apart by their source address.
 #[derive(Clone, Copy, Debug)]
 pub struct ZeroLength;
 

@@ -6,17 +6,17 @@ use aws_lc_rs::hmac;
 
 use crate::{packet::Cid, random::Random};
 
-/// Key of stateless reset tokens (RFC 9000 §10.3.2): whoever has it can end the
-/// connections of the ids it made tokens for, and nobody else can.
+/// Key of stateless reset tokens (RFC 9000 §10.3.2). Its holder, and nobody else, can end the
+/// connections whose ids it made tokens for.
 ///
-/// A server that lost its connections in a restart, or another machine that packets reach after a
-/// change of routing, tells the clients so, if it has the same key. Without it they wait for their
-/// idle timeout.
+/// With the same key, a server that lost its connections in a restart, or another machine that
+/// packets reach after a routing change, can tell the clients. Without it they wait for their idle
+/// timeout.
 ///
 /// # Security
-/// Machines that share a key must not have ids in common that belong to different connections, and
-/// a packet must not be led to a machine that does not hold its connection as long as another does:
-/// the wrong one would end it.
+/// Machines that share a key must not use the same ids for different connections, and a packet must
+/// not be routed to a machine that does not hold its connection while another does: the wrong one
+/// would end it.
 ///
 /// # Examples
 /// ```no_run
@@ -35,19 +35,19 @@ use crate::{packet::Cid, random::Random};
 pub struct ResetKey(hmac::Key);
 
 impl ResetKey {
-    /// Draws a key that nobody else has, as an endpoint does by itself.
+    /// Generates a random key, as an endpoint does by default.
     pub fn generate(random: &mut dyn Random) -> Self {
         let mut secret = [0; 32];
         random.fill(&mut secret);
         Self::from_secret(secret)
     }
 
-    /// Makes a key from a secret that serves no other purpose.
+    /// Creates a key from a secret that serves no other purpose.
     pub fn from_secret(secret: [u8; 32]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, &secret))
     }
 
-    /// Derives a key for one worker from a secret that serves another purpose too.
+    /// Derives a key for one worker from a secret that also serves another purpose.
     pub(crate) fn derived(secret: [u8; 16]) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &secret);
         let secret = hmac::sign(&key, b"stateless reset");
@@ -60,8 +60,8 @@ impl ResetKey {
         tag.as_ref().first_chunk().copied().unwrap_or_default()
     }
 
-    /// Returns a byte that follows from these for whoever knows the key. The signed text is longer
-    /// than any id, so no token gives it away.
+    /// Returns a byte derived from `bytes` with the key. The signed text is longer than any id, so
+    /// no token reveals it.
     pub(super) fn mask(&self, bytes: &[u8]) -> u8 {
         let mut context = hmac::Context::with_key(&self.0);
         context.update(b"which worker a connection id is for");

@@ -1,8 +1,9 @@
-//! The record that a sent packet keeps of connection id frames.
+//! Record of the connection id frames in a sent packet.
 
-/// The sequence numbers in the connection id frames of one packet.
+/// Sequence numbers in the connection id frames of one packet.
 ///
-/// Two words in every sent packet's record: the smallest number and which of the 63 behind it.
+/// Takes two words in every packet's record: the smallest number, and a bit mask for the 63 behind
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     first: u64,
@@ -16,7 +17,7 @@ impl Sent {
         self.mask == 0
     }
 
-    /// The sequence numbers, smallest first.
+    /// Returns the sequence numbers, smallest first.
     pub fn iter(&self) -> impl Iterator<Item = u64> + use<> {
         let Self { first, mask } = *self;
         (0..u64::from(u64::BITS))
@@ -24,7 +25,7 @@ impl Sent {
             .map(move |bit| first + bit)
     }
 
-    /// Returns true if [`Sent::insert`] can take the number: no smaller than the first, and near
+    /// Returns true if [`Sent::insert`] can take the number: not smaller than the first, and near
     /// enough.
     pub(super) const fn has_room_for(&self, sequence: u64) -> bool {
         self.is_empty() || (sequence >= self.first && sequence - self.first < u64::BITS as u64)

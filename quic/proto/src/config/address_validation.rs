@@ -1,7 +1,7 @@
-//! When clients must prove their address.
+//! Policy on address validation of clients.
 
-/// Policy on when a server sends clients a Retry packet, to prove that they receive at their address
-/// (RFC 9000 §8.1.2).
+/// Policy on when a server sends a Retry packet to make clients prove their address (RFC 9000
+/// §8.1.2).
 ///
 /// A Retry costs a client one round trip. An attacker with a forged address cannot go on.
 ///
@@ -9,16 +9,17 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AddressValidation {
-    /// While handshakes keep the server busy, or many are unfinished. The default.
+    /// Validates addresses while handshakes keep the server busy, or many are unfinished. The
+    /// default.
     ///
     /// Retry starts once handshakes take three quarters of a worker's time, or 2,048 clients have
-    /// not completed theirs. It goes on for at least five seconds, for longer each time the load
-    /// returns at once, and until less than a third of the time goes into handshakes and fewer than
-    /// 512 clients are on their way.
+    /// unfinished ones. It lasts at least five seconds, longer each time the load returns at once,
+    /// and ends when handshakes take less than a third of the time and fewer than 512 clients are
+    /// unfinished.
     #[default]
     Adaptive,
-    /// Always. Nothing is held for a client before it proved its address.
+    /// Always sends a Retry. Nothing is held for a client before it proved its address.
     Always,
-    /// Not by itself: only where the application calls `Incoming::retry`.
+    /// Never sends a Retry by itself; the application may call `Incoming::retry`.
     Never,
 }

@@ -15,7 +15,7 @@ use crate::{
     recovery::Pacing,
 };
 
-/// Times after which a connection acts although nothing came.
+/// Timeouts of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeouts {
     pub(crate) idle_timeout: Option<Duration>,
@@ -27,11 +27,11 @@ pub(crate) struct Timeouts {
 /// (draft-ietf-quic-ack-frequency). Requests of the peer are always followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AckFrequency {
-    /// Asks for some acknowledgements in each round trip: fewer, the more is in flight, which saves
+    /// Requests a few acknowledgements per round trip, fewer the more is in flight, which saves
     /// both ends work.
     #[default]
     Adaptive,
-    /// Asks for nothing: most peers acknowledge every second packet (RFC 9000 §13.2.2).
+    /// Requests nothing: most peers acknowledge every second packet (RFC 9000 §13.2.2).
     PeerDefault,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Flight {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mtu {
     pub(crate) datagram_size: u16,
-    /// Largest size to look for; `None` looks for none.
+    /// Largest size to search for; `None` disables the search.
     pub(crate) max_datagram_size: Option<u16>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct FreeBits {
     pub(crate) grease: Grease,
 }
 
-/// Versions to speak.
+/// Versions of QUIC to support.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spoken {
     pub(crate) versions: Versions,

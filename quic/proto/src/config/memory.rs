@@ -1,5 +1,5 @@
-//! What a client or a server remembers from one connection to the next: traits that the driver of
-//! the core implements, because what connections share needs a lock.
+//! State that a client or a server keeps from one connection to the next: traits that the driver of
+//! the core implements, because shared state needs a lock.
 
 use std::{fmt, sync::Arc, time::Instant};
 
@@ -14,48 +14,48 @@ use crate::{
 /// A store in which a client keeps the tokens that servers give it for later connections
 /// (RFC 9000 §8.1.3).
 ///
-/// The default, `MemoryTokenStore`, is lost when the process ends. A store of your own can outlive
-/// it. Its methods are called while connections are driven: they must not block.
+/// The default, `MemoryTokenStore`, is lost when the process ends; implement this trait for one
+/// that outlives it. Its methods are called while connections are driven: they must not block.
 ///
 /// # Security
 /// A server recognises the client by the token it returns. Give connections that must not be linked
 /// separate stores.
 pub trait TokenStore: Send + Sync {
-    /// Keeps a token of the server with this name, received on a connection of this QUIC version.
-    /// The same token may come twice.
+    /// Stores a token of the server with this name, received on a connection of this QUIC version.
+    /// The same token may be stored twice.
     fn put(&self, server_name: &str, version: u32, token: Bytes);
 
-    /// Removes a token and returns it: each is good for one connection, of its version alone
+    /// Removes a token and returns it: each is valid for one connection, and only for its version
     /// (RFC 9369 §5).
     fn take(&self, server_name: &str, version: u32) -> Option<Bytes>;
 }
 
-/// A memory of the version that a client spoke with each server last.
+/// A memory of the version that a client last used with each server.
 ///
-/// A ticket or a token is good for connections of one version alone (RFC 9369 §5). A client that
-/// begins in the version that its last connection ended in can use them. The methods are called
-/// while connections are driven: they must not block.
+/// A ticket or a token is valid only for connections of one version (RFC 9369 §5), so a client
+/// should start with the version that its last connection ended with. The methods are called while
+/// connections are driven: they must not block.
 pub trait VersionMemory: fmt::Debug + Send + Sync {
     /// Returns the version of the last connection to the server with this name.
     fn get(&self, server_name: &str) -> Option<Version>;
 
-    /// Notes the version of a connection.
+    /// Stores the version of a connection.
     fn put(&self, server_name: &str, version: Version);
 }
 
-/// A memory of what connections saw of their paths, from which later ones start (Careful Resume,
-/// RFC 9959).
+/// A memory of observed paths, from which later connections start (Careful Resume, RFC 9959).
 ///
-/// `hybriq::CarefulResume` is one that lives in memory. The methods are called while connections
+/// `hybriq::CarefulResume` is an implementation in memory. The methods are called while connections
 /// are driven: they must not block.
 pub trait PathMemory: fmt::Debug + Send + Sync {
-    /// Returns the number of bytes that a connection jumps to at most, whatever the path carried.
+    /// Returns the largest window in bytes that a connection may jump to, whatever the path
+    /// carried.
     fn max_jump(&self) -> u64;
 
-    /// Removes what is known of a path and returns it, so that no other connection uses it at the
-    /// same time.
+    /// Removes the state of a path and returns it, so that no other connection uses it at the same
+    /// time.
     ///
-    /// `is_here` returns true for a path that may be the one at hand: others are not returned.
+    /// `is_here` returns true for a path that may be the current one; others are not returned.
     fn take(
         &self,
         now: Instant,
@@ -63,11 +63,11 @@ pub trait PathMemory: fmt::Debug + Send + Sync {
         is_here: &dyn Fn(&KnownPath) -> bool,
     ) -> Option<KnownPath>;
 
-    /// Remembers a path.
+    /// Stores the state of a path.
     fn put(&self, now: Instant, key: PathKey, path: KnownPath);
 }
 
-/// Memory of earlier connections, for a client. `ClientConfig` fills it in.
+/// State of earlier connections for a client. `ClientConfig` fills it in.
 #[derive(Clone)]
 pub(crate) struct ClientMemory {
     /// Offer of 0-RTT data.

@@ -31,13 +31,14 @@ const MIB: u64 = 1024 * 1024;
 /// Streams of one kind that a peer can be allowed (RFC 9000 §4.6).
 const MOST_STREAMS: u64 = 1 << 60;
 
-/// Longest delay that transport parameters can express (RFC 9000 §18.2).
+/// Longest delay that transport parameters can encode (RFC 9000 §18.2).
 const LONGEST_ACK_DELAY: Duration = Duration::from_millis((1 << 14) - 1);
 
-/// The payload that fills an IPv6 packet.
+/// Largest UDP payload in bytes that fits an IPv6 packet.
 const LARGEST_DATAGRAM: u16 = 65_527;
 
-/// Longer waits are as good as for ever, and added to a point in time they overflow.
+/// Upper bound of timeouts: longer ones are as good as infinite, and would overflow a point in
+/// time.
 const LONGEST_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 const fn at_most(wait: Duration, longest: Duration) -> Duration {
@@ -66,7 +67,7 @@ const fn streams(count: u64) -> u64 {
 
 /// Configuration of a connection, TLS aside. Start from [`TransportConfig::new`].
 ///
-/// Values beyond what QUIC can say are lowered to the largest that it can.
+/// Values beyond the range of QUIC are lowered to the largest possible one.
 #[derive(Clone, Debug)]
 pub struct TransportConfig {
     pub(crate) streams: Limits,
@@ -90,7 +91,7 @@ impl Default for TransportConfig {
 }
 
 impl TransportConfig {
-    /// Defaults for servers and clients on the Internet.
+    /// Creates the defaults for servers and clients on the Internet.
     pub const fn new() -> Self {
         Self {
             streams: Limits {
@@ -151,8 +152,7 @@ impl TransportConfig {
         self
     }
 
-    /// Sets the memory of the versions that servers speak; `ClientConfig`
-    /// has one.
+    /// Sets the memory of the versions that servers use; `ClientConfig` has one.
     #[doc(hidden)]
     #[must_use]
     pub fn remember_versions(mut self, memory: impl VersionMemory + 'static) -> Self {
@@ -160,13 +160,13 @@ impl TransportConfig {
         self
     }
 
-    /// The version that a server spoke last.
+    /// Returns the version that a server last used.
     pub(crate) fn known_version(&self, server_name: &str) -> Option<Version> {
         let known = self.memory.versions.as_ref()?.get(server_name)?;
         self.spoken.versions.contains(known).then_some(known)
     }
 
-    /// The version of the first flight to a server: the one that was asked for, else the one of its
+    /// Returns the version of the first flight to a server: the configured one, or else that of its
     /// tickets.
     pub(crate) fn version_for(&self, server_name: &str) -> Version {
         match self.spoken.first_version {
@@ -177,35 +177,36 @@ impl TransportConfig {
         }
     }
 
-    /// Bytes the peer may have under way or unread on all streams together, at most. Default
-    /// 24 MiB.
+    /// Sets the largest number of bytes the peer may have in flight or unread on all streams
+    /// together. Default 24 MiB.
     ///
     /// The window starts at [`initial_receive_window`](Self::initial_receive_window) and doubles
     /// while the application reads so fast that a window lasts for less than three round trips; it
-    /// is half as large again as the largest window of a stream. An application that reads slowly
-    /// does not make it grow, so this much is held only of peers that were fast before.
+    /// is half as large again as the largest window of a stream. It does not grow for an
+    /// application that reads slowly, so only peers that were fast before can use all of it.
     ///
-    /// A window of 4/3 of what a path holds, its rate times its round trip, uses it to the full:
-    /// the default is enough for 1 Gbit/s over 150 ms.
+    /// A window of 4/3 of the path's bandwidth-delay product uses the path fully: the default is
+    /// enough for 1 Gbit/s over 150 ms.
     #[must_use]
     pub const fn receive_window(mut self, bytes: u64) -> Self {
         self.streams.receive_window = bytes;
         self
     }
 
-    /// Bytes the peer may send on all streams together before anything was read. Not more than
+    /// Sets the bytes the peer may send on all streams together before anything was read. At most
     /// [`receive_window`](Self::receive_window); default 1.5 MiB.
     ///
     /// A peer that starts with ten packets takes six round trips to fill the default, time enough
-    /// for the window to grow before it does. It is the limit of what a peer can make a connection
-    /// hold whose data nobody reads.
+    /// for the window to grow. This is the most that a peer can make a connection hold if nobody
+    /// reads.
     #[must_use]
     pub const fn initial_receive_window(mut self, bytes: u64) -> Self {
         self.streams.initial_receive_window = bytes;
         self
     }
 
-    /// Bytes the peer may have under way or unread on one stream, at most. Default 16 MiB.
+    /// Sets the largest number of bytes the peer may have in flight or unread on one stream.
+    /// Default 16 MiB.
     ///
     /// The window starts at [`initial_stream_receive_window`](Self::initial_stream_receive_window)
     /// and grows as [`receive_window`](Self::receive_window) does. The default lets one stream fill
@@ -216,7 +217,7 @@ impl TransportConfig {
         self
     }
 
-    /// Bytes the peer may send on one stream before anything of it was read. Not more than
+    /// Sets the bytes the peer may send on one stream before anything of it was read. At most
     /// [`stream_receive_window`](Self::stream_receive_window); default 1 MiB.
     #[must_use]
     pub const fn initial_stream_receive_window(mut self, bytes: u64) -> Self {
@@ -224,10 +225,10 @@ impl TransportConfig {
         self
     }
 
-    /// Bytes per stream that may wait to be sent; a writer waits beyond it. At least 1, default
-    /// 1 MiB.
+    /// Sets the bytes per stream that may wait to be sent; a writer waits beyond it. At least 1,
+    /// default 1 MiB.
     ///
-    /// Bytes under way do not count: how many these are is for congestion control to say, and
+    /// Bytes in flight do not count: congestion control decides their number, and
     /// [`max_send_buffer`](Self::max_send_buffer) bounds both together.
     #[must_use]
     pub const fn send_buffer(mut self, bytes: u64) -> Self {
@@ -235,31 +236,31 @@ impl TransportConfig {
         self
     }
 
-    /// Bytes held per stream until they are acknowledged, sent or not; a writer waits beyond it.
-    /// Not less than [`send_buffer`](Self::send_buffer); default 16 MiB.
+    /// Sets the bytes held per stream until they are acknowledged, sent or not; a writer waits
+    /// beyond it. At least [`send_buffer`](Self::send_buffer); default 16 MiB.
     ///
-    /// One stream sends no faster than this in a round trip, less what waits to be sent.
+    /// It bounds what one stream sends in a round trip.
     #[must_use]
     pub const fn max_send_buffer(mut self, bytes: u64) -> Self {
         self.streams.max_send_buffer = bytes;
         self
     }
 
-    /// Bidirectional streams the peer may have open at once. Default 100.
+    /// Sets the number of bidirectional streams the peer may have open at once. Default 100.
     #[must_use]
     pub const fn max_bidi_streams(mut self, count: u64) -> Self {
         self.streams.max_bidi = streams(count);
         self
     }
 
-    /// Unidirectional streams the peer may have open at once. Default 100.
+    /// Sets the number of unidirectional streams the peer may have open at once. Default 100.
     #[must_use]
     pub const fn max_uni_streams(mut self, count: u64) -> Self {
         self.streams.max_uni = streams(count);
         self
     }
 
-    /// Bounds of the datagram queues (RFC 9221), in both directions. Default
+    /// Sets the bounds of the datagram queues (RFC 9221), in both directions. Default
     /// [`DatagramConfig::new`]: the peer may send them.
     #[must_use]
     pub const fn datagrams(mut self, datagrams: DatagramConfig) -> Self {
@@ -267,8 +268,9 @@ impl TransportConfig {
         self
     }
 
-    /// Longest silence of the peer before the connection is given up; the smaller of both ends'
-    /// counts (RFC 9000 §10.1). `None`, and zero as on the wire: never. Default 30 s.
+    /// Sets the longest silence of the peer before the connection is given up; the smaller of both
+    /// ends' values applies (RFC 9000 §10.1). `None`, and zero as on the wire, disable it. Default
+    /// 30 s.
     #[must_use]
     pub const fn idle_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.timeouts.idle_timeout = match timeout {
@@ -278,13 +280,13 @@ impl TransportConfig {
         self
     }
 
-    /// Keeps the connection from going idle: when nothing came for so long, the peer is asked for a
-    /// sign of life (RFC 9000 §10.1.2). Default: an idle connection ends, and what is on the way
-    /// may forget it before.
+    /// Keeps the connection from going idle: after this time without a packet, the peer is asked
+    /// for a sign of life (RFC 9000 §10.1.2). By default an idle connection ends, and NATs may
+    /// forget it earlier.
     ///
-    /// Not more than half the idle timeout, to which longer intervals are lowered; zero is none.
-    /// NATs and firewalls forget UDP flows after 30 s or less, so 15 to 25 s keeps those open. One
-    /// end that does it is enough.
+    /// At most half the idle timeout, to which longer intervals are lowered; zero disables it. NATs
+    /// and firewalls forget UDP flows after 30 s or less, so 15 to 25 s keeps those open. One end
+    /// is enough.
     ///
     /// # Examples
     /// ```
@@ -304,73 +306,74 @@ impl TransportConfig {
         self
     }
 
-    /// Lets observers on the path measure its round trips by the spin bit, on fifteen of sixteen
-    /// paths (RFC 9000 §17.4). By default the bit is random.
+    /// Lets observers on the path measure round trips by the spin bit, on fifteen of sixteen paths
+    /// (RFC 9000 §17.4). By default the bit is random.
     #[must_use]
     pub const fn spin_bit(mut self) -> Self {
         self.free_bits.spin_bit = SpinBit::On;
         self
     }
 
-    /// Sets the QUIC bit in every packet and takes no packet without it (RFC 9287). By default
-    /// peers that can take it get packets without it at random, so that nothing on the path learns
-    /// to rely on it. For sockets that QUIC shares with other protocols.
+    /// Sets the QUIC bit in every packet and drops packets without it (RFC 9287). By default peers
+    /// that accept it get packets without the bit at random, so that middleboxes do not come to
+    /// rely on it. For sockets that QUIC shares with other protocols.
     #[must_use]
     pub const fn without_grease(mut self) -> Self {
         self.free_bits.grease = Grease::Off;
         self
     }
 
-    /// Longest duration of a handshake. Default 10 s.
+    /// Sets the longest duration of a handshake. Default 10 s.
     #[must_use]
     pub const fn handshake_timeout(mut self, timeout: Duration) -> Self {
         self.timeouts.handshake_timeout = at_most(timeout, LONGEST_WAIT);
         self
     }
 
-    /// Longest delay of an acknowledgement, which may wait for others: less than 2^14 ms. Default
-    /// 25 ms. Unless it is below 1 ms, the peer may ask for another delay.
+    /// Sets the longest delay of an acknowledgement, less than 2^14 ms. Default 25 ms. Unless it is
+    /// below 1 ms, the peer may request another delay.
     #[must_use]
     pub const fn max_ack_delay(mut self, delay: Duration) -> Self {
         self.acks.max_ack_delay = at_most(delay, LONGEST_ACK_DELAY);
         self
     }
 
-    /// Requests to the peer to acknowledge more or less often. Default [`AckFrequency::Adaptive`].
+    /// Sets the requests to the peer to acknowledge more or less often. Default
+    /// [`AckFrequency::Adaptive`].
     #[must_use]
     pub const fn ack_frequency(mut self, requests: AckFrequency) -> Self {
         self.acks.ack_frequency = requests;
         self
     }
 
-    /// The round trip assumed before one was measured (RFC 9002 §6.2.2). Default 333 ms.
+    /// Sets the round trip assumed until one is measured (RFC 9002 §6.2.2). Default 333 ms.
     #[must_use]
     pub const fn initial_rtt(mut self, rtt: Duration) -> Self {
         self.flight.initial_rtt = at_most(rtt, LONGEST_WAIT);
         self
     }
 
-    /// Bytes of the UDP payloads sent right after the handshake, 1200 to 65,527. Default 1200,
-    /// which every path carries; the first flight always keeps to it.
+    /// Sets the UDP payload in bytes used right after the handshake, 1200 to 65,527. Default 1200,
+    /// which every path carries; the first flight always uses it.
     ///
-    /// Larger ones are found by [`max_datagram_size`](Self::max_datagram_size). What the path does
-    /// not carry is lost, until that is noticed and 1200 bytes are sent.
+    /// Larger sizes are found by [`max_datagram_size`](Self::max_datagram_size). Datagrams too
+    /// large for the path are lost until that is noticed and 1200 bytes are used.
     #[must_use]
     pub const fn datagram_size(mut self, bytes: u16) -> Self {
         self.mtu.datagram_size = datagram(bytes);
         self
     }
 
-    /// Bytes of the UDP payloads that are looked for, 1200 to 65,527, and the peer takes. Default
-    /// 1452: what Ethernet carries over IPv6.
+    /// Sets the largest UDP payload in bytes that is searched for and accepted from the peer, 1200
+    /// to 65,527. Default 1452: Ethernet over IPv6.
     ///
     /// Once the handshake is confirmed, the path is probed with larger datagrams than it is known
-    /// to carry (DPLPMTUD: RFC 8899, RFC 9000 §14.3), the largest first. It takes nothing from the
-    /// network but the acknowledgements of the peer, and loss of a probe is no sign of congestion.
-    /// Where a path no longer carries a size, datagrams have 1200 bytes again for a while.
+    /// to carry (DPLPMTUD: RFC 8899, RFC 9000 §14.3), the largest first. This relies only on the
+    /// peer's acknowledgements, and loss of a probe is no sign of congestion. If a path stops
+    /// carrying a size, datagrams have 1200 bytes again for a while.
     ///
-    /// 8952 suits a network with jumbo frames, 65,000 the loopback interface; what is asked for
-    /// without need costs some probes that get lost. The value in use is
+    /// 8952 suits a network with jumbo frames, 65,000 the loopback interface; a size larger than
+    /// needed costs some lost probes. The value in use is
     /// [`PathStats::datagram_size`](crate::stats::PathStats::datagram_size).
     ///
     /// ```no_run
@@ -384,15 +387,15 @@ impl TransportConfig {
         self
     }
 
-    /// Does not look for larger datagrams than [`datagram_size`](Self::datagram_size), and sends
-    /// these whatever becomes of them.
+    /// Disables the search for datagrams larger than [`datagram_size`](Self::datagram_size), and
+    /// sends that size even if the path does not carry it.
     #[must_use]
     pub const fn without_mtu_discovery(mut self) -> Self {
         self.mtu.max_datagram_size = None;
         self
     }
 
-    /// Algorithm that decides how much may be in flight, and how fast it leaves. Default
+    /// Sets the algorithm for the bytes in flight and the pacing rate. Default
     /// [`Congestion::default`].
     #[must_use]
     pub fn congestion(mut self, congestion: Congestion) -> Self {
@@ -400,8 +403,8 @@ impl TransportConfig {
         self
     }
 
-    /// Starts from what earlier connections saw of the same path. Default: every connection finds
-    /// its capacity by itself.
+    /// Starts from the state that earlier connections saved for the same path. By default every
+    /// connection finds its capacity by itself.
     #[must_use]
     pub fn careful_resume(mut self, memory: impl PathMemory + 'static) -> Self {
         self.flight.careful_resume = Some(Arc::new(memory));
@@ -409,7 +412,7 @@ impl TransportConfig {
     }
 
     /// Sets the store of a client's address validation tokens. For drivers of the core: a
-    /// `ClientConfig` has a store anyway.
+    /// `ClientConfig` always has a store.
     #[doc(hidden)]
     #[must_use]
     pub fn token_store(mut self, store: Arc<dyn TokenStore>) -> Self {
@@ -417,21 +420,21 @@ impl TransportConfig {
         self
     }
 
-    /// Marks no packet as ECN-capable (RFC 9000 §13.4). By default they are, as long as the path
-    /// and the peer show that they can make use of it. What the peer marks is reported either way.
+    /// Disables the ECN marking of packets (RFC 9000 §13.4). By default packets are marked as long
+    /// as the path and the peer support it. Marks of the peer are reported either way.
     #[must_use]
     pub const fn without_ecn(mut self) -> Self {
         self.flight.ecn = EcnState::Disabled;
         self
     }
 
-    /// The versions of QUIC to speak, the preferred one first. Default: version 2, version 1. An
-    /// empty list changes nothing.
+    /// Sets the supported versions of QUIC, the preferred one first. Default: version 2, version 1.
+    /// An empty list changes nothing.
     ///
-    /// A server answers in the one it prefers of those the client offers, which takes no round trip
-    /// (RFC 9368 §2.3), and turns clients away that begin in a version which is not listed. It says
-    /// the same of all servers of its deployment: when a version is added, let every one of them
-    /// accept it before any prefers it.
+    /// A server answers with its preferred version among those the client offers, without a further
+    /// round trip (RFC 9368 §2.3), and rejects clients that start with a version not listed. It
+    /// announces the list for all servers of its deployment: when adding a version, let every
+    /// server accept it before any prefers it.
     ///
     /// # Examples
     /// ```
@@ -448,11 +451,11 @@ impl TransportConfig {
         self
     }
 
-    /// The version of a client's first flight, one of [`versions`](Self::versions). Default:
-    /// version 1 if it is one of them, because every server speaks it (RFC 9368 §2.5); but the
-    /// version that a server gave a token in, which is good for no other (RFC 9369 §5).
+    /// Sets the version of a client's first flight, one of [`versions`](Self::versions). Default:
+    /// version 1 if listed, because every server supports it (RFC 9368 §2.5), or the version in
+    /// which the server issued a token, which is valid for no other (RFC 9369 §5).
     ///
-    /// A server that does not speak it costs the client a round trip more.
+    /// A server that does not support it costs the client another round trip.
     #[must_use]
     pub const fn first_version(mut self, version: Version) -> Self {
         self.spoken.first_version = Some(version);
@@ -470,30 +473,29 @@ impl TransportConfig {
             .unwrap_or(self.spoken.versions.preferred())
     }
 
-    /// Packets sealed with the same keys before they are updated (RFC 9001 §6). Default, and most:
-    /// half of what the cipher allows, 2^22 packets with AES (RFC 9001 §6.6).
+    /// Sets the packets sealed with the same keys before they are updated (RFC 9001 §6). Default
+    /// and maximum: half of the cipher's limit, 2^22 packets with AES (RFC 9001 §6.6).
     ///
-    /// An update waits until the peer has followed the last one and three probe timeouts went by.
+    /// An update waits until the peer has followed the last one and three probe timeouts have
+    /// passed.
     #[must_use]
     pub const fn key_update_after(mut self, packets: u64) -> Self {
         self.key_update_after = packets;
         self
     }
 
-    /// Tells somebody what happens on connections, as it happens: see [`events`](crate::events).
-    /// Default: nobody.
+    /// Sets the subscriber to events of connections: see [`events`](crate::events). Default: none.
     #[must_use]
     pub fn subscriber(mut self, subscriber: Arc<dyn Subscriber>) -> Self {
         self.subscriber = Some(Subscription(subscriber));
         self
     }
 
-    /// Address that clients are asked to move to (RFC 9000 §9.6), such as an address of its own
-    /// behind one that is shared by many: each client moves to the address of the family it uses,
-    /// once the handshake is confirmed and if it gets an answer there. Clients have no such
-    /// address. Default: none.
+    /// Sets the address that clients are asked to move to (RFC 9000 §9.6), for example the server's
+    /// own behind a shared one: each client moves to the address of its family once the handshake
+    /// is confirmed, if it gets an answer there. Clients have no such address. Default: none.
     ///
-    /// The endpoint has to receive there too: see `EndpointBuilder::also_bind`.
+    /// The endpoint must also receive there: see `EndpointBuilder::also_bind`.
     ///
     /// # Examples
     /// ```no_run
@@ -525,9 +527,9 @@ impl TransportConfig {
         self.migration.preferred_v4.is_some() || self.migration.preferred_v6.is_some()
     }
 
-    /// Asks the peer not to move to another address (RFC 9000 §18.2), as a server may have to that
-    /// is found by its peer's address. A peer behind a NAT that gives it another port is followed
-    /// all the same; it cannot know. Default: a peer may move.
+    /// Asks the peer not to move to another address (RFC 9000 §18.2), as a server may have to whose
+    /// routing depends on the peer's address. A peer to which a NAT gives another port is still
+    /// followed, because it cannot know. By default a peer may move.
     ///
     /// # Examples
     /// ```
@@ -541,8 +543,8 @@ impl TransportConfig {
         self
     }
 
-    /// Lets everything leave at once that the window allows. For measurements: queues on the way
-    /// overflow that would have carried the same data spread over the round trip.
+    /// Disables pacing, so that the whole window may leave at once. For measurements: queues on the
+    /// path overflow that would have carried the same data spread over the round trip.
     #[must_use]
     pub const fn without_pacing(mut self) -> Self {
         self.flight.pacing = Pacing::Off;

@@ -5,7 +5,7 @@ use crate::limits;
 /// Policy for a datagram that is sent while the queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// Drops the oldest that wait: the newest matter most.
+    /// Drops the oldest waiting datagrams: the newest matter most.
     #[default]
     DropOldest,
     /// Refuses the datagram.
@@ -15,7 +15,7 @@ pub enum WhenFull {
 /// Bounds of the datagram queues (RFC 9221); a part of
 /// [`TransportConfig`](crate::config::TransportConfig).
 ///
-/// Each counts for 64 bytes besides its data. One always fits, however small the bound.
+/// Each datagram counts for 64 bytes besides its data. One always fits, however small the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramConfig {
     pub(crate) receive_buffer: usize,
@@ -30,7 +30,7 @@ impl Default for DatagramConfig {
 }
 
 impl DatagramConfig {
-    /// The defaults: the peer may send datagrams.
+    /// Creates the defaults: the peer may send datagrams.
     pub const fn new() -> Self {
         Self {
             receive_buffer: 256 * 1024,
@@ -39,22 +39,22 @@ impl DatagramConfig {
         }
     }
 
-    /// Bytes that may wait to be read; the oldest go when more come. Default 256 KiB. 0: the peer
-    /// is told that it may send none (RFC 9221 §3).
+    /// Sets the bytes that may wait to be read; the oldest datagrams are dropped first. Default 256
+    /// KiB. With 0 the peer may send none (RFC 9221 §3).
     #[must_use]
     pub const fn receive_buffer(mut self, bytes: usize) -> Self {
         self.receive_buffer = bytes;
         self
     }
 
-    /// Bytes that may wait to be sent. Default 64 KiB.
+    /// Sets the bytes that may wait to be sent. Default 64 KiB.
     #[must_use]
     pub const fn send_queue(mut self, bytes: usize) -> Self {
         self.send_queue = bytes;
         self
     }
 
-    /// Policy for a datagram that is sent while the queue is full. Default
+    /// Sets the policy for a datagram that is sent while the queue is full. Default
     /// [`WhenFull::DropOldest`].
     #[must_use]
     pub const fn when_full(mut self, policy: WhenFull) -> Self {
@@ -62,7 +62,7 @@ impl DatagramConfig {
         self
     }
 
-    /// Returns the value of `max_datagram_frame_size` for the peer.
+    /// Returns the `max_datagram_frame_size` to announce.
     pub(crate) const fn max_frame_size(&self) -> u64 {
         if self.receive_buffer == 0 {
             0

@@ -1,4 +1,4 @@
-//! DATAGRAM frames (RFC 9221): two bounded queues, and the share they have of a packet.
+//! DATAGRAM frames (RFC 9221): two bounded queues, and their share of a packet.
 
 mod config;
 
@@ -19,22 +19,22 @@ pub use config::{DatagramConfig, WhenFull};
 #[cfg(test)]
 mod tests;
 
-/// Bytes that streams and datagrams may be ahead of each other.
+/// Bytes by which streams or datagrams may be ahead of each other.
 const MAX_LEAD: usize = 16 * 1024;
 
-/// Something that the application may want to know of datagrams.
+/// Event of the datagram queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatagramEvent {
-    /// One came, and there was none before.
+    /// A datagram arrived while none was waiting.
     Readable,
-    /// There is room for one after one was refused.
+    /// The queue has room again after a datagram was refused.
     Writable,
 }
 
-/// Reason why a datagram was not taken.
+/// Reason why a datagram was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
-    /// The peer takes none.
+    /// The peer accepts no datagrams.
     Unsupported,
     /// The datagram has more bytes than this.
     TooLarge(usize),
@@ -53,32 +53,32 @@ impl Sent {
     }
 }
 
-/// Claim of the streams to a share of a packet.
+/// Claim of streams to a share of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rival {
-    /// They have something to send.
+    /// Streams have data to send.
     Waiting,
-    /// They have not.
+    /// Streams have nothing to send.
     Idle,
 }
 
 /// Room in the queue for another datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
-    /// As far as anybody knows.
+    /// There is room, as far as known.
     Enough,
-    /// Somebody waits for it.
+    /// A sender waits for room.
     Wanted,
-    /// Somebody waited, and is to be told.
+    /// Room was made for a waiting sender, who must be told.
     Made,
 }
 
 /// The datagrams of a connection.
 ///
-/// They go in the order they were sent, in packets that congestion control and pacing let leave,
-/// and not again when they are lost. As long as streams wait as well, both get the same number of
-/// bytes: whoever had less goes first in a packet, and the other fills it up. Where only one of
-/// them waits, it gets everything, and owes nothing for it later.
+/// They are sent in order, subject to congestion control and pacing, and not repeated when lost.
+/// While streams wait as well, both get the same number of bytes: the one behind goes first in a
+/// packet, and the other fills it up. If only one waits, it gets everything, which is not balanced
+/// later.
 #[derive(Debug)]
 pub struct Datagrams {
     config: DatagramConfig,
@@ -86,9 +86,9 @@ pub struct Datagrams {
     peer_limit: u64,
     outbox: Queue,
     inbox: Queue,
-    /// Bytes that datagrams had more than streams while both waited.
+    /// Bytes by which datagrams are ahead of streams while both wait.
     lead: Lead,
-    /// True if it was the turn of the oldest, and it did not fit beside frames that go before.
+    /// True if the oldest datagram was due, and did not fit beside the frames before it.
     squeezed: bool,
     room: Room,
     readable: bool,
@@ -96,7 +96,7 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    /// None yet, and none may be sent before [`Datagrams::set_peer_limit`].
+    /// Creates empty queues. Nothing may be sent before [`Datagrams::set_peer_limit`].
     pub fn new(config: DatagramConfig) -> Self {
         Self {
             config,
@@ -111,14 +111,14 @@ impl Datagrams {
         }
     }
 
-    /// Takes the peer's `max_datagram_frame_size`: of its transport parameters, or the remembered
+    /// Takes the peer's `max_datagram_frame_size` from its transport parameters, or the remembered
     /// one for 0-RTT (RFC 9221 §3).
     pub const fn set_peer_limit(&mut self, frame_size: u64) {
         self.peer_limit = frame_size;
     }
 
-    /// Bytes a datagram may have whose frame may fill `room` bytes of a packet. `None`: the peer
-    /// takes none.
+    /// Returns the largest datagram whose frame fits `room` bytes of a packet, or `None` if the
+    /// peer accepts none.
     pub fn max_size(&self, room: usize) -> Option<usize> {
         // The peer's limit holds for the frame with its length, which it has unless it fills the
         // packet.
@@ -131,11 +131,11 @@ impl Datagrams {
         )
     }
 
-    /// Queues one to be sent; `room` is the space for frames in a packet. When the queue is full,
-    /// the configuration decides.
+    /// Queues a datagram; `room` is the space for frames in a packet. The configuration decides
+    /// what happens if the queue is full.
     ///
     /// # Errors
-    /// The datagram was not taken.
+    /// Fails if the datagram was refused.
     pub fn send(&mut self, data: Bytes, room: usize) -> Result<(), SendError> {
         self.check(&data, room)?;
         if !self.outbox.takes(data.len(), self.config.send_queue) {
@@ -152,11 +152,11 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Queues one to be sent if there is room. Otherwise [`SendError::Full`] is followed by
+    /// Queues a datagram if there is room. [`SendError::Full`] is followed by
     /// [`DatagramEvent::Writable`].
     ///
     /// # Errors
-    /// The datagram was not taken.
+    /// Fails if the datagram was refused.
     pub fn send_within(&mut self, data: &Bytes, room: usize) -> Result<(), SendError> {
         self.check(data, room)?;
         if !self.outbox.takes(data.len(), self.config.send_queue) {
@@ -175,15 +175,15 @@ impl Datagrams {
         Ok(())
     }
 
-    /// The oldest that came and was not read.
+    /// Returns the oldest unread datagram.
     pub fn recv(&mut self) -> Option<Bytes> {
         self.inbox.pop()
     }
 
-    /// Takes one that came.
+    /// Handles a received datagram.
     ///
     /// # Errors
-    /// `PROTOCOL_VIOLATION`: we told the peer to send none, or none so large (RFC 9221 §3).
+    /// `PROTOCOL_VIOLATION` if we allowed the peer none, or none so large (RFC 9221 §3).
     pub fn on_frame(&mut self, frame: &Datagram<'_>) -> Result<(), TransportError> {
         let limit = self.config.max_frame_size();
         let violation = |reason| Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
@@ -201,7 +201,7 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Something the application may want to know.
+    /// Returns the next event for the application.
     pub fn poll_event(&mut self) -> Option<DatagramEvent> {
         if std::mem::take(&mut self.readable) {
             Some(DatagramEvent::Readable)
@@ -218,13 +218,13 @@ impl Datagrams {
         !self.outbox.is_empty()
     }
 
-    /// Drops what has more than `most` bytes, and so fits into no packet any more.
+    /// Drops datagrams of more than `most` bytes, which no longer fit into a packet.
     pub fn drop_larger(&mut self, most: usize) {
         self.stats.dropped_unsent += self.outbox.drop_larger(most);
         self.note_room();
     }
 
-    /// Writes what is due before the streams.
+    /// Writes datagrams that are due before streams.
     pub fn write_first(&mut self, streams: Rival, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         if streams == Rival::Idle {
             self.lead = Lead::default();
@@ -243,12 +243,12 @@ impl Datagrams {
         self.note_room();
     }
 
-    /// The streams wrote so many bytes.
+    /// Counts the bytes that streams wrote.
     pub fn on_streams_sent(&mut self, bytes: usize) {
         self.lead.on_streams(bytes);
     }
 
-    /// Writes what fits behind the streams, which want no more of this packet.
+    /// Writes datagrams into the space that streams leave in this packet.
     pub fn write_rest(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         while self.write_one(out, sent) {}
         self.note_room();
@@ -270,24 +270,24 @@ impl Datagrams {
         }
     }
 
-    /// Returns true, once, if the next packet must go without an ACK frame, beside which the oldest
-    /// did not fit: where data goes both ways every packet may have one.
+    /// Returns true, once, if the next packet must omit the ACK frame because the oldest datagram
+    /// did not fit beside it: with data in both directions every packet may have one.
     pub const fn takes_whole_packet(&mut self) -> bool {
         std::mem::replace(&mut self.squeezed, false)
     }
 
-    /// A packet arrived.
+    /// Counts the datagrams of an acknowledged packet.
     pub const fn on_acked(&mut self, sent: &Sent) {
         self.stats.acknowledged += sent.0 as u64;
     }
 
-    /// A packet was lost, and what it carried with it.
+    /// Counts the datagrams of a lost packet.
     pub const fn on_lost(&mut self, sent: &Sent) {
         self.stats.lost += sent.0 as u64;
     }
 
-    /// The server refused 0-RTT data: what was sent arrived nowhere, what waits is of no use to
-    /// whoever hears later that it was refused, and nobody knows what the server takes.
+    /// Drops all datagrams after the server rejected 0-RTT data: those sent arrived nowhere, those
+    /// waiting are outdated, and the server's limit is unknown.
     pub fn on_early_data_rejected(&mut self) {
         self.peer_limit = 0;
         self.lead = Lead::default();
@@ -297,14 +297,14 @@ impl Datagrams {
         self.note_room();
     }
 
-    /// Another connection came to nothing, and this one takes its place.
+    /// Replaces a connection attempt that failed, and takes over its counters.
     pub fn go_on_after(&mut self, mut before: Self) {
         before.on_early_data_rejected();
         self.stats = before.stats;
         self.room = before.room;
     }
 
-    /// The connection is over: nothing is sent any more. What came may still be read.
+    /// Drops waiting datagrams when the connection ends. Received ones may still be read.
     pub fn on_closed(&mut self) {
         self.stats.dropped_unsent += std::mem::take(&mut self.outbox).len();
     }
@@ -339,12 +339,12 @@ impl Queue {
         self.datagrams.front()
     }
 
-    /// Returns true if another of so many bytes stays within `bound`. One always does.
+    /// Returns true if another datagram of this size stays within `bound`. One always does.
     fn takes(&self, len: usize, bound: usize) -> bool {
         self.is_empty() || self.held.saturating_add(cost(len)) <= bound
     }
 
-    /// Drops the oldest until another fits, and says how many.
+    /// Drops the oldest datagrams until another fits, and returns their number.
     fn make_room(&mut self, len: usize, bound: usize) -> u64 {
         let mut dropped = 0;
         while !self.takes(len, bound) && self.pop().is_some() {
@@ -364,7 +364,7 @@ impl Queue {
         Some(data)
     }
 
-    /// Drops the oldest that have more than so many bytes, and says how many.
+    /// Drops the datagrams of more than `most` bytes, and returns their number.
     fn drop_larger(&mut self, most: usize) -> u64 {
         let mut dropped = 0;
         while self.front().is_some_and(|data| data.len() > most) {
@@ -375,7 +375,7 @@ impl Queue {
     }
 }
 
-/// Returns who had more bytes.
+/// Returns the side that had more bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lead {
     datagrams: usize,

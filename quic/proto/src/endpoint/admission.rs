@@ -1,4 +1,4 @@
-//! Who may begin a handshake at once, and who proves its address first (RFC 9000 §8.1).
+//! Admission of clients: directly, or after they prove their address (RFC 9000 §8.1).
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -20,7 +20,7 @@ use crate::{
 pub(super) struct Proof {
     /// True if the client is known to receive at its address.
     pub(super) validated: bool,
-    /// The token of the Retry that it followed.
+    /// Token of the Retry that it followed.
     pub(super) retried: Option<Opened>,
 }
 
@@ -43,12 +43,12 @@ pub(super) struct Initial<'a> {
     pub(super) token: &'a [u8],
 }
 
-/// Decides on first Initials.
+/// Decides whether first Initials are admitted.
 #[derive(Debug)]
 pub(super) struct Admission {
     keys: Option<Box<dyn Keys>>,
     policy: AddressValidation,
-    /// True if clients get tokens for their next connection.
+    /// True if clients are issued tokens for their next connection.
     issues: bool,
     /// An instant, and the time since 1970 at that instant.
     clock: Option<(Instant, Duration)>,
@@ -91,7 +91,7 @@ impl Admission {
         self.issues = true;
     }
 
-    /// At `now` so much time had passed since 1970.
+    /// Sets the clock: `unix` is the time since 1970 at `now`.
     pub(super) const fn set_clock(&mut self, now: Instant, unix: Duration) {
         self.clock = Some((now, unix));
     }
@@ -100,7 +100,7 @@ impl Admission {
         self.latest = Some(now);
     }
 
-    /// A handshake took so much of the worker's time.
+    /// Counts the time that a handshake took of the worker.
     pub(super) fn on_handshake(&mut self, now: Instant, took: Duration) {
         if self.policy == AddressValidation::Adaptive {
             self.load.on_handshake(now, took);
@@ -117,7 +117,7 @@ impl Admission {
             .as_secs()
     }
 
-    /// Decides on a first Initial, while so many clients have not completed their handshake.
+    /// Decides on a first Initial, given the number of unfinished handshakes.
     pub(super) fn judge(
         &mut self,
         now: Instant,
@@ -149,8 +149,8 @@ impl Admission {
         }
     }
 
-    /// A token that was used before leads to its connection or begins it anew, but proves nothing
-    /// any more: somebody may have seen it.
+    /// Decides on a Retry token. One that was used before leads to its connection or restarts it,
+    /// but no longer proves the address, because others may have seen it.
     fn judge_retry(&mut self, now: Instant, peer: SocketAddr, initial: &Initial<'_>) -> Verdict {
         let binding = Binding::retry(peer, initial.dcid, initial.version);
         let Some(opened) = self.open(now, &binding, initial.token, limits::RETRY_TOKEN_LIFETIME)
@@ -193,14 +193,14 @@ impl Admission {
         (not_from_the_future && not_expired).then_some(opened)
     }
 
-    /// The connection of a Retry token begins: the token proves nothing from now on.
+    /// Marks the Retry token of an accepted connection as spent.
     pub(super) fn on_accepted(&mut self, proof: &Proof) {
         if let Some(opened) = &proof.retried {
             self.spent_retry.spend(opened.issued, &opened.seed);
         }
     }
 
-    /// A token for a Retry packet.
+    /// Returns a token for a Retry packet.
     pub(super) fn retry_token(
         &mut self,
         now: Instant,
@@ -218,7 +218,7 @@ impl Admission {
             .seal(binding, seed(random), issued, original_dcid)
     }
 
-    /// A token for a client's next connection.
+    /// Returns a token for a client's next connection.
     pub(super) fn new_token(
         &mut self,
         ip: IpAddr,

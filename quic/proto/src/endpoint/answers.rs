@@ -1,4 +1,4 @@
-//! Datagrams that belong to no connection: version negotiation, refusals, acknowledgements of
+//! Datagrams that belong to no connection: version negotiation, refusals, and acknowledgements of
 //! partial ClientHellos.
 
 use std::{collections::VecDeque, time::Instant};
@@ -27,7 +27,7 @@ struct Answer {
 }
 
 impl Answers {
-    /// Queues a Version Negotiation packet (RFC 9000 §6.1); says whether there was room.
+    /// Queues a Version Negotiation packet (RFC 9000 §6.1). Returns true if there was room.
     pub(super) fn version_negotiation(
         &mut self,
         arrival: &Arrival,
@@ -43,7 +43,7 @@ impl Answers {
         }
     }
 
-    /// Queues a Retry packet (RFC 9000 §17.2.5); says whether there was room.
+    /// Queues a Retry packet (RFC 9000 §17.2.5). Returns true if there was room.
     pub(super) fn retry(
         &mut self,
         arrival: &Arrival,
@@ -59,7 +59,7 @@ impl Answers {
     }
 
     /// Queues the refusal of a ClientHello. An Initial with only a CONNECTION_CLOSE needs no
-    /// padding and is far smaller than what came.
+    /// padding and is far smaller than the client's.
     pub(super) fn close(&mut self, hello: &Hello, error: &TransportError) {
         let mut buffer = [0; 512];
         let frame = ConnectionClose::Transport {
@@ -80,7 +80,7 @@ impl Answers {
         }
     }
 
-    /// Queues bytes for where something came from; says whether there was room.
+    /// Queues bytes for the sender of a datagram. Returns true if there was room.
     pub(super) fn push(&mut self, arrival: &Arrival, bytes: &[u8]) -> bool {
         if self.waiting.len() >= limits::WAITING_ANSWERS {
             return false;
@@ -108,7 +108,7 @@ impl Answers {
 }
 
 impl Hello {
-    /// Acknowledges what came, if the credit allows.
+    /// Acknowledges received packets, if the credit allows.
     pub(super) fn acknowledge(&mut self, now: Instant, out: &mut [u8]) -> Option<Transmit> {
         let credit = limits::AMPLIFICATION_FACTOR * self.bytes_received - self.bytes_sent;
         let room = usize::try_from(credit)

@@ -1,5 +1,5 @@
-//! 0-RTT packets that come before there is a connection: with a ClientHello that is not whole yet,
-//! while the application decides, or before any Initial (RFC 9000 §5.2.2, RFC 9001 §5.7).
+//! 0-RTT packets received before there is a connection: with an incomplete ClientHello, while the
+//! application decides, or before any Initial (RFC 9000 §5.2.2, RFC 9001 §5.7).
 
 use std::{collections::VecDeque, net::SocketAddr, time::Instant};
 
@@ -13,18 +13,18 @@ use crate::{
     prf::KeyedHash,
 };
 
-/// Cost of one packet beside its bytes, for the bounds.
+/// Bytes that a packet counts for besides its data.
 pub(super) const OVERHEAD: usize = 256;
 
 /// Sender of packets: the connection id that they were sent to, and the address they came from.
 type Client = (Cid, SocketAddr);
 
-/// 0-RTT packets that wait for a connection, bounded for each client and in all. When there are too
-/// many the oldest client's give way: they are sent again.
+/// 0-RTT packets waiting for a connection, bounded per client and in total. When there are too
+/// many, those of the oldest client are dropped, since they will be resent.
 #[derive(Debug)]
 pub(super) struct EarlyPackets {
     clients: HashMap<Client, Kept, KeyedHash>,
-    /// In the order of their first packets. Entries may be stale.
+    /// Clients in the order of their first packets. Entries may be stale.
     order: VecDeque<(Client, Instant)>,
     pub(super) bytes: usize,
 }
@@ -33,7 +33,7 @@ pub(super) struct EarlyPackets {
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) packets: Vec<KeptPacket>,
-    /// Bytes of datagrams that nobody else counted, for the anti-amplification limit.
+    /// Bytes of datagrams not counted elsewhere, for the anti-amplification limit.
     pub(super) credit: u64,
     bytes: usize,
     since: Instant,
@@ -70,7 +70,7 @@ impl EarlyPackets {
         self.evict(seen.at);
     }
 
-    /// Drops what is too old, and the oldest while there is too much.
+    /// Drops expired packets, and the oldest while there are too many.
     fn evict(&mut self, now: Instant) {
         while let Some(&(client, since)) = self.order.front() {
             let live = self
@@ -88,19 +88,19 @@ impl EarlyPackets {
         }
     }
 
-    /// Returns the number of clients that packets are kept of.
+    /// Returns the number of clients with packets.
     #[cfg(test)]
     pub(super) fn clients(&self) -> usize {
         self.clients.len()
     }
 
-    /// Returns the time at which the oldest are dropped.
+    /// Returns the time at which the oldest packets expire.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         let (_, since) = self.order.front()?;
         since.checked_add(limits::PARTIAL_HELLO_LIFETIME)
     }
 
-    /// Drops what is too old.
+    /// Drops expired packets.
     pub(super) fn on_timeout(&mut self, now: Instant) {
         self.evict(now);
     }

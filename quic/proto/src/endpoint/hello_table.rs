@@ -1,5 +1,5 @@
-//! Partial ClientHellos: a post-quantum ClientHello fills two datagrams, and until it is whole it
-//! costs neither a TLS object nor a connection, only a place in this table.
+//! Partial ClientHellos: a post-quantum ClientHello fills two datagrams, and until it is complete
+//! it costs neither a TLS object nor a connection, only a place in this table.
 
 use std::{collections::VecDeque, net::IpAddr, net::SocketAddr, time::Instant};
 
@@ -15,18 +15,18 @@ use crate::{
     udp::Local,
 };
 
-/// A ClientHello on its way, whole or in part.
+/// A ClientHello, complete or partial.
 pub(super) struct Hello {
     pub(super) peer: SocketAddr,
     pub(super) local: Local,
-    /// The version of the client's first flight, which is answered in it until the ClientHello is
-    /// whole (RFC 9369 §4.1).
+    /// Version of the client's first flight, in which it is answered until the ClientHello is
+    /// complete (RFC 9369 §4.1).
     pub(super) version: Version,
-    /// The connection id the client chose for us.
+    /// Connection id that the client chose for us.
     pub(super) dcid: Cid,
-    /// The client's own.
+    /// Connection id of the client.
     pub(super) peer_cid: Cid,
-    /// The one we use from our first packet on.
+    /// Connection id that we use from our first packet on.
     pub(super) local_cid: Cid,
     /// Proof in the token of the first packet.
     pub(super) proof: Proof,
@@ -38,21 +38,21 @@ pub(super) struct Hello {
     pub(super) crypto: Crypto,
     /// Bytes of `crypto` that the table has counted.
     pub(super) counted: usize,
-    /// Time at which the part that came is acknowledged if nothing more comes.
+    /// Time at which a partial ClientHello is acknowledged if no more arrives.
     pub(super) ack_at: Option<Instant>,
     pub(super) expires: Instant,
 }
 
-/// Bytes that a piece behind a gap takes besides its data.
+/// Bytes that a piece behind a gap counts for besides its data.
 const PIECE_OVERHEAD: usize = 256;
 
 /// The CRYPTO data of a ClientHello.
 pub(super) struct Crypto {
     pieces: Reassembler,
     start: Vec<u8>,
-    /// Bytes taken in, repeated ones too: no less than what is held.
+    /// Bytes received, including repeated ones: no less than what is held.
     taken: usize,
-    /// Most pieces behind gaps so far.
+    /// Largest number of pieces behind gaps so far.
     peak: usize,
 }
 
@@ -86,18 +86,18 @@ impl Crypto {
         Ok(())
     }
 
-    /// Returns the bytes that it counts for: no less than what it holds, and it never shrinks.
+    /// Returns the bytes that it counts for: no less than what it holds, and never shrinking.
     const fn cost(&self) -> usize {
         self.taken + self.peak * PIECE_OVERHEAD
     }
 
-    /// Returns what came without a gap, from the first byte on.
+    /// Returns the data received without a gap, from the first byte on.
     pub(super) fn contiguous(&self) -> &[u8] {
         &self.start
     }
 }
 
-/// A complete ClientHello of somebody who wants to connect. Nothing was spent on it yet.
+/// A complete ClientHello of a client that wants to connect. No resources were spent on it yet.
 ///
 /// Pass it to [`super::Endpoint::accept`], [`super::Endpoint::retry`],
 /// [`super::Endpoint::refuse`] or [`super::Endpoint::ignore`].
@@ -112,12 +112,12 @@ impl Incoming {
         &self.client_hello
     }
 
-    /// Returns the client's address. Anybody may have written it unless [`Incoming::is_validated`].
+    /// Returns the client's address, which may be forged unless [`Incoming::is_validated`].
     pub fn peer_address(&self) -> SocketAddr {
         self.hello.peer
     }
 
-    /// Returns our address that it came to, if the socket tells.
+    /// Returns our address that received it, if the socket reports it.
     pub fn local_ip(&self) -> Option<IpAddr> {
         self.hello.local.ip
     }
@@ -132,17 +132,17 @@ impl std::fmt::Debug for Incoming {
     }
 }
 
-/// Partial ClientHellos, bounded in number and in bytes. When it is full the oldest gives way: a
-/// flood then competes with itself, and an honest client needs only one round trip's worth of time
-/// in it.
+/// Partial ClientHellos, bounded in number and in bytes. When the table is full the oldest is
+/// dropped: a flood then competes with itself, and an honest client needs its place for only one
+/// round trip.
 #[derive(Default)]
 pub(super) struct HelloTable {
     hellos: Slab<Hello>,
-    /// Bytes of CRYPTO data in all of them.
+    /// Bytes of CRYPTO data in all places.
     bytes: usize,
-    /// Places in the order they were taken, to find the oldest. Entries may be stale.
+    /// Places by age, to find the oldest. Entries may be stale.
     order: VecDeque<(usize, Instant)>,
-    /// Places whose acknowledgement is due, in order.
+    /// Places by the time of their acknowledgement.
     acks: VecDeque<(usize, Instant)>,
 }
 
@@ -151,7 +151,8 @@ impl HelloTable {
         self.hellos.len()
     }
 
-    /// Takes a place. Somebody else may have to give way: [`HelloTable::pop_excess`].
+    /// Adds a hello and returns its place. Others may have to be dropped:
+    /// [`HelloTable::pop_excess`].
     pub(super) fn insert(&mut self, hello: Hello) -> usize {
         let expires = hello.expires;
         let place = self.hellos.insert(hello);
@@ -164,7 +165,7 @@ impl HelloTable {
         place
     }
 
-    /// Counts what a hello has grown by.
+    /// Counts the growth of a hello.
     pub(super) fn count(&mut self, place: usize) {
         if let Some(hello) = self.hellos.get_mut(place) {
             let cost = hello.crypto.cost();
@@ -173,7 +174,7 @@ impl HelloTable {
         }
     }
 
-    /// The oldest hello, if there are too many or they hold too much.
+    /// Removes and returns the oldest hello, if there are too many or they hold too much.
     pub(super) fn pop_excess(&mut self) -> Option<Hello> {
         let full =
             self.hellos.len() > limits::PARTIAL_HELLOS || self.bytes > limits::PARTIAL_HELLOS_BYTES;
@@ -217,7 +218,7 @@ impl HelloTable {
         }
     }
 
-    /// The next partial ClientHello whose acknowledgement is due.
+    /// Returns the next partial ClientHello whose acknowledgement is due.
     pub(super) fn poll_ack(&mut self, now: Instant) -> Option<&mut Hello> {
         while let Some(&(place, at)) = self.acks.front() {
             if at > now {
@@ -237,7 +238,7 @@ impl HelloTable {
         None
     }
 
-    /// A hello whose time is over.
+    /// Removes and returns an expired hello.
     pub(super) fn pop_expired(&mut self, now: Instant) -> Option<Hello> {
         while let Some(&(place, expires)) = self.order.front() {
             let live = self
@@ -262,7 +263,7 @@ impl HelloTable {
     }
 }
 
-/// Drops the entries whose hello is gone, so that the queues stay as bounded as the table.
+/// Drops entries whose hello is gone, so that the queues stay bounded like the table.
 fn forget_stale(
     queue: &mut VecDeque<(usize, Instant)>,
     hellos: &Slab<Hello>,

@@ -1,4 +1,4 @@
-//! How ClientHellos grow: the part of the endpoint that opens Initial packets itself.
+//! Assembly of ClientHellos: the part of the endpoint that opens Initial packets itself.
 
 use std::time::Instant;
 
@@ -34,7 +34,7 @@ struct Coalesced<'d> {
 enum Taken {
     Useful,
     Useless,
-    /// The client gave up.
+    /// The client closed.
     Closed,
     Failed(TransportError),
 }
@@ -43,7 +43,7 @@ enum Taken {
 enum Grown {
     Partial,
     Whole(ClientHello),
-    /// Nothing in the datagram could be used.
+    /// The datagram was useless.
     Useless,
     /// The client gave up.
     Closed,
@@ -152,13 +152,13 @@ impl Endpoint {
         }
     }
 
-    /// Sets how many clients may wait for the application's decision: not more than
-    /// [`limits::WAITING_INCOMING`], and one at least.
+    /// Sets how many clients may wait for the application's decision, clamped to 1 to
+    /// [`limits::WAITING_INCOMING`].
     pub fn set_accept_backlog(&mut self, clients: usize) {
         self.backlog = clients.clamp(1, limits::WAITING_INCOMING);
     }
 
-    /// Keeps the 0-RTT packets that came with a part of a ClientHello.
+    /// Keeps the 0-RTT packets coalesced with a partial ClientHello.
     fn keep_coalesced(
         &mut self,
         now: Instant,
@@ -176,7 +176,7 @@ impl Endpoint {
         }
     }
 
-    /// Hands a whole ClientHello to the application, unless too many wait for it already.
+    /// Passes a complete ClientHello to the application, unless too many are waiting.
     fn offer(&mut self, hello: Hello, client_hello: ClientHello) -> Routed<'static> {
         if self.waiting >= self.backlog {
             self.forget_routes(&hello);
@@ -228,14 +228,14 @@ impl Endpoint {
         self.early.take_of(hello);
     }
 
-    /// Tells the client that nothing will come of it, and forgets it.
+    /// Rejects a client, and forgets its ClientHello.
     pub(super) fn reject(&mut self, hello: &Hello, error: &TransportError) {
         self.forget_routes(hello);
         self.answers.close(hello, error);
     }
 
-    /// Acknowledges a partial ClientHello whose other part did not come in time. The datagram is
-    /// not padded: before validation every byte is taken from the server's answer.
+    /// Acknowledges a partial ClientHello whose rest did not arrive in time. The datagram is not
+    /// padded: before validation every byte is taken from the server's answer.
     pub(super) fn acknowledge_partial_hello(
         &mut self,
         now: Instant,
@@ -327,7 +327,7 @@ impl Hello {
         }
     }
 
-    /// Takes the CRYPTO frames of one packet; `None` if the client closed.
+    /// Takes the CRYPTO frames of one packet. Returns `None` if the client closed.
     fn take_frames(&mut self, payload: &[u8]) -> Result<Option<AckEliciting>, TransportError> {
         let mut reader = Reader::new(payload);
         let mut eliciting = AckEliciting::No;

@@ -1,4 +1,4 @@
-//! Connection ids of one worker, and the tokens that go with them.
+//! Connection ids and reset tokens of one worker.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::{
     packet::Cid,
 };
 
-/// Draws of ids that are all in use before the generator counts as broken.
+/// Attempts to draw an unused id before the generator counts as broken.
 const DRAWS: usize = 64;
 
-/// Maker of a worker's connection ids, and of the tokens that go with them.
+/// Issuer of a worker's connection ids and their reset tokens.
 #[derive(Debug)]
 pub(super) struct Ids {
     worker: u8,
@@ -25,12 +25,12 @@ pub(super) struct Ids {
     resets: StatelessReset,
 }
 
-/// Policy for packets of connections that this endpoint does not have.
+/// Policy on stateless resets, for packets of unknown connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatelessReset {
-    /// By a stateless reset.
+    /// Unknown packets are answered by a stateless reset.
     On,
-    /// Not at all, and peers are told no token they need not be told.
+    /// No resets are sent, and peers learn no token beyond those required.
     Off,
 }
 
@@ -47,17 +47,17 @@ impl Ids {
         }
     }
 
-    /// Bytes of every id.
+    /// Returns the length of every id in bytes.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns true if ids have no bytes, so that packets are told apart by their source address.
+    /// Returns true if ids are empty, so that packets are told apart by their source address.
     pub(super) const fn is_zero_length(&self) -> bool {
         self.len == 0
     }
 
-    /// Returns the worker that the id was made for, if it is another that exists.
+    /// Returns the worker for which the id was made, if it is another existing one.
     pub(super) fn other_worker(&self, cid: &Cid) -> Option<u8> {
         if cid.len() != self.len {
             return None;
@@ -67,8 +67,7 @@ impl Ids {
         (worker != self.worker && exists).then_some(worker)
     }
 
-    /// Returns the token by which the connection with this id can be ended, if the peer is to know
-    /// one.
+    /// Returns the reset token of this id, if the peer should know one.
     pub(super) fn token(&self, cid: &Cid) -> Option<[u8; 16]> {
         let resets = self.resets == StatelessReset::On && !cid.is_empty();
         resets.then(|| self.reset_key.token(cid))
@@ -76,29 +75,29 @@ impl Ids {
 }
 
 impl Endpoint {
-    /// Makes connection ids by another rule. To be called before there are any connections; ids of
-    /// 8 to 20 bytes are possible, and none.
+    /// Sets the generator of connection ids. Must be called before there are any connections; ids
+    /// have 8 to 20 bytes, or none.
     pub fn set_cid_generator(&mut self, generator: Arc<dyn CidGenerator>) {
         self.ids.len = generator.len().min(limits::MAX_CID_LEN);
         self.ids.generator = generator;
     }
 
-    /// Makes stateless reset tokens with another key, which is random otherwise.
+    /// Sets the key of stateless reset tokens, which is random by default.
     pub fn set_reset_key(&mut self, key: ResetKey) {
         self.ids.reset_key = key;
     }
 
-    /// Sets whether stateless resets are sent. By default they are.
+    /// Sets whether stateless resets are sent. On by default.
     pub fn set_stateless_reset(&mut self, resets: StatelessReset) {
         self.ids.resets = resets;
     }
 
-    /// Learns how many workers there are: nothing is handed to those beyond.
+    /// Sets the number of workers: nothing is passed to others.
     pub fn set_workers(&mut self, count: u8) {
         self.ids.workers = Some(count);
     }
 
-    /// Draws an id that no connection has.
+    /// Draws an id that no connection uses.
     pub(super) fn new_cid(&mut self) -> Cid {
         let mut bytes = [0; limits::MAX_CID_LEN];
         let bytes = bytes.split_at_mut(self.ids.len).0;
@@ -115,14 +114,14 @@ impl Endpoint {
         Cid::new(bytes).unwrap_or(Cid::EMPTY)
     }
 
-    /// Makes the id that goes with the server's preferred address, if it has one. Without
-    /// connection ids there must be none (RFC 9000 §18.2).
+    /// Issues the id for the server's preferred address, if it has one. There must be none with
+    /// empty connection ids (RFC 9000 §18.2).
     pub(super) fn issue_preferred(&mut self, config: &TransportConfig) -> Option<Issued> {
         let wanted = config.has_preferred_address() && !self.ids.is_zero_length();
         wanted.then(|| self.issue())
     }
 
-    /// Makes an id for the peer to use, and its token.
+    /// Issues an id for the peer, with its token.
     pub(super) fn issue(&mut self) -> Issued {
         let cid = self.new_cid();
         (cid, self.ids.reset_key.token(&cid))

@@ -1,5 +1,5 @@
 //! One worker's share of an endpoint, without I/O: routes datagrams to connections by their ids,
-//! gathers partial ClientHellos, answers what needs no connection.
+//! assembles ClientHellos, and answers packets that need no connection.
 
 mod admission;
 mod answers;
@@ -62,18 +62,18 @@ pub enum Routed<'d> {
     Connection(Slot, Packets<'d>),
     /// The datagram completed a ClientHello: a client wants to connect.
     Incoming(Box<Incoming>),
-    /// The datagram belongs to the worker with this index, if there is one.
+    /// The datagram belongs to the worker with this index, if it exists.
     Foreign(u8, &'d mut [u8]),
-    /// Nothing is left to do; there may be something to transmit.
+    /// The datagram was processed; there may be something to transmit.
     Consumed,
-    /// The datagram was useless, and was counted.
+    /// The datagram was useless, and counted as dropped.
     Dropped,
 }
 
-/// Reason why an incoming connection was not accepted after all.
+/// Reason why an incoming connection could not be accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
-    /// The TLS configuration cannot be used.
+    /// The TLS configuration is invalid.
     #[error(transparent)]
     Tls(#[from] ConfigError),
     /// The client was refused, and told so.
@@ -84,21 +84,21 @@ pub enum AcceptError {
 /// Reason why no connection was started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The TLS configuration cannot be used.
+    /// The TLS configuration is invalid.
     #[error(transparent)]
     Tls(#[from] ConfigError),
-    /// There is a connection to that address, and without connection ids there can be no other.
+    /// A connection to that address exists, and with empty connection ids there can be no other.
     #[error("without connection ids there can be only one connection to {0}")]
     AddressInUse(SocketAddr),
 }
 
-/// Facts about a connection beside its ids.
+/// State of a connection beside its ids.
 #[derive(Debug)]
 struct Entry {
     initial: Option<(Cid, SocketAddr)>,
     /// True for an accepted connection whose handshake is not complete.
     handshaking: bool,
-    /// The address that leads to it, where connection ids cannot.
+    /// Address by which it is found if connection ids are empty.
     address: Option<SocketAddr>,
 }
 
@@ -122,8 +122,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Makes an endpoint without connections. `worker` is written into the connection ids we issue.
-    /// Without `server` every ClientHello is dropped.
+    /// Creates an endpoint without connections. `worker` is written into the connection ids we
+    /// issue. Without `server` every ClientHello is dropped.
     pub fn new(worker: u8, mut random: Box<dyn Random>, server: Option<Setup>) -> Self {
         let mut key = || {
             let mut key = [0; 16];
@@ -236,8 +236,8 @@ impl Endpoint {
         }
     }
 
-    /// Returns true if a server takes a client's first packets without the QUIC bit, which the
-    /// client may have learned in an earlier connection (RFC 9287 §3.1).
+    /// Returns true if a server accepts a client's first packets without the QUIC bit, as a client
+    /// may have learned in an earlier connection (RFC 9287 §3.1).
     fn takes_greased(&self) -> bool {
         let grease = self
             .server
@@ -246,7 +246,7 @@ impl Endpoint {
         grease == Some(Grease::On)
     }
 
-    /// Returns true if connections may begin in this version.
+    /// Returns true if connections may start in this version.
     fn accepts(&self, version: Option<Version>) -> bool {
         self.server.as_ref().is_none_or(|setup| {
             version.is_some_and(|version| setup.transport.spoken.versions.contains(version))
@@ -258,7 +258,7 @@ impl Endpoint {
         self.server.is_some() && dcid.len() >= 8 && len >= limits::MIN_DATAGRAM
     }
 
-    /// An id of ours that this worker does not know may be another worker's.
+    /// Returns the other worker to which an unknown id may belong.
     fn elsewhere<'d>(&self, dcid: &Cid, packets: Packets<'d>) -> Routed<'d> {
         match self.ids.other_worker(dcid) {
             Some(worker) => Routed::Foreign(worker, packets.into_bytes()),
@@ -289,7 +289,7 @@ impl Endpoint {
         Routed::Consumed
     }
 
-    /// Draws a seed for what a connection must keep secret from its peer.
+    /// Draws a seed for secrets of a connection.
     fn new_seed(&mut self) -> u64 {
         let mut seed = [0; 8];
         self.random.fill(&mut seed);
@@ -337,7 +337,7 @@ impl Endpoint {
         Slot(self.connections.insert(entry) as u32)
     }
 
-    /// Accepts, with a setup of its own or else the endpoint's.
+    /// Accepts a connection, with its own setup or else the endpoint's.
     ///
     /// A client that offers no post-quantum group is refused here if the setup requires one, before
     /// any public-key work.
@@ -413,7 +413,8 @@ impl Endpoint {
         Ok((slot, connection))
     }
 
-    /// Refuses with CONNECTION_REFUSED; the answer comes out of [`Endpoint::poll_transmit`].
+    /// Refuses a connection with CONNECTION_REFUSED; [`Endpoint::poll_transmit`] returns the
+    /// answer.
     #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
     pub fn refuse(&mut self, incoming: Incoming) {
         self.waiting = self.waiting.saturating_sub(1);
@@ -421,16 +422,16 @@ impl Endpoint {
         self.reject(&incoming.hello, &error);
     }
 
-    /// Forgets it without an answer.
+    /// Ignores a connection without an answer.
     #[expect(clippy::needless_pass_by_value, reason = "it is decided on once")]
     pub fn ignore(&mut self, incoming: Incoming) {
         self.waiting = self.waiting.saturating_sub(1);
         self.forget_routes(&incoming.hello);
     }
 
-    /// Does what a connection asks of its endpoint: issue and retire connection ids, forget a
-    /// drained connection. To be called whenever the connection was touched. When it returns
-    /// `false` the connection is drained, its slot is free and it may be dropped.
+    /// Performs the requests of a connection: issues and retires connection ids, and forgets a
+    /// drained connection. Must be called after each use of the connection. Returns false if it is
+    /// drained: its slot is free and it may be dropped.
     pub fn service(&mut self, slot: Slot, connection: &mut Connection) -> bool {
         while let Some(need) = connection.poll_need() {
             match need {
@@ -458,7 +459,7 @@ impl Endpoint {
         true
     }
 
-    /// Lets a connection begin again after Version Negotiation, under ids of its own.
+    /// Restarts a connection after Version Negotiation, under new ids.
     fn restart(&mut self, slot: Slot, connection: &mut Connection) {
         for cid in connection.local_cids() {
             self.routing.remove(&cid);
@@ -513,7 +514,7 @@ impl Endpoint {
         timers.into_iter().flatten().min()
     }
 
-    /// Handles what is due. [`Endpoint::poll_transmit`] may have something to send afterwards.
+    /// Handles expired timers. [`Endpoint::poll_transmit`] may have something to send afterwards.
     pub fn on_timeout(&mut self, now: Instant) {
         while let Some(hello) = self.hellos.pop_expired(now) {
             self.forget_routes(&hello);

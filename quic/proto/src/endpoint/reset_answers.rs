@@ -1,4 +1,4 @@
-//! Packets of connections that are not here, answered by stateless resets (RFC 9000 §10.3).
+//! Stateless resets in answer to packets of unknown connections (RFC 9000 §10.3).
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,14 @@ use crate::{
     packet::{Cid, Packets},
 };
 
-/// Bytes of a packet that is answered by one of the same kind, one byte shorter (RFC 9000 §10.3).
+/// Size in bytes up to which a packet is answered by a reset that is one byte shorter (RFC 9000
+/// §10.3).
 const SHORT_PACKET: usize = 43;
 
-/// One more reset may be sent in each.
+/// Time after which one more reset may be sent.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// Limit on stateless resets: a token bucket.
+/// Limit of stateless resets: a token bucket.
 #[derive(Debug, Default)]
 pub(super) struct ResetLimit {
     /// Time at which the bucket is full again; `None` while it is full.
@@ -22,7 +23,7 @@ pub(super) struct ResetLimit {
 }
 
 impl ResetLimit {
-    /// Takes one out of the bucket; says whether there was one.
+    /// Takes a reset from the bucket. Returns false if it is empty.
     fn take(&mut self, now: Instant) -> bool {
         let full_at = self.full_at.map_or(now, |at| at.max(now));
         let missing = full_at.saturating_duration_since(now);
@@ -35,8 +36,8 @@ impl ResetLimit {
 }
 
 impl Endpoint {
-    /// A packet with a short header for an id that this worker does not know: another worker's, or
-    /// of a connection that was lost.
+    /// Handles a packet with a short header for an unknown id: of another worker, or of a
+    /// connection that was lost.
     pub(super) fn on_stranger<'d>(
         &mut self,
         now: Instant,
@@ -58,8 +59,8 @@ impl Endpoint {
         }
     }
 
-    /// Queues a stateless reset that looks like any 1-RTT packet and is smaller than what it
-    /// answers: two ends that both lost their state fall silent after few (RFC 9000 §10.3.3).
+    /// Queues a stateless reset that looks like any 1-RTT packet and is smaller than the packet it
+    /// answers, so that two ends that both lost their state soon fall silent (RFC 9000 §10.3.3).
     fn reset(
         &mut self,
         now: Instant,

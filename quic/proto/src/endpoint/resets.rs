@@ -1,4 +1,4 @@
-//! Stateless resets that come: which connection one ends.
+//! Received stateless resets, and the connections that they end.
 
 use arrayvec::ArrayVec;
 use aws_lc_rs::hmac;
@@ -10,15 +10,15 @@ use crate::limits;
 /// Reset tokens of the peer's ids that one connection uses.
 type Tokens = ArrayVec<[u8; 16], { limits::PEER_CIDS }>;
 
-/// Finds the connection that a stateless reset ends. Its destination connection id is random, only
-/// the token in its end leads anywhere (RFC 9000 §10.3.1).
+/// Finds the connection that a stateless reset ends. Its destination connection id is random; only
+/// the token at its end identifies the connection (RFC 9000 §10.3.1).
 ///
-/// The table is keyed by a keyed hash of the token: the time of a look-up says nothing of the
-/// tokens that are known.
+/// The table is keyed by a keyed hash of the token, so that the time of a look-up does not reveal
+/// known tokens.
 pub(super) struct Resets {
     key: hmac::Key,
     slots: HashMap<[u8; 16], Slot>,
-    /// The tokens by which each connection is known here.
+    /// Tokens of each connection.
     tokens: HashMap<Slot, Tokens>,
 }
 
@@ -36,7 +36,7 @@ impl Resets {
         tag.as_ref().first_chunk().copied().unwrap_or_default()
     }
 
-    /// The tokens of a connection are these now.
+    /// Replaces the tokens of a connection.
     pub(super) fn set<'a>(&mut self, slot: Slot, tokens: impl Iterator<Item = &'a [u8; 16]>) {
         let tokens: Tokens = tokens.copied().take(limits::PEER_CIDS).collect();
         let known = self.tokens.get(&slot);
@@ -60,7 +60,7 @@ impl Resets {
         }
     }
 
-    /// Whose token it is.
+    /// Returns the connection with this token.
     pub(super) fn find(&self, token: &[u8; 16]) -> Option<Slot> {
         if self.slots.is_empty() {
             return None;

@@ -1,5 +1,5 @@
-//! Clients that are sent away to come back with a token (RFC 9000 §8.1.2). Nothing is kept of them:
-//! all that a connection needs to know comes back in the token.
+//! Clients that must return with a token (RFC 9000 §8.1.2). No state is kept for them: everything a
+//! connection needs returns in the token.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::{
     token::{Binding, Keys},
 };
 
-/// The fields of an Initial that a Retry answers.
+/// Fields of an Initial that a Retry answers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answered {
     pub(super) version: Version,
@@ -23,24 +23,24 @@ pub(super) struct Answered {
 }
 
 impl Endpoint {
-    /// Validates addresses by tokens of these keys, and gives clients tokens for their next
-    /// connections. Before the first call no tokens are asked for and none are given.
+    /// Validates addresses by tokens of these keys, and issues clients tokens for their next
+    /// connections. Before the first call tokens are neither requested nor issued.
     pub fn set_address_validation(&mut self, keys: impl Keys + 'static, policy: AddressValidation) {
         self.admission.set(Box::new(keys), policy);
     }
 
-    /// Tells that so much time had passed since 1970 at `now`. Tokens are only understood by others
-    /// if it is called.
+    /// Sets the clock: `unix` is the time since 1970 at `now`. Without it other endpoints cannot
+    /// understand the tokens.
     pub fn set_clock(&mut self, now: Instant, unix: Duration) {
         self.admission.set_clock(now, unix);
     }
 
-    /// Tells that a handshake took so much of the caller's time.
+    /// Reports the time that a handshake took of the caller.
     pub fn on_handshake_cost(&mut self, now: Instant, took: Duration) {
         self.admission.on_handshake(now, took);
     }
 
-    /// Clients that wait to be accepted or have not completed their handshake.
+    /// Returns the number of clients waiting to be accepted or with an unfinished handshake.
     fn unfinished(&self) -> usize {
         self.hellos.len() + self.waiting + self.handshaking
     }
@@ -71,7 +71,7 @@ impl Endpoint {
         Some((answered, verdict))
     }
 
-    /// Queues a Retry; says whether there was room.
+    /// Queues a Retry. Returns true if there was room.
     pub(super) fn send_retry(&mut self, now: Instant, arrival: &Arrival, to: &Answered) -> bool {
         let scid = self.new_cid();
         let binding = Binding::retry(arrival.peer, scid, to.version.number());
@@ -87,11 +87,10 @@ impl Endpoint {
         sent
     }
 
-    /// Sends a client away to prove its address; the answer comes out of
-    /// [`Endpoint::poll_transmit`].
+    /// Asks a client to prove its address; [`Endpoint::poll_transmit`] returns the Retry.
     ///
     /// # Errors
-    /// The client would ignore it: [`Incoming::may_retry`].
+    /// Fails if the client would ignore it: [`Incoming::may_retry`].
     pub fn retry(&mut self, now: Instant, incoming: Incoming) -> Result<(), Box<Incoming>> {
         if !incoming.may_retry() {
             return Err(Box::new(incoming));
@@ -115,26 +114,26 @@ impl Endpoint {
 }
 
 impl Incoming {
-    /// Returns true if the client proved by a token that it receives at its address.
+    /// Returns true if the client proved its address by a token.
     pub const fn is_validated(&self) -> bool {
         self.hello.proof.validated
     }
 
-    /// Returns true if the client would follow a Retry: it follows one at most, and none once it
-    /// heard of us (RFC 9000 §17.2.5.2).
+    /// Returns true if the client would follow a Retry: it follows at most one, and none after it
+    /// received another packet from us (RFC 9000 §17.2.5.2).
     pub const fn may_retry(&self) -> bool {
         self.hello.proof.retried.is_none() && self.hello.next_pn.get() == 0
     }
 }
 
 impl Proof {
-    /// Returns the connection id that the client sent its first packet to, if it followed a Retry.
+    /// Returns the connection id of the client's first packet, if it followed a Retry.
     pub(super) fn original_dcid(&self) -> Option<Cid> {
         self.retried.map(|opened| opened.original_dcid)
     }
 }
 
-/// The answer to a Retry token that is not good (RFC 9000 §8.1.3).
+/// Returns the error for an invalid Retry token (RFC 9000 §8.1.3).
 pub(super) fn invalid_token() -> TransportError {
     TransportError::new(Code::INVALID_TOKEN, "the Retry token is not valid")
 }

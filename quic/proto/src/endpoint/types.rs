@@ -1,6 +1,6 @@
-//! Plain data of an endpoint: names of connections, counters.
+//! Plain data of an endpoint: slots of connections, and counters.
 
-/// Name of a connection within its worker.
+/// Identifier of a connection within its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(pub u32);
 
@@ -8,30 +8,30 @@ pub struct Slot(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointStats {
-    /// Datagrams that belonged to no connection and were useless.
+    /// Useless datagrams that belonged to no connection.
     pub datagrams_dropped: u64,
-    /// Partial ClientHellos held now.
+    /// Current number of partial ClientHellos.
     pub partial_hellos: u64,
-    /// Complete ClientHellos that wait for a decision now.
+    /// Current number of complete ClientHellos waiting for a decision.
     pub waiting_incoming: u64,
-    /// Connections now.
+    /// Current number of connections.
     pub connections: u64,
-    /// Connections refused before any public-key work because the client offered no
-    /// post-quantum group.
+    /// Connections refused before any public-key work because the client offered no post-quantum
+    /// group.
     pub key_exchange_refused: u64,
     /// Version Negotiation packets sent.
     pub version_negotiations: u64,
-    /// Accepted connections that have not completed their handshake now.
+    /// Current number of accepted connections whose handshake is not complete.
     pub handshaking: u64,
-    /// 1 while adaptive address validation sends clients away.
+    /// 1 while adaptive address validation sends Retry packets, else 0.
     pub retrying: u64,
     /// Retry packets sent.
     pub retries_sent: u64,
     /// Clients that proved their address by a token.
     pub addresses_validated: u64,
-    /// Tokens of ours that were forged, expired, or meant for another address.
+    /// Tokens rejected because they were forged, expired, or issued for another address.
     pub tokens_rejected: u64,
-    /// Tokens that were used before.
+    /// Tokens rejected because they were used before.
     pub tokens_replayed: u64,
     /// Stateless resets sent.
     pub stateless_resets: u64,

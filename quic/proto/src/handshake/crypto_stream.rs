@@ -33,14 +33,14 @@ impl Sent {
 /// Distribution of CRYPTO data among packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spread {
-    /// Each packet takes as much as it has room for.
+    /// Fills each packet.
     FillFirst,
-    /// Every datagram that is needed takes the same: a ClientHello in two datagrams leaves room for
-    /// frames in both.
+    /// Divides the data evenly among the datagrams needed: a ClientHello in two datagrams leaves
+    /// room for frames in both.
     Evenly,
 }
 
-/// CRYPTO data of one level, both ways (RFC 9000 §19.6).
+/// CRYPTO data of one level, in both directions (RFC 9000 §19.6).
 pub(super) struct CryptoStream {
     received: Reassembler,
     input: BytesMut,
@@ -57,15 +57,15 @@ impl Default for CryptoStream {
     }
 }
 
-/// Bytes a packet of the first flight needs beside its CRYPTO data: the long header with both
-/// connection ids, the frame header and the tag.
+/// Bytes of a first-flight packet beside its CRYPTO data: the long header with both connection ids,
+/// the frame header and the tag.
 const FIRST_FLIGHT_OVERHEAD: usize = 64;
 
 /// Bytes of CRYPTO data in a datagram of the first flight.
 const FIRST_FLIGHT_ROOM: usize = limits::MIN_DATAGRAM - FIRST_FLIGHT_OVERHEAD;
 
 impl CryptoStream {
-    /// Takes a frame. What TLS has not consumed counts against the bound as well.
+    /// Handles a received frame. Data that TLS has not consumed counts against the bound as well.
     pub(super) fn receive(&mut self, frame: &Crypto<'_>) -> Result<(), TransportError> {
         let end = frame.offset.saturating_add(frame.data.len() as u64);
         let held_from = self
@@ -90,7 +90,7 @@ impl CryptoStream {
         self.received.readable() > 0
     }
 
-    /// Everything contiguous that TLS has not consumed.
+    /// Takes the contiguous data that TLS has not consumed.
     pub(super) fn take_input(&mut self) -> BytesMut {
         let mut input = std::mem::take(&mut self.input);
         while let Some(chunk) = self.received.read_chunk(usize::MAX) {
@@ -99,7 +99,7 @@ impl CryptoStream {
         input
     }
 
-    /// Returns the bytes that TLS left for later to the front.
+    /// Puts the bytes that TLS did not consume back to the front.
     pub(super) fn put_back(&mut self, input: BytesMut) {
         self.input = if input.has_remaining() {
             input
@@ -116,13 +116,12 @@ impl CryptoStream {
         self.sending.pending().is_some()
     }
 
-    /// Bytes sent that the peer has not acknowledged are to be sent again, all of them: a probe
-    /// that repeats half a ClientHello helps nobody.
+    /// Queues all unacknowledged bytes again: a probe with half a ClientHello would be useless.
     pub(super) fn send_again(&mut self) {
         self.sending.retransmit_all();
     }
 
-    /// Writes what is pending, spread over packets as asked for.
+    /// Writes pending data, distributed among packets as configured.
     pub(super) fn write_frames(
         &mut self,
         out: &mut FrameWriter<'_>,
@@ -157,7 +156,7 @@ impl CryptoStream {
         pending.div_ceil(pending.div_ceil(FIRST_FLIGHT_ROOM).max(1))
     }
 
-    /// Returns true if what is pending needs more than one datagram of the first flight.
+    /// Returns true if the pending data needs more than one datagram of the first flight.
     pub(super) fn fills_datagrams(&self) -> bool {
         self.first_flight() > FIRST_FLIGHT_ROOM
     }

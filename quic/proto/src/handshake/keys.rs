@@ -1,17 +1,17 @@
-//! Packet keys by encryption level, and their discarding.
+//! Packet keys by encryption level.
 
 use hybriq_tls::{Level, Secret, Side, Suite};
 
 use super::{OneRtt, key_update::RESERVED_FOR_CLOSING};
 use crate::packet::{DirectionKeys, KeyPair, Version, confidentiality_limit, integrity_limit};
 
-/// The keys of every level that is in use.
+/// Keys of every level in use.
 pub(crate) struct Keys {
-    /// The version in use, which secrets are turned into keys for.
+    /// Version in use, for which keys are derived.
     version: Version,
     initial: Option<Box<KeyPair>>,
-    /// Keys that open Initial packets of the version that the client began with, where another one
-    /// was negotiated since (RFC 9369 §4.1).
+    /// Keys that open Initial packets of the client's original version, if another one was
+    /// negotiated since (RFC 9369 §4.1).
     original: Option<Box<DirectionKeys>>,
     handshake: Half,
     one_rtt: Half,
@@ -20,18 +20,18 @@ pub(crate) struct Keys {
     discarded_handshake: bool,
     pub(super) zero_rtt: Option<Box<ZeroRtt>>,
     early_version: Version,
-    /// Packets that did not open before there were keys of 1-RTT packets.
+    /// Packets that failed to open before there were 1-RTT keys.
     failed: u64,
 }
 
-/// The keys of 0-RTT packets, which no update replaces.
+/// 0-RTT keys, which are never updated.
 pub(super) struct ZeroRtt {
     keys: DirectionKeys,
-    /// Packets that may be sealed still (RFC 9001 §6.6).
+    /// Packets that may still be sealed (RFC 9001 §6.6).
     pub(super) left: u64,
 }
 
-/// Secrets of a level come one direction at a time.
+/// Secrets of a level, which arrive one direction at a time.
 #[derive(Default)]
 struct Half {
     local: Option<Secret>,
@@ -72,7 +72,7 @@ impl Keys {
         }
     }
 
-    /// The version of the client's first flight, which 0-RTT packets stay in (RFC 9369 §4.1).
+    /// Sets the version of the client's first flight, which 0-RTT packets keep (RFC 9369 §4.1).
     pub(crate) fn set_original_version(&mut self, version: Version) {
         self.early_version = version;
     }
@@ -107,57 +107,56 @@ impl Keys {
         }
     }
 
-    /// Replaces the Initial keys: a Retry changes the connection id they come from.
+    /// Replaces the Initial keys after a Retry changed the connection id they derive from.
     pub(crate) fn replace_initial(&mut self, keys: KeyPair) {
         self.initial = Some(Box::new(keys));
     }
 
-    /// The version in use.
+    /// Returns the version in use.
     pub(crate) fn version(&self) -> Version {
         self.version
     }
 
-    /// A client learned that another version is used from now on; what comes in the original one
-    /// is still opened.
+    /// Switches a client to another version; packets in the original one can still be opened.
     pub(crate) fn switch(&mut self, version: Version, initial: KeyPair) {
         let before = self.initial.replace(Box::new(initial));
         self.original = before.map(|before| Box::new(before.peer));
         self.version = version;
     }
 
-    /// A server chose another version than the client began with.
+    /// Keeps the original keys on a server that chose another version than the client's.
     pub(crate) fn keep_original(&mut self, peer: DirectionKeys) {
         self.original = Some(Box::new(peer));
     }
 
-    /// Returns the keys that open Initial packets of the original version, where it is not the one
-    /// in use.
+    /// Returns the keys that open Initial packets of the original version, if it is not the one in
+    /// use.
     pub(crate) fn original(&self) -> Option<&DirectionKeys> {
         self.original.as_deref()
     }
 
-    /// The Initial keys, until they are discarded.
+    /// Returns the Initial keys, until they are discarded.
     pub(crate) fn initial(&self) -> Option<&KeyPair> {
         self.initial.as_deref()
     }
 
-    /// The Handshake keys, while they are in use.
+    /// Returns the Handshake keys, while they are in use.
     pub(crate) fn handshake(&self) -> Option<&KeyPair> {
         self.handshake_ready.as_deref()
     }
 
-    /// Returns true if the Handshake keys came and went.
+    /// Returns true if the Handshake keys were discarded.
     pub(crate) fn handshake_discarded(&self) -> bool {
         self.discarded_handshake
     }
 
-    /// The 0-RTT keys, while they are in use: a client seals with them, a server opens.
+    /// Returns the 0-RTT keys, while they are in use: a client seals with them, a server opens.
     pub(crate) fn zero_rtt(&self) -> Option<&DirectionKeys> {
         self.zero_rtt.as_ref().map(|zero_rtt| &zero_rtt.keys)
     }
 
-    /// Counts a 0-RTT packet sealed. A client whose keys are spent waits for those of 1-RTT packets
-    /// (RFC 9001 §6.6).
+    /// Counts a sealed 0-RTT packet. At the limit of its keys a client waits for 1-RTT keys (RFC
+    /// 9001 §6.6).
     pub(crate) fn on_zero_rtt_sealed(&mut self) {
         if let Some(zero_rtt) = &mut self.zero_rtt {
             zero_rtt.left = zero_rtt.left.saturating_sub(1);
@@ -167,8 +166,8 @@ impl Keys {
         }
     }
 
-    /// Counts a packet with a long header that did not open; says whether the connection must end:
-    /// all keys count together (RFC 9001 §6.6).
+    /// Counts a packet with a long header that failed to open. Returns true if the connection must
+    /// end: failures of all keys count together (RFC 9001 §6.6).
     pub(crate) fn on_failed(&mut self) -> bool {
         if let Some(keys) = &mut self.one_rtt_ready {
             return keys.on_failed();
@@ -178,12 +177,12 @@ impl Keys {
         self.failed >= integrity_limit(Suite::ChaCha20Poly1305Sha256)
     }
 
-    /// The 1-RTT keys, once both secrets are known.
+    /// Returns the 1-RTT keys, once both secrets are known.
     pub(crate) fn one_rtt(&self) -> Option<&OneRtt> {
         self.one_rtt_ready.as_deref()
     }
 
-    /// The 1-RTT keys, to update.
+    /// Returns the 1-RTT keys, for updates.
     pub(crate) fn one_rtt_mut(&mut self) -> Option<&mut OneRtt> {
         self.one_rtt_ready.as_deref_mut()
     }

@@ -1,4 +1,4 @@
-//! The handshake: CRYPTO bytes in and out of the TLS session, and the keys of each level.
+//! The handshake: passes CRYPTO data to and from the TLS session, and holds the keys of each level.
 
 mod crypto_stream;
 mod key_update;
@@ -27,22 +27,22 @@ use super::{
     packet::{KeyPair, Space, Version},
 };
 
-/// The reason a client without ML-KEM reads when the policy is to require it.
+/// Reason sent to a client without ML-KEM if the policy requires it.
 pub(crate) const POST_QUANTUM_REQUIRED: &str = "a post-quantum key exchange is required";
 
 /// Changes made by a call of [`Handshake::drive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// The handshake became complete (RFC 9001 §4.1.1).
+    /// True if the handshake was completed (RFC 9001 §4.1.1).
     pub(crate) completed: bool,
-    /// The peer's transport parameters became known.
+    /// True if the peer's transport parameters became known.
     pub(crate) params: bool,
 }
 
-/// Reason why a handshake ends here.
+/// Reason why a handshake failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The peer, or what it sent, is at fault.
+    /// The peer violated the protocol.
     Transport(TransportError),
     /// The peer chose a classical group although post-quantum is required.
     KeyExchange(String),
@@ -54,7 +54,7 @@ impl From<TransportError> for Failure {
     }
 }
 
-/// Returns the level whose CRYPTO frames travel in a space.
+/// Returns the level whose CRYPTO frames are sent in a space.
 pub(crate) const fn level(space: Space) -> Level {
     match space {
         Space::Initial => Level::Initial,
@@ -72,7 +72,7 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
-    /// Makes an empty record of a packet of this space.
+    /// Creates an empty record of a packet of this space.
     pub(crate) fn new(space: Space) -> Self {
         Self {
             space,
@@ -105,7 +105,7 @@ pub(crate) struct Handshake {
     done_owed: bool,
     early_data: EarlyDataStatus,
     peer_certificates: Vec<CertificateDer<'static>>,
-    /// Tickets that a server sent after the handshake.
+    /// Tickets that a server issued after the handshake.
     tickets: Bytes,
 }
 
@@ -167,17 +167,17 @@ impl Handshake {
         }
     }
 
-    /// The keys.
+    /// Returns the keys.
     pub(crate) fn keys(&self) -> &Keys {
         &self.keys
     }
 
-    /// The keys, to update or discard.
+    /// Returns the keys, to update or discard.
     pub(crate) fn keys_mut(&mut self) -> &mut Keys {
         &mut self.keys
     }
 
-    /// Returns true if the peer closed because it found no common group: its reason is ours, or its
+    /// Returns true if the peer closed because there is no common group: its reason is ours, or its
     /// alert is `handshake_failure` while we require a post-quantum group.
     pub(crate) fn is_refusal(&self, code: Code, reason: &[u8]) -> bool {
         code == Code::crypto(Alert::HANDSHAKE_FAILURE.0)
@@ -189,17 +189,17 @@ impl Handshake {
         self.complete
     }
 
-    /// The peer's certificates, its own first; known at completion.
+    /// Returns the peer's certificates, its own first; known at completion.
     pub(crate) fn peer_certificates(&self) -> &[CertificateDer<'static>] {
         &self.peer_certificates
     }
 
-    /// The peer's transport parameters, while the session lives.
+    /// Returns the peer's transport parameters, while the session exists.
     pub(crate) fn peer_params(&self) -> Option<&[u8]> {
         self.session.as_ref()?.peer_params()
     }
 
-    /// Returns what was negotiated so far, while the session lives.
+    /// Returns the parameters negotiated so far, while the session exists.
     pub(crate) fn negotiated(&self) -> Negotiated {
         self.session
             .as_ref()
@@ -207,24 +207,24 @@ impl Handshake {
             .unwrap_or_default()
     }
 
-    /// Returns what became of 0-RTT data so far.
+    /// Returns the status of 0-RTT data.
     pub(crate) fn early_data(&self) -> EarlyDataStatus {
         self.early_data
     }
 
-    /// The server's transport parameters that a client's 0-RTT data relies on.
+    /// Returns the server's transport parameters that a client's 0-RTT data relies on.
     pub(crate) fn remembered_params(&self) -> Option<&[u8]> {
         self.session.as_ref()?.remembered_params()
     }
 
-    /// A client's session tickets are bound to this from now on.
+    /// Binds a client's session tickets to this context from now on.
     pub(crate) fn set_resumption_context(&mut self, context: &[u8]) {
         if let Some(session) = &mut self.session {
             session.set_resumption_context(context);
         }
     }
 
-    /// The application protocol that early data is for: a client's of the session before.
+    /// Returns the application protocol of early data: for a client, that of the previous session.
     pub(crate) fn early_alpn(&self) -> Option<Vec<u8>> {
         let session = self.session.as_ref()?;
         match self.side {
@@ -238,7 +238,7 @@ impl Handshake {
         self.keys.discard(Level::ZeroRtt);
     }
 
-    /// Takes CRYPTO data of one level (RFC 9001 §4.1.3).
+    /// Handles CRYPTO data of one level (RFC 9001 §4.1.3).
     pub(crate) fn on_frame(
         &mut self,
         level: Level,
@@ -250,7 +250,8 @@ impl Handshake {
         self.streams[level].receive(frame)
     }
 
-    /// TLS is done, but the rules for what may come are not (RFC 9001 §4.1.3, §4.4, §6).
+    /// Handles CRYPTO data after the TLS session was released, for which the rules still apply (RFC
+    /// 9001 §4.1.3, §4.4, §6).
     fn on_late_frame(&mut self, level: Level, frame: &Crypto<'_>) -> Result<(), TransportError> {
         let stream = &mut self.streams[level];
         if level != Level::OneRtt {
@@ -285,7 +286,7 @@ impl Handshake {
                 || self.streams.one_rtt.has_input())
     }
 
-    /// Feeds TLS what arrived, queues what it answers, installs new keys.
+    /// Passes received data to TLS, queues its output, and installs new keys.
     pub(crate) fn drive(&mut self) -> Result<Progress, Failure> {
         let Some(session) = self.session.as_mut() else {
             return Ok(Progress::default());
@@ -359,30 +360,30 @@ impl Handshake {
         }
     }
 
-    /// Returns what derives keying material for the application, once TLS has the secret for it.
+    /// Returns the exporter of keying material for the application, once TLS has its secret.
     pub(crate) fn exporter(&self) -> Option<&Exporter> {
         self.exporter.as_ref()
     }
 
-    /// The session tickets that a server issued with the completion of its handshake.
+    /// Takes the session tickets that a server issued when its handshake was completed.
     pub(crate) fn take_tickets(&mut self) -> Bytes {
         std::mem::take(&mut self.tickets)
     }
 
-    /// Drops the TLS object once nothing needs it: a server's at completion, a client's when no
-    /// session ticket is expected any more.
+    /// Drops the TLS session once it is no longer needed: a server's at completion, a client's when
+    /// no session ticket is expected any more.
     pub(crate) fn release(&mut self) {
         if self.complete {
             self.session = None;
         }
     }
 
-    /// Returns true if the TLS object is still there.
+    /// Returns true if the TLS session still exists.
     pub(crate) fn has_session(&self) -> bool {
         self.session.is_some()
     }
 
-    /// The connection is over: only the keys are still of use, to say so.
+    /// Drops everything but the keys, which are still needed to send the close.
     pub(crate) fn on_closed(&mut self) {
         self.session = None;
         self.flight = Flight::default();
@@ -396,13 +397,13 @@ impl Handshake {
         self.streams = streams;
     }
 
-    /// Returns true for a client whose Finished the server may still wait for. It can read nothing
-    /// that an application says before it has it.
+    /// Returns true for a client whose Finished the server may still be missing. Until it arrives,
+    /// the server can read no application data.
     pub(crate) fn has_last_flight(&self) -> bool {
         self.side.is_client() && self.is_complete() && !self.keys.handshake_discarded()
     }
 
-    /// Writes the last flight of a client once more. Returns true if all of it fits.
+    /// Writes the last flight of a client again. Returns true if all of it fits.
     pub(crate) fn repeat_last_flight(&mut self, out: &mut FrameWriter<'_>) -> bool {
         let stream = &mut self.streams.handshake;
         stream.send_again();
@@ -411,37 +412,37 @@ impl Handshake {
         !stream.has_pending()
     }
 
-    /// Drops everything of a level whose keys are gone.
+    /// Drops the state of a level whose keys were discarded.
     pub(crate) fn discard(&mut self, level: Level) {
         self.keys.discard(level);
         self.streams[level] = CryptoStream::default();
     }
 
-    /// Returns true if what waits of a client's first flight needs more than one datagram.
+    /// Returns true if the rest of a client's first flight needs more than one datagram.
     pub(crate) fn fills_datagrams(&self) -> bool {
         self.streams.initial.fills_datagrams()
     }
 
-    /// A server owes HANDSHAKE_DONE, for the first time or again (RFC 9000 §19.20).
+    /// Queues HANDSHAKE_DONE on a server, for the first time or again (RFC 9000 §19.20).
     pub(crate) fn owe_done(&mut self) {
         self.done_owed = true;
     }
 
-    /// Queues the flights of the handshake again, as far as the peer has not acknowledged them.
+    /// Queues the unacknowledged flights of the handshake again.
     pub(crate) fn repeat_flights(&mut self) {
         self.streams.initial.send_again();
         self.streams.handshake.send_again();
     }
 }
 
-/// Returns true if a session was resumed that is not known to have begun with a post-quantum group.
-/// Providers resume none of that kind where it matters; this is for those that fail to.
+/// Returns true if a resumed session is not known to derive from a post-quantum group. Providers do
+/// not resume such sessions under a policy against it; this catches those that fail to.
 fn goes_back_to_classical(negotiated: &Negotiated) -> bool {
     negotiated.resumed && negotiated.lineage != Some(Lineage::PostQuantum)
 }
 
-/// A server that asks for another ClientHello has refused 0-RTT data with it, whenever the session
-/// tells (RFC 8446 §4.1.2).
+/// Returns the status of 0-RTT data. A server that requests another ClientHello has thereby
+/// rejected 0-RTT data, even if the session reports it later (RFC 8446 §4.1.2).
 fn early_data(session: &dyn Session) -> EarlyDataStatus {
     match session.early_data() {
         EarlyDataStatus::Offered if session.negotiated().hello_retry => EarlyDataStatus::Rejected,

@@ -1,10 +1,10 @@
-//! Packets that may be sent, by the keys that there are.
+//! Packets that may be sent with the available keys.
 
 use super::{Handshake, OneRtt};
 use crate::packet::{DirectionKeys, Kind, Space};
 
 impl Handshake {
-    /// Returns true if a client sends in 0-RTT packets now.
+    /// Returns true if a client currently sends 0-RTT packets.
     #[inline]
     pub(crate) fn sends_zero_rtt(&self) -> bool {
         self.side.is_client() && !self.complete && self.keys.zero_rtt().is_some()

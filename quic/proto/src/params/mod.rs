@@ -31,19 +31,19 @@ pub struct Params {
     pub original_dcid: Option<Cid>,
     /// The SCID of the Retry. Server only.
     pub retry_scid: Option<Cid>,
-    /// The SCID of its first Initial.
+    /// The SCID of the sender's first Initial.
     pub initial_scid: Option<Cid>,
     /// Token of a stateless reset. Server only.
     pub stateless_reset_token: Option<[u8; 16]>,
     /// Address that a server asks its clients to move to. Server only.
     pub preferred_address: Option<PreferredAddress>,
-    /// Idle timeout; zero is none.
+    /// Idle timeout; zero for none.
     pub max_idle_timeout: Duration,
-    /// Largest UDP payload it takes.
+    /// Largest UDP payload that the sender accepts.
     pub max_udp_payload_size: u64,
     /// Bytes we may send on all streams together at first.
     pub initial_max_data: u64,
-    /// First limit of bidirectional streams that it opens.
+    /// First limit of bidirectional streams that the sender opens.
     pub initial_max_stream_data_bidi_local: u64,
     /// First limit of bidirectional streams that we open.
     pub initial_max_stream_data_bidi_remote: u64,
@@ -53,22 +53,22 @@ pub struct Params {
     pub initial_max_streams_bidi: u64,
     /// Unidirectional streams we may open at first.
     pub initial_max_streams_uni: u64,
-    /// Exponent of its ACK delays.
+    /// Exponent of the sender's ACK delays.
     pub ack_delay_exponent: u8,
-    /// Longest time it delays an ACK.
+    /// Longest delay of the sender's ACKs.
     pub max_ack_delay: Duration,
-    /// True if it forbids active migration.
+    /// True if the sender forbids active migration.
     pub disable_active_migration: bool,
-    /// Connection ids it keeps of ours.
+    /// Number of our connection ids that the sender stores.
     pub active_connection_id_limit: u64,
-    /// Shortest time it can be asked to delay an ACK; `None`: it takes no such requests
+    /// Shortest ACK delay that may be requested; `None` if the sender accepts no such requests
     /// (draft-ietf-quic-ack-frequency §3).
     pub min_ack_delay: Option<Duration>,
-    /// True if it takes packets without the QUIC bit (RFC 9287 §3).
+    /// True if the sender accepts packets without the QUIC bit (RFC 9287 §3).
     pub grease_quic_bit: bool,
-    /// Largest DATAGRAM frame it takes, type and length included; 0: none (RFC 9221 §3).
+    /// Largest DATAGRAM frame accepted, type and length included; 0 for none (RFC 9221 §3).
     pub max_datagram_frame_size: u64,
-    /// True if it takes `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset §3).
+    /// True if the sender accepts `RESET_STREAM_AT` (draft-ietf-quic-reliable-stream-reset §3).
     pub reset_stream_at: bool,
     /// Version information; `None` if it does not support version negotiation.
     pub version_information: Option<VersionInformation>,
@@ -77,15 +77,15 @@ pub struct Params {
 /// Version information of one end (RFC 9368 §3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionInformation {
-    /// The version it chose: a client for its first flight, a server for the connection.
+    /// Version chosen: by a client for its first flight, by a server for the connection.
     pub chosen: u32,
-    /// A client's: what its first flight may be taken for, the preferred one first. A server's:
-    /// what all servers of its deployment speak. Of a peer's only so many are kept.
+    /// From a client: versions its first flight is compatible with, the preferred one first. From a
+    /// server: versions that its whole deployment supports. Only the first of a peer's are kept.
     pub available: ArrayVec<u32, { limits::AVAILABLE_VERSIONS }>,
 }
 
 impl VersionInformation {
-    /// Makes our version information.
+    /// Creates our version information.
     pub fn new(chosen: Version, available: Versions) -> Self {
         let mut numbers = ArrayVec::new();
         for version in available.iter() {
@@ -97,8 +97,8 @@ impl VersionInformation {
         }
     }
 
-    /// Four bytes each. A version that nobody speaks comes first, so that peers keep ignoring such
-    /// (RFC 9368 §3).
+    /// Writes four bytes per version. A version that nobody supports comes first, so that peers
+    /// keep ignoring unknown ones (RFC 9368 §3).
     fn encode(&self, random: u32, out: &mut Vec<u8>) {
         let numbers = [self.chosen, reserved_version(random)];
         let numbers = numbers.into_iter().chain(self.available.iter().copied());
@@ -133,17 +133,17 @@ impl VersionInformation {
 /// Preferred address of a server (RFC 9000 §9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreferredAddress {
-    /// For clients that use IPv4.
+    /// Address for clients that use IPv4.
     pub v4: Option<SocketAddrV4>,
-    /// For clients that use IPv6.
+    /// Address for clients that use IPv6.
     pub v6: Option<SocketAddrV6>,
     /// The connection id with sequence number 1.
     pub cid: Cid,
-    /// Its stateless reset token.
+    /// Stateless reset token of that id.
     pub reset_token: [u8; 16],
 }
 
-/// The ids of RFC 9000 §18.2 and of extensions.
+/// Ids of RFC 9000 §18.2 and of extensions.
 mod id {
     pub(super) const ORIGINAL_DCID: u64 = 0x00;
     pub(super) const MAX_IDLE_TIMEOUT: u64 = 0x01;
@@ -202,11 +202,11 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Appends the parameters as `side` sends them. What has its default value is left out, and so
-    /// is what a client must not send.
+    /// Appends the parameters as `side` sends them, without default values and without those that a
+    /// client must not send.
     ///
-    /// One parameter more is of no meaning, so that peers keep ignoring what they don't know
-    /// (RFC 9000 §18.1). What it looks like follows from the random bytes of `initial_scid`.
+    /// Also adds a parameter without meaning, so that peers keep ignoring unknown ones (RFC 9000
+    /// §18.1). It is derived from the random bytes of `initial_scid`.
     pub fn encode(&self, side: Side, out: &mut Vec<u8>) {
         let default = Self::default();
         for (&(id, value), (_, default)) in self.integers().iter().zip(default.integers()) {
@@ -260,7 +260,7 @@ impl Params {
         }
     }
 
-    /// The parameters that are one integer each.
+    /// Returns the parameters that consist of one integer.
     fn integers(&self) -> [(u64, u64); 12] {
         [
             (id::MAX_IDLE_TIMEOUT, millis(self.max_idle_timeout)),
@@ -292,12 +292,13 @@ impl Params {
 
     /// Reads the parameters that `from` sent.
     ///
-    /// Whoever knows the connection ids must check that they are there and right (RFC 9000 §7.3).
+    /// The connection ids in them must be checked by the caller (RFC 9000 §7.3).
     ///
     /// # Errors
-    /// `TRANSPORT_PARAMETER_ERROR` for a value that is malformed or out of range, a parameter that
-    /// comes twice or that a client must not send. Of those that we don't know the first
-    /// [`UNKNOWN_PARAMS`](limits::UNKNOWN_PARAMS) are watched for repetitions.
+    /// `TRANSPORT_PARAMETER_ERROR` for a value that is malformed or out of range, and for a
+    /// parameter that is repeated or that a client must not send. The first
+    /// [`UNKNOWN_PARAMS`](limits::UNKNOWN_PARAMS) unknown parameters are checked for repetitions
+    /// too.
     pub fn decode(bytes: &[u8], from: Side) -> Result<Self, TransportError> {
         let mut params = Self::default();
         let mut seen = Seen::default();
@@ -390,7 +391,7 @@ impl Params {
     }
 }
 
-/// The rule a value breaks, as the end of a sentence that starts with its name.
+/// Rule that a value breaks, as the end of a sentence that starts with the parameter's name.
 struct Rule(&'static str);
 
 impl From<Eof> for Rule {
@@ -399,7 +400,7 @@ impl From<Eof> for Rule {
     }
 }
 
-/// Record of the parameters that came already.
+/// Record of the parameters already read.
 #[derive(Default)]
 struct Seen {
     known: u32,
@@ -431,7 +432,7 @@ fn error(reason: impl Into<Cow<'static, str>>) -> TransportError {
     TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason)
 }
 
-/// A value that is one variable-length integer, in any of its forms.
+/// Reads a value that is one variable-length integer, in any of its forms.
 fn integer(value: &[u8]) -> Result<u64, Rule> {
     let mut reader = Reader::new(value);
     let integer = reader.varint()?;
@@ -460,7 +461,7 @@ fn cid(value: &[u8]) -> Result<Cid, Rule> {
 }
 
 impl PreferredAddress {
-    /// An address whose bytes and port are all zero is none.
+    /// Reads a preferred address. One whose bytes and port are all zero is absent.
     fn decode(value: &[u8]) -> Result<Self, Rule> {
         let mut reader = Reader::new(value);
         let v4 = SocketAddrV4::new(Ipv4Addr::from(reader.array::<4>()?), port(&mut reader)?);

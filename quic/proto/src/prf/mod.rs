@@ -1,4 +1,4 @@
-//! Keyed functions: numbers that nobody can foretell without the key.
+//! Keyed functions, whose values are unpredictable without the key.
 //!
 //! Both are SipHash (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012), which is
 //! specified and costs less than 100 instructions per draw: SipHash-2-4 where values are seen by
@@ -43,8 +43,8 @@ impl fmt::Debug for Prf {
     }
 }
 
-/// A sequence of numbers that nobody can foretell: the values of a [`Prf`] for 0, 1, 2, …, each as
-/// eight bytes, least significant first.
+/// A sequence of unpredictable numbers: the values of a [`Prf`] for 0, 1, 2, …, each as eight
+/// bytes, least significant first.
 #[derive(Debug)]
 pub(crate) struct Sequence {
     prf: Prf,
@@ -68,8 +68,8 @@ impl Sequence {
     }
 }
 
-/// Hashes the keys of a table that a peer chooses: without the secret nobody finds keys that
-/// collide (CVE-2025-24947 and others).
+/// Hashes table keys that a peer chooses: without the secret nobody can find colliding keys
+/// (CVE-2025-24947 and others).
 #[derive(Clone)]
 pub(crate) struct KeyedHash(pub(crate) [u8; 16]);
 
@@ -88,8 +88,7 @@ impl fmt::Debug for KeyedHash {
     }
 }
 
-/// Hashes the keys of a table that we chose at random ourselves: a multiplication for each eight
-/// bytes.
+/// Hashes table keys that we chose at random: one multiplication per eight bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PlainHash;
 
@@ -102,7 +101,7 @@ impl BuildHasher for PlainHash {
     }
 }
 
-/// Multiplies and folds each word; not for keys that a peer chooses.
+/// Multiplies and folds each word; unsuitable for keys that a peer chooses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Multiply(u64);
 

@@ -24,14 +24,14 @@ pub enum CidEvent {
     Retired(Cid),
 }
 
-/// State of an id as the peer knows it.
+/// State of an id at the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
-    /// The frame has to be sent, perhaps again.
+    /// The frame must be sent, perhaps again.
     Pending,
-    /// The id is under way.
+    /// The frame is in flight.
     Sent,
-    /// The id arrived.
+    /// The frame was acknowledged.
     Known,
 }
 
@@ -46,28 +46,29 @@ struct Entry {
 /// An id and its stateless reset token.
 pub type Issued = (Cid, [u8; 16]);
 
-/// The connection ids we issue.
+/// Connection ids we issue.
 ///
-/// A peer that retires them is given others, [`limits::CIDS_ISSUED_AT_ONCE`] of them per
+/// If the peer retires some, it is given others, at most [`limits::CIDS_ISSUED_AT_ONCE`] per
 /// [`limits::CIDS_ISSUED_INTERVAL`]: each costs a place in the routing table and a token.
 #[derive(Debug)]
 pub struct Local {
-    /// In the order of sequence numbers, with those that the peer was asked to retire.
+    /// Active ids sorted by sequence number, including those the peer was asked to retire.
     active: ArrayVec<Entry, { 2 * limits::LOCAL_CIDS }>,
     next_sequence: u64,
-    /// The largest sequence number that the peer can know.
+    /// Largest sequence number that the peer can know.
     largest_sent: u64,
-    /// True if the ids have no bytes: then there is only the first.
+    /// True if ids are empty: then there is only the first.
     is_zero_length: bool,
     /// Number of ids that may be active: 1 until the peer's limit is known.
     limit: usize,
     retire_prior_to: u64,
     budget: Budget,
-    /// Room for every active id to come and go between two polls.
+    /// Changes of the routing table. There is room for every active id to come and go between two
+    /// polls.
     events: ArrayVec<CidEvent, { 3 * limits::LOCAL_CIDS }>,
 }
 
-/// Number of ids that may still be issued, and since when.
+/// Number of ids that may still be issued in the current interval.
 #[derive(Debug)]
 struct Budget {
     left: usize,
@@ -95,7 +96,7 @@ impl Owner for Local {
         self.active.iter().any(|entry| entry.told == Told::Pending)
     }
 
-    /// Writes the NEW_CONNECTION_ID frames that wait.
+    /// Writes the waiting NEW_CONNECTION_ID frames.
     fn write_frames(&mut self, _: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         let retire_prior_to = self.retire_prior_to;
         for entry in self
@@ -126,7 +127,7 @@ impl Owner for Local {
         }
     }
 
-    /// Queues frames again that are still of use.
+    /// Queues frames again that are still useful.
     fn on_lost(&mut self, sent: &Sent) {
         for sequence in sent.iter() {
             if let Some(entry) = self.find(sequence).filter(|entry| entry.told == Told::Sent) {
@@ -137,8 +138,7 @@ impl Owner for Local {
 }
 
 impl Local {
-    /// Starts with the id of our first packet, sequence number 0. The caller routes that one
-    /// already.
+    /// Starts with the id of our first packet, sequence number 0, which the caller already routes.
     pub fn new(first: Cid) -> Self {
         let mut local = Self {
             active: ArrayVec::new(),
@@ -157,8 +157,8 @@ impl Local {
         local
     }
 
-    /// Issues the id for our preferred address, which the transport parameters tell the peer
-    /// (RFC 9000 §9.6). Its sequence number is 1, so it is the first thing that is issued.
+    /// Issues the id for our preferred address, which the peer learns from the transport parameters
+    /// (RFC 9000 §9.6). Its sequence number is 1, so it must be issued first.
     pub fn issue_preferred(&mut self, issued: Issued) {
         debug_assert!(self.next_sequence == 1, "the id after the first");
         self.largest_sent = self.insert(issued, Told::Known);
@@ -177,14 +177,14 @@ impl Local {
         sequence
     }
 
-    /// Learns the peer's `active_connection_id_limit`. It may keep fewer than it is ready to.
+    /// Takes the peer's `active_connection_id_limit`. We may use fewer.
     pub fn set_peer_limit(&mut self, limit: u64) {
         self.limit = usize::try_from(limit)
             .unwrap_or(usize::MAX)
             .clamp(1, limits::LOCAL_CIDS);
     }
 
-    /// Returns how many ids are to be issued now.
+    /// Returns the number of ids to issue now.
     pub fn missing(&self) -> usize {
         self.wanted().min(self.budget.left)
     }
@@ -207,8 +207,8 @@ impl Local {
         entry.sequence >= self.retire_prior_to
     }
 
-    /// Issues what is missing. The caller should route each ([`Local::poll_event`]) before the
-    /// frame leaves.
+    /// Issues the missing ids. The caller must route each ([`Local::poll_event`]) before the frame
+    /// leaves.
     pub fn issue(&mut self, mut issue: impl FnMut() -> Issued) {
         for _ in 0..self.missing() {
             let issued = issue();
@@ -218,9 +218,9 @@ impl Local {
         }
     }
 
-    /// Has every id replaced: the peer is told to retire them (RFC 9000 §5.1.2), and until it does
-    /// they keep working. `false` while it still owes that from the last time, and where there are
-    /// no ids to replace.
+    /// Replaces every id: the peer is asked to retire them (RFC 9000 §5.1.2), and until it does
+    /// they keep working. Returns false if an earlier request is not complete, or if there are no
+    /// ids to replace.
     pub fn rotate(&mut self, now: Instant) -> bool {
         self.budget.renew(now);
         let owed = self.active.iter().any(|entry| !self.is_kept(entry));
@@ -231,13 +231,13 @@ impl Local {
         true
     }
 
-    /// Returns the time at which ids may be issued that cannot be issued now.
+    /// Returns the time at which further ids may be issued.
     pub fn next_timeout(&self) -> Option<Instant> {
         let waits = self.budget.left == 0 && self.wanted() > 0;
         self.budget.ends().filter(|_| waits)
     }
 
-    /// More may be issued.
+    /// Starts a new interval in which ids may be issued.
     pub fn on_timeout(&mut self, now: Instant) {
         if self.next_timeout().is_some_and(|at| at <= now) {
             self.budget.renew(now);
@@ -298,19 +298,18 @@ impl Local {
         self.events.pop_at(0)
     }
 
-    /// Bytes of every id.
+    /// Returns the length of every id in bytes.
     pub fn cid_len(&self) -> usize {
         self.active.first().map_or(0, |entry| entry.cid.len())
     }
 
-    /// Every id that routes to the connection, to clear the table when it ends.
+    /// Returns every id that routes to the connection, to clear the table when it ends.
     pub fn active(&self) -> impl Iterator<Item = Cid> {
         self.active.iter().map(|entry| entry.cid)
     }
 
-    /// Writes the NEW_CONNECTION_ID frames that are not known to have arrived, once more: without
-    /// an id of ours the peer could not answer on a new path. Whether these arrive is not looked
-    /// after.
+    /// Writes all NEW_CONNECTION_ID frames not known to have arrived once more: without an id of
+    /// ours the peer could not answer on a new path. These copies are not repaired.
     pub fn repeat_frames(&mut self, out: &mut FrameWriter<'_>) {
         for entry in self.active.iter().filter(|entry| entry.told != Told::Known) {
             let frame = NewConnectionId {

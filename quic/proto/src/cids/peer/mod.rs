@@ -13,12 +13,12 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// An id the peer gave us and we did not retire.
+/// An id that the peer issued and we did not retire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     sequence: u64,
     cid: Cid,
-    /// Reset token; for the first id only a server sends one, in its transport parameters.
+    /// Reset token. For the first id only a server sends one, in its transport parameters.
     reset_token: Option<[u8; 16]>,
 }
 
@@ -29,21 +29,21 @@ struct Retirement {
     is_sent: bool,
 }
 
-/// The connection ids the peer issued: one that we use, others for further paths, and spare ones;
-/// at most [`limits::PEER_CIDS`] in all.
+/// Connection ids that the peer issued: one in use, others for further paths, and spare ones; at
+/// most [`limits::PEER_CIDS`] in all.
 ///
-/// No id may be used from two of our addresses, or to two of the peer's (RFC 9000 §9.5), so a
-/// further path takes an id of its own and is known here by that id's sequence number.
+/// No id may be used from two of our addresses, or to two of the peer's (RFC 9000 §9.5), so each
+/// further path takes its own id and is identified here by that id's sequence number.
 #[derive(Debug)]
 pub struct Peer {
     active: Entry,
-    /// Those of other paths.
+    /// Ids of other paths.
     lent: ArrayVec<Entry, { limits::PEER_CIDS }>,
-    /// In the order of sequence numbers.
+    /// Spare ids, sorted by sequence number.
     spare: ArrayVec<Entry, { limits::PEER_CIDS }>,
     seen: Seen,
     retire_prior_to: u64,
-    /// In the order of sequence numbers.
+    /// Pending retirements, sorted by sequence number.
     retirements: ArrayVec<Retirement, { limits::PENDING_RETIREMENTS }>,
 }
 
@@ -55,7 +55,7 @@ impl Owner for Peer {
         self.retirements.iter().any(|pending| !pending.is_sent)
     }
 
-    /// Writes the RETIRE_CONNECTION_ID frames that wait.
+    /// Writes the waiting RETIRE_CONNECTION_ID frames.
     fn write_frames(&mut self, _: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         for pending in self
             .retirements
@@ -73,7 +73,7 @@ impl Owner for Peer {
         }
     }
 
-    /// Ends retirements that arrived.
+    /// Completes retirements that were acknowledged.
     fn on_acked(&mut self, sent: &Sent) {
         for sequence in sent.iter() {
             self.retirements
@@ -81,7 +81,7 @@ impl Owner for Peer {
         }
     }
 
-    /// Queues frames again, unless another copy arrived.
+    /// Queues frames again, unless another copy was acknowledged.
     fn on_lost(&mut self, sent: &Sent) {
         for sequence in sent.iter() {
             for pending in self
@@ -116,38 +116,38 @@ impl Peer {
         }
     }
 
-    /// Replaces a client's first choice by the SCID of the server's Retry or first Initial
-    /// (RFC 9000 §7.2).
+    /// Replaces a client's initial choice by the SCID of the server's Retry or first Initial (RFC
+    /// 9000 §7.2).
     pub const fn set_first(&mut self, cid: Cid) {
         debug_assert!(self.active.sequence == 0, "the handshake uses the first id");
         self.active.cid = cid;
     }
 
-    /// Learns the stateless reset token of the first id, from the server's transport parameters.
+    /// Takes the stateless reset token of the first id from the server's transport parameters.
     pub fn set_first_reset_token(&mut self, token: [u8; 16]) {
         if self.active.sequence == 0 {
             self.active.reset_token = Some(token);
         }
     }
 
-    /// The id to send to.
+    /// Returns the id to send to.
     #[inline]
     pub const fn active(&self) -> &Cid {
         &self.active.cid
     }
 
-    /// The sequence number of the id to send to.
+    /// Returns the sequence number of the id to send to.
     pub const fn active_sequence(&self) -> u64 {
         self.active.sequence
     }
 
-    /// Returns true if the peer uses no connection ids: every path shares the empty one.
+    /// Returns true if the peer uses empty connection ids, which every path shares.
     pub const fn is_zero_length(&self) -> bool {
         self.active.cid.is_empty()
     }
 
-    /// The id with that sequence number, while a path may use it. `None` once it was retired, which
-    /// the peer can ask for at any time: the path needs another, or is given up.
+    /// Returns the id with that sequence number, or `None` once it was retired, which the peer can
+    /// request at any time: the path then needs another id, or is given up.
     pub fn find(&self, sequence: u64) -> Option<&Cid> {
         self.in_use()
             .find(|entry| entry.sequence == sequence)
@@ -158,14 +158,14 @@ impl Peer {
         [&self.active].into_iter().chain(&self.lent)
     }
 
-    /// The tokens that end the connection: of the ids in use, whatever the path (RFC 9000 §10.3.1).
-    /// They are secrets: compare them in constant time.
+    /// Returns the tokens that end the connection: those of all ids in use on any path (RFC 9000
+    /// §10.3.1). They are secret: compare them in constant time.
     pub fn reset_tokens(&self) -> impl Iterator<Item = &[u8; 16]> {
         self.in_use().filter_map(|entry| entry.reset_token.as_ref())
     }
 
-    /// Takes a spare id for a path beside the one in use, and gives its sequence number. A peer
-    /// without connection ids has the same empty one for every path. `None` if there is none.
+    /// Takes a spare id for a path beside the one in use, with its sequence number. Returns `None`
+    /// if there is none. If the peer uses empty ids, every path shares one.
     pub fn take_for_path(&mut self) -> Option<(u64, Cid)> {
         if self.is_zero_length() {
             return Some((self.active.sequence, Cid::EMPTY));
@@ -176,8 +176,8 @@ impl Peer {
         Some((next.sequence, next.cid))
     }
 
-    /// Makes the id of another path the one that [`Peer::active`] gives, and leaves the old one
-    /// to the old path. `false` if it was retired.
+    /// Makes the id of another path the one that [`Peer::active`] returns, and leaves the old one
+    /// to the old path. Returns false if it was retired.
     pub fn activate(&mut self, sequence: u64) -> bool {
         if sequence == self.active.sequence {
             return true;
@@ -249,7 +249,7 @@ impl Peer {
         }
     }
 
-    /// Returns true if the id is in use or spare already.
+    /// Returns true if the id is already known.
     fn is_known(&self, entry: &Entry) -> Result<bool, TransportError> {
         for known in self.spare.iter().chain(self.in_use()) {
             if known == entry {
@@ -285,8 +285,8 @@ impl Peer {
         Ok(())
     }
 
-    /// Replaces the active id by a spare one, or else by that of another path: its copy of the
-    /// frame may be all that came of the one that retires the active id.
+    /// Replaces the active id by a spare one, or else by that of another path: of the frames that
+    /// retire the active id, the one with that id may be the only one that arrived.
     fn use_next(&mut self) -> Result<bool, TransportError> {
         let Some(next) = self.spare.first().or(self.lent.first()).copied() else {
             return Ok(false);
@@ -298,13 +298,13 @@ impl Peer {
         Ok(true)
     }
 
-    /// Moves to a spare id and retires the active one, so that nobody can tell that both are one
-    /// connection (RFC 9000 §9.5). `false` if there is none to move to.
+    /// Moves to a spare id and retires the active one, so that observers cannot link the two (RFC
+    /// 9000 §9.5). Returns false if there is no spare id.
     pub fn advance(&mut self) -> bool {
         !self.spare.is_empty() && self.use_next().unwrap_or(false)
     }
 
-    /// Learns the id for the server's preferred address, sequence number 1 (RFC 9000 §9.6, §18.2).
+    /// Takes the id for the server's preferred address, sequence number 1 (RFC 9000 §9.6, §18.2).
     ///
     /// # Errors
     /// TRANSPORT_PARAMETER_ERROR if the server uses no connection ids, or says the same id twice.
@@ -355,15 +355,15 @@ impl Peer {
 /// Memory of a sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Memory {
-    /// It did not come before.
+    /// The number was not received before.
     New,
-    /// It came.
+    /// The number was received.
     Seen,
-    /// It is older than the memory reaches.
+    /// The number is older than the memory reaches.
     TooOld,
 }
 
-/// Sequence numbers that came: tells a late copy of an id that was retired from a new id.
+/// Sequence numbers received, to distinguish late copies of retired ids from new ids.
 #[derive(Debug)]
 struct Seen {
     largest: u64,

@@ -19,27 +19,27 @@ mod tests;
 /// Bytes of an AES block.
 const BLOCK: usize = 16;
 
-/// Server id and nonce together, at most: an id has a first octet beside them.
+/// Largest length of server id and nonce together, beside the first octet.
 const MOST_BYTES: usize = limits::MAX_CID_LEN - 1;
 
-/// A half of them, rounded up.
+/// Half of that, rounded up.
 const HALF: usize = MOST_BYTES.div_ceil(2);
 
 const LEAST_NONCE: usize = 4;
 
-/// The config rotation codepoint of ids that no configuration made.
+/// Config rotation codepoint of ids that do not follow a configuration.
 const UNROUTABLE: u8 = 0b111;
 
-/// Connection ids from which a load balancer reads which server they belong to
-/// (draft-ietf-quic-load-balancers-21): packets find their server although the client's address
-/// changed, without the balancer keeping any state.
+/// Connection ids from which a load balancer reads the server they belong to
+/// (draft-ietf-quic-load-balancers-21): packets reach their server even after the client's address
+/// changed, although the balancer keeps no state.
 ///
-/// An id is a first octet, the server's id and a nonce, 8 to 20 bytes together. With a key both
-/// are encrypted, and nobody but the balancer can tell that two ids lead to the same server. The
-/// configuration is the balancer's: the same on every server but for the server's id.
+/// An id is a first octet, the server's id and a nonce, 8 to 20 bytes together. With a key both are
+/// encrypted, and only the balancer can tell that two ids lead to the same server. The
+/// configuration is that of the balancer: the same on every server except for the server's id.
 ///
 /// # Security
-/// Without a key everybody sees which server a connection is on, and can link what a client sends
+/// Without a key everybody can see the server of a connection, and can link what a client sends
 /// from different addresses.
 ///
 /// # Examples
@@ -63,24 +63,25 @@ pub struct QuicLb {
     nonce_len: usize,
     first_octet: FirstOctet,
     cipher: Option<Cipher>,
-    /// Number of nonces made, counted from a random number on.
+    /// Counter of nonces, from a random start.
     count: AtomicU64,
-    /// Hides the worker in ids that are not encrypted.
+    /// Mask that hides the worker in unencrypted ids.
     mask: [u8; 16],
 }
 
-/// Meaning of the five bits that the config rotation leaves.
+/// Use of the five bits behind the config rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FirstOctet {
     Length,
     Random,
 }
 
-/// Reason why a [`QuicLb`] configuration cannot be used.
+/// Reason why a [`QuicLb`] configuration is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidQuicLb {
-    /// The config rotation codepoint has three bits, and 7 is for ids without a configuration.
+    /// The config rotation codepoint has three bits, and 7 is reserved for ids without a
+    /// configuration.
     #[error("config rotation codepoint {0}; use one from 0 to 6")]
     Rotation(u8),
     /// The server id is empty, or leaves no room for a nonce.
@@ -89,13 +90,13 @@ pub enum InvalidQuicLb {
     /// The nonce is too short to be unique, or the id longer than QUIC allows.
     #[error("a nonce of {0} bytes; use 4 or more, and 19 at most together with the server id")]
     Nonce(usize),
-    /// The key cannot be used.
+    /// The key is invalid.
     #[error("the cryptographic library refuses the key")]
     Key,
 }
 
 impl QuicLb {
-    /// Makes ids that everybody can read. `rotation` is the configuration's codepoint, 0 to 6;
+    /// Creates a generator of unencrypted ids. `rotation` is the configuration's codepoint, 0 to 6;
     /// `server_id` has 1 to 15 bytes, the nonce 4 or more, and both together 7 to 19.
     ///
     /// # Errors
@@ -117,8 +118,8 @@ impl QuicLb {
         )
     }
 
-    /// Makes ids that only holders of the key can read: AES-128-ECB in one pass where server id and
-    /// nonce fill a block of 16 bytes, else in four.
+    /// Creates a generator of encrypted ids: AES-128-ECB in one pass if server id and nonce fill a
+    /// block of 16 bytes, else in four.
     ///
     /// # Errors
     /// [`InvalidQuicLb`] says what to use instead.
@@ -132,7 +133,8 @@ impl QuicLb {
         Self::plaintext(rotation, server_id, nonce_len, random)?.with_key(key)
     }
 
-    /// Makes ids that are not encrypted. `mask` and `start` are random and this process's own.
+    /// Creates a generator of unencrypted ids. `mask` and `start` are random and private to this
+    /// process.
     pub(crate) fn new(
         rotation: u8,
         server_id: &[u8],
@@ -165,8 +167,8 @@ impl QuicLb {
         Ok(self)
     }
 
-    /// Leaves the length of ids out of their first octet, in which hardware may look for it, and
-    /// has random bits there.
+    /// Fills the low bits of the first octet with random bits instead of the length of ids, which
+    /// some hardware reads there.
     #[must_use]
     pub const fn without_length(mut self) -> Self {
         self.first_octet = FirstOctet::Random;
@@ -178,7 +180,7 @@ impl QuicLb {
         self.server_id.len() + self.nonce_len
     }
 
-    /// Writes the id of a nonce. `cid` has random bytes in front.
+    /// Writes the id of a nonce. The front of `cid` holds random bytes.
     fn encode(&self, nonce: &[u8], cid: &mut [u8]) {
         let len = cid.len() as u8;
         let Some((first, behind)) = cid.split_first_mut() else {
@@ -198,7 +200,7 @@ impl QuicLb {
         }
     }
 
-    /// Returns the nonce in an id of ours.
+    /// Returns the nonce of one of our ids.
     fn decode(&self, cid: &[u8]) -> Option<ArrayVec<u8, MOST_BYTES>> {
         let (first, behind) = cid.split_first()?;
         if first >> 5 != self.rotation || behind.len() != self.plain_len() {
@@ -212,8 +214,7 @@ impl QuicLb {
         (*server_id == *self.server_id).then(|| nonce.iter().copied().collect())
     }
 
-    /// Returns a mask that hides a worker behind the rest of its nonce, where that is not
-    /// encrypted.
+    /// Returns the mask of the worker in an unencrypted id, derived from the rest of its nonce.
     fn mask(&self, rest: &[u8]) -> u8 {
         if self.cipher.is_some() {
             return 0;
@@ -227,8 +228,8 @@ impl CidGenerator for QuicLb {
         1 + self.plain_len()
     }
 
-    /// The nonce is the worker and, under a key, a count: no nonce comes twice before the count
-    /// does. What is left is random.
+    /// Generates a nonce from the worker and, with a key, a counter, so that no nonce repeats
+    /// before the counter does. All other bytes are random.
     fn generate(&self, worker: u8, cid: &mut [u8]) {
         let start = cid.len().saturating_sub(self.nonce_len);
         let mut nonce: ArrayVec<u8, MOST_BYTES> =
@@ -264,18 +265,18 @@ impl fmt::Debug for QuicLb {
     }
 }
 
-/// AES-128-ECB: one pass over what is exactly a block, else a Feistel network of four.
+/// AES-128-ECB: one pass over exactly one block, or a Feistel network of four passes.
 struct Cipher {
     encrypting: EncryptingKey,
     decrypting: DecryptingKey,
 }
 
-/// The halves of a Feistel network. Of an odd number of bytes the one in the middle is shared: the
-/// left half has its upper four bits, the right one its lower.
+/// Halves of a Feistel network. With an odd number of bytes they share the middle one: the left
+/// half has its upper four bits, the right half its lower.
 struct Halves {
     left: [u8; HALF],
     right: [u8; HALF],
-    /// Bytes of both together.
+    /// Length of both halves together.
     len: usize,
 }
 
@@ -295,7 +296,7 @@ impl Halves {
         halves
     }
 
-    /// Each half gives up what the other has of the byte in the middle.
+    /// Clears the bits of the middle byte that belong to the other half.
     fn clear(&mut self) {
         let half = self.half();
         if self.len % 2 == 1 {
@@ -356,7 +357,7 @@ impl Cipher {
         halves.join(text);
     }
 
-    /// Odd passes change the right half, even ones the left one.
+    /// Runs a pass: odd ones change the right half, even ones the left.
     fn pass(&self, halves: &mut Halves, pass: u8) {
         let half = halves.half();
         let mut block = [0; BLOCK];

@@ -1,35 +1,35 @@
-//! Load by handshakes, which decides when clients must prove their address.
+//! Handshake load, which decides when clients must prove their address.
 
 use std::time::{Duration, Instant};
 
 use crate::limits;
 
-/// Over what time the share of handshakes is measured.
+/// Time over which the share of handshakes is measured.
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// Windows without news after which nothing is left of what was measured.
+/// Windows without handshakes after which the measured share is zero.
 const MOST_WINDOWS: u32 = 32;
 
-/// Thousandths of the time in handshakes at which Retry starts, and under which it may end.
+/// Share of time in handshakes, in thousandths, at which Retry starts.
 const BUSY: u32 = 750;
 const CALM: u32 = 300;
 
-/// Shortest duration of Retry, and the longest if the load is back whenever it ends.
+/// Shortest duration of Retry.
 const SHORTEST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Measure of whether handshakes are such a load that clients must prove their address first.
+/// Measures whether handshakes are such a load that clients must prove their address first.
 ///
-/// Clients that were sent a Retry do not count as load, so that an attack that Retry holds off
-/// cannot be seen. Retry ends after a while to look for it, each time later while it is still
-/// there. Until it is found again, it costs no more than what it takes to start.
+/// Clients that were sent a Retry do not count as load, so an attack that Retry stops is invisible.
+/// Retry ends after a while to look for it, later each time it is still there. Until it is detected
+/// again, it costs no more than the load at which Retry starts.
 #[derive(Debug)]
 pub(super) struct Load {
-    /// The end of the window that is measured.
+    /// End of the current window.
     window_ends: Option<Instant>,
     /// Time that handshakes took in it.
     spent: Duration,
-    /// Smoothed, in thousandths.
+    /// Smoothed share of handshakes, in thousandths.
     share: u32,
     retry: Retry,
     /// Shortest duration of the next Retry phase.
@@ -38,7 +38,7 @@ pub(super) struct Load {
 
 #[derive(Clone, Copy, Debug)]
 enum Retry {
-    /// Not on; when it ended, if it ever was.
+    /// Retry is off; holds the time at which it last ended.
     Off(Option<Instant>),
     On {
         until: Instant,
@@ -58,13 +58,13 @@ impl Default for Load {
 }
 
 impl Load {
-    /// A handshake took so much of the worker's time.
+    /// Counts the time that a handshake took of the worker.
     pub(super) fn on_handshake(&mut self, now: Instant, took: Duration) {
         self.advance(now);
         self.spent += took;
     }
 
-    /// Returns true if Retry is on, with so many clients that have not completed their handshake.
+    /// Returns true if Retry is on, given the number of unfinished handshakes.
     pub(super) fn is_high(&mut self, now: Instant, unfinished: usize) -> bool {
         self.advance(now);
         match self.retry {
@@ -86,7 +86,7 @@ impl Load {
         }
     }
 
-    /// Returns true if Retry was on at the last question.
+    /// Returns true if Retry was on when last asked.
     pub(super) const fn is_on(&self) -> bool {
         matches!(self.retry, Retry::On { .. })
     }
@@ -103,7 +103,7 @@ impl Load {
         };
     }
 
-    /// Closes the windows that are over.
+    /// Closes the windows that ended.
     fn advance(&mut self, now: Instant) {
         let ends = *self.window_ends.get_or_insert(now + WINDOW);
         if now < ends {

@@ -1,28 +1,28 @@
-//! Tokens that were spent, so that each counts once.
+//! Record of spent tokens, so that each counts once.
 
 use crate::{limits, token::SEED_LEN};
 
 /// Bits of one filter.
 const BITS: usize = limits::SPENT_TOKENS_BYTES * 8;
 
-/// Record of the tokens that were spent already, in bounded memory.
+/// Record of spent tokens in bounded memory.
 ///
-/// Two Bloom filters, each for the tokens that were issued in one period as long as a token's life:
-/// whatever is still good was issued in the last two. A token that was spent is always found. One
-/// that was not may be taken for spent, the more often the more there are: at a hundred thousand in
-/// a period one in a hundred. Its client is then treated as if it had none.
+/// Uses two Bloom filters, one per period of a token's lifetime: all valid tokens were issued in
+/// the last two periods. A spent token is always found. An unspent one may be taken for spent, more
+/// often the more there are: one in a hundred at a hundred thousand per period. Its client is then
+/// treated as if it had none.
 #[derive(Debug)]
 pub(super) struct Spent {
-    /// Seconds.
+    /// Length of a period in seconds.
     period: u64,
     /// The later of the two periods.
     latest: u64,
-    /// Filters of the latest period and of the one before.
+    /// Filters of the latest period and of the previous one.
     filters: [Filter; 2],
 }
 
 impl Spent {
-    /// Makes an empty record of tokens that are good for so many seconds.
+    /// Creates an empty record of tokens with this lifetime in seconds.
     pub(super) fn new(lifetime: u64) -> Self {
         Self {
             period: lifetime.max(1),
@@ -31,7 +31,7 @@ impl Spent {
         }
     }
 
-    /// Spends a token; says whether it had not been spent before.
+    /// Spends a token. Returns true if it was not spent before.
     pub(super) fn spend(&mut self, issued: u64, seed: &[u8; SEED_LEN]) -> bool {
         let period = issued / self.period;
         self.advance(period);
@@ -41,7 +41,7 @@ impl Spent {
         }
     }
 
-    /// Returns true if a token was spent, or may have been.
+    /// Returns true if a token was, or may have been, spent.
     pub(super) fn contains(&mut self, issued: u64, seed: &[u8; SEED_LEN]) -> bool {
         let period = issued / self.period;
         self.advance(period);
@@ -62,12 +62,12 @@ impl Spent {
     }
 }
 
-/// A Bloom filter that takes no memory before something is in it.
+/// A Bloom filter that takes no memory while it is empty.
 #[derive(Debug, Default)]
 struct Filter(Vec<u64>);
 
 impl Filter {
-    /// Says whether it was not there before.
+    /// Inserts a seed. Returns true if it was not there before.
     fn insert(&mut self, seed: &[u8; SEED_LEN]) -> bool {
         self.0.resize(BITS / 64, 0);
         let mut new = false;
@@ -86,7 +86,8 @@ impl Filter {
     }
 }
 
-/// The seed is random, ours, and authentic: it is its own hash.
+/// Returns the places of a seed. It is random, ours, and authentic, and thus serves as its own
+/// hash.
 fn places(seed: &[u8; SEED_LEN]) -> impl Iterator<Item = (usize, u64)> {
     seed.chunks_exact(4).map(|chunk| {
         let word = chunk

@@ -1,4 +1,4 @@
-//! The table that leads from connection ids and addresses to connections.
+//! Routing table from connection ids and addresses to connections.
 
 use std::{hash::BuildHasher, net::SocketAddr};
 
@@ -21,16 +21,16 @@ pub(super) enum Target {
     Waiting,
 }
 
-/// Finds what a datagram belongs to by its destination connection id.
+/// Finds the destination of a datagram by its destination connection id.
 ///
-/// Ids of ours are unique. Ids that clients chose for their first Initial are not, so those also
-/// need the address.
+/// Our ids are unique. Ids that clients chose for their first Initial are not, so those also need
+/// the address.
 #[derive(Debug)]
 pub(super) struct Routing {
-    /// Ids of ours, which are random: no peer can choose them.
+    /// Our ids, which are random: no peer can choose them.
     issued: HashMap<Cid, Target, PlainHash>,
     initial: HashMap<(Cid, SocketAddr), Target, KeyedHash>,
-    /// Connections by peer address, where our ids have no bytes.
+    /// Connections by peer address, if our ids are empty.
     addresses: HashMap<SocketAddr, Slot, KeyedHash>,
 }
 
@@ -86,7 +86,7 @@ impl Routing {
     }
 }
 
-/// Gives memory back after a burst.
+/// Releases memory after a burst.
 fn shrink<K: Eq + std::hash::Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>) {
     if map.capacity() > 1024 && map.len() < map.capacity() / 8 {
         map.shrink_to(map.len() * 2);

@@ -38,7 +38,6 @@ use std::{
     time::Instant,
 };
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
 use hybriq_tls::{CertificateDer, Side};
 
 pub(crate) use self::receive::{KeptPacket, Seen};
@@ -62,6 +61,7 @@ use super::{
     streams::{StreamEvent, Streams},
     udp::Local,
 };
+use crate::wire::ResetToken;
 use crate::{
     agreement::Handshake as Agreement,
     config::TransportConfig,
@@ -173,10 +173,10 @@ impl Cids {
 
     /// Returns true if this is the reset token of an id in use. The comparison takes constant time
     /// (RFC 9000 §10.3.1).
-    fn is_reset(&self, token: &[u8; 16]) -> bool {
-        self.peer.reset_tokens().fold(false, |found, known| {
-            found | verify_slices_are_equal(token, known).is_ok()
-        })
+    fn is_reset(&self, token: &ResetToken) -> bool {
+        self.peer
+            .reset_tokens()
+            .fold(false, |found, known| found | (token == known))
     }
 }
 
@@ -291,7 +291,7 @@ impl Connection {
 
     /// Returns the tokens with which the peer may end the connection without its state, for its ids
     /// in use (RFC 9000 §10.3).
-    pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = &[u8; 16]> {
+    pub(crate) fn reset_tokens(&self) -> impl Iterator<Item = &ResetToken> {
         self.cids.peer.reset_tokens()
     }
 

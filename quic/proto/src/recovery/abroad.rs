@@ -1,19 +1,19 @@
-//! Bytes that are under way on paths that were left.
+//! Bytes in flight on paths that were left.
 
 /// Bytes in flight on paths that were left, until they are acknowledged or lost.
 ///
-/// A path that is taken into use starts with an empty window, whatever is under way on the one
-/// before. Only that one is passed over: what was left under way earlier counts, or else a peer that
-/// acknowledges nothing would get another window with each change of path.
+/// A path taken into use starts with an empty window, whatever is in flight on the previous one.
+/// Only that one is exempt: bytes left earlier count, or else a peer that acknowledges nothing
+/// would get another window with each change of path.
 #[derive(Debug, Default)]
 pub(super) struct Abroad {
     bytes: u64,
-    /// Bytes of the path that was left last, which don't count against the window.
+    /// Bytes in flight on the path left last, which do not count against the window.
     passed_over: u64,
 }
 
 impl Abroad {
-    /// Takes over what is in flight on a path that is left.
+    /// Takes over the bytes in flight on a path that is left.
     pub(super) const fn on_left(&mut self, in_flight: u64) {
         self.bytes += in_flight;
         self.passed_over = in_flight;

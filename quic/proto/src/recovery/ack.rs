@@ -14,23 +14,23 @@ use crate::{
     packet::{PacketNumber, Space},
 };
 
-/// An ACK frame in terms of time and plain numbers.
+/// An ACK frame with times and packet numbers decoded.
 #[derive(Clone, Debug)]
 pub struct Ack<I> {
-    /// The space of the packet it came in.
+    /// Packet-number space of the frame.
     pub space: Space,
     /// The largest number acknowledged.
     pub largest: PacketNumber,
-    /// The delay the peer states, scaled by its exponent.
+    /// The peer's delay, scaled by its exponent.
     pub delay: Duration,
     /// All ranges acknowledged.
     pub ranges: I,
-    /// The ECN counts, if it carries them.
+    /// ECN counts, if present.
     pub ecn: Option<EcnCounts>,
 }
 
 impl<R> Recovery<R> {
-    /// Takes an ACK frame (RFC 9002 §A.7).
+    /// Handles an ACK frame (RFC 9002 §A.7).
     ///
     /// # Errors
     /// PROTOCOL_VIOLATION if it acknowledges a packet that was not sent (RFC 9000 §13.1).
@@ -106,7 +106,7 @@ impl<R> Recovery<R> {
         Ok(())
     }
 
-    /// Checks the ECN counts of a frame and tells the controller what is newly marked.
+    /// Checks the ECN counts of a frame and reports new marks to the controller.
     fn on_counts(
         &mut self,
         now: Instant,
@@ -128,7 +128,7 @@ impl<R> Recovery<R> {
         marks
     }
 
-    /// Counts what was delivered, and how many packets in flight that were.
+    /// Counts deliveries, and the packets in flight among them.
     fn on_delivered(&mut self, now: Instant, acked: &[Settled<R>]) -> (Sampling, u64) {
         let mut sampling = Sampling::default();
         let mut packets = 0;
@@ -144,7 +144,8 @@ impl<R> Recovery<R> {
         (sampling, packets)
     }
 
-    /// Only a packet in whose time the window was full tells that more would fit (RFC 9002 §7.8).
+    /// Returns the use of the window while a packet was in flight. Only a full window shows that
+    /// more would fit (RFC 9002 §7.8).
     fn usage(&self, time_sent: Instant) -> Usage {
         if self.window_full_at.is_some_and(|full| time_sent <= full) {
             Usage::Full
@@ -154,8 +155,8 @@ impl<R> Recovery<R> {
     }
 }
 
-/// What to take off a sample for the time the peer let pass (RFC 9002 §5.3). Before the handshake is
-/// confirmed it may wait for keys longer than it promised.
+/// Returns the part of the peer's delay to subtract from a sample (RFC 9002 §5.3). Before the
+/// handshake is confirmed the peer may wait for keys longer than it promised.
 fn believed_delay(space: Space, delay: Duration, context: &Context) -> Duration {
     match (space, context.handshake) {
         (Space::Initial, _) => Duration::ZERO,

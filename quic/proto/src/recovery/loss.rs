@@ -9,11 +9,11 @@ use crate::{
 };
 
 impl<R> Recovery<R> {
-    /// Declares lost what was sent long enough before an acknowledged packet (RFC 9002 §6.1), and
-    /// sets the timer for what is not lost yet.
+    /// Declares packets lost that were sent long enough before an acknowledged one (RFC 9002 §6.1),
+    /// and sets the timer for the others.
     ///
-    /// What is larger than a full datagram of the path was a probe for its MTU, or proved to be too
-    /// large for it: its loss is no sign of congestion (RFC 9000 §14.4).
+    /// A packet larger than a full datagram of the path was a probe for its MTU, or proved too
+    /// large: its loss is no sign of congestion (RFC 9000 §14.4).
     pub(super) fn detect_lost(
         &mut self,
         now: Instant,

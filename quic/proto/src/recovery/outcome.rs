@@ -6,7 +6,7 @@ use crate::packet::PacketNumber;
 /// A packet whose fate is known.
 #[derive(Clone, Debug)]
 pub struct Settled<R> {
-    /// Its number.
+    /// Packet number.
     pub pn: PacketNumber,
     /// The packet.
     pub packet: SentPacket<R>,
@@ -40,7 +40,7 @@ impl<R> Default for Outcome<R> {
 }
 
 impl<R> Outcome<R> {
-    /// Empties it and keeps its memory.
+    /// Clears the lists, but keeps their memory.
     pub fn clear(&mut self) {
         self.acked.clear();
         self.lost.clear();

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{congestion::careful_resume::Resuming, delivery::Delivery, packet::Space};
 
-/// What loss detection and congestion control know of a path that is not in use.
+/// State of loss detection and congestion control of a path that is not in use.
 #[derive(Debug)]
 pub struct PathState {
     ecn: PathEcn,
@@ -22,7 +22,7 @@ pub struct PathState {
 }
 
 impl PathState {
-    /// Of a path of which nothing is known.
+    /// Creates the state of an unknown path.
     pub fn new(now: Instant, config: Config) -> Self {
         Self {
             ecn: PathEcn::new(config.ecn),
@@ -39,8 +39,8 @@ impl PathState {
 }
 
 impl<R> Recovery<R> {
-    /// From now on packets travel another path (RFC 9000 §9.4). What is under way still counts as
-    /// received or lost, and says nothing of the new path. Returns what was known of the old one.
+    /// Switches to another path (RFC 9000 §9.4). Packets in flight still count as received or lost,
+    /// but do not affect the new path. Returns the state of the old one.
     pub fn change_path(&mut self, mut path: PathState) -> PathState {
         self.disown();
         path.episode.follow(&self.episode);
@@ -58,14 +58,15 @@ impl<R> Recovery<R> {
         }
     }
 
-    /// The path got another end and is otherwise believed to be the same: what is known of it stays.
-    /// What was under way to the old end may be lost for that alone, and says nothing.
+    /// Follows a path whose address changed but which is believed to be the same: its state
+    /// remains. Packets in flight to the old address may be lost for that reason alone, and do not
+    /// affect it.
     pub fn follow_path(&mut self) {
         self.disown();
         self.ecn.reset();
     }
 
-    /// Takes what is under way out of flight. It is still acknowledged or lost.
+    /// Takes the packets in flight out of account. They are still acknowledged or lost.
     fn disown(&mut self) {
         let state = &mut self.spaces[Space::Data];
         state.sent.for_each_mut(|packet| {
@@ -80,8 +81,8 @@ impl<R> Recovery<R> {
         self.pto_count = 0;
     }
 
-    /// A guess of the round trip that is better than the configured one; without effect once there
-    /// is a sample (RFC 9002 §6.2.2).
+    /// Sets an estimate of the round trip that is better than the configured one; has no effect
+    /// after the first sample (RFC 9002 §6.2.2).
     pub fn guess_rtt(&mut self, rtt: Duration) {
         if self.rtt.first_sample().is_none() {
             self.rtt = Rtt::new(rtt);

@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 use super::skip::Skipped;
 use crate::packet::PacketNumber;
 
-/// How many probe timeouts without a sign of life make congestion persistent (RFC 9002 §7.6.1).
+/// Probe timeouts without an acknowledgement that make congestion persistent (RFC 9002 §7.6.1).
 pub(super) const THRESHOLD: u32 = 3;
 
-/// Looks for persistent congestion in packets that are declared lost together (RFC 9002 §7.6.2).
+/// Detects persistent congestion in packets that are declared lost together (RFC 9002 §7.6.2).
 ///
-/// A run of consecutive packet numbers, all lost, whose ack-eliciting ends were sent further apart
-/// than `duration`. Only packets sent after the first RTT sample count. A number missing from the
-/// run was acknowledged (or never recorded) and ends it, unless it was skipped.
+/// Looks for a run of consecutive packet numbers, all lost, whose ack-eliciting ends were sent
+/// further apart than `duration`. Only packets sent after the first RTT sample count. A number
+/// missing from the run was acknowledged (or never recorded) and ends it, unless it was skipped.
 #[derive(Debug)]
 pub(super) struct Run {
     duration: Duration,
-    /// Packets sent before do not count. `None`: there is no RTT sample yet.
+    /// Time before which sent packets do not count; `None` without an RTT sample.
     since: Option<Instant>,
     start: Option<Instant>,
     last_pn: Option<PacketNumber>,
@@ -34,8 +34,8 @@ impl Run {
         }
     }
 
-    /// The next lost packet, in the order of numbers; `eliciting_at` is when it was sent if it was
-    /// ack-eliciting.
+    /// Takes the next lost packet, in the order of numbers; `eliciting_at` is its send time if it
+    /// was ack-eliciting.
     pub(super) fn on_lost(
         &mut self,
         skipped: &Skipped,

@@ -7,26 +7,27 @@ use hybriq_tls::Side;
 use super::{Amplification, Context, Handshake, Outcome, Recovery, Timeout};
 use crate::packet::Space;
 
-/// Doublings of the probe timeout at most.
+/// Largest number of doublings of the probe timeout.
 const MAX_BACKOFF: u32 = 16;
 
-/// What backoff may stretch a probe timeout to.
+/// Longest probe timeout after backoff.
 const MAX_PTO: Duration = Duration::from_secs(60);
 
-/// Ack-eliciting packets a probe timeout may send (RFC 9002 §6.2.4).
+/// Ack-eliciting packets that a probe timeout may send (RFC 9002 §6.2.4).
 const PROBES: u8 = 2;
 
-/// What the PTO timer stands for.
+/// Purpose of the PTO timer.
 #[derive(Clone, Copy, Debug)]
 enum Pto {
     /// The last ack-eliciting packet of a space was not acknowledged.
     Unacknowledged(Space),
-    /// A server may have used up what it may send and wait for us (RFC 9002 §6.2.2.1).
+    /// A server may have reached its anti-amplification limit and be waiting for us (RFC 9002
+    /// §6.2.2.1).
     AntiDeadlock(Space),
 }
 
 impl<R> Recovery<R> {
-    /// The probe timeout of a space, without backoff (RFC 9002 §6.2.1).
+    /// Returns the probe timeout of a space, without backoff (RFC 9002 §6.2.1).
     pub fn pto(&self, space: Space, context: &Context) -> Duration {
         let pto = self.rtt.pto();
         match space {
@@ -35,14 +36,15 @@ impl<R> Recovery<R> {
         }
     }
 
-    /// When [`Recovery::on_timeout`] is to be called next. It may be in the past after the state of
-    /// the connection changed, say when a server's amplification limit was lifted.
+    /// Returns the time at which [`Recovery::on_timeout`] must be called next. It may be in the
+    /// past after the state of the connection changed, for example when a server's amplification
+    /// limit was lifted.
     pub fn next_timeout(&self, context: &Context) -> Option<Instant> {
         self.loss_time()
             .or_else(|| self.pto_time(context).map(|(at, _)| at))
     }
 
-    /// Acts on a timeout that is due. `None`: none was.
+    /// Handles a timeout that is due. Returns `None` if there was none.
     pub fn on_timeout(
         &mut self,
         now: Instant,
@@ -112,8 +114,8 @@ impl<R> Recovery<R> {
             .min(MAX_PTO.max(pto))
     }
 
-    /// Whether the server is known to have validated our address (RFC 9002 §6.2.2.1). Clients need
-    /// not validate a server's.
+    /// Returns true if the server is known to have validated our address (RFC 9002 §6.2.2.1).
+    /// Clients need not validate a server's.
     pub(super) fn peer_validated_address(&self, context: &Context) -> bool {
         self.side == Side::Server
             || self.handshake_acked

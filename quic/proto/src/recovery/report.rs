@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl<R> Recovery<R> {
-    /// Returns what is known of the path.
+    /// Returns the measurements of the path.
     pub fn path_stats(&self) -> PathStats {
         PathStats {
             latest_rtt: self.rtt.latest(),
@@ -30,12 +30,12 @@ impl<R> Recovery<R> {
         }
     }
 
-    /// Returns what the congestion controller is about.
+    /// Returns the phase of the congestion controller.
     pub fn phase(&self) -> Phase {
         self.controller.phase()
     }
 
-    /// Times that loss or marks told of congestion.
+    /// Returns the number of congestion episodes.
     pub const fn congestion_events(&self) -> u64 {
         self.episode.number() as u64
     }
@@ -45,14 +45,14 @@ impl<R> Recovery<R> {
         self.delivery.is_app_limited()
     }
 
-    /// Packets by the mark with which the peer says it received them, as far as its counts make
-    /// sense.
+    /// Returns the number of packets by the mark with which the peer received them, as far as its
+    /// counts are valid.
     pub fn ecn_echoed(&self) -> EcnCounts {
         let counts = self.spaces.iter().map(|space| space.ecn.reported());
         counts.fold(EcnCounts::default(), EcnCounts::plus)
     }
 
-    /// Returns true if the timer stands for packets that may be lost by time, not for a probe.
+    /// Returns true if the timer is set for packets that may be lost by time, not for a probe.
     pub fn awaits_loss(&self) -> bool {
         self.loss_time().is_some()
     }

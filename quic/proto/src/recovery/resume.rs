@@ -4,22 +4,22 @@ use super::Recovery;
 use crate::congestion::careful_resume::{Observed, Stage};
 
 impl<R> Recovery<R> {
-    /// Lets the path be resumed, to at most so many bytes in flight at once (RFC 9959).
+    /// Enables resuming of the path, with at most `max_jump` bytes in flight (RFC 9959).
     pub const fn enable_resume(&mut self, max_jump: u64) {
         self.controller.enable(max_jump);
     }
 
-    /// Here is what an earlier connection saw of the same path.
+    /// Takes the state that an earlier connection saved for the same path.
     pub fn resume(&mut self, saved: Observed) {
         self.controller.resume(saved);
     }
 
-    /// Returns what may be resumed later; `None` while it was not measured well.
+    /// Returns the state to save for a later connection, or `None` until it is well measured.
     pub fn observed(&self) -> Option<Observed> {
         self.controller.observed()
     }
 
-    /// Returns how far resuming is.
+    /// Returns the stage of resuming.
     pub const fn resume_stage(&self) -> Stage {
         self.controller.stage()
     }

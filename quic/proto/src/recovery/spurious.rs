@@ -8,15 +8,15 @@ use crate::{
     packet::{PacketNumber, Space},
 };
 
-/// Probe timeouts after which a lost packet is not expected any more.
+/// Probe timeouts after which a lost packet is no longer expected to arrive.
 const EXPIRY: u32 = 3;
 
 impl<R> Recovery<R> {
-    /// Finds packets that were declared lost among those acknowledged: waits longer for late ones
-    /// from now on, and takes back the answer to a congestion that was none.
+    /// Finds packets among those acknowledged that had been declared lost: later packets are then
+    /// waited for longer, and an unjustified reduction of the window is undone.
     ///
-    /// Such a packet is no sample of the round trip. It can be the largest of an ACK frame only if
-    /// that frame was overtaken by another, and then the sample would measure just that.
+    /// Such a packet gives no sample of the round trip. It can be the largest of an ACK frame only
+    /// if another frame overtook that one, and then the sample would measure just that.
     pub(super) fn on_late(
         &mut self,
         now: Instant,
@@ -55,7 +55,7 @@ impl<R> Recovery<R> {
         }
     }
 
-    /// Notes whether what an ACK frame acknowledged came in order, and whether a round trip is over.
+    /// Checks the acknowledged packets of an ACK frame for reordering, and for the end of a round.
     pub(super) fn on_order(
         &mut self,
         now: Instant,

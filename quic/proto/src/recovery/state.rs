@@ -14,7 +14,7 @@ use crate::{
     packet::PacketNumber,
 };
 
-/// What loss detection knows of one packet-number space.
+/// Loss detection state of one packet-number space.
 #[derive(Debug)]
 pub(super) struct SpaceState<R> {
     pub(super) sent: SentPackets<R>,
@@ -22,15 +22,15 @@ pub(super) struct SpaceState<R> {
     pub(super) ecn: ecn::Counted,
     pub(super) lost: LostPackets,
     pub(super) largest_acked: Option<PacketNumber>,
-    /// When the next packet is lost by time.
+    /// Time at which the next packet is lost by time.
     pub(super) loss_time: Option<Instant>,
-    /// When the last ack-eliciting packet left, or a probe was asked for.
+    /// Time at which the last ack-eliciting packet left, or a probe was requested.
     pub(super) last_eliciting_sent: Option<Instant>,
     pub(super) eliciting_in_flight: u32,
-    /// Packets in a row that asked for no acknowledgement.
+    /// Consecutive packets that were not ack-eliciting.
     pub(super) silent: u16,
     pub(super) probes: u8,
-    /// Packets with smaller numbers travelled another path.
+    /// Packet number below which packets belong to another path.
     pub(super) first_pn: PacketNumber,
 }
 
@@ -51,7 +51,7 @@ impl<R> SpaceState<R> {
         }
     }
 
-    /// Takes everything out of flight and stops the timers.
+    /// Removes all packets in flight and stops the timers.
     pub(super) fn clear(&mut self, mut taken: impl FnMut(PacketNumber, SentPacket<R>)) -> InFlight {
         let mut bytes = InFlight::default();
         self.sent.take_all(|pn, packet| {
@@ -67,8 +67,8 @@ impl<R> SpaceState<R> {
         bytes
     }
 
-    /// Remembers packets in flight that were declared lost just now, as a sign of congestion: those
-    /// of a full datagram at most.
+    /// Remembers packets in flight that were just declared lost as a sign of congestion: those of
+    /// at most a full datagram.
     pub(super) fn remember(
         &mut self,
         now: Instant,
@@ -106,7 +106,7 @@ impl<R> SpaceState<R> {
         Ok(())
     }
 
-    /// Takes the acknowledged packets. The work is bound by what is in flight.
+    /// Removes the acknowledged packets. The work is bounded by the packets in flight.
     pub(super) fn take_acked(
         &mut self,
         ranges: impl Iterator<Item = RangeInclusive<PacketNumber>>,
@@ -133,7 +133,7 @@ impl<R> SpaceState<R> {
     }
 }
 
-/// What the newly acknowledged packets of one ACK amount to, those of the path in use but for
+/// Summary of the newly acknowledged packets of one ACK: those of the path in use, except for
 /// `abroad`.
 #[derive(Debug, Default)]
 pub(super) struct Newly {

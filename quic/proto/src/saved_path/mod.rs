@@ -1,4 +1,4 @@
-//! What a path carried, saved for the next connection over it.
+//! Capacity of a path, saved for the next connection over it.
 
 use std::{
     net::IpAddr,
@@ -10,20 +10,20 @@ use crate::{congestion::careful_resume::Observed, known_path::KnownPath};
 #[cfg(test)]
 mod tests;
 
-/// The first byte of what [`SavedPath::to_bytes`] gives.
+/// First byte of the result of [`SavedPath::to_bytes`].
 const VERSION: u8 = 1;
 
-/// Round trips that can be saved. Nothing on Earth takes longer.
+/// Longest round trip that can be saved. Nothing on Earth takes longer.
 const LONGEST_RTT: Duration = Duration::from_secs(60);
 
-/// Capacities that can be saved: a terabyte.
+/// Largest capacity that can be saved: a terabyte.
 const LARGEST_CAPACITY: u64 = 1 << 40;
 
-/// Record of what a path carried when a connection used it: the state that
-/// [careful resume](crate::config::PathMemory) starts the next one from.
+/// Record of a path's capacity as a connection used it, from which [careful
+/// resume](crate::config::PathMemory) starts the next one.
 ///
-/// It is of use to an end that sends much: a server that is downloaded from, a client that uploads.
-/// `Connection::saved_path` gives it.
+/// Useful for an end that sends much: a server of downloads, a client that uploads.
+/// `Connection::saved_path` returns it.
 ///
 /// # Security
 /// The bytes are not protected. Whoever can change them decides how much the next connection sends
@@ -36,13 +36,13 @@ pub struct SavedPath {
     saved_at: u64,
 }
 
-/// Bytes that are no saved path, or none that can be true.
+/// Error for bytes that are no saved path, or an impossible one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("these bytes are no saved path of this version; resume without them")]
 pub struct InvalidSavedPath;
 
 impl SavedPath {
-    /// Makes a record of a path, dated by the wall clock.
+    /// Creates a record of a path, dated by the wall clock.
     pub fn new(known: KnownPath, now: SystemTime) -> Self {
         let since = now.duration_since(SystemTime::UNIX_EPOCH);
         Self {
@@ -51,27 +51,27 @@ impl SavedPath {
         }
     }
 
-    /// Returns what is known of the path, without its date.
+    /// Returns the state of the path, without its date.
     pub const fn known(&self) -> KnownPath {
         self.known
     }
 
-    /// The smallest round trip.
+    /// Returns the smallest round trip.
     pub const fn rtt(&self) -> Duration {
         self.known.observed.rtt
     }
 
-    /// Bytes that arrived in such a time.
+    /// Returns the bytes that arrived in one round trip.
     pub const fn capacity(&self) -> u64 {
         self.known.observed.capacity
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub const fn peer(&self) -> IpAddr {
         self.known.peer
     }
 
-    /// Returns its age; `None` if the clock was set back since.
+    /// Returns its age, or `None` if the clock was set back since.
     pub fn age(&self, now: SystemTime) -> Option<Duration> {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).ok()?;
         now.as_secs()
@@ -79,7 +79,7 @@ impl SavedPath {
             .map(Duration::from_secs)
     }
 
-    /// Bytes to keep it as, at most 60.
+    /// Encodes the record in at most 60 bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(60);
         bytes.push(VERSION);
@@ -92,10 +92,10 @@ impl SavedPath {
         bytes
     }
 
-    /// Reads what [`SavedPath::to_bytes`] gave.
+    /// Decodes the result of [`SavedPath::to_bytes`].
     ///
     /// # Errors
-    /// They are something else, or say what cannot be.
+    /// Fails if the bytes are something else, or contain impossible values.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidSavedPath> {
         Self::read(bytes).ok_or(InvalidSavedPath)
     }
@@ -127,7 +127,7 @@ impl SavedPath {
     }
 }
 
-/// The length of the address, then the address.
+/// Appends the length of the address, then the address.
 fn push_address(address: Option<IpAddr>, bytes: &mut Vec<u8>) {
     match address {
         None => bytes.push(0),

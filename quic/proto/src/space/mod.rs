@@ -1,4 +1,4 @@
-//! Packets received in a packet-number space, and when they are acknowledged (RFC 9000 §12.3, §13.2).
+//! Packets received in a packet-number space, and their acknowledgement (RFC 9000 §12.3, §13.2).
 
 mod received;
 

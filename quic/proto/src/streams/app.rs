@@ -1,4 +1,4 @@
-//! The application's calls.
+//! Calls of the application.
 
 use bytes::Bytes;
 
@@ -7,11 +7,11 @@ use super::{
     StreamId, Streams, WriteError, marks::Mark, recv::Recv, send::Send,
 };
 
-/// The application's side.
+/// Calls of the application.
 impl Streams {
     /// Opens the next stream.
     ///
-    /// `None` at the peer's limit: it is told (`STREAMS_BLOCKED`), and
+    /// Returns `None` at the peer's limit: the peer is told (`STREAMS_BLOCKED`), and
     /// [`StreamEvent::Available`] follows when the limit rises.
     pub fn open(&mut self, direction: Direction) -> Option<StreamId> {
         let index = self.local.of_mut(direction).open()?;
@@ -30,7 +30,7 @@ impl Streams {
         Some(id)
     }
 
-    /// Copies a prefix of the data, as much as the send buffer takes.
+    /// Copies a prefix of the data into the send buffer, as much as fits.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         let send = self.sends.get_mut(id).ok_or(WriteError::Closed)?;
         let written = send.write(data, self.limits.send_room())?;
@@ -38,7 +38,7 @@ impl Streams {
         Ok(written)
     }
 
-    /// Takes a prefix of the chunk without copying, as much as the send buffer takes.
+    /// Takes a prefix of the chunk without copying, as much as the send buffer has room for.
     pub fn write_chunk(&mut self, id: StreamId, chunk: &mut Bytes) -> Result<usize, WriteError> {
         let send = self.sends.get_mut(id).ok_or(WriteError::Closed)?;
         let written = send.write_chunk(chunk, self.limits.send_room())?;
@@ -46,8 +46,8 @@ impl Streams {
         Ok(written)
     }
 
-    /// Decides when the stream's data goes, compared with the other streams'. What waits already is
-    /// moved at once.
+    /// Sets the priority of the stream's data relative to other streams. It applies to waiting data
+    /// at once.
     pub fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), ClosedStream> {
         let send = self.sends.get_mut(id).ok_or(ClosedStream)?;
         if send.priority != priority {
@@ -57,19 +57,19 @@ impl Streams {
         Ok(())
     }
 
-    /// Returns the stream's priority; `None` if its sending part is gone or never was.
+    /// Returns the stream's priority; `None` if its sending part is closed or never existed.
     pub fn priority(&self, id: StreamId) -> Option<Priority> {
         self.sends.get(id).map(|send| send.priority)
     }
 
-    /// Ends the sending part behind what was written.
+    /// Ends the sending part after the data written so far.
     pub fn finish(&mut self, id: StreamId) -> Result<(), ClosedStream> {
         let result = self.sends.get_mut(id).ok_or(ClosedStream)?.finish();
         self.settle_send(id);
         result
     }
 
-    /// Gives the sending part up (`RESET_STREAM`); what was not delivered is dropped.
+    /// Resets the sending part (`RESET_STREAM`); undelivered data is dropped.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let result = self.sends.get_mut(id).ok_or(ClosedStream)?.reset(code);
         if result.is_ok() {
@@ -79,9 +79,9 @@ impl Streams {
         result
     }
 
-    /// Gives the sending part up behind its first `reliable_size` bytes, which still arrive
-    /// (`RESET_STREAM_AT`), or behind what was written if that is less. May be called again to let
-    /// fewer arrive; the first code stays.
+    /// Resets the sending part after its first `reliable_size` bytes, which are still delivered
+    /// (`RESET_STREAM_AT`), or after the written data if that is less. May be called again to
+    /// deliver fewer bytes; the first code stays.
     pub fn reset_at(
         &mut self,
         id: StreamId,
@@ -99,8 +99,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Returns how the receiving part ended, as far as the peer said; `None` if it is gone or never
-    /// was.
+    /// Returns how the receiving part ended, as far as the peer told; `None` if it is closed or
+    /// never existed.
     pub fn recv_end(&self, id: StreamId) -> Option<RecvEnd> {
         self.recvs.get(id).map(Recv::end)
     }
@@ -112,19 +112,19 @@ impl Streams {
         }
     }
 
-    /// Lets the peer have so many streams of a direction open at once, from now on. What it was
-    /// allowed before stays allowed.
+    /// Sets the number of streams of a direction that the peer may have open at once. Earlier
+    /// permissions remain.
     pub fn set_max_streams(&mut self, direction: Direction, count: u64) {
         self.peer.of_mut(direction).set_limit(count);
     }
 
-    /// Lets the peer have so many bytes under way or unread on all streams together, from now on.
-    /// A limit that the peer was told stays allowed.
+    /// Sets the bytes that the peer may have in flight or unread on all streams together. Limits
+    /// already announced remain.
     pub fn set_receive_window(&mut self, bytes: u64) {
         self.receive_credit.set_window(bytes);
     }
 
-    /// Reads in order. `Ok(0)` for a buffer with room is the end of the stream, told once.
+    /// Reads in order. `Ok(0)` for a non-empty buffer is the end of the stream, returned once.
     pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<usize, ReadError> {
         let recv = self.recvs.get_mut(id).ok_or(ReadError::Closed)?;
         let result = recv.read(buffer, &mut self.receive_credit);
@@ -132,7 +132,7 @@ impl Streams {
         result
     }
 
-    /// Takes up to `max` bytes without copying. `None` is the end of the stream, told once.
+    /// Takes up to `max` bytes without copying. `None` is the end of the stream, returned once.
     pub fn read_chunk(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
         let recv = self.recvs.get_mut(id).ok_or(ReadError::Closed)?;
         let result = recv.read_chunk(max, &mut self.receive_credit);
@@ -140,10 +140,10 @@ impl Streams {
         result
     }
 
-    /// Takes up to `max` bytes, at least one, from wherever they arrived; every byte once. `None` is
-    /// the end of the stream, told once when everything was read.
+    /// Takes up to `max` bytes, at least one, at any offset; every byte once. `None` is the end of
+    /// the stream, returned once when everything was read.
     ///
-    /// Data that was not read in order before is among it. Afterwards [`Streams::read`] and
+    /// Data not yet read in order is included. Afterwards [`Streams::read`] and
     /// [`Streams::read_chunk`] return [`ReadError::Unordered`].
     pub fn read_unordered(&mut self, id: StreamId, max: usize) -> Result<Option<Chunk>, ReadError> {
         let recv = self.recvs.get_mut(id).ok_or(ReadError::Closed)?;
@@ -157,7 +157,7 @@ impl Streams {
         self.recvs.get(id).map_or(0, Recv::readable)
     }
 
-    /// Asks the peer to stop sending (`STOP_SENDING`); what arrives from now on is dropped.
+    /// Asks the peer to stop sending (`STOP_SENDING`); data received from now on is dropped.
     pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let recv = self.recvs.get_mut(id).ok_or(ClosedStream)?;
         if recv.stop(code, &mut self.receive_credit)? {
@@ -167,7 +167,8 @@ impl Streams {
         Ok(())
     }
 
-    /// The application has let go of the sending part. Unfinished, it is reset with code 0.
+    /// Handles the drop of the application's sending handle. An unfinished stream is reset with
+    /// code 0.
     pub fn forget_send(&mut self, id: StreamId) {
         if let Some(send) = self.sends.get_mut(id) {
             if send.release() {
@@ -177,23 +178,24 @@ impl Streams {
         }
     }
 
-    /// The application has let go of the receiving part. Unread, it is stopped with code 0.
+    /// Handles the drop of the application's receiving handle. An unread stream is stopped with
+    /// code 0.
     pub fn forget_recv(&mut self, id: StreamId) {
         // Closed is fine: there is nothing left to stop then.
         let _ = self.stop(id, 0);
     }
 
-    /// Returns true if the peer has all data and the end, or the reset.
+    /// Returns true if the peer acknowledged all data and the end, or the reset.
     pub fn is_send_acknowledged(&self, id: StreamId) -> bool {
         self.sends.get(id).is_none_or(Send::is_terminal)
     }
 
-    /// The code with which the peer stopped the sending part, while the stream is held.
+    /// Returns the code with which the peer stopped the sending part, while the stream exists.
     pub fn stop_code(&self, id: StreamId) -> Option<u64> {
         self.sends.get(id)?.stop_code()
     }
 
-    /// The connection is over: nothing is sent any more. What came can still be read.
+    /// Drops the data to send when the connection ends. Received data can still be read.
     pub fn on_closed(&mut self) {
         for (_, send) in self.sends.iter_mut() {
             send.on_closed();
@@ -205,7 +207,7 @@ impl Streams {
         self.events.pop_front()
     }
 
-    /// Returns true if data of the stream came in a 0-RTT packet, while the stream is held.
+    /// Returns true if data of the stream was received in a 0-RTT packet, while the stream exists.
     pub fn is_early(&self, id: StreamId) -> bool {
         self.recvs
             .get(id)

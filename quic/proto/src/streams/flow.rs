@@ -3,12 +3,12 @@
 use super::{Timing, window::Window};
 use crate::wire::VarInt;
 
-/// Credit that the peer gives us, on one stream or on all of them (RFC 9000 §4.1).
+/// Credit that the peer grants us, on one stream or on all of them (RFC 9000 §4.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SendCredit {
     max: u64,
     used: u64,
-    /// The limit that a BLOCKED frame was last sent about.
+    /// Limit that was last reported by a BLOCKED frame.
     reported: Option<u64>,
 }
 
@@ -38,7 +38,7 @@ impl SendCredit {
         self.used = self.used.saturating_add(bytes);
     }
 
-    /// A limit came in; whether it is higher than before. Limits never shrink.
+    /// Takes a limit. Returns true if it is higher than before; limits never shrink.
     pub(super) const fn raise(&mut self, max: u64) -> bool {
         let raised = max > self.max;
         if raised {
@@ -47,17 +47,17 @@ impl SendCredit {
         raised
     }
 
-    /// Returns true if the limit is reached and the peer does not know.
+    /// Returns true if the limit is reached and not yet reported to the peer.
     pub(super) fn is_report_due(&self) -> bool {
         self.available() == 0 && self.reported != Some(self.max)
     }
 
-    /// The peer is being told about the limit.
+    /// Notes that the limit is being reported.
     pub(super) const fn report(&mut self) {
         self.reported = Some(self.max);
     }
 
-    /// The report about this limit was lost.
+    /// Notes that the report about this limit was lost.
     pub(super) fn on_report_lost(&mut self, limit: u64) {
         if self.reported == Some(limit) {
             self.reported = None;
@@ -65,9 +65,9 @@ impl SendCredit {
     }
 }
 
-/// Credit that we give the peer, on one stream or on all of them (RFC 9000 §4.1).
+/// Credit that we grant the peer, on one stream or on all of them (RFC 9000 §4.1).
 ///
-/// The limit is the bytes consumed plus the window. It is advertised anew once a quarter of the
+/// The limit is the bytes consumed plus the window. It is announced again once a quarter of the
 /// window is consumed: late enough to be one frame in thousands of packets, early enough that a
 /// peer with a window of 4/3 round trips never stalls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +76,9 @@ pub(super) struct ReceiveCredit {
     received: u64,
     consumed: u64,
     advertised: u64,
-    /// The newest limit was lost or is waited for.
+    /// True if the newest limit was lost or the peer waits for it.
     urgent: bool,
-    /// Separate pieces that what was received is held in.
+    /// Separate pieces in which received data is held.
     pieces: usize,
 }
 
@@ -94,12 +94,12 @@ impl ReceiveCredit {
         }
     }
 
-    /// Separate pieces that what was received is held in.
+    /// Returns the number of separate pieces in which received data is held.
     pub(super) const fn pieces(&self) -> usize {
         self.pieces
     }
 
-    /// Counts the pieces anew that a stream holds, in its own credit and in the connection's.
+    /// Updates the count of pieces that a stream holds, in its own credit and in the connection's.
     #[inline]
     pub(super) const fn count_pieces(&mut self, pieces: usize, total: &mut Self) {
         total.pieces = total
@@ -109,12 +109,12 @@ impl ReceiveCredit {
         self.pieces = pieces;
     }
 
-    /// Bytes the peer may have under way or unread.
+    /// Returns the bytes the peer may have in flight or unread.
     pub(super) const fn window(&self) -> u64 {
         self.window.size()
     }
 
-    /// Bytes received, gaps included.
+    /// Returns the bytes received, gaps included.
     pub(super) const fn received(&self) -> u64 {
         self.received
     }
@@ -137,7 +137,7 @@ impl ReceiveCredit {
         );
     }
 
-    /// Bytes received and not consumed.
+    /// Returns the bytes received and not consumed.
     pub(super) const fn unread(&self) -> u64 {
         self.received.saturating_sub(self.consumed)
     }
@@ -148,24 +148,24 @@ impl ReceiveCredit {
         self.window.on_discarded(bytes);
     }
 
-    /// A limit is about to be sent: the window grows, if the application needs that. Whether it
-    /// did.
+    /// Grows the window before a limit is sent, if the application needs that. Returns true if it
+    /// grew.
     pub(super) fn tune(&mut self, timing: Timing) -> bool {
         self.window.on_update(timing, self.received, self.consumed)
     }
 
-    /// The window grows to so many bytes at least, within its bound.
+    /// Raises the window to at least `bytes`, within its bound.
     pub(super) fn raise_window(&mut self, bytes: u64) {
         self.window.raise(bytes);
     }
 
-    /// The window is so many bytes from now on. A smaller one takes back no credit.
+    /// Sets the window to `bytes`. A smaller one revokes no credit.
     pub(super) fn set_window(&mut self, bytes: u64) {
         self.window.set(bytes);
         self.urgent |= self.target() > self.advertised;
     }
 
-    /// The limit that could be advertised now. Limits never shrink (RFC 9000 §4.1).
+    /// Returns the limit that could be announced now. Limits never shrink (RFC 9000 §4.1).
     pub(super) const fn target(&self) -> u64 {
         let limit = VarInt::saturating(self.consumed.saturating_add(self.window.size())).get();
         if limit > self.advertised {
@@ -181,18 +181,18 @@ impl ReceiveCredit {
         self.urgent || gain > 0 && gain >= self.window.size() / 4
     }
 
-    /// The limit of [`Self::target`] is being sent.
+    /// Notes that the limit of [`Self::target`] is being sent.
     pub(super) const fn advertise(&mut self) {
         self.urgent = false;
         self.advertised = self.target();
     }
 
-    /// The peer says that this limit holds it back: whatever can be given is given at once.
+    /// Notes that the peer is blocked at this limit: all available credit is granted at once.
     pub(super) const fn on_blocked(&mut self, limit: u64) {
         self.urgent |= limit == self.advertised && self.target() > limit;
     }
 
-    /// The frame with this limit was lost; only the newest matters.
+    /// Notes that the frame with this limit was lost; only the newest matters.
     pub(super) const fn on_lost(&mut self, max: u64) {
         self.urgent |= max == self.advertised;
     }

@@ -1,4 +1,4 @@
-//! Stream frames that come in.
+//! Received stream frames.
 
 use super::{StreamEvent, StreamId, Streams, marks::Mark, opening::Standing};
 use crate::{
@@ -6,19 +6,19 @@ use crate::{
     frame,
 };
 
-/// The peer's side: frames as they come in.
+/// Handlers of received frames.
 ///
-/// Frames for streams that are closed are ignored, frames that break a rule close the connection;
-/// the caller names the frame in the error.
+/// Frames for closed streams are ignored; frames that break a rule close the connection, and the
+/// caller adds the frame to the error.
 impl Streams {
-    /// Notes that data of the stream came in a 0-RTT packet (RFC 9001 §4.6).
+    /// Notes that data of the stream was received in a 0-RTT packet (RFC 9001 §4.6).
     pub fn on_early_data(&mut self, id: StreamId) {
         if let Some(recv) = self.recvs.get_mut(id) {
             recv.marks.set(Mark::Early);
         }
     }
 
-    /// STREAM.
+    /// Handles STREAM.
     #[inline]
     pub fn on_stream(&mut self, frame: &frame::Stream<'_>) -> Result<(), TransportError> {
         self.check_receiving(frame.id)?;
@@ -30,7 +30,7 @@ impl Streams {
         Ok(())
     }
 
-    /// `RESET_STREAM`.
+    /// Handles `RESET_STREAM`.
     pub fn on_reset_stream(&mut self, frame: &frame::ResetStream) -> Result<(), TransportError> {
         self.check_receiving(frame.id)?;
         let Some(recv) = self.recvs.get_mut(frame.id) else {
@@ -41,7 +41,7 @@ impl Streams {
         Ok(())
     }
 
-    /// `RESET_STREAM_AT`.
+    /// Handles `RESET_STREAM_AT`.
     pub fn on_reset_stream_at(
         &mut self,
         frame: &frame::ResetStreamAt,
@@ -68,7 +68,7 @@ impl Streams {
         }
     }
 
-    /// `STOP_SENDING`. The stream is reset with the same code.
+    /// Handles `STOP_SENDING`. The stream is reset with the same code.
     pub fn on_stop_sending(&mut self, frame: &frame::StopSending) -> Result<(), TransportError> {
         self.check_sending(frame.id)?;
         let Some(send) = self.sends.get_mut(frame.id) else {
@@ -84,13 +84,13 @@ impl Streams {
         Ok(())
     }
 
-    /// `MAX_DATA`.
+    /// Handles `MAX_DATA`.
     pub fn on_max_data(&mut self, frame: &frame::MaxData) -> Result<(), TransportError> {
         self.send_credit.raise(frame.max);
         Ok(())
     }
 
-    /// `MAX_STREAM_DATA`.
+    /// Handles `MAX_STREAM_DATA`.
     pub fn on_max_stream_data(
         &mut self,
         frame: &frame::MaxStreamData,
@@ -105,19 +105,19 @@ impl Streams {
         Ok(())
     }
 
-    /// `MAX_STREAMS`.
+    /// Handles `MAX_STREAMS`.
     pub fn on_max_streams(&mut self, frame: &frame::MaxStreams) -> Result<(), TransportError> {
         self.raise_streams(frame.direction, frame.max);
         Ok(())
     }
 
-    /// `DATA_BLOCKED`.
+    /// Handles `DATA_BLOCKED`.
     pub fn on_data_blocked(&mut self, frame: &frame::DataBlocked) -> Result<(), TransportError> {
         self.receive_credit.on_blocked(frame.limit);
         Ok(())
     }
 
-    /// `STREAM_DATA_BLOCKED`.
+    /// Handles `STREAM_DATA_BLOCKED`.
     pub fn on_stream_data_blocked(
         &mut self,
         frame: &frame::StreamDataBlocked,
@@ -130,7 +130,7 @@ impl Streams {
         Ok(())
     }
 
-    /// `STREAMS_BLOCKED`.
+    /// Handles `STREAMS_BLOCKED`.
     pub fn on_streams_blocked(
         &mut self,
         frame: &frame::StreamsBlocked,
@@ -156,7 +156,7 @@ impl Streams {
         self.check_open(id)
     }
 
-    /// Checks that the peer may steer our sending on the stream, and opens it if it is new.
+    /// Checks that the peer may control our sending on the stream, and opens it if it is new.
     fn check_sending(&mut self, id: StreamId) -> Result<(), TransportError> {
         if self.sends.get_mut(id).is_some() {
             return Ok(());
@@ -169,8 +169,8 @@ impl Streams {
         self.check_open(id)
     }
 
-    /// Opens a stream of the peer; refuses one of ours that we did not open. Does nothing if it is
-    /// closed.
+    /// Opens a stream of the peer, or refuses one of ours that we did not open. Does nothing if it
+    /// is closed.
     #[cold]
     fn check_open(&mut self, id: StreamId) -> Result<(), TransportError> {
         let direction = id.direction();

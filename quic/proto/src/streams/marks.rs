@@ -1,6 +1,6 @@
 //! Flags of one half of a stream.
 
-/// Marks of what one half of a stream waits for or is queued in, each at most once.
+/// Flags of one half of a stream: the events it waits for and the queues it is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks(u8);
 
@@ -8,19 +8,19 @@ pub(super) struct Marks(u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Mark {
-    /// The application's call was blocked: tell it when it may try again.
+    /// The application's call was blocked, and it must be told when to try again.
     Waiting,
-    /// The application let go of its handle.
+    /// The application dropped its handle.
     Released,
-    /// The application ended this half itself and needs no more news of it.
+    /// The application ended this half itself and needs no further events of it.
     Ended,
     /// A `RESET_STREAM` or `STOP_SENDING` is queued.
     Abort,
     /// A `MAX_STREAM_DATA` or `STREAM_DATA_BLOCKED` is queued.
     Credit,
-    /// The application waits for the end of the stream, however it comes.
+    /// The application waits for the end of the stream of any kind.
     Watching,
-    /// Some of it came in 0-RTT packets.
+    /// Some of its data was received in 0-RTT packets.
     Early,
 }
 
@@ -29,14 +29,14 @@ impl Marks {
         self.0 & 1 << mark as u8 != 0
     }
 
-    /// Sets the mark; whether it was not set before.
+    /// Sets the mark. Returns true if it was not set before.
     pub(super) const fn set(&mut self, mark: Mark) -> bool {
         let fresh = !self.has(mark);
         self.0 |= 1 << mark as u8;
         fresh
     }
 
-    /// Clears the mark; whether it was set before.
+    /// Clears the mark. Returns true if it was set before.
     pub(super) const fn clear(&mut self, mark: Mark) -> bool {
         let was = self.has(mark);
         self.0 &= !(1 << mark as u8);

@@ -1,9 +1,9 @@
-//! Streams (RFC 9000 §2 to §4): both state machines, buffers, credit.
+//! Streams (RFC 9000 §2 to §4): state machines, buffers and credit.
 //!
-//! The two halves of a stream live apart: a `Send` where we send, a `Recv` where
-//! we receive, each in a table by stream id. A half goes as soon as both its peer and its
-//! application are done with it, and nothing remains; a stream that the peer opened gives its
-//! place back (`MAX_STREAMS`) when both are gone.
+//! The two halves of a stream are separate: a `Send` if we send, a `Recv` if we receive, each in a
+//! table by stream id. A half is removed once both its peer and its application are done with it;
+//! when both halves of a stream that the peer opened are gone, the peer may open another
+//! (`MAX_STREAMS`).
 
 mod app;
 mod flow;
@@ -40,17 +40,17 @@ pub use sent::Sent;
 use table::Table;
 use window::Window;
 
-/// Limits that we set the peer, and buffers for our own application.
+/// Limits for the peer, and sizes of send buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes the peer may have under way or unread on all streams together, at first. Not more than
-    /// [`receive_window`](Self::receive_window) counts.
+    /// Initial bytes the peer may have in flight or unread on all streams together. At most
+    /// [`receive_window`](Self::receive_window).
     pub initial_receive_window: u64,
-    /// The same, once the window has grown as far as it may.
+    /// Largest bytes the peer may have in flight or unread on all streams together.
     pub receive_window: u64,
-    /// Bytes the peer may have under way or unread on one stream, at first.
+    /// Initial bytes the peer may have in flight or unread on one stream.
     pub initial_stream_receive_window: u64,
-    /// The same, once the window has grown as far as it may.
+    /// Largest bytes the peer may have in flight or unread on one stream.
     pub stream_receive_window: u64,
     /// Bytes that may wait to be sent per stream.
     pub send_buffer: u64,
@@ -63,12 +63,12 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns what the peer is told at first for all streams together.
+    /// Returns the initial limit for all streams together.
     pub(crate) fn first_receive_window(&self) -> u64 {
         self.initial_receive_window.min(self.receive_window)
     }
 
-    /// Returns what the peer is told at first for each stream.
+    /// Returns the initial limit for each stream.
     pub(crate) fn first_stream_receive_window(&self) -> u64 {
         self.initial_stream_receive_window
             .min(self.stream_receive_window)
@@ -96,26 +96,26 @@ impl Limits {
 /// Limits in the peer's transport parameters (RFC 9000 §18.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerLimits {
-    /// Its `initial_max_data`.
+    /// `initial_max_data` of the peer.
     pub max_data: u64,
-    /// Its `initial_max_stream_data_bidi_local`: bidirectional streams that it opens.
+    /// `initial_max_stream_data_bidi_local` of the peer, for bidirectional streams that it opens.
     pub bidi_local: u64,
-    /// Its `initial_max_stream_data_bidi_remote`: bidirectional streams that we open.
+    /// `initial_max_stream_data_bidi_remote` of the peer, for bidirectional streams that we open.
     pub bidi_remote: u64,
-    /// Its `initial_max_stream_data_uni`.
+    /// `initial_max_stream_data_uni` of the peer.
     pub uni: u64,
-    /// Its `initial_max_streams_bidi`.
+    /// `initial_max_streams_bidi` of the peer.
     pub max_bidi: u64,
-    /// Its `initial_max_streams_uni`.
+    /// `initial_max_streams_uni` of the peer.
     pub max_uni: u64,
-    /// True if the peer takes `RESET_STREAM_AT`.
+    /// True if the peer accepts `RESET_STREAM_AT`.
     pub reset_at: bool,
 }
 
-/// Totals of what the streams of a connection carried so far.
+/// Totals over the streams of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Streams opened here.
+    /// Streams that we opened.
     pub opened: u64,
     /// Streams the peer opened.
     pub opened_by_peer: u64,
@@ -123,7 +123,7 @@ pub struct Totals {
     pub bytes_sent: u64,
     /// Bytes sent again.
     pub bytes_resent: u64,
-    /// Bytes received, gaps included, repetitions not.
+    /// Bytes received, including gaps but not repetitions.
     pub bytes_received: u64,
 }
 
@@ -139,7 +139,7 @@ pub struct Streams {
     peer: PerDirection<PeerStreams>,
     send_credit: SendCredit,
     receive_credit: ReceiveCredit,
-    /// The largest receive window that a stream has grown to.
+    /// Largest receive window of any stream.
     widest_window: u64,
     schedule: Schedule,
     events: VecDeque<StreamEvent>,
@@ -147,7 +147,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Makes an empty set of streams; nothing may be opened before [`Streams::set_peer_limits`].
+    /// Creates an empty set of streams; none may be opened before [`Streams::set_peer_limits`].
     pub fn new(side: Side, limits: Limits) -> Self {
         Self {
             side,
@@ -169,7 +169,7 @@ impl Streams {
         }
     }
 
-    /// Takes what the peer's transport parameters allow. Limits never shrink.
+    /// Takes the limits in the peer's transport parameters. Limits never shrink.
     pub fn set_peer_limits(&mut self, limits: PeerLimits) {
         self.peer_limits = limits;
         self.send_credit.raise(limits.max_data);
@@ -182,10 +182,10 @@ impl Streams {
         }
     }
 
-    /// Forgets everything that was sent so far, because the server refused 0-RTT data.
+    /// Forgets everything that was sent, because the server rejected 0-RTT data.
     ///
     /// Our streams may be opened again within the limits that [`Streams::set_peer_limits`] sets
-    /// next. The peer has opened none: nothing that it sends is read before.
+    /// next. The peer has opened none, because none of its streams is read before.
     pub fn on_early_data_rejected(&mut self) {
         self.sends = Table::new();
         self.recvs = Table::new();
@@ -203,7 +203,7 @@ impl Streams {
         }
     }
 
-    /// Returns what the streams carried so far.
+    /// Returns the totals over all streams.
     pub fn totals(&self) -> Totals {
         let (local, peer) = (&self.local, &self.peer);
         Totals {
@@ -225,7 +225,7 @@ impl Streams {
         id.direction() == Direction::Bidi || id.initiator() != self.side
     }
 
-    /// Makes the halves that we have of a new stream.
+    /// Creates our halves of a new stream.
     fn create(&mut self, id: StreamId) {
         if self.may_send(id) {
             let limit = initial_limit(self.side, &self.peer_limits, id);
@@ -237,7 +237,7 @@ impl Streams {
         }
     }
 
-    /// Acts on what became of a sending part: queues what it has to send, or lets it go.
+    /// Handles a changed sending part: queues its pending frames, or removes it.
     fn settle_send(&mut self, id: StreamId) {
         let Some(send) = self.sends.get_mut(id) else {
             return;
@@ -250,7 +250,7 @@ impl Streams {
         self.on_half_closed(id);
     }
 
-    /// Queues the reset of a sending part that was just given up, in place of its data.
+    /// Queues the reset of a sending part that was just aborted, in place of its data.
     fn on_aborted(&mut self, id: StreamId) {
         let Some(send) = self.sends.get_mut(id) else {
             return;
@@ -259,7 +259,7 @@ impl Streams {
         self.schedule.reset(id, send);
     }
 
-    /// Acts on what became of a receiving part: queues a new limit, or lets it go.
+    /// Handles a changed receiving part: queues a new limit, or removes it.
     fn settle_recv(&mut self, id: StreamId) {
         let Some(recv) = self.recvs.get_mut(id) else {
             return;
@@ -272,7 +272,7 @@ impl Streams {
         self.on_half_closed(id);
     }
 
-    /// The peer may open another stream for each that is gone (RFC 9000 §4.6).
+    /// Grants the peer another stream for each that is gone (RFC 9000 §4.6).
     fn on_half_closed(&mut self, id: StreamId) {
         let gone = !self.sends.contains(id) && !self.recvs.contains(id);
         if gone && id.initiator() != self.side {

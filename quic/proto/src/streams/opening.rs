@@ -1,4 +1,4 @@
-//! Streams that are opened, by us and by the peer, within their limits.
+//! Opening of streams, by us and by the peer, within limits.
 
 use super::{
     Direction,
@@ -6,8 +6,8 @@ use super::{
     window::Window,
 };
 
-/// Streams that may be open at once. Their counts end at 2^60 (RFC 9000 §4.6); so many more are
-/// never closed.
+/// Largest number of streams that may be open at once. Counts end at 2^60 (RFC 9000 §4.6), so this
+/// leaves as many streams to be closed.
 const MOST_STREAMS: u64 = 1 << 59;
 
 /// One value for each direction of streams.
@@ -33,17 +33,17 @@ impl<T> PerDirection<T> {
     }
 }
 
-/// The streams of one direction that we open (RFC 9000 §4.6).
+/// Streams of one direction that we open (RFC 9000 §4.6).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LocalStreams {
-    /// Counts streams instead of bytes.
+    /// Credit in streams instead of bytes.
     pub(super) credit: SendCredit,
-    /// The application was refused a stream and waits.
+    /// True if the application was refused a stream and waits.
     waiting: bool,
 }
 
 impl LocalStreams {
-    /// The index of the next stream, if the peer allows another.
+    /// Returns the index of the next stream, if the peer allows another.
     pub(super) const fn open(&mut self) -> Option<u64> {
         if self.credit.available() == 0 {
             self.waiting = true;
@@ -59,7 +59,7 @@ impl LocalStreams {
         index < self.credit.used()
     }
 
-    /// The peer raises its limit; whether the application waited for that.
+    /// Raises the peer's limit. Returns true if the application waited for that.
     pub(super) const fn raise_limit(&mut self, max: u64) -> bool {
         self.credit.raise(max) && std::mem::replace(&mut self.waiting, false)
     }
@@ -70,31 +70,31 @@ impl LocalStreams {
     }
 }
 
-/// The streams of one direction that the peer opens (RFC 9000 §4.6).
+/// Streams of one direction that the peer opens (RFC 9000 §4.6).
 ///
 /// A frame for a stream opens all lower ones too (§3.2), but a stream takes memory only when a
-/// frame of its own comes or the application accepts it: one frame never costs more than one
+/// frame of its own arrives or the application accepts it: one frame never costs more than one
 /// stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeerStreams {
-    /// Counts streams instead of bytes: received are opened, consumed are closed.
+    /// Credit in streams instead of bytes: received are opened, consumed are closed.
     pub(super) credit: ReceiveCredit,
     accepted: u64,
-    /// The application was told that there are streams to accept, or found none.
+    /// True if the application was told that there are streams to accept, or found none.
     announced: bool,
 }
 
-/// State of a stream that the peer opens.
+/// State of a stream that the peer opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Open, and not accepted yet: it may have no state.
+    /// Open, and not accepted yet; it may have no state.
     Waiting,
-    /// Accepted: without state, it is closed.
+    /// Accepted; without state it is closed.
     Accepted,
 }
 
 impl PeerStreams {
-    /// The peer may have `limit` streams open at once.
+    /// Creates the state with `limit` streams that the peer may have open at once.
     pub(super) fn new(limit: u64) -> Self {
         let limit = limit.min(MOST_STREAMS);
         let credit = ReceiveCredit::new(Window::new(limit, limit));
@@ -105,12 +105,12 @@ impl PeerStreams {
         }
     }
 
-    /// The peer may have `limit` streams open at once, from now on.
+    /// Sets the number of streams that the peer may have open at once.
     pub(super) fn set_limit(&mut self, limit: u64) {
         self.credit.set_window(limit.min(MOST_STREAMS));
     }
 
-    /// A frame came for the stream. `None` if that is beyond the limit.
+    /// Handles a frame for the stream. Returns `None` if it is beyond the limit.
     pub(super) const fn on_frame(&mut self, index: u64) -> Option<Standing> {
         if index < self.accepted {
             return Some(Standing::Accepted);
@@ -123,7 +123,7 @@ impl PeerStreams {
         Some(Standing::Waiting)
     }
 
-    /// The index of the next stream to accept.
+    /// Returns the index of the next stream to accept.
     pub(super) const fn accept(&mut self) -> Option<u64> {
         if self.accepted == self.credit.received() {
             self.announced = false;

@@ -1,13 +1,13 @@
-//! What the application hears of its streams: events, how they ended, and why a call was refused.
+//! Results of streams for the application: events, ends of streams, and reasons for failed calls.
 
 use bytes::Bytes;
 
 use super::{Direction, StreamId};
 
-/// Something an application may wait for.
+/// Event that an application may wait for.
 ///
-/// Each is told once per wait: `Readable`, `Writable`, `Opened` and `Available` only after the call
-/// they answer came back empty.
+/// Each is reported once per wait: `Readable`, `Writable`, `Opened` and `Available` only after the
+/// corresponding call found nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
     /// The peer opened at least one stream: [`Streams::accept`](super::Streams::accept).
@@ -16,27 +16,27 @@ pub enum StreamEvent {
     Readable(StreamId),
     /// The send buffer has room after a write was blocked.
     Writable(StreamId),
-    /// The peer does not want the data; wakes whoever waits to write, or for acknowledgement.
+    /// The peer does not want the data; wakes tasks that wait to write, or for acknowledgement.
     Stopped {
         /// The stream.
         id: StreamId,
-        /// The peer application's code.
+        /// Code of the peer's application.
         code: u64,
     },
-    /// The peer has everything and the end, or the reset.
+    /// The peer acknowledged all data and the end, or the reset.
     Acknowledged(StreamId),
     /// Another stream may be opened after [`Streams::open`](super::Streams::open) was refused.
     Available(Direction),
 }
 
-/// End of a receiving part, as far as the peer said.
+/// End of a receiving part, as far as the peer told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecvEnd {
-    /// The stream goes on.
+    /// The stream is open.
     Open,
-    /// All data came.
+    /// All data was received.
     Complete,
-    /// The peer reset it, with this code. Data in front of the reset may still be there to read.
+    /// The peer reset the stream with this code. Data before the reset may still be readable.
     Reset(u64),
 }
 
@@ -49,7 +49,7 @@ pub enum WriteError {
     /// The peer asked to stop, with this code (RFC 9000 §3.5).
     #[error("the peer stopped the stream with code {0}")]
     Stopped(u64),
-    /// The stream was finished or reset before, or never was.
+    /// The stream was finished or reset before, or never existed.
     #[error("the sending part is closed")]
     Closed,
 }
@@ -57,13 +57,13 @@ pub enum WriteError {
 /// Reason why nothing was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// Nothing arrived; [`StreamEvent::Readable`](StreamEvent::Readable) follows.
+    /// No data is available; [`StreamEvent::Readable`](StreamEvent::Readable) follows.
     #[error("no data has arrived")]
     Blocked,
-    /// The peer gave the stream up, with this code (RFC 9000 §3.2). Told once.
+    /// The peer reset the stream with this code (RFC 9000 §3.2). Returned once.
     #[error("the peer reset the stream with code {0}")]
     Reset(u64),
-    /// The stream was stopped, read to its end or seen reset before, or never was.
+    /// The stream was stopped, read to its end or its reset was seen before, or it never existed.
     #[error("the receiving part is closed")]
     Closed,
     /// The stream was read unordered before.
@@ -80,18 +80,18 @@ pub struct Chunk {
     pub bytes: Bytes,
 }
 
-/// Reason why a stream is not reset behind data that still arrives.
+/// Reason why a stream cannot be reset with reliable data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResetAtError {
-    /// The peer does not take `RESET_STREAM_AT`.
+    /// The peer does not accept `RESET_STREAM_AT`.
     #[error("the peer takes no RESET_STREAM_AT")]
     Unsupported,
-    /// All was delivered, the stream was reset or stopped, or never was.
+    /// All data was delivered, or the stream was reset or stopped, or never existed.
     #[error("the sending part is closed")]
     Closed,
 }
 
-/// The part of the stream is closed already, or never was.
+/// This part of the stream is closed, or never existed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the stream is closed")]
 pub struct ClosedStream;

@@ -1,4 +1,4 @@
-//! Stream frames that are sent.
+//! Sending of stream frames.
 
 use super::{
     Direction, Sent, StreamEvent, StreamId, Streams,
@@ -19,8 +19,8 @@ impl Owner for Streams {
         self.has_pending()
     }
 
-    /// Fills the packet: credit and control frames, then data by priority, what was lost before
-    /// what is new.
+    /// Fills the packet: credit and control frames first, then data by priority, lost data before
+    /// new data.
     fn write_frames(&mut self, timing: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         self.write_credit(timing, out, sent);
         self.write_controls(timing, out, sent);
@@ -36,7 +36,7 @@ impl Owner for Streams {
         }
     }
 
-    /// Queues what still matters again, credit with its newest value (RFC 9000 §13.3).
+    /// Queues frames again that still matter, credit with its newest value (RFC 9000 §13.3).
     fn on_lost(&mut self, sent: &Sent) {
         for &frame in sent.frames() {
             self.on_frame_lost(frame);
@@ -44,7 +44,7 @@ impl Owner for Streams {
     }
 }
 
-/// Filling packets.
+/// Packet filling.
 impl Streams {
     /// Returns true if [`Owner::write_frames`] would write something into an empty packet.
     #[inline]
@@ -64,12 +64,12 @@ impl Streams {
         self.send_credit.available() > 0 && !self.schedule.fresh.is_empty()
     }
 
-    /// Returns true if the connection's limit holds data back, and the peer does not know.
+    /// Returns true if the connection's limit blocks data and is not yet reported to the peer.
     fn is_data_blocked(&self) -> bool {
         self.send_credit.is_report_due() && !self.schedule.fresh.is_empty()
     }
 
-    /// `MAX_DATA`, `MAX_STREAMS`, `STREAMS_BLOCKED`.
+    /// Writes `MAX_DATA`, `MAX_STREAMS` and `STREAMS_BLOCKED`.
     fn write_credit(&mut self, timing: Timing, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         if self.receive_credit.is_due() {
             self.receive_credit.tune(timing);
@@ -115,7 +115,7 @@ impl Streams {
         }
     }
 
-    /// Writes one control frame, unless there is no more reason for it. `None` if the packet is
+    /// Writes one control frame, unless it is no longer needed. Returns `None` if the packet is
     /// full.
     fn write_control(
         &mut self,
@@ -183,7 +183,7 @@ impl Streams {
         }
     }
 
-    /// What was lost, lone FINs and, within the connection's limit, new data.
+    /// Writes lost data, lone FINs and, within the connection's limit, new data.
     #[inline]
     fn write_data(&mut self, out: &mut FrameWriter<'_>, sent: &mut Sent) {
         while let Some(turn) = self.schedule.next(self.send_credit.available()) {
@@ -197,7 +197,7 @@ impl Streams {
         }
     }
 
-    /// `None` if the packet is full.
+    /// Writes data that needs no credit. Returns `None` if the packet is full.
     fn write_free(
         &mut self,
         id: StreamId,
@@ -215,7 +215,7 @@ impl Streams {
         Some(())
     }
 
-    /// `None` if the packet is full.
+    /// Writes new data. Returns `None` if the packet is full.
     #[inline]
     fn write_fresh(
         &mut self,
@@ -240,21 +240,21 @@ impl Streams {
     }
 }
 
-/// The window of the connection that goes with one of a stream: room for others beside it.
+/// Returns the connection's window for a stream's window, with room for other streams.
 const fn of_connection(stream_window: u64) -> u64 {
     stream_window.saturating_add(stream_window / 2)
 }
 
-/// Outcome of a frame that was queued.
+/// Result of writing a queued frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
-    /// There is no more reason for it.
+    /// The frame is no longer needed.
     Nothing,
     Frame(SentFrame),
 }
 
 impl Written {
-    /// `None` if the frame does not fit.
+    /// Writes a frame. Returns `None` if it does not fit.
     fn of<F: Encode>(
         out: &mut FrameWriter<'_>,
         frame: Option<F>,

@@ -1,26 +1,24 @@
 //! Priorities of streams (RFC 9218).
 
-/// Order in which a stream's data goes, compared with the connection's other streams.
+/// Priority of a stream's data among the connection's streams.
 ///
-/// The two terms are those of RFC 9218, for the streams of any protocol; nothing of it is told to
-/// the peer.
+/// The two parameters are those of RFC 9218, used for the streams of any protocol; they are not
+/// sent to the peer.
 ///
-/// - **Urgency**, 0 to 7: as long as a stream of a lower number has something that may be sent,
-///   those of higher numbers wait. 3 is the middle and the default, 7 is for what nobody waits for.
-/// - **Incremental**: streams of one urgency that are incremental share the connection, some 8 KiB
-///   each in turn. Those that are not go one after the other, in the order of their stream ids,
-///   because half of each is worth less to their receiver than one of them whole.
+/// - **Urgency**, 0 to 7: while a stream of a lower number has data that may be sent, those of
+///   higher numbers wait. 3 is the default, 7 is for background data.
+/// - **Incremental**: incremental streams of one urgency share the connection, some 8 KiB each in
+///   turn. Others are sent one after the other, in the order of their stream ids, because half of
+///   each is worth less to their receiver than one of them whole.
 ///
-/// Where one urgency has both kinds, those that are not incremental count as one member of the
-/// round: whichever of them is first gets the turn. So neither kind starves the other (RFC 9218
-/// §10).
+/// If one urgency has both kinds, the non-incremental streams count as one member of the round,
+/// represented by the first of them. So neither kind starves the other (RFC 9218 §10).
 ///
-/// Data that was lost goes before new data of the same and of less urgent streams. A more urgent
-/// stream's new data passes it (RFC 9000 §13.3 lets the application's priorities decide).
+/// Lost data is sent before new data of equally or less urgent streams. New data of a more urgent
+/// stream comes first (RFC 9000 §13.3 leaves this to the application's priorities).
 ///
-/// The default is incremental, unlike that of RFC 9218: there, streams are HTTP responses, which
-/// end. A QUIC stream may never end, and one that went on sending would keep every later stream of
-/// its urgency silent.
+/// The default is incremental, unlike that of RFC 9218, whose streams are HTTP responses, which
+/// end. A QUIC stream may never end, and would block every later stream of its urgency.
 ///
 /// # Examples
 /// ```
@@ -39,10 +37,11 @@ pub struct Priority {
 }
 
 impl Priority {
-    /// The largest urgency: what goes last.
+    /// Largest urgency number, sent last.
     const LAST: u8 = 7;
 
-    /// Makes an incremental priority of this urgency, 0 first and 7 last. More than 7 counts as 7.
+    /// Creates an incremental priority of this urgency, 0 first and 7 last. More than 7 counts as
+    /// 7.
     #[must_use]
     pub const fn new(urgency: u8) -> Self {
         Self {
@@ -55,7 +54,8 @@ impl Priority {
         }
     }
 
-    /// The same, shared in turn with the other incremental streams of its urgency.
+    /// Makes the priority incremental: shared in turn with other incremental streams of its
+    /// urgency.
     #[must_use]
     pub const fn incremental(self) -> Self {
         Self {
@@ -64,7 +64,8 @@ impl Priority {
         }
     }
 
-    /// The same, one after the other with the other non-incremental streams of its urgency.
+    /// Makes the priority non-incremental: sent one after the other with such streams of its
+    /// urgency.
     #[must_use]
     pub const fn non_incremental(self) -> Self {
         Self {
@@ -73,7 +74,7 @@ impl Priority {
         }
     }
 
-    /// 0 to 7; lower goes first.
+    /// Returns the urgency, 0 to 7; lower is sent first.
     pub const fn urgency(self) -> u8 {
         self.urgency
     }
@@ -85,7 +86,7 @@ impl Priority {
 }
 
 impl Default for Priority {
-    /// Urgency 3, incremental.
+    /// Returns urgency 3, incremental.
     fn default() -> Self {
         Self::new(3)
     }

@@ -1,4 +1,4 @@
-//! Queues of streams that wait for their turn, by priority.
+//! Queues of streams waiting for their turn, by priority.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use slab::Slab;
 
 use super::{Priority, StreamId};
 
-/// Bytes a stream sends before the next one gets its turn: several packets, so that a receiver
-/// sees runs, and few enough that nobody waits long.
+/// Bytes a stream sends before the next one gets its turn: several packets, so that a receiver sees
+/// runs, and few enough that no stream waits long.
 pub(super) const QUANTUM: u32 = 8 * 1024;
 
 /// Levels of urgency (RFC 9218 §4.1).
@@ -16,54 +16,54 @@ const LEVELS: usize = 8;
 /// Slots kept for reuse when the last stream goes.
 const KEPT_SLOTS: usize = 16;
 
-/// No member of a round.
+/// Index of no member.
 const NOBODY: u32 = u32::MAX;
 
-/// Streams that wait for their turn, each at most once, in the order of [`Priority`].
+/// Streams waiting for their turn, each at most once, in the order of [`Priority`].
 ///
-/// Each urgency has a round of members: one for each incremental stream, and one that stands for
-/// all that are not. The round is a ring of links, so that a stream is put in, taken out and moved
-/// without a search; a bit for each urgency says whether its round has members. Finding who is
-/// next, and saying how much it sent, take the same few steps however many wait. Streams that go
-/// one after the other cost a step in a balanced tree when they come and go, not for each packet.
+/// Each urgency has a round of members: one for each incremental stream, and one for all others
+/// together. The round is a linked ring, so that streams are inserted, removed and moved without a
+/// search; a bit per urgency tells if its round has members. Finding the next stream and counting
+/// its bytes takes constant time. Non-incremental streams cost a step in a balanced tree when they
+/// are inserted and removed, not for each packet.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Bit `u`: the round of urgency `u` has members.
+    /// Bit `u` is set if the round of urgency `u` has members.
     occupied: u8,
     rounds: [Round; LEVELS],
     members: Slab<Member>,
-    /// The streams that are not incremental, by urgency.
+    /// Non-incremental streams by urgency.
     in_order: BTreeSet<(u8, StreamId)>,
 }
 
-/// The members of one urgency.
+/// Members of one urgency.
 #[derive(Clone, Copy, Debug)]
 struct Round {
-    /// Whose turn it is.
+    /// Member whose turn it is.
     front: u32,
-    /// Member that stands for the streams that go one after the other.
+    /// Member that represents the non-incremental streams.
     in_order: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Member {
-    /// Itself, or the first of those it stands for.
+    /// Stream of the member, or the first of those it represents.
     id: StreamId,
-    /// Bytes sent in its turn. What was too much is taken off the next one: that keeps shares equal
+    /// Bytes sent in its turn. An excess is deducted from the next turn, which keeps shares equal
     /// whatever the sizes of packets.
     spent: u32,
     before: u32,
     after: u32,
 }
 
-/// Place of a stream in a queue. The caller keeps it, and gives it back to take the stream out.
+/// Place of a stream in a queue. The caller keeps it, and returns it to remove the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Place {
     #[default]
     Nowhere,
-    /// A member of the round of this urgency.
+    /// The stream is a member of the round of this urgency.
     Alone(u8, u32),
-    /// Among those of this urgency that go one after the other.
+    /// The stream is one of the non-incremental streams of this urgency.
     InOrder(u8),
 }
 
@@ -94,20 +94,20 @@ impl Queue {
         self.occupied == 0
     }
 
-    /// The lowest urgency somebody waits with; 8 if nobody waits.
+    /// Returns the lowest urgency of a waiting stream; 8 if none waits.
     #[inline]
     pub(super) const fn urgency(&self) -> u32 {
         self.occupied.trailing_zeros()
     }
 
-    /// Whose turn it is.
+    /// Returns the stream whose turn it is.
     #[inline]
     pub(super) fn front(&self) -> Option<StreamId> {
         let round = self.rounds.get(self.urgency() as usize)?;
         Some(self.members.get(round.front as usize)?.id)
     }
 
-    /// The stream waits from now on, behind the others of its urgency.
+    /// Adds a stream behind the others of its urgency.
     pub(super) fn insert(&mut self, id: StreamId, priority: Priority) -> Place {
         let urgency = priority.urgency();
         if priority.is_incremental() {
@@ -118,7 +118,7 @@ impl Queue {
         Place::InOrder(urgency)
     }
 
-    /// The stream waits no longer.
+    /// Removes a stream.
     pub(super) fn remove(&mut self, id: StreamId, place: Place) {
         match place {
             Place::Nowhere => {}
@@ -133,7 +133,8 @@ impl Queue {
         }
     }
 
-    /// The stream whose turn it is sent something; after [`QUANTUM`] the next one has its turn.
+    /// Counts bytes sent by the stream whose turn it is; after [`QUANTUM`] the next one has its
+    /// turn.
     #[inline]
     pub(super) fn sent(&mut self, bytes: u32) {
         let Some(round) = self.rounds.get_mut(self.occupied.trailing_zeros() as usize) else {
@@ -150,7 +151,7 @@ impl Queue {
         }
     }
 
-    /// Brings the member that stands for those in order up to date with who is first of them.
+    /// Updates the member of the non-incremental streams after the first of them changed.
     fn follow_order(&mut self, urgency: u8) {
         let first = self.in_order.range((urgency, StreamId(0))..).next();
         let first = first.filter(|(of, _)| *of == urgency).map(|&(_, id)| id);
@@ -177,7 +178,7 @@ impl Queue {
         }
     }
 
-    /// Adds a member at the end of a round: right before the one whose turn it is.
+    /// Adds a member at the end of a round, right before the one whose turn it is.
     fn link(&mut self, urgency: u8, id: StreamId) -> u32 {
         let own = self.members.vacant_key() as u32;
         let Some(round) = self.rounds.get_mut(usize::from(urgency)) else {
@@ -223,7 +224,7 @@ impl Queue {
         }
     }
 
-    /// Makes two members neighbours.
+    /// Links two members as neighbours.
     fn join(&mut self, before: u32, after: u32) {
         if let Some(member) = self.members.get_mut(before as usize) {
             member.after = after;

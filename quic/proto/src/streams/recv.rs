@@ -15,12 +15,12 @@ use crate::{
     wire::VarInt,
 };
 
-/// Pieces are bounded by [`limits::STREAM_PIECES`], or one per this many bytes of the window:
-/// a peer that fills its packets cannot reach that, however many it loses.
+/// Bytes of the window per piece: the bound is the larger of this and [`limits::STREAM_PIECES`]. A
+/// peer that fills its packets cannot reach it, however many it loses.
 const BYTES_PER_PIECE: u64 = 1024;
 
-/// Pieces of all streams together are bounded by [`limits::ALL_STREAM_PIECES`], or one per this many
-/// bytes of the connection's window: about what one costs besides its data.
+/// Bytes of the connection's window per piece of all streams together: the bound is the larger of
+/// this and [`limits::ALL_STREAM_PIECES`]. About the cost of a piece besides its data.
 const SHARED_BYTES_PER_PIECE: u64 = 256;
 
 /// The receiving part of a stream (RFC 9000 §3.2).
@@ -59,7 +59,7 @@ pub(super) enum RecvState {
 }
 
 impl RecvState {
-    /// Returns true if more may have to arrive.
+    /// Returns true if more data may be needed.
     pub(super) const fn is_receiving(self) -> bool {
         matches!(self, Self::Recv | Self::SizeKnown)
     }
@@ -69,9 +69,9 @@ impl RecvState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
     Wanted,
-    /// `STOP_SENDING` with this code is to be sent or under way.
+    /// `STOP_SENDING` with this code must be sent or is in flight.
     Asked(u64),
-    /// The peer knows.
+    /// The peer acknowledged the stop.
     Acked,
 }
 
@@ -83,14 +83,14 @@ pub(super) struct Recv {
     pub(super) credit: ReceiveCredit,
     pub(super) final_size: Option<u64>,
     pub(super) reset_code: u64,
-    /// Bytes that are still delivered before the reset, once `RESET_STREAM_AT` told of it.
+    /// Bytes still delivered before the reset, after a `RESET_STREAM_AT`.
     pub(super) reliable: Option<u64>,
     stop: Stop,
     pub(super) marks: Marks,
 }
 
 impl Recv {
-    /// The peer may send `window` ahead of what is read.
+    /// Creates a receiving part whose peer may send `window` beyond the data read.
     pub(super) fn new(window: Window) -> Self {
         Self {
             state: RecvState::Recv,
@@ -105,7 +105,7 @@ impl Recv {
         }
     }
 
-    /// STREAM. `total` is the credit of the connection.
+    /// Handles STREAM. `total` is the credit of the connection.
     #[inline]
     pub(super) fn on_stream(
         &mut self,
@@ -140,8 +140,8 @@ impl Recv {
         Ok(())
     }
 
-    /// `RESET_STREAM`. Data that is not read yet is dropped, unless all of it is there (RFC 9000
-    /// §3.2 leaves the choice).
+    /// Handles `RESET_STREAM`. Unread data is dropped, unless all of it arrived (RFC 9000 §3.2
+    /// leaves the choice).
     pub(super) fn on_reset_stream(
         &mut self,
         frame: &frame::ResetStream,
@@ -158,7 +158,7 @@ impl Recv {
         Ok(())
     }
 
-    /// The final size never changes, and no data lies behind it (RFC 9000 §4.5).
+    /// Checks that the final size does not change, and no data lies behind it (RFC 9000 §4.5).
     #[inline]
     pub(super) fn check_final_size(
         &self,
@@ -201,7 +201,7 @@ impl Recv {
         self.stop != Stop::Wanted
     }
 
-    /// Drops what is held; the peer gets its credit back (RFC 9000 §4.2).
+    /// Drops held data and returns its credit to the peer (RFC 9000 §4.2).
     pub(super) fn discard(&mut self, total: &mut ReceiveCredit) {
         self.data = Reassembler::new(0, 0);
         self.count_pieces(total);
@@ -260,7 +260,7 @@ impl Recv {
         Ok(Some(chunk))
     }
 
-    /// Reads what is there, in any order. Ordered reads are refused from now on.
+    /// Reads available data in any order. Ordered reads are refused from now on.
     pub(super) fn read_unordered(
         &mut self,
         max: usize,
@@ -307,7 +307,7 @@ impl Recv {
         }
     }
 
-    /// Nothing is readable: the end, or a wait for more.
+    /// Handles a read without data: at the end, or to wait for more.
     fn at_gap(&mut self) -> Result<(), ReadError> {
         if self.state == RecvState::DataRecvd {
             self.state = RecvState::DataRead;
@@ -323,7 +323,7 @@ impl Recv {
         self.end_reliable(total);
     }
 
-    /// The application wants no more; whether `STOP_SENDING` is to be sent.
+    /// Stops the stream for the application. Returns true if `STOP_SENDING` must be sent.
     pub(super) fn stop(
         &mut self,
         code: u64,
@@ -358,7 +358,7 @@ impl Recv {
             && self.marks.clear(Mark::Waiting)
     }
 
-    /// Returns true if this half is done: the application knows the end, or wants none of it and
+    /// Returns true if this half is done: the application knows the end, or it wants no data and
     /// both ends know the final size and the stop.
     pub(super) fn is_spent(&self) -> bool {
         match self.state {
@@ -369,7 +369,7 @@ impl Recv {
         }
     }
 
-    /// The `STOP_SENDING` to send, if there still is one.
+    /// Returns the `STOP_SENDING` to send, if it is still needed.
     pub(super) fn stop_frame(&self, id: StreamId) -> Option<frame::StopSending> {
         match self.stop {
             Stop::Asked(code) if self.state.is_receiving() => Some(frame::StopSending { id, code }),
@@ -383,15 +383,16 @@ impl Recv {
         }
     }
 
-    /// Returns true if the peer should be told a new limit. Not once it knows all it will send (RFC
-    /// 9000 §13.3).
+    /// Returns true if the peer should be told a new limit. Not needed once the final size is known
+    /// (RFC 9000 §13.3).
     #[inline]
     pub(super) fn is_credit_due(&self) -> bool {
         self.credit.is_due() && self.state == RecvState::Recv && self.stop == Stop::Wanted
     }
 
-    /// A limit is about to be sent: the window grows, if the application needs that, to `widest` at
-    /// least, the window that another stream of this connection needed. Its new size if it did.
+    /// Grows the window before a limit is sent, if the application needs that, to at least
+    /// `widest`, the window that another stream of this connection needed. Returns its new size if
+    /// it grew.
     pub(super) fn tune(&mut self, timing: Timing, widest: u64) -> Option<u64> {
         if !self.credit.tune(timing) {
             return None;
@@ -402,7 +403,7 @@ impl Recv {
         Some(window)
     }
 
-    /// The `MAX_STREAM_DATA` to send, if there still is one.
+    /// Returns the `MAX_STREAM_DATA` to send, if it is still needed.
     pub(super) fn credit_frame(&self, id: StreamId) -> Option<frame::MaxStreamData> {
         let max = self.credit.target();
         self.is_credit_due()
@@ -417,26 +418,26 @@ impl Recv {
         self.credit.on_lost(max);
     }
 
-    /// The peer says that this limit holds it back.
+    /// Notes that the peer is blocked at this limit.
     pub(super) const fn on_blocked(&mut self, limit: u64) {
         self.credit.on_blocked(limit);
     }
 }
 
-/// Separate pieces that data within the window may be in.
+/// Returns the number of separate pieces allowed for a window.
 fn pieces(window: u64) -> usize {
     let pieces = usize::try_from(window / BYTES_PER_PIECE).unwrap_or(usize::MAX);
     pieces.max(limits::STREAM_PIECES)
 }
 
-/// Separate pieces that the data of all streams may be in: a peer whose packets hold frames of many
-/// streams makes more of them than one that fills its packets.
+/// Returns the number of separate pieces allowed for all streams: a peer whose packets hold frames
+/// of many streams makes more of them than one that fills its packets.
 fn pieces_of_all(window: u64) -> usize {
     let pieces = usize::try_from(window / SHARED_BYTES_PER_PIECE).unwrap_or(usize::MAX);
     pieces.max(limits::ALL_STREAM_PIECES)
 }
 
-/// Our bound, not the peer's fault.
+/// Returns the error for our own bound, which is not the peer's fault.
 #[cold]
 fn out_of_pieces(_: Exceeded) -> TransportError {
     TransportError::new(

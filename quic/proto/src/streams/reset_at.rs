@@ -1,4 +1,4 @@
-//! Resets behind data that still arrives (draft-ietf-quic-reliable-stream-reset).
+//! Resets with reliable data (draft-ietf-quic-reliable-stream-reset).
 
 use super::{
     ClosedStream, RecvEnd, StreamId,
@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl Send {
-    /// The application gives up what lies behind the first `reliable_size` bytes. What is smaller
-    /// than before replaces it, the code stays.
+    /// Resets the stream for the application after its first `reliable_size` bytes. A smaller size
+    /// replaces an earlier one; the code stays.
     pub(super) fn reset_at(&mut self, code: u64, reliable_size: u64) -> Result<(), ClosedStream> {
         if !self.state.is_sending() {
             return Err(ClosedStream);
@@ -35,8 +35,8 @@ impl Send {
         Ok(())
     }
 
-    /// Returns true if `RESET_STREAM_AT` may and should be sent: like a FIN it follows the data, so
-    /// that its final size is within the peer's limits.
+    /// Returns true if `RESET_STREAM_AT` should be sent: like a FIN it follows the data, so that
+    /// its final size is within the peer's limits.
     pub(super) fn is_reset_at_due(&self) -> bool {
         let pending = self.reset_at.is_some_and(|it| it.told == Told::Pending);
         pending && self.state.is_sending() && self.buffer.unsent() == 0
@@ -59,8 +59,8 @@ impl Send {
         }
     }
 
-    /// The frame with this reliable size arrived; whether with that everything did. Only the
-    /// smallest counts.
+    /// Notes that the frame with this reliable size was acknowledged. Returns true if with it
+    /// everything is. Only the smallest size counts.
     pub(super) fn on_reset_at_acked(&mut self, reliable_size: u64) -> bool {
         match &mut self.reset_at {
             Some(reset) if reset.reliable_size == reliable_size && self.state.is_sending() => {
@@ -82,7 +82,7 @@ impl Send {
 }
 
 impl Recv {
-    /// `RESET_STREAM_AT`: like a FIN it says how much is still to come.
+    /// Handles `RESET_STREAM_AT`, which like a FIN tells how much is still to come.
     pub(super) fn on_reset_stream_at(
         &mut self,
         frame: &frame::ResetStreamAt,
@@ -110,8 +110,8 @@ impl Recv {
         Ok(())
     }
 
-    /// After `RESET_STREAM_AT` the code of a reset does not change. Two plain resets may differ:
-    /// RFC 9000 does not forbid it.
+    /// Checks that the code of a reset does not change after `RESET_STREAM_AT`. Two plain resets
+    /// may differ: RFC 9000 does not forbid it.
     pub(super) fn check_code(&self, code: u64) -> Result<(), TransportError> {
         if self.reliable.is_some() && code != self.reset_code {
             return Err(code_changed());
@@ -124,13 +124,13 @@ impl Recv {
             || matches!(self.state, RecvState::ResetRecvd | RecvState::ResetRead)
     }
 
-    /// Nothing more is delivered; the application learns of the reset next.
+    /// Ends delivery; the application learns of the reset next.
     pub(super) fn be_reset(&mut self, total: &mut ReceiveCredit) {
         self.state = RecvState::ResetRecvd;
         self.discard(total);
     }
 
-    /// Once the last byte was read that is delivered before a reset, the reset follows.
+    /// Ends the stream with the reset once the last byte delivered before it was read.
     pub(super) fn end_reliable(&mut self, total: &mut ReceiveCredit) {
         let end = self.reliable.unwrap_or(u64::MAX);
         if self.state == RecvState::SizeKnown && self.data.is_read_until(end) {
@@ -138,7 +138,7 @@ impl Recv {
         }
     }
 
-    /// Returns the part of a frame's data that is still to be delivered.
+    /// Returns the part of a frame's data that must still be delivered.
     pub(super) fn wanted<'a>(&self, frame: &frame::Stream<'a>) -> &'a [u8] {
         let left = self
             .reliable
@@ -148,7 +148,7 @@ impl Recv {
         frame.data.get(..left).unwrap_or(frame.data)
     }
 
-    /// Returns how many of `most` bytes may be read before a reset.
+    /// Returns the number of bytes, at most `most`, that may be read before a reset.
     pub(super) fn reliable_left(&self, most: usize) -> usize {
         let end = self.reliable.unwrap_or(u64::MAX);
         let left = end.saturating_sub(self.data.consumed());

@@ -1,4 +1,4 @@
-//! What waits to be sent, and who is next.
+//! Schedule of streams with something to send.
 
 use std::collections::VecDeque;
 
@@ -10,26 +10,26 @@ use super::{
     send::Send,
 };
 
-/// Queues of what waits to be sent, in the order of its urgency.
+/// Queues of frames and data waiting to be sent, by urgency.
 ///
-/// A half of a stream is in each queue at most once; its marks and places say in which.
+/// A half of a stream is in each queue at most once, as its marks and places record.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     pub(super) controls: VecDeque<Control>,
-    /// Streams with something that needs no credit: lost data, or a FIN behind data sent before.
+    /// Streams that can send without credit: lost data, or a FIN behind data sent before.
     pub(super) free: Queue,
-    /// Streams with new data that their own limit allows.
+    /// Streams with new data within their own limit.
     pub(super) fresh: Queue,
 }
 
-/// Whose turn it is, and for what.
+/// Next stream to send, and kind of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     Free(StreamId),
     Fresh(StreamId),
 }
 
-/// A frame about one stream; its fields are taken when it is written.
+/// A frame about one stream, whose fields are read when it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Control {
     ResetStream(StreamId),
@@ -39,8 +39,8 @@ pub(super) enum Control {
 }
 
 impl Schedule {
-    /// Returns who sends next, with so much credit for new data. Within one urgency lost data goes
-    /// first.
+    /// Returns the next stream to send, with this much credit for new data. Within one urgency lost
+    /// data comes first.
     #[inline]
     pub(super) fn next(&self, credit: u64) -> Option<Turn> {
         if credit > 0 && self.fresh.urgency() < self.free.urgency() {
@@ -50,7 +50,7 @@ impl Schedule {
         }
     }
 
-    /// Queues whatever the sending part has become ready for.
+    /// Queues the sending part for everything it is ready to send.
     #[inline]
     pub(super) fn update_send(&mut self, id: StreamId, send: &mut Send) {
         if send.has_fresh() {
@@ -68,30 +68,30 @@ impl Schedule {
         }
     }
 
-    /// The sending part has nothing more for now that needs no credit.
+    /// Removes the sending part from the queue of data without credit.
     pub(super) fn leave_free(&mut self, id: StreamId, places: &mut Places) {
         self.free.remove(id, std::mem::take(&mut places.free));
     }
 
-    /// The sending part has no new data, or may not send it.
+    /// Removes the sending part from the queue of new data.
     #[inline]
     pub(super) fn leave_fresh(&mut self, id: StreamId, places: &mut Places) {
         self.fresh.remove(id, std::mem::take(&mut places.fresh));
     }
 
-    /// The sending part has no data any more.
+    /// Removes the sending part from both queues.
     pub(super) fn leave(&mut self, id: StreamId, places: &mut Places) {
         self.leave_free(id, places);
         self.leave_fresh(id, places);
     }
 
-    /// Puts the sending part where its priority says.
+    /// Moves the sending part according to its priority.
     pub(super) fn on_priority(&mut self, id: StreamId, send: &mut Send) {
         self.leave(id, &mut send.places);
         self.update_send(id, send);
     }
 
-    /// Queues a new limit if it is time for one.
+    /// Queues a new limit if one is due.
     #[inline]
     pub(super) fn update_recv(&mut self, id: StreamId, recv: &mut Recv) {
         if recv.is_credit_due() && recv.marks.set(Mark::Credit) {

@@ -14,8 +14,8 @@ use crate::{
     frame::{self, FrameWriter, StreamHeader},
 };
 
-/// Data is cut only where a packet has this much room for it: a sliver costs as much as a packet's
-/// worth in headers and records.
+/// Smallest room in a packet for which data is cut: a sliver costs as much in headers and records
+/// as a full packet.
 const WORTH_CUTTING: usize = 64;
 
 /// The sending part of a stream (RFC 9000 §3.1).
@@ -52,16 +52,16 @@ pub(super) enum SendState {
     ResetRecvd,
 }
 
-/// A `RESET_STREAM_AT` that is to be sent, or was.
+/// A `RESET_STREAM_AT` to be sent, or already sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ResetAt {
     pub(super) code: u64,
-    /// Bytes that still arrive.
+    /// Bytes still delivered.
     pub(super) reliable_size: u64,
     pub(super) told: Told,
 }
 
-/// Progress of telling the peer.
+/// Progress of a frame that informs the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Pending,
@@ -91,7 +91,7 @@ impl SendState {
 pub(super) enum Fin {
     /// The application may write more.
     Open,
-    /// To be sent, for the first time or again.
+    /// The FIN must be sent, for the first time or again.
     Pending,
     Sent,
     Acked,
@@ -106,7 +106,7 @@ pub(super) struct Send {
     pub(super) buffer: SendBuffer,
     credit: SendCredit,
     pub(super) fin: Fin,
-    /// Fields of `RESET_STREAM`: code and final size.
+    /// Code and final size for `RESET_STREAM`.
     reset: (u64, u64),
     pub(super) reset_at: Option<ResetAt>,
     stop_code: Option<u64>,
@@ -115,12 +115,12 @@ pub(super) struct Send {
     pub(super) marks: Marks,
 }
 
-/// Room that a writer may fill.
+/// Bounds of the send buffer.
 ///
-/// Data that was not sent yet counts: it waits only for the network, and more of it would
-/// speed nothing up. What is under way is bounded by the congestion window, which a fixed bound on
-/// both together would cut short on a long fat path. The second bound holds both all the same: a
-/// peer may acknowledge everything but the oldest bytes.
+/// The first bounds data not yet sent: it waits only for the network, and more of it would speed
+/// nothing up. Data in flight is bounded by the congestion window, which a fixed bound on both
+/// together would restrict on a long fat path. The second bounds both anyway, because a peer may
+/// acknowledge everything but the oldest bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SendRoom {
     /// Bytes that may wait to be sent.
@@ -130,7 +130,7 @@ pub(super) struct SendRoom {
 }
 
 impl Send {
-    /// The peer takes `max` bytes at first.
+    /// Creates a sending part whose peer initially accepts `max` bytes.
     pub(super) fn new(max: u64) -> Self {
         Self {
             state: SendState::Ready,
@@ -162,7 +162,7 @@ impl Send {
         Ok(len)
     }
 
-    /// Bytes the buffer takes now.
+    /// Returns the bytes that the buffer has room for.
     fn check_room(&mut self, room: SendRoom) -> Result<usize, WriteError> {
         if self.marks.has(Mark::Ended) || self.fin != Fin::Open {
             return Err(WriteError::Closed);
@@ -183,8 +183,8 @@ impl Send {
         unsent.min(room.held.saturating_sub(self.buffer.held()))
     }
 
-    /// Returns true if a blocked writer should try again; asks for a quarter of what may wait, so
-    /// that it does not wake for every packet. True once.
+    /// Returns true, once, if a blocked writer should try again: when a quarter of the buffer is
+    /// free, so that it does not wake for every packet.
     #[inline]
     pub(super) fn wakes_writer(&mut self, room: SendRoom) -> bool {
         self.marks.has(Mark::Waiting)
@@ -202,14 +202,14 @@ impl Send {
         Ok(())
     }
 
-    /// The application gives up.
+    /// Resets the stream for the application.
     pub(super) fn reset(&mut self, code: u64) -> Result<(), ClosedStream> {
         self.marks.set(Mark::Ended);
         self.abort(code)
     }
 
-    /// The peer asks to stop; whether that is news. It is answered by a reset with the peer's
-    /// code (RFC 9000 §3.5).
+    /// Handles the peer's request to stop. Returns true if it is new. It is answered by a reset
+    /// with the peer's code (RFC 9000 §3.5).
     pub(super) fn on_stop_sending(&mut self, code: u64) -> bool {
         let news = self.abort(code).is_ok();
         if news {
@@ -231,14 +231,13 @@ impl Send {
         Ok(())
     }
 
-    /// The application let go of its handle; whether that gives the stream up.
+    /// Handles the drop of the application's handle. Returns true if that resets the stream.
     pub(super) fn release(&mut self) -> bool {
         self.marks.set(Mark::Released);
         self.fin == Fin::Open && self.abort(0).is_ok()
     }
 
-    /// The connection is over: what waits to be sent or acknowledged goes, what is known of it
-    /// stays.
+    /// Drops unacknowledged data when the connection ends, but keeps the state.
     pub(super) fn on_closed(&mut self) {
         self.buffer = SendBuffer::new();
     }
@@ -256,7 +255,7 @@ impl Send {
         self.is_terminal() && (self.marks.has(Mark::Released) || self.marks.has(Mark::Ended))
     }
 
-    /// The peer raises its limit; whether it was a rise.
+    /// Raises the peer's limit. Returns true if it rose.
     pub(super) const fn raise_limit(&mut self, max: u64) -> bool {
         self.credit.raise(max)
     }
@@ -276,13 +275,13 @@ impl Send {
         self.buffer.unsent() > 0 && self.credit.available() > 0
     }
 
-    /// Returns true if the stream's limit holds data back, and the peer does not know.
+    /// Returns true if the stream's limit blocks data and is not yet reported to the peer.
     pub(super) fn is_report_due(&self) -> bool {
         self.buffer.unsent() > 0 && self.credit.is_report_due()
     }
 
-    /// Writes what needs no credit, and says how many bytes that was. If the packet gets full,
-    /// [`Self::has_free`] remains.
+    /// Writes data that needs no credit, and returns its length. If the packet becomes full,
+    /// [`Self::has_free`] stays true.
     pub(super) fn write_free(
         &mut self,
         id: StreamId,
@@ -303,7 +302,8 @@ impl Send {
         total
     }
 
-    /// Writes new data within the stream's limit and `credit`. `None` if the packet is full.
+    /// Writes new data within the stream's limit and `credit`. Returns `None` if the packet is
+    /// full.
     #[inline]
     pub(super) fn write_fresh(
         &mut self,
@@ -322,7 +322,7 @@ impl Send {
         Some(written)
     }
 
-    /// Writes as much as fits of `(offset, length)`, with the FIN bit where the stream ends.
+    /// Writes as much of `(offset, length)` as fits, with the FIN bit at the end of the stream.
     #[inline]
     fn write_range(
         &mut self,
@@ -375,7 +375,7 @@ impl Send {
         }
     }
 
-    /// The `RESET_STREAM` to send, if there still is one.
+    /// Returns the `RESET_STREAM` to send, if it is still needed.
     pub(super) fn reset_frame(&self, id: StreamId) -> Option<frame::ResetStream> {
         let (code, final_size) = self.reset;
         (self.state == SendState::ResetSent).then_some(frame::ResetStream {
@@ -385,7 +385,7 @@ impl Send {
         })
     }
 
-    /// The `STREAM_DATA_BLOCKED` to send, if the stream is still blocked.
+    /// Returns the `STREAM_DATA_BLOCKED` to send, if the stream is still blocked.
     pub(super) fn blocked_frame(&self, id: StreamId) -> Option<frame::StreamDataBlocked> {
         let limit = self.credit.limit();
         self.is_report_due()
@@ -399,7 +399,7 @@ impl Send {
         }
     }
 
-    /// Returns true if with this everything is acknowledged.
+    /// Returns true if everything is acknowledged with this.
     #[inline]
     pub(super) fn on_stream_acked(&mut self, offset: u64, len: u32, end: End) -> bool {
         if !self.state.is_sending() {
@@ -412,7 +412,7 @@ impl Send {
         self.settle()
     }
 
-    /// Returns true if with what arrived last the peer has everything.
+    /// Returns true if the peer has everything with the latest acknowledgement.
     pub(super) fn settle(&mut self) -> bool {
         let told = match self.reset_at {
             Some(reset) => reset.is_acked(),
@@ -435,7 +435,7 @@ impl Send {
         }
     }
 
-    /// Returns true if that was news.
+    /// Returns true if the acknowledgement was new.
     pub(super) fn on_reset_acked(&mut self) -> bool {
         let news = self.state == SendState::ResetSent;
         if news {

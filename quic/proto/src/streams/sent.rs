@@ -1,11 +1,10 @@
-//! The record that a sent packet keeps of the streams, and what follows from its acknowledgement or
-//! loss.
+//! Record of stream frames in a sent packet, and handling of its acknowledgement or loss.
 
 use smallvec::SmallVec;
 
 use super::{Direction, StreamEvent, StreamId, Streams, marks::Mark};
 
-/// Frames that one packet carried for the streams: enough to act on its acknowledgement or loss.
+/// Stream frames of one packet: enough to handle its acknowledgement or loss.
 ///
 /// The common packet holds one STREAM frame and costs no allocation.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +13,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// Returns true if the packet carried nothing for the streams.
+    /// Returns true if the packet carried no stream frames.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
@@ -29,7 +28,7 @@ impl Sent {
     }
 }
 
-/// One frame. Credit frames carry their value, so that only the newest is sent again.
+/// One frame. Credit frames record their value, so that only the newest is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SentFrame {
     Stream {
@@ -39,7 +38,7 @@ pub(super) enum SentFrame {
         end: End,
     },
     ResetStream(StreamId),
-    /// With its reliable size.
+    /// `RESET_STREAM_AT`, with its reliable size.
     ResetStreamAt(StreamId, u64),
     StopSending(StreamId),
     MaxData(u64),
@@ -112,7 +111,7 @@ impl Streams {
         }
     }
 
-    /// The peer has all data and the end, or the reset.
+    /// Handles the acknowledgement of all data and the end, or of the reset.
     fn on_all_acked(&mut self, id: StreamId) {
         if self
             .sends

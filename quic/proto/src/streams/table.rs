@@ -8,11 +8,11 @@ use super::StreamId;
 /// Slots kept for reuse when the last stream goes.
 const KEPT_SLOTS: usize = 16;
 
-/// One kind of stream halves by stream id.
+/// Table of one kind of stream halves by stream id.
 ///
-/// Packets mostly concern the stream of the packet before, so the slot of the last lookup is
-/// remembered; everything else costs one hash. A peer chooses which of the ids within its limit
-/// stay open, hence the seeded hash. Closed streams leave nothing behind.
+/// Packets mostly concern the stream of the previous packet, so the slot of the last lookup is
+/// remembered; other lookups cost one hash. A peer chooses which ids within its limit stay open,
+/// hence the seeded hash. Closed streams leave nothing behind.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     slots: Slab<(StreamId, T)>,
@@ -29,7 +29,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// Adds a half that is not there yet.
+    /// Adds a half that is not in the table.
     pub(super) fn insert(&mut self, id: StreamId, half: T) {
         let slot = self.slots.insert((id, half)) as u32;
         let before = self.index.insert(id, slot);
@@ -72,7 +72,7 @@ impl<T> Table<T> {
         }
     }
 
-    /// All halves, in no order.
+    /// Returns all halves in no particular order.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (StreamId, &mut T)> {
         self.slots.iter_mut().map(|(_, (id, half))| (*id, half))
     }

@@ -1,24 +1,23 @@
-//! A receive window that grows with what the path holds.
+//! A receive window that grows with the bandwidth-delay product of the path.
 
 use std::time::{Duration, Instant};
 
 use crate::{frame::Timing, wire::VarInt};
 
-/// Round trips in which less than a window may be read before it grows. At two a peer would just
-/// not stall; one more keeps the window ahead of a sender in slow start, which doubles its rate in
+/// Round trips within which a window must be read to make it grow. With two a peer would just not
+/// stall; one more keeps the window ahead of a sender in slow start, which doubles its rate in
 /// each.
 const ROUND_TRIPS: u128 = 3;
 
-/// Shorter round trips count as this long: applications and their schedulers do not wake faster.
+/// Lower bound of the round trip: applications and their schedulers do not wake faster.
 const SHORTEST_ROUND_TRIP: Duration = Duration::from_millis(1);
 
-/// Bytes that a peer may have under way or unread: as many as keep it busy, and no more.
+/// Bytes that a peer may have in flight or unread: as many as keep it busy, and no more.
 ///
 /// A window starts small and doubles while the application reads so fast that it lasts for less
-/// than three round trips: then it is, or soon will be, the window that limits the peer. Of what
-/// was read only as much counts as arrived in the same time. So neither a peer that sends, nor an
-/// application that seldom reads, and then all that waited, makes it grow. It never shrinks by
-/// itself.
+/// than three round trips, because then it limits the peer, or soon will. Data read counts only as
+/// far as it arrived in the same time, so that neither a peer that sends, nor an application that
+/// reads seldom but all at once, makes it grow. It never shrinks by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
     size: u64,
@@ -30,7 +29,7 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// One that starts with `initial` bytes and grows to `max`, which counts if it is less.
+    /// Creates a window that starts with `initial` bytes, or `max` if that is less, and grows to `max`.
     pub(super) const fn new(initial: u64, max: u64) -> Self {
         let max = VarInt::saturating(max).get();
         Self {
@@ -46,13 +45,13 @@ impl Window {
         self.size
     }
 
-    /// Bytes were given up unread: they say nothing about how fast the application reads.
+    /// Notes bytes dropped unread, which tell nothing about the application's speed.
     pub(super) const fn on_discarded(&mut self, bytes: u64) {
         self.consumed = self.consumed.saturating_add(bytes);
     }
 
-    /// Takes the totals of what was received and consumed, and grows if that was fast; whether it
-    /// did.
+    /// Takes the totals of bytes received and consumed, and grows the window if that was fast.
+    /// Returns true if it grew.
     pub(super) fn on_update(&mut self, timing: Timing, received: u64, consumed: u64) -> bool {
         let since = self.since.unwrap_or(timing.now);
         let rtt = timing.rtt.max(SHORTEST_ROUND_TRIP);
@@ -75,13 +74,13 @@ impl Window {
         grows
     }
 
-    /// Has so many bytes from now on, and grows no further.
+    /// Sets the window to `bytes` and stops its growth.
     pub(super) fn set(&mut self, bytes: u64) {
         self.max = VarInt::saturating(bytes).get();
         self.size = self.max;
     }
 
-    /// Grows to so many bytes at least, within its bound.
+    /// Raises the window to at least `bytes`, within its bound.
     pub(super) fn raise(&mut self, bytes: u64) {
         self.size = self.size.max(bytes.min(self.max));
     }

@@ -12,13 +12,13 @@ pub struct Cid {
 }
 
 impl Cid {
-    /// The connection id of no bytes.
+    /// The empty connection id.
     pub const EMPTY: Self = Self {
         len: 0,
         bytes: [0; limits::MAX_CID_LEN],
     };
 
-    /// Copies a connection id; `None` if it has more than 20 bytes.
+    /// Copies a connection id. Returns `None` if it has more than 20 bytes.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut cid = Self::EMPTY;
         cid.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -26,17 +26,17 @@ impl Cid {
         Some(cid)
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.split_at(usize::from(self.len)).0
     }
 
-    /// Returns how many bytes it has.
+    /// Returns the length in bytes.
     pub const fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Returns true if it has none.
+    /// Returns true if the id is empty.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -14,7 +14,7 @@ pub enum Space {
 }
 
 impl Space {
-    /// All of them, in the order a handshake reaches them.
+    /// All spaces, in the order a handshake reaches them.
     pub const ALL: [Self; 3] = [Self::Initial, Self::Handshake, Self::Data];
 }
 
@@ -32,10 +32,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Initial, Self::ZeroRtt, Self::Handshake, Self::OneRtt];
 
-    /// The space its packet numbers belong to.
+    /// Returns the packet-number space.
     pub const fn space(self) -> Space {
         match self {
             Self::Initial => Space::Initial,
@@ -57,7 +57,7 @@ pub struct PerSpace<T> {
 }
 
 impl<T> PerSpace<T> {
-    /// The value of each space, made by a function.
+    /// Creates the value of each space with a function.
     pub fn of(mut value: impl FnMut(Space) -> T) -> Self {
         Self {
             initial: value(Space::Initial),
@@ -66,7 +66,7 @@ impl<T> PerSpace<T> {
         }
     }
 
-    /// The values in the order a handshake reaches the spaces.
+    /// Returns the values in the order a handshake reaches the spaces.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         [&self.initial, &self.handshake, &self.data].into_iter()
     }
@@ -94,10 +94,10 @@ impl<T> IndexMut<Space> for PerSpace<T> {
     }
 }
 
-/// The bit of a 1-RTT packet that lets observers measure round trips (RFC 9000 §17.4).
+/// Bit of a 1-RTT packet that lets observers measure round trips (RFC 9000 §17.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SpinValue {
-    /// The bit is 0, as it is when a path begins.
+    /// The bit is 0, its initial value on a path.
     #[default]
     Zero,
     /// The bit is 1.
@@ -105,7 +105,7 @@ pub enum SpinValue {
 }
 
 impl SpinValue {
-    /// Returns the other value, which a client answers with.
+    /// Returns the other value, with which a client answers.
     #[must_use]
     pub const fn inverted(self) -> Self {
         match self {
@@ -115,18 +115,18 @@ impl SpinValue {
     }
 }
 
-/// The bit of a 1-RTT packet that changes with every key update (RFC 9001 §6).
+/// Bit of a 1-RTT packet that changes with every key update (RFC 9001 §6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum KeyPhase {
-    /// The first keys, and every second ones after them.
+    /// Phase of the first keys, and of every second ones after them.
     #[default]
     Zero,
-    /// The others.
+    /// Phase of the other keys.
     One,
 }
 
 impl KeyPhase {
-    /// The phase of the next keys, and of the ones before.
+    /// Returns the phase of the next keys, and of the previous ones.
     #[must_use]
     pub const fn toggled(self) -> Self {
         match self {

@@ -2,7 +2,7 @@
 
 use super::VarInt;
 
-/// The bytes ended before the value did.
+/// Error for bytes that end within a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eof;
 
@@ -18,7 +18,7 @@ impl<'a> Reader<'a> {
         Self { bytes }
     }
 
-    /// Bytes not yet read.
+    /// Returns the number of bytes not yet read.
     pub const fn remaining(&self) -> usize {
         self.bytes.len()
     }
@@ -28,17 +28,17 @@ impl<'a> Reader<'a> {
         self.bytes.is_empty()
     }
 
-    /// Returns what was not yet read.
+    /// Returns the bytes not yet read.
     pub const fn rest(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The next byte, left where it is.
+    /// Returns the next byte without reading it.
     pub fn peek(&self) -> Option<u8> {
         self.bytes.first().copied()
     }
 
-    /// One byte.
+    /// Reads one byte.
     #[inline]
     pub fn u8(&mut self) -> Result<u8, Eof> {
         let (&first, rest) = self.bytes.split_first().ok_or(Eof)?;
@@ -46,17 +46,17 @@ impl<'a> Reader<'a> {
         Ok(first)
     }
 
-    /// Two bytes, big-endian.
+    /// Reads two bytes, big-endian.
     pub fn u16(&mut self) -> Result<u16, Eof> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// Four bytes, big-endian.
+    /// Reads four bytes, big-endian.
     pub fn u32(&mut self) -> Result<u32, Eof> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// `N` bytes.
+    /// Reads `N` bytes.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Eof> {
         let (head, rest) = self.bytes.split_first_chunk().ok_or(Eof)?;
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
         Ok(*head)
     }
 
-    /// `len` bytes.
+    /// Reads `len` bytes.
     #[inline]
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], Eof> {
         let (head, rest) = self.bytes.split_at_checked(len).ok_or(Eof)?;
@@ -72,18 +72,18 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// Everything that is left.
+    /// Reads all remaining bytes.
     pub fn take_rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.bytes)
     }
 
-    /// A variable-length integer.
+    /// Reads a variable-length integer.
     #[inline]
     pub fn varint(&mut self) -> Result<u64, Eof> {
         VarInt::decode(self).map(VarInt::get)
     }
 
-    /// Bytes behind their length as a variable-length integer.
+    /// Reads bytes preceded by their length as a variable-length integer.
     pub fn prefixed(&mut self) -> Result<&'a [u8], Eof> {
         let len = usize::try_from(self.varint()?).map_err(|_| Eof)?;
         self.bytes(len)
@@ -91,7 +91,7 @@ impl<'a> Reader<'a> {
 }
 
 impl VarInt {
-    /// Reads one, in any of its forms (RFC 9000 does not ask for the shortest).
+    /// Reads an integer in any of its forms (RFC 9000 does not require the shortest).
     #[inline]
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, Eof> {
         let first = reader.u8()?;

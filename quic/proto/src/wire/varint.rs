@@ -12,12 +12,12 @@ impl VarInt {
     /// Zero.
     pub const ZERO: Self = Self(0);
 
-    /// A value of at most 32 bits, which always fits.
+    /// Creates an integer from a value of at most 32 bits, which always fits.
     pub const fn from_u32(value: u32) -> Self {
         Self(value as u64)
     }
 
-    /// The value, if it has at most 62 bits.
+    /// Creates an integer, if the value has at most 62 bits.
     pub const fn new(value: u64) -> Option<Self> {
         if value <= Self::MAX.0 {
             Some(Self(value))
@@ -26,7 +26,7 @@ impl VarInt {
         }
     }
 
-    /// The value, or [`VarInt::MAX`] if it is larger.
+    /// Creates an integer, or [`VarInt::MAX`] if the value is larger.
     pub const fn saturating(value: u64) -> Self {
         if value <= Self::MAX.0 {
             Self(value)
@@ -35,12 +35,12 @@ impl VarInt {
         }
     }
 
-    /// The plain integer.
+    /// Returns the plain integer.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// Bytes of its shortest form: 1, 2, 4 or 8.
+    /// Returns the length of its shortest form: 1, 2, 4 or 8 bytes.
     pub const fn size(self) -> usize {
         match self.0 {
             0..0x40 => 1,
@@ -50,7 +50,7 @@ impl VarInt {
         }
     }
 
-    /// Writes a value below 2^14 in two bytes, for a length that is known only afterwards.
+    /// Writes a value below 2^14 in two bytes, for a length that is only known later.
     pub fn encode_two_bytes(value: u16) -> [u8; 2] {
         ((value & 0x3fff) | 0x4000).to_be_bytes()
     }

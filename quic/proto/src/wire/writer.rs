@@ -4,8 +4,8 @@ use super::VarInt;
 
 /// A cursor that fills a slice.
 ///
-/// Callers check [`Writer::remaining`] first; a write that does not fit is a bug of ours. It is
-/// dropped (and caught by a debug assertion) instead of panicking in production.
+/// Callers must check [`Writer::remaining`] first; a write that does not fit is a bug of ours. It
+/// is dropped (and caught by a debug assertion) instead of panicking in production.
 #[derive(Debug)]
 pub struct Writer<'a> {
     buffer: &'a mut [u8],
@@ -18,7 +18,7 @@ impl<'a> Writer<'a> {
         Self { buffer, len: 0 }
     }
 
-    /// Bytes written.
+    /// Returns the number of bytes written.
     pub const fn len(&self) -> usize {
         self.len
     }
@@ -28,17 +28,17 @@ impl<'a> Writer<'a> {
         self.len == 0
     }
 
-    /// Bytes that still fit.
+    /// Returns the number of bytes that still fit.
     pub const fn remaining(&self) -> usize {
         self.buffer.len() - self.len
     }
 
-    /// Returns what was written.
+    /// Returns the bytes written.
     pub fn written(&mut self) -> &mut [u8] {
         self.buffer.split_at_mut(self.len).0
     }
 
-    /// The free space behind what was written; claim it with [`Writer::advance`].
+    /// Returns the free space behind the written bytes; claim it with [`Writer::advance`].
     pub fn free(&mut self) -> &mut [u8] {
         self.buffer.split_at_mut(self.len).1
     }

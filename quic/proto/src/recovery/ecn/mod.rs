@@ -1,5 +1,5 @@
-//! Explicit congestion notification: whether packets are marked as capable, and what the counts
-//! that come back are worth (RFC 9000 §13.4, §A.4).
+//! Explicit congestion notification: marking of packets, and validation of the reported counts (RFC
+//! 9000 §13.4, §A.4).
 
 use crate::{
     ecn::{Ecn, EcnState},
@@ -7,14 +7,14 @@ use crate::{
     packet::PacketNumber,
 };
 
-/// Packets marked at least before the path has to show what it does with them (RFC 9000 §A.4).
+/// Packets to mark before the path is judged (RFC 9000 §A.4).
 const TESTING_PACKETS: u64 = 10;
 
-/// Probe timeouts in a row that end the test: with backoff they are three times the first
+/// Consecutive probe timeouts that end the test: with backoff they last three times the first one
 /// (RFC 9000 §13.4.2), and a path that drops marked packets must not cost the handshake.
 const TESTING_PTOS: u32 = 2;
 
-/// Packets by how they were marked when they were sent.
+/// Number of packets by their mark when sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks {
     pub(super) ect0: u64,
@@ -37,7 +37,7 @@ impl Marks {
     }
 }
 
-/// What was marked in one packet-number space, and what of it the peer reported.
+/// Packets marked in one packet-number space, and counts that the peer reported for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counted {
     sent: Marks,
@@ -48,16 +48,15 @@ pub(super) struct Counted {
 #[derive(Debug)]
 pub(super) struct PathEcn {
     state: EcnState,
-    /// Marked packets since the test began: sent, acknowledged, lost.
+    /// Marked packets since the test began, by fate: sent, acknowledged, lost.
     sent: u64,
     acked: u64,
     lost: u64,
     /// Packets reported as marked with CE since the test began.
     ce: u64,
-    /// True if a packet is known that arrived without CE, so that not everything is marked.
+    /// True if a packet is known to have arrived without CE, so that not everything is marked.
     spared: bool,
-    /// True if there was another path before: marks of packets that travelled it are still
-    /// reported.
+    /// True if there was another path before: marks of packets sent on it are still reported.
     is_later: bool,
 }
 
@@ -78,14 +77,14 @@ impl PathEcn {
         self.state
     }
 
-    /// Whether packets are marked as capable now. It changes with what comes in, not with what is
-    /// sent: a train of datagrams has one mark.
+    /// Returns true if packets are currently marked as capable. This changes only with received
+    /// packets, not with sent ones: a train of datagrams has one mark.
     #[inline]
     pub(super) const fn is_marking(&self) -> bool {
         matches!(self.state, EcnState::Testing | EcnState::Capable)
     }
 
-    /// Tests anew: the path is another one.
+    /// Restarts the test on another path.
     pub(super) const fn reset(&mut self) {
         if !matches!(self.state, EcnState::Disabled) {
             *self = Self::new(EcnState::Testing);
@@ -101,28 +100,28 @@ impl PathEcn {
         }
     }
 
-    /// Marked packets were declared lost.
+    /// Counts marked packets that were declared lost.
     pub(super) fn on_lost(&mut self, marked: u64) {
         self.lost += marked;
         self.judge();
     }
 
-    /// Marked packets went with their space: nothing will be known of them.
+    /// Forgets marked packets whose space was discarded.
     pub(super) const fn on_discarded(&mut self, marked: u64) {
         self.sent = self.sent.saturating_sub(marked);
     }
 
-    /// A probe timeout, so many of them in a row.
+    /// Handles the `count`-th consecutive probe timeout.
     pub(super) fn on_pto(&mut self, count: u32) {
         if self.state == EcnState::Testing && self.acked == 0 && count >= TESTING_PTOS {
             self.state = EcnState::Unknown;
         }
     }
 
-    /// An ACK frame acknowledged `newly` marked packets for the first time. `order` says whether
-    /// its counts can be compared with those that came before.
+    /// Handles an ACK frame that acknowledged `newly` marked packets for the first time. `order`
+    /// tells if its counts are comparable to earlier ones.
     ///
-    /// Returns how many packets it reports as newly marked with CE.
+    /// Returns the number of packets newly reported as marked with CE.
     pub(super) fn on_ack(
         &mut self,
         counted: &mut Counted,
@@ -155,7 +154,7 @@ impl PathEcn {
         ce
     }
 
-    /// Moves on where enough is known.
+    /// Moves to the next state if enough is known.
     fn judge(&mut self) {
         if self.state == EcnState::Testing && self.sent < TESTING_PACKETS {
             return;
@@ -175,12 +174,12 @@ impl PathEcn {
     }
 }
 
-/// When an ACK frame was written, compared with the ones before it.
+/// Order of an ACK frame compared with earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// It raises the largest number acknowledged.
+    /// The frame raises the largest acknowledged number.
     Newest,
-    /// It may have been overtaken.
+    /// The frame may have been overtaken.
     Older,
 }
 
@@ -195,13 +194,13 @@ impl Order {
 }
 
 impl Counted {
-    /// The counts that were valid last.
+    /// Returns the last valid counts.
     pub(super) const fn reported(&self) -> EcnCounts {
         self.reported
     }
 
-    /// Returns whether the counts of an ACK frame can be true (RFC 9000 §13.4.2.1): how many packets it
-    /// reports as newly marked with CE, `None` if they cannot.
+    /// Validates the counts of an ACK frame (RFC 9000 §13.4.2.1). Returns the number of packets
+    /// newly reported as marked with CE, or `None` if the counts are invalid.
     fn validate(&mut self, counts: Option<EcnCounts>, newly: Marks) -> Option<u64> {
         let Some(counts) = counts else {
             return (newly.all() == 0).then_some(0);

@@ -1,4 +1,4 @@
-//! Packets that were declared lost, in case they arrive after all.
+//! Packets that were declared lost, in case they are acknowledged later.
 
 use std::{
     collections::VecDeque,
@@ -7,28 +7,28 @@ use std::{
 
 use crate::{limits::LOST_PACKETS, packet::PacketNumber};
 
-/// Room that is kept although nothing is in it.
+/// Capacity that is kept while the queue is empty.
 const KEPT: usize = 64;
 
-/// What is remembered of a packet in flight that was declared lost.
+/// Record of a packet in flight that was declared lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LostPacket {
     pub(super) pn: PacketNumber,
     pub(super) time_sent: Instant,
     pub(super) lost_at: Instant,
     pub(super) size: u16,
-    /// The congestion episode that its loss belongs to.
+    /// Congestion episode of its loss.
     pub(super) episode: u32,
 }
 
 /// The last packets of one space that were declared lost and not acknowledged since, at most
-/// [`LOST_PACKETS`]: the oldest give way.
+/// [`LOST_PACKETS`]; the oldest are dropped.
 ///
-/// What they carried is not kept. It was handed over to be sent again, and where it was, the peer
-/// gets it twice; that costs less than a record for each loss.
+/// Their content is not kept. It was handed over to be resent, so the peer may get it twice, which
+/// costs less than a record for each loss.
 #[derive(Debug, Default)]
 pub(super) struct LostPackets {
-    /// Ascending by number: whoever is declared lost takes all older ones along.
+    /// Ascending by number, because all older packets are declared lost first.
     packets: VecDeque<LostPacket>,
 }
 
@@ -45,7 +45,7 @@ impl LostPackets {
         self.packets.push_back(packet);
     }
 
-    /// Takes those in `first..=last`.
+    /// Removes the packets in `first..=last`.
     pub(super) fn take_range(
         &mut self,
         first: PacketNumber,
@@ -56,7 +56,7 @@ impl LostPackets {
         self.packets.drain(from..to.max(from))
     }
 
-    /// Forgets those that were lost longer ago than `keep`.
+    /// Forgets packets that were lost longer ago than `keep`.
     pub(super) fn expire(&mut self, now: Instant, keep: Duration) {
         let is_old = |lost_at| now.saturating_duration_since(lost_at) > keep;
         while self
@@ -76,40 +76,39 @@ impl LostPackets {
     }
 }
 
-/// The losses that one reduction of the window answers (RFC 9002 §7.3.2), and how many of them were
-/// none.
+/// Losses that one reduction of the window answers (RFC 9002 §7.3.2), and the number of them that
+/// were spurious.
 #[derive(Debug, Default)]
 pub(super) struct Episode {
     number: u32,
-    /// What was sent until then belongs to it.
+    /// Send time up to which packets belong to the episode.
     start: Option<Instant>,
     lost: u64,
     late: u64,
-    /// True if the path told of congestion as well.
+    /// True if marks showed congestion as well.
     marked: bool,
 }
 
 impl Episode {
-    /// Returns how many there were.
+    /// Returns the number of episodes so far.
     pub(super) const fn number(&self) -> u32 {
         self.number
     }
 
-    /// So many packets were lost, the last of them sent at `newest_sent`. Returns the episode's
-    /// number.
+    /// Counts lost packets, the last of them sent at `newest_sent`. Returns the episode's number.
     pub(super) fn on_lost(&mut self, now: Instant, newest_sent: Instant, count: u64) -> u32 {
         self.begin(now, newest_sent);
         self.lost += count;
         self.number
     }
 
-    /// Packets were marked, which no late arrival takes back.
+    /// Notes marks, which no late arrival can refute.
     pub(super) fn on_marked(&mut self, now: Instant, newest_sent: Instant) {
         self.begin(now, newest_sent);
         self.marked = true;
     }
 
-    /// Counts on from another path's episodes.
+    /// Continues the count of another path's episodes.
     pub(super) const fn follow(&mut self, other: &Self) {
         self.number = other.number;
     }
@@ -124,14 +123,15 @@ impl Episode {
         }
     }
 
-    /// A packet arrived that was declared lost in the episode of that number.
+    /// Notes the arrival of a packet that was declared lost in that episode.
     pub(super) const fn on_late(&mut self, number: u32) {
         if number == self.number {
             self.late += 1;
         }
     }
 
-    /// Whether nothing was lost at all: then there is nothing to answer, and the episode is over.
+    /// Returns true if all losses were spurious: then the reduction was unjustified, and the
+    /// episode ends.
     pub(super) fn is_refuted(&mut self) -> bool {
         let refuted = self.lost > 0 && self.late >= self.lost && !self.marked;
         if refuted {

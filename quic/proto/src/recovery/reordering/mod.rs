@@ -1,44 +1,44 @@
-//! How much reordering a path shows, and how long to wait for a late packet.
+//! Reordering of a path, and the thresholds by which late packets are awaited.
 
 use std::time::{Duration, Instant};
 
 use super::rtt::GRANULARITY;
 
-/// How many packets may overtake one before it counts as lost (RFC 9002 §6.1.1).
+/// Number of packets that may overtake one before it counts as lost (RFC 9002 §6.1.1).
 const PACKETS: u64 = 3;
 
-/// More than so many packets are not waited for; the time threshold decides.
+/// Upper bound of the packet threshold; beyond it the time threshold decides.
 const MOST_PACKETS: u64 = 1024;
 
 /// Eighths of a round trip after which a packet counts as lost (RFC 9002 §6.1.2).
 const EIGHTHS: u32 = 9;
 
-/// Two round trips.
+/// Upper bound of the time threshold, in eighths: two round trips.
 const MOST_EIGHTHS: u32 = 16;
 
-/// Round trips without reordering after which the thresholds are the first ones again
-/// (RFC 8985 §6.2 counts 16 recoveries).
+/// Round trips without reordering after which the thresholds return to their initial values (RFC
+/// 8985 §6.2 counts 16 recoveries).
 const QUIET_ROUNDS: u8 = 16;
 
-/// The thresholds of loss detection, which grow where a path reorders (RFC 9002 §6.1.1 and §6.1.2
-/// allow it; the manner is that of RFC 8985 §6.2).
+/// Thresholds of loss detection, which grow if a path reorders (allowed by RFC 9002 §6.1.1 and
+/// §6.1.2, done as in RFC 8985 §6.2).
 #[derive(Debug)]
 pub(super) struct Reordering {
     packets: u64,
     eighths: u32,
-    /// Packets sent from then on end the round when they are acknowledged.
+    /// Send time from which on an acknowledged packet ends the round.
     round_start: Instant,
     quiet_rounds: u8,
 }
 
-/// How late a packet came.
+/// Lateness of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lateness {
-    /// Packets that had overtaken it.
+    /// Number of packets that had overtaken it.
     pub(super) overtaken_by: u64,
-    /// From its sending to its acknowledgement.
+    /// Time from its sending to its acknowledgement.
     pub(super) took: Duration,
-    /// The round trip it is measured by.
+    /// Round trip to compare with.
     pub(super) round_trip: Duration,
 }
 
@@ -52,19 +52,19 @@ impl Reordering {
         }
     }
 
-    /// Returns how many packets may overtake one before it counts as lost.
+    /// Returns the number of packets that may overtake one before it counts as lost.
     pub(super) const fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Returns how long after it was sent a packet counts as lost.
+    /// Returns the time after its sending at which a packet counts as lost.
     pub(super) fn delay(&self, round_trip: Duration) -> Duration {
         delay(round_trip, self.eighths)
     }
 
-    /// A packet that was declared lost arrived: as far as they may, the thresholds grow to those
-    /// that would have waited for it. RFC 8985 takes a step in each round trip instead, but until
-    /// it is there every round trip has another cut of the window to take back.
+    /// Raises the thresholds, within bounds, to those that would have waited for a packet that was
+    /// declared lost and then arrived. RFC 8985 raises them in steps, but until the last step every
+    /// round trip would need another cut of the window undone.
     pub(super) fn on_spurious(&mut self, late: Lateness) {
         self.quiet_rounds = 0;
         let needed = late.overtaken_by.saturating_add(1).min(MOST_PACKETS);
@@ -74,15 +74,14 @@ impl Reordering {
         }
     }
 
-    /// A packet arrived out of order. As long as some are later than the first thresholds allow,
-    /// the ones that were found stay.
+    /// Keeps the current thresholds while packets arrive later than the initial ones allow.
     pub(super) fn on_reordered(&mut self, late: Lateness) {
         if late.overtaken_by >= PACKETS || late.took >= delay(late.round_trip, EIGHTHS) {
             self.quiet_rounds = 0;
         }
     }
 
-    /// Packets were acknowledged, the newest of them sent at `newest_sent`.
+    /// Ends a round when packets are acknowledged, the newest of them sent at `newest_sent`.
     #[inline]
     pub(super) fn on_acked(&mut self, now: Instant, newest_sent: Instant) {
         if newest_sent < self.round_start {

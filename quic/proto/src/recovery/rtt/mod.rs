@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 #[cfg(test)]
 mod tests;
 
-/// The finest time that timers are expected to resolve (RFC 9002 §6.1.2).
+/// Finest resolution expected of timers (RFC 9002 §6.1.2).
 pub(super) const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// The estimated round trip of a path (RFC 9002 §5).
+/// Estimated round trip of a path (RFC 9002 §5).
 #[derive(Clone, Debug)]
 pub struct Rtt {
     latest: Duration,
@@ -19,7 +19,7 @@ pub struct Rtt {
 }
 
 impl Rtt {
-    /// Before anything was measured: a guess (RFC 9002 §6.2.2), taken as a minute at most.
+    /// Creates an estimate from an initial guess (RFC 9002 §6.2.2), of at most a minute.
     pub fn new(initial: Duration) -> Self {
         let initial = initial.min(Duration::from_secs(60));
         Self {
@@ -31,8 +31,8 @@ impl Rtt {
         }
     }
 
-    /// Takes a sample, from sending to the acknowledgement, and how long of it the peer says it
-    /// waited. The delay is believed only as far as the smallest round trip allows (§5.3).
+    /// Takes a sample, from sending to acknowledgement, and the peer's reported delay, which is
+    /// limited so that the result is no less than the smallest round trip (§5.3).
     pub(super) fn on_sample(&mut self, now: Instant, sample: Duration, ack_delay: Duration) {
         self.latest = sample;
         if self.first_sample.is_none() {
@@ -52,43 +52,43 @@ impl Rtt {
         self.smoothed = self.smoothed.saturating_mul(7) / 8 + adjusted / 8;
     }
 
-    /// Forgets the minimum: after persistent congestion the path may be another one (§5.2).
+    /// Forgets the minimum, because after persistent congestion the path may be another one (§5.2).
     pub(super) fn on_persistent_congestion(&mut self) {
         self.min = self.latest;
     }
 
-    /// The last sample.
+    /// Returns the last sample.
     pub const fn latest(&self) -> Duration {
         self.latest
     }
 
-    /// The moving average.
+    /// Returns the moving average.
     pub const fn smoothed(&self) -> Duration {
         self.smoothed
     }
 
-    /// The mean deviation.
+    /// Returns the mean deviation.
     pub const fn variance(&self) -> Duration {
         self.variance
     }
 
-    /// The smallest sample.
+    /// Returns the smallest sample.
     pub const fn min(&self) -> Duration {
         self.min
     }
 
-    /// When the first sample was taken; `None` while all is guessed.
+    /// Returns the time of the first sample, or `None` until there is one.
     pub const fn first_sample(&self) -> Option<Instant> {
         self.first_sample
     }
 
-    /// The probe timeout without the peer's delay and without backoff (§6.2.1).
+    /// Returns the probe timeout without the peer's delay and without backoff (§6.2.1).
     pub fn pto(&self) -> Duration {
         self.smoothed
             .saturating_add(self.variance.saturating_mul(4).max(GRANULARITY))
     }
 
-    /// The round trip that the time threshold of loss detection is a multiple of (§6.1.2).
+    /// Returns the round trip of which the time threshold of loss detection is a multiple (§6.1.2).
     pub fn larger(&self) -> Duration {
         self.latest.max(self.smoothed)
     }

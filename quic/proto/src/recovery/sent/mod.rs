@@ -1,4 +1,4 @@
-//! Sent packets that wait for their acknowledgement.
+//! Sent packets waiting for their acknowledgement.
 
 use std::{collections::VecDeque, time::Instant};
 
@@ -12,12 +12,12 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// A sent packet that waits for its acknowledgement.
+/// A sent packet waiting for its acknowledgement.
 #[derive(Clone, Debug)]
 pub struct SentPacket<R> {
-    /// When it left.
+    /// Time at which it was sent.
     pub time_sent: Instant,
-    /// Its bytes, headers and tag included.
+    /// Bytes of the packet, headers and tag included.
     pub size: u16,
     /// True if the peer must acknowledge it (RFC 9002 §2).
     pub ack_eliciting: bool,
@@ -25,23 +25,23 @@ pub struct SentPacket<R> {
     pub in_flight: bool,
     /// The largest number of the ACK frame it carried.
     pub largest_acked: Option<PacketNumber>,
-    /// How its datagram was marked.
+    /// ECN mark of its datagram.
     pub ecn: Option<Ecn>,
-    /// What was known of the path's deliveries when it left; noted by loss detection for packets in
-    /// flight, as long as their path is in use.
+    /// Deliveries of the path when it was sent; set by loss detection for packets in flight while
+    /// their path is in use.
     pub snapshot: Option<Snapshot>,
-    /// What it carried.
+    /// Record of its content.
     pub record: R,
 }
 
 impl<R> SentPacket<R> {
-    /// Its share of the bytes in flight on the path in use.
+    /// Returns its share of the bytes in flight on the path in use.
     #[inline]
     pub fn bytes_in_flight(&self) -> u64 {
         self.snapshot.map_or(0, |_| self.size.into())
     }
 
-    /// Its share of the bytes in flight on paths that were left.
+    /// Returns its share of the bytes in flight on paths that were left.
     #[inline]
     pub fn bytes_abroad(&self) -> u64 {
         if self.in_flight && self.snapshot.is_none() {
@@ -55,9 +55,9 @@ impl<R> SentPacket<R> {
 /// Bytes in flight.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InFlight {
-    /// On the path in use.
+    /// Bytes on the path in use.
     pub here: u64,
-    /// On paths that were left.
+    /// Bytes on paths that were left.
     pub abroad: u64,
 }
 
@@ -72,10 +72,10 @@ impl InFlight {
 
 #[derive(Debug)]
 enum State<R> {
-    /// Waits for its acknowledgement.
+    /// The packet waits for its acknowledgement.
     Outstanding(SentPacket<R>),
-    /// Acknowledged, lost, or never sent. As many entries from here on, this one included, are
-    /// known to be such: what was settled once is not looked at again and again.
+    /// Acknowledged, lost, or never sent. This many entries from here on, this one included, are
+    /// settled, and can be skipped at once.
     Settled(u32),
 }
 
@@ -85,10 +85,10 @@ struct Entry<R> {
     state: State<R>,
 }
 
-/// The packets of one space that are neither acknowledged nor lost yet.
+/// Packets of one space that are neither acknowledged nor lost.
 ///
-/// A queue in the order of packet numbers. Almost every number is in it, so that a packet's place is
-/// its distance from the first; only ACK-only packets beyond [`ACK_ONLY_PACKETS`] are left out.
+/// A queue in the order of packet numbers. It contains almost every number, so a packet's position
+/// is its distance from the first; only ACK-only packets beyond [`ACK_ONLY_PACKETS`] are left out.
 #[derive(Debug)]
 pub struct SentPackets<R> {
     entries: VecDeque<Entry<R>>,
@@ -96,7 +96,7 @@ pub struct SentPackets<R> {
     next: PacketNumber,
     outstanding: usize,
     ack_only: usize,
-    /// Most entries since the queue was empty last.
+    /// Largest number of entries since the queue was last empty.
     peak: usize,
 }
 
@@ -128,7 +128,7 @@ impl<R> SentPackets<R> {
         self.push(pn, State::Outstanding(packet));
     }
 
-    /// Notes a number that is left out (RFC 9000 §21.4).
+    /// Notes a number that is skipped (RFC 9000 §21.4).
     pub fn skip(&mut self, pn: PacketNumber) {
         debug_assert!(pn >= self.next, "packet number {pn} was used before");
         self.next = self.next.max(pn.next());
@@ -138,7 +138,7 @@ impl<R> SentPackets<R> {
         }
     }
 
-    /// Notes a number whose packet leaves no trace here.
+    /// Notes a number whose packet is not recorded.
     pub fn use_number(&mut self, pn: PacketNumber) {
         debug_assert!(pn >= self.next, "packet number {pn} was used before");
         self.next = self.next.max(pn.next());
@@ -150,17 +150,17 @@ impl<R> SentPackets<R> {
         self.peak = self.peak.max(self.entries.len());
     }
 
-    /// Returns true if the number was used or left out.
+    /// Returns true if the number was used or skipped.
     pub fn was_sent(&self, pn: PacketNumber) -> bool {
         pn < self.next
     }
 
-    /// The number of the next packet.
+    /// Returns the number of the next packet.
     pub const fn next_number(&self) -> PacketNumber {
         self.next
     }
 
-    /// Packets that wait for their acknowledgement.
+    /// Returns the number of waiting packets.
     pub const fn len(&self) -> usize {
         self.outstanding
     }
@@ -175,7 +175,7 @@ impl<R> SentPackets<R> {
         self.entries.len() >= SENT_PACKETS
     }
 
-    /// The packets that wait, oldest first.
+    /// Returns the waiting packets, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = (PacketNumber, &SentPacket<R>)> {
         self.entries.iter().filter_map(|entry| match &entry.state {
             State::Outstanding(packet) => Some((entry.pn, packet)),
@@ -183,7 +183,7 @@ impl<R> SentPackets<R> {
         })
     }
 
-    /// Changes the packets that wait, oldest first.
+    /// Applies a change to the waiting packets, oldest first.
     pub fn for_each_mut(&mut self, mut change: impl FnMut(&mut SentPacket<R>)) {
         for entry in &mut self.entries {
             if let State::Outstanding(packet) = &mut entry.state {
@@ -192,8 +192,9 @@ impl<R> SentPackets<R> {
         }
     }
 
-    /// Takes the packets of `first..=last`, oldest first. The work is bound by what is waiting, not
-    /// by the range nor by how often it is named. Call [`SentPackets::compact`] afterwards.
+    /// Takes the packets of `first..=last`, oldest first. The work is bounded by the number of
+    /// waiting packets, not by the range or its repetitions. Call [`SentPackets::compact`]
+    /// afterwards.
     #[inline]
     pub fn take_range(
         &mut self,
@@ -227,8 +228,8 @@ impl<R> SentPackets<R> {
         }
     }
 
-    /// Takes the packets up to `last`, oldest first, as long as `is_lost` holds: whatever was sent
-    /// later than one that is not lost is not lost either. Call [`SentPackets::compact`] afterwards.
+    /// Takes the packets up to `last`, oldest first, while `is_lost` holds: packets sent after one
+    /// that is not lost are not lost either. Call [`SentPackets::compact`] afterwards.
     pub fn take_lost(
         &mut self,
         last: PacketNumber,
@@ -259,7 +260,7 @@ impl<R> SentPackets<R> {
         }
     }
 
-    /// Takes every packet, oldest first. Numbers are not used again.
+    /// Takes every packet, oldest first. Numbers are not reused.
     pub fn take_all(&mut self, mut taken: impl FnMut(PacketNumber, SentPacket<R>)) {
         let entries = std::mem::take(&mut self.entries);
         *self = Self {
@@ -273,8 +274,7 @@ impl<R> SentPackets<R> {
         }
     }
 
-    /// Drops settled entries from the front, and memory that the last burst needed but this one
-    /// does not.
+    /// Drops settled entries from the front, and memory that only an earlier burst needed.
     #[inline]
     pub fn compact(&mut self) {
         while self
@@ -292,7 +292,7 @@ impl<R> SentPackets<R> {
         }
     }
 
-    /// Index of the first entry whose number is at least `pn`.
+    /// Returns the index of the first entry whose number is at least `pn`.
     #[inline]
     fn position(&self, pn: PacketNumber) -> usize {
         let Some(front) = self.entries.front() else {

@@ -1,27 +1,27 @@
-//! Packet numbers left out on purpose, to catch a peer that acknowledges what it never received
+//! Packet numbers skipped on purpose, to detect a peer that acknowledges packets it never received
 //! (RFC 9000 §21.4).
 
 use std::ops::RangeInclusive;
 
 use crate::{packet::PacketNumber, prf::Sequence};
 
-/// Numbers remembered per space. Intervals grow to [`MAX_INTERVAL`], so that these reach back
-/// further than as many packets as may be in flight.
+/// Skipped numbers remembered per space. Intervals grow to [`MAX_INTERVAL`], so that these reach
+/// back further than the packets that may be in flight.
 const REMEMBERED: usize = 32;
 
-/// The longest interval until the first number is skipped: an attack pays early.
+/// Longest interval until the first skipped number: short, to detect an attack early.
 const FIRST_INTERVAL: u64 = 32;
 
-/// The longest interval between two skipped numbers.
+/// Longest interval between two skipped numbers.
 const MAX_INTERVAL: u64 = 8192;
 
-/// Decides which 1-RTT packet numbers are left out.
+/// Selects the 1-RTT packet numbers to skip.
 ///
 /// Intervals are drawn uniformly from the upper half of a bound that doubles each time: a short
-/// connection wastes none or one, a long one next to none.
+/// connection skips one number at most, a long one very few.
 #[derive(Debug)]
 pub(super) struct Skipper {
-    /// Source of the intervals; `None`: no number is ever skipped.
+    /// Source of the intervals; `None` if no number is ever skipped.
     sequence: Option<Sequence>,
     bound: u64,
     due: PacketNumber,
@@ -38,13 +38,13 @@ impl Skipper {
         skipper
     }
 
-    /// Returns true if the number is to be skipped that would be used next.
+    /// Returns true if the next number must be skipped.
     #[inline]
     pub(super) fn is_due(&self, next: PacketNumber) -> bool {
         self.sequence.is_some() && next >= self.due
     }
 
-    /// Plans the next one, seen from `pn`.
+    /// Plans the next number to skip after `pn`.
     pub(super) fn plan(&mut self, pn: PacketNumber) {
         let half = self.bound / 2;
         let interval =
@@ -54,10 +54,10 @@ impl Skipper {
     }
 }
 
-/// The numbers of one space that were left out, the newest of them.
+/// Latest skipped numbers of one space.
 #[derive(Debug, Default)]
 pub(super) struct Skipped {
-    /// Ascending.
+    /// Skipped numbers, ascending.
     numbers: Vec<PacketNumber>,
 }
 
@@ -74,13 +74,13 @@ impl Skipped {
         self.numbers.is_empty()
     }
 
-    /// Returns true if one of them is in the range.
+    /// Returns true if a skipped number is in the range.
     pub(super) fn any_in(&self, range: &RangeInclusive<PacketNumber>) -> bool {
         let from = self.numbers.partition_point(|pn| pn < range.start());
         self.numbers.get(from).is_some_and(|pn| pn <= range.end())
     }
 
-    /// Returns how many of them are between two numbers, both excluded.
+    /// Returns the number of skipped numbers between two numbers, both excluded.
     pub(super) fn between(&self, lower: PacketNumber, upper: PacketNumber) -> u64 {
         if self.numbers.last().is_none_or(|last| *last <= lower) {
             return 0;
@@ -89,8 +89,8 @@ impl Skipped {
         self.numbers.iter().filter(within).count() as u64
     }
 
-    /// The largest number that so many sent packets or more overtook, `largest` being the last of
-    /// them: skipped numbers overtake nobody.
+    /// Returns the largest number that at least `count` sent packets overtook, `largest` being the
+    /// last of them: skipped numbers do not count.
     pub(super) fn overtaken_by(&self, count: u64, largest: PacketNumber) -> Option<PacketNumber> {
         let mut pn = largest.checked_sub(count)?;
         for skipped in self.numbers.iter().rev().filter(|pn| **pn < largest) {

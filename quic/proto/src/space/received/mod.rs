@@ -18,21 +18,22 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// Ranges kept without a heap allocation: what a path with little loss needs.
+/// Ranges kept without a heap allocation, enough for a path with little loss.
 const INLINE_RANGES: usize = 6;
 
-/// Ranges from which on a further one is told at once.
+/// Number of ranges from which on another one is acknowledged at once.
 const CROWD: usize = limits::ACK_RANGES / 2;
 
-/// The longest `max_ack_delay` that can be told to a peer (RFC 9000 §18.2).
+/// Longest `max_ack_delay` that can be announced (RFC 9000 §18.2).
 const MAX_ACK_DELAY: Duration = Duration::from_millis((1 << 14) - 1);
 
-/// Whether a packet asks for an acknowledgement (RFC 9000 §13.2).
+/// Demand of a packet for an acknowledgement (RFC 9000 §13.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckEliciting {
-    /// It holds more than ACK, PADDING and CONNECTION_CLOSE frames.
+    /// The packet has other frames than ACK, PADDING and CONNECTION_CLOSE, and must be
+    /// acknowledged.
     Yes,
-    /// It is acknowledged only in company.
+    /// The packet is acknowledged only along with others.
     No,
 }
 
@@ -43,45 +44,45 @@ struct Range {
     last: PacketNumber,
 }
 
-/// When acknowledgements leave, in the terms of draft-ietf-quic-ack-frequency §4.
+/// Policy on sending acknowledgements, in the terms of draft-ietf-quic-ack-frequency §4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckPolicy {
-    /// Ack-eliciting packets that may come without an acknowledgement; one more brings it.
+    /// Number of ack-eliciting packets that may be received without an acknowledgement.
     pub threshold: u64,
-    /// How long the first of them may wait.
+    /// Longest time that the first of them may wait.
     pub max_delay: Duration,
-    /// How far behind another a packet may be missing until that is told at once. 1: whenever
-    /// something is out of order (RFC 9000 §13.2.1). 0: that is never a reason.
+    /// Reordering, in packets, at which a missing packet is reported at once. 1 reports all
+    /// reordering (RFC 9000 §13.2.1), 0 none.
     pub reordering: u64,
 }
 
-/// When the acknowledgement is to leave.
+/// State of the acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pending {
-    /// Nothing that must be acknowledged came since the last ACK.
+    /// No ack-eliciting packet was received since the last ACK.
     Nothing,
-    /// It may wait for company until then.
+    /// The acknowledgement may wait until this time.
     Delayed(Instant),
-    /// As soon as a packet can be sent.
+    /// The acknowledgement must be sent as soon as possible.
     Due,
 }
 
-/// The packets received in one space: tells duplicates and decides what is acknowledged when
-/// (RFC 9000 §13.2).
+/// Packets received in one space: detects duplicates and decides on acknowledgements (RFC 9000
+/// §13.2).
 ///
-/// At most [`limits::ACK_RANGES`] ranges are kept; when one more is needed the oldest is forgotten,
-/// and everything up to its end counts as a duplicate from then on.
+/// At most [`limits::ACK_RANGES`] ranges are kept; beyond that the oldest is dropped, and
+/// everything up to its end counts as a duplicate from then on.
 #[derive(Clone, Debug)]
 pub struct Received {
     /// Disjoint, not adjacent, smallest first: the newest is at the end, where a push is cheap.
     ranges: SmallVec<[Range; INLINE_RANGES]>,
-    /// Numbers below were forgotten.
+    /// Number below which packets were forgotten.
     floor: PacketNumber,
     largest: Option<(PacketNumber, Instant)>,
     largest_eliciting: Option<PacketNumber>,
-    /// The largest number of the last ACK.
+    /// Largest number in the last ACK.
     largest_told: Option<PacketNumber>,
-    /// The smallest number that was in no ACK yet.
+    /// Smallest number not in any ACK yet.
     smallest_untold: Option<PacketNumber>,
     ecn: EcnCounts,
     /// True if the last ack-eliciting packet was marked CE.
@@ -97,8 +98,8 @@ pub struct Received {
 }
 
 impl Received {
-    /// For the Initial and Handshake spaces: every ack-eliciting packet is acknowledged at once
-    /// (RFC 9000 §13.2.1).
+    /// Creates the state of the Initial and Handshake spaces: every ack-eliciting packet is
+    /// acknowledged at once (RFC 9000 §13.2.1).
     pub fn immediate() -> Self {
         Self::new(AckPolicy {
             threshold: 0,
@@ -107,8 +108,8 @@ impl Received {
         })
     }
 
-    /// For the Data space: the acknowledgement waits for a second packet, at most `max_ack_delay`
-    /// (RFC 9000 §13.2.2).
+    /// Creates the state of the Data space: the acknowledgement waits for a second packet, at most
+    /// `max_ack_delay` (RFC 9000 §13.2.2).
     pub fn delayed(max_ack_delay: Duration) -> Self {
         Self::new(AckPolicy {
             threshold: 1,
@@ -135,7 +136,7 @@ impl Received {
         }
     }
 
-    /// Whether the packet came before, or is so old that nobody knows any more. Such a packet must
+    /// Returns true if the packet was received before, or is too old to tell. Such a packet must
     /// not be processed (RFC 9000 §12.3).
     #[inline]
     pub fn is_duplicate(&self, pn: PacketNumber) -> bool {
@@ -182,8 +183,8 @@ impl Received {
         }
     }
 
-    /// Whether the peer's loss detection should learn at once of an ack-eliciting packet that is
-    /// not the next one, or of what is missing before it.
+    /// Returns true if the peer's loss detection should be told at once of an ack-eliciting packet
+    /// that is out of order, or of what is missing before it.
     fn is_out_of_order(&self, pn: PacketNumber, run_start: PacketNumber) -> bool {
         match self.policy.reordering {
             0 => false,
@@ -203,7 +204,7 @@ impl Received {
         }
     }
 
-    /// The smallest number above one that is neither received nor forgotten.
+    /// Returns the smallest number above `reported` that is neither received nor forgotten.
     fn first_missing_above(&self, reported: Option<PacketNumber>) -> PacketNumber {
         let least = reported
             .map_or(PacketNumber::ZERO, PacketNumber::next)
@@ -215,8 +216,8 @@ impl Received {
         }
     }
 
-    /// Returns true if the mark of an ack-eliciting packet should be told at once: every CE (RFC 9000
-    /// §13.2.1), but only the first in a row if the peer asked for fewer acknowledgements
+    /// Returns true if the mark of an ack-eliciting packet should be reported at once: every CE
+    /// (RFC 9000 §13.2.1), but only the first in a row if the peer asked for fewer acknowledgements
     /// (draft-ietf-quic-ack-frequency §6.3).
     fn is_news_of_congestion(&mut self, ecn: Option<Ecn>) -> bool {
         let ce = ecn == Some(Ecn::Ce);
@@ -224,7 +225,7 @@ impl Received {
         ce && (first || self.policy.threshold <= 1)
     }
 
-    /// Follows another policy from now on.
+    /// Changes the policy.
     pub fn set_policy(&mut self, now: Instant, policy: AckPolicy) {
         self.policy = policy;
         if self.unacked > policy.threshold {
@@ -239,7 +240,7 @@ impl Received {
         self.pending = Pending::Due;
     }
 
-    /// Adds a number and returns where the run of consecutive numbers that holds it starts.
+    /// Adds a number and returns the start of the run of consecutive numbers that contains it.
     #[inline]
     fn insert(&mut self, pn: PacketNumber) -> PacketNumber {
         if let Some(newest) = self.ranges.last_mut() {
@@ -303,7 +304,7 @@ impl Received {
         );
     }
 
-    /// Returns true if an ACK frame should leave now, in a packet of its own if need be.
+    /// Returns true if an ACK frame should be sent now, in a packet of its own if necessary.
     #[inline]
     pub fn is_ack_due(&self, now: Instant) -> bool {
         match self.pending {
@@ -313,14 +314,14 @@ impl Received {
         }
     }
 
-    /// Returns true if an ACK frame is worth a place in a packet that leaves anyway.
+    /// Returns true if an ACK frame is worth its room in a packet that is sent anyway.
     #[inline]
     pub const fn is_ack_pending(&self) -> bool {
         !matches!(self.pending, Pending::Nothing)
     }
 
-    /// When a delayed acknowledgement becomes due. `None` once it is due: what keeps it then is not
-    /// time.
+    /// Returns the time at which a delayed acknowledgement becomes due. `None` once it is due,
+    /// because it no longer waits for a timer.
     #[inline]
     pub const fn next_timeout(&self) -> Option<Instant> {
         match self.pending {
@@ -329,7 +330,7 @@ impl Received {
         }
     }
 
-    /// Lets a delay end that is over.
+    /// Ends a delay that is over.
     pub fn on_timeout(&mut self, now: Instant) {
         if self.is_ack_due(now) {
             self.pending = Pending::Due;
@@ -337,8 +338,8 @@ impl Received {
     }
 
     /// Holds a pending acknowledgement back, for an answer that will carry it: that of the first
-    /// part of a ClientHello. The first call after an ACK was sent sets the moment; further calls
-    /// cannot move it.
+    /// part of a ClientHello. The first call after an ACK sets the time; further calls cannot
+    /// postpone it.
     pub fn delay_ack(&mut self, until: Instant) {
         if self.is_ack_pending() {
             let until = *self.held_until.get_or_insert(until);
@@ -346,7 +347,7 @@ impl Received {
         }
     }
 
-    /// The received ranges as an ACK frame lists them, largest first.
+    /// Returns the received ranges as an ACK frame lists them, largest first.
     pub fn ranges(
         &self,
     ) -> impl DoubleEndedIterator<Item = RangeInclusive<PacketNumber>> + ExactSizeIterator + Clone + '_
@@ -357,7 +358,7 @@ impl Received {
             .map(|range| range.first..=range.last)
     }
 
-    /// The largest packet number received, and when.
+    /// Returns the largest packet number received, and its time.
     pub const fn largest(&self) -> Option<(PacketNumber, Instant)> {
         self.largest
     }
@@ -368,7 +369,7 @@ impl Received {
             .map_or(Duration::ZERO, |(_, at)| now.saturating_duration_since(at))
     }
 
-    /// Marks seen, for the ACK frame; `None` while no datagram carried one.
+    /// Returns the marks seen, for the ACK frame; `None` if no datagram carried one.
     pub fn ecn_counts(&self) -> Option<EcnCounts> {
         (self.ecn != EcnCounts::default()).then_some(self.ecn)
     }
@@ -396,9 +397,9 @@ impl Received {
         }
     }
 
-    /// Returns the bytes that an ACK frame may have: twice what came since the last one, or else a
-    /// peer would get ever more for tiny packets with gaps between their numbers. The older ranges
-    /// wait for another frame.
+    /// Returns the largest size of an ACK frame: twice the bytes received since the last one, or
+    /// else a peer would get ever more for tiny packets with gaps between their numbers. The older
+    /// ranges wait for another frame.
     #[inline]
     fn ack_room(&self) -> usize {
         limits::SMALL_ACK.max(self.bytes.saturating_mul(2))
@@ -419,11 +420,11 @@ impl Received {
             .filter(|&untold| reached.is_none_or(|reached| untold < reached));
     }
 
-    /// Forgets the ranges that the peer knows to be acknowledged: those of an ACK frame whose
-    /// largest number was `largest` and whose packet was acknowledged (RFC 9000 §13.2.4).
+    /// Forgets the ranges whose acknowledgement the peer received: those of an ACK frame with the
+    /// largest number `largest` whose packet was acknowledged (RFC 9000 §13.2.4).
     ///
-    /// The newest range stays, and so does one with a number that was in no ACK yet. A range is never
-    /// cut: a late packet of the gap before a range that stays is still welcome.
+    /// The newest range stays, and so does one with a number not in any ACK yet. A range is never
+    /// cut: a late packet of the gap before a remaining range is still accepted.
     pub fn on_ack_of_ack(&mut self, largest: PacketNumber) {
         let old = self
             .ranges
